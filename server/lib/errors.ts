@@ -1,0 +1,40 @@
+/** The one error type of the project. Faces translate it; everything else only throws or passes it on. */
+
+export type ErrorKind =
+  | 'invalid'
+  | 'not-found'
+  | 'conflict'
+  | 'forbidden'
+  | 'unavailable'
+  | 'timeout'
+  | 'cancelled'
+  | 'internal'
+
+export interface AppErrorOptions {
+  details?: Record<string, unknown>
+  cause?: unknown
+}
+
+export class AppError extends Error {
+  readonly kind: ErrorKind
+  /** Stable, snake_case; documented in docs/ERRORS.md. */
+  readonly code: string
+  readonly details: Record<string, unknown>
+
+  constructor(kind: ErrorKind, code: string, message: string, options: AppErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'AppError'
+    this.kind = kind
+    this.code = code
+    this.details = options.details ?? {}
+  }
+}
+
+export function isAppError(error: unknown, code?: string): error is AppError {
+  return error instanceof AppError && (code === undefined || error.code === code)
+}
+
+/** A readable sentence for any thrown value, for logs and causes. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

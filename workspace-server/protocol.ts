@@ -1,0 +1,113 @@
+/**
+ * What the orchestrator and the server inside the sandbox say to each other beyond plain MCP: taking ownership, limits as
+ * seen from inside, and moving the workspace's files out and in. Types and names only; both sides treat the other as hostile.
+ */
+
+export const WORKSPACE_METHODS = {
+  claim: 'workspace/claim',
+  limits: 'workspace/limits',
+  changes: 'workspace/changes',
+  fetch: 'workspace/fetch',
+  restore: 'workspace/restore'
+} as const
+
+/** Where things are inside the image. */
+export const INSIDE = {
+  root: '/workspace',
+  home: '/opt/mcp',
+  /** Execute-only copy of the Node binary: makes the server non-dumpable. */
+  node: '/opt/mcp/node',
+  server: '/opt/mcp/server.mjs',
+  /** Idle init: `idle SECONDS` ends when no server has been alive for that long. */
+  idle: '/opt/mcp/idle',
+  /** Small tmpfs of the server's own: epochs, sign of life. */
+  state: '/run/mcp'
+} as const
+
+/** Exit codes of the server that its owner must tell apart. */
+export const SERVER_EXIT = { staleEpoch: 77, takeoverFailed: 78 } as const
+
+/** Raises the epoch of a server that was started with a lower one (a warm one has 0). Refused when a higher one was seen. */
+export interface ClaimParams {
+  epoch: number
+}
+
+/** Limits as the kernel shows them inside; null where the kernel does not say (gVisor shows none of the cgroup's). */
+export interface LimitsResult {
+  uid: number
+  memoryBytes: number | null
+  pids: number | null
+  cpus: number | null
+  /** Network interfaces, `lo` included. */
+  interfaces: string[]
+  /** CapEff | CapPrm | CapBnd of /proc/self/status, as hex without leading zeros; "0" is none. */
+  capabilities: string
+  noNewPrivileges: boolean
+  seccomp: number | null
+  rootWritable: boolean
+  workspaceBytes: number
+  workspaceInodes: number
+}
+
+/**
+ * A path relative to the workspace, with `/`. A name that is not valid UTF-8 is written as NUL + "b64:" + base64 of the
+ * path's bytes: NUL stands in no file name, so the two forms can't be confused.
+ */
+export type WorkspacePath = string
+
+export type WorkspaceEntry =
+  | { path: WorkspacePath; type: 'file'; mode: number; mtimeMs: number; size: number; hash: string }
+  | { path: WorkspacePath; type: 'dir'; mode: number; mtimeMs: number }
+  | { path: WorkspacePath; type: 'link'; target: string; mtimeMs: number }
+
+/** `ack`: the `seq` of the last reply whose content is safely stored; what came later is reported again. */
+export interface ChangesParams {
+  ack: number
+  /** Look at every file instead of trusting the notes on what changed. */
+  full?: boolean
+}
+
+export interface ChangesResult {
+  seq: number
+  /** Small files carry their content in `data`, base64; the others are read with `fetch`. Parents come before children. */
+  put: (WorkspaceEntry & { data?: string })[]
+  deleted: WorkspacePath[]
+  /** Not kept, with the reason: sockets, fifos, files over the limits. */
+  skipped: { path: WorkspacePath; reason: string }[]
+  /** There is more: ask again with `ack` = `seq`. */
+  more: boolean
+  /** This was a look at the whole workspace: what is neither here nor acknowledged before does not exist. */
+  complete: boolean
+}
+
+export interface FetchParams {
+  path: WorkspacePath
+  offset: number
+  length: number
+}
+
+export interface FetchResult {
+  data: string
+  eof: boolean
+}
+
+/**
+ * Writes entries into the workspace: folders, links, and files whole or in parts. A part has `offset`; a file's times and
+ * mode are set with every part, so the last one wins. Restored entries count as acknowledged.
+ */
+export interface RestoreParams {
+  entries: (WorkspaceEntry & { data?: string; offset?: number })[]
+}
+
+export interface RestoreResult {
+  failed: { path: WorkspacePath; reason: string }[]
+}
+
+/** `tools/call` of execute_command reports live output in progress notifications whose `message` is this, as JSON. */
+export interface OutputChunk {
+  stream: 'stdout' | 'stderr'
+  text: string
+}
+
+/** Every JSON-RPC line in either direction is at most this long, in bytes. */
+export const MAX_LINE_BYTES = 8 * 1024 * 1024
