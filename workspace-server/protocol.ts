@@ -25,7 +25,12 @@ export const INSIDE = {
 } as const
 
 /** Exit codes of the server that its owner must tell apart. */
-export const SERVER_EXIT = { staleEpoch: 77, takeoverFailed: 78 } as const
+export const SERVER_EXIT = {
+  staleEpoch: 77,
+  takeoverFailed: 78,
+  /** Started with --resume, but no epoch above 0 was ever seen here: the container was restarted and its files are gone. */
+  nothingToResume: 79
+} as const
 
 /** Raises the epoch of a server that was started with a lower one (a warm one has 0). Refused when a higher one was seen. */
 export interface ClaimParams {

@@ -100,8 +100,11 @@ export interface SandboxEngine {
   hasImage(): Promise<boolean>
   /** Creates and starts a container with an idle init; returns its id. Leaves nothing behind when it fails. */
   create(owner: SandboxOwner): Promise<string>
-  /** Ends whatever server runs in the container, with all its processes, and starts one under this epoch. */
-  connect(containerId: string, epoch: number): Promise<WorkspaceConnection>
+  /**
+   * Ends whatever server runs in the container, with all its processes, and starts one under this epoch. With `resume`, throws
+   * conflict `container_restarted` unless the container still has what an earlier owner left in it (a restart empties the tmpfs).
+   */
+  connect(containerId: string, epoch: number, options?: { resume?: boolean }): Promise<WorkspaceConnection>
   /** null: there is no such container. */
   inspect(containerId: string): Promise<ContainerState | null>
   pause(containerId: string): Promise<void>

@@ -29,11 +29,13 @@ export interface SessionStore {
   heartbeat(instanceId: string, ttlMs: number): Promise<void>
   /** Instances whose last heartbeat has not run out. */
   instances(): Promise<string[]>
+  /** The instance is gone or going: its heartbeat and all its leases end now. */
   farewell(instanceId: string): Promise<void>
 
   /**
-   * Makes the record when there is none. Granted to the holder itself (same epoch while its lease lasts); to another one when the
-   * lease has run out, was released, or the session is not busy: then with a higher epoch. Sets the lease and `busy`, counts as activity.
+   * Makes the record when there is none. Granted to the holder itself with the same epoch (also when its lease has run out: nobody
+   * else took the session meanwhile); to another one, with a higher epoch, when the lease has run out, was released, or the session
+   * is not busy. Sets the lease and `busy`, counts as activity.
    */
   acquire(sessionId: string, holder: string, leaseMs: number): Promise<AcquireResult>
   /** Prolongs the lease; false when the epoch is no longer the current one. Sets `busy`; `activity` also sets activeAt. */
@@ -52,7 +54,7 @@ export interface SessionStore {
   unbind(sessionId: string, epoch: number): Promise<boolean>
   /**
    * Takes over, with a higher epoch and the given lease, live sessions that are not busy (or whose lease has run out), have been
-   * idle for `idleMs`, and are held by `holder`, by nobody, or under a lease that has run out. Atomic per session; at most `limit`.
+   * idle for `idleMs`, and are held by `holder`, by nobody, or under a lease that has run out. Marks them busy. Atomic per session; at most `limit`.
    */
   takeIdle(holder: string, options: { idleMs: number; leaseMs: number; limit: number }): Promise<SessionRecord[]>
 

@@ -1,0 +1,152 @@
+/**
+ * The fold from events to what a person sees, and what the server decides by: pure, and the same on both sides. An event
+ * that makes no sense (an answer to an unknown call) changes nothing.
+ */
+import type { Decider, EventData, SessionEvent, TurnEndReason } from './events.ts'
+
+export interface CallEntry {
+  callId: string
+  turnId: string
+  server: string
+  name: string
+  args: Record<string, unknown>
+  hash: string
+  queuePosition: number
+  totalInQueue: number
+  definitionChange?: { before: string; after: string } | undefined
+  requestedAt: number
+  decision?: {
+    approved: boolean
+    by: Decider
+    at: number
+    reason?: string | undefined
+    editedArgs?: Record<string, unknown> | undefined
+  }
+  startedAt?: number
+  result?: { isError: boolean; content: unknown[]; at: number; outcome?: 'unknown' | undefined }
+}
+
+export type TranscriptEntry =
+  | { kind: 'user'; seq: number; at: number; turnId: string; text: string }
+  | { kind: 'agent'; seq: number; at: number; turnId: string; text: string }
+  | { kind: 'call'; seq: number; at: number; callId: string }
+  | { kind: 'error'; seq: number; at: number; code: string; message: string }
+  | { kind: 'notice'; seq: number; at: number; code: string; message: string }
+  | { kind: 'fresh-start'; seq: number; at: number; model: string | null }
+
+export interface Transcript {
+  seq: number
+  entries: TranscriptEntry[]
+  calls: Record<string, CallEntry>
+  /** The turn that is under way, if any. */
+  turnId: string | null
+  lastTurnEnd: { turnId: string; reason: TurnEndReason } | null
+  turns: number
+  model: string | null
+  /** `server/name` → hash of the definition it was allowed with. */
+  allowed: Record<string, string>
+  usage: { inputTokens: number; outputTokens: number }
+  raisedLimit: number
+}
+
+export function emptyTranscript(): Transcript {
+  return {
+    seq: 0,
+    entries: [],
+    calls: {},
+    turnId: null,
+    lastTurnEnd: null,
+    turns: 0,
+    model: null,
+    allowed: {},
+    usage: { inputTokens: 0, outputTokens: 0 },
+    raisedLimit: 0
+  }
+}
+
+/** Applies one event in place (a transcript may be long) and returns the transcript. */
+export function applyEvent(transcript: Transcript, event: SessionEvent): Transcript {
+  transcript.seq = event.seq
+  const { seq, at } = event
+  switch (event.type) {
+    case 'user:message':
+      transcript.turnId = event.data.turnId
+      transcript.turns += 1
+      transcript.entries.push({ kind: 'user', seq, at, ...event.data })
+      break
+    case 'agent:response':
+      if (event.data.text === '') break
+      transcript.entries.push({ kind: 'agent', seq, at, turnId: event.data.turnId, text: event.data.text })
+      break
+    case 'tool:approval_required':
+      addCall(transcript, event.data, seq, at)
+      break
+    case 'agent:error':
+    case 'session:notice': {
+      const { code, message } = event.data
+      transcript.entries.push({ kind: event.type === 'agent:error' ? 'error' : 'notice', seq, at, code, message })
+      break
+    }
+    case 'model:selected':
+      if (transcript.model !== null) transcript.entries.push({ kind: 'fresh-start', seq, at, model: event.data.model })
+      transcript.model = event.data.model
+      break
+    case 'history:reset':
+      transcript.entries.push({ kind: 'fresh-start', seq, at, model: null })
+      break
+    case 'turn:end':
+      transcript.lastTurnEnd = event.data
+      if (transcript.turnId === event.data.turnId) transcript.turnId = null
+      break
+    default:
+      applyQuietly(transcript, event)
+  }
+  return transcript
+}
+
+/** Events that add no entry of their own. */
+function applyQuietly(transcript: Transcript, event: SessionEvent): void {
+  switch (event.type) {
+    case 'tool:approval_resolved':
+    case 'tool:started':
+    case 'tool:result':
+      applyToCall(transcript.calls[event.data.callId], event)
+      break
+    case 'usage':
+      transcript.usage.inputTokens += event.data.inputTokens
+      transcript.usage.outputTokens += event.data.outputTokens
+      break
+    case 'tool:allowed':
+      transcript.allowed[`${event.data.server}/${event.data.name}`] = event.data.definition
+      break
+    case 'tool:allow_revoked':
+      delete transcript.allowed[`${event.data.server}/${event.data.name}`]
+      break
+    case 'limit:raised':
+      transcript.raisedLimit = event.data.tokens
+      break
+  }
+}
+
+function addCall(transcript: Transcript, data: EventData<'tool:approval_required'>, seq: number, at: number): void {
+  if (transcript.calls[data.callId]) return
+  transcript.calls[data.callId] = { ...data, requestedAt: at }
+  transcript.entries.push({ kind: 'call', seq, at, callId: data.callId })
+}
+
+function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
+  if (!call) return
+  if (event.type === 'tool:approval_resolved' && !call.decision) {
+    const { approved, by, reason, args } = event.data
+    call.decision = { approved, by, at: event.at, reason, editedArgs: args }
+  } else if (event.type === 'tool:started') {
+    call.startedAt = event.at
+  } else if (event.type === 'tool:result' && !call.result) {
+    const { isError, content, outcome } = event.data
+    call.result = { isError, content, at: event.at, outcome }
+  }
+}
+
+export function pendingCalls(transcript: Transcript): CallEntry[] {
+  return Object.values(transcript.calls).filter((call) => !call.decision)
+}

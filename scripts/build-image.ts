@@ -1,0 +1,20 @@
+/**
+ * Builds the sandbox image as the orchestrator would on first use, with its progress on stdout. For scripts/setup.sh,
+ * which can do something about status 3: there is neither a registry nor mmdebstrap.
+ */
+import Dockerode from 'dockerode'
+import { isAppError, messageOf } from '../server/lib/errors.ts'
+import { silentLogger } from '../server/lib/logger.ts'
+import { createImageBuilder } from '../server/sandbox/docker/image-builder.ts'
+
+const builder = createImageBuilder(new Dockerode(), {
+  image: process.env.SANDBOX_IMAGE || undefined,
+  logger: silentLogger
+})
+try {
+  const name = await builder.ensure((line) => console.log(`  ${line}`))
+  console.log(`The sandbox image is there: ${name}`)
+} catch (error) {
+  console.error(messageOf(error))
+  process.exitCode = error instanceof Error && isAppError(error.cause, 'mmdebstrap_missing') ? 3 : 1
+}

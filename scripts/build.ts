@@ -1,0 +1,78 @@
+/**
+ * Makes dist/: the server that runs inside the sandbox as one file without dependencies, and the orchestrator as a
+ * bundle. `npm ci` runs this through `prepare`, so it must be quick, safe to repeat, and content with a checkout in
+ * which a part is not written yet.
+ */
+import { existsSync } from 'node:fs'
+import { rename, rm, stat } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { type BuildOptions, build, type Plugin } from 'rolldown'
+
+const root = join(import.meta.dirname, '..')
+const dist = join(root, 'dist')
+
+interface Bundle {
+  entry: string
+  file: string
+  options: BuildOptions
+}
+
+const bundles: Bundle[] = [
+  // The sandbox has no node_modules, and every byte is parsed at the start of every container.
+  { entry: 'workspace-server/main.ts', file: 'workspace-server.mjs', options: { output: { minify: true } } },
+  {
+    entry: 'server/main.ts',
+    file: 'main.mjs',
+    options: { external: ['docker-modem/lib/ssh'], plugins: [leanDockerode()] }
+  }
+]
+
+/**
+ * dockerode loads ssh2 (native parts) and gRPC (files read at run time) at its start. Only DOCKER_HOST=ssh:// needs the
+ * first, which stays outside the bundle until it is called; nothing here needs BuildKit's session, the second.
+ */
+function leanDockerode(): Plugin {
+  const replaced = [
+    { from: 'docker-modem', source: './ssh', code: `module.exports = (o) => require('docker-modem/lib/ssh')(o)` },
+    { from: 'dockerode', source: './session', code: `module.exports = () => { throw new Error('not bundled') }` }
+  ]
+  return {
+    name: 'lean-dockerode',
+    resolveId(source, importer) {
+      const index = replaced.findIndex((r) => r.source === source && importer?.includes(`/node_modules/${r.from}/lib/`))
+      return index < 0 ? null : `\0lean-dockerode-${index}.cjs`
+    },
+    load(id) {
+      const index = /^\0lean-dockerode-(\d)\.cjs$/.exec(id)?.[1]
+      return index === undefined ? null : (replaced[Number(index)]?.code ?? null)
+    }
+  }
+}
+
+async function bundle({ entry, file, options }: Bundle): Promise<void> {
+  const input = join(root, entry)
+  if (!existsSync(input)) {
+    console.error(`build: ${entry} is not there, dist/${file} left out`)
+    return
+  }
+  const target = join(dist, file)
+  // Written beside and renamed: a server or a test that starts meanwhile sees the old file or the new one, never half.
+  const draft = `${target}.${process.pid}`
+  try {
+    await build({
+      cwd: root,
+      input,
+      platform: 'node',
+      logLevel: 'warn',
+      ...options,
+      output: { file: draft, format: 'esm', codeSplitting: false, ...options.output }
+    })
+    await rename(draft, target)
+  } finally {
+    await rm(draft, { force: true })
+  }
+  const { size } = await stat(target)
+  console.error(`build: ${relative(root, target)} ${Math.ceil(size / 1024)} KB`)
+}
+
+for (const each of bundles) await bundle(each)

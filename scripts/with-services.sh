@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# with-services.sh COMMAND…: runs a command with what the tests need: an engine, the sandbox image, a fresh bundle, and a
+# Redis of its own (TEST_REDIS_URL, unless that is set). Stops what it started itself, and ends with the command's status.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+node=$root/node_modules/.bin/node
+engine_state=${XDG_STATE_HOME:-$HOME/.local/state}/mcp-orchestrator/engine
+engine_before=$(cat "$engine_state" 2>/dev/null || true)
+dir=$(mktemp -d)
+redis_pid=
+command_pid=
+
+# shellcheck disable=SC2317 # called by the trap
+cleanup() {
+  trap - EXIT INT TERM
+  if [ -n "$redis_pid" ]; then
+    kill "$redis_pid" 2>/dev/null || true
+    wait "$redis_pid" 2>/dev/null || true
+  fi
+  rm -rf "$dir"
+  if [ "$(cat "$engine_state" 2>/dev/null || true)" != "$engine_before" ]; then "$root/scripts/setup.sh" --stop || true; fi
+}
+# Ends the command first, so that it can clean up while its services are still there. TERM in any case: a command in the
+# background of a script is started with INT ignored.
+# shellcheck disable=SC2317 # called by the trap
+stop() {
+  if [ -n "$command_pid" ]; then
+    kill "$command_pid" 2>/dev/null || true
+    wait "$command_pid" 2>/dev/null || true
+  fi
+  exit "$1"
+}
+trap cleanup EXIT
+trap 'stop 130' INT
+trap 'stop 143' TERM
+
+free_port() {
+  "$node" -e 'const s = require("node:net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close() })'
+}
+
+redis_answers() { [ "$(timeout 2 redis-cli -p "$1" ping 2>/dev/null)" = PONG ]; }
+
+# Another process may take the port between the asking and the start: hence more than one try.
+start_redis() {
+  local port
+  for _ in 1 2 3; do
+    port=$(free_port)
+    redis-server --bind 127.0.0.1 --port "$port" --save '' --appendonly no --dir "$dir" --daemonize no \
+      --logfile "$dir/redis.log" >/dev/null 2>&1 &
+    redis_pid=$!
+    for _ in $(seq 100); do
+      if redis_answers "$port"; then
+        export TEST_REDIS_URL=redis://127.0.0.1:$port
+        return
+      fi
+      kill -0 "$redis_pid" 2>/dev/null || break
+      sleep 0.1
+    done
+    kill "$redis_pid" 2>/dev/null || true
+    redis_pid=
+  done
+  tail -n 3 "$dir/redis.log" >&2 || true
+  echo 'with-services: redis-server did not start' >&2
+  exit 1
+}
+
+# The tests run what ships: a stale bundle in the image would let them pass on yesterday's server.
+"$node" "$root/scripts/build.ts"
+"$root/scripts/setup.sh" --tests
+if [ -z "${TEST_REDIS_URL:-}" ]; then start_redis; fi
+
+status=0
+"$@" <&0 &
+command_pid=$!
+wait "$command_pid" || status=$?
+exit "$status"

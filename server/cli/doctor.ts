@@ -1,0 +1,87 @@
+/** Says for each part that the workspace needs whether it is there, or what to do. Makes one sandbox to see its limits for real. */
+import { randomUUID } from 'node:crypto'
+import { openEngine, openStore } from '../app.ts'
+import type { Settings } from '../config/settings.ts'
+import { messageOf } from '../lib/errors.ts'
+import { createLogger } from '../lib/logger.ts'
+import type { SandboxEngine } from '../sandbox/port.ts'
+import type { Command } from './command.ts'
+
+interface Finding {
+  part: string
+  ok: boolean
+  text: string
+}
+
+export const doctorCommand: Command = {
+  name: 'doctor',
+  summary: 'checks engine, image, runtime, limits and store, and says what to do',
+  async run(settings) {
+    const logger = createLogger('silent')
+    const engine = openEngine(settings, logger)
+    const findings: Finding[] = []
+    const check = async (part: string, job: () => Promise<string>) => {
+      const found = await job().then(
+        (text) => ({ part, ok: true, text }),
+        (error) => ({ part, ok: false, text: messageOf(error) })
+      )
+      findings.push(found)
+      process.stdout.write(`${found.ok ? 'ok   ' : 'FAILS'} ${part.padEnd(9)}${found.text}\n`)
+      return found.ok
+    }
+    const engineOk = await check('engine', () => describeEngine(engine))
+    if (engineOk) {
+      await check('runtime', () => describeRuntime(engine, settings))
+      const image = await check('image', () => engine.ensureImage((line) => process.stdout.write(`      ${line}\n`)))
+      if (image) await check('limits', () => describeLimits(engine))
+    }
+    await check('network', async () => describeNetwork(settings))
+    await check('store', () => describeStore(settings))
+    await engine.close()
+    return findings.every(({ ok }) => ok) ? 0 : 1
+  }
+}
+
+async function describeEngine(engine: SandboxEngine): Promise<string> {
+  const { version, cgroupVersion, containers } = await engine.status()
+  return `Docker ${version}, cgroup v${cgroupVersion}, ${containers} containers`
+}
+
+async function describeRuntime(engine: SandboxEngine, settings: Settings): Promise<string> {
+  const { runtimes } = await engine.status()
+  const wanted = settings.SANDBOX_RUNTIME
+  if (wanted === undefined) return `the engine's default; it has ${runtimes.join(', ')}`
+  if (runtimes.includes(wanted)) return wanted
+  throw new Error(
+    `The engine has no runtime "${wanted}" (it has ${runtimes.join(', ')}): install it, or unset SANDBOX_RUNTIME.`
+  )
+}
+
+async function describeLimits(engine: SandboxEngine): Promise<string> {
+  const containerId = await engine.create({ deployment: `doctor-${randomUUID()}`, instance: 'doctor' })
+  try {
+    const connection = await engine.connect(containerId, 1)
+    const limits = await engine.verifyLimits(connection)
+    await connection.close()
+    const memory = limits.memoryBytes === null ? 'memory as the engine says' : `${limits.memoryBytes / 2 ** 20} MB`
+    const files = Math.round(limits.workspaceBytes / 2 ** 20)
+    return `enforced: ${memory}, ${limits.cpus ?? '?'} CPU, ${limits.pids ?? '?'} processes, ${files} MB of files, uid ${limits.uid}, no capability`
+  } finally {
+    await engine.remove(containerId)
+  }
+}
+
+function describeNetwork(settings: Settings): string {
+  if (settings.SANDBOX_NETWORK === 'none') return 'none: sandboxes have no network'
+  return `ON: sandboxes are on the network "${settings.SANDBOX_NETWORK}", and so is everything that runs in them`
+}
+
+async function describeStore(settings: Settings): Promise<string> {
+  const store = await openStore(settings, createLogger('silent'))
+  try {
+    const live = await store.sessions.countLive()
+    return `${settings.REDIS_URL ? 'Redis' : `embedded in ${settings.DATA_DIR}`}, ${live} live sandboxes`
+  } finally {
+    await store.close()
+  }
+}

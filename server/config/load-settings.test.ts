@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest'
+import { loadSettings } from './load-settings.ts'
+
+describe('loadSettings', () => {
+  it('has the documented defaults', () => {
+    const settings = loadSettings({ env: {} })
+    expect(settings).toMatchObject({ PORT: 3000, HOST: '127.0.0.1', DATA_DIR: './data', SANDBOX_MEMORY_MB: 512 })
+    expect(settings).toMatchObject({ SANDBOX_CPUS: 0.5, SANDBOX_NETWORK: 'none', MAX_SESSIONS: 100, LOG_LEVEL: 'info' })
+    expect(settings.REDIS_URL).toBeUndefined()
+  })
+
+  it('lets flags win over the environment and the environment over .env', () => {
+    const dotenv = 'PORT=1\nHOST=127.0.0.3\nWARM_POOL_SIZE=7'
+    const settings = loadSettings({ flags: { port: '3' }, env: { PORT: '2', HOST: '127.0.0.2' }, dotenv })
+    expect(settings).toMatchObject({ PORT: 3, HOST: '127.0.0.2', WARM_POOL_SIZE: 7 })
+  })
+
+  it('takes an empty variable for one that is not set', () => {
+    expect(loadSettings({ env: { PORT: '' } }).PORT).toBe(3000)
+  })
+
+  it.each([
+    ['PORT', 'http', /^PORT must be a whole number from 0 to 65535, not "http"\.$/],
+    ['PORT', '1e3', /^PORT must be/],
+    ['SANDBOX_CPUS', '-1', /^SANDBOX_CPUS must be a number/],
+    ['LLM_PROVIDER', 'skynet', /^LLM_PROVIDER must be one of anthropic/],
+    ['REDIS_URL', 'localhost:6379', /^REDIS_URL must be a URL that begins with redis:\/\/ or rediss:\/\/\.$/],
+    ['LOG_LEVEL', 'loud', /^LOG_LEVEL must be one of/],
+    ['AUTH_TOKEN', 'short', /^AUTH_TOKEN must have/]
+  ])('stops at %s=%s with a sentence', (name, value, sentence) => {
+    expect(() => loadSettings({ env: { [name]: value } })).toThrow(sentence)
+  })
+
+  it('names the flag when the flag is wrong', () => {
+    expect(() => loadSettings({ flags: { port: 'x' }, env: {} })).toThrow(/^--port must be/)
+  })
+
+  it('does not repeat a password from a malformed URL', () => {
+    expect(() => loadSettings({ env: { REDIS_URL: 'http://user:hunter2@host' } })).toThrow(
+      expect.not.objectContaining({ message: expect.stringContaining('hunter2') })
+    )
+  })
+
+  it.each(['0.0.0.0', '::', '192.0.2.1', 'example.test'])('refuses to listen on %s without AUTH_TOKEN', (HOST) => {
+    expect(() => loadSettings({ env: { HOST } })).toThrow(/AUTH_TOKEN/)
+    expect(loadSettings({ env: { HOST, AUTH_TOKEN: 'a-token-of-some-length' } }).HOST).toBe(HOST)
+  })
+})

@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { parseEnv } from 'node:util'
+import { AppError } from '../lib/errors.ts'
+import { flagOf, SETTINGS, type SettingName, type Settings } from './settings.ts'
+
+export interface SettingSources {
+  /** By flag name, without dashes. */
+  flags?: Record<string, string | undefined>
+  env: Record<string, string | undefined>
+  /** Text of a `.env` file. */
+  dotenv?: string
+}
+
+/** Flags win over the environment, the environment over `.env`. Throws a sentence that names the setting. */
+export function loadSettings({ flags = {}, env, dotenv = '' }: SettingSources): Settings {
+  const file = parseEnv(dotenv)
+  const values: Record<string, unknown> = {}
+  for (const name of Object.keys(SETTINGS) as SettingName[]) {
+    const flag = flagOf(name)
+    const fromFlag = flag === undefined ? undefined : flags[flag]
+    // An empty variable is how shells and compose files say "not set".
+    const given = fromFlag ?? (env[name] || file[name] || undefined)
+    const { parse, fallback }: { parse: (text: string, name: string) => unknown; fallback?: unknown } = SETTINGS[name]
+    values[name] = given === undefined ? fallback : parse(given, fromFlag === undefined ? name : `--${flag}`)
+  }
+  const settings = values as Settings
+  checkTogether(settings)
+  return settings
+}
+
+export function readDotenv(path = '.env'): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function checkTogether(settings: Settings): void {
+  if (!isLoopback(settings.HOST) && !settings.AUTH_TOKEN) {
+    const message = `HOST is ${settings.HOST}, which others can reach: set AUTH_TOKEN too, or leave HOST at 127.0.0.1.`
+    throw new AppError('invalid', 'invalid_setting', message)
+  }
+  if (settings.AUTH_TOKEN && settings.AUTH_TOKEN.length < 16) {
+    throw new AppError('invalid', 'invalid_setting', 'AUTH_TOKEN must have at least 16 characters.')
+  }
+}
+
+export function isLoopback(host: string): boolean {
+  if (host === 'localhost' || host === '::1') return true
+  return isIP(host) === 4 && host.startsWith('127.')
+}

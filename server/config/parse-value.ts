@@ -1,0 +1,47 @@
+import { AppError } from '../lib/errors.ts'
+
+/** Turns a setting's text into its value, or throws a sentence that names the setting. */
+export type ParseValue<T> = (text: string, name: string) => T
+
+export function invalidSetting(name: string, wanted: string, text: string): AppError {
+  return new AppError('invalid', 'invalid_setting', `${name} must be ${wanted}, not "${text.slice(0, 80)}".`)
+}
+
+export const text: ParseValue<string> = (value) => value
+
+export function wholeNumber(min: number, max: number): ParseValue<number> {
+  return (value, name) => {
+    const number = Number(value)
+    if (/^\d+$/.test(value) && number >= min && number <= max) return number
+    throw invalidSetting(name, `a whole number from ${min} to ${max}`, value)
+  }
+}
+
+export function decimal(min: number, max: number): ParseValue<number> {
+  return (value, name) => {
+    const number = Number(value)
+    if (/^\d+(\.\d+)?$/.test(value) && number >= min && number <= max) return number
+    throw invalidSetting(name, `a number from ${min} to ${max}`, value)
+  }
+}
+
+export function oneOf<const T extends string>(...choices: T[]): ParseValue<T> {
+  return (value, name) => {
+    const found = choices.find((choice) => choice === value)
+    if (found) return found
+    throw invalidSetting(name, `one of ${choices.join(', ')}`, value)
+  }
+}
+
+export function url(...protocols: string[]): ParseValue<string> {
+  return (value, name) => {
+    const parsed = URL.canParse(value) ? new URL(value) : undefined
+    if (parsed && protocols.includes(parsed.protocol)) return value.replace(/\/+$/, '')
+    // A URL may hold a password: it is not repeated.
+    throw new AppError(
+      'invalid',
+      'invalid_setting',
+      `${name} must be a URL that begins with ${protocols.join('// or ')}//.`
+    )
+  }
+}

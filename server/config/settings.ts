@@ -1,0 +1,91 @@
+/**
+ * Every setting with its name, default and form: the one table that environment, `.env`, flags, help and documentation share.
+ * A setting marked secret has no flag, because command lines are public.
+ */
+import { decimal, oneOf, type ParseValue, text, url, wholeNumber } from './parse-value.ts'
+
+interface Setting<T> {
+  parse: ParseValue<T>
+  fallback?: T
+  secret?: true
+  /** Where the flag is not the kebab-case name. */
+  flag?: string
+  help: string
+}
+
+const define = <T>(setting: Setting<T>): Setting<T> => setting
+const given = <T>(setting: Setting<T> & { fallback: T }): Setting<T> & { fallback: T } => setting
+const secret = (help: string) => define({ parse: text, secret: true, help })
+const DAY_SECONDS = 86_400
+
+export const SETTINGS = {
+  PORT: given({ parse: wholeNumber(0, 65_535), fallback: 3000, help: 'port of the web page and API' }),
+  HOST: given({
+    parse: text,
+    fallback: '127.0.0.1',
+    help: 'address to listen on; other than loopback needs AUTH_TOKEN'
+  }),
+  DATA_DIR: given({ parse: text, fallback: './data', help: 'folder for state and checkpoints' }),
+  REDIS_URL: define({ parse: url('redis:', 'rediss:'), secret: true, help: 'shared state for several instances' }),
+  MCP_CONFIG: given({ parse: text, fallback: './mcp.json', flag: 'config', help: 'file with the MCP servers' }),
+  CREDENTIALS_FILE: define({ parse: text, help: 'file with the secrets that mcp.json refers to' }),
+  AUTH_TOKEN: secret('asked of everyone when set; needed when HOST is not loopback'),
+  LLM_PROVIDER: define({
+    parse: oneOf('anthropic', 'claude', 'gemini', 'openai', 'openai-compatible', 'demo'),
+    help: 'provider of the default model'
+  }),
+  LLM_MODEL: define({ parse: text, help: 'default model' }),
+  ANTHROPIC_API_KEY: secret('key for Claude'),
+  GEMINI_API_KEY: secret('key for Gemini'),
+  OPENAI_API_KEY: secret('key for OpenAI'),
+  OPENAI_COMPATIBLE_API_KEY: secret('key for an OpenAI-compatible server, where it wants one'),
+  ANTHROPIC_BASE_URL: define({ parse: url('http:', 'https:'), help: 'without /v1' }),
+  GEMINI_BASE_URL: define({ parse: url('http:', 'https:'), help: 'without version' }),
+  OPENAI_BASE_URL: define({ parse: url('http:', 'https:'), help: 'with /v1' }),
+  OPENAI_COMPATIBLE_BASE_URL: define({ parse: url('http:', 'https:'), help: 'with /v1' }),
+  SANDBOX_IMAGE: define({ parse: text, help: 'own image as the base of the sandbox (images/README.md)' }),
+  SANDBOX_RUNTIME: define({ parse: text, help: "the engine's runtime, e.g. runsc for gVisor" }),
+  SANDBOX_MEMORY_MB: given({ parse: wholeNumber(64, 1_048_576), fallback: 512, help: 'memory of a sandbox' }),
+  SANDBOX_CPUS: given({ parse: decimal(0.05, 512), fallback: 0.5, help: 'processors of a sandbox' }),
+  SANDBOX_PIDS: given({ parse: wholeNumber(16, 32_768), fallback: 128, help: 'processes in a sandbox' }),
+  SANDBOX_WORKSPACE_MB: given({ parse: wholeNumber(1, 1_048_576), fallback: 256, help: 'files of a sandbox' }),
+  SANDBOX_NETWORK: given({ parse: text, fallback: 'none', help: 'engine network of a sandbox' }),
+  WARM_POOL_SIZE: given({ parse: wholeNumber(0, 100), fallback: 2, help: 'sandboxes kept ready' }),
+  MAX_SESSIONS: given({ parse: wholeNumber(1, 10_000), fallback: 100, help: 'live sandboxes at most' }),
+  SESSION_IDLE_SECONDS: given({
+    parse: wholeNumber(1, DAY_SECONDS),
+    fallback: 900,
+    help: 'idle time before recycling'
+  }),
+  JANITOR_INTERVAL_SECONDS: given({ parse: wholeNumber(1, 3600), fallback: 60, help: 'time between clean-ups' }),
+  PAUSE_AFTER_SECONDS: given({ parse: wholeNumber(1, DAY_SECONDS), fallback: 30, help: 'pause without a tab open' }),
+  RETENTION_DAYS: given({ parse: wholeNumber(1, 3650), fallback: 30, help: 'how long sessions and files are kept' }),
+  MAX_OUTPUT_TOKENS: define({ parse: wholeNumber(1, 10_000_000), help: 'output of one model step at most' }),
+  MAX_HISTORY_TOKENS: define({ parse: wholeNumber(1000, 100_000_000), help: 'history given to the model at most' }),
+  MAX_SESSION_TOKENS: define({
+    parse: wholeNumber(1000, 1_000_000_000),
+    help: 'asks the human when a session used more'
+  }),
+  GATEWAY_EXPOSE: define({ parse: text, flag: 'expose', help: 'all, or a server: pass its tools through as they are' }),
+  LOG_LEVEL: given({
+    parse: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
+    fallback: 'info',
+    help: 'log level'
+  })
+} as const
+
+export type SettingName = keyof typeof SETTINGS
+type ValueOf<S> = S extends { parse: ParseValue<infer T> } ? T : never
+type IsGiven<S> = S extends { fallback: unknown } ? true : false
+
+/** Settings with a default are always there, the others may be undefined. */
+export type Settings = {
+  readonly [K in SettingName]: IsGiven<(typeof SETTINGS)[K]> extends true
+    ? ValueOf<(typeof SETTINGS)[K]>
+    : ValueOf<(typeof SETTINGS)[K]> | undefined
+}
+
+export function flagOf(name: SettingName): string | undefined {
+  const setting: Setting<unknown> = SETTINGS[name]
+  return setting.secret ? undefined : (setting.flag ?? name.toLowerCase().replaceAll('_', '-'))
+}

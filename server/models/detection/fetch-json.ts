@@ -1,0 +1,82 @@
+import { AppError, messageOf } from '../../lib/errors.ts'
+import { cleanText } from '../providers/clean-text.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
+
+const MAX_BYTES = 4 * 1024 * 1024
+
+/** GET of one JSON document of a provider, bounded in size; every failure is a sentence for the user. */
+export async function fetchJson(endpoint: Endpoint, path: string, signal: AbortSignal): Promise<unknown> {
+  const response = await send(endpoint, path, signal)
+  const body = await readBounded(response, endpoint)
+  if (!response.ok) throw refused(response.status, body, endpoint)
+  try {
+    return JSON.parse(body)
+  } catch {
+    throw nonsense(endpoint)
+  }
+}
+
+export function nonsense({ label, shownUrl, urlSetting }: Endpoint): AppError {
+  const message = `${label} did not answer with a list of models at ${shownUrl}. Check ${urlSetting}.`
+  return new AppError('unavailable', 'model_list_unreadable', message)
+}
+
+async function send(endpoint: Endpoint, path: string, signal: AbortSignal): Promise<Response> {
+  try {
+    const headers = { accept: 'application/json', ...authHeaders(endpoint) }
+    // A redirect would carry the key to another host.
+    return await fetch(endpoint.url + path, { headers, signal, redirect: 'manual' })
+  } catch (error) {
+    throw unreachable(error, endpoint)
+  }
+}
+
+function authHeaders({ provider, apiKey }: Endpoint): Record<string, string> {
+  if (apiKey === undefined) return {}
+  switch (provider) {
+    case 'anthropic':
+      return { 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' }
+    case 'gemini':
+      return { 'x-goog-api-key': apiKey }
+    default:
+      return { authorization: `Bearer ${apiKey}` }
+  }
+}
+
+async function readBounded(response: Response, endpoint: Endpoint): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  try {
+    for await (const chunk of response.body ?? []) {
+      size += chunk.byteLength
+      if (size > MAX_BYTES) throw nonsense(endpoint)
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    throw error instanceof AppError ? error : unreachable(error, endpoint)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function unreachable(error: unknown, { label, shownUrl, secrets, urlSetting }: Endpoint): AppError {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+  const why = cleanText(messageOf(cause), secrets, 150)
+  const message = `${label} can't be reached at ${shownUrl} (${why}). Check the network and ${urlSetting}.`
+  return new AppError('unavailable', 'model_unreachable', message)
+}
+
+function refused(status: number, body: string, endpoint: Endpoint): AppError {
+  const { label, shownUrl, keySetting, urlSetting, secrets } = endpoint
+  const said = cleanText(body.match(/"message"\s*:\s*"((?:[^"\\]|\\.){1,500})/)?.[1] ?? '', secrets, 200)
+  const quote = said === '' ? '' : `: "${said}"`
+  if (status === 401 || status === 403 || (status === 400 && /API[_ ]key/i.test(body))) {
+    const message = `${label} rejected the key (${status})${quote}. Check ${keySetting}.`
+    return new AppError('unavailable', 'model_key_rejected', message)
+  }
+  if (status >= 300 && status < 400) {
+    const message = `${label} answers at ${shownUrl} with a redirect. Set ${urlSetting} to the final address.`
+    return new AppError('unavailable', 'model_list_unreadable', message)
+  }
+  const message = `${label} answered ${status} at ${shownUrl} when asked for its models${quote}. Check ${urlSetting}, or try again later.`
+  return new AppError('unavailable', 'model_list_unreadable', message, { details: { status } })
+}

@@ -1,0 +1,176 @@
+import { z } from 'zod'
+import { isAppError } from '../../lib/errors.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
+import { fetchJson, nonsense } from './fetch-json.ts'
+
+/** A model as its provider lists it, before we decide whether to offer it. */
+export interface ListedModel {
+  id: string
+  name: string
+  createdMs?: number | undefined
+  contextTokens?: number | undefined
+  maxOutputTokens?: number | undefined
+  /** Gemini: what may be called on it. */
+  methods?: string[] | undefined
+}
+
+interface Page {
+  models: ListedModel[]
+  next?: string | undefined
+}
+
+const MAX_PAGES = 20
+const MAX_MODELS = 5_000
+
+const count = z.number().int().positive().optional().catch(undefined)
+const id = z.string().min(1).max(200)
+const name = z.string().max(200).optional().catch(undefined)
+
+const anthropicModel = z.object({
+  id,
+  display_name: name,
+  created_at: z.string().optional().catch(undefined),
+  max_input_tokens: count,
+  max_tokens: count
+})
+const anthropicPage = z.object({
+  data: z.array(anthropicModel).max(MAX_MODELS),
+  has_more: z.boolean().catch(false),
+  last_id: z.string().max(200).nullish().catch(undefined)
+})
+
+const geminiModel = z.object({
+  name: id,
+  displayName: name,
+  inputTokenLimit: count,
+  outputTokenLimit: count,
+  supportedGenerationMethods: z.array(z.string()).catch([])
+})
+const geminiPage = z.object({
+  models: z.array(geminiModel).max(MAX_MODELS).default([]),
+  nextPageToken: z.string().max(2_000).optional().catch(undefined)
+})
+
+/** `max_model_len` is vLLM's, `context_length` OpenRouter's and others'. */
+const openaiModel = z.object({
+  id,
+  name,
+  created: z.number().nonnegative().optional().catch(undefined),
+  max_model_len: count,
+  context_length: count
+})
+const openaiPage = z.object({ data: z.array(openaiModel).max(MAX_MODELS) })
+
+/** Everything that the provider lists for this key. */
+export async function listModels(endpoint: Endpoint, signal: AbortSignal): Promise<ListedModel[]> {
+  const found: ListedModel[] = []
+  let next: string | undefined
+  for (let page = 0; page < MAX_PAGES && found.length < MAX_MODELS; page++) {
+    const read = readPage(endpoint, await fetchJson(endpoint, pagePath(endpoint, next), signal))
+    found.push(...read.models)
+    next = read.next
+    if (next === undefined) break
+  }
+  return found
+}
+
+/** One model by its id: lists name dated versions, but the providers know their short names too. */
+export async function findModel(
+  endpoint: Endpoint,
+  modelId: string,
+  signal: AbortSignal
+): Promise<ListedModel | undefined> {
+  const path = `/models/${modelId.split('/').map(encodeURIComponent).join('/')}`
+  const document = await fetchJson(endpoint, path, signal).catch((error: unknown) => {
+    if (isAppError(error)) return undefined
+    throw error
+  })
+  const read = parsers[endpoint.provider].one(document)
+  return read && { ...read, id: modelId }
+}
+
+function pagePath({ provider }: Endpoint, next: string | undefined): string {
+  const cursor = next === undefined ? '' : encodeURIComponent(next)
+  if (provider === 'anthropic') return `/models?limit=1000${cursor && `&after_id=${cursor}`}`
+  if (provider === 'gemini') return `/models?pageSize=1000${cursor && `&pageToken=${cursor}`}`
+  return '/models'
+}
+
+function readPage(endpoint: Endpoint, document: unknown): Page {
+  const page = parsers[endpoint.provider].page(document)
+  if (page === undefined) throw nonsense(endpoint)
+  return page
+}
+
+interface Parser {
+  page(document: unknown): Page | undefined
+  one(document: unknown): ListedModel | undefined
+}
+
+const openai: Parser = {
+  page: (document) => {
+    const { data } = openaiPage.safeParse(document)
+    return data && { models: data.data.map(fromOpenAi) }
+  },
+  one: (document) => {
+    const { data } = openaiModel.safeParse(document)
+    return data && fromOpenAi(data)
+  }
+}
+
+const parsers: Record<Endpoint['provider'], Parser> = {
+  anthropic: {
+    page: (document) => {
+      const { data } = anthropicPage.safeParse(document)
+      const next = data?.has_more ? (data.last_id ?? undefined) : undefined
+      return data && { models: data.data.map(fromAnthropic), next }
+    },
+    one: (document) => {
+      const { data } = anthropicModel.safeParse(document)
+      return data && fromAnthropic(data)
+    }
+  },
+  gemini: {
+    page: (document) => {
+      const { data } = geminiPage.safeParse(document)
+      return data && { models: data.models.map(fromGemini), next: data.nextPageToken || undefined }
+    },
+    one: (document) => {
+      const { data } = geminiModel.safeParse(document)
+      return data && fromGemini(data)
+    }
+  },
+  openai,
+  'openai-compatible': openai
+}
+
+function fromAnthropic(model: z.infer<typeof anthropicModel>): ListedModel {
+  const created = Date.parse(model.created_at ?? '')
+  return {
+    id: model.id,
+    name: model.display_name || model.id,
+    createdMs: Number.isNaN(created) ? undefined : created,
+    contextTokens: model.max_input_tokens,
+    maxOutputTokens: model.max_tokens
+  }
+}
+
+function fromGemini(model: z.infer<typeof geminiModel>): ListedModel {
+  const short = model.name.replace(/^models\//, '')
+  return {
+    id: short,
+    name: model.displayName || short,
+    contextTokens: model.inputTokenLimit,
+    maxOutputTokens: model.outputTokenLimit,
+    methods: model.supportedGenerationMethods
+  }
+}
+
+function fromOpenAi(model: z.infer<typeof openaiModel>): ListedModel {
+  return {
+    id: model.id,
+    name: model.name || model.id,
+    createdMs: model.created === undefined ? undefined : model.created * 1000,
+    contextTokens: model.context_length ?? model.max_model_len
+  }
+}

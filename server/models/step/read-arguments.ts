@@ -1,0 +1,17 @@
+export type Arguments = { value: Record<string, JsonValue>; invalid?: never } | { value?: never; invalid: string }
+type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
+
+/** The model's argument bytes as an object, or a sentence that says why they are none. */
+export function readArguments(args: string): Arguments {
+  let value: unknown
+  try {
+    value = JSON.parse(args)
+  } catch (error) {
+    return { invalid: `The arguments are not valid JSON: ${error instanceof Error ? error.message : 'unreadable'}.` }
+  }
+  return isObject(value) ? { value } : { invalid: 'The arguments are not a JSON object.' }
+}
+
+function isObject(value: unknown): value is Record<string, JsonValue> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

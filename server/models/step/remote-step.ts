@@ -1,0 +1,124 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import { backoffMs } from '../../lib/backoff.ts'
+import { AppError } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import type { ModelTimeouts } from '../models-options.ts'
+import type { StepEvent, StepRequest } from '../port.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
+import { vendorModel } from '../providers/language-model.ts'
+import { type ModelFailure, modelError, modelFailure } from '../providers/model-failure.ts'
+import { WatchedFetch } from '../providers/watched-fetch.ts'
+import { StepCollector } from './step-collector.ts'
+import { toPrompt } from './to-prompt.ts'
+
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024
+const LONGEST_BACKOFF_MS = 20_000
+
+export interface RemoteStep {
+  endpoint: Endpoint
+  modelId: string
+  request: StepRequest
+  timeouts: ModelTimeouts
+  maxTries: number
+  logger: Logger
+}
+
+/** One step of a vendor's model. Tries again only while nothing of the step has been given out. */
+export async function* remoteStep(step: RemoteStep): AsyncGenerator<StepEvent, void> {
+  const { signal } = step.request
+  for (let attempt = 1; ; attempt++) {
+    const failure = yield* tryOnce(step)
+    if (failure === undefined) return
+    const { maxTries, timeouts, logger } = step
+    const inMs = failure.afterMs ?? backoffMs(attempt, { firstMs: timeouts.backoffMs, maxMs: LONGEST_BACKOFF_MS })
+    const context = { provider: step.endpoint.provider, model: step.modelId, attempt, code: failure.error.code }
+    if (!failure.retry || attempt >= maxTries || inMs > timeouts.maxRetryWaitMs) {
+      logger.debug({ ...context, reason: failure.reason }, 'a model step failed')
+      throw explain(failure, attempt, inMs, timeouts.maxRetryWaitMs)
+    }
+    logger.debug({ ...context, inMs, reason: failure.reason }, 'a model step is tried again')
+    yield { type: 'retry', attempt: attempt + 1, inMs, reason: `${step.endpoint.label}: ${failure.reason}` }
+    await sleep(inMs, undefined, { signal }).catch(() => {
+      throw cancelled(signal)
+    })
+  }
+}
+
+/** Returns why it failed if another try would repeat nothing; throws when something was already given out. */
+async function* tryOnce(step: RemoteStep): AsyncGenerator<StepEvent, ModelFailure | undefined> {
+  const { endpoint, modelId, request, timeouts } = step
+  const watch = new WatchedFetch({
+    label: `${endpoint.label} (${modelId})`,
+    idleMs: timeouts.idleMs,
+    totalMs: timeouts.stepMs,
+    maxBytes: MAX_ANSWER_BYTES,
+    signal: request.signal
+  })
+  const collector = new StepCollector(request)
+  let givenOut = false
+  let reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart> | undefined
+  try {
+    reader = (await open(step, watch)).getReader()
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      if (next.value.type === 'error') throw next.value.error
+      const event = collector.accept(next.value)
+      if (event === undefined) continue
+      givenOut = true
+      yield event
+    }
+    yield finished(collector, step)
+    return undefined
+  } catch (error) {
+    const failure = modelFailure(watch.failure ?? error, { endpoint, modelId, answered: watch.answered })
+    if (givenOut) throw failure.error
+    return failure
+  } finally {
+    watch.close()
+    // Not awaited: a forked stream confirms only when every branch is done, and the connection is closed already.
+    reader?.cancel().catch(() => {})
+  }
+}
+
+async function open({ endpoint, modelId, request }: RemoteStep, watch: WatchedFetch) {
+  const { model, providerOptions } = vendorModel(endpoint, modelId, watch.fetch)
+  const { prompt, tools } = toPrompt(request)
+  const { stream } = await model.doStream({
+    prompt,
+    ...(tools.length > 0 && { tools }),
+    ...(providerOptions && { providerOptions }),
+    ...(request.maxOutputTokens !== undefined && { maxOutputTokens: request.maxOutputTokens })
+  })
+  return stream
+}
+
+function finished(collector: StepCollector, step: RemoteStep): StepEvent {
+  const { label } = step.endpoint
+  const done = collector.result()
+  if (done === undefined) {
+    throw new Error('the stream ended before the model did')
+  }
+  const said = done.parts.some((part) => part.type === 'tool-call' || (part.type === 'text' && part.text.trim() !== ''))
+  if (said || done.finish === 'refusal') return done
+  if (collector.stopReason === 'model_context_window_exceeded') {
+    throw modelError('model_context_full', `The conversation is too long for ${step.modelId}.`, step)
+  }
+  const why =
+    done.finish === 'length'
+      ? 'used up its output tokens before it said anything; raise MAX_OUTPUT_TOKENS'
+      : 'sent an empty answer; send the message again, or put it differently'
+  throw modelError('model_empty_answer', `${label} (${step.modelId}) ${why}.`, step)
+}
+
+function explain(failure: ModelFailure, tries: number, inMs: number, maxWaitMs: number): AppError {
+  const { kind, code, message, details } = failure.error
+  if (!failure.retry) return failure.error
+  const note = inMs > maxWaitMs ? `It asks us to wait ${Math.ceil(inMs / 1000)} s.` : `Tried ${tries} times.`
+  return new AppError(kind, code, `${message} ${note}`, { details: { ...details, tries } })
+}
+
+function cancelled(signal: AbortSignal): AppError {
+  return signal.reason instanceof AppError
+    ? signal.reason
+    : new AppError('cancelled', 'cancelled', 'Cancelled while waiting to ask the model again.')
+}

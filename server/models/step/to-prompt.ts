@@ -1,0 +1,79 @@
+import type {
+  JSONSchema7,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Message,
+  SharedV4ProviderOptions
+} from '@ai-sdk/provider'
+import type { AssistantPart, ChatMessage, ModelTool, ProviderMeta, StepRequest, ToolAnswer } from '../port.ts'
+import { readArguments } from './read-arguments.ts'
+
+type AssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['content']
+type ToolContent = Extract<LanguageModelV4Message, { role: 'tool' }>['content']
+
+const LONGEST_TOOL_NAME = 64
+
+/** Our conversation in the vendor packages' words; `meta` goes back exactly as it came. */
+export function toPrompt(request: Pick<StepRequest, 'system' | 'messages' | 'tools'>): {
+  prompt: LanguageModelV4CallOptions['prompt']
+  tools: LanguageModelV4FunctionTool[]
+} {
+  const prompt: LanguageModelV4Message[] = []
+  if (request.system !== '') prompt.push({ role: 'system', content: request.system })
+  for (const message of request.messages) prompt.push(...toMessage(message))
+  return { prompt, tools: request.tools.map(toTool) }
+}
+
+function toMessage(message: ChatMessage): LanguageModelV4Message[] {
+  switch (message.role) {
+    case 'user':
+      return [{ role: 'user', content: [{ type: 'text', text: message.text }] }]
+    case 'assistant': {
+      const content = message.parts.map(toPart)
+      return content.length === 0 ? [] : [{ role: 'assistant', content }]
+    }
+    case 'tool': {
+      const content = message.answers.map(toResult)
+      return content.length === 0 ? [] : [{ role: 'tool', content }]
+    }
+  }
+}
+
+function toPart(part: AssistantPart): AssistantContent[number] {
+  const attached = isProviderOptions(part.meta) ? { providerOptions: part.meta } : {}
+  if (part.type !== 'tool-call') return { type: part.type, text: part.text, ...attached }
+  // Arguments that can't be read are told to the model in the tool's answer; here only an object is allowed.
+  const { value = {} } = part.invalid === undefined ? readArguments(part.args) : {}
+  return { type: 'tool-call', toolCallId: part.callId, toolName: sendableName(part.name), input: value, ...attached }
+}
+
+function toResult(answer: ToolAnswer): ToolContent[number] {
+  const value = answer.text === '' ? '(no output)' : answer.text
+  return {
+    type: 'tool-result',
+    toolCallId: answer.callId,
+    toolName: sendableName(answer.name),
+    output: answer.isError ? { type: 'error-text', value } : { type: 'text', value }
+  }
+}
+
+function toTool(tool: ModelTool): LanguageModelV4FunctionTool {
+  return {
+    type: 'function',
+    name: tool.name,
+    description: tool.description,
+    inputSchema: tool.inputSchema as JSONSchema7
+  }
+}
+
+/** A name that the model made up may hold characters for which the vendors would refuse the whole conversation. */
+function sendableName(name: string): string {
+  return name.replace(/[^\w-]/g, '_').slice(0, LONGEST_TOOL_NAME) || 'unnamed'
+}
+
+function isProviderOptions(meta: ProviderMeta | undefined): meta is SharedV4ProviderOptions {
+  return (
+    meta !== undefined &&
+    Object.values(meta).every((value) => typeof value === 'object' && value !== null && !Array.isArray(value))
+  )
+}

@@ -1,0 +1,117 @@
+import type { Client } from '@modelcontextprotocol/client'
+import {
+  type ChangesParams,
+  type ChangesResult,
+  type FetchParams,
+  type FetchResult,
+  type LimitsResult,
+  type RestoreParams,
+  type RestoreResult,
+  WORKSPACE_METHODS
+} from '../../../workspace-server/protocol.ts'
+import type { CallOptions, ToolDefinition, ToolResult, WorkspaceConnection } from '../port.ts'
+import { translateCallError } from './call-error.ts'
+import type { DockerStreamTransport } from './docker-stream-transport.ts'
+import type { SieveCounters } from './message-sieve.ts'
+import { readOutputChunk } from './output-chunk.ts'
+import {
+  changesResult,
+  emptyResult,
+  fetchResult,
+  limitsResult,
+  type ResultSchema,
+  restoreResult,
+  toolList,
+  toolResult
+} from './result-schema.ts'
+
+const QUICK_MS = 10_000
+/** Walking or writing a full workspace on half a CPU. */
+const FILES_MS = 60_000
+
+type Params = Record<string, unknown>
+
+export class DockerWorkspaceConnection implements WorkspaceConnection {
+  readonly containerId: string
+  readonly #client: Client
+  readonly #transport: DockerStreamTransport
+
+  constructor(containerId: string, client: Client, transport: DockerStreamTransport) {
+    this.containerId = containerId
+    this.#client = client
+    this.#transport = transport
+  }
+
+  get closed(): Promise<void> {
+    return this.#transport.closed
+  }
+
+  get isOpen(): boolean {
+    return this.#transport.isOpen
+  }
+
+  /** What the other side wrote that it should not have. */
+  get counters(): Readonly<SieveCounters> {
+    return this.#transport.counters
+  }
+
+  async listTools(): Promise<ToolDefinition[]> {
+    return this.#request('tools/list', {}, toolList, { timeoutMs: QUICK_MS })
+  }
+
+  async callTool(name: string, args: Params, options: CallOptions): Promise<ToolResult> {
+    return this.#request('tools/call', { name, arguments: args }, toolResult, options)
+  }
+
+  async claim(epoch: number): Promise<void> {
+    await this.#request(WORKSPACE_METHODS.claim, { epoch }, emptyResult, { timeoutMs: QUICK_MS })
+  }
+
+  async limits(): Promise<LimitsResult> {
+    return this.#request(WORKSPACE_METHODS.limits, {}, limitsResult, { timeoutMs: QUICK_MS })
+  }
+
+  async changes(params: ChangesParams): Promise<ChangesResult> {
+    return this.#request(WORKSPACE_METHODS.changes, { ...params }, changesResult, { timeoutMs: FILES_MS })
+  }
+
+  async fetch(params: FetchParams): Promise<FetchResult> {
+    return this.#request(WORKSPACE_METHODS.fetch, { ...params }, fetchResult, { timeoutMs: FILES_MS })
+  }
+
+  async restore(params: RestoreParams): Promise<RestoreResult> {
+    return this.#request(WORKSPACE_METHODS.restore, { ...params }, restoreResult, { timeoutMs: FILES_MS })
+  }
+
+  async ping(): Promise<void> {
+    await this.#request('ping', {}, emptyResult, { timeoutMs: QUICK_MS })
+  }
+
+  stderr(): string {
+    return this.#transport.stderr()
+  }
+
+  async close(): Promise<void> {
+    await this.#transport.close()
+  }
+
+  async #request<T>(method: string, params: Params, schema: ResultSchema<T>, options: CallOptions): Promise<T> {
+    const { signal, timeoutMs, onOutput } = options
+    const onprogress =
+      onOutput &&
+      ((progress: { message?: unknown }) => {
+        const chunk = readOutputChunk(progress.message)
+        if (chunk) onOutput(chunk)
+      })
+    try {
+      // Not client.callTool(): that would list the tools first and compile a validator for each.
+      return await this.#client.request({ method, params }, schema, {
+        timeout: timeoutMs,
+        ...(signal ? { signal } : {}),
+        ...(onprogress ? { onprogress } : {})
+      })
+    } catch (error) {
+      throw translateCallError(error, method, signal)
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto'
+import { readFile, stat } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { AppError } from '../../lib/errors.ts'
+import { packageRoot } from '../../lib/package-root.ts'
+
+/** Everything that goes into the image; its hash is the image's name. */
+export interface ImageAssets {
+  idle: Buffer
+  server: Buffer
+  packages: Buffer
+  prepareBase: Buffer
+  baseDockerfile: Buffer
+  node: NodeBinary
+}
+
+export interface NodeBinary {
+  version: string
+  /** A Linux binary on this machine; null where the machine has none, and the public image's is taken. */
+  file: { path: string; size: number; arch: string } | null
+}
+
+export async function readImageAssets(root: string = packageRoot()): Promise<ImageAssets> {
+  const server = await readFile(join(root, 'dist/workspace-server.mjs')).catch((cause: unknown) => {
+    const message = 'dist/workspace-server.mjs is missing: run `npm run build`.'
+    throw new AppError('internal', 'not_built', message, { cause })
+  })
+  const image = (file: string) => readFile(join(root, 'images', file))
+  const [idle, packages, prepareBase, baseDockerfile, node] = await Promise.all([
+    image('idle'),
+    image('packages.txt'),
+    image('prepare-base.sh'),
+    image('base.Dockerfile'),
+    findNode(root)
+  ])
+  return { idle, server, packages, prepareBase, baseDockerfile, node }
+}
+
+/** Asks for no engine: the name must be known while it is down. */
+export function sandboxImageName(assets: ImageAssets, base: string, dockerfile: string): string {
+  const { version, file } = assets.node
+  const inputs = [dockerfile, assets.idle, assets.server, base, version, `${file?.arch} ${file?.size}`]
+  return `mcp-orchestrator-sandbox:${hash(inputs)}`
+}
+
+export function baseImageName(assets: ImageAssets, recipe: string): string {
+  return `mcp-orchestrator-base:${hash([recipe, assets.packages, assets.prepareBase, assets.baseDockerfile])}`
+}
+
+export function repoAndTag(name: string): { repo: string; tag: string } {
+  const [repo = '', tag = 'latest'] = name.split(':')
+  return { repo, tag }
+}
+
+function hash(inputs: (string | Buffer)[]): string {
+  const digest = createHash('sha256')
+  // The lengths keep apart what would be equal when strung together.
+  for (const input of inputs) digest.update(`${Buffer.byteLength(input)}:`).update(input)
+  return digest.digest('hex').slice(0, 16)
+}
+
+async function findNode(root: string): Promise<NodeBinary> {
+  const manifest = createRequire(join(root, 'package.json')).resolve('node/package.json')
+  const { version } = JSON.parse(await readFile(manifest, 'utf8'))
+  if (process.platform !== 'linux') return { version, file: null }
+  const path = join(dirname(manifest), 'bin/node')
+  const { size } = await stat(path)
+  return { version, file: { path, size, arch: engineArch(process.arch) } }
+}
+
+/** Node's name of an architecture as engines call it. */
+function engineArch(arch: string): string {
+  return arch === 'x64' ? 'amd64' : arch
+}

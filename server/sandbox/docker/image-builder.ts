@@ -1,0 +1,143 @@
+/**
+ * Owns the sandbox image: a base (our own, or the user's SANDBOX_IMAGE) and one step on top of it that adds the workspace
+ * server. Knows nothing of containers that use it. Invariant: an image with our name was tried and works, and any change
+ * of what goes into it changes the name. Images of older versions stay until the user removes them (images/README.md).
+ */
+import type Dockerode from 'dockerode'
+import { AppError, isAppError } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { type ImageAssets, readImageAssets, repoAndTag, sandboxImageName } from './image-assets.ts'
+import { defaultBaseName, ensureDefaultBase } from './image-base.ts'
+import { sandboxDockerfile } from './image-dockerfile.ts'
+import { engineArch, inspectImage } from './image-lookup.ts'
+import { ensureOwnBase, unusable } from './image-own.ts'
+import { hasNode, whyUnusable } from './image-probe.ts'
+import { engineMessage, runEngineJob } from './image-progress.ts'
+import { tarStream } from './image-tar.ts'
+
+export interface ImageBuilderOptions {
+  /** The user's own base; undefined is ours. */
+  image?: string | undefined
+  logger: Logger
+  assets?: () => Promise<ImageAssets>
+}
+
+export interface ImageBuilder {
+  name(): Promise<string>
+  exists(): Promise<boolean>
+  /** Concurrent calls share one build. */
+  ensure(onProgress?: (line: string) => void): Promise<string>
+}
+
+type Say = (line: string) => void
+
+const RECIPE = sandboxDockerfile({ base: 'base', nodeImage: null, readableNode: true })
+
+export function createImageBuilder(docker: Dockerode, options: ImageBuilderOptions): ImageBuilder {
+  const { image: own, logger, assets: readAssets = readImageAssets } = options
+  const listeners = new Set<Say>()
+  let running: Promise<string> | undefined
+
+  const say: Say = (line) => {
+    logger.debug({ line }, 'sandbox image')
+    for (const listener of listeners) listener(line)
+  }
+
+  /** null: the user's own image is not there, so there is no name yet. */
+  async function findName(assets: ImageAssets): Promise<string | null> {
+    if (!own) return sandboxImageName(assets, defaultBaseName(assets), RECIPE)
+    const base = await inspectImage(docker, own)
+    return base && sandboxImageName(assets, base.Id, RECIPE)
+  }
+
+  async function make(): Promise<string> {
+    const assets = await readAssets()
+    const known = await findName(assets)
+    if (known && (await inspectImage(docker, known))) return known
+    const since = performance.now()
+    const base = own ? await ensureOwnBase(docker, own, say) : await ensureDefaultBase(docker, assets, say)
+    const name = sandboxImageName(assets, base, RECIPE)
+    await derive(docker, { assets, base, own, name, say })
+    say(`The sandbox image ${name} is ready after ${Math.ceil((performance.now() - since) / 1000)} s.`)
+    return name
+  }
+
+  return {
+    async name() {
+      const name = await findName(await readAssets())
+      if (name) return name
+      throw new AppError('not-found', 'sandbox_image_missing', `The engine has no image ${own} (SANDBOX_IMAGE).`)
+    },
+    async exists() {
+      const name = await findName(await readAssets())
+      return name !== null && (await inspectImage(docker, name)) !== null
+    },
+    async ensure(onProgress) {
+      if (onProgress) listeners.add(onProgress)
+      running ??= make().finally(() => {
+        running = undefined
+      })
+      try {
+        return await running
+      } catch (error) {
+        throw isAppError(error) ? error : failed(error)
+      } finally {
+        if (onProgress) listeners.delete(onProgress)
+      }
+    }
+  }
+}
+
+interface Derivation {
+  assets: ImageAssets
+  base: string
+  own: string | undefined
+  name: string
+  say: Say
+}
+
+async function derive(docker: Dockerode, { assets, base, own, name, say }: Derivation): Promise<void> {
+  say('Adding the workspace server and Node…')
+  const body = await context(docker, assets, base, own)
+  const job = { what: 'the engine to build the sandbox image', quietMs: 300_000, totalMs: 1_200_000, body, onLine: say }
+  const id = await runEngineJob(job, (abortSignal) =>
+    docker.buildImage(body, { forcerm: true, labels: { 'mcp-orchestrator.image': name }, abortSignal })
+  )
+  if (!id) throw new Error('the engine did not say which image it built')
+  say('Trying it…')
+  const why = await whyUnusable(docker, id)
+  if (why) {
+    await docker
+      .getImage(id)
+      .remove({ force: true })
+      .catch(() => {})
+    throw unusable(own ?? name, why)
+  }
+  await docker.getImage(id).tag(repoAndTag(name))
+}
+
+async function context(docker: Dockerode, assets: ImageAssets, base: string, own: string | undefined) {
+  const { version, file } = assets.node
+  const local = file?.arch === (await engineArch(docker)) ? file : null
+  const readableNode = !own || !(await hasNode(docker, base))
+  const nodeImage = local ? null : `node:${version}-bookworm-slim`
+  const binary = local && { file: local.path, size: local.size }
+  return tarStream([
+    { path: 'Dockerfile', mode: 0o644, content: Buffer.from(sandboxDockerfile({ base, nodeImage, readableNode })) },
+    { path: 'idle', mode: 0o755, content: assets.idle },
+    { path: 'server.mjs', mode: 0o644, content: assets.server },
+    ...(binary ? [{ path: 'node', mode: 0o711, content: binary }] : []),
+    ...(binary && readableNode ? [{ path: 'readable-node', mode: 0o755, content: binary }] : [])
+  ])
+}
+
+function failed(cause: unknown): AppError {
+  return new AppError(
+    'unavailable',
+    'sandbox_image_failed',
+    `The sandbox image could not be built: ${engineMessage(cause)}`,
+    {
+      cause
+    }
+  )
+}

@@ -1,0 +1,114 @@
+import type { Duplex } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Client } from '@modelcontextprotocol/client'
+import type Dockerode from 'dockerode'
+import { INSIDE, SERVER_EXIT } from '../../../workspace-server/protocol.ts'
+import { AppError, isAppError } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { staleEpoch, translateCallError } from './call-error.ts'
+import { DockerStreamTransport } from './docker-stream-transport.ts'
+import { DockerWorkspaceConnection } from './docker-workspace-connection.ts'
+import type { EngineCall } from './engine-call.ts'
+
+const EXEC_MS = 15_000
+const INITIALIZE_MS = 15_000
+const EXIT_WAIT_MS = 2000
+const EXIT_POLL_MS = 20
+const MAX_OUTPUT_CHARS = 1000
+/** Nothing here validates by JSON Schema, and a compiler per connection costs memory. */
+const noValidator = {
+  getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'not supported' })
+}
+
+export interface OpenConnectionOptions {
+  docker: Dockerode
+  call: EngineCall
+  logger: Logger
+  containerId: string
+  epoch: number
+  resume: boolean
+}
+
+/** Starts a server in the container and shakes hands with it. Leaves no stream behind when it fails. */
+export async function openConnection(options: OpenConnectionOptions): Promise<DockerWorkspaceConnection> {
+  const { containerId, logger } = options
+  const exec = await createExec(options)
+  const stream = await startExec(exec, options)
+  const transport = new DockerStreamTransport(stream, { logger: logger.child({ container: containerId.slice(0, 12) }) })
+  const client = new Client({ name: 'mcp-orchestrator', version: '1' }, { jsonSchemaValidator: noValidator })
+  client.onerror = (error) => logger.debug({ err: error, container: containerId }, 'sandbox connection')
+  try {
+    // Without a probe for the newer revision: we know this server, and a round trip counts.
+    await client.connect(transport, { timeout: INITIALIZE_MS })
+  } catch (error) {
+    const ended = !transport.isOpen || isAppError(error, 'connection_lost')
+    await transport.close()
+    throw ended ? await whyEnded(exec, transport, options) : translateCallError(error, 'initialize')
+  }
+  return new DockerWorkspaceConnection(containerId, client, transport)
+}
+
+async function createExec(options: OpenConnectionOptions): Promise<Dockerode.Exec> {
+  const { docker, call, containerId, epoch, resume } = options
+  const container = docker.getContainer(containerId)
+  const create = () =>
+    call({ to: 'prepare a server in a container', ms: EXEC_MS }, (abortSignal) =>
+      container.exec({
+        AttachStdin: true,
+        AttachStdout: true,
+        AttachStderr: true,
+        Tty: false,
+        Cmd: [INSIDE.node, INSIDE.server, '--epoch', String(epoch), ...(resume ? ['--resume'] : [])],
+        WorkingDir: INSIDE.root,
+        abortSignal
+      })
+    )
+  try {
+    return await create()
+  } catch (error) {
+    if (!isAppError(error, 'container_paused')) throw error
+    await call({ to: 'unpause a container', ms: EXEC_MS }, (abortSignal) => container.unpause({ abortSignal }))
+    return create()
+  }
+}
+
+async function startExec(exec: Dockerode.Exec, { call }: OpenConnectionOptions): Promise<Duplex> {
+  return call({ to: 'start a server in a container', ms: EXEC_MS }, (abortSignal) =>
+    exec.start({ hijack: true, stdin: true, Detach: false, Tty: false, abortSignal })
+  )
+}
+
+/** The exec knows the exit code; what was printed is for the log and the curious. */
+async function whyEnded(
+  exec: Dockerode.Exec,
+  transport: DockerStreamTransport,
+  { call }: OpenConnectionOptions
+): Promise<AppError> {
+  const code = await exitCode(exec, call)
+  if (code === SERVER_EXIT.staleEpoch) return staleEpoch()
+  if (code === SERVER_EXIT.takeoverFailed) {
+    return new AppError(
+      'unavailable',
+      'takeover_failed',
+      'The previous server in this sandbox does not end; try again.'
+    )
+  }
+  if (code === SERVER_EXIT.nothingToResume) {
+    return new AppError('conflict', 'container_restarted', 'The container was restarted and has lost its files.')
+  }
+  const printed = `${transport.noise()}${transport.stderr()}`.trim().slice(-MAX_OUTPUT_CHARS)
+  return new AppError('unavailable', 'server_crashed', `The server in the sandbox ended at once (exit code ${code}).`, {
+    details: { exitCode: code, output: printed }
+  })
+}
+
+/** The stream ends a little before the engine knows the code. */
+async function exitCode(exec: Dockerode.Exec, call: EngineCall): Promise<number | null> {
+  const until = performance.now() + EXIT_WAIT_MS
+  for (;;) {
+    const state = await call({ to: 'inspect a server', ms: EXEC_MS }, (abortSignal) => exec.inspect({ abortSignal }))
+    if (!state.Running && state.ExitCode !== null) return state.ExitCode
+    if (performance.now() > until) return null
+    await delay(EXIT_POLL_MS)
+  }
+}

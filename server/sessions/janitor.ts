@@ -1,0 +1,117 @@
+/**
+ * Takes away what nobody uses: sandboxes idle for too long, containers of ours that no session is bound to, and sessions past
+ * their retention. Never acts on the absence of knowledge: an unreachable or emptied store or engine means that nothing is removed.
+ */
+import { messageOf } from '../lib/errors.ts'
+import type { ContainerSummary } from '../sandbox/port.ts'
+import type { LiveSession } from './live-session.ts'
+import type { SessionsDeps, SessionsOptions } from './session-options.ts'
+
+const REAP_AT_ONCE = 20
+const REAP_LEASE_MS = 30_000
+
+export interface JanitorOptions {
+  deps: SessionsDeps
+  options: SessionsOptions
+  made: ReadonlySet<string>
+  deployment: () => string
+  session: (sessionId: string) => LiveSession
+}
+
+export class Janitor {
+  readonly #options: JanitorOptions
+  #suspects = new Set<string>()
+  #running: Promise<void> | undefined
+
+  constructor(options: JanitorOptions) {
+    this.#options = options
+  }
+
+  /** One round; a call during a round waits for that one. */
+  round(): Promise<void> {
+    this.#running ??= this.#round().finally(() => {
+      this.#running = undefined
+    })
+    return this.#running
+  }
+
+  async stop(): Promise<void> {
+    await this.#running
+  }
+
+  async #round(): Promise<void> {
+    for (const [what, job] of [
+      ['recycle idle sandboxes', () => this.#reap()],
+      ['remove orphans', () => this.#removeOrphans()],
+      ['remove expired sessions', () => this.#expire()]
+    ] as const) {
+      try {
+        await job()
+      } catch (error) {
+        this.#options.deps.logger.warn({ err: error }, `Could not ${what}: ${messageOf(error)}`)
+      }
+    }
+  }
+
+  async #reap(): Promise<void> {
+    const { deps, options, session: find } = this.#options
+    const idle = await deps.store.takeIdle(deps.instanceId, {
+      idleMs: options.idleMs,
+      leaseMs: REAP_LEASE_MS,
+      limit: REAP_AT_ONCE
+    })
+    await Promise.allSettled(
+      idle.map(async (record) => {
+        const session = find(record.sessionId)
+        try {
+          await session.locked(() => session.recycle(record))
+          const minutes = Math.round(options.idleMs / 60_000)
+          const text = `The sandbox was recycled after ${minutes} minutes without use; the files are kept.`
+          await session.events.notice('sandbox_recycled', text, record.epoch)
+        } catch (error) {
+          deps.logger.warn({ err: error, sessionId: record.sessionId }, `Not recycled: ${messageOf(error)}`)
+          await deps.store.release(record.sessionId, record.epoch).catch(() => {})
+        }
+      })
+    )
+  }
+
+  async #removeOrphans(): Promise<void> {
+    const { deps, made, deployment } = this.#options
+    // The engine first, the store second: a container that is bound in between is then seen as bound.
+    const containers = await deps.engine.list(deployment())
+    const alive = new Set(await deps.store.instances())
+    const bound = new Set((await deps.store.list()).map((record) => record.containerId))
+    const orphans = containers.filter((container) => {
+      if (bound.has(container.id) || made.has(container.id)) return false
+      return this.#isOld(container) && (container.instance === deps.instanceId || !alive.has(container.instance))
+    })
+    const again = orphans.filter(({ id }) => this.#suspects.has(id))
+    this.#suspects = new Set(orphans.map(({ id }) => id))
+    if ((await deps.store.deploymentId()) !== deployment()) return // the store was emptied under us: what it says proves nothing
+    await Promise.allSettled(
+      again.map(async ({ id }) => {
+        await deps.engine.remove(id)
+        deps.logger.info({ containerId: id }, 'Removed an orphaned container.')
+      })
+    )
+  }
+
+  #isOld(container: ContainerSummary): boolean {
+    return Date.now() - container.createdAt > this.#options.options.orphanGraceMs
+  }
+
+  async #expire(): Promise<void> {
+    const { deps, options } = this.#options
+    const now = await deps.store.now()
+    const expired = (await deps.store.list()).filter(
+      ({ live, activeAt }) => !live && now - activeAt > options.retentionMs
+    )
+    for (const { sessionId, epoch } of expired) {
+      if (!(await deps.store.remove(sessionId, epoch))) continue
+      await deps.checkpoints.remove(sessionId)
+      await deps.events.remove(sessionId)
+    }
+    await deps.checkpoints.prune(options.retentionMs)
+  }
+}

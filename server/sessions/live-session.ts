@@ -1,0 +1,174 @@
+/**
+ * One session on this instance: who works in it and under which lease. Whoever does stands between `enter` and `leave`; while
+ * anyone does, the lease is held as busy and no other instance may act. Everything that changes the container runs under one
+ * lock. Nothing here is the truth: the store is, and the container itself refuses an old epoch.
+ */
+import { backoffMs } from '../lib/backoff.ts'
+import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import type { KeyedLock } from '../lib/keyed-lock.ts'
+import type { SessionRecord } from '../storage/session-store.ts'
+import { SessionEvents } from './session-events.ts'
+import { type SandboxContext, SessionSandbox } from './session-sandbox.ts'
+
+export class LiveSession {
+  readonly sessionId: string
+  readonly events: SessionEvents
+  readonly sandbox: SessionSandbox
+  readonly runningCalls = new Set<string>()
+  readonly #context: SandboxContext
+  readonly #lock: KeyedLock
+  #epoch = 0
+  #held = false
+  #inside = 0
+  #present = 0
+  #pauseTimer: NodeJS.Timeout | undefined
+
+  constructor(sessionId: string, context: SandboxContext, lock: KeyedLock) {
+    this.sessionId = sessionId
+    this.#context = context
+    this.#lock = lock
+    this.events = new SessionEvents(context.deps, sessionId)
+    this.sandbox = new SessionSandbox(sessionId, context, this.events)
+  }
+
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /** Nobody is here and nothing is open: the manager may forget it. */
+  get isForgettable(): boolean {
+    return this.#inside === 0 && this.#present === 0 && this.sandbox.state === 'none'
+  }
+
+  locked<T>(job: () => Promise<T>): Promise<T> {
+    return this.#lock.run(this.sessionId, job)
+  }
+
+  async enter(signal?: AbortSignal): Promise<void> {
+    this.#inside += 1
+    clearTimeout(this.#pauseTimer)
+    try {
+      await this.locked(() => this.#ensureLease(signal))
+    } catch (error) {
+      await this.leave()
+      throw error
+    }
+  }
+
+  async leave(): Promise<void> {
+    this.#inside -= 1
+    await this.locked(async () => {
+      if (this.#inside > 0 || !this.#held) return
+      this.#held = false
+      await this.#touch(false).catch(() => {}) // then the lease runs out by itself
+    })
+    this.#pauseLater()
+  }
+
+  attach(): void {
+    this.#present += 1
+    clearTimeout(this.#pauseTimer)
+  }
+
+  detach(): void {
+    this.#present -= 1
+    this.#pauseLater()
+  }
+
+  /** Prolongs the lease of a session that someone works in; when it is lost, the stream is cut: its new owner may be acting. */
+  async keepLease(): Promise<void> {
+    if (!this.#held || this.#inside === 0 || (await this.#touch(true))) return
+    await this.#loseLease()
+  }
+
+  /** Last checkpoint, then the container goes and the lease is given back. Call it locked, with the lease held under `record`. */
+  async recycle(record: SessionRecord): Promise<void> {
+    const { engine, store } = this.#context.deps
+    if (record.containerId) {
+      await this.sandbox.checkpointFinally(record.epoch, record.containerId)
+      await this.sandbox.cut()
+      await engine.remove(record.containerId)
+    }
+    this.#epoch = record.epoch
+    this.#held = false
+    await store.unbind(this.sessionId, record.epoch)
+    await store.release(this.sessionId, record.epoch)
+  }
+
+  /** Makes the sandbox usable; for callers that have entered. Returns once its container answers under our lease. */
+  openSandbox(signal?: AbortSignal): Promise<void> {
+    return this.locked(async () => {
+      for (let attempt = 1; ; attempt++) {
+        await this.#ensureLease(signal)
+        if (this.sandbox.isOpenUnder(this.#epoch)) return
+        try {
+          return await this.sandbox.open(this.#epoch)
+        } catch (error) {
+          // Another instance was granted the session while we were opening it: ask again, we may get it back.
+          if (!isAppError(error, 'lease_lost') && !isAppError(error, 'stale_epoch')) throw error
+          await this.#loseLease()
+          if (attempt === 3) throw error
+        }
+      }
+    })
+  }
+
+  async #ensureLease(signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted()
+    if (this.#held) return
+    const { epoch } = await this.#takeLease(signal)
+    if (epoch === this.#epoch) return
+    this.#epoch = epoch
+    await this.events.reportInterrupted(epoch, this.runningCalls)
+  }
+
+  async #loseLease(): Promise<void> {
+    this.#held = false
+    await this.sandbox.cut()
+  }
+
+  async #takeLease(signal?: AbortSignal): Promise<SessionRecord> {
+    const { deps, options } = this.#context
+    const until = Date.now() + options.acquireTimeoutMs
+    for (let attempt = 1; ; attempt++) {
+      const result = await deps.store.acquire(this.sessionId, deps.instanceId, options.leaseMs)
+      if (result.granted) {
+        this.#held = true
+        return result.record
+      }
+      if (Date.now() > until) throw sessionBusy()
+      const wait = Math.min(result.retryInMs + 1, backoffMs(attempt, { firstMs: 20, maxMs: 500 }))
+      await new Promise((resolve) => setTimeout(resolve, wait))
+      signal?.throwIfAborted()
+    }
+  }
+
+  #touch(busy: boolean): Promise<boolean> {
+    const { deps, options } = this.#context
+    return deps.store.touch(this.sessionId, this.#epoch, { leaseMs: options.leaseMs, busy, activity: true })
+  }
+
+  get #isIdle(): boolean {
+    return this.#inside === 0 && this.#present === 0 && this.sandbox.state === 'running'
+  }
+
+  #pauseLater(): void {
+    clearTimeout(this.#pauseTimer)
+    if (!this.#isIdle) return
+    this.#pauseTimer = setTimeout(() => void this.locked(() => this.#pause()), this.#context.options.pauseAfterMs)
+    this.#pauseTimer.unref()
+  }
+
+  async #pause(): Promise<void> {
+    if (!this.#isIdle) return
+    try {
+      await this.sandbox.pause()
+    } catch (error) {
+      this.#context.deps.logger.warn({ sessionId: this.sessionId }, `Not paused: ${messageOf(error)}`)
+    }
+  }
+}
+
+export function sessionBusy(): AppError {
+  return new AppError('conflict', 'session_busy', 'Another instance is working in this session; try again shortly.')
+}

@@ -1,0 +1,82 @@
+/** What sessions write into the log themselves: calls as they start and end, and words to the user about the sandbox. */
+import { backoffMs } from '../lib/backoff.ts'
+import { isAppError, messageOf } from '../lib/errors.ts'
+import type { NewEvent, StoredEvent } from '../storage/event-log.ts'
+import type { SessionsDeps } from './session-options.ts'
+
+const STORE_PATIENCE_MS = 30_000
+const UNKNOWN_TEXT =
+  'The connection to the sandbox was lost while this ran: it may have run in part, in full or not at all. It was not run again.'
+
+export type SessionNoticeCode =
+  | 'sandbox_replaced'
+  | 'sandbox_recycled'
+  | 'files_restored'
+  | 'files_not_kept'
+  | 'checkpoint_failed'
+
+type EventDeps = Pick<SessionsDeps, 'events' | 'publish' | 'logger'>
+
+export class SessionEvents {
+  readonly #deps: EventDeps
+  readonly #sessionId: string
+
+  constructor(deps: EventDeps, sessionId: string) {
+    this.#deps = deps
+    this.#sessionId = sessionId
+  }
+
+  async append(events: NewEvent[], epoch: number): Promise<void> {
+    const stored = await this.#deps.events.append(this.#sessionId, events, { epoch })
+    this.#deps.publish(this.#sessionId, stored)
+  }
+
+  /** For what has already happened and must not be lost: waits for a store that is away for a while. */
+  async appendPatiently(events: NewEvent[], epoch: number): Promise<void> {
+    const until = Date.now() + STORE_PATIENCE_MS
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.append(events, epoch)
+      } catch (error) {
+        if (!isAppError(error) || error.kind !== 'unavailable' || Date.now() > until) throw error
+        await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt, { firstMs: 100, maxMs: 2000 })))
+      }
+    }
+  }
+
+  /** A word to the user; never an obstacle to the work it tells of. */
+  async notice(code: SessionNoticeCode, message: string, epoch: number): Promise<void> {
+    try {
+      await this.append([{ type: 'session:notice', data: { code, message } }], epoch)
+    } catch (error) {
+      this.#deps.logger.warn({ sessionId: this.#sessionId, code }, `A notice was not stored: ${messageOf(error)}`)
+    }
+  }
+
+  /** Calls that an earlier owner started and never finished: says so in the log, so that nobody waits or runs them again. */
+  async reportInterrupted(epoch: number, running: ReadonlySet<string>): Promise<string[]> {
+    const open = new Set<string>()
+    for await (const { type, data } of this.#all()) {
+      if (type === 'tool:started') open.add(String(data.callId))
+      else if (type === 'tool:result') open.delete(String(data.callId))
+    }
+    const interrupted = [...open].filter((callId) => !running.has(callId))
+    if (interrupted.length > 0) await this.append(interrupted.map(unknownOutcome), epoch)
+    return interrupted
+  }
+
+  async *#all(): AsyncIterable<StoredEvent> {
+    for (let after = 0; ; ) {
+      const page = await this.#deps.events.read(this.#sessionId, { after })
+      yield* page
+      const last = page.at(-1)
+      if (!last) return
+      after = last.seq
+    }
+  }
+}
+
+export function unknownOutcome(callId: string): NewEvent {
+  const content = [{ type: 'text', text: UNKNOWN_TEXT }]
+  return { type: 'tool:result', data: { callId, isError: true, outcome: 'unknown', content } }
+}

@@ -1,0 +1,191 @@
+/**
+ * The sessions of this instance: lets callers work in a session's sandbox, keeps leases alive meanwhile, and ends everything
+ * cleanly. Does not decide what is run; invariant: a job runs only while this instance holds the session's lease.
+ */
+import { AppError, messageOf } from '../lib/errors.ts'
+import { KeyedLock } from '../lib/keyed-lock.ts'
+import type { ToolDefinition, ToolResult } from '../sandbox/port.ts'
+import { Janitor } from './janitor.ts'
+import { LiveSession, sessionBusy } from './live-session.ts'
+import type { SessionsDeps, SessionsOptions } from './session-options.ts'
+import type { SandboxContext } from './session-sandbox.ts'
+import { runTool, type ToolCall } from './tool-run.ts'
+import { WarmPool } from './warm-pool.ts'
+
+const PING_EVERY_MS = 600_000
+const STOP_WITHIN_MS = 8_000
+
+/** What a job may do in a session's sandbox. */
+export interface Workspace {
+  readonly containerId: string
+  readonly epoch: number
+  listTools(): Promise<ToolDefinition[]>
+  runTool(call: ToolCall): Promise<ToolResult>
+}
+
+/** A session that this instance has to itself. */
+export interface Hold {
+  readonly epoch: number
+  /** The sandbox, which is made, woken, repaired or taken over first as needed. */
+  workspace(signal?: AbortSignal): Promise<Workspace>
+}
+
+export class SessionManager {
+  readonly #deps: SessionsDeps
+  readonly #options: SessionsOptions
+  readonly #sessions = new Map<string, LiveSession>()
+  readonly #context: SandboxContext
+  readonly #lock = new KeyedLock()
+  readonly #timers: NodeJS.Timeout[] = []
+  readonly pool: WarmPool
+  readonly janitor: Janitor
+  #deployment = ''
+  #stopping = false
+
+  constructor(deps: SessionsDeps, options: SessionsOptions) {
+    this.#deps = deps
+    this.#options = options
+    const made = new Set<string>()
+    const deployment = () => this.#deployment
+    const { engine, logger, instanceId } = deps
+    const owner = () => ({ deployment: this.#deployment, instance: instanceId })
+    this.pool = new WarmPool({ engine, owner, size: options.warmPoolSize, logger, made })
+    this.#context = { deps, options, pool: this.pool, made, deployment }
+    this.janitor = new Janitor({ deps, options, made, deployment, session: (id) => this.#session(id) })
+  }
+
+  /** Needs a store that answers; an engine may come later. */
+  async start(): Promise<void> {
+    await this.#beat()
+    this.pool.fill()
+    this.#every(this.#options.leaseMs / 3, () => this.#beat())
+    this.#every(this.#options.janitorIntervalMs, () => this.janitor.round())
+    this.#every(PING_EVERY_MS, () => this.#ping())
+    await this.janitor.round()
+  }
+
+  /** Runs a job while this instance, and no other, holds the session. The sandbox is touched only when the job asks for it. */
+  async hold<T>(sessionId: string, job: (hold: Hold) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    if (this.#stopping) throw new AppError('unavailable', 'shutting_down', 'The server is shutting down.')
+    const session = this.#session(sessionId)
+    await session.enter(signal)
+    try {
+      return await job({ epoch: session.epoch, workspace: (inner) => openWorkspace(session, inner) })
+    } finally {
+      await session.leave()
+      this.#forget(session)
+    }
+  }
+
+  /** Runs a job in the session's sandbox. */
+  run<T>(sessionId: string, job: (workspace: Workspace) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    return this.hold(sessionId, async (hold) => job(await hold.workspace(signal)), signal)
+  }
+
+  /** Someone looks at the session (a tab is open): its sandbox is not paused. */
+  attach(sessionId: string): () => void {
+    const session = this.#session(sessionId)
+    session.attach()
+    let attached = true
+    return () => {
+      if (!attached) return
+      attached = false
+      session.detach()
+      this.#forget(session)
+    }
+  }
+
+  state(sessionId: string): LiveSession['sandbox']['state'] {
+    return this.#sessions.get(sessionId)?.sandbox.state ?? 'none'
+  }
+
+  /** Ends the session for good: container, files, log and record. */
+  async destroy(sessionId: string): Promise<void> {
+    const { store, engine, checkpoints, events, instanceId } = this.#deps
+    const session = this.#session(sessionId)
+    await session.locked(async () => {
+      const taken = await store.acquire(sessionId, instanceId, this.#options.leaseMs)
+      if (!taken.granted) throw sessionBusy()
+      await session.sandbox.cut()
+      if (taken.record.containerId) await engine.remove(taken.record.containerId)
+      await checkpoints.remove(sessionId)
+      await events.remove(sessionId)
+      await store.remove(sessionId, taken.record.epoch)
+    })
+    this.#sessions.delete(sessionId)
+  }
+
+  /** Checkpoints and removes every container of this instance; what can't be done in time is left to the next start. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    for (const timer of this.#timers) clearInterval(timer)
+    const work = Promise.allSettled([
+      this.pool.stop(),
+      this.janitor.stop(),
+      ...[...this.#sessions.values()].map((session) => this.#close(session))
+    ])
+    const { promise: late, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, STOP_WITHIN_MS)
+    await Promise.race([work, late])
+    clearTimeout(timer)
+    await this.#deps.store.farewell(this.#deps.instanceId).catch(() => {})
+  }
+
+  async #close(session: LiveSession): Promise<void> {
+    const { store, instanceId, logger } = this.#deps
+    if (session.sandbox.state === 'none') return
+    try {
+      await session.locked(async () => {
+        const taken = await store.acquire(session.sessionId, instanceId, this.#options.leaseMs)
+        if (taken.granted && taken.record.epoch === session.epoch) await session.recycle(taken.record)
+        else await session.sandbox.cut()
+      })
+    } catch (error) {
+      logger.warn({ sessionId: session.sessionId }, `Left for the next start: ${messageOf(error)}`)
+      await session.sandbox.cut()
+    }
+  }
+
+  #session(sessionId: string): LiveSession {
+    const known = this.#sessions.get(sessionId)
+    if (known) return known
+    const session = new LiveSession(sessionId, this.#context, this.#lock)
+    this.#sessions.set(sessionId, session)
+    return session
+  }
+
+  #forget(session: LiveSession): void {
+    if (session.isForgettable) this.#sessions.delete(session.sessionId)
+  }
+
+  async #beat(): Promise<void> {
+    const { store, instanceId } = this.#deps
+    this.#deployment = await store.deploymentId()
+    await store.heartbeat(instanceId, this.#options.leaseMs * 2)
+    await Promise.allSettled([...this.#sessions.values()].map((session) => session.keepLease()))
+  }
+
+  async #ping(): Promise<void> {
+    const running = [...this.#sessions.values()].filter((session) => session.sandbox.state === 'running')
+    await Promise.allSettled([this.pool.ping(), ...running.map((session) => session.sandbox.connection.ping())])
+  }
+
+  #every(ms: number, job: () => Promise<void>): void {
+    const timer = setInterval(() => {
+      job().catch((error) => this.#deps.logger.warn({ err: error }, `Background work failed: ${messageOf(error)}`))
+    }, ms)
+    timer.unref()
+    this.#timers.push(timer)
+  }
+}
+
+async function openWorkspace(session: LiveSession, signal?: AbortSignal): Promise<Workspace> {
+  await session.openSandbox(signal)
+  const { connection } = session.sandbox
+  return {
+    containerId: connection.containerId,
+    epoch: session.epoch,
+    listTools: () => connection.listTools(),
+    runTool: (call) => runTool(session, call)
+  }
+}

@@ -1,0 +1,44 @@
+import type { Logger } from '../lib/logger.ts'
+import type { SandboxEngine } from '../sandbox/port.ts'
+import type { CheckpointStore } from '../storage/checkpoint-store.ts'
+import type { EventLog, StoredEvent } from '../storage/event-log.ts'
+import type { SessionStore } from '../storage/session-store.ts'
+
+export interface SessionsOptions {
+  /** Live containers at most, over all instances. */
+  maxSessions: number
+  warmPoolSize: number
+  idleMs: number
+  janitorIntervalMs: number
+  pauseAfterMs: number
+  retentionMs: number
+  /** How long a crashed instance keeps its sessions from others. */
+  leaseMs: number
+  /** How long an acquire waits for a session that another instance is working in. */
+  acquireTimeoutMs: number
+  /** No container younger than this is taken for an orphan. */
+  orphanGraceMs: number
+}
+
+export const DEFAULT_SESSIONS_OPTIONS: SessionsOptions = {
+  maxSessions: 100,
+  warmPoolSize: 2,
+  idleMs: 900_000,
+  janitorIntervalMs: 60_000,
+  pauseAfterMs: 30_000,
+  retentionMs: 30 * 86_400_000,
+  leaseMs: 5_000,
+  acquireTimeoutMs: 30_000,
+  orphanGraceMs: 15_000
+}
+
+export interface SessionsDeps {
+  instanceId: string
+  engine: SandboxEngine
+  store: SessionStore
+  events: EventLog
+  checkpoints: CheckpointStore
+  logger: Logger
+  /** Hears of every event that sessions append, after it is stored. */
+  publish: (sessionId: string, events: StoredEvent[]) => void
+}

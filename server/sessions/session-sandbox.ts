@@ -1,0 +1,243 @@
+/**
+ * The container of one session on this instance, and the stream into it: found, woken, repaired, replaced or made as needed.
+ * Acts only under an epoch that its owner holds the lease for; the container itself refuses an older one.
+ */
+import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import type { ContainerState, WorkspaceConnection } from '../sandbox/port.ts'
+import type { SessionEvents } from './session-events.ts'
+import type { SessionsDeps, SessionsOptions } from './session-options.ts'
+import { openFresh, type WarmPool } from './warm-pool.ts'
+import { type SyncOptions, WorkspaceFiles } from './workspace-files.ts'
+
+export interface SandboxContext {
+  deps: SessionsDeps
+  options: SessionsOptions
+  pool: WarmPool
+  /** Ids of the containers that this instance made and that no session is bound to yet. */
+  made: Set<string>
+  deployment: () => string
+}
+
+const BEYOND_USE = new Set(['container_restarted', 'takeover_failed', 'server_crashed'])
+
+export class SessionSandbox {
+  readonly #sessionId: string
+  readonly #context: SandboxContext
+  readonly #events: SessionEvents
+  #epoch = 0
+  #connection: WorkspaceConnection | undefined
+  #files: WorkspaceFiles | undefined
+  #paused = false
+
+  constructor(sessionId: string, context: SandboxContext, events: SessionEvents) {
+    this.#sessionId = sessionId
+    this.#context = context
+    this.#events = events
+  }
+
+  get state(): 'none' | 'running' | 'paused' {
+    if (!this.#connection?.isOpen) return 'none'
+    return this.#paused ? 'paused' : 'running'
+  }
+
+  get containerId(): string | undefined {
+    return this.#connection?.isOpen ? this.#connection.containerId : undefined
+  }
+
+  get connection(): WorkspaceConnection {
+    if (!this.#connection) throw leaseLost()
+    return this.#connection
+  }
+
+  isOpenUnder(epoch: number): boolean {
+    return this.#epoch === epoch && this.state === 'running'
+  }
+
+  /** Makes the session's container usable under this epoch, whatever became of it. */
+  async open(epoch: number): Promise<void> {
+    const known = (await this.#context.deps.store.get(this.#sessionId))?.containerId ?? null
+    const mine = this.containerId
+    if (epoch === this.#epoch && mine && mine === known) return this.wake()
+    await this.cut()
+    this.#epoch = epoch
+    // A store that was emptied knows of no container, but we may: then ours goes on.
+    const containerId = known ?? mine
+    if (containerId) {
+      const state = await this.#context.deps.engine.inspect(containerId)
+      if (state?.running && (await this.#resume(containerId))) return this.#reserveAndBind(containerId)
+      await this.#bury(containerId, state)
+    }
+    await this.#provision()
+  }
+
+  /** The last checkpoint of a container that is about to be removed. */
+  async checkpointFinally(epoch: number, containerId: string): Promise<void> {
+    if (this.containerId !== containerId) {
+      await this.cut()
+      this.#epoch = epoch
+      const state = await this.#context.deps.engine.inspect(containerId)
+      if (!state?.running || !(await this.#resume(containerId))) return
+    }
+    await this.wake()
+    await this.#sync({ full: true })
+  }
+
+  /** Stores what changed. A failure is told and tried again with the next call: the call itself has succeeded. */
+  async checkpoint(options: SyncOptions = {}): Promise<void> {
+    try {
+      await this.#sync(options)
+    } catch (error) {
+      this.#context.deps.logger.error({ err: error, sessionId: this.#sessionId }, 'A checkpoint failed.')
+      await this.#notice('checkpoint_failed', `The files could not be saved: ${messageOf(error)}`)
+    }
+  }
+
+  async pause(): Promise<void> {
+    if (this.state !== 'running') return
+    await this.#sync()
+    await this.#context.deps.engine.pause(this.connection.containerId)
+    this.#paused = true
+  }
+
+  async wake(): Promise<void> {
+    if (!this.#paused) return
+    await this.#context.deps.engine.unpause(this.connection.containerId)
+    this.#paused = false
+  }
+
+  /** Gives up the stream into the container, not the container. */
+  async cut(): Promise<void> {
+    const connection = this.#connection
+    this.#connection = undefined
+    this.#files = undefined
+    this.#paused = false
+    await connection?.close()
+  }
+
+  /** Opens a stream to a container that has files in it; false when it is beyond use. */
+  async #resume(containerId: string): Promise<boolean> {
+    const { engine, logger } = this.#context.deps
+    let connection: WorkspaceConnection
+    try {
+      connection = await engine.connect(containerId, this.#epoch, { resume: true })
+    } catch (error) {
+      if (!isAppError(error) || !BEYOND_USE.has(error.code)) throw error
+      logger.warn({ sessionId: this.#sessionId, containerId }, messageOf(error))
+      return false
+    }
+    await this.#use(connection)
+    await this.checkpoint({ everything: true })
+    return true
+  }
+
+  async #provision(): Promise<void> {
+    const { deps, made } = this.#context
+    await this.#reserve()
+    let containerId: string | undefined
+    try {
+      const connection = (await this.#claimWarm()) ?? (await this.#openCold())
+      containerId = connection.containerId
+      await this.#use(connection)
+      await this.#restore()
+      // Bound only now: a crash half-way through leaves an orphan, never a session with half of its files.
+      await this.#bind(containerId)
+    } catch (error) {
+      await this.cut()
+      if (containerId) await deps.engine.remove(containerId).catch(() => {})
+      await deps.store.unbind(this.#sessionId, this.#epoch).catch(() => {})
+      throw error
+    } finally {
+      if (containerId) made.delete(containerId)
+    }
+  }
+
+  async #claimWarm(): Promise<WorkspaceConnection | undefined> {
+    const { pool, deps, made } = this.#context
+    for (;;) {
+      const member = pool.take()
+      if (!member) return undefined
+      try {
+        await member.claim(this.#epoch)
+        return member
+      } catch (error) {
+        deps.logger.warn({ containerId: member.containerId }, `A warm sandbox was unfit: ${messageOf(error)}`)
+        await deps.engine.remove(member.containerId).catch(() => {})
+        made.delete(member.containerId)
+      }
+    }
+  }
+
+  #openCold(): Promise<WorkspaceConnection> {
+    const { deps, made, deployment } = this.#context
+    return openFresh(deps.engine, { deployment: deployment(), instance: deps.instanceId }, this.#epoch, made)
+  }
+
+  async #use(connection: WorkspaceConnection): Promise<void> {
+    const checkpoint = await this.#context.deps.checkpoints.open(this.#sessionId, this.#epoch)
+    this.#connection = connection
+    this.#files = new WorkspaceFiles(connection, checkpoint)
+    this.#paused = false
+    void connection.closed.then(() => checkpoint.close())
+  }
+
+  async #restore(): Promise<void> {
+    if (!this.#files) return
+    const { files, failed } = await this.#files.restore()
+    if (files > 0) await this.#notice('files_restored', `A new sandbox is ready, with your ${files} files.`)
+    await this.#tellNotKept(failed)
+  }
+
+  async #reserveAndBind(containerId: string): Promise<void> {
+    await this.#reserve()
+    await this.#bind(containerId)
+  }
+
+  async #reserve(): Promise<void> {
+    const { deps, options } = this.#context
+    const reserved = await deps.store.reserve(this.#sessionId, this.#epoch, options.maxSessions)
+    if (reserved === 'lost') throw leaseLost()
+    if (reserved === 'ok') return
+    const message = `All ${options.maxSessions} sandboxes are in use; close a session, or try again when one has been recycled.`
+    throw new AppError('unavailable', 'too_many_sessions', message)
+  }
+
+  async #bind(containerId: string): Promise<void> {
+    if (!(await this.#context.deps.store.bind(this.#sessionId, this.#epoch, containerId))) throw leaseLost()
+  }
+
+  /** A container that died or lost its files: the user is told, and what is left of it goes. */
+  async #bury(containerId: string, state: ContainerState | null): Promise<void> {
+    const { engine, store, logger } = this.#context.deps
+    const message = `The sandbox ended (${causeOfDeath(state)}) and is replaced; files are as of the last finished call.`
+    await this.#notice('sandbox_replaced', message)
+    await engine.remove(containerId).catch((error) => logger.warn({ containerId }, messageOf(error)))
+    await store.unbind(this.#sessionId, this.#epoch)
+  }
+
+  async #sync(options: SyncOptions = {}): Promise<void> {
+    if (!this.#files) throw leaseLost()
+    await this.#tellNotKept(await this.#files.sync(options))
+  }
+
+  async #tellNotKept(entries: { path: string; reason: string }[]): Promise<void> {
+    if (entries.length === 0) return
+    const named = entries.slice(0, 5).map(({ path, reason }) => `${path.slice(0, 100)} (${reason})`)
+    const more = entries.length > 5 ? ` and ${entries.length - 5} more` : ''
+    await this.#notice('files_not_kept', `Not saved outside the sandbox: ${named.join(', ')}${more}.`)
+  }
+
+  #notice(code: Parameters<SessionEvents['notice']>[0], message: string): Promise<void> {
+    return this.#events.notice(code, message, this.#epoch)
+  }
+}
+
+function causeOfDeath(state: ContainerState | null): string {
+  if (!state) return 'it was removed'
+  if (state.oomKilled) return 'it ran out of memory'
+  if (!state.running) return `exit code ${state.exitCode}`
+  return 'its server could not be started again'
+}
+
+export function leaseLost(): AppError {
+  return new AppError('conflict', 'lease_lost', 'Another instance has taken this session over.')
+}

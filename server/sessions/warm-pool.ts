@@ -1,0 +1,126 @@
+/**
+ * Containers that are ready before anyone asks: created, connected under epoch 0 and with their limits verified. Generic, and
+ * each given away at most once. Owns its members until `take`; afterwards they are the taker's.
+ */
+import { backoffMs } from '../lib/backoff.ts'
+import { messageOf } from '../lib/errors.ts'
+import type { Logger } from '../lib/logger.ts'
+import type { SandboxEngine, SandboxOwner, WorkspaceConnection } from '../sandbox/port.ts'
+
+export interface WarmPoolOptions {
+  engine: SandboxEngine
+  owner: () => SandboxOwner
+  size: number
+  logger: Logger
+  /** Ids of the containers that this instance made and that no session is bound to yet: no orphans. */
+  made: Set<string>
+}
+
+export class WarmPool {
+  readonly #options: WarmPoolOptions
+  readonly #members: WorkspaceConnection[] = []
+  readonly #making = new Set<Promise<void>>()
+  #failures = 0
+  #retry: NodeJS.Timeout | undefined
+  #stopped = false
+
+  constructor(options: WarmPoolOptions) {
+    this.#options = options
+  }
+
+  get ready(): number {
+    return this.#members.length
+  }
+
+  /** Starts what is missing, in the background. */
+  fill(): void {
+    if (this.#stopped || this.#retry) return
+    while (this.#members.length + this.#making.size < this.#options.size) {
+      const making: Promise<void> = this.#make().finally(() => this.#making.delete(making))
+      this.#making.add(making)
+    }
+  }
+
+  take(): WorkspaceConnection | undefined {
+    for (;;) {
+      const member = this.#members.shift()
+      this.fill()
+      if (!member) return undefined
+      if (member.isOpen) return member
+      void this.#discard(member.containerId)
+    }
+  }
+
+  /** Keeps idle members from taking their owner for gone. */
+  async ping(): Promise<void> {
+    await Promise.allSettled(this.#members.map((member) => member.ping()))
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#retry)
+    await Promise.allSettled(this.#making)
+    await Promise.allSettled(this.#members.splice(0).map((member) => this.#discard(member.containerId)))
+  }
+
+  async #make(): Promise<void> {
+    try {
+      const member = await openFresh(this.#options.engine, this.#options.owner(), 0, this.#options.made)
+      this.#failures = 0
+      this.#members.push(member)
+      void member.closed.then(() => this.#drop(member))
+    } catch (error) {
+      this.#options.logger.warn({ err: error }, `A warm sandbox could not be made: ${messageOf(error)}`)
+      this.#retryLater()
+    }
+  }
+
+  #retryLater(): void {
+    if (this.#stopped || this.#retry) return
+    this.#failures += 1
+    const wait = backoffMs(this.#failures, { firstMs: 500, maxMs: 30_000 })
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined
+      this.fill()
+    }, wait)
+    this.#retry.unref()
+  }
+
+  #drop(member: WorkspaceConnection): void {
+    const at = this.#members.indexOf(member)
+    if (at < 0) return
+    this.#members.splice(at, 1)
+    void this.#discard(member.containerId)
+    this.#retryLater()
+  }
+
+  async #discard(containerId: string): Promise<void> {
+    try {
+      await this.#options.engine.remove(containerId)
+    } catch (error) {
+      this.#options.logger.warn({ containerId }, `A container is left to the janitor: ${messageOf(error)}`)
+    } finally {
+      this.#options.made.delete(containerId)
+    }
+  }
+}
+
+/** A new container with a server that answers and limits that hold; nothing is left behind when any of that fails. */
+export async function openFresh(
+  engine: SandboxEngine,
+  owner: SandboxOwner,
+  epoch: number,
+  made: Set<string>
+): Promise<WorkspaceConnection> {
+  const containerId = await engine.create(owner)
+  made.add(containerId)
+  try {
+    const connection = await engine.connect(containerId, epoch)
+    await engine.verifyLimits(connection)
+    return connection
+  } catch (error) {
+    await engine.remove(containerId).catch(() => {})
+    made.delete(containerId)
+    throw error
+  }
+}

@@ -1,0 +1,35 @@
+/** Each entry lifts the schema by one version (PRAGMA user_version). Entries are never edited once released, only added. */
+export const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE instances (
+    instance_id TEXT PRIMARY KEY,
+    alive_until INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE sessions (
+    session_id TEXT PRIMARY KEY,
+    epoch INTEGER NOT NULL,
+    holder TEXT,
+    lease_until INTEGER NOT NULL,
+    busy INTEGER NOT NULL,
+    live INTEGER NOT NULL,
+    container_id TEXT,
+    created_at INTEGER NOT NULL,
+    active_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX sessions_live ON sessions (active_at) WHERE live = 1;
+
+  CREATE TABLE events (
+    session_id TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    UNIQUE (session_id, seq)
+  ) STRICT;
+  `
+]

@@ -1,0 +1,150 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { silentLogger } from '../../lib/logger.ts'
+import { describeEventLog } from '../event-log.contract.ts'
+import { describeSessionStore, type StoreUnderTest } from '../session-store.contract.ts'
+import { openEmbeddedStore } from './open-embedded-store.ts'
+
+const logger = silentLogger
+
+async function openTwo(): Promise<StoreUnderTest> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'store-'))
+  const [first, second] = await Promise.all([
+    openEmbeddedStore({ dataDir, logger }),
+    openEmbeddedStore({ dataDir, logger })
+  ])
+  const dispose = async () => {
+    await first.close()
+    await second.close()
+    rmSync(dataDir, { recursive: true })
+  }
+  return { first, second, dispose }
+}
+
+describeSessionStore('embedded', openTwo)
+describeEventLog('embedded', openTwo)
+
+describe('embedded store on disk', () => {
+  let root = ''
+  let dataDir = ''
+  beforeEach(() => {
+    root = mkdtempSync(join(tmpdir(), 'store-'))
+    dataDir = join(root, 'nested', 'data')
+  })
+  afterEach(() => rmSync(root, { recursive: true }))
+
+  const run = (code: string) => {
+    const child = spawn(process.execPath, ['--input-type=module-typescript', '--eval', code], {
+      stdio: ['pipe', 'pipe', 'inherit']
+    })
+    let out = ''
+    child.stdout.on('data', (chunk) => {
+      out += chunk
+    })
+    return { child, output: () => out }
+  }
+  const opening = () => `
+    import { openEmbeddedStore } from ${JSON.stringify(join(import.meta.dirname, 'open-embedded-store.ts'))}
+    import { silentLogger as logger } from ${JSON.stringify(join(import.meta.dirname, '../../lib/logger.ts'))}
+    const store = await openEmbeddedStore({ dataDir: ${JSON.stringify(dataDir)}, logger })
+  `
+
+  it('keeps everything over a restart, in files that only the owner may read', async () => {
+    const store = await openEmbeddedStore({ dataDir, logger })
+    const acquired = await store.sessions.acquire('s', 'h', 60_000)
+    const deployment = await store.sessions.deploymentId()
+    await store.events.append('s', [{ type: 't', data: { n: 1 } }])
+    expect(statSync(dataDir).mode & 0o777).toBe(0o700)
+    for (const name of ['store.db', 'store.db-wal', 'store.db-shm']) {
+      expect(statSync(join(dataDir, name)).mode & 0o077).toBe(0)
+    }
+    await store.close()
+    await store.close()
+    const again = await openEmbeddedStore({ dataDir, logger })
+    expect(await again.sessions.get('s')).toEqual(acquired.granted && acquired.record)
+    expect(await again.sessions.deploymentId()).toBe(deployment)
+    expect(await again.events.lastSeq('s')).toBe(1)
+    await again.close()
+  })
+
+  it('has every acknowledged event after kill -9 of the writer', async () => {
+    const { child, output } = run(`${opening()}
+      for (let i = 0; ; i++) {
+        const [stored] = await store.events.append('s', [{ type: 't', data: { i } }])
+        process.stdout.write(stored.seq + '\\n')
+        await new Promise(setImmediate)
+      }`)
+    await expect.poll(() => output().split('\n').length, { timeout: 10_000, interval: 5 }).toBeGreaterThan(200)
+    child.kill('SIGKILL')
+    await once(child, 'close')
+    const acknowledged = Number(output().trimEnd().split('\n').at(-1))
+    const store = await openEmbeddedStore({ dataDir, logger })
+    const last = await store.events.lastSeq('s')
+    expect(last).toBeGreaterThanOrEqual(acknowledged)
+    expect(last).toBeLessThanOrEqual(acknowledged + 1)
+    await store.close()
+  }, 20_000)
+
+  it('lets processes that start together create, migrate and use one database', async () => {
+    const code = `${opening()}
+      for (let i = 0; i < 50; i++) await store.events.append('s', [{ type: 't', data: {} }])
+      console.log(await store.sessions.deploymentId())
+      await store.close()`
+    const runs = Array.from({ length: 4 }, () => run(code))
+    const codes = await Promise.all(runs.map(async ({ child }) => (await once(child, 'close'))[0]))
+    expect(codes).toEqual([0, 0, 0, 0])
+    expect(new Set(runs.map(({ output }) => output())).size).toBe(1)
+    const store = await openEmbeddedStore({ dataDir, logger })
+    expect(await store.events.lastSeq('s')).toBe(200)
+    await store.close()
+  }, 30_000)
+
+  it('says so when the database is of a newer program, and leaves it alone', async () => {
+    await (await openEmbeddedStore({ dataDir, logger })).close()
+    const db = new DatabaseSync(join(dataDir, 'store.db'))
+    db.exec('PRAGMA user_version = 99')
+    db.close()
+    await expect(openEmbeddedStore({ dataDir, logger })).rejects.toMatchObject({ code: 'store_too_new' })
+    const after = new DatabaseSync(join(dataDir, 'store.db'))
+    expect(after.prepare('PRAGMA user_version').get()).toMatchObject({ user_version: 99 })
+    after.close()
+  })
+
+  it('says so when the database is damaged', async () => {
+    const store = await openEmbeddedStore({ dataDir, logger })
+    for (let i = 0; i < 50; i++) await store.events.append('s', [{ type: 't', data: { text: 'x'.repeat(2000) } }])
+    await store.close()
+    const file = join(dataDir, 'store.db')
+    const bytes = readFileSync(file)
+    writeFileSync(file, 'this is no database '.repeat(500))
+    await expect(openEmbeddedStore({ dataDir, logger })).rejects.toMatchObject({ code: 'store_corrupt' })
+    writeFileSync(file, bytes)
+    truncateSync(file, 8192)
+    const opening = openEmbeddedStore({ dataDir, logger }).then((cut) => cut.events.read('s').finally(cut.close))
+    await expect(opening).rejects.toMatchObject({ kind: 'unavailable', code: 'store_corrupt' })
+  })
+
+  it('says so when the folder cannot be written', async () => {
+    writeFileSync(join(root, 'file'), '')
+    const opening = openEmbeddedStore({ dataDir: join(root, 'file', 'data'), logger })
+    await expect(opening).rejects.toMatchObject({ kind: 'unavailable', code: 'store_unavailable' })
+  })
+
+  it('answers unavailable when another process holds the database, and after close', async () => {
+    const store = await openEmbeddedStore({ dataDir, logger })
+    const other = new DatabaseSync(join(dataDir, 'store.db'))
+    other.exec('BEGIN IMMEDIATE')
+    const busy = store.sessions.acquire('s', 'h', 1000)
+    await expect(busy).rejects.toMatchObject({ kind: 'unavailable', code: 'store_unavailable' })
+    other.exec('ROLLBACK')
+    other.close()
+    expect(await store.sessions.acquire('s', 'h', 1000)).toMatchObject({ granted: true })
+    await store.close()
+    await expect(store.sessions.get('s')).rejects.toMatchObject({ code: 'store_unavailable' })
+  })
+})

@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto'
+import { validSessionId } from '../session-id.ts'
+import type { AcquireResult, SessionRecord, SessionStore } from '../session-store.ts'
+import type { Database, Row } from './database.ts'
+
+const SET_OWNER = `UPDATE sessions SET epoch = ?, holder = ?, lease_until = ?, busy = 0 WHERE session_id = ?`
+
+/** Every verb is one short transaction on the caller's thread; the clock is read inside it, after any wait for the lock. */
+export function sqliteSessionStore(db: Database): SessionStore {
+  return {
+    now: async () => Date.now(),
+    deploymentId: async () => deploymentId(db),
+    heartbeat: async (instanceId, ttlMs) => {
+      db.run('INSERT OR REPLACE INTO instances VALUES (?, ?)', instanceId, Date.now() + ttlMs)
+    },
+    instances: async () => liveInstances(db),
+    farewell: async (instanceId) => {
+      db.run('DELETE FROM instances WHERE instance_id = ?', instanceId)
+    },
+    acquire: async (sessionId, holder, leaseMs) => acquire(db, sessionId, holder, leaseMs),
+    touch: async (sessionId, epoch, { leaseMs, busy, activity }) => {
+      const now = Date.now()
+      const sql = `UPDATE sessions SET lease_until = ?, busy = ?, active_at = CASE WHEN ? THEN ? ELSE active_at END
+        WHERE session_id = ? AND epoch = ? AND holder IS NOT NULL`
+      return db.run(sql, now + leaseMs, Number(busy), Number(activity), now, validSessionId(sessionId), epoch) > 0
+    },
+    release: async (sessionId, epoch) => {
+      const sql = 'UPDATE sessions SET holder = NULL, lease_until = 0, busy = 0 WHERE session_id = ? AND epoch = ?'
+      db.run(sql, validSessionId(sessionId), epoch)
+    },
+    reserve: async (sessionId, epoch, maxLive) => reserve(db, sessionId, epoch, maxLive),
+    bind: async (sessionId, epoch, containerId) => {
+      const sql = 'UPDATE sessions SET container_id = ?, live = 1 WHERE session_id = ? AND epoch = ?'
+      return db.run(sql, containerId, validSessionId(sessionId), epoch) > 0
+    },
+    unbind: async (sessionId, epoch) => {
+      const sql = 'UPDATE sessions SET container_id = NULL, live = 0 WHERE session_id = ? AND epoch = ?'
+      return db.run(sql, validSessionId(sessionId), epoch) > 0
+    },
+    takeIdle: async (holder, options) => takeIdle(db, holder, options),
+    get: async (sessionId) => find(db, sessionId),
+    list: async () => db.all('SELECT * FROM sessions ORDER BY session_id').map(toRecord),
+    countLive: async () => countLive(db),
+    remove: async (sessionId, epoch) => remove(db, sessionId, epoch),
+    close: async () => db.close()
+  }
+}
+
+function deploymentId(db: Database): string {
+  db.run(`INSERT OR IGNORE INTO meta VALUES ('deployment_id', ?)`, randomUUID())
+  return String(db.get(`SELECT value FROM meta WHERE key = 'deployment_id'`)?.value)
+}
+
+function liveInstances(db: Database): string[] {
+  const now = Date.now()
+  db.run('DELETE FROM instances WHERE alive_until <= ?', now)
+  return db.all('SELECT instance_id FROM instances ORDER BY instance_id').map((row) => String(row.instance_id))
+}
+
+function acquire(db: Database, sessionId: string, holder: string, leaseMs: number): AcquireResult {
+  return db.transaction(() => {
+    const now = Date.now()
+    const record = find(db, sessionId)
+    if (!record) return { granted: true, record: create(db, sessionId, holder, now, now + leaseMs) }
+    const held = record.holder !== null && record.leaseUntil > now
+    if (held && record.busy && record.holder !== null && record.holder !== holder) {
+      return { granted: false, holder: record.holder, retryInMs: record.leaseUntil - now }
+    }
+    if (held && record.holder === holder) {
+      db.run('UPDATE sessions SET lease_until = ? WHERE session_id = ?', now + leaseMs, sessionId)
+    } else {
+      db.run(SET_OWNER, nextEpoch(db, record.epoch, now), holder, now + leaseMs, sessionId)
+    }
+    db.run('UPDATE sessions SET active_at = ? WHERE session_id = ?', now, sessionId)
+    return { granted: true, record: mustFind(db, sessionId) }
+  })
+}
+
+function create(db: Database, sessionId: string, holder: string, now: number, leaseUntil: number): SessionRecord {
+  const sql = 'INSERT INTO sessions VALUES (?, ?, ?, ?, 0, 0, NULL, ?, ?)'
+  db.run(sql, sessionId, nextEpoch(db, 0, now), holder, leaseUntil, now, now)
+  return mustFind(db, sessionId)
+}
+
+function reserve(db: Database, sessionId: string, epoch: number, maxLive: number): 'ok' | 'full' | 'lost' {
+  return db.transaction(() => {
+    const record = find(db, sessionId)
+    if (record?.epoch !== epoch) return 'lost'
+    if (record.live) return 'ok'
+    if (countLive(db) >= maxLive) return 'full'
+    db.run('UPDATE sessions SET live = 1 WHERE session_id = ?', sessionId)
+    return 'ok'
+  })
+}
+
+function takeIdle(
+  db: Database,
+  holder: string,
+  options: { idleMs: number; leaseMs: number; limit: number }
+): SessionRecord[] {
+  return db.transaction(() => {
+    const now = Date.now()
+    const sql = `SELECT session_id, epoch FROM sessions
+      WHERE live = 1 AND active_at <= ?1 AND (lease_until <= ?2 OR (busy = 0 AND (holder IS NULL OR holder = ?3)))
+      ORDER BY active_at, session_id LIMIT ?4`
+    return db.all(sql, now - options.idleMs, now, holder, options.limit).map((row) => {
+      const sessionId = String(row.session_id)
+      db.run(SET_OWNER, nextEpoch(db, Number(row.epoch), now), holder, now + options.leaseMs, sessionId)
+      return mustFind(db, sessionId)
+    })
+  })
+}
+
+/** A removed session leaves its epoch behind as the floor: coming back within the same millisecond must not repeat it. */
+function remove(db: Database, sessionId: string, epoch: number): boolean {
+  return db.transaction(() => {
+    if (db.run('DELETE FROM sessions WHERE session_id = ? AND epoch = ?', validSessionId(sessionId), epoch) === 0)
+      return false
+    const floor = Math.max(epochFloor(db), epoch)
+    db.run(`INSERT OR REPLACE INTO meta VALUES ('epoch_floor', ?)`, String(floor))
+    return true
+  })
+}
+
+function nextEpoch(db: Database, previous: number, now: number): number {
+  return Math.max(previous + 1, epochFloor(db) + 1, now)
+}
+
+function epochFloor(db: Database): number {
+  return Number(db.get(`SELECT value FROM meta WHERE key = 'epoch_floor'`)?.value ?? 0)
+}
+
+function countLive(db: Database): number {
+  return Number(db.get('SELECT COUNT(*) AS live FROM sessions WHERE live = 1')?.live)
+}
+
+function find(db: Database, sessionId: string): SessionRecord | null {
+  const row = db.get('SELECT * FROM sessions WHERE session_id = ?', validSessionId(sessionId))
+  return row ? toRecord(row) : null
+}
+
+function mustFind(db: Database, sessionId: string): SessionRecord {
+  const record = find(db, sessionId)
+  if (!record) throw new Error('a session vanished inside its own transaction')
+  return record
+}
+
+function toRecord(row: Row): SessionRecord {
+  return {
+    sessionId: String(row.session_id),
+    epoch: Number(row.epoch),
+    holder: row.holder === null ? null : String(row.holder),
+    leaseUntil: Number(row.lease_until),
+    busy: row.busy === 1,
+    live: row.live === 1,
+    containerId: row.container_id === null ? null : String(row.container_id),
+    createdAt: Number(row.created_at),
+    activeAt: Number(row.active_at)
+  }
+}

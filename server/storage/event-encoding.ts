@@ -1,0 +1,55 @@
+/** How an event looks in a store: one JSON text without its seq and time. Bounds live here, so that both adapters share them. */
+import { AppError } from '../lib/errors.ts'
+import type { NewEvent, StoredEvent } from './event-log.ts'
+
+const MAX_EVENT_BYTES = 1024 * 1024
+const MAX_APPEND_BYTES = 16 * MAX_EVENT_BYTES
+const MAX_APPEND_EVENTS = 1000
+const DEFAULT_READ_LIMIT = 1000
+const MAX_READ_LIMIT = 10_000
+
+export function encodeEvents(events: NewEvent[]): string[] {
+  if (events.length > MAX_APPEND_EVENTS) throw tooMany(`${events.length} events`)
+  let total = 0
+  return events.map((event) => {
+    const body = JSON.stringify({ type: event.type, data: event.data })
+    const bytes = Buffer.byteLength(body)
+    if (bytes > MAX_EVENT_BYTES) throw tooLarge(event.type, bytes)
+    total += bytes
+    if (total > MAX_APPEND_BYTES) throw tooMany(`more than ${MAX_APPEND_BYTES} bytes`)
+    return body
+  })
+}
+
+export function decodeEvent(seq: number, at: number, body: string): StoredEvent {
+  const { type, data }: NewEvent = JSON.parse(body)
+  return { seq, at, type, data }
+}
+
+export function readRange(options: { after?: number; limit?: number } = {}): { after: number; limit: number } {
+  const { after = 0, limit = DEFAULT_READ_LIMIT } = options
+  const valid =
+    Number.isSafeInteger(after) && after >= 0 && Number.isSafeInteger(limit) && limit > 0 && limit <= MAX_READ_LIMIT
+  if (valid) return { after, limit }
+  throw new AppError(
+    'invalid',
+    'invalid_range',
+    `Read events after a number from 0 and with a limit from 1 to ${MAX_READ_LIMIT}.`
+  )
+}
+
+function tooLarge(type: string, bytes: number): AppError {
+  return new AppError(
+    'invalid',
+    'event_too_large',
+    `An event of type ${type.slice(0, 100)} has ${bytes} bytes; the most that is stored is ${MAX_EVENT_BYTES}.`
+  )
+}
+
+function tooMany(what: string): AppError {
+  return new AppError(
+    'invalid',
+    'append_too_large',
+    `One append of ${what} is too large; use at most ${MAX_APPEND_EVENTS} events and ${MAX_APPEND_BYTES} bytes.`
+  )
+}

@@ -1,0 +1,159 @@
+/** What every EventLog must do; each adapter's test runs it. */
+import { randomUUID } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { EventLog, NewEvent } from './event-log.ts'
+import type { StoreUnderTest } from './session-store.contract.ts'
+
+interface Context {
+  opened: StoreUnderTest
+  a: EventLog
+  b: EventLog
+  id: string
+}
+
+const MB = 1024 * 1024
+
+export function describeEventLog(name: string, open: () => Promise<StoreUnderTest>): void {
+  describe(`event log: ${name}`, () => {
+    let context: Context | undefined
+    beforeEach(async () => {
+      const opened = await open()
+      context = { opened, a: opened.first.events, b: opened.second.events, id: randomUUID() }
+    })
+    afterEach(() => context?.opened.dispose())
+    const get = () => {
+      if (!context) throw new Error('the store was not opened')
+      return context
+    }
+    describe('append and read', () => describeAppend(get))
+    describe('fence', () => describeFence(get))
+    describe('bounds', () => describeBounds(get))
+  })
+}
+
+function event(n: number): NewEvent {
+  return { type: 'test', data: { n } }
+}
+
+function describeAppend(context: () => Context): void {
+  it('numbers events from 1 and reads them back as appended', async () => {
+    const { opened, a, b, id } = context()
+    const before = await opened.first.sessions.now()
+    const odd = { type: 'odd "\0\ud800💥\n', data: { text: '\ud83d \0 é', deep: { list: [1, null, true] } } }
+    const stored = await a.append(id, [event(1), odd])
+    expect(stored.map(({ seq, type, data }) => ({ seq, type, data }))).toEqual([
+      { seq: 1, ...event(1) },
+      { seq: 2, ...odd }
+    ])
+    for (const { at } of stored) expect(at).toBeGreaterThanOrEqual(before)
+    expect(await b.append(id, [event(3)])).toMatchObject([{ seq: 3 }])
+    expect((await b.read(id)).slice(0, 2)).toEqual(stored)
+    expect(await b.lastSeq(id)).toBe(3)
+  })
+
+  it('returns what a reader will see, not what was handed in', async () => {
+    const { a, id } = context()
+    const stored = await a.append(id, [{ type: 'x', data: { gone: undefined, at: new Date(0) } }])
+    expect(stored).toStrictEqual(await a.read(id))
+  })
+
+  it('pages', async () => {
+    const { a, id } = context()
+    await a.append(
+      id,
+      Array.from({ length: 25 }, (_, i) => event(i + 1))
+    )
+    const seqs = async (options: { after?: number; limit?: number }) => (await a.read(id, options)).map((e) => e.seq)
+    expect(await seqs({ limit: 3 })).toEqual([1, 2, 3])
+    expect(await seqs({ after: 3, limit: 3 })).toEqual([4, 5, 6])
+    expect(await seqs({ after: 23, limit: 10 })).toEqual([24, 25])
+    expect(await seqs({ after: 25 })).toEqual([])
+    expect(await seqs({ after: 1000 })).toEqual([])
+    expect((await a.read(id, { after: 10, limit: 1 }))[0]).toMatchObject({ data: { n: 11 } })
+  })
+
+  it('has no gaps and no doubles under concurrent appends from two connections', async () => {
+    const { a, b, id } = context()
+    const jobs = Array.from({ length: 60 }, (_, i) => (i % 2 ? a : b).append(id, [event(i), event(i)]))
+    const stored = (await Promise.all(jobs)).flat()
+    const expected = Array.from({ length: 120 }, (_, i) => i + 1)
+    expect(stored.map((e) => e.seq).sort((x, y) => x - y)).toEqual(expected)
+    const read = await a.read(id)
+    expect(read.map((e) => e.seq)).toEqual(expected)
+    for (const pair of jobs) {
+      const [first, second] = await pair
+      expect(second?.seq).toBe((first?.seq ?? 0) + 1)
+    }
+    expect(read).toEqual(stored.sort((x, y) => x.seq - y.seq))
+  })
+
+  it('keeps sessions apart and forgets a removed one', async () => {
+    const { a, b, id } = context()
+    await a.append(id, [event(1), event(2)])
+    await a.append(`${id}x`, [event(1)])
+    await b.remove(id)
+    await b.remove(id)
+    expect(await a.read(id)).toEqual([])
+    expect(await a.lastSeq(id)).toBe(0)
+    expect(await a.lastSeq(`${id}x`)).toBe(1)
+    expect(await a.append(id, [event(9)])).toMatchObject([{ seq: 1 }])
+  })
+
+  it('does nothing for an empty append', async () => {
+    const { a, id } = context()
+    expect(await a.append(id, [])).toEqual([])
+    expect(await a.lastSeq(id)).toBe(0)
+  })
+}
+
+function describeFence(context: () => Context): void {
+  it('refuses an old epoch, an unknown session, and stores nothing then', async () => {
+    const { opened, a, b, id } = context()
+    const lost = { kind: 'conflict', code: 'lease_lost' }
+    await expect(a.append(id, [event(1)], { epoch: 1 })).rejects.toMatchObject(lost)
+    const first = await opened.first.sessions.acquire(id, 'one', 60_000)
+    if (!first.granted) throw new Error('not granted')
+    expect(await a.append(id, [event(1)], { epoch: first.record.epoch })).toMatchObject([{ seq: 1 }])
+    const second = await opened.second.sessions.acquire(id, 'two', 60_000)
+    if (!second.granted) throw new Error('not granted')
+    await expect(a.append(id, [event(2), event(3)], { epoch: first.record.epoch })).rejects.toMatchObject(lost)
+    await expect(a.append(id, [], { epoch: first.record.epoch })).rejects.toMatchObject(lost)
+    expect(await b.append(id, [event(2)], { epoch: second.record.epoch })).toMatchObject([{ seq: 2 }])
+    expect(await a.lastSeq(id)).toBe(2)
+  })
+}
+
+function describeBounds(context: () => Context): void {
+  const sized = (bytes: number): NewEvent => {
+    const frame = Buffer.byteLength(JSON.stringify({ type: 't', data: { text: '' } }))
+    return { type: 't', data: { text: 'x'.repeat(bytes - frame) } }
+  }
+
+  it('takes an event of 1 MB and refuses one byte more, with all that came with it', async () => {
+    const { a, id } = context()
+    await a.append(id, [sized(MB)])
+    const refused = a.append(id, [event(1), sized(MB + 1)])
+    await expect(refused).rejects.toMatchObject({ kind: 'invalid', code: 'event_too_large' })
+    expect(await a.lastSeq(id)).toBe(1)
+    expect((await a.read(id))[0]?.data.text).toHaveLength(MB - Buffer.byteLength('{"type":"t","data":{"text":""}}'))
+  })
+
+  it('counts bytes, not characters', async () => {
+    const { a, id } = context()
+    const refused = a.append(id, [{ type: 't', data: { text: 'é'.repeat(MB / 2) } }])
+    await expect(refused).rejects.toMatchObject({ code: 'event_too_large' })
+  })
+
+  it('refuses an append that is too large as a whole, and senseless ranges', async () => {
+    const { a, id } = context()
+    const many = Array.from({ length: 1001 }, (_, i) => event(i))
+    await expect(a.append(id, many)).rejects.toMatchObject({ kind: 'invalid', code: 'append_too_large' })
+    const heavy = Array.from({ length: 17 }, () => sized(MB))
+    await expect(a.append(id, heavy)).rejects.toMatchObject({ kind: 'invalid', code: 'append_too_large' })
+    expect(await a.lastSeq(id)).toBe(0)
+    for (const bad of [{ after: -1 }, { after: 0.5 }, { limit: 0 }, { limit: -1 }, { limit: 1e9 }, { after: NaN }]) {
+      await expect(a.read(id, bad)).rejects.toMatchObject({ kind: 'invalid', code: 'invalid_range' })
+    }
+    expect(await a.append(id, many.slice(0, 1000))).toHaveLength(1000)
+  })
+}

@@ -1,0 +1,18 @@
+/** A log is a list: an event's seq is its place in it, so seqs can't have gaps. Each element is the time, a space, the JSON. */
+import { script } from './scripts.ts'
+
+export const append = script(`
+local session, events = KEYS[1], KEYS[2]
+local epoch = ARGV[1]
+if epoch ~= '' and not owns(session, epoch) then return 'lost' end
+local at = int(clock())
+local last = redis.call('LLEN', events)
+for i = 2, #ARGV do redis.call('RPUSH', events, at .. ' ' .. ARGV[i]) end
+return { last, at }
+`)
+
+export const read = script(`return redis.call('LRANGE', KEYS[1], ARGV[1], ARGV[2])`)
+
+export const lastSeq = script(`return redis.call('LLEN', KEYS[1])`)
+
+export const remove = script(`redis.call('DEL', KEYS[1])`)

@@ -1,0 +1,27 @@
+/**
+ * The store for several instances: one Redis (not a cluster: indexes and sessions share scripts). Owns sessions and events; not
+ * the files of a workspace. Invariant: a verb is one script under Redis's own clock. Redis must keep what it acknowledged
+ * (`appendonly yes`; with `appendfsync everysec` its crash may lose a second) and must not evict (`maxmemory-policy noeviction`).
+ */
+import type { Logger } from '../../lib/logger.ts'
+import type { Store } from '../store.ts'
+import { connectRedis } from './redis-client.ts'
+import { redisEventLog } from './redis-event-log.ts'
+import { redisKeys } from './redis-keys.ts'
+import { RedisSessionStore } from './redis-session-store.ts'
+
+export interface RedisStoreOptions {
+  url: string
+  logger: Logger
+  keyPrefix?: string
+}
+
+export async function openRedisStore(options: RedisStoreOptions): Promise<Store> {
+  const client = await connectRedis(options.url, options.logger)
+  const keys = redisKeys(options.keyPrefix ?? 'mcpo:')
+  return {
+    sessions: new RedisSessionStore(client, keys),
+    events: redisEventLog(client, keys),
+    close: () => client.close()
+  }
+}

@@ -1,0 +1,175 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { silentLogger } from '../../lib/logger.ts'
+import type { Store } from '../store.ts'
+import { openRedisStore } from './open-redis-store.ts'
+
+const UNAVAILABLE = { kind: 'unavailable', code: 'store_unavailable' }
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (typeof address !== 'object' || !address) throw new Error('no address')
+  return address.port
+}
+
+/** Every verb of both ports, for "each of them fails" and "each of them works". */
+function verbs({ sessions, events }: Store): (() => Promise<unknown>)[] {
+  return [
+    () => sessions.now(),
+    () => sessions.deploymentId(),
+    () => sessions.heartbeat('i', 1000),
+    () => sessions.instances(),
+    () => sessions.farewell('i'),
+    () => sessions.acquire('s', 'h', 1000),
+    () => sessions.touch('s', 1, { leaseMs: 1, busy: false, activity: false }),
+    () => sessions.release('s', 1),
+    () => sessions.reserve('s', 1, 1),
+    () => sessions.bind('s', 1, 'c'),
+    () => sessions.unbind('s', 1),
+    () => sessions.takeIdle('h', { idleMs: 1, leaseMs: 1, limit: 1 }),
+    () => sessions.get('s'),
+    () => sessions.list(),
+    () => sessions.countLive(),
+    () => sessions.remove('s', 1),
+    () => events.append('s', [{ type: 't', data: {} }]),
+    () => events.read('s'),
+    () => events.lastSeq('s'),
+    () => events.remove('s')
+  ]
+}
+
+describe('a Redis that comes and goes', () => {
+  let dir = ''
+  let port = 0
+  let url = ''
+  let redis: ChildProcess | undefined
+  let store: Store | undefined
+
+  const start = async () => {
+    const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--appendonly', 'yes', '--save', '']
+    redis = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = redis
+    let out = ''
+    child.stdout?.on('data', (chunk) => {
+      out += chunk
+    })
+    await vi.waitFor(() => expect(out).toContain('Ready to accept connections'), { timeout: 10_000, interval: 10 })
+  }
+  const stop = async () => {
+    const child = redis
+    redis = undefined
+    if (!child || child.exitCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+
+  beforeEach(async () => {
+    dir = mkdtempSync(join(tmpdir(), 'redis-'))
+    port = await freePort()
+    url = `redis://127.0.0.1:${port}`
+    await start()
+  })
+  afterEach(async () => {
+    await store?.close()
+    store = undefined
+    await stop()
+    rmSync(dir, { recursive: true })
+  })
+
+  it('fails every verb quickly while it is down and works by itself when it is back, with its data', async () => {
+    const lines: string[] = []
+    const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
+    store = await openRedisStore({ url, logger })
+    const opened = store
+    for (const verb of verbs(opened)) await verb()
+    const acquired = await opened.sessions.acquire('kept', 'h', 60_000)
+    await stop()
+    await vi.waitFor(() => expect(lines.join('')).toContain('does not answer'), { timeout: 5000, interval: 10 })
+    for (let round = 0; round < 3; round++) {
+      const since = performance.now()
+      const failures = verbs(opened).map((verb) => expect(verb()).rejects.toMatchObject(UNAVAILABLE))
+      await Promise.all(failures)
+      expect(performance.now() - since).toBeLessThan(3500)
+    }
+    await start()
+    await vi.waitFor(() => opened.sessions.now(), { timeout: 10_000, interval: 20 })
+    for (const verb of verbs(opened)) await verb()
+    expect(await opened.sessions.get('kept')).toEqual(acquired.granted && acquired.record)
+    expect(lines.filter((line) => line.includes('does not answer')).length).toBe(1)
+    expect(lines.filter((line) => line.includes('answers again')).length).toBe(1)
+  })
+
+  it('fails within the deadline when it hangs, and recovers', async () => {
+    store = await openRedisStore({ url, logger: silentLogger })
+    const opened = store
+    redis?.kill('SIGSTOP')
+    const since = performance.now()
+    const failures = verbs(opened).map((verb) => expect(verb()).rejects.toMatchObject(UNAVAILABLE))
+    await Promise.all(failures)
+    expect(performance.now() - since).toBeLessThan(4000)
+    redis?.kill('SIGCONT')
+    await vi.waitFor(() => opened.sessions.now(), { timeout: 15_000, interval: 20 })
+    for (const verb of verbs(opened)) await verb()
+  })
+
+  it('never sends an append twice when the answer was lost', async () => {
+    store = await openRedisStore({ url, logger: silentLogger })
+    const { events } = store
+    await events.append('s', [{ type: 't', data: { n: -1 } }])
+    const outcomes = Promise.allSettled(
+      Array.from({ length: 500 }, (_, n) => events.append('s', [{ type: 't', data: { n } }]))
+    )
+    await vi.waitFor(async () => expect(await events.lastSeq('s')).toBeGreaterThan(1), { interval: 1 })
+    await stop()
+    const settled = await outcomes
+    await start()
+    const stored = await vi.waitFor(() => events.read('s'), { timeout: 10_000, interval: 20 })
+    const numbers = stored.map((event) => event.data.n)
+    expect(new Set(numbers).size).toBe(numbers.length)
+    for (const outcome of settled) {
+      if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject(UNAVAILABLE)
+    }
+  })
+
+  it('refuses to open, without a word of the password, when nothing answers or the URL makes no sense', async () => {
+    await stop()
+    const since = performance.now()
+    const opening = openRedisStore({ url: `redis://:hunter2@127.0.0.1:${port}`, logger: silentLogger })
+    const error = await opening.catch((reason: Error) => reason)
+    expect(error).toMatchObject(UNAVAILABLE)
+    expect(String(error)).not.toContain('hunter2')
+    expect(String(error)).toContain(`127.0.0.1:${port}`)
+    expect(performance.now() - since).toBeLessThan(6000)
+    for (const bad of ['', 'localhost', 'http://localhost', 'redis://']) {
+      const refused = openRedisStore({ url: bad, logger: silentLogger })
+      await expect(refused).rejects.toMatchObject({ kind: 'invalid', code: 'invalid_redis_url' })
+    }
+  })
+
+  it('does not open what is no Redis', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const address = silent.address()
+    const at = typeof address === 'object' && address ? address.port : 0
+    const opening = openRedisStore({ url: `redis://127.0.0.1:${at}`, logger: silentLogger })
+    await expect(opening).rejects.toMatchObject(UNAVAILABLE)
+    silent.close()
+  })
+
+  it('answers unavailable after close', async () => {
+    const closed = await openRedisStore({ url, logger: silentLogger })
+    await closed.close()
+    await closed.close()
+    await expect(closed.sessions.now()).rejects.toMatchObject(UNAVAILABLE)
+  })
+})

@@ -1,0 +1,111 @@
+import { Redis, ReplyError } from 'ioredis'
+import { backoffMs } from '../../lib/backoff.ts'
+import { withDeadline } from '../../lib/deadline.ts'
+import { AppError, messageOf } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { storeUnavailable } from '../store-errors.ts'
+import type { Script } from './scripts.ts'
+
+const COMMAND_TIMEOUT_MS = 3000
+const OPEN_TIMEOUT_MS = 5000
+const LOG_EVERY_MS = 30_000
+/** Replies that come from Redis's state, not from what we asked: they pass. */
+const STATE_REPLIES =
+  /^(LOADING|OOM|READONLY|MISCONF|BUSY|NOAUTH|WRONGPASS|NOPERM|MASTERDOWN|CLUSTERDOWN|NOREPLICAS|TRYAGAIN)\b/
+
+/** One connection that never gives up. While it is down every call fails at once; nothing is queued and nothing is sent twice. */
+export class RedisClient {
+  readonly #redis: Redis
+  readonly #where: string
+
+  constructor(redis: Redis, where: string) {
+    this.#redis = redis
+    this.#where = where
+  }
+
+  async run(script: Script, keys: string[], args: (string | number)[] = []): Promise<unknown> {
+    try {
+      return await this.#evaluate(script, keys, args)
+    } catch (error) {
+      throw translate(error, this.#where)
+    }
+  }
+
+  async #evaluate(script: Script, keys: string[], args: (string | number)[]): Promise<unknown> {
+    try {
+      return await this.#redis.evalsha(script.sha, keys.length, ...keys, ...args)
+    } catch (error) {
+      // A restarted Redis has forgotten its scripts; refused before it ran, so it can be sent again.
+      if (!messageOf(error).startsWith('NOSCRIPT')) throw error
+      return await this.#redis.eval(script.lua, keys.length, ...keys, ...args)
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#redis.status === 'ready') await this.#redis.quit().catch(() => {})
+    this.#redis.disconnect()
+  }
+}
+
+export async function connectRedis(url: string, logger: Logger): Promise<RedisClient> {
+  const where = describe(url)
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: COMMAND_TIMEOUT_MS,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    // A peer that vanished without a word: the socket is given up soon after the first command that got no answer.
+    socketTimeout: COMMAND_TIMEOUT_MS + 1000,
+    enableOfflineQueue: false,
+    // A command whose answer was lost may have run; sending it again would append twice.
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (attempt) => backoffMs(attempt, { firstMs: 50, maxMs: 2000 })
+  })
+  reportState(redis, where, logger)
+  try {
+    await withDeadline({ what: `Redis at ${where}`, ms: OPEN_TIMEOUT_MS }, () => redis.connect())
+  } catch (error) {
+    redis.disconnect()
+    throw storeUnavailable(
+      `Redis at ${where} does not answer (${messageOf(error)}); start it, correct REDIS_URL, or unset it.`,
+      plain(error)
+    )
+  }
+  return new RedisClient(redis, where)
+}
+
+/** Says once that Redis is gone, repeats it rarely, and says when it is back. Without a listener ioredis would print. */
+function reportState(redis: Redis, where: string, logger: Logger): void {
+  let loggedAt = 0
+  redis.on('error', (error: Error) => {
+    if (Date.now() - loggedAt < LOG_EVERY_MS) return
+    loggedAt = Date.now()
+    logger.warn({ redis: where, reason: error.message }, 'Redis does not answer; trying again until it does')
+  })
+  redis.on('ready', () => {
+    if (loggedAt > 0) logger.info({ redis: where }, 'Redis answers again')
+    loggedAt = 0
+  })
+}
+
+/** Host and port only: a URL may carry a password. */
+function describe(url: string): string {
+  const parsed = URL.parse(url)
+  if (!parsed || !['redis:', 'rediss:'].includes(parsed.protocol) || parsed.hostname === '') {
+    throw new AppError('invalid', 'invalid_redis_url', 'REDIS_URL must look like redis://host:6379/0.')
+  }
+  return `${parsed.hostname}:${parsed.port || 6379}`
+}
+
+function translate(error: unknown, where: string): AppError {
+  const reason = messageOf(error)
+  if (error instanceof ReplyError && !STATE_REPLIES.test(reason)) {
+    return new AppError('internal', 'store_failed', `Redis at ${where} refused a command.`, { cause: plain(error) })
+  }
+  return storeUnavailable(`Redis at ${where} does not answer (${reason}); try again in a moment.`, plain(error))
+}
+
+/** The client's errors carry the whole command, and with it what users wrote; only the text goes on to the logs. */
+function plain(error: unknown): Error {
+  return new Error(messageOf(error))
+}

@@ -1,0 +1,49 @@
+import { AppError } from '../../lib/errors.ts'
+import { decodeEvent, encodeEvents, readRange } from '../event-encoding.ts'
+import type { EventLog, NewEvent, StoredEvent } from '../event-log.ts'
+import { leaseLost } from '../store-errors.ts'
+import * as scripts from './event-scripts.ts'
+import type { RedisClient } from './redis-client.ts'
+import type { RedisKeys } from './redis-keys.ts'
+import { encodeId } from './redis-session-store.ts'
+
+export function redisEventLog(client: RedisClient, keys: RedisKeys): EventLog {
+  return {
+    append: (sessionId, events, options = {}) => append(client, keys, sessionId, events, options.epoch),
+    async read(sessionId, options) {
+      const id = encodeId(sessionId)
+      const { after, limit } = readRange(options)
+      const reply = await client.run(scripts.read, [keys.events(id)], [after, after + limit - 1])
+      return (Array.isArray(reply) ? reply : []).map((item, i) => decodeItem(after + i + 1, String(item)))
+    },
+    async lastSeq(sessionId) {
+      return Number(await client.run(scripts.lastSeq, [keys.events(encodeId(sessionId))]))
+    },
+    async remove(sessionId) {
+      await client.run(scripts.remove, [keys.events(encodeId(sessionId))])
+    }
+  }
+}
+
+async function append(
+  client: RedisClient,
+  keys: RedisKeys,
+  sessionId: string,
+  events: NewEvent[],
+  epoch: number | undefined
+): Promise<StoredEvent[]> {
+  const id = encodeId(sessionId)
+  const bodies = encodeEvents(events)
+  const reply = await client.run(scripts.append, [keys.session(id), keys.events(id)], [epoch ?? '', ...bodies])
+  if (reply === 'lost') throw leaseLost()
+  const [last, at] = Array.isArray(reply) ? reply.map(Number) : []
+  if (last === undefined || at === undefined) {
+    throw new AppError('internal', 'store_failed', 'Redis answered an append in a way that makes no sense.')
+  }
+  return bodies.map((body, i) => decodeEvent(last + i + 1, at, body))
+}
+
+function decodeItem(seq: number, item: string): StoredEvent {
+  const space = item.indexOf(' ')
+  return decodeEvent(seq, Number(item.slice(0, space)), item.slice(space + 1))
+}

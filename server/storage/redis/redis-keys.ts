@@ -1,0 +1,28 @@
+export interface RedisKeys {
+  deployment: string
+  instances: string
+  /** All session ids; score 0, so in lexical order. */
+  index: string
+  /** Ids of live sessions by their activeAt. */
+  live: string
+  epochFloor: string
+  /** `${sessionPrefix}${id}${sessionSuffix}` is the hash of a session, for scripts that find their sessions themselves. */
+  sessionPrefix: string
+  sessionSuffix: string
+  session(id: string): string
+  events(id: string): string
+}
+
+export function redisKeys(prefix: string): RedisKeys {
+  return {
+    deployment: `${prefix}deployment-id`,
+    instances: `${prefix}instances`,
+    index: `${prefix}sessions`,
+    live: `${prefix}live`,
+    epochFloor: `${prefix}epoch-floor`,
+    sessionPrefix: `${prefix}{`,
+    sessionSuffix: '}:session',
+    session: (id) => `${prefix}{${id}}:session`,
+    events: (id) => `${prefix}{${id}}:events`
+  }
+}

@@ -1,0 +1,140 @@
+/** One script per verb. A session is a hash; '' stands for null. KEYS and ARGV are named in each script's first lines. */
+import { script } from './scripts.ts'
+
+export const now = script(`return int(clock())`)
+
+export const deploymentId = script(`
+local key, proposal = KEYS[1], ARGV[1]
+redis.call('SET', key, proposal, 'NX')
+return redis.call('GET', key)
+`)
+
+export const heartbeat = script(`
+local instances, instance, ttl = KEYS[1], ARGV[1], tonumber(ARGV[2])
+redis.call('ZADD', instances, int(clock() + ttl), instance)
+`)
+
+export const instances = script(`
+local key, now = KEYS[1], int(clock())
+redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+return redis.call('ZRANGE', key, 0, -1)
+`)
+
+export const farewell = script(`redis.call('ZREM', KEYS[1], ARGV[1])`)
+
+export const acquire = script(`
+local key, index, live_index, floor_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, holder, lease = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local now = clock()
+local s = redis.call('HMGET', key, 'epoch', 'holder', 'leaseUntil', 'busy', 'live')
+if not s[1] then
+  redis.call('HSET', key, 'id', id, 'epoch', int(next_epoch(0, floor_key, now)), 'holder', holder,
+    'leaseUntil', int(now + lease), 'busy', '0', 'live', '0', 'containerId', '', 'createdAt', int(now), 'activeAt', int(now))
+  redis.call('ZADD', index, 0, id)
+  return record(key)
+end
+local held = s[2] ~= '' and tonumber(s[3]) > now
+if held and s[4] == '1' and s[2] ~= holder then
+  return { s[2], int(tonumber(s[3]) - now) }
+end
+if not (held and s[2] == holder) then
+  redis.call('HSET', key, 'epoch', int(next_epoch(tonumber(s[1]), floor_key, now)), 'holder', holder, 'busy', '0')
+end
+redis.call('HSET', key, 'leaseUntil', int(now + lease), 'activeAt', int(now))
+if s[5] == '1' then redis.call('ZADD', live_index, int(now), id) end
+return record(key)
+`)
+
+export const touch = script(`
+local key, live_index = KEYS[1], KEYS[2]
+local id, epoch, lease, busy, activity = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+if not owns(key, epoch) or redis.call('HGET', key, 'holder') == '' then return 0 end
+local now = clock()
+redis.call('HSET', key, 'leaseUntil', int(now + lease), 'busy', busy)
+if activity == '1' then
+  redis.call('HSET', key, 'activeAt', int(now))
+  redis.call('ZADD', live_index, 'XX', int(now), id)
+end
+return 1
+`)
+
+export const release = script(`
+local key, epoch = KEYS[1], ARGV[1]
+if owns(key, epoch) then redis.call('HSET', key, 'holder', '', 'leaseUntil', '0', 'busy', '0') end
+`)
+
+export const reserve = script(`
+local key, live_index = KEYS[1], KEYS[2]
+local id, epoch, max_live = ARGV[1], ARGV[2], tonumber(ARGV[3])
+if not owns(key, epoch) then return 'lost' end
+if redis.call('HGET', key, 'live') == '1' then return 'ok' end
+if redis.call('ZCARD', live_index) >= max_live then return 'full' end
+redis.call('HSET', key, 'live', '1')
+redis.call('ZADD', live_index, redis.call('HGET', key, 'activeAt'), id)
+return 'ok'
+`)
+
+export const bind = script(`
+local key, live_index = KEYS[1], KEYS[2]
+local id, epoch, container = ARGV[1], ARGV[2], ARGV[3]
+if not owns(key, epoch) then return 0 end
+redis.call('HSET', key, 'containerId', container, 'live', '1')
+redis.call('ZADD', live_index, redis.call('HGET', key, 'activeAt'), id)
+return 1
+`)
+
+export const unbind = script(`
+local key, live_index = KEYS[1], KEYS[2]
+local id, epoch = ARGV[1], ARGV[2]
+if not owns(key, epoch) then return 0 end
+redis.call('HSET', key, 'containerId', '', 'live', '0')
+redis.call('ZREM', live_index, id)
+return 1
+`)
+
+export const takeIdle = script(`
+local live_index, floor_key = KEYS[1], KEYS[2]
+local prefix, suffix, holder = ARGV[1], ARGV[2], ARGV[3]
+local idle, lease, limit = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local now = clock()
+local taken = {}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', live_index, '-inf', int(now - idle))) do
+  if #taken >= limit then break end
+  local key = prefix .. id .. suffix
+  local s = redis.call('HMGET', key, 'epoch', 'holder', 'leaseUntil', 'busy')
+  local free = s[1] and (tonumber(s[3]) <= now or (s[4] == '0' and (s[2] == '' or s[2] == holder)))
+  if free then
+    redis.call('HSET', key, 'epoch', int(next_epoch(tonumber(s[1]), floor_key, now)), 'holder', holder,
+      'leaseUntil', int(now + lease), 'busy', '0')
+    taken[#taken + 1] = record(key)
+  end
+end
+return taken
+`)
+
+export const get = script(`return record(KEYS[1])`)
+
+export const listPage = script(`
+local index = KEYS[1]
+local prefix, suffix, after, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local page = {}
+for _, id in ipairs(redis.call('ZRANGEBYLEX', index, after, '+', 'LIMIT', 0, limit)) do
+  page[#page + 1] = record(prefix .. id .. suffix)
+end
+return page
+`)
+
+export const countLive = script(`return redis.call('ZCARD', KEYS[1])`)
+
+/** A removed session leaves its epoch behind as the floor: coming back within the same millisecond must not repeat it. */
+export const remove = script(`
+local key, index, live_index, floor_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, epoch = ARGV[1], ARGV[2]
+if not owns(key, epoch) then return 0 end
+redis.call('DEL', key)
+redis.call('ZREM', index, id)
+redis.call('ZREM', live_index, id)
+local floor = tonumber(redis.call('GET', floor_key) or '0')
+redis.call('SET', floor_key, int(math.max(floor, tonumber(epoch))))
+return 1
+`)

@@ -1,0 +1,16 @@
+import { AppError } from '../lib/errors.ts'
+
+const MAX_SESSION_ID_CHARS = 256
+
+/**
+ * Faces check what an id may look like; this only keeps out what a store can't tell apart: two ids with different lone
+ * surrogates become the same UTF-8 bytes, and with them the same session.
+ */
+export function validSessionId(sessionId: string): string {
+  if (sessionId.length > 0 && sessionId.length <= MAX_SESSION_ID_CHARS && sessionId.isWellFormed()) return sessionId
+  throw new AppError(
+    'invalid',
+    'invalid_session_id',
+    `Use a session id of 1 to ${MAX_SESSION_ID_CHARS} characters of valid Unicode.`
+  )
+}

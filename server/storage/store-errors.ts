@@ -1,0 +1,13 @@
+import { AppError } from '../lib/errors.ts'
+
+export function leaseLost(): AppError {
+  return new AppError(
+    'conflict',
+    'lease_lost',
+    'Another instance has taken this session over; open the session again to continue.'
+  )
+}
+
+export function storeUnavailable(message: string, cause?: unknown): AppError {
+  return new AppError('unavailable', 'store_unavailable', message, { cause })
+}

@@ -1,0 +1,135 @@
+/**
+ * A second engine for tests that stop, kill or reconfigure one: own data, own socket, no bridge, no firewall rules, so
+ * that the machine's engine notices nothing. Needs root. Always `dispose()` it.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { openSync, writeFileSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import Dockerode from 'dockerode'
+
+export interface PrivateEngine {
+  socketPath: string
+  docker: Dockerode
+  /** As `systemctl stop`: the engine ends its containers. */
+  stop(): Promise<void>
+  start(): Promise<void>
+  restart(): Promise<void>
+  /** As a crash: containers stay behind until the next start. */
+  kill(): Promise<void>
+  dispose(): Promise<void>
+}
+
+const READY_MS = 60_000
+const STOP_MS = 60_000
+
+export async function startPrivateEngine(options: { runsc?: boolean } = {}): Promise<PrivateEngine> {
+  // Short, because the sockets below it must fit into 107 characters.
+  const dir = await mkdtemp(join(tmpdir(), 'mcpd-'))
+  const socketPath = join(dir, 'docker.sock')
+  const docker = new Dockerode({ socketPath })
+  const config = join(dir, 'daemon.json')
+  const runsc = { path: '/usr/bin/runsc', runtimeArgs: ['--platform=systrap', '--network=none'] }
+  writeFileSync(config, JSON.stringify(options.runsc ? { runtimes: { runsc } } : {}))
+  let child: ChildProcess | undefined
+
+  const onExit = () => child?.kill('SIGTERM')
+  process.once('exit', onExit)
+
+  async function start(): Promise<void> {
+    if (child) return
+    child = launch(dir, config)
+    await waitUntilReady(docker, child, join(dir, 'log'))
+  }
+
+  async function end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    const ending = child
+    if (!ending) return
+    child = undefined
+    if (ending.exitCode !== null || ending.signalCode !== null) return
+    const exited = once(ending, 'exit', { signal: AbortSignal.timeout(STOP_MS) })
+    ending.kill(signal)
+    await exited
+  }
+
+  const engine: PrivateEngine = {
+    socketPath,
+    docker,
+    start,
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+    async restart() {
+      await end('SIGTERM')
+      await start()
+    },
+    async dispose() {
+      // A killed engine has left processes behind, which only an engine on the same data can end.
+      await start()
+      const containers = await docker.listContainers({ all: true })
+      await Promise.all(
+        containers.map(({ Id }) =>
+          docker
+            .getContainer(Id)
+            .remove({ force: true, v: true })
+            .catch(() => {})
+        )
+      )
+      await end('SIGTERM')
+      process.off('exit', onExit)
+      await rm(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
+    }
+  }
+  try {
+    await start()
+    return engine
+  } catch (error) {
+    await end('SIGTERM').catch(() => {})
+    throw error
+  }
+}
+
+function launch(dir: string, config: string): ChildProcess {
+  const log = openSync(join(dir, 'log'), 'a')
+  const namespace = `mcp-${basename(dir)}`
+  const args = [
+    ['--config-file', config],
+    ['--data-root', join(dir, 'data')],
+    ['--exec-root', join(dir, 'run')],
+    ['--pidfile', join(dir, 'pid')],
+    ['--host', `unix://${join(dir, 'docker.sock')}`],
+    // Where a system-wide containerd runs, both engines use it.
+    ['--containerd-namespace', namespace],
+    ['--containerd-plugins-namespace', `${namespace}-plugins`],
+    ['--bridge=none', '--iptables=false', '--ip6tables=false', '--shutdown-timeout=3']
+  ].flat()
+  return spawn('dockerd', args, { stdio: ['ignore', log, log] })
+}
+
+async function waitUntilReady(docker: Dockerode, child: ChildProcess, log: string): Promise<void> {
+  let failure = ''
+  child.once('error', (error) => {
+    failure = error.message
+  })
+  for (const since = performance.now(); performance.now() - since < READY_MS; ) {
+    if (failure || child.exitCode !== null) break
+    try {
+      await docker.ping()
+      return
+    } catch {
+      await sleep(100)
+    }
+  }
+  const tail = (await readFile(log, 'utf8')).split('\n').slice(-6).join('\n')
+  throw new Error(`The private dockerd does not answer: ${failure}\n${tail}`)
+}
+
+/** Copies an image, with its name, from one engine to another. */
+export async function copyImage(from: Dockerode, to: Dockerode, image: string): Promise<void> {
+  const progress = await to.loadImage(await from.getImage(image).get(), { quiet: true })
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  to.modem.followProgress(progress, (error: Error | null) => (error ? reject(error) : resolve()))
+  await promise
+}

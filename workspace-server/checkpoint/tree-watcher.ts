@@ -1,0 +1,146 @@
+/**
+ * Notes which paths changed, from the kernel's notices: one watch per folder. Invariant: unless `isLost`, every change made before
+ * a `sync` that returned true is in what `take` returns next. All watches of a process share one queue, in order, which is why
+ * seeing our own sentinel file appear proves that everything before it has been seen.
+ */
+import { closeSync, type FSWatcher, mkdirSync, openSync, readFileSync, unlinkSync, watch } from 'node:fs'
+import { join } from 'node:path'
+import { childOf, nameOf, type RawPath } from './raw-path.ts'
+import type { RawTree } from './raw-tree.ts'
+
+const DEFAULT_QUEUE = 16_384
+const SYNC_MS = 1000
+const MAX_SYNC_FAILURES = 3
+const MAX_WATCHES = 20_000
+
+export interface Dirty {
+  /** Something about these changed. */
+  paths: Set<RawPath>
+  /** These came, went or moved: a folder among them has to be watched anew. */
+  renamed: Set<RawPath>
+}
+
+export class TreeWatcher {
+  /** No watches can be had: every look has to be a look at everything. */
+  failed = false
+  readonly #tree: RawTree
+  readonly #sentinels: string
+  readonly #watches = new Map<RawPath, FSWatcher>()
+  #sentinelWatch: FSWatcher | undefined
+  readonly #maxEvents: number
+  #events = 0
+  #dirty: Dirty = { paths: new Set(), renamed: new Set() }
+  #awaited: { name: string; seen: () => void } | undefined
+  #syncs = 0
+  #syncFailures = 0
+
+  constructor(tree: RawTree, stateFolder: string, maxEvents = halfOfQueue()) {
+    this.#tree = tree
+    this.#sentinels = join(stateFolder, 'sync')
+    this.#maxEvents = maxEvents
+  }
+
+  /** The queue may have overflowed, which the kernel says and libuv does not pass on. */
+  get isLost(): boolean {
+    return this.#events >= this.#maxEvents
+  }
+
+  /** Watches a folder, again if it is watched already: the new watch is made before the old one ends, so that nothing is missed. */
+  add(folder: RawPath): void {
+    if (this.failed) return
+    if (this.#watches.size >= MAX_WATCHES) return this.#fail()
+    try {
+      const made = watch(this.#tree.path(folder), { persistent: false, encoding: 'latin1' }, (event, name) =>
+        this.#note(folder, event, name)
+      )
+      made.on('error', () => this.#fail())
+      this.#watches.get(folder)?.close()
+      this.#watches.set(folder, made)
+    } catch (error) {
+      // A folder that is gone or closed to us is no reason to stop watching the others; its parent tells when that changes.
+      if (!isMissing(error)) this.#fail()
+    }
+  }
+
+  drop(folder: RawPath): void {
+    this.#watches.get(folder)?.close()
+    this.#watches.delete(folder)
+  }
+
+  mark(raw: RawPath): void {
+    this.#dirty.paths.add(raw)
+  }
+
+  /** What changed since the last call. Start looking only after it: what changes later counts for the next. */
+  take(): Dirty {
+    const dirty = this.#dirty
+    this.#dirty = { paths: new Set(), renamed: new Set() }
+    this.#events = 0
+    return dirty
+  }
+
+  /** True when all notices of changes made before this call have come in. */
+  async sync(): Promise<boolean> {
+    if (this.failed || this.isLost) return false
+    const name = `sentinel-${++this.#syncs}`
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const timer = setTimeout(() => resolve(false), SYNC_MS)
+    this.#awaited = { name, seen: () => resolve(true) }
+    try {
+      this.#watchSentinels()
+      closeSync(openSync(join(this.#sentinels, name), 'w'))
+      const seen = await promise
+      unlinkSync(join(this.#sentinels, name))
+      this.#syncFailures = seen ? 0 : this.#syncFailures + 1
+      if (this.#syncFailures >= MAX_SYNC_FAILURES) this.#fail()
+      return seen && !this.isLost
+    } catch {
+      return false
+    } finally {
+      clearTimeout(timer)
+      this.#awaited = undefined
+    }
+  }
+
+  #watchSentinels(): void {
+    if (this.#sentinelWatch !== undefined) return
+    mkdirSync(this.#sentinels, { recursive: true })
+    const made = watch(this.#sentinels, { persistent: false }, (_event, name) => {
+      if (name === this.#awaited?.name) this.#awaited?.seen()
+    })
+    made.on('error', () => this.#fail())
+    this.#sentinelWatch = made
+  }
+
+  #note(folder: RawPath, event: string, name: string | null): void {
+    this.#events += 1
+    if (this.isLost || name === null) return
+    const raw = childOf(folder, name)
+    this.#dirty.paths.add(raw)
+    // A folder's own notices bear its own name; so may a child of the same name, and looking at both costs little.
+    if (event === 'rename' || name === nameOf(folder)) this.#dirty.paths.add(folder)
+    if (event === 'rename') this.#dirty.renamed.add(raw)
+  }
+
+  #fail(): void {
+    this.failed = true
+    for (const made of this.#watches.values()) made.close()
+    this.#watches.clear()
+    this.#sentinelWatch?.close()
+    this.#sentinelWatch = undefined
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR', 'EACCES', 'ELOOP'].includes(String(error.code))
+}
+
+/** An overflow means that a full queue was waiting, so at least that many notices come; half of it is a safe sign. */
+function halfOfQueue(): number {
+  try {
+    const size = Number(readFileSync('/proc/sys/fs/inotify/max_queued_events', 'utf8'))
+    return size > 0 ? Math.floor(size / 2) : DEFAULT_QUEUE / 2
+  } catch {
+    return DEFAULT_QUEUE / 2
+  }
+}

@@ -1,0 +1,20 @@
+import { parseArgs } from 'node:util'
+import { INSIDE } from './protocol.ts'
+
+export interface CommandLine {
+  epoch: number
+  root: string
+  state: string
+}
+
+/** Throws an Error with a sentence when the command line is not understood. */
+export function parseCommandLine(argv: string[]): CommandLine {
+  const { values } = parseArgs({
+    args: argv,
+    options: { epoch: { type: 'string' }, root: { type: 'string' }, state: { type: 'string' } },
+    strict: true
+  })
+  const epoch = Number(values.epoch ?? Number.NaN)
+  if (!Number.isSafeInteger(epoch) || epoch < 0) throw new Error('--epoch must be a whole number from 0.')
+  return { epoch, root: values.root ?? INSIDE.root, state: values.state ?? INSIDE.state }
+}

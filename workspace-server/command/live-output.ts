@@ -1,0 +1,61 @@
+import { StringDecoder } from 'node:string_decoder'
+import type { OutputChunk } from '../protocol.ts'
+
+const FLUSH_MS = 50
+const FLUSH_CHARS = 8192
+const MAX_WAITING_CHARS = 64 * 1024
+const MAX_TOTAL_CHARS = 1024 * 1024
+
+/**
+ * Sends output on while a command runs: pieces are put together for a moment, one message is under way at a time, and what a
+ * slow reader can't take, or what is over the total, is dropped. The result has head and tail anyway.
+ */
+export class LiveOutput {
+  readonly #send: (message: string) => Promise<void>
+  readonly #decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
+  #waiting: OutputChunk[] = []
+  #waitingChars = 0
+  #totalChars = 0
+  #timer: NodeJS.Timeout | undefined
+  #sending: Promise<void> | undefined
+
+  constructor(send: (message: string) => Promise<void>) {
+    this.#send = send
+  }
+
+  add(stream: OutputChunk['stream'], bytes: Buffer): void {
+    const text = this.#decoders[stream].write(bytes)
+    if (text === '' || this.#totalChars >= MAX_TOTAL_CHARS || this.#waitingChars >= MAX_WAITING_CHARS) return
+    this.#totalChars += text.length
+    this.#waitingChars += text.length
+    const last = this.#waiting.at(-1)
+    if (last?.stream === stream && last.text.length < FLUSH_CHARS) last.text += text
+    else this.#waiting.push({ stream, text })
+    if (this.#waitingChars >= FLUSH_CHARS) this.#flush()
+    else this.#timer ??= setTimeout(() => this.#flush(), FLUSH_MS)
+  }
+
+  /** Sends what is left; does not wait for a reader that is stuck. */
+  end(): void {
+    this.#flush()
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#sending ??= this.#sendAll().finally(() => {
+      this.#sending = undefined
+    })
+  }
+
+  async #sendAll(): Promise<void> {
+    for (let chunk = this.#waiting.shift(); chunk !== undefined; chunk = this.#waiting.shift()) {
+      this.#waitingChars -= chunk.text.length
+      try {
+        await this.#send(JSON.stringify(chunk))
+      } catch {
+        return
+      }
+    }
+  }
+}

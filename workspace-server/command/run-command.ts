@@ -1,0 +1,154 @@
+/**
+ * Runs one shell command in a process group of its own and makes sure that it ends: by itself, at its deadline, or when the
+ * caller gives up. Background processes may outlive the shell, but never hold up the answer.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { LiveOutput } from './live-output.ts'
+import { type KeptOutput, OutputKeeper } from './output-keeper.ts'
+import { shellCall } from './shell.ts'
+
+const KEPT_BYTES = 64 * 1024
+const TERM_GRACE_MS = 1000
+const AFTER_KILL_MS = 2000
+/** After the shell has ended, output still on its way is waited for: until this long nothing came, and at most so long. */
+const QUIET_MS = 100
+const MAX_QUIET_MS = 500
+
+export interface CommandJob {
+  command: string
+  cwd: string
+  env: Record<string, string>
+  timeoutMs: number
+  stdin?: string | undefined
+  signal: AbortSignal
+  live?: LiveOutput | undefined
+}
+
+export interface CommandResult {
+  exitCode: number | null
+  signal: string | null
+  timedOut: boolean
+  durationMs: number
+  stdout: KeptOutput
+  stderr: KeptOutput
+}
+
+/** Rejects only when the command can't be started. */
+export async function runCommand(job: CommandJob, running: Set<number>): Promise<CommandResult> {
+  const startedAt = performance.now()
+  const { file, args } = shellCall(job.command)
+  const child = spawn(file, args, {
+    cwd: job.cwd,
+    env: job.env,
+    detached: true,
+    stdio: [job.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe']
+  })
+  const run = new CommandRun(child, job)
+  try {
+    await run.started()
+    if (child.pid !== undefined) running.add(child.pid)
+    await run.ended()
+    return {
+      exitCode: child.exitCode,
+      signal: child.signalCode,
+      timedOut: run.timedOut,
+      durationMs: Math.round(performance.now() - startedAt),
+      stdout: run.stdout.result(),
+      stderr: run.stderr.result()
+    }
+  } finally {
+    if (child.pid !== undefined) running.delete(child.pid)
+    run.release()
+  }
+}
+
+/** The group's number is the shell's; an error means that all of it is gone. */
+export function killGroup(pid: number | undefined, signal: 'SIGTERM' | 'SIGKILL'): void {
+  if (pid === undefined || pid <= 1) return
+  try {
+    process.kill(-pid, signal)
+  } catch {}
+}
+
+class CommandRun {
+  readonly stdout = new OutputKeeper(KEPT_BYTES)
+  readonly stderr = new OutputKeeper(KEPT_BYTES)
+  timedOut = false
+  readonly #child: ChildProcess
+  readonly #job: CommandJob
+  readonly #timers = new Set<NodeJS.Timeout>()
+  readonly #done = Promise.withResolvers<void>()
+  #quiet: NodeJS.Timeout | undefined
+  #exited = false
+
+  constructor(child: ChildProcess, job: CommandJob) {
+    this.#child = child
+    this.#job = job
+    child.stdout?.on('data', (chunk: Buffer) => this.#output('stdout', chunk))
+    child.stderr?.on('data', (chunk: Buffer) => this.#output('stderr', chunk))
+    child.stdin?.on('error', () => {}) // A command need not read what it is given.
+    child.stdin?.end(job.stdin)
+    child.on('exit', () => this.#onExit())
+    child.on('close', () => this.#done.resolve())
+  }
+
+  started(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#child.once('spawn', resolve)
+    this.#child.once('error', reject)
+    return promise
+  }
+
+  async ended(): Promise<void> {
+    this.#after(this.#job.timeoutMs, () => this.#timeOut())
+    this.#job.signal.addEventListener('abort', this.#abort, { once: true })
+    if (this.#job.signal.aborted) this.#abort()
+    await this.#done.promise
+    // The shell obeyed SIGTERM; what it started may not have.
+    if (this.timedOut) killGroup(this.#child.pid, 'SIGKILL')
+    this.#job.live?.end()
+  }
+
+  /** Lets go of streams that a background process may hold open for ever. */
+  release(): void {
+    for (const timer of this.#timers) clearTimeout(timer)
+    clearTimeout(this.#quiet)
+    this.#job.signal.removeEventListener('abort', this.#abort)
+    this.#child.stdout?.destroy()
+    this.#child.stderr?.destroy()
+    this.#child.stdin?.destroy()
+  }
+
+  readonly #abort = (): void => {
+    killGroup(this.#child.pid, 'SIGKILL')
+    this.#after(AFTER_KILL_MS, () => this.#done.resolve())
+  }
+
+  #timeOut(): void {
+    if (this.#exited) return
+    this.timedOut = true
+    killGroup(this.#child.pid, 'SIGTERM')
+    this.#after(TERM_GRACE_MS, this.#abort)
+  }
+
+  #onExit(): void {
+    this.#exited = true
+    this.#after(MAX_QUIET_MS, () => this.#done.resolve())
+    this.#restartQuiet()
+  }
+
+  #output(stream: 'stdout' | 'stderr', chunk: Buffer): void {
+    this[stream].add(chunk)
+    this.#job.live?.add(stream, chunk)
+    if (this.#exited) this.#restartQuiet()
+  }
+
+  #restartQuiet(): void {
+    clearTimeout(this.#quiet)
+    this.#quiet = setTimeout(() => this.#done.resolve(), QUIET_MS)
+  }
+
+  #after(ms: number, action: () => void): void {
+    this.#timers.add(setTimeout(action, ms))
+  }
+}

@@ -1,0 +1,45 @@
+import { accessSync, constants, existsSync } from 'node:fs'
+
+const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+const BASHES = ['/bin/bash', '/usr/bin/bash', '/usr/local/bin/bash']
+
+/** When memory runs out, the kernel should end the command and not the server. */
+const OFFER_TO_OOM_KILLER = '{ echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null;'
+
+/**
+ * Node connects children through sockets, and opening /dev/stdout or /dev/stderr fails on a socket; so bash puts real pipes in
+ * between. They ignore SIGTERM so that what a command says while it ends still arrives.
+ */
+const THROUGH_PIPES = 'exec "$BASH" -c "$1" bash > >(trap "" TERM; exec cat) 2> >(trap "" TERM; exec cat >&2)'
+
+export interface ShellCall {
+  file: string
+  args: string[]
+}
+
+export function shellCall(command: string): ShellCall {
+  const bash = BASHES.find((path) => existsSync(path))
+  return bash === undefined
+    ? { file: '/bin/sh', args: ['-c', `${OFFER_TO_OOM_KILLER} exec /bin/sh -c "$1"`, 'sh', command] }
+    : { file: bash, args: ['-c', `${OFFER_TO_OOM_KILLER} ${THROUGH_PIPES}`, 'bash', command] }
+}
+
+/** What commands see: nothing of the server's own environment but the image's PATH. */
+export function commandEnvironment(home: string): Record<string, string> {
+  return {
+    PATH: process.env.PATH ?? DEFAULT_PATH,
+    HOME: home,
+    LANG: 'C.UTF-8',
+    TERM: 'dumb',
+    TMPDIR: isWritable('/tmp') ? '/tmp' : home
+  }
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * JSON-RPC lines on a pair of streams. Bounds what the SDK's own transport does not: a line's length, requests not yet
+ * answered, and output that the reader is slow to take; in the last two cases reading pauses until there is room again.
+ */
+import type { Readable, Writable } from 'node:stream'
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server'
+import { log } from './log.ts'
+import { MAX_LINE_BYTES } from './protocol.ts'
+
+const MAX_UNANSWERED_BYTES = 4 * MAX_LINE_BYTES
+const MAX_UNANSWERED = 1000
+const MAX_UNWRITTEN_BYTES = 2 * MAX_LINE_BYTES
+const NEWLINE = 10
+
+type Message = JSONRPCMessage
+
+export class LineTransport implements Transport {
+  onclose?: (() => void) | undefined
+  onerror?: ((error: Error) => void) | undefined
+  onmessage?: ((message: Message) => void) | undefined
+
+  readonly #input: Readable
+  readonly #output: Writable
+  readonly #onLine: () => void
+  #parts: Buffer[] = []
+  #partBytes = 0
+  #tooLong = false
+  #closed = false
+  readonly #unanswered = new Map<unknown, number>()
+  #unansweredBytes = 0
+
+  constructor(input: Readable, output: Writable, onLine: () => void = () => {}) {
+    this.#input = input
+    this.#output = output
+    this.#onLine = onLine
+  }
+
+  async start(): Promise<void> {
+    const end = () => void this.close()
+    this.#output.on('error', end)
+    this.#output.on('drain', () => this.#breathe())
+    this.#input.on('error', end)
+    this.#input.on('end', end)
+    this.#input.on('close', end)
+    this.#input.on('data', (chunk: Buffer) => this.#read(chunk))
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    this.#parts = []
+    this.onclose?.()
+  }
+
+  async send(message: Message): Promise<void> {
+    if (this.#closed) return
+    const line = this.#fit(message)
+    if ('id' in message && !('method' in message)) this.#answered(message.id)
+    const room = this.#output.write(line)
+    this.#breathe()
+    if (!room) await this.#drained()
+  }
+
+  #drained(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const done = () => {
+      this.#output.off('drain', done)
+      this.#output.off('close', done)
+      resolve()
+    }
+    this.#output.on('drain', done)
+    this.#output.on('close', done)
+    return promise
+  }
+
+  /** A result over the limit becomes an error of the same id, so that its caller is not left waiting. */
+  #fit(message: Message): string {
+    const line = `${JSON.stringify(message)}\n`
+    if (line.length * 3 <= MAX_LINE_BYTES || Buffer.byteLength(line) <= MAX_LINE_BYTES) return line
+    log('A message over the line limit was not sent')
+    const error = { code: -32603, message: 'The answer is longer than one message may be.' }
+    return `${JSON.stringify({ jsonrpc: '2.0', id: 'id' in message ? message.id : null, error })}\n`
+  }
+
+  #read(chunk: Buffer): void {
+    let from = 0
+    for (let at = chunk.indexOf(NEWLINE); at !== -1 && !this.#closed; at = chunk.indexOf(NEWLINE, from)) {
+      this.#keep(chunk.subarray(from, at))
+      this.#endLine()
+      from = at + 1
+    }
+    if (from < chunk.length) this.#keep(chunk.subarray(from))
+    this.#breathe()
+  }
+
+  #keep(part: Buffer): void {
+    this.#partBytes += part.length
+    if (this.#partBytes > MAX_LINE_BYTES) {
+      this.#tooLong = true
+      this.#parts = []
+    } else this.#parts.push(part)
+  }
+
+  #endLine(): void {
+    const line = this.#parts.length === 1 ? this.#parts[0] : Buffer.concat(this.#parts)
+    const { tooLong, bytes } = { tooLong: this.#tooLong, bytes: this.#partBytes }
+    this.#parts = []
+    this.#partBytes = 0
+    this.#tooLong = false
+    this.#onLine()
+    if (tooLong) return log(`A line of ${bytes} bytes was dropped: the limit is ${MAX_LINE_BYTES}`)
+    if (line === undefined || bytes === 0) return
+    const message = parseMessage(line)
+    if (message === null) return log('A line that is no JSON-RPC message was dropped')
+    this.#account(message, bytes)
+    try {
+      this.onmessage?.(message)
+    } catch (error) {
+      log('A message was not handled', error)
+    }
+  }
+
+  #account(message: Message, bytes: number): void {
+    if (!('method' in message)) return
+    if ('id' in message) {
+      this.#answered(message.id)
+      this.#unanswered.set(message.id, bytes)
+      this.#unansweredBytes += bytes
+    } else if (message.method === 'notifications/cancelled') this.#answered(message.params?.requestId) // Gets no answer.
+  }
+
+  #answered(id: unknown): void {
+    this.#unansweredBytes -= this.#unanswered.get(id) ?? 0
+    this.#unanswered.delete(id)
+  }
+
+  #breathe(): void {
+    const full =
+      this.#output.writableLength > MAX_UNWRITTEN_BYTES ||
+      this.#unansweredBytes > MAX_UNANSWERED_BYTES ||
+      this.#unanswered.size > MAX_UNANSWERED
+    if (full) this.#input.pause()
+    else if (this.#input.isPaused()) this.#input.resume()
+  }
+}
+
+function parseMessage(line: Buffer): Message | null {
+  try {
+    const value: unknown = JSON.parse(line.toString('utf8'))
+    return isMessage(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+/** The outer shape only; the SDK checks the rest against the schema of the method. */
+function isMessage(value: unknown): value is Message {
+  if (!isObject(value) || value.jsonrpc !== '2.0') return false
+  if ('id' in value && typeof value.id !== 'string' && typeof value.id !== 'number') return false
+  if ('method' in value) return typeof value.method === 'string' && (!('params' in value) || isObject(value.params))
+  return 'id' in value && ('result' in value || 'error' in value)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,34 @@
+import { closeSync, futimesSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+
+const TICK_MS = 20_000
+/** Counted in ticks, not by the clock: a paused container's clock goes on while its owner could not have spoken. */
+const QUIET_TICKS = 90
+
+/** Touches `alive` for the idle init, and calls `onSilence` when the owner has said nothing for 30 minutes of running time. */
+export function startSignOfLife(stateFolder: string, onSilence: () => void, tickMs = TICK_MS): { heard: () => void } {
+  let quiet = 0
+  touch(stateFolder)
+  const timer = setInterval(() => {
+    touch(stateFolder)
+    quiet += 1
+    if (quiet >= QUIET_TICKS) onSilence()
+  }, tickMs)
+  timer.unref()
+  return {
+    heard: () => {
+      quiet = 0
+    }
+  }
+}
+
+function touch(stateFolder: string): void {
+  try {
+    const fd = openSync(join(stateFolder, 'alive'), 'a')
+    const now = Date.now() / 1000
+    futimesSync(fd, now, now)
+    closeSync(fd)
+  } catch {
+    // A full or missing state folder must not end the server: its owner still hears from it.
+  }
+}

@@ -1,0 +1,139 @@
+import { lstatSync } from 'node:fs'
+import { LiveOutput } from '../command/live-output.ts'
+import { type CommandResult, killGroup, runCommand } from '../command/run-command.ts'
+import { commandEnvironment } from '../command/shell.ts'
+import type { WorkspaceRoot } from '../files/workspace-root.ts'
+import { MAX_LINE_BYTES } from '../protocol.ts'
+import { asToolError, errorCode } from './system-error.ts'
+import { type Tool, type ToolContext, ToolError, type ToolReply } from './tool.ts'
+import { ToolArguments } from './tool-arguments.ts'
+
+const DEFAULT_TIMEOUT_SECONDS = 60
+const MAX_TIMEOUT_SECONDS = 600
+/** The kernel takes 128 kB for one argument, in bytes; one character has up to three. */
+const MAX_COMMAND_CHARS = 40_000
+const MAX_RUNNING = 8
+
+const START_FAILURES: Record<string, string> = {
+  EAGAIN: 'The command could not be started: the sandbox runs as many processes as it may; end some and try again.',
+  ENOMEM: 'The command could not be started: the sandbox has no memory left; end some processes and try again.',
+  EMFILE: 'The command could not be started: too many files are open; try again when fewer commands run.'
+}
+
+export interface CommandTool {
+  tool: Tool
+  /** Ends every command that still runs, with all of its process group. */
+  killAll(): void
+}
+
+export function executeCommandTool(root: WorkspaceRoot): CommandTool {
+  const running = new Set<number>()
+  const env = commandEnvironment(root.path)
+  let active = 0
+  const tool: Tool = {
+    name: 'execute_command',
+    title: 'Execute a command',
+    description:
+      'Runs a command with bash in the sandbox and waits for it. A command that fails is a normal result: look at exitCode. Output over 128 kB per stream is cut in the middle. There is no terminal and, unless stdin is given, no input. At the timeout the command and all it started are killed. Start servers in the background with their output in a file: "server > log 2>&1 &".',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        command: { type: 'string', description: 'As typed into bash; several lines are fine.' },
+        cwd: { type: 'string', description: 'Folder in the workspace to run it in; default the workspace itself.' },
+        timeoutSeconds: {
+          type: 'number',
+          minimum: 0.1,
+          maximum: MAX_TIMEOUT_SECONDS,
+          description: `Default ${DEFAULT_TIMEOUT_SECONDS}.`
+        },
+        stdin: { type: 'string', description: 'Text for its standard input.' }
+      },
+      required: ['command'],
+      additionalProperties: false
+    },
+    outputSchema: {
+      type: 'object',
+      properties: {
+        exitCode: { type: ['integer', 'null'], description: 'null when a signal ended it.' },
+        signal: { type: ['string', 'null'] },
+        timedOut: { type: 'boolean' },
+        durationMs: { type: 'integer' },
+        stdout: { type: 'string' },
+        stderr: { type: 'string' },
+        stdoutOmittedBytes: { type: 'integer' },
+        stderrOmittedBytes: { type: 'integer' }
+      },
+      required: ['exitCode', 'signal', 'timedOut', 'durationMs', 'stdout', 'stderr'],
+      additionalProperties: false
+    },
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+    run: async (args, context) => {
+      const job = { ...readJob(root, args), env, ...waiting(context) }
+      if (active >= MAX_RUNNING)
+        throw new ToolError(`${MAX_RUNNING} commands are running already; wait for one to end and try again.`)
+      active += 1
+      try {
+        return report(await runCommand(job, running), job.timeoutMs)
+      } catch (error) {
+        throw asStartError(error)
+      } finally {
+        active -= 1
+      }
+    }
+  }
+  return { tool, killAll: () => running.forEach((pid) => void killGroup(pid, 'SIGKILL')) }
+}
+
+function readJob(root: WorkspaceRoot, args: Record<string, unknown>) {
+  const given = new ToolArguments(args, ['command', 'cwd', 'timeoutSeconds', 'stdin'])
+  const command = given.textWithoutNul('command', MAX_COMMAND_CHARS)
+  if (command.trim() === '') throw new ToolError('The argument "command" must not be empty.')
+  const named = given.path('cwd', '.')
+  const seconds = given.number('timeoutSeconds', { min: 0.1, max: MAX_TIMEOUT_SECONDS }, DEFAULT_TIMEOUT_SECONDS)
+  const stdin = given.optionalText('stdin', MAX_LINE_BYTES)
+  return { command, cwd: folder(root, named), timeoutMs: seconds * 1000, stdin }
+}
+
+function folder(root: WorkspaceRoot, named: string): string {
+  try {
+    const cwd = root.resolve(named)
+    if (!lstatSync(cwd).isDirectory()) throw new ToolError(`The argument "cwd" must name a folder; "${named}" is none.`)
+    return cwd
+  } catch (error) {
+    throw asToolError(error, named)
+  }
+}
+
+function waiting({ signal, progress }: ToolContext) {
+  return { signal, live: progress && new LiveOutput(progress) }
+}
+
+function asStartError(error: unknown): unknown {
+  const code = errorCode(error)
+  if (code === undefined) return error
+  return new ToolError(START_FAILURES[code] ?? `The command could not be started (${code}).`, { cause: error })
+}
+
+function report(result: CommandResult, timeoutMs: number): ToolReply {
+  const { exitCode, signal, timedOut, durationMs, stdout, stderr } = result
+  const ending = timedOut
+    ? `killed: it ran longer than ${timeoutMs / 1000} s`
+    : signal === null
+      ? `exit code ${exitCode}`
+      : `killed by ${signal}`
+  const parts = [stdout.text, stderr.text === '' ? '' : `[stderr]\n${stderr.text}`, `[${ending}, ${durationMs} ms]`]
+  const text = parts.filter((part) => part !== '').reduce((all, part) => `${all}${all.endsWith('\n') ? '' : '\n'}${part}`)
+  return {
+    content: [{ type: 'text', text }],
+    structuredContent: {
+      exitCode,
+      signal,
+      timedOut,
+      durationMs,
+      stdout: stdout.text,
+      stderr: stderr.text,
+      stdoutOmittedBytes: stdout.omittedBytes,
+      stderrOmittedBytes: stderr.omittedBytes
+    }
+  }
+}

@@ -1,0 +1,36 @@
+/** What every tool is made of. A tool throws ToolError for anything the model can do something about. */
+
+/** A sentence for the model; becomes an `isError` result. */
+export class ToolError extends Error {}
+
+export type ToolContent = { type: 'text'; text: string } | { type: 'image'; data: string; mimeType: string }
+
+export interface ToolReply {
+  content: ToolContent[]
+  structuredContent: Record<string, unknown>
+}
+
+export interface ToolContext {
+  signal: AbortSignal
+  /** Undefined when the caller asked for no progress. Resolves when the message is on its way. */
+  progress?: ((message: string) => Promise<void>) | undefined
+}
+
+/** The part of JSON Schema that the tools use. */
+export interface ObjectSchema {
+  [key: string]: unknown
+  type: 'object'
+  properties: Record<string, Record<string, unknown>>
+  required?: string[]
+  additionalProperties: false
+}
+
+export interface Tool {
+  name: string
+  title: string
+  description: string
+  inputSchema: ObjectSchema
+  outputSchema: ObjectSchema
+  annotations: { readOnlyHint: boolean; destructiveHint: boolean; idempotentHint: boolean; openWorldHint: boolean }
+  run(args: Record<string, unknown>, context: ToolContext): Promise<ToolReply>
+}
