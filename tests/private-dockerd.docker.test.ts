@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import Dockerode from 'dockerode'
 import { afterEach, expect, test } from 'vitest'
 import { silentLogger } from '../server/lib/logger.ts'
@@ -28,10 +29,10 @@ async function output(docker: Dockerode, runtime: string | undefined, script: st
 test('a private engine runs the sandbox image, survives stop, restart and kill, and leaves the main engine alone', async () => {
   const main = new Dockerode()
   const image = await createImageBuilder(main, { logger: silentLogger }).ensure()
-  const before = (await main.info()).ID
+  const before = { root: (await main.info()).DockerRootDir, interfaces: readdirSync('/sys/class/net') }
   engine = await startPrivateEngine()
   const { docker } = engine
-  expect((await docker.info()).ID).not.toBe(before)
+  expect((await docker.info()).DockerRootDir).not.toBe(before.root)
   await copyImage(main, docker, image)
   expect(await output(docker, undefined, 'echo hello from $(id -u)')).toContain('hello from 10001')
 
@@ -51,15 +52,24 @@ test('a private engine runs the sandbox image, survives stop, restart and kill, 
   await expect(docker.ping()).rejects.toThrow()
   await engine.start()
   expect((await idle.inspect()).State.Running).toBe(false)
-  expect((await main.info()).ID).toBe(before)
+  expect((await main.info()).DockerRootDir).toBe(before.root)
+  // Veths of other tests' containers come and go; the bridge must stay.
+  expect(readdirSync('/sys/class/net')).toEqual(
+    expect.arrayContaining(before.interfaces.filter((i) => !/^veth/.test(i)))
+  )
 })
 
-test('gVisor runs the execute-only Node of the image', async () => {
+test('gVisor runs the readable Node of the image, and refuses the execute-only one', async () => {
   const main = new Dockerode()
   const image = await createImageBuilder(main, { logger: silentLogger }).ensure()
   engine = await startPrivateEngine({ runsc: true })
   await copyImage(main, engine.docker, image)
-  const text = await output(engine.docker, 'runsc', 'dmesg | head -1; /opt/mcp/node -p "6*7"; node -p "process.arch"')
+  const text = await output(
+    engine.docker,
+    'runsc',
+    'dmesg | head -1; /opt/mcp/bin/node -p "String(6*7)"; /opt/mcp/node -p "7*7"'
+  )
   expect(text).toMatch(/gVisor/)
   expect(text).toMatch(/^42\r?$/m)
+  expect(text).toMatch(/\/opt\/mcp\/node: Permission denied/)
 })

@@ -1,14 +1,15 @@
 /**
- * A second engine for tests that stop, kill or reconfigure one: own data, own socket, no bridge, no firewall rules, so
- * that the machine's engine notices nothing. Needs root. Always `dispose()` it.
+ * A second engine for tests that stop, kill or reconfigure one: own data, own socket, own network namespace, so that
+ * the machine's engine notices nothing. Its containers have no network. Needs root. Always `dispose()` it.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync, writeFileSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import Dockerode from 'dockerode'
 
 export interface PrivateEngine {
@@ -41,6 +42,7 @@ export async function startPrivateEngine(options: { runsc?: boolean } = {}): Pro
 
   async function start(): Promise<void> {
     if (child) return
+    await forgetDeadContainerd(dir)
     child = launch(dir, config)
     await waitUntilReady(docker, child, join(dir, 'log'))
   }
@@ -79,7 +81,8 @@ export async function startPrivateEngine(options: { runsc?: boolean } = {}): Pro
       )
       await end('SIGTERM')
       process.off('exit', onExit)
-      await rm(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
+      await unmountBelow(dir)
+      await rm(dir, { recursive: true, force: true })
     }
   }
   try {
@@ -88,6 +91,20 @@ export async function startPrivateEngine(options: { runsc?: boolean } = {}): Pro
   } catch (error) {
     await end('SIGTERM').catch(() => {})
     throw error
+  }
+}
+
+/**
+ * A killed dockerd takes its containerd along, whose pid file stays. While nobody has reaped that process, the next
+ * dockerd takes it for alive and waits for it in vain.
+ */
+async function forgetDeadContainerd(dir: string): Promise<void> {
+  const file = join(dir, 'run/containerd/containerd.pid')
+  const pid = await readFile(file, 'utf8').catch(() => null)
+  if (pid === null) return
+  for (const since = performance.now(); performance.now() - since < READY_MS; await sleep(20)) {
+    const stat = await readFile(`/proc/${pid.trim()}/stat`, 'utf8').catch(() => ') Z')
+    if (/\) [ZX]/.test(stat)) return await rm(file, { force: true })
   }
 }
 
@@ -105,7 +122,8 @@ function launch(dir: string, config: string): ChildProcess {
     ['--containerd-plugins-namespace', `${namespace}-plugins`],
     ['--bridge=none', '--iptables=false', '--ip6tables=false', '--shutdown-timeout=3']
   ].flat()
-  return spawn('dockerd', args, { stdio: ['ignore', log, log] })
+  // `--bridge=none` deletes docker0, whoever made it: hence a network namespace. unshare execs, so the pid is dockerd's.
+  return spawn('unshare', ['--net', 'dockerd', ...args], { stdio: ['ignore', log, log] })
 }
 
 async function waitUntilReady(docker: Dockerode, child: ChildProcess, log: string): Promise<void> {
@@ -124,6 +142,14 @@ async function waitUntilReady(docker: Dockerode, child: ChildProcess, log: strin
   }
   const tail = (await readFile(log, 'utf8')).split('\n').slice(-6).join('\n')
   throw new Error(`The private dockerd does not answer: ${failure}\n${tail}`)
+}
+
+/** A killed engine leaves its mounts behind too, and its successor unmounts its own only. */
+async function unmountBelow(dir: string): Promise<void> {
+  const mounts = (await readFile('/proc/self/mounts', 'utf8')).split('\n').map((line) => line.split(' ')[1] ?? '')
+  for (const mount of mounts.filter((path) => path.startsWith(`${dir}/`)).reverse()) {
+    await promisify(execFile)('umount', ['--lazy', mount])
+  }
 }
 
 /** Copies an image, with its name, from one engine to another. */

@@ -108,11 +108,17 @@ export class LineTransport implements Transport {
     this.#partBytes = 0
     this.#tooLong = false
     this.#onLine()
-    if (tooLong) return log(`A line of ${bytes} bytes was dropped: the limit is ${MAX_LINE_BYTES}`)
-    if (line === undefined || bytes === 0) return
+    if (tooLong) log(`A line of ${bytes} bytes was dropped: the limit is ${MAX_LINE_BYTES}`)
+    else if (line !== undefined && bytes > 0) this.#deliver(line)
+  }
+
+  #deliver(line: Buffer): void {
     const message = parseMessage(line)
-    if (message === null) return log('A line that is no JSON-RPC message was dropped')
-    this.#account(message, bytes)
+    if (message === null) {
+      log('A line that is no JSON-RPC message was dropped')
+      return
+    }
+    this.#account(message, line.length)
     try {
       this.onmessage?.(message)
     } catch (error) {

@@ -53,7 +53,7 @@ export interface TokenUsage {
 export type StepEvent =
   | { type: 'text-delta'; text: string }
   | { type: 'reasoning-delta'; text: string }
-  /** Waiting before another try, as the provider told us or by backoff. */
+  /** Waiting before try number `attempt` (2 is the first repetition), as the provider told us or by backoff. */
   | { type: 'retry'; attempt: number; inMs: number; reason: string }
   | {
       type: 'done'

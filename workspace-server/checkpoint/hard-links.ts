@@ -21,28 +21,36 @@ export class HardLinks {
     else seen.add(raw)
   }
 
+  /** A name is gone; the file may have been written through it before. */
+  removed(ino: number): void {
+    if (this.#names.has(ino) && !this.#seen.has(ino)) this.#seen.set(ino, new Set())
+  }
+
   /** The other names of the files looked at since the last call. */
   siblings(): RawPath[] {
     if (this.#seen.size === 0) return []
-    const unknown = [...this.#seen.keys()].filter((ino) => !this.#names.has(ino))
-    if (unknown.length > 0) this.#findOlderNames(new Set(unknown))
+    const lone = [...this.#seen].filter(([ino, seen]) => this.#others(ino, seen).length === 0)
+    this.#findOlderNames(lone.map(([ino]) => ino))
     const siblings: RawPath[] = []
     for (const [ino, seen] of this.#seen) {
-      const names = this.#names.get(ino) ?? new Set()
-      for (const raw of names) {
-        if (this.#index.entries.get(raw)?.ino !== ino) names.delete(raw)
-        else if (!seen.has(raw)) siblings.push(raw)
-      }
-      for (const raw of seen) names.add(raw)
-      this.#names.set(ino, names)
+      const others = this.#others(ino, seen)
+      siblings.push(...others)
+      this.#names.set(ino, new Set([...others, ...seen]))
     }
     this.#seen.clear()
     return siblings
   }
 
+  /** The number may belong to a new file by now, so names that no longer bear it do not count. */
+  #others(ino: number, seen: ReadonlySet<RawPath>): RawPath[] {
+    const names = [...(this.#names.get(ino) ?? [])]
+    return names.filter((raw) => !seen.has(raw) && this.#index.entries.get(raw)?.ino === ino)
+  }
+
   /** A name that was the file's only one when it was last looked at is in the index, but not here. */
-  #findOlderNames(inos: ReadonlySet<number>): void {
+  #findOlderNames(inos: number[]): void {
+    if (inos.length === 0) return
     for (const ino of inos) this.#names.set(ino, new Set())
-    for (const [raw, entry] of this.#index.entries) if (entry.type === 'file') this.#names.get(entry.ino)?.add(raw)
+    for (const [raw, entry] of this.#index.entries) if (entry.type !== 'dir') this.#names.get(entry.ino)?.add(raw)
   }
 }

@@ -16,12 +16,12 @@ export class RawTree {
     return fsPath(raw === '' ? this.#root : `${this.#root}/${raw}`)
   }
 
-  /** Undefined when there is nothing, or the folders above are closed to us. */
-  stat(raw: RawPath): Stats | undefined {
+  /** Undefined when there is nothing; `denied` when a folder above it is closed to us. */
+  stat(raw: RawPath): Stats | 'denied' | undefined {
     try {
       return lstatSync(this.path(raw), { throwIfNoEntry: false })
-    } catch {
-      return undefined
+    } catch (error) {
+      return isDenied(error) ? 'denied' : undefined
     }
   }
 
@@ -52,7 +52,7 @@ export class RawTree {
     try {
       fd = openSync(this.path(raw), SAFE_READ)
     } catch (error) {
-      return ['EACCES', 'EPERM'].includes(errorCode(error) ?? '') ? 'denied' : 'gone'
+      return isDenied(error) ? 'denied' : 'gone'
     }
     const stats = fstatSync(fd)
     if (stats.isFile() && this.#isAt(fd, raw)) return { fd, stats }
@@ -67,4 +67,8 @@ export class RawTree {
       return true // Where /proc does not say, O_NOFOLLOW has to do.
     }
   }
+}
+
+function isDenied(error: unknown): boolean {
+  return ['EACCES', 'EPERM'].includes(errorCode(error) ?? '')
 }

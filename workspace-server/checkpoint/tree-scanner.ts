@@ -23,19 +23,19 @@ export const REASONS = {
 export class TreeScanner {
   /** Something was left out for want of room: whether there is room now, only a look at everything tells. */
   leftOut = false
+  /** All files together, by their size: a sparse one counts in full. */
+  maxBytes = 0
   readonly #tree: RawTree
   readonly #index: WorkspaceIndex
   readonly #watcher: TreeWatcher
   readonly #links: HardLinks
-  readonly #maxBytes: () => number
   #turnEnds = 0
 
-  constructor(tree: RawTree, index: WorkspaceIndex, watcher: TreeWatcher, maxBytes: () => number) {
+  constructor(tree: RawTree, index: WorkspaceIndex, watcher: TreeWatcher) {
     this.#tree = tree
     this.#index = index
     this.#watcher = watcher
     this.#links = new HardLinks(index)
-    this.#maxBytes = maxBytes
   }
 
   /** Looks at everything. `reread`: also reads every file again, because some ways of writing leave no trace. */
@@ -44,6 +44,8 @@ export class TreeScanner {
     this.#watcher.add('')
     await this.#folder('', reread, true)
     await this.visit(dirty)
+    for (const raw of this.#index.skipped.keys())
+      if (this.#tree.stat(raw) === undefined) this.#index.skipped.delete(raw)
   }
 
   /** Looks at what is noted as changed. Parents first: whether a child counts depends on its parent. */
@@ -53,23 +55,22 @@ export class TreeScanner {
       await this.#examine(raw, true, renamed.has(raw))
     }
     for (const raw of this.#links.siblings()) await this.#examine(raw, true, false)
+    this.#links.siblings() // Those of the siblings are the ones we came from.
   }
 
   async #folder(folder: RawPath, reread: boolean, deep: boolean): Promise<void> {
     const names = this.#tree.names(folder)
     if (names === null) {
-      if (this.#tree.stat(folder)?.isDirectory()) this.#note(folder, REASONS.unreadable)
-      return
+      this.#note(folder, REASONS.unreadable)
+      return this.#watcher.drop(folder)
     }
+    this.#index.skipped.delete(folder)
     const gone = new Set(this.#index.names(folder))
     for (const name of names) {
       gone.delete(name)
       await this.#examine(childOf(folder, name), reread, deep)
     }
     for (const name of gone) this.#remove(childOf(folder, name))
-    for (const raw of [...this.#index.skipped.keys()])
-      if (parentOf(raw) === folder && !names.includes(raw.slice(folder === '' ? 0 : folder.length + 1)))
-        this.#index.skipped.delete(raw)
   }
 
   /** `deep`: a folder that is known already is looked into as well, and watched anew. */
@@ -77,6 +78,10 @@ export class TreeScanner {
     await this.#breathe()
     const stats = this.#tree.stat(raw)
     if (stats === undefined) return this.#remove(raw)
+    if (stats === 'denied') {
+      this.#note(raw, REASONS.unreadable)
+      return this.#watcher.drop(parentOf(raw))
+    }
     if (stats.isDirectory()) return this.#examineFolder(raw, stats, reread, deep)
     if (this.#index.entries.get(raw)?.type === 'dir') this.#remove(raw)
     if (stats.isSymbolicLink()) return this.#examineLink(raw, stats)
@@ -97,15 +102,20 @@ export class TreeScanner {
       const differs = old.mode !== seen.mode || old.mtimeMs !== seen.mtimeMs
       if (differs) this.#put(raw, { ...seen, names: old.names })
     }
-    if (isSame && !deep) return
+    // A folder that was closed to us is not watched; when it opens, all in it is news.
+    if (isSame && !deep && (this.#watcher.failed || this.#watcher.has(raw))) return
     // Watch first, then look: what is made in between is seen twice rather than never.
     this.#watcher.add(raw)
     await this.#folder(raw, reread, true)
   }
 
   #examineLink(raw: RawPath, stats: Stats): void {
+    if (stats.nlink > 1) this.#links.add(raw, stats.ino)
     const target = this.#tree.target(raw)
-    if (target === null) return this.#watcher.mark(raw)
+    if (target === null) {
+      this.#watcher.mark(raw)
+      return
+    }
     const old = this.#index.entries.get(raw)
     const entry = { ...entryFrom('link', stats), target }
     if (old?.type === 'link' && old.target === target && old.mtimeMs === entry.mtimeMs) return
@@ -115,9 +125,11 @@ export class TreeScanner {
   #examineFile(raw: RawPath, stats: Stats, reread: boolean): void {
     const old = this.#index.entries.get(raw)
     if (stats.nlink > 1) this.#links.add(raw, stats.ino)
-    if (!this.#index.hasRoomFor(raw, stats.size, this.#maxBytes())) {
-      this.leftOut = true
-      return this.#index.skip(raw, REASONS.tooLarge)
+    const hasRoom = this.#index.hasRoomFor(raw, stats.size, this.maxBytes)
+    if (!hasRoom) this.leftOut = true
+    if (isClosed(stats) || !hasRoom) {
+      this.#index.skip(raw, hasRoom ? REASONS.unreadable : REASONS.tooLarge)
+      return
     }
     if (old === undefined && !this.#hasPlace(raw)) return
     const entry = entryFrom('file', stats)
@@ -131,20 +143,22 @@ export class TreeScanner {
   }
 
   #put(raw: RawPath, entry: IndexEntry): void {
+    const old = this.#index.entries.get(raw)
+    if (old !== undefined && old.ino !== entry.ino) this.#links.removed(old.ino)
     this.#index.set(raw, entry)
     this.#index.pending.add(raw)
   }
 
   #remove(raw: RawPath): void {
-    this.#unwatch(raw)
+    this.#letGo(raw)
     this.#index.remove(raw)
   }
 
-  #unwatch(raw: RawPath): void {
+  #letGo(raw: RawPath): void {
     const entry = this.#index.entries.get(raw)
-    if (entry?.type !== 'dir') return
-    this.#watcher.drop(raw)
-    for (const name of entry.names ?? []) this.#unwatch(childOf(raw, name))
+    if (entry?.type === 'dir') this.#watcher.drop(raw)
+    else if (entry !== undefined) this.#links.removed(entry.ino)
+    for (const name of entry?.names ?? []) this.#letGo(childOf(raw, name))
   }
 
   #hasPlace(raw: RawPath): boolean {
@@ -166,4 +180,9 @@ export class TreeScanner {
     if (this.#turnEnds !== 0) await nextTurn()
     this.#turnEnds = performance.now() + TURN_MS
   }
+}
+
+/** Files here are our own, so the owner's right to read is what counts; root needs none. */
+function isClosed(stats: Stats): boolean {
+  return (stats.mode & 0o400) === 0 && process.getuid?.() !== 0
 }

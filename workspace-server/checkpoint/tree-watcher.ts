@@ -47,8 +47,8 @@ export class TreeWatcher {
 
   /** Watches a folder, again if it is watched already: the new watch is made before the old one ends, so that nothing is missed. */
   add(folder: RawPath): void {
+    if (this.#watches.size >= MAX_WATCHES) this.#fail()
     if (this.failed) return
-    if (this.#watches.size >= MAX_WATCHES) return this.#fail()
     try {
       const made = watch(this.#tree.path(folder), { persistent: false, encoding: 'latin1' }, (event, name) =>
         this.#note(folder, event, name)
@@ -67,6 +67,10 @@ export class TreeWatcher {
     this.#watches.delete(folder)
   }
 
+  has(folder: RawPath): boolean {
+    return this.#watches.has(folder)
+  }
+
   mark(raw: RawPath): void {
     this.#dirty.paths.add(raw)
   }
@@ -82,7 +86,7 @@ export class TreeWatcher {
   /** True when all notices of changes made before this call have come in. */
   async sync(): Promise<boolean> {
     if (this.failed || this.isLost) return false
-    const name = `sentinel-${++this.#syncs}`
+    const name = `${process.pid}-${Date.now()}-${++this.#syncs}` // New: an old server's may still lie there.
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const timer = setTimeout(() => resolve(false), SYNC_MS)
     this.#awaited = { name, seen: () => resolve(true) }
@@ -132,7 +136,9 @@ export class TreeWatcher {
 }
 
 function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR', 'EACCES', 'ELOOP'].includes(String(error.code))
+  return (
+    error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR', 'EACCES', 'ELOOP'].includes(String(error.code))
+  )
 }
 
 /** An overflow means that a full queue was waiting, so at least that many notices come; half of it is a safe sign. */

@@ -122,7 +122,9 @@ function report(result: CommandResult, timeoutMs: number): ToolReply {
       ? `exit code ${exitCode}`
       : `killed by ${signal}`
   const parts = [stdout.text, stderr.text === '' ? '' : `[stderr]\n${stderr.text}`, `[${ending}, ${durationMs} ms]`]
-  const text = parts.filter((part) => part !== '').reduce((all, part) => `${all}${all.endsWith('\n') ? '' : '\n'}${part}`)
+  const text = parts
+    .filter((part) => part !== '')
+    .reduce((all, part) => `${all}${all.endsWith('\n') ? '' : '\n'}${part}`)
   return {
     content: [{ type: 'text', text }],
     structuredContent: {

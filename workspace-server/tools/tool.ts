@@ -1,3 +1,5 @@
+import type { JSONObject } from '@modelcontextprotocol/server'
+
 /** What every tool is made of. A tool throws ToolError for anything the model can do something about. */
 
 /** A sentence for the model; becomes an `isError` result. */
@@ -20,7 +22,7 @@ export interface ToolContext {
 export interface ObjectSchema {
   [key: string]: unknown
   type: 'object'
-  properties: Record<string, Record<string, unknown>>
+  properties: Record<string, JSONObject>
   required?: string[]
   additionalProperties: false
 }

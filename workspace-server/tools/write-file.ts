@@ -33,7 +33,11 @@ export function writeFileTool(root: WorkspaceRoot, onWritten: (real: string) => 
       properties: {
         path: { type: 'string', description: 'Path in the workspace.' },
         content: { type: 'string', description: 'The new content, or what is appended.' },
-        encoding: { type: 'string', enum: ['utf8', 'base64'], description: 'How content is written here; default utf8.' },
+        encoding: {
+          type: 'string',
+          enum: ['utf8', 'base64'],
+          description: 'How content is written here; default utf8.'
+        },
         append: { type: 'boolean', description: 'Add to the end instead of replacing; default false.' },
         executable: { type: 'boolean', description: 'Make the file executable; default false leaves the mode alone.' }
       },
@@ -60,7 +64,8 @@ function write(root: WorkspaceRoot, onWritten: (real: string) => void, args: Rec
   const given = new ToolArguments(args, ['path', 'content', 'encoding', 'append', 'executable'])
   const path = given.path('path')
   const content = given.text('content', MAX_LINE_BYTES)
-  const bytes = given.choice('encoding', ['utf8', 'base64'], 'utf8') === 'base64' ? decode(content) : Buffer.from(content)
+  const bytes =
+    given.choice('encoding', ['utf8', 'base64'], 'utf8') === 'base64' ? decode(content) : Buffer.from(content)
   const [append, executable] = [given.flag('append'), given.flag('executable')]
   try {
     const real = root.resolve(path)
@@ -72,7 +77,12 @@ function write(root: WorkspaceRoot, onWritten: (real: string) => void, args: Rec
     if (append) appendTo(job)
     else replace(job)
     onWritten(real)
-    return report(root.relative(real), bytes.length, append ? (existing?.size ?? 0) + bytes.length : bytes.length, !existing)
+    return report(
+      root.relative(real),
+      bytes.length,
+      append ? (existing?.size ?? 0) + bytes.length : bytes.length,
+      !existing
+    )
   } catch (error) {
     throw asToolError(error, path)
   }

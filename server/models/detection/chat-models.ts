@@ -12,7 +12,7 @@ const OTHER_PURPOSE: Record<Endpoint['provider'], RegExp | undefined> = {
 
 /** Variants that should not be the default: costly, tiny, special or not final ones, and dated copies. */
 const SIDE_VARIANT =
-  /preview|\bexp\b|experimental|beta|-pro\b|nano|lite|mini|codex|chat-latest|learnlm|gemma|\d{4}-\d{2}-\d{2}$/i
+  /preview|experimental|beta|codex|chat-latest|learnlm|gemma|\b(?:exp|pro|nano|lite|mini)\b|\d{4}-\d{2}-\d{2}$/i
 
 /** The models to offer, the likeliest default first. */
 export function chatModels(provider: Endpoint['provider'], listed: ListedModel[]): ListedModel[] {

@@ -31,12 +31,12 @@ async function detectOne(endpoint: Endpoint, { timeoutMs, wanted, logger }: Dete
     return await withDeadline({ what, ms: timeoutMs, code: 'model_timeout' }, async (signal) => {
       const models = chatModels(provider, await listModels(endpoint, signal))
       const wish = wanted(endpoint)
-      const extra = wish === undefined || models.some(({ id }) => id === wish) ? undefined : wish
-      const found = extra === undefined ? undefined : await findModel(endpoint, extra, signal)
-      if (found !== undefined) models.unshift(found)
-      if (models.length === 0) return { endpoint, models, reason: `${label} offers no model that can chat with tools.` }
-      if (extra === undefined || found !== undefined) return { endpoint, models }
-      return { endpoint, models, reason: `${label} has no model "${extra}" (LLM_MODEL); ${models[0]?.id} is used instead.` }
+      if (wish !== undefined && !models.some(({ id }) => id === wish)) {
+        const found = await findModel(endpoint, wish, signal)
+        if (found !== undefined) models.push(found)
+      }
+      if (models.length > 0) return { endpoint, models }
+      return { endpoint, models, reason: `${label} offers no model that can chat with tools.` }
     })
   } catch (error) {
     if (!isAppError(error)) throw error

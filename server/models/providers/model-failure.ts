@@ -70,7 +70,8 @@ function readTrouble(thrown: unknown): Trouble {
     const { statusCode, message, responseBody, responseHeaders } = thrown
     return { status: statusCode, message, body: responseBody, headers: responseHeaders }
   }
-  if (thrown instanceof Error) return { status: undefined, message: messageOf(thrown), body: undefined, headers: undefined }
+  if (thrown instanceof Error)
+    return { status: undefined, message: messageOf(thrown), body: undefined, headers: undefined }
   return readErrorPart(thrown)
 }
 
@@ -111,7 +112,11 @@ function fromStatus(trouble: Trouble, status: number, context: FailureContext): 
     return fail('model_request_rejected', message, 'redirected')
   }
   if (status === 401 || status === 403 || (status === 400 && BAD_KEY.test(text))) {
-    return fail('model_key_rejected', `${label} rejected the key (${status})${quote} Check ${keySetting}.`, 'key rejected')
+    return fail(
+      'model_key_rejected',
+      `${label} rejected the key (${status})${quote} Check ${keySetting}.`,
+      'key rejected'
+    )
   }
   if (status === 429) {
     const noMoney = NO_MONEY.test(text)

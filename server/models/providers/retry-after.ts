@@ -9,7 +9,7 @@ export function retryAfterMs(
   const told = headers?.['retry-after']
   const seconds = numeric(told)
   if (seconds !== undefined) return Math.ceil(seconds * 1000)
-  const date = told === undefined ? Number.NaN : Date.parse(told)
+  const date = told !== undefined && /[a-z]/i.test(told) ? Date.parse(told) : Number.NaN
   if (!Number.isNaN(date)) return Math.max(0, date - now)
   const delay = body?.slice(0, 50_000).match(/"retryDelay"\s*:\s*"(\d{1,6}(?:\.\d{1,9})?)s"/)?.[1]
   return delay === undefined ? undefined : Math.ceil(Number(delay) * 1000)

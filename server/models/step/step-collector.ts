@@ -115,24 +115,16 @@ export class StepCollector {
     const told = this.#finish?.usage
     return {
       inputTokens:
-        told?.inputTokens.total ?? roughTokens(this.#request.system) + roughTokens(JSON.stringify(this.#request.messages)),
+        told?.inputTokens.total ??
+        roughTokens(this.#request.system) + roughTokens(JSON.stringify(this.#request.messages)),
       outputTokens: told?.outputTokens.total ?? roughTokens(JSON.stringify(parts))
     }
   }
 }
 
-/** Later attachments of the same block complete earlier ones: a signature comes after the thought that it signs. */
+/** What comes later replaces what came before it: a signature follows the thought that it signs. */
 function attach(block: TextBlock | undefined, meta: ProviderMeta | undefined): void {
-  if (block === undefined || meta === undefined) return
-  const merged: ProviderMeta = { ...block.meta }
-  for (const [provider, value] of Object.entries(meta)) {
-    merged[provider] = isRecord(merged[provider]) && isRecord(value) ? { ...merged[provider], ...value } : value
-  }
-  block.meta = merged
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
+  if (block !== undefined && meta !== undefined) block.meta = { ...block.meta, ...meta }
 }
 
 function markCutOff(part: AssistantPart): AssistantPart {

@@ -6,23 +6,16 @@ import { randomUUID } from 'node:crypto'
 import Dockerode from 'dockerode'
 import { isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
-import type {
-  ContainerState,
-  ContainerSummary,
-  EngineStatus,
-  SandboxEngine,
-  SandboxLimits,
-  SandboxOwner
-} from '../port.ts'
+import type { ContainerState, ContainerSummary, SandboxEngine, SandboxLimits, SandboxOwner } from '../port.ts'
 import { APP, containerSpec, LABEL } from './container-spec.ts'
 import type { DockerWorkspaceConnection } from './docker-workspace-connection.ts'
 import { createEngineCall, type EngineCall } from './engine-call.ts'
 import { engineStatus } from './engine-error.ts'
+import { readEngineStatus } from './engine-status.ts'
 import { createImageBuilder, type ImageBuilder } from './image-builder.ts'
 import { checkLimits } from './limits-check.ts'
 import { openConnection } from './open-connection.ts'
 
-const STATUS_MS = 5000
 const QUICK_MS = 10_000
 const SLOW_MS = 30_000
 
@@ -47,7 +40,7 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
   const isGvisor = limits.runtime?.includes('runsc') ?? false
 
   return {
-    status: () => readStatus(docker, call),
+    status: () => readEngineStatus(docker, call),
     hasImage: () => images.exists(),
 
     async ensureImage(onProgress) {
@@ -97,18 +90,6 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
       await Promise.all([...connections].map((connection) => connection.close()))
     }
   }
-}
-
-async function readStatus(docker: Dockerode, call: EngineCall): Promise<EngineStatus> {
-  return call({ to: 'say how it is', ms: STATUS_MS }, async () => {
-    const info = await docker.info()
-    return {
-      version: String(info.ServerVersion),
-      runtimes: Object.keys(info.Runtimes ?? {}),
-      cgroupVersion: String(info.CgroupVersion ?? 'unknown'),
-      containers: Number(info.Containers)
-    }
-  })
 }
 
 interface CreateOptions {

@@ -89,7 +89,7 @@ export class DockerStreamTransport implements Transport {
 
   /** Resolves when the bytes have left this process. */
   async send(message: JSONRPCMessage): Promise<void> {
-    if (!this.#open) throw connectionLost()
+    if (!this.#open) throw connectionLost(undefined, false)
     const outgoing = this.#ids.outgoing(message)
     if (outgoing === null) return
     try {
@@ -170,11 +170,10 @@ export class DockerStreamTransport implements Transport {
   }
 }
 
-export function connectionLost(cause?: unknown): AppError {
-  return new AppError(
-    'unavailable',
-    'connection_lost',
-    'The connection to the sandbox ended before the answer: whether the call took effect is unknown.',
-    { cause }
-  )
+/** `sent: false`: the call never went out, so it certainly had no effect. */
+export function connectionLost(cause?: unknown, sent = true): AppError {
+  const message = sent
+    ? 'The connection to the sandbox ended before the answer: whether the call took effect is unknown.'
+    : 'The connection to the sandbox has ended: the call was not made.'
+  return new AppError('unavailable', 'connection_lost', message, { cause, details: { sent } })
 }

@@ -11,7 +11,7 @@ import {
 } from '../../../workspace-server/protocol.ts'
 import type { CallOptions, ToolDefinition, ToolResult, WorkspaceConnection } from '../port.ts'
 import { translateCallError } from './call-error.ts'
-import type { DockerStreamTransport } from './docker-stream-transport.ts'
+import { connectionLost, type DockerStreamTransport } from './docker-stream-transport.ts'
 import type { SieveCounters } from './message-sieve.ts'
 import { readOutputChunk } from './output-chunk.ts'
 import {
@@ -97,6 +97,7 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
 
   async #request<T>(method: string, params: Params, schema: ResultSchema<T>, options: CallOptions): Promise<T> {
     const { signal, timeoutMs, onOutput } = options
+    if (!this.isOpen) throw connectionLost(undefined, false)
     const onprogress =
       onOutput &&
       ((progress: { message?: unknown }) => {

@@ -24,6 +24,17 @@ describe('parseHostileJson', () => {
     expect(parse(JSON.stringify('['.repeat(100_000)))).toHaveLength(100_000)
   })
 
+  it('knows where a string ends, near and far', () => {
+    const piece = fc.string({ unit: fc.constantFrom('\\', '"', 'a'), maxLength: 80 })
+    fc.assert(
+      fc.property(piece, piece, (before, after) => {
+        const inside = `${'a'.repeat(40)}${before}${'['.repeat(65)}${after}`
+        expect(parse(JSON.stringify([inside]))).toEqual([inside])
+        expect(() => parse(`[${JSON.stringify(before + after)},${'['.repeat(64)}`)).toThrow(/deeper/)
+      })
+    )
+  })
+
   it.each(['[', '{"a":'])('refuses a million levels of %s at once', (open) => {
     const started = performance.now()
     expect(() => parse(open.repeat(1_000_000))).toThrow(/deeper/)

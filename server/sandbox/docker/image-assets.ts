@@ -19,6 +19,7 @@ export interface NodeBinary {
   version: string
   /** A Linux binary on this machine; null where the machine has none, and the public image's is taken. */
   file: { path: string; size: number; arch: string } | null
+  publicImage: string
 }
 
 export async function readImageAssets(root: string = packageRoot()): Promise<ImageAssets> {
@@ -63,10 +64,11 @@ function hash(inputs: (string | Buffer)[]): string {
 async function findNode(root: string): Promise<NodeBinary> {
   const manifest = createRequire(join(root, 'package.json')).resolve('node/package.json')
   const { version } = JSON.parse(await readFile(manifest, 'utf8'))
-  if (process.platform !== 'linux') return { version, file: null }
+  const publicImage = `node:${version}-bookworm-slim`
+  if (process.platform !== 'linux') return { version, file: null, publicImage }
   const path = join(dirname(manifest), 'bin/node')
   const { size } = await stat(path)
-  return { version, file: { path, size, arch: engineArch(process.arch) } }
+  return { version, file: { path, size, arch: engineArch(process.arch) }, publicImage }
 }
 
 /** Node's name of an architecture as engines call it. */

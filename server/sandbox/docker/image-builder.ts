@@ -31,7 +31,7 @@ export interface ImageBuilder {
 
 type Say = (line: string) => void
 
-const RECIPE = sandboxDockerfile({ base: 'base', nodeImage: null, readableNode: true })
+const RECIPE = sandboxDockerfile({ base: 'base', nodeImage: null, linkNode: true })
 
 export function createImageBuilder(docker: Dockerode, options: ImageBuilderOptions): ImageBuilder {
   const { image: own, logger, assets: readAssets = readImageAssets } = options
@@ -117,17 +117,19 @@ async function derive(docker: Dockerode, { assets, base, own, name, say }: Deriv
 }
 
 async function context(docker: Dockerode, assets: ImageAssets, base: string, own: string | undefined) {
-  const { version, file } = assets.node
+  const { file } = assets.node
   const local = file?.arch === (await engineArch(docker)) ? file : null
-  const readableNode = !own || !(await hasNode(docker, base))
-  const nodeImage = local ? null : `node:${version}-bookworm-slim`
+  const linkNode = !own || !(await hasNode(docker, base))
+  const nodeImage = local ? null : assets.node.publicImage
   const binary = local && { file: local.path, size: local.size }
+  const link = { link: '/opt/mcp/bin/node' }
   return tarStream([
-    { path: 'Dockerfile', mode: 0o644, content: Buffer.from(sandboxDockerfile({ base, nodeImage, readableNode })) },
+    { path: 'Dockerfile', mode: 0o644, content: Buffer.from(sandboxDockerfile({ base, nodeImage, linkNode })) },
     { path: 'idle', mode: 0o755, content: assets.idle },
     { path: 'server.mjs', mode: 0o644, content: assets.server },
+    ...(linkNode ? [{ path: 'link/node', mode: 0o777, content: link }] : []),
     ...(binary ? [{ path: 'node', mode: 0o711, content: binary }] : []),
-    ...(binary && readableNode ? [{ path: 'readable-node', mode: 0o755, content: binary }] : [])
+    ...(binary ? [{ path: 'readable-node', mode: 0o755, content: binary }] : [])
   ])
 }
 

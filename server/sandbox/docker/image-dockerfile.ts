@@ -2,24 +2,25 @@ export interface SandboxRecipe {
   base: string
   /** Where the Node binary comes from: the build's context, or a public image. */
   nodeImage: string | null
-  /** Commands get a Node of their own where the base has none. */
-  readableNode: boolean
+  /** Commands get our Node as `node` where the base has none. */
+  linkNode: boolean
 }
 
 /**
  * One step on top of any base. The server's Node is execute-only, which keeps commands of the same user out of the
- * server's /proc entries; being unreadable it can't serve commands (it could not open /dev/stdin), hence the second copy.
- * Modes come from the tar: the classic builder knows no `COPY --chmod`.
+ * server's /proc entries. Such a file can't serve commands (it could not open /dev/stdin), nor run at all under gVisor:
+ * hence the second copy. Modes come from the tar, because the classic builder knows no `COPY --chmod`.
  */
-export function sandboxDockerfile({ base, nodeImage, readableNode }: SandboxRecipe): string {
-  const from = nodeImage ? `COPY --from=${nodeImage} /usr/local/bin/node` : `COPY node`
+export function sandboxDockerfile({ base, nodeImage, linkNode }: SandboxRecipe): string {
+  const fromImage = `COPY --from=${nodeImage} /usr/local/bin/node`
+  const node = nodeImage
+    ? [`${fromImage} /opt/mcp/bin/node`, `${fromImage} /opt/mcp/node`, 'RUN ["chmod", "0711", "/opt/mcp/node"]']
+    : ['COPY readable-node /opt/mcp/bin/node', 'COPY node /opt/mcp/node']
   return [
     `FROM ${base}`,
     'USER root',
-    ...(readableNode ? [`${nodeImage ? from : 'COPY readable-node'} /usr/local/bin/node`] : []),
-    `${from} /opt/mcp/node`,
-    // Already so when it comes from the context; here it would cost a second copy of the layer.
-    ...(nodeImage ? ['RUN ["chmod", "0711", "/opt/mcp/node"]'] : []),
+    ...node,
+    ...(linkNode ? ['COPY link/ /usr/local/bin/'] : []),
     'WORKDIR /run/mcp',
     'WORKDIR /workspace',
     'USER 10001:10001',

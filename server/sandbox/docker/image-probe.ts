@@ -1,5 +1,6 @@
 import type Dockerode from 'dockerode'
 import { withDeadline } from '../../lib/deadline.ts'
+import { engineMessage } from './image-progress.ts'
 
 const PROBE_MS = 60_000
 const MAX_OUTPUT = 16 * 1024
@@ -45,7 +46,8 @@ async function runInImage(docker: Dockerode, image: string, script: string): Pro
     let started = false
     try {
       const stream = await container.attach({ stream: true, stdout: true, stderr: true, abortSignal })
-      await container.start({ abortSignal })
+      const refusal = await container.start({ abortSignal }).then(() => null, engineRefusal)
+      if (refusal !== null) return refusal
       started = true
       let output = ''
       for await (const chunk of stream) {
@@ -57,4 +59,10 @@ async function runInImage(docker: Dockerode, image: string, script: string): Pro
       if (!started || abortSignal.aborted) await container.remove({ force: true }).catch(() => {})
     }
   })
+}
+
+/** An image that lacks even bash fails at the start; that is an answer about the image, and not about the engine. */
+function engineRefusal(error: unknown): string {
+  if (error instanceof Error && 'statusCode' in error) return engineMessage(error)
+  throw error
 }

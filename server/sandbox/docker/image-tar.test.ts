@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -19,6 +19,7 @@ test('tar itself unpacks what was written, with modes and all sizes around the b
   const tar = await buffer(
     tarStream([
       ...sizes.map((size) => ({ path: `some/dir/f${size}`, mode: 0o711, content: Buffer.alloc(size, `${size}`) })),
+      { path: 'link', mode: 0o777, content: { link: 'some/where else' } },
       { path: 'big', mode: 0o640, content: { file: onDisk, size: 200_001 } }
     ])
   )
@@ -28,6 +29,7 @@ test('tar itself unpacks what was written, with modes and all sizes around the b
     expect(readFileSync(file).equals(Buffer.alloc(size, `${size}`))).toBe(true)
     expect(statSync(file).mode & 0o7777).toBe(0o711)
   }
+  expect(readlinkSync(join(dir, 'link'))).toBe('some/where else')
   expect(readFileSync(join(dir, 'big')).equals(readFileSync(onDisk))).toBe(true)
   expect(execFileSync('tar', ['-tvf', '-', '--numeric-owner'], { input: tar }).toString()).toMatch(
     /^-rw-r----- 0\/0 +200001 .* big$/m

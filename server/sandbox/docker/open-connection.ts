@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from '@modelcontextprotocol/client'
 import type Dockerode from 'dockerode'
 import { INSIDE, SERVER_EXIT } from '../../../workspace-server/protocol.ts'
+import { backoffMs } from '../../lib/backoff.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { staleEpoch, translateCallError } from './call-error.ts'
@@ -15,6 +16,11 @@ const INITIALIZE_MS = 15_000
 const EXIT_WAIT_MS = 2000
 const EXIT_POLL_MS = 20
 const MAX_OUTPUT_CHARS = 1000
+const MAX_ATTEMPTS = 5
+const RETRY = { firstMs: 50, maxMs: 2000 }
+const ABORTED = 134
+const KILLED = 137
+const PASSING_EXITS = new Set<unknown>([ABORTED, KILLED])
 /** Nothing here validates by JSON Schema, and a compiler per connection costs memory. */
 const noValidator = {
   getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'not supported' })
@@ -31,6 +37,19 @@ export interface OpenConnectionOptions {
 
 /** Starts a server in the container and shakes hands with it. Leaves no stream behind when it fails. */
 export async function openConnection(options: OpenConnectionOptions): Promise<DockerWorkspaceConnection> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await tryOpen(options)
+    } catch (error) {
+      // A server on its way out may have killed ours, or a fork bomb left it no thread: both pass.
+      const passes = isAppError(error, 'server_crashed') && PASSING_EXITS.has(error.details.exitCode)
+      if (!passes || attempt === MAX_ATTEMPTS) throw error
+      await delay(backoffMs(attempt, RETRY))
+    }
+  }
+}
+
+async function tryOpen(options: OpenConnectionOptions): Promise<DockerWorkspaceConnection> {
   const { containerId, logger } = options
   const exec = await createExec(options)
   const stream = await startExec(exec, options)
@@ -58,7 +77,15 @@ async function createExec(options: OpenConnectionOptions): Promise<Dockerode.Exe
         AttachStdout: true,
         AttachStderr: true,
         Tty: false,
-        Cmd: [INSIDE.node, INSIDE.server, '--epoch', String(epoch), ...(resume ? ['--resume'] : [])],
+        // SIGUSR1 would open Node's debugger to every command in the container.
+        Cmd: [
+          INSIDE.node,
+          '--disable-sigusr1',
+          INSIDE.server,
+          '--epoch',
+          String(epoch),
+          ...(resume ? ['--resume'] : [])
+        ],
         WorkingDir: INSIDE.root,
         abortSignal
       })

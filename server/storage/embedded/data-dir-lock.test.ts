@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,11 @@ describe('lockDataDir', () => {
     root = mkdtempSync(join(tmpdir(), 'lock-'))
     dataDir = join(root, 'data')
   })
-  afterEach(() => rmSync(root, { recursive: true }))
+  const children: ChildProcess[] = []
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill('SIGKILL')
+    rmSync(root, { recursive: true })
+  })
 
   const lockInChild = async () => {
     const code = `
@@ -23,9 +27,11 @@ describe('lockDataDir', () => {
       lockDataDir(${JSON.stringify(dataDir)})
       globalThis.gc()
       process.stdout.write('locked')
-      setInterval(() => globalThis.gc(), 10)`
+      process.stdin.resume().on('end', () => process.exit())
+      setInterval(() => globalThis.gc(), 50)`
     const args = ['--expose-gc', '--input-type=module-typescript', '--eval', code]
-    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+    children.push(child)
     await once(child.stdout, 'data')
     return child
   }

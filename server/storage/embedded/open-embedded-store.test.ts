@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,12 +18,17 @@ async function openTwo(): Promise<StoreUnderTest> {
     openEmbeddedStore({ dataDir, logger }),
     openEmbeddedStore({ dataDir, logger })
   ])
+  const empty = async () => {
+    const db = new DatabaseSync(join(dataDir, 'store.db'), { timeout: 1000 })
+    db.exec(`DELETE FROM sessions; DELETE FROM events; DELETE FROM meta WHERE key <> 'deployment_id'`)
+    db.close()
+  }
   const dispose = async () => {
     await first.close()
     await second.close()
     rmSync(dataDir, { recursive: true })
   }
-  return { first, second, dispose }
+  return { first, second, empty, dispose }
 }
 
 describeSessionStore('embedded', openTwo)
@@ -36,12 +41,17 @@ describe('embedded store on disk', () => {
     root = mkdtempSync(join(tmpdir(), 'store-'))
     dataDir = join(root, 'nested', 'data')
   })
-  afterEach(() => rmSync(root, { recursive: true }))
+  const children: ChildProcess[] = []
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill('SIGKILL')
+    rmSync(root, { recursive: true })
+  })
 
   const run = (code: string) => {
     const child = spawn(process.execPath, ['--input-type=module-typescript', '--eval', code], {
       stdio: ['pipe', 'pipe', 'inherit']
     })
+    children.push(child)
     let out = ''
     child.stdout.on('data', (chunk) => {
       out += chunk
@@ -74,6 +84,7 @@ describe('embedded store on disk', () => {
 
   it('has every acknowledged event after kill -9 of the writer', async () => {
     const { child, output } = run(`${opening()}
+      process.stdin.resume().on('end', () => process.exit())
       for (let i = 0; ; i++) {
         const [stored] = await store.events.append('s', [{ type: 't', data: { i } }])
         process.stdout.write(stored.seq + '\\n')

@@ -18,7 +18,11 @@ export function vendorModel(endpoint: Endpoint, id: string, fetch: typeof global
   const { provider, url, apiKey = '' } = endpoint
   switch (provider) {
     case 'anthropic':
-      return { model: createAnthropic({ baseURL: url, apiKey, fetch })(id) }
+      // Arguments are shown when complete; streaming them early would only skip the vendor's check that they are JSON.
+      return {
+        model: createAnthropic({ baseURL: url, apiKey, fetch })(id),
+        providerOptions: { anthropic: { toolStreaming: false } }
+      }
     case 'gemini':
       return { model: createGoogle({ baseURL: url, apiKey, fetch })(id) }
     case 'openai':

@@ -1,0 +1,19 @@
+/** `npm run bench [name…]`: every figure as JSON on stdout, measured side by side in one run; progress on stderr. */
+import { cpus, totalmem } from 'node:os'
+import { sandboxFigures } from './sandbox.ts'
+
+const SUITES: Record<string, () => Promise<object>> = { sandbox: sandboxFigures }
+
+const wanted = process.argv.slice(2)
+const unknown = wanted.filter((name) => !SUITES[name])
+if (unknown.length > 0) {
+  console.error(`No such bench: ${unknown.join(', ')}. There are ${Object.keys(SUITES).join(', ')}.`)
+  process.exit(2)
+}
+const machine = { node: process.version, cpus: cpus().length, memoryGb: Math.round(totalmem() / 2 ** 30) }
+const figures: Record<string, object> = {}
+for (const [name, suite] of Object.entries(SUITES)) {
+  if (wanted.length === 0 || wanted.includes(name)) figures[name] = await suite()
+}
+console.log(JSON.stringify({ machine, ...figures }, null, 2))
+process.exit(0)

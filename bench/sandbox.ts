@@ -1,0 +1,184 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Core, createCore } from '../server/app.ts'
+import { loadSettings } from '../server/config/load-settings.ts'
+import { createLogger, silentLogger } from '../server/lib/logger.ts'
+import { openFresh } from '../server/sessions/warm-pool.ts'
+import { WorkspaceFiles } from '../server/sessions/workspace-files.ts'
+import { openCheckpointStore } from '../server/storage/checkpoints/checkpoint-files.ts'
+import { bareContainers, coldDockerRun, ExecPipe, INITIALIZE, removeContainers } from './bare-docker.ts'
+import { round, summary, timed } from './statistics.ts'
+
+const say = (text: string) => console.error(`bench: ${text}`)
+const newId = () => `bench-${randomUUID()}`
+const acquire = (core: Core, id: string) => core.sessions.run(id, async ({ containerId }) => containerId)
+
+export async function sandboxFigures(): Promise<object> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'mcpo-bench-'))
+  const core = await openCore(dataDir, '1')
+  const image = await core.engine.ensureImage()
+  try {
+    return {
+      acquire: await acquireFigures(core, image),
+      toolCall: await toolCallFigures(core),
+      twentyAtOnce: await twentyAtOnce(core, image),
+      checkpoint: await checkpointFigures(core, dataDir),
+      memory: await memoryFigures(core)
+    }
+  } finally {
+    await core.stop()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+async function acquireFigures(core: Core, image: string): Promise<object> {
+  say('warm and cold acquire against docker run')
+  const coldDir = mkdtempSync(join(tmpdir(), 'mcpo-bench-'))
+  const coldCore = await openCore(coldDir, '0')
+  const warm: number[] = []
+  const cold: number[] = []
+  const bare: number[] = []
+  for (let block = 0; block < 20; block++) {
+    const [warmId, coldId] = [newId(), newId()]
+    await poolIsFull(core)
+    warm.push(await timed(() => acquire(core, warmId)))
+    await poolIsFull(core)
+    cold.push(await timed(() => acquire(coldCore, coldId)))
+    bare.push(await coldDockerRun(image))
+    await Promise.all([core.sessions.destroy(warmId), coldCore.sessions.destroy(coldId)])
+  }
+  await coldCore.stop()
+  rmSync(coldDir, { recursive: true, force: true })
+  const [w, c, b] = [summary(warm), summary(cold), summary(bare)]
+  return {
+    warmMs: w,
+    coldMs: c,
+    dockerRunMs: b,
+    dockerRunOverWarm: round(b.p50 / w.p50),
+    coldOverDockerRun: round(c.p50 / b.p50)
+  }
+}
+
+async function openCore(dataDir: string, pool: string): Promise<Core> {
+  const env = { DATA_DIR: dataDir, WARM_POOL_SIZE: pool, MAX_SESSIONS: '200', PAUSE_AFTER_SECONDS: '3600' }
+  const core = await createCore(loadSettings({ env }), createLogger('error'))
+  await core.engine.ensureImage(say)
+  await core.start()
+  return core
+}
+
+async function poolIsFull(core: Core): Promise<void> {
+  while (core.sessions.pool.ready < 1) await new Promise((resolve) => setTimeout(resolve, 10))
+}
+
+async function toolCallFigures(core: Core): Promise<object> {
+  say('one tool call against a bare docker exec -i pipe')
+  const id = newId()
+  const ours: number[] = []
+  const bare: number[] = []
+  const [containerId] = (await bareContainers(await core.engine.ensureImage(), 1)).ids
+  const connection = await core.engine.connect(await core.engine.create({ deployment: 'bench', instance: id }), 1)
+  const pipe = new ExecPipe(containerId as string)
+  await pipe.ask(INITIALIZE)
+  const params = { name: 'list_files', arguments: {} }
+  const call = (at: number) => pipe.ask({ jsonrpc: '2.0', id: `${'0'.repeat(20)}${at}`, method: 'tools/call', params })
+  for (let block = 0; block < 40; block++) {
+    for (let at = 0; at < 25; at++)
+      ours.push(await timed(() => connection.callTool('list_files', {}, { timeoutMs: 5000 })))
+    for (let at = 0; at < 25; at++) bare.push(await timed(() => call(at)))
+  }
+  await pipe.close()
+  await connection.close()
+  await removeContainers([containerId as string, connection.containerId])
+  const [o, b] = [summary(ours.slice(50)), summary(bare.slice(50))]
+  return { oursMs: o, dockerExecMs: b, oursOverDockerExec: round(o.p50 / b.p50) }
+}
+
+async function twentyAtOnce(core: Core, image: string): Promise<object> {
+  say('20 sessions at once against 20 bare containers')
+  const bare = await bareContainers(image, 20)
+  await removeContainers(bare.ids)
+  await poolIsFull(core)
+  const ids = Array.from({ length: 20 }, newId)
+  const ms = await timed(() => Promise.all(ids.map((id) => acquire(core, id))))
+  await Promise.all(ids.map((id) => core.sessions.destroy(id)))
+  return { lastReadyMs: round(ms), bareContainersMs: round(bare.ms), ratio: round(ms / bare.ms) }
+}
+
+async function checkpointFigures(core: Core, dataDir: string): Promise<object> {
+  say('checkpoint of one changed file')
+  const store = openCheckpointStore({ dir: join(dataDir, 'bench'), maxSessionBytes: 2 ** 30, logger: silentLogger })
+  const figures: Record<string, object> = {}
+  for (const count of [1, 100, 10_000]) {
+    const connection = await openFresh(core.engine, { deployment: 'bench', instance: 'bench' }, 1, new Set())
+    const checkpoint = await store.open(newId(), 1)
+    const files = new WorkspaceFiles(connection, checkpoint)
+    const make = `for i in range(${count}): open('f%d' % i, 'w').write('x' * 100 + str(i))`
+    await connection.callTool('execute_command', { command: `python3 -c "${make}"` }, { timeoutMs: 60_000 })
+    const first = await timed(() => files.sync())
+    const samples: number[] = []
+    for (let round = 0; round < 40; round++) {
+      await connection.callTool('execute_command', { command: `echo ${round} > f0` }, { timeoutMs: 5000 })
+      samples.push(await timed(() => files.sync()))
+    }
+    figures[`of${count}Files`] = { allChangedMs: round(first), oneChangedMs: summary(samples) }
+    await checkpoint.close()
+    await connection.close()
+    await core.engine.remove(connection.containerId)
+  }
+  return figures
+}
+
+async function memoryFigures(core: Core): Promise<object> {
+  say('memory of 50 idle sessions')
+  const before = process.memoryUsage().rss
+  const engineBefore = shimBytes()
+  const ids = Array.from({ length: 50 }, newId)
+  for (const id of ids) await acquire(core, id)
+  global.gc?.()
+  const server = process.memoryUsage().rss
+  const shims = shimBytes() - engineBefore
+  const inside = ids.length === 0 ? 0 : await containerBytes(core, ids)
+  await Promise.all(ids.map((id) => core.sessions.destroy(id)))
+  const mb = (bytes: number) => round(bytes / 2 ** 20)
+  return {
+    perIdleSessionMb: { container: mb(inside / 50), shim: mb(shims / 50), server: mb((server - before) / 50) },
+    serverWith50IdleSessionsMb: mb(server)
+  }
+}
+
+/** Resident memory of the engine's shims, which hold one container each. */
+function shimBytes(): number {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .reduce((sum, pid) => sum + shimRss(pid), 0)
+}
+
+function shimRss(pid: string): number {
+  try {
+    if (!readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('containerd-shim')) return 0
+    const kb = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+    return Number(kb ?? 0) * 1024
+  } catch {
+    return 0
+  }
+}
+
+async function containerBytes(core: Core, ids: string[]): Promise<number> {
+  const used = await Promise.all(
+    ids.map((id) =>
+      core.sessions.run(id, async (workspace) => {
+        const command = 'cat /sys/fs/cgroup/memory.current /sys/fs/cgroup/memory/memory.usage_in_bytes 2>/dev/null'
+        const { content } = await workspace.runTool({
+          callId: randomUUID(),
+          name: 'execute_command',
+          args: { command }
+        })
+        return Number(/\d+/.exec((content[0] as { text: string }).text)?.[0] ?? 0)
+      })
+    )
+  )
+  return used.reduce((sum, bytes) => sum + bytes, 0)
+}

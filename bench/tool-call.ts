@@ -1,0 +1,81 @@
+/**
+ * One tool call through our transport, against a bare `docker exec -i` pipe that carries the same bytes to the same server in a
+ * container of the same kind. Both are asked in turns, so that what else the machine does falls on both alike.
+ */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { SandboxEngine } from '../server/sandbox/port.ts'
+import { INSIDE } from '../workspace-server/protocol.ts'
+
+export interface ToolCallFigures {
+  rounds: number
+  ours: { p50: number; p99: number }
+  bare: { p50: number; p99: number }
+  /** ours / bare at p50. */
+  ratio: number
+}
+
+const TOOL = { name: 'read_file', arguments: { path: 'bench.txt' } }
+
+export async function measureToolCall(engine: SandboxEngine, rounds = 2000): Promise<ToolCallFigures> {
+  const owner = { deployment: `bench-${randomUUID()}`, instance: 'bench' }
+  const ids = await Promise.all([engine.create(owner), engine.create(owner)])
+  try {
+    const connection = await engine.connect(ids[0], 1)
+    const pipe = await openBarePipe(ids[1])
+    const file = { path: 'bench.txt', content: 'x'.repeat(1000) }
+    await connection.callTool('write_file', file, { timeoutMs: 10_000 })
+    await pipe.request('tools/call', { name: 'write_file', arguments: file })
+    const ways = [
+      () => connection.callTool(TOOL.name, TOOL.arguments, { timeoutMs: 10_000 }),
+      () => pipe.request('tools/call', TOOL)
+    ]
+    const [ours = [], bare = []] = await inTurns(ways, rounds)
+    pipe.child.kill()
+    await connection.close()
+    const figures = { rounds, ours: percentiles(ours), bare: percentiles(bare) }
+    return { ...figures, ratio: Math.round((figures.ours.p50 / figures.bare.p50) * 100) / 100 }
+  } finally {
+    await Promise.all(ids.map((id) => engine.remove(id)))
+  }
+}
+
+/** Runs each way `rounds` times, in turns and after a warm-up; returns the times of each in ms. */
+async function inTurns(ways: (() => Promise<unknown>)[], rounds: number): Promise<number[][]> {
+  const times: number[][] = ways.map(() => [])
+  for (let round = -Math.ceil(rounds / 5); round < rounds; round++) {
+    for (const [i, way] of ways.entries()) {
+      const started = performance.now()
+      await way()
+      if (round >= 0) times[i]?.push(performance.now() - started)
+    }
+  }
+  return times
+}
+
+/** As little as a client can do: a line out, a line in, not even parsed. */
+async function openBarePipe(containerId: string) {
+  const command = [INSIDE.node, '--disable-sigusr1', INSIDE.server, '--epoch', '1']
+  const child: ChildProcessWithoutNullStreams = spawn('docker', ['exec', '-i', containerId, ...command])
+  let answered: (() => void) | undefined
+  child.stdout.on('data', (chunk: Buffer) => {
+    if (chunk.at(-1) === 0x0a) answered?.()
+  })
+  const request = (method: string, params: object) => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    answered = resolve
+    const id = randomBytes(16).toString('base64url')
+    child.stdin.write(`${JSON.stringify({ method, params, jsonrpc: '2.0', id })}\n`)
+    return promise
+  }
+  const clientInfo = { name: 'bench', version: '1' }
+  await request('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo })
+  child.stdin.write(`${JSON.stringify({ method: 'notifications/initialized', jsonrpc: '2.0' })}\n`)
+  return { child, request }
+}
+
+function percentiles(times: number[]) {
+  const sorted = times.toSorted((a, b) => a - b)
+  const at = (share: number) => Math.round((sorted[Math.floor((sorted.length - 1) * share)] ?? 0) * 1000) / 1000
+  return { p50: at(0.5), p99: at(0.99) }
+}

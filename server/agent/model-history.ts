@@ -1,0 +1,73 @@
+import type { SessionEvent } from '../../contract/events.ts'
+import type { CallEntry, Transcript } from '../../contract/transcript.ts'
+import type { AssistantPart, ChatMessage, ToolAnswer } from '../models/port.ts'
+
+/** What one tool answer may take of the history; the human sees all of it, the model its head and tail. */
+const MAX_ANSWER_CHARS = 60_000
+
+/** The conversation since its last fresh start, as the model is to see it. */
+export function modelHistory(events: readonly SessionEvent[], transcript: Transcript): ChatMessage[] {
+  const messages: ChatMessage[] = []
+  for (const event of sinceFreshStart(events)) {
+    if (event.type === 'user:message') messages.push({ role: 'user', text: event.data.text })
+    if (event.type !== 'agent:response') continue
+    const parts = partsOf(event.data)
+    if (parts.length === 0) continue
+    messages.push({ role: 'assistant', parts })
+    const answers = parts.filter((part) => part.type === 'tool-call').map((part) => answerTo(part, transcript.calls))
+    if (answers.length > 0) messages.push({ role: 'tool', answers })
+  }
+  return messages
+}
+
+export function stepsInTurn(events: readonly SessionEvent[], turnId: string | null): number {
+  return events.filter((event) => event.type === 'agent:response' && event.data.turnId === turnId).length
+}
+
+export function sinceFreshStart(events: readonly SessionEvent[]): readonly SessionEvent[] {
+  const start = events.findLastIndex(({ type }) => type === 'model:selected' || type === 'history:reset')
+  return events.slice(start + 1)
+}
+
+function partsOf(data: { text: string; parts?: unknown[] | undefined }): AssistantPart[] {
+  // Written by ourselves: the log is as trustworthy as the process.
+  if (data.parts) return data.parts as AssistantPart[]
+  return data.text === '' ? [] : [{ type: 'text', text: data.text }]
+}
+
+function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, calls: Record<string, CallEntry>): ToolAnswer {
+  const { callId, name, invalid } = part
+  if (invalid !== undefined) return { callId, name, text: invalid, isError: true }
+  const call = calls[callId]
+  if (!call || (!call.decision && !call.result))
+    return { callId, name, text: 'This call was never run.', isError: true }
+  const { decision, result } = call
+  if (decision?.approved === false) return { callId, name, text: rejection(decision), isError: true }
+  if (!result) return { callId, name, text: 'This call was stopped before it ended.', isError: true }
+  const edited = decision?.editedArgs
+  const note = edited ? `The human changed the arguments; this ran with ${JSON.stringify(edited)}.\n` : ''
+  return { callId, name, text: shorten(note + contentText(result.content)), isError: result.isError }
+}
+
+function rejection(decision: NonNullable<CallEntry['decision']>): string {
+  const reason = decision.reason ? ` The reason given: ${decision.reason}` : ''
+  if (decision.by === 'policy') return `The policy does not allow this call; it was not run.${reason}`
+  if (decision.by === 'cancel') return 'The human stopped the turn; this call was not run.'
+  return `The human said no to this call; it was not run.${reason}`
+}
+
+export function contentText(content: readonly unknown[]): string {
+  return content
+    .map((part) => {
+      const { type, text } = part as { type?: string; text?: unknown }
+      return typeof text === 'string' ? text : `[${type ?? 'unknown'} content]`
+    })
+    .join('\n')
+}
+
+function shorten(text: string): string {
+  if (text.length <= MAX_ANSWER_CHARS) return text
+  const half = MAX_ANSWER_CHARS / 2
+  const left = text.length - MAX_ANSWER_CHARS
+  return `${text.slice(0, half)}\n[… ${left} characters left out …]\n${text.slice(-half)}`
+}

@@ -1,0 +1,164 @@
+/**
+ * One step of the model, from the history to the events that belong in the log. Streams what a person wants to see meanwhile;
+ * does no I/O of its own and runs no tool: a call becomes a request for approval, decided at once only by policy.
+ */
+import type { EventData, EventType } from '../../contract/events.ts'
+import { AppError, isAppError } from '../lib/errors.ts'
+import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
+import type { ApprovalPolicy } from '../tools/approval-policy.ts'
+import { approvalHash, type OfferedTool } from '../tools/offered-tool.ts'
+import { trimHistory } from './trim-history.ts'
+
+export type AgentEvent = { [T in EventType]: { type: T; data: EventData<T> } }[EventType]
+
+export type StepOutput =
+  | { type: 'delta'; text: string }
+  | { type: 'waiting'; message: string }
+  /** Belongs in the log, all or nothing; the last output of a step. */
+  | { type: 'events'; events: AgentEvent[] }
+
+export interface ModelStepInput {
+  sessionId: string
+  turnId: string
+  model: string
+  system: string
+  history: ChatMessage[]
+  maxHistoryTokens: number
+  maxOutputTokens?: number | undefined
+  tools: OfferedTool[]
+  /** Tools that this session always allows, with the definition they were allowed with. */
+  allowed: Readonly<Record<string, string>>
+  policy: ApprovalPolicy
+  step: (request: StepRequest) => AsyncIterable<StepEvent>
+  signal: AbortSignal
+}
+
+type ToolCallPart = Extract<AssistantPart, { type: 'tool-call' }>
+type Done = Extract<StepEvent, { type: 'done' }>
+
+/** How much of the history is kept at each try when the provider says that it is too long. */
+const SHRINK = [1, 0.5, 0.2]
+
+export async function* modelStep(input: ModelStepInput): AsyncGenerator<StepOutput> {
+  for (const [attempt, share] of SHRINK.entries()) {
+    try {
+      return yield* tryStep(input, Math.floor(input.maxHistoryTokens * share))
+    } catch (error) {
+      if (!isAppError(error, 'model_context_full') || attempt === SHRINK.length - 1) throw error
+      yield {
+        type: 'waiting',
+        message: 'The conversation is too long for this model: going on without its oldest part.'
+      }
+    }
+  }
+}
+
+async function* tryStep(input: ModelStepInput, maxHistoryTokens: number): AsyncGenerator<StepOutput> {
+  const { messages, dropped } = trimHistory(input.history, maxHistoryTokens)
+  const tools = input.tools.map(({ modelName, description, inputSchema }) => ({
+    name: modelName,
+    description,
+    inputSchema
+  }))
+  const { model, system, signal, maxOutputTokens } = input
+  const limit = maxOutputTokens === undefined ? {} : { maxOutputTokens }
+  for await (const event of input.step({ model, system, messages, tools, signal, ...limit })) {
+    if (event.type === 'text-delta') yield { type: 'delta', text: event.text }
+    if (event.type === 'retry') yield { type: 'waiting', message: retryText(event) }
+    if (event.type === 'done') return yield { type: 'events', events: finish(input, event, dropped) }
+  }
+  throw new AppError(
+    'unavailable',
+    'model_stream_cut',
+    "The model's answer ended in the middle; send the message again."
+  )
+}
+
+function retryText({ reason, inMs }: { reason: string; inMs: number }): string {
+  return `${reason} Trying again in ${Math.max(1, Math.round(inMs / 1000))} s.`
+}
+
+function finish(input: ModelStepInput, done: Done, dropped: number): AgentEvent[] {
+  const { turnId } = input
+  const text = done.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
+  const { parts, requests } = requestCalls(input, done.parts)
+  const events: AgentEvent[] = []
+  if (dropped > 0 && requests.length === 0) events.push(trimmedNotice(dropped))
+  events.push(
+    { type: 'agent:response', data: { turnId, text, parts } },
+    { type: 'usage', data: { turnId, ...done.usage } }
+  )
+  events.push(...requests)
+  const calls = parts.some((part) => part.type === 'tool-call')
+  if (!calls) events.push({ type: 'turn:end', data: { turnId, reason: endReason(done.finish) } })
+  return events
+}
+
+function endReason(finish: Done['finish']): 'done' | 'refused' | 'length' {
+  if (finish === 'refusal') return 'refused'
+  return finish === 'length' ? 'length' : 'done'
+}
+
+function trimmedNotice(dropped: number): AgentEvent {
+  const message = `The model no longer sees the oldest ${dropped} messages of this conversation.`
+  return { type: 'session:notice', data: { code: 'history_trimmed', message } }
+}
+
+/** Announces all calls of the step together; those that can't be run are marked, and the model hears why. */
+function requestCalls(
+  input: ModelStepInput,
+  parts: AssistantPart[]
+): { parts: AssistantPart[]; requests: AgentEvent[] } {
+  const marked = parts.map((part) => (part.type === 'tool-call' ? validated(input, part) : part))
+  const calls = marked.filter((part): part is ToolCallPart => part.type === 'tool-call' && part.invalid === undefined)
+  const requests = calls.flatMap((part, at) => requestCall(input, part, at + 1, calls.length))
+  return { parts: marked, requests }
+}
+
+function validated(input: ModelStepInput, part: ToolCallPart): ToolCallPart {
+  if (part.invalid !== undefined) return part
+  if (!input.tools.some(({ modelName }) => modelName === part.name)) {
+    return { ...part, invalid: `There is no tool named "${part.name.slice(0, 100)}".` }
+  }
+  return parseArgs(part.args) ? part : { ...part, invalid: 'The arguments must be a JSON object.' }
+}
+
+function requestCall(
+  input: ModelStepInput,
+  part: ToolCallPart,
+  queuePosition: number,
+  totalInQueue: number
+): AgentEvent[] {
+  const tool = input.tools.find(({ modelName }) => modelName === part.name)
+  const args = parseArgs(part.args)
+  if (!tool || !args) return []
+  const { sessionId, turnId } = input
+  const { server, name, definition } = tool
+  const { callId } = part
+  const hash = approvalHash({ sessionId, callId, definition, args })
+  const request: AgentEvent = {
+    type: 'tool:approval_required',
+    data: { callId, turnId, server, name, args, hash, queuePosition, totalInQueue }
+  }
+  const decision = decide(input, tool)
+  return decision ? [request, { type: 'tool:approval_resolved', data: { callId, ...decision } }] : [request]
+}
+
+function decide(
+  { policy, allowed }: ModelStepInput,
+  { server, name, definition }: OfferedTool
+): Omit<EventData<'tool:approval_resolved'>, 'callId'> | undefined {
+  const verdict = policy(server, name)
+  if (verdict === 'deny') return { approved: false, by: 'policy', reason: `${server}/${name} is not allowed here.` }
+  if (verdict === 'allow') return { approved: true, by: 'policy' }
+  // Allowed once by the human, for this very definition; a changed one is asked for again.
+  return allowed[`${server}/${name}`] === definition ? { approved: true, by: 'session' } : undefined
+}
+
+function parseArgs(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text === '' ? '{}' : text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  } catch {}
+  return undefined
+}

@@ -1,0 +1,124 @@
+/**
+ * Owns the models: which there are, whether one really works, and one streamed step of any of them, vendor's or demo. Owns no
+ * conversation and runs no tool. Keys stay in the endpoints: no message, log line or error carries one.
+ */
+import { AppError } from '../lib/errors.ts'
+import { DEMO_INFO } from './demo/demo-info.ts'
+import { demoStep } from './demo/demo-step.ts'
+import { buildCatalog } from './detection/build-catalog.ts'
+import { type Detected, detect } from './detection/detect.ts'
+import { splitModelId, wishFor } from './model-id.ts'
+import { DEFAULT_TIMEOUTS, type ModelsOptions, type ModelTimeouts } from './models-options.ts'
+import type { ModelCatalog, Models, StepEvent, StepRequest } from './port.ts'
+import { Proofs } from './proofs.ts'
+import { configuredEndpoints, type Endpoint } from './providers/endpoint.ts'
+import { remoteStep } from './step/remote-step.ts'
+
+const MAX_TRIES = 4
+const PROOF_TRIES = 2
+/** A wish that the last detection did not know asks again, at most this often. */
+const DETECTION_FRESH_MS = 10_000
+/** Enough for any answer; a model's own maximum would be taken off the room for the conversation. */
+const DEFAULT_OUTPUT_TOKENS = 32_000
+
+export function createModels(options: ModelsOptions): Models {
+  return new DetectedModels(options)
+}
+
+class DetectedModels implements Models {
+  readonly #options: ModelsOptions
+  readonly #timeouts: ModelTimeouts
+  readonly #endpoints: Endpoint[]
+  readonly #proofs: Proofs
+  #last: { at: number; detected: Detected[]; catalog: ModelCatalog } | undefined
+  #running: Promise<ModelCatalog> | undefined
+
+  constructor(options: ModelsOptions) {
+    this.#options = options
+    this.#timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts }
+    this.#endpoints = configuredEndpoints(options)
+    this.#proofs = new Proofs((request) => this.#step(request, PROOF_TRIES), this.#timeouts.proveMs)
+  }
+
+  async catalog({ refresh = false }: { refresh?: boolean } = {}): Promise<ModelCatalog> {
+    if (this.#last !== undefined && !refresh) return this.#last.catalog
+    this.#running ??= this.#detect().finally(() => {
+      this.#running = undefined
+    })
+    return this.#running
+  }
+
+  async resolve(wish: string | undefined): Promise<string> {
+    const known = await this.catalog()
+    if (wish === undefined || wish === '') return known.default
+    const found =
+      match(known, wish) ?? (this.#isStale() ? match(await this.catalog({ refresh: true }), wish) : undefined)
+    if (found !== undefined) return found
+    throw unknownModel(wish, await this.catalog())
+  }
+
+  async prove(model: string, signal?: AbortSignal): Promise<void> {
+    await this.#proofs.prove(model, signal)
+  }
+
+  step(request: StepRequest): AsyncIterable<StepEvent> {
+    return this.#step(request, MAX_TRIES)
+  }
+
+  async #detect(): Promise<ModelCatalog> {
+    const { logger, provider, model } = this.#options
+    const detected = await detect(this.#endpoints, {
+      timeoutMs: this.#timeouts.detectMs,
+      wanted: (endpoint) => wishFor(endpoint.provider, { provider, model }),
+      logger
+    })
+    const catalog = buildCatalog(detected, { provider, model })
+    this.#last = { at: performance.now(), detected, catalog }
+    return catalog
+  }
+
+  #isStale(): boolean {
+    return this.#last === undefined || performance.now() - this.#last.at > DETECTION_FRESH_MS
+  }
+
+  async *#step(request: StepRequest, maxTries: number): AsyncGenerator<StepEvent, void> {
+    const split = splitModelId(request.model)
+    if (request.model === DEMO_INFO.id) return yield* demoStep(request)
+    const endpoint = this.#endpoints.find(({ provider }) => provider === split?.provider)
+    if (split === undefined || endpoint === undefined) throw unknownModel(request.model)
+    const { id: modelId } = split
+    yield* remoteStep({
+      endpoint,
+      modelId,
+      request: { ...request, ...this.#outputLimit(request, endpoint, modelId) },
+      timeouts: this.#timeouts,
+      maxTries,
+      logger: this.#options.logger
+    })
+  }
+
+  /** Anthropic must be told a limit; the list says what the model allows. */
+  #outputLimit(request: StepRequest, endpoint: Endpoint, modelId: string): { maxOutputTokens?: number } {
+    if (request.maxOutputTokens !== undefined || endpoint.provider !== 'anthropic') return {}
+    const listed = this.#last?.detected.find((found) => found.endpoint === endpoint)?.models
+    const allowed = listed?.find(({ id }) => id === modelId)?.maxOutputTokens
+    return allowed === undefined ? {} : { maxOutputTokens: Math.min(allowed, DEFAULT_OUTPUT_TOKENS) }
+  }
+}
+
+/** `provider/id`, an alias of the provider, or a bare id that just one provider offers. */
+function match({ models }: ModelCatalog, wish: string): string | undefined {
+  const split = splitModelId(wish)
+  const named = split && `${split.provider}/${split.id}`
+  const exact = models.find(({ id }) => id === named)
+  if (exact !== undefined) return exact.id
+  const bare = models.filter(({ id, provider }) => id === `${provider}/${wish}`)
+  return bare.length === 1 ? bare[0]?.id : undefined
+}
+
+function unknownModel(wish: string, catalog?: ModelCatalog): AppError {
+  const provider = splitModelId(wish)?.provider
+  const reason = catalog?.providers.find(({ id, ok }) => id === provider && !ok)?.reason
+  const message = `There is no model "${wish.slice(0, 100)}" here. ${reason ?? 'Choose one from the list of models.'}`
+  return new AppError('invalid', 'model_unknown', message)
+}

@@ -1,0 +1,3 @@
+import type { ModelInfo } from '../port.ts'
+
+export const DEMO_INFO: ModelInfo = { id: 'demo/demo', name: 'Demo (rules, no AI)', provider: 'demo' }

@@ -1,0 +1,58 @@
+import { afterEach, expect, test } from 'vitest'
+import { startOpenAiServer } from '../../../tests/fixtures/model-servers/openai-server.ts'
+import type { ScriptedServer } from '../../../tests/fixtures/model-servers/scripted-server.ts'
+import { WatchedFetch } from './watched-fetch.ts'
+
+let server: ScriptedServer | undefined
+afterEach(() => server?.close())
+
+const OPTIONS = {
+  label: 'It',
+  idleMs: 5_000,
+  totalMs: 5_000,
+  maxBytes: 1_000_000,
+  signal: new AbortController().signal
+}
+
+async function read(options: Partial<typeof OPTIONS>, text: string, ending: 'end' | 'hang' = 'end') {
+  server = await startOpenAiServer({ replies: [{ text, delivery: { ending } }] })
+  const watch = new WatchedFetch({ ...OPTIONS, ...options })
+  const reading = watch
+    .fetch(`${server.url}/v1/chat/completions`, { method: 'POST', body: '{}' })
+    .then((response) => response.text())
+  return { watch, reading }
+}
+
+test('what arrives is passed on unchanged', async () => {
+  const { reading, watch } = await read({}, 'hello')
+  expect(await reading).toContain('"content":"hello"')
+  expect(watch.failure).toBeUndefined()
+  watch.close()
+})
+
+test('an answer over the limit is cut off', async () => {
+  const { reading, watch } = await read({ maxBytes: 50_000 }, 'x'.repeat(100_000), 'hang')
+  await expect(reading).rejects.toThrow()
+  expect(watch.failure).toMatchObject({ code: 'model_stream_cut' })
+  expect(await server?.requests[0]?.closed).toEqual({ early: true })
+})
+
+test('a talker without an end is cut off', async () => {
+  const { reading, watch } = await read({ totalMs: 100 }, 'hello', 'hang')
+  await expect(reading).rejects.toThrow()
+  expect(watch.failure).toMatchObject({ code: 'model_timeout' })
+})
+
+test('a reader that is slow is not taken for a silent model', async () => {
+  server = await startOpenAiServer({
+    replies: [{ text: ['a'.repeat(40_000), 'b'.repeat(40_000)], delivery: { chunkBytes: 1_000 } }]
+  })
+  const watch = new WatchedFetch({ ...OPTIONS, idleMs: 60 })
+  const response = await watch.fetch(`${server.url}/v1/chat/completions`, { method: 'POST', body: '{}' })
+  const idle = Promise.withResolvers<void>()
+  setTimeout(idle.resolve, 200)
+  await idle.promise
+  expect((await response.text()).length).toBeGreaterThan(80_000)
+  expect(watch.failure).toBeUndefined()
+  watch.close()
+})

@@ -1,0 +1,246 @@
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Dockerode from 'dockerode'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { silentLogger } from '../../lib/logger.ts'
+import type { SandboxLimits } from '../port.ts'
+import { createDockerEngine } from './docker-engine.ts'
+import { createTestSandboxes, LIMITS, run } from './sandboxes.fixture.ts'
+
+const sandboxes = createTestSandboxes()
+const { engine, docker, owner } = sandboxes
+
+beforeAll(async () => {
+  await engine.ensureImage()
+})
+afterAll(() => sandboxes.removeAll())
+
+const lost = { code: 'connection_lost', kind: 'unavailable' }
+/** Command lines of all processes in the container. */
+const PROCESSES = `for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline 2>/dev/null; echo; done`
+
+describe('a sandbox', () => {
+  it('is created, used, listed and removed', async () => {
+    const { id, connection } = await sandboxes.open()
+    const tools = await connection.listTools()
+    expect(tools.map(({ name }) => name).sort()).toEqual(['execute_command', 'list_files', 'read_file', 'write_file'])
+    expect(await run(connection, 'echo hello; exit 3')).toMatchObject({ exitCode: 3, stdout: 'hello\n' })
+    await connection.ping()
+    expect(await engine.list(owner.deployment)).toContainEqual({
+      id,
+      deployment: owner.deployment,
+      instance: 'test',
+      createdAt: expect.any(Number),
+      state: 'running'
+    })
+    await engine.remove(id)
+    await connection.closed
+    expect(await engine.inspect(id)).toBeNull()
+    expect((await engine.list(owner.deployment)).map((each) => each.id)).not.toContain(id)
+    await engine.remove(id)
+    await expect(engine.connect(id, 2)).rejects.toMatchObject({ code: 'container_gone' })
+    await expect(connection.ping()).rejects.toMatchObject({ ...lost, details: { sent: false } })
+  })
+
+  it('has every hardening field on the engine', async () => {
+    const id = await sandboxes.create()
+    const { Config, HostConfig } = await docker.getContainer(id).inspect()
+    expect(HostConfig).toMatchObject({
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges'],
+      ReadonlyRootfs: true,
+      NetworkMode: 'none',
+      IpcMode: 'private',
+      Init: true,
+      PidsLimit: 128,
+      Memory: 512 * 1024 * 1024,
+      MemorySwap: 512 * 1024 * 1024,
+      NanoCpus: 5e8,
+      OomScoreAdj: 500,
+      RestartPolicy: { Name: 'no' },
+      AutoRemove: false,
+      LogConfig: { Type: 'none' },
+      Privileged: false,
+      Binds: null
+    })
+    expect(HostConfig.Ulimits?.map(({ Name }) => Name).sort()).toEqual(['core', 'fsize', 'nofile'])
+    expect(Object.keys(HostConfig.Tmpfs ?? {}).sort()).toEqual(['/run/mcp', '/tmp', '/workspace'])
+    expect(Config.User).toBe('10001:10001')
+    expect(Config.Labels['mcp-orchestrator.deployment']).toBe(owner.deployment)
+    await engine.remove(id)
+  })
+
+  it('shows its limits from inside, and a difference is found', async () => {
+    const { id, connection } = await sandboxes.open()
+    expect(await engine.verifyLimits(connection)).toMatchObject({ capabilities: '0', interfaces: ['lo'], pids: 128 })
+    const stricter: Partial<SandboxLimits>[] = [{ memoryMb: 256 }, { pids: 64 }, { cpus: 0.25 }, { workspaceMb: 64 }]
+    for (const change of stricter) {
+      const other = createDockerEngine({ limits: { ...LIMITS, ...change }, logger: silentLogger, docker })
+      await expect(other.verifyLimits(connection)).rejects.toMatchObject({ code: 'limits_not_enforced' })
+    }
+    await engine.remove(id)
+  })
+})
+
+describe('a connection', () => {
+  it('gives live output, and stops a command that is cancelled or takes too long', async () => {
+    const { id, connection } = await sandboxes.open()
+    const seen: string[] = []
+    const controller = new AbortController()
+    const call = connection.callTool(
+      'execute_command',
+      { command: 'echo début; sleep 321' },
+      { timeoutMs: 30_000, signal: controller.signal, onOutput: ({ text }) => seen.push(text) }
+    )
+    call.catch(() => {})
+    await vi.waitFor(() => expect(seen.join('')).toBe('début\n'), { timeout: 10_000 })
+    controller.abort()
+    await expect(call).rejects.toMatchObject({ code: 'cancelled' })
+    const slow = connection.callTool('execute_command', { command: 'sleep 322' }, { timeoutMs: 300 })
+    await expect(slow).rejects.toMatchObject({ code: 'call_timeout' })
+    await vi.waitFor(async () => expect((await run(connection, PROCESSES)).stdout).not.toMatch(/sleep 32/), {
+      timeout: 10_000
+    })
+    await engine.remove(id)
+  })
+
+  it('is taken over by a higher epoch, with nothing of the old owner left, and never by a lower one', async () => {
+    const { id, connection: first } = await sandboxes.open(5)
+    await run(first, 'echo kept > file; (setsid sleep 311 >/dev/null 2>&1 &); (nohup sleep 312 >/dev/null 2>&1 &)')
+    const running = run(first, 'sleep 313')
+    const ended = expect(running).rejects.toMatchObject(lost)
+    const second = await engine.connect(id, 6)
+    await first.closed
+    await ended
+    expect(first.isOpen).toBe(false)
+    const { stdout } = await run(second, PROCESSES)
+    expect(stdout).not.toMatch(/sleep 31/)
+    expect(stdout).toMatch(/server\.mjs --epoch 6/)
+    expect(stdout).not.toMatch(/--epoch 5/)
+    await expect(engine.connect(id, 5)).rejects.toMatchObject({ code: 'stale_epoch', kind: 'conflict' })
+    expect((await run(second, 'cat file')).stdout).toBe('kept\n')
+    await engine.remove(id)
+  })
+
+  it('is claimed in place, upwards only', async () => {
+    const { id, connection } = await sandboxes.open(0)
+    await connection.claim(7)
+    await expect(connection.claim(6)).rejects.toMatchObject({ code: 'stale_epoch' })
+    await expect(engine.connect(id, 6)).rejects.toMatchObject({ code: 'stale_epoch' })
+    await connection.ping()
+    await engine.remove(id)
+  })
+
+  it('comes back with the same epoch and files after its server was killed', async () => {
+    const { id, connection } = await sandboxes.open(3)
+    await run(connection, 'echo kept > file')
+    await expect(run(connection, 'kill -9 $PPID; sleep 300')).rejects.toMatchObject(lost)
+    await connection.closed
+    const again = await engine.connect(id, 3)
+    const { stdout } = await run(again, `cat file; ${PROCESSES}`)
+    expect(stdout).toMatch(/^kept\n/)
+    expect(stdout).not.toContain('sleep 300')
+    await engine.remove(id)
+  })
+
+  it('opens on a paused container, and lives through a pause', async () => {
+    const { id, connection: first } = await sandboxes.open(1)
+    await engine.pause(id)
+    await engine.pause(id)
+    expect(await engine.inspect(id)).toMatchObject({ running: true, paused: true })
+    const waiting = first.ping()
+    await engine.unpause(id)
+    await engine.unpause(id)
+    await waiting
+    await engine.pause(id)
+    const second = await engine.connect(id, 2)
+    await second.ping()
+    await engine.pause(id)
+    await engine.remove(id)
+    await second.closed
+  })
+
+  it('is lost when the container is killed', async () => {
+    const { id, connection } = await sandboxes.open()
+    const running = expect(run(connection, 'sleep 300')).rejects.toMatchObject(lost)
+    await docker.getContainer(id).kill()
+    await running
+    await connection.closed
+    await vi.waitFor(async () => expect(await engine.inspect(id)).toMatchObject({ running: false, exitCode: 137 }))
+    await expect(engine.connect(id, 2)).rejects.toMatchObject({ code: 'container_not_running' })
+    await engine.remove(id)
+  })
+
+  it('is resumed only where something was left', async () => {
+    const { id, connection } = await sandboxes.open(4)
+    await connection.close()
+    const resumed = await engine.connect(id, 5, { resume: true })
+    await resumed.ping()
+    await docker.getContainer(id).restart({ t: 0 })
+    await expect(engine.connect(id, 6, { resume: true })).rejects.toMatchObject({ code: 'container_restarted' })
+    await engine.remove(id)
+  })
+
+  it('carries megabytes both ways', async () => {
+    const { id, connection } = await sandboxes.open()
+    const content = 'é'.repeat(1_500_000)
+    const written = await connection.callTool('write_file', { path: 'big', content }, { timeoutMs: 30_000 })
+    expect(written.isError ?? false).toBe(false)
+    const parts: Buffer[] = []
+    for (let offset = 0, eof = false; !eof; offset += parts.at(-1)?.length ?? 0) {
+      const part = await connection.fetch({ path: 'big', offset, length: 1_000_000 })
+      parts.push(Buffer.from(part.data, 'base64'))
+      eof = part.eof
+    }
+    expect(Buffer.concat(parts).equals(Buffer.from(content))).toBe(true)
+    await engine.remove(id)
+  })
+})
+
+describe('a failure', () => {
+  it.each<[string, Partial<SandboxLimits>]>([
+    ['runtime_missing', { runtime: 'no-such-runtime' }],
+    ['network_missing', { network: 'no-such-network' }]
+  ])('%s leaves no container behind', async (code, change) => {
+    const other = createDockerEngine({ limits: { ...LIMITS, ...change }, logger: silentLogger, docker })
+    const mine = { ...owner, deployment: `${owner.deployment}-${code}` }
+    await expect(other.create(mine)).rejects.toMatchObject({ code })
+    expect(await engine.list(mine.deployment)).toEqual([])
+  })
+
+  it('names a missing image', async () => {
+    const name = 'mcp-orchestrator-sandbox:no-such-tag'
+    const images = { name: async () => name, exists: async () => false, ensure: async () => name }
+    const other = createDockerEngine({ limits: LIMITS, logger: silentLogger, docker, images })
+    await expect(other.create(owner)).rejects.toMatchObject({ code: 'image_missing' })
+  })
+
+  it('is clear within 3 s when the engine is down', async () => {
+    const dead = new Dockerode({ socketPath: join(tmpdir(), 'no-such-engine.sock') })
+    const other = createDockerEngine({ limits: LIMITS, logger: silentLogger, docker: dead })
+    const started = performance.now()
+    const calls = [
+      other.status(),
+      other.create(owner),
+      other.connect('x', 1),
+      other.inspect('x'),
+      other.pause('x'),
+      other.unpause('x'),
+      other.remove('x'),
+      other.list('x')
+    ]
+    for (const result of await Promise.allSettled(calls)) {
+      expect(result).toMatchObject({ status: 'rejected', reason: { code: 'engine_unavailable' } })
+    }
+    expect(performance.now() - started).toBeLessThan(3000)
+  })
+
+  it('has an end when the engine accepts but never answers', async () => {
+    const socketPath = join(tmpdir(), `silent-engine-${process.pid}.sock`)
+    const silent = createServer((socket) => socket.resume()).listen(socketPath)
+    const other = createDockerEngine({ limits: LIMITS, logger: silentLogger, docker: new Dockerode({ socketPath }) })
+    await expect(other.status()).rejects.toMatchObject({ code: 'engine_timeout', kind: 'timeout' })
+    await new Promise((resolve) => silent.close(resolve))
+  })
+})

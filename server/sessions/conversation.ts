@@ -1,0 +1,54 @@
+import { EVENT_SCHEMAS, type SessionEvent } from '../../contract/events.ts'
+import { applyEvent, emptyTranscript, type Transcript } from '../../contract/transcript.ts'
+import { sinceFreshStart } from '../agent/model-history.ts'
+import type { EventLog, StoredEvent } from '../storage/event-log.ts'
+
+/** A session's log, folded. A cache and no more: `refresh` reads what was appended since, by whomever. */
+export class Conversation {
+  readonly transcript: Transcript = emptyTranscript()
+  readonly #log: EventLog
+  readonly #sessionId: string
+  #recent: SessionEvent[] = []
+  #tail: Promise<unknown> = Promise.resolve()
+
+  constructor(log: EventLog, sessionId: string) {
+    this.#log = log
+    this.#sessionId = sessionId
+  }
+
+  /** The events since the last fresh start: all that a model is ever told. */
+  get recent(): readonly SessionEvent[] {
+    return this.#recent
+  }
+
+  refresh(): Promise<Transcript> {
+    const run = this.#tail.then(() => this.#refresh())
+    this.#tail = run.catch(() => {})
+    return run
+  }
+
+  async #refresh(): Promise<Transcript> {
+    for (;;) {
+      const page = await this.#log.read(this.#sessionId, { after: this.transcript.seq })
+      for (const event of page) this.#apply(event)
+      if (page.length === 0) return this.transcript
+    }
+  }
+
+  #apply(stored: StoredEvent): void {
+    const event = asSessionEvent(stored)
+    if (!event) {
+      // Written by a newer version: its place in the order counts, its meaning is not ours.
+      this.transcript.seq = stored.seq
+      return
+    }
+    applyEvent(this.transcript, event)
+    this.#recent.push(event)
+    if (event.type === 'model:selected' || event.type === 'history:reset')
+      this.#recent = [...sinceFreshStart(this.#recent)]
+  }
+}
+
+function asSessionEvent(stored: StoredEvent): SessionEvent | undefined {
+  return stored.type in EVENT_SCHEMAS ? (stored as SessionEvent) : undefined
+}

@@ -1,0 +1,100 @@
+/**
+ * The files of every session, on plain files in a folder that several instances may share. Owns one folder per session: packs
+ * of content and manifests that name it; knows nothing of paths inside a workspace. Invariant: an owner writes only files of its
+ * own epoch, content before the record that names it, and deletes old files only when new ones stand in for them.
+ */
+import { createHash, randomUUID } from 'node:crypto'
+import { readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import type { Checkpoint, CheckpointStore } from '../checkpoint-store.ts'
+import { translateFileError } from './checkpoint-errors.ts'
+import { FileCheckpoint } from './file-checkpoint.ts'
+import { hasCode } from './file-io.ts'
+import { loadCheckpoint, markUsed } from './load-checkpoint.ts'
+import { PackSet } from './pack-set.ts'
+import { listFiles, SessionFolder } from './session-folder.ts'
+
+export interface CheckpointStoreOptions {
+  dir: string
+  /** What the files of one session may weigh, their names included. */
+  maxSessionBytes: number
+  logger: Logger
+}
+
+const REMOVED = '.removed-'
+
+export function openCheckpointStore(options: CheckpointStoreOptions): CheckpointStore {
+  const { dir } = options
+  return {
+    open: (sessionId, epoch) => openCheckpoint(options, folderName(sessionId), epoch),
+    remove: (sessionId) => removeSession(dir, folderName(sessionId)),
+    prune: (olderThanMs) => prune(dir, olderThanMs)
+  }
+}
+
+async function openCheckpoint(options: CheckpointStoreOptions, name: string, epoch: number): Promise<Checkpoint> {
+  if (!Number.isSafeInteger(epoch) || epoch < 0) {
+    throw new AppError('invalid', 'invalid_epoch', 'An epoch is a whole number from 0.')
+  }
+  const { dir, maxSessionBytes: maxBytes, logger } = options
+  const folder = new SessionFolder(join(dir, name), epoch)
+  const packs = new PackSet(folder)
+  try {
+    await markUsed(folder)
+    const state = await loadCheckpoint(folder, packs, logger)
+    return new FileCheckpoint({ folder, packs, state, maxBytes, logger })
+  } catch (error) {
+    packs.close()
+    await folder.removeAllOwn()
+    throw translateFileError(error)
+  }
+}
+
+/** Renamed first: a crash on the way leaves no half session, only rubbish that the next prune finds. */
+async function removeSession(dir: string, name: string): Promise<void> {
+  const rubbish = join(dir, `${REMOVED}${randomUUID()}`)
+  try {
+    await rename(join(dir, name), rubbish)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return
+    throw error
+  }
+  await rm(rubbish, { recursive: true, force: true })
+}
+
+async function prune(dir: string, olderThanMs: number): Promise<number> {
+  let removed = 0
+  const before = Date.now() - olderThanMs
+  for (const name of await readdir(dir).catch(noFolder)) {
+    if (name.startsWith(REMOVED)) await rm(join(dir, name), { recursive: true, force: true })
+    if (!/^[0-9a-f]{64}$/.test(name) || (await lastUsed(join(dir, name))) > before) continue
+    await removeSession(dir, name)
+    removed++
+  }
+  return removed
+}
+
+/** Opening touches the folder, committing the manifest. */
+async function lastUsed(folder: string): Promise<number> {
+  const manifests = (await listFiles(folder)).filter((file) => file.kind === 'manifest')
+  const paths = [folder, ...manifests.map((file) => join(folder, file.name))]
+  const times = await Promise.all(paths.map((path) => stat(path).then((info) => info.mtimeMs, noFile)))
+  return Math.max(...times)
+}
+
+function folderName(sessionId: string): string {
+  // UTF-16, so that two ids with different lone surrogates stay two.
+  return createHash('sha256').update(Buffer.from(sessionId, 'utf16le')).digest('hex')
+}
+
+function noFolder(error: unknown): string[] {
+  if (hasCode(error, 'ENOENT')) return []
+  throw error
+}
+
+function noFile(error: unknown): number {
+  if (hasCode(error, 'ENOENT')) return 0
+  throw error
+}

@@ -1,0 +1,174 @@
+import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
+import { AppError } from '../../lib/errors.ts'
+import type { CheckpointDelta } from '../checkpoint-store.ts'
+import type { ManifestRecord } from './manifest-record.ts'
+import { entryBytes, storedEntry } from './stored-entry.ts'
+
+export interface Location {
+  pack: string
+  offset: number
+  length: number
+}
+
+export interface Blob extends Location {
+  /** Entries with this content; a blob without any is forgotten. */
+  refs: number
+}
+
+/** A delta that was found to fit, and what the state will weigh with it. */
+export interface Change {
+  put: WorkspaceEntry[]
+  deleted: string[]
+  /** By how much the number of entries with a content changes. */
+  refs: Map<string, number>
+  blobBytes: number
+  entryBytes: number
+}
+
+const BLOB_ROW_BYTES = 100
+
+/** What a session's files are, and where their content lies. In memory only; a change costs what it changes. */
+export class CheckpointState {
+  readonly entries = new Map<string, WorkspaceEntry>()
+  readonly blobs = new Map<string, Blob>()
+  blobBytes = 0
+  #entryBytes = 0
+
+  /** What counts against the limit. */
+  get weight(): number {
+    return this.blobBytes + this.#entryBytes
+  }
+
+  /** About what a snapshot takes in a manifest. */
+  get manifestBytes(): number {
+    return this.#entryBytes + this.blobs.size * BLOB_ROW_BYTES
+  }
+
+  /** Checks a delta without changing anything. `lengthOf` knows content that is not part of the state yet. */
+  plan(delta: CheckpointDelta, lengthOf: (hash: string) => number | undefined): Change {
+    const put = new Map<string, WorkspaceEntry>()
+    for (const entry of delta.put) put.set(entry.path, this.#checked(entry, lengthOf))
+    const candidates = delta.complete ? this.entries.keys() : new Set(delta.deleted)
+    const deleted = [...candidates].filter((path) => this.entries.has(path) && !put.has(path))
+    const change: Change = {
+      put: [...put.values()],
+      deleted,
+      refs: new Map(),
+      blobBytes: this.blobBytes,
+      entryBytes: this.#entryBytes
+    }
+    for (const entry of change.put) {
+      count(change, this.entries.get(entry.path), -1)
+      count(change, entry, 1)
+    }
+    for (const path of deleted) count(change, this.entries.get(path), -1)
+    for (const [hash, by] of change.refs) {
+      const blob = this.blobs.get(hash)
+      if (!blob && by > 0) change.blobBytes += lengthOf(hash) ?? 0
+      if (blob && blob.refs + by === 0) change.blobBytes -= blob.length
+    }
+    return change
+  }
+
+  #checked(entry: WorkspaceEntry, lengthOf: (hash: string) => number | undefined): WorkspaceEntry {
+    const stored = storedEntry(entry)
+    if (stored.type !== 'file') return stored
+    const size = this.blobs.get(stored.hash)?.length ?? lengthOf(stored.hash)
+    if (size !== undefined) return { ...stored, size }
+    throw new AppError(
+      'invalid',
+      'checkpoint_content_missing',
+      'A file was to be stored whose content was never handed over.'
+    )
+  }
+
+  /** `locate` gives the place of content that the change brings. */
+  apply(change: Change, locate: (hash: string) => Location): this {
+    for (const path of change.deleted) this.entries.delete(path)
+    for (const entry of change.put) this.entries.set(entry.path, entry)
+    for (const [hash, by] of change.refs) {
+      const blob = this.blobs.get(hash)
+      if (blob) blob.refs += by
+      else if (by > 0) this.blobs.set(hash, { ...locate(hash), refs: by })
+      if (blob?.refs === 0) this.blobs.delete(hash)
+    }
+    this.blobBytes = change.blobBytes
+    this.#entryBytes = change.entryBytes
+    return this
+  }
+
+  clone(): CheckpointState {
+    const copy = new CheckpointState()
+    for (const [path, entry] of this.entries) copy.entries.set(path, entry)
+    for (const [hash, blob] of this.blobs) copy.blobs.set(hash, { ...blob })
+    copy.blobBytes = this.blobBytes
+    copy.#entryBytes = this.#entryBytes
+    return copy
+  }
+
+  move(moved: ReadonlyMap<string, Location>): this {
+    for (const [hash, location] of moved) {
+      const blob = this.blobs.get(hash)
+      if (blob) Object.assign(blob, location)
+    }
+    return this
+  }
+
+  renamePacks(names: ReadonlyMap<string, string>): void {
+    for (const blob of this.blobs.values()) blob.pack = names.get(blob.pack) ?? blob.pack
+  }
+
+  /** Live bytes of each pack. */
+  packUse(): Map<string, number> {
+    const use = new Map<string, number>()
+    for (const { pack, length } of this.blobs.values()) use.set(pack, (use.get(pack) ?? 0) + length)
+    return use
+  }
+
+  snapshot(): ManifestRecord {
+    return record(true, [...this.entries.values()], [], this.blobs)
+  }
+}
+
+export function deltaRecord(change: Change, added: ReadonlyMap<string, Location>): ManifestRecord {
+  return record(false, change.put, change.deleted, added)
+}
+
+/** Undefined when the record does not fit the state that it should follow. */
+export function replay(state: CheckpointState, entry: ManifestRecord): CheckpointState | undefined {
+  const locations = new Map<string, Location>()
+  for (const [hash, pack, offset, length] of entry.blobs) {
+    const name = entry.packs[pack]
+    if (name === undefined) return undefined
+    locations.set(hash, { pack: name, offset, length })
+  }
+  const before = entry.snapshot ? new CheckpointState() : state
+  try {
+    const delta = { put: entry.put, deleted: entry.deleted, complete: entry.snapshot }
+    const change = before.plan(delta, (hash) => locations.get(hash)?.length)
+    return before.apply(change, (hash) => locations.get(hash) ?? { pack: '', offset: 0, length: 0 })
+  } catch {
+    return undefined
+  }
+}
+
+function record(
+  snapshot: boolean,
+  put: WorkspaceEntry[],
+  deleted: string[],
+  located: ReadonlyMap<string, Location>
+): ManifestRecord {
+  const packs = new Map<string, number>()
+  const blobs = [...located].map(([hash, { pack, offset, length }]): ManifestRecord['blobs'][number] => {
+    const index = packs.get(pack) ?? packs.size
+    packs.set(pack, index)
+    return [hash, index, offset, length]
+  })
+  return { v: 1, snapshot, put, deleted, packs: [...packs.keys()], blobs }
+}
+
+function count(change: Change, entry: WorkspaceEntry | undefined, by: 1 | -1): void {
+  if (!entry) return
+  change.entryBytes += by * entryBytes(entry)
+  if (entry.type === 'file') change.refs.set(entry.hash, (change.refs.get(entry.hash) ?? 0) + by)
+}

@@ -1,0 +1,79 @@
+import type { CheckpointState, Location } from './checkpoint-state.ts'
+import type { PackSet } from './pack-set.ts'
+
+const MIN_MANIFEST_BYTES = 64 * 1024
+const MIN_PACK_BYTES = 1024 * 1024
+const MAX_PACKS = 16
+const COPY_BYTES = 1024 * 1024
+
+export function manifestIsBloated(manifestBytes: number, state: CheckpointState): boolean {
+  return manifestBytes > Math.max(MIN_MANIFEST_BYTES, 2 * state.manifestBytes)
+}
+
+/**
+ * The packs worth rewriting: at least half of them is dead, so what is copied is never more than what is won; and the
+ * smallest ones when there are many, since every owner begins a new one.
+ */
+export function packsToRewrite(packs: PackSet, state: CheckpointState): Set<string> {
+  const sizes = packs.sizes()
+  const crowded = sizes.length > MAX_PACKS
+  if (!crowded && packs.bytes <= Math.max(MIN_PACK_BYTES, 2 * state.blobBytes)) return new Set()
+  const use = state.packUse()
+  const chosen = new Set<string>()
+  for (const [name, bytes] of sizes) if (2 * (use.get(name) ?? 0) <= bytes) chosen.add(name)
+  if (crowded) {
+    sizes.sort(([, a], [, b]) => a - b)
+    for (const [name] of sizes.slice(0, MAX_PACKS / 2)) chosen.add(name)
+  }
+  return chosen
+}
+
+/** Copies the live content of these packs into a new one; returns where it is now. Not durable yet. */
+export async function copyLive(
+  packs: PackSet,
+  state: CheckpointState,
+  from: ReadonlySet<string>
+): Promise<Map<string, Location>> {
+  packs.seal()
+  const moved = new Map<string, Location>()
+  for (const run of runs(state, from)) {
+    const target = await copyRun(packs, run)
+    for (const [hash, { offset, length }] of run.blobs) {
+      moved.set(hash, { pack: target.pack, offset: target.offset + offset - run.offset, length })
+    }
+  }
+  return moved
+}
+
+interface Run extends Location {
+  blobs: [hash: string, location: Location][]
+}
+
+/** Neighbours go together: ten thousand small files are a few reads, not ten thousand. */
+function* runs(state: CheckpointState, from: ReadonlySet<string>): Iterable<Run> {
+  const live = [...state.blobs].filter(([, blob]) => from.has(blob.pack))
+  live.sort(([, a], [, b]) => (a.pack === b.pack ? a.offset - b.offset : a.pack < b.pack ? -1 : 1))
+  let run: Run | undefined
+  for (const [hash, { pack, offset, length }] of live) {
+    const follows = run?.pack === pack && run.offset + run.length === offset && run.length + length <= COPY_BYTES
+    if (run && follows) {
+      run.length += length
+    } else {
+      if (run) yield run
+      run = { pack, offset, length, blobs: [] }
+    }
+    run.blobs.push([hash, { pack, offset, length }])
+  }
+  if (run) yield run
+}
+
+async function copyRun(packs: PackSet, { pack, offset, length }: Run): Promise<Location> {
+  let first: Location | undefined
+  for (let done = 0; ; ) {
+    const chunk = Math.min(COPY_BYTES, length - done)
+    const written = await packs.append(await packs.range({ pack, offset: offset + done, length: chunk }))
+    first ??= written
+    done += chunk
+    if (done === length) return first
+  }
+}

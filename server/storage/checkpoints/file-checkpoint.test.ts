@@ -1,0 +1,102 @@
+import { randomBytes } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
+import { CheckpointFixture, files, MB, put, sha256 } from './checkpoint-files.fixture.ts'
+
+let fixture: CheckpointFixture
+beforeEach(() => {
+  fixture = new CheckpointFixture()
+})
+afterEach(() => fixture.dispose())
+
+describe('bounds', () => {
+  it('refuses a commit beyond the limit, keeps the state before, and goes on with less', async () => {
+    const store = fixture.storeOf(MB)
+    const checkpoint = await store.open('s', 1)
+    await put(checkpoint, { a: 'a'.repeat(600_000) })
+    const full = { kind: 'unavailable', code: 'checkpoint_full' }
+    await expect(put(checkpoint, { b: 'b'.repeat(600_000) })).rejects.toMatchObject(full)
+    expect(Object.keys(await files(checkpoint))).toEqual(['a'])
+    await put(checkpoint, { b: 'b'.repeat(600_000) }, ['a'])
+    await checkpoint.close()
+    expect(Object.keys(await fixture.filesAt(2))).toEqual(['b'])
+  })
+
+  it('bounds what is handed over without a commit, in one stream or many', async () => {
+    const store = fixture.storeOf(MB)
+    const checkpoint = await store.open('s', 1)
+    async function* endless(): AsyncIterable<Uint8Array> {
+      for (;;) yield randomBytes(100_000)
+    }
+    const full = { code: 'checkpoint_full' }
+    await expect(checkpoint.addBlob(endless())).rejects.toMatchObject(full)
+    await expect(checkpoint.addBlob(randomBytes(MB + 1))).rejects.toMatchObject(full)
+    const many = async () => {
+      for (let i = 0; i < 100; i++) await checkpoint.addBlob(randomBytes(20_000))
+    }
+    await expect(many()).rejects.toMatchObject(full)
+    await checkpoint.close()
+  })
+
+  it('counts names, and lets one that is over a lowered limit shrink', async () => {
+    const roomy = await fixture.store.open('s', 1)
+    const dirs = (count: number): WorkspaceEntry[] =>
+      Array.from({ length: count }, (_, i) => ({ path: `${'d'.repeat(1000)}${i}`, type: 'dir', mode: 0, mtimeMs: 0 }))
+    await roomy.commit({ put: dirs(1000), deleted: [], complete: false })
+    await roomy.close()
+    const tight = fixture.storeOf(500_000)
+    const checkpoint = await tight.open('s', 2)
+    const more = checkpoint.commit({ put: dirs(1001), deleted: [], complete: false })
+    await expect(more).rejects.toMatchObject({ code: 'checkpoint_full' })
+    await checkpoint.commit({ put: [], deleted: ['d'.repeat(1000) + 0], complete: false })
+    expect(checkpoint.entries.size).toBe(999)
+    await checkpoint.close()
+  })
+})
+
+describe('compaction', () => {
+  it('keeps contents and holds the disk to about twice what is live', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    await put(checkpoint, { keep: 'k'.repeat(300_000), first: '1' })
+    for (let i = 0; i < 60; i++) await put(checkpoint, { junk: randomBytes(200_000), small: String(i) })
+    expect(fixture.weight('pack')).toBeLessThan(3 * MB)
+    await checkpoint.close()
+    expect(fixture.weight('pack')).toBeLessThan(2 * MB)
+    expect(fixture.stored('manifest')).toHaveLength(1)
+    expect(fixture.stored('tmp')).toEqual([])
+    expect(await fixture.filesAt(2)).toMatchObject({ keep: 'k'.repeat(300_000), first: '1', small: '59' })
+  })
+
+  it('keeps the manifest small over thousands of commits of one file', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    for (let i = 0; i < 600; i++) await put(checkpoint, { a: String(i) })
+    expect(fixture.weight('manifest')).toBeLessThan(70_000)
+    await checkpoint.close()
+    expect(await fixture.filesAt(2)).toEqual({ a: '599' })
+  })
+
+  it('goes on giving content that is being read while it is moved', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    const content = randomBytes(800_000)
+    await put(checkpoint, { keep: content })
+    const chunks: Uint8Array[] = []
+    for await (const chunk of checkpoint.read(sha256(content), 50_000)) {
+      chunks.push(Buffer.from(chunk))
+      await put(checkpoint, { junk: randomBytes(400_000) })
+    }
+    expect(Buffer.concat(chunks).equals(content)).toBe(true)
+    await checkpoint.close()
+  })
+
+  it('merges the packs of many owners', async () => {
+    for (let epoch = 1; epoch <= 60; epoch++) {
+      const checkpoint = await fixture.store.open('s', epoch)
+      await put(checkpoint, { [`f${epoch}`]: String(epoch) })
+      await checkpoint.close()
+    }
+    expect(fixture.stored('pack').length).toBeLessThanOrEqual(17)
+    const all = await fixture.filesAt(61)
+    expect(Object.keys(all)).toHaveLength(60)
+    expect(all.f33).toBe('33')
+  })
+})

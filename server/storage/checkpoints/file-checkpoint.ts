@@ -1,0 +1,201 @@
+import type { FileHandle } from 'node:fs/promises'
+import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
+import { AppError } from '../../lib/errors.ts'
+import { KeyedLock } from '../../lib/keyed-lock.ts'
+import type { Logger } from '../../lib/logger.ts'
+import type { Checkpoint, CheckpointDelta } from '../checkpoint-store.ts'
+import { checkpointFull, translateFileError } from './checkpoint-errors.ts'
+import { type Change, type CheckpointState, deltaRecord, type Location } from './checkpoint-state.ts'
+import { copyLive, manifestIsBloated, packsToRewrite } from './compaction.ts'
+import { writeFully } from './file-io.ts'
+import { encodeRecord } from './manifest-record.ts'
+import type { PackSet } from './pack-set.ts'
+import { PendingBlobs } from './pending-blobs.ts'
+import type { SessionFolder } from './session-folder.ts'
+
+export interface FileCheckpointParts {
+  folder: SessionFolder
+  packs: PackSet
+  state: CheckpointState
+  maxBytes: number
+  logger: Logger
+}
+
+interface Manifest {
+  name: string
+  handle: FileHandle
+  bytes: number
+}
+
+/**
+ * Writes only files that it made itself, content before the record that names it. After a failed write it begins new files,
+ * since nobody knows what the old ones hold at their end. One thing at a time; reads go on beside it.
+ */
+export class FileCheckpoint implements Checkpoint {
+  readonly #folder: SessionFolder
+  readonly #packs: PackSet
+  readonly #state: CheckpointState
+  readonly #pending: PendingBlobs
+  readonly #maxBytes: number
+  readonly #logger: Logger
+  readonly #queue = new KeyedLock()
+  #manifest: Manifest | undefined
+  /** Manifests given up after a failure; the newest of them counts until a new one stands. */
+  #abandoned: string[] = []
+  #hasCommitted = false
+  /** After a failed compaction: not before there is this much again to win. */
+  #compactFrom = 0
+  #closing: Promise<void> | undefined
+
+  constructor({ folder, packs, state, maxBytes, logger }: FileCheckpointParts) {
+    this.#folder = folder
+    this.#packs = packs
+    this.#state = state
+    this.#maxBytes = maxBytes
+    this.#logger = logger
+    this.#pending = new PendingBlobs(packs, maxBytes)
+  }
+
+  get entries(): ReadonlyMap<string, WorkspaceEntry> {
+    return this.#state.entries
+  }
+
+  has(hash: string): boolean {
+    return this.#state.blobs.has(hash) || this.#pending.lengthOf(hash) !== undefined
+  }
+
+  addBlob(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<{ hash: string; size: number }> {
+    return this.#inTurn(async () => {
+      try {
+        return await this.#pending.add(content, (hash) => this.#state.blobs.has(hash))
+      } catch (error) {
+        throw translateFileError(error)
+      }
+    })
+  }
+
+  /** Resolves when the commit is durable; a compaction that it gave cause for holds up the next one, not this. */
+  commit(delta: CheckpointDelta): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#inTurn(async () => {
+      await this.#commit(delta)
+      resolve()
+      await this.#compact()
+    }).catch(reject)
+    return promise
+  }
+
+  async *read(hash: string, chunkBytes: number): AsyncIterable<Uint8Array> {
+    if (this.#closing) throw closed()
+    const blob = this.#state.blobs.get(hash)
+    if (!blob) throw new AppError('not-found', 'checkpoint_content_missing', 'No file with this content is stored.')
+    yield* this.#packs.read(hash, { ...blob }, chunkBytes)
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#queue.run('', async () => {
+      this.#packs.close()
+      await this.#manifest?.handle.close()
+      if (!this.#hasCommitted) await this.#folder.removeAllOwn()
+    })
+    return this.#closing
+  }
+
+  #inTurn<T>(job: () => Promise<T>): Promise<T> {
+    if (this.#closing) return Promise.reject(closed())
+    return this.#queue.run('', job)
+  }
+
+  async #commit(delta: CheckpointDelta): Promise<void> {
+    const change = this.#state.plan(delta, (hash) => this.#pending.lengthOf(hash))
+    const weight = change.blobBytes + change.entryBytes
+    // One that is over a lowered limit may still shrink.
+    if (weight > this.#maxBytes && weight > this.#state.weight) throw checkpointFull(this.#maxBytes)
+    if (change.put.length > 0 || change.deleted.length > 0) await this.#store(change)
+    this.#pending.clear()
+  }
+
+  async #store(change: Change): Promise<void> {
+    try {
+      await this.#folder.assertCurrent()
+      const isNew = (hash: string) => (change.refs.get(hash) ?? 0) > 0 && !this.#state.blobs.has(hash)
+      const added = await this.#pending.write(isNew)
+      const locate = (hash: string) => at(added, hash)
+      await this.#packs.sync()
+      await this.#folder.sync()
+      if (this.#manifest) await this.#append(this.#manifest, encodeRecord(deltaRecord(change, added)))
+      else await this.#begin(this.#state.clone().apply(change, locate))
+      this.#state.apply(change, locate)
+    } catch (error) {
+      await this.#giveUpFiles()
+      throw translateFileError(error)
+    }
+  }
+
+  async #append(manifest: Manifest, line: Buffer): Promise<void> {
+    await writeFully(manifest.handle, line, manifest.bytes)
+    await manifest.handle.datasync()
+    manifest.bytes += line.length
+  }
+
+  /** A new manifest that holds all of this state; what it stands in for is deleted. */
+  async #begin(state: CheckpointState): Promise<void> {
+    const content = encodeRecord(state.snapshot())
+    const former = this.#manifest
+    const { name, handle } = await this.#folder.createManifest(content)
+    this.#manifest = { name, handle, bytes: content.length }
+    this.#hasCommitted = true
+    await former?.handle.close()
+    await this.#folder.removeOwn([...this.#abandoned.splice(0), ...(former ? [former.name] : [])])
+    await this.#folder.removeOlder().catch((error: unknown) => {
+      this.#logger.warn({ err: error, folder: this.#folder.path }, 'checkpoint: old files could not be deleted')
+    })
+  }
+
+  /** The former manifest stays until a new one stands: it is what a crash would be recovered from. */
+  async #giveUpFiles(): Promise<void> {
+    this.#pending.clear()
+    this.#packs.seal()
+    if (!this.#manifest) return
+    const { name, handle } = this.#manifest
+    this.#manifest = undefined
+    this.#abandoned.push(name)
+    await handle.close().catch(() => {})
+  }
+
+  async #compact(): Promise<void> {
+    const { bytes = 0 } = this.#manifest ?? {}
+    const rewrite = packsToRewrite(this.#packs, this.#state)
+    if (rewrite.size === 0 && !manifestIsBloated(bytes, this.#state)) return
+    const weight = this.#packs.bytes + bytes
+    if (weight < this.#compactFrom) return
+    try {
+      await this.#rewrite(rewrite)
+      this.#compactFrom = 0
+    } catch (error) {
+      this.#compactFrom = 2 * weight
+      await this.#giveUpFiles()
+      this.#logger.warn({ err: error, folder: this.#folder.path }, 'checkpoint: old content could not be cleared away')
+    }
+  }
+
+  async #rewrite(packs: ReadonlySet<string>): Promise<void> {
+    const moved = packs.size > 0 ? await copyLive(this.#packs, this.#state, packs) : new Map<string, Location>()
+    await this.#packs.sync()
+    await this.#folder.sync()
+    await this.#begin(this.#state.clone().move(moved))
+    this.#state.move(moved)
+    for (const name of packs) this.#packs.drop(name)
+    await this.#folder.removeOwn(packs)
+  }
+}
+
+function closed(): AppError {
+  return new AppError('conflict', 'checkpoint_closed', 'The files of this session were closed; open them again.')
+}
+
+function at(locations: ReadonlyMap<string, Location>, hash: string): Location {
+  const location = locations.get(hash)
+  if (!location) throw new Error('content was planned for but not written')
+  return location
+}

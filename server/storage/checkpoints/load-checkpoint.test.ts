@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto'
+import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { CheckpointFixture, contentOf, MB, put, sha256 } from './checkpoint-files.fixture.ts'
+
+let fixture: CheckpointFixture
+beforeEach(() => {
+  fixture = new CheckpointFixture()
+})
+afterEach(() => fixture.dispose())
+
+describe('damage', () => {
+  it('reports content that is not what it was', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    await put(checkpoint, { small: 'hello', big: randomBytes(200_000) })
+    await checkpoint.close()
+    const [pack] = fixture.stored('pack')
+    const file = pack ?? ''
+    const bytes = readFileSync(file)
+    for (const at of [0, 5, bytes.length - 1]) {
+      const bad = Buffer.from(bytes)
+      bad[at] = (bad[at] ?? 0) ^ 1
+      writeFileSync(file, bad)
+      await expect(fixture.filesAt(2)).rejects.toMatchObject({ kind: 'internal', code: 'checkpoint_damaged' })
+    }
+    writeFileSync(file, bytes)
+    expect(await fixture.filesAt(2)).toMatchObject({ small: 'hello' })
+  })
+
+  it('still opens when a pack is lost, and fails only for what was in it', async () => {
+    const first = await fixture.store.open('s', 1)
+    await put(first, { lost: 'lost' })
+    await first.close()
+    const lost = fixture.stored('pack')
+    const second = await fixture.store.open('s', 2)
+    await put(second, { kept: 'kept' })
+    await second.close()
+    for (const name of fixture.stored('pack').filter((pack) => readFileSync(pack, 'utf8') === 'lost')) {
+      rmSync(name)
+    }
+    expect(lost).toHaveLength(1)
+    const third = await fixture.store.open('s', 3)
+    expect((await contentOf(third, sha256(Buffer.from('kept')))).toString()).toBe('kept')
+    await expect(contentOf(third, sha256(Buffer.from('lost')))).rejects.toMatchObject({ code: 'checkpoint_damaged' })
+    await put(third, { lost: 'found' })
+    await third.close()
+    expect(await fixture.filesAt(4)).toEqual({ lost: 'found', kept: 'kept' })
+  })
+
+  it('says so when the only manifest is damaged', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    await put(checkpoint, { a: '1' })
+    await checkpoint.close()
+    writeFileSync(fixture.stored('manifest')[0] ?? '', 'rubbish\n')
+    await expect(fixture.store.open('s', 2)).rejects.toMatchObject({ kind: 'internal', code: 'checkpoint_damaged' })
+    await fixture.store.remove('s')
+    expect(await fixture.filesAt(2)).toEqual({})
+  })
+
+  it('shows the state before or after the last commit, wherever the writing stopped', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    await put(checkpoint, { a: '1', b: '1' })
+    const before = { manifest: fixture.weight('manifest'), pack: fixture.weight('pack') }
+    await put(checkpoint, { a: '22', c: '2' }, ['b'])
+    const after = { manifest: fixture.weight('manifest'), pack: fixture.weight('pack') }
+    await checkpoint.close()
+    const old = { a: '1', b: '1' }
+    const fresh = { a: '22', c: '2' }
+    const cut = async (manifest: number, pack: number) => {
+      const copy = mkdtempSync(join(tmpdir(), 'cut-'))
+      cpSync(fixture.dir, copy, { recursive: true })
+      truncateSync(fixture.stored('manifest', copy)[0] ?? '', manifest)
+      truncateSync(fixture.stored('pack', copy)[0] ?? '', pack)
+      const cutStore = fixture.storeOf(MB, copy)
+      const found = await fixture.filesAt(2, 's', cutStore)
+      const next = await cutStore.open('s', 3)
+      await put(next, { next: 'n' })
+      await next.close()
+      expect(await fixture.filesAt(4, 's', cutStore)).toEqual({ ...found, next: 'n' })
+      rmSync(copy, { recursive: true })
+      return found
+    }
+    for (let bytes = before.pack; bytes <= after.pack; bytes++) expect(await cut(before.manifest, bytes)).toEqual(old)
+    for (let bytes = before.manifest; bytes < after.manifest; bytes++) {
+      expect(await cut(bytes, after.pack)).toEqual(old)
+    }
+    expect(await cut(after.manifest, after.pack)).toEqual(fresh)
+    expect(await cut(after.manifest, after.pack - 1)).toEqual(old)
+  }, 30_000)
+
+  it('ignores a tail of zeros and half a manifest that was never finished', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    await put(checkpoint, { a: '1' })
+    await checkpoint.close()
+    const file = fixture.stored('manifest')[0] ?? ''
+    writeFileSync(file, Buffer.concat([readFileSync(file), Buffer.alloc(4096)]))
+    writeFileSync(join(fixture.sessionDir(), '7-1.tmp'), readFileSync(file).subarray(0, 20))
+    expect(await fixture.filesAt(2)).toEqual({ a: '1' })
+  })
+
+  it('says so when the disk refuses, and goes on when it no longer does', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    await put(checkpoint, { a: '1' })
+    await checkpoint.close()
+    const folder = fixture.sessionDir()
+    const next = await fixture.store.open('s', 2)
+    rmSync(folder, { recursive: true })
+    writeFileSync(folder, 'in the way')
+    await expect(put(next, { b: '2' })).rejects.toMatchObject({ kind: 'unavailable', code: 'checkpoint_failed' })
+    rmSync(folder)
+    await next.close()
+    const again = await fixture.store.open('s', 3)
+    await put(again, { c: '3' })
+    await again.close()
+    expect(await fixture.filesAt(4)).toEqual({ c: '3' })
+  })
+})

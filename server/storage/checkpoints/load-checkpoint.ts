@@ -1,0 +1,119 @@
+import { open, readFile, stat, utimes } from 'node:fs/promises'
+import { AppError } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { CheckpointState, replay } from './checkpoint-state.ts'
+import { hasCode } from './file-io.ts'
+import { decodeRecords, type ManifestRecord } from './manifest-record.ts'
+import type { PackSet } from './pack-set.ts'
+import type { SessionFolder } from './session-folder.ts'
+
+interface Found {
+  manifest: string
+  state: CheckpointState
+}
+
+const MAX_ATTEMPTS = 10
+
+/** The newest state of this or a lower epoch, its packs open under names of our own. */
+export async function loadCheckpoint(folder: SessionFolder, packs: PackSet, logger: Logger): Promise<CheckpointState> {
+  for (let attempt = 1; ; attempt++) {
+    const found = await newestState(folder, logger)
+    if (!found) return new CheckpointState()
+    const missing = await adoptPacks(found.state, folder, packs)
+    if (missing.length === 0) return found.state
+    const [newest] = await folder.manifests()
+    if (newest?.name === found.manifest || attempt === MAX_ATTEMPTS) {
+      // Reading what was in them will fail; the other files are still worth having.
+      logger.error({ missing, folder: folder.path }, 'checkpoint: content is missing')
+      return found.state
+    }
+    // A former owner rewrote its files between our look at its manifest and at its packs.
+    packs.close()
+    await folder.removeAllOwn()
+  }
+}
+
+async function newestState(folder: SessionFolder, logger: Logger): Promise<Found | undefined> {
+  const manifests = await folder.manifests()
+  for (const { name } of manifests) {
+    const bytes = await readFile(folder.file(name)).catch(ignoreMissing)
+    const state = bytes && (await parseManifest(bytes, folder, logger))
+    if (state) return { manifest: name, state }
+    if (bytes) logger.error({ manifest: folder.file(name) }, 'checkpoint: a manifest is damaged; trying an older one')
+  }
+  if (manifests.length === 0) return undefined
+  throw new AppError(
+    'internal',
+    'checkpoint_damaged',
+    'The stored files of this session are damaged; restore the data folder from a copy, or remove the session.'
+  )
+}
+
+async function parseManifest(
+  bytes: Buffer,
+  folder: SessionFolder,
+  logger: Logger
+): Promise<CheckpointState | undefined> {
+  const { records, rest } = decodeRecords(bytes)
+  const last = records.at(-1)
+  if (records.length > 1 && last && !(await contentIsThere(last, folder))) records.pop()
+  // A torn line is at the end; more lines after it mean damage, and that commits are lost.
+  if (rest > 0 && bytes.subarray(bytes.length - rest, -1).includes(10)) {
+    logger.error(
+      { folder: folder.path },
+      'checkpoint: a manifest is damaged in the middle; going on with what is before'
+    )
+  }
+  let state: CheckpointState | undefined
+  for (const [i, record] of records.entries()) {
+    if (i === 0 && !record.snapshot) return undefined
+    const next = replay(state ?? new CheckpointState(), record)
+    if (!next) return state
+    state = next
+  }
+  return state
+}
+
+/** Packs are durable before the record that names them; on a disk that lies, the record is as good as torn. */
+async function contentIsThere(record: ManifestRecord, folder: SessionFolder): Promise<boolean> {
+  const ends = new Map<string, number>()
+  for (const [, pack, offset, length] of record.blobs) {
+    const name = record.packs[pack] ?? ''
+    ends.set(name, Math.max(ends.get(name) ?? 0, offset + length))
+  }
+  for (const [name, end] of ends) {
+    const info = await stat(folder.file(name)).catch(ignoreMissing)
+    // A missing pack has another reason: its owner has just rewritten it, or it is lost.
+    if (info && info.size < end) return false
+  }
+  return true
+}
+
+/** Returns the packs that are not there. */
+async function adoptPacks(state: CheckpointState, folder: SessionFolder, packs: PackSet): Promise<string[]> {
+  const names = new Map<string, string>()
+  const missing: string[] = []
+  for (const pack of state.packUse().keys()) {
+    try {
+      const own = await folder.adoptPack(pack)
+      const handle = await open(folder.file(own), 'r')
+      packs.add(own, handle, (await handle.stat()).size)
+      names.set(pack, own)
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error
+      missing.push(pack)
+    }
+  }
+  state.renamePacks(names)
+  return missing
+}
+
+/** Opening counts as use. */
+export async function markUsed(folder: SessionFolder): Promise<void> {
+  const now = new Date()
+  await utimes(folder.path, now, now).catch(ignoreMissing)
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if (!hasCode(error, 'ENOENT')) throw error
+}

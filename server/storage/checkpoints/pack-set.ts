@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto'
+import type { FileHandle } from 'node:fs/promises'
+import { contentDamaged } from './checkpoint-errors.ts'
+import type { Location } from './checkpoint-state.ts'
+import { readFully, writeFully } from './file-io.ts'
+import type { SessionFolder } from './session-folder.ts'
+
+interface Pack {
+  handle: FileHandle
+  /** Bytes in the file, live or not. */
+  bytes: number
+  readers: number
+  dropped: boolean
+}
+
+/** The open packs of one owner: read anywhere, appended to at the end of the newest one. */
+export class PackSet {
+  readonly #folder: SessionFolder
+  readonly #packs = new Map<string, Pack>()
+  #current: string | undefined
+  #unsynced = false
+
+  constructor(folder: SessionFolder) {
+    this.#folder = folder
+  }
+
+  get bytes(): number {
+    let sum = 0
+    for (const pack of this.#packs.values()) sum += pack.bytes
+    return sum
+  }
+
+  sizes(): [name: string, bytes: number][] {
+    return [...this.#packs].map(([name, pack]) => [name, pack.bytes])
+  }
+
+  add(name: string, handle: FileHandle, bytes: number): void {
+    this.#packs.set(name, { handle, bytes, readers: 0, dropped: false })
+  }
+
+  /** Appends without making it durable. */
+  async append(content: Uint8Array): Promise<Location> {
+    const [name, pack] = await this.#writable()
+    const offset = pack.bytes
+    this.#unsynced = true
+    await writeFully(pack.handle, content, offset)
+    pack.bytes += content.length
+    return { pack: name, offset, length: content.length }
+  }
+
+  /** Forgets what was appended last, from there on. */
+  async rewind({ pack, offset }: Location): Promise<void> {
+    const known = this.#packs.get(pack)
+    if (!known || pack !== this.#current) return
+    known.bytes = offset
+    // What stays when this fails is overwritten by what comes next.
+    await known.handle.truncate(offset).catch(() => {})
+  }
+
+  async sync(): Promise<void> {
+    const pack = this.#current === undefined ? undefined : this.#packs.get(this.#current)
+    if (!this.#unsynced || !pack) return
+    await pack.handle.datasync()
+    this.#unsynced = false
+  }
+
+  /** What comes next goes into a new file: after a failed write nobody knows what the old one holds at its end. */
+  seal(): void {
+    this.#current = undefined
+    this.#unsynced = false
+  }
+
+  drop(name: string): void {
+    const pack = this.#packs.get(name)
+    if (!pack) return
+    this.#packs.delete(name)
+    if (name === this.#current) this.seal()
+    pack.dropped = true
+    this.#closeUnused(pack)
+  }
+
+  close(): void {
+    for (const name of [...this.#packs.keys()]) this.drop(name)
+  }
+
+  async range({ pack, offset, length }: Location): Promise<Buffer> {
+    const known = this.#packs.get(pack)
+    if (!known) throw contentDamaged()
+    const bytes = await readFully(known.handle, offset, length)
+    if (bytes.length !== length) throw contentDamaged()
+    return bytes
+  }
+
+  /** The last chunk is given only when the whole content was what its hash says. */
+  async *read(hash: string, { pack, offset, length }: Location, chunkBytes: number): AsyncIterable<Uint8Array> {
+    const known = this.#packs.get(pack)
+    if (!known) throw contentDamaged()
+    known.readers++
+    try {
+      const digest = createHash('sha256')
+      for (let done = 0; ; ) {
+        const wanted = Math.min(chunkBytes, length - done)
+        const chunk = await readFully(known.handle, offset + done, wanted)
+        digest.update(chunk)
+        done += chunk.length
+        if (chunk.length < wanted || (done === length && digest.digest('hex') !== hash)) throw contentDamaged()
+        if (chunk.length > 0) yield chunk
+        if (done === length) return
+      }
+    } finally {
+      known.readers--
+      this.#closeUnused(known)
+    }
+  }
+
+  async #writable(): Promise<[string, Pack]> {
+    const known = this.#current === undefined ? undefined : this.#packs.get(this.#current)
+    if (this.#current !== undefined && known) return [this.#current, known]
+    const { name, handle } = await this.#folder.createPack()
+    const pack: Pack = { handle, bytes: 0, readers: 0, dropped: false }
+    this.#packs.set(name, pack)
+    this.#current = name
+    return [name, pack]
+  }
+
+  #closeUnused(pack: Pack): void {
+    if (pack.dropped && pack.readers === 0) pack.handle.close().catch(() => {})
+  }
+}

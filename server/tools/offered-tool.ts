@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto'
+
+/** A tool as the model is offered it and the human is shown it. */
+export interface OfferedTool {
+  /** The server's name in the registry; never what the server calls itself. */
+  server: string
+  name: string
+  /** Unique among the offered tools, and fit for every provider. */
+  modelName: string
+  description: string
+  inputSchema: Record<string, unknown>
+  /** Hash of name, description and schema. */
+  definition: string
+}
+
+export interface ToolDefinitionInput {
+  name: string
+  description?: string | undefined
+  inputSchema: Record<string, unknown>
+}
+
+export const WORKSPACE = 'workspace'
+const MAX_NAME = 64
+const MAX_DESCRIPTION = 4000
+
+/** Tools of the sandbox keep their names; those of other servers get their server's in front. */
+export function offerTools(server: string, definitions: ToolDefinitionInput[], taken: Set<string>): OfferedTool[] {
+  return definitions.map((definition) => {
+    const wish = server === WORKSPACE ? definition.name : `${server}__${definition.name}`
+    const modelName = uniqueName(wish.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, MAX_NAME), taken)
+    taken.add(modelName)
+    return {
+      server,
+      name: definition.name,
+      modelName,
+      description: (definition.description ?? '').slice(0, MAX_DESCRIPTION),
+      inputSchema: definition.inputSchema,
+      definition: definitionHash(definition)
+    }
+  })
+}
+
+function uniqueName(wish: string, taken: Set<string>): string {
+  if (!taken.has(wish)) return wish
+  for (let number = 2; ; number++) {
+    const suffix = `_${number}`
+    const name = wish.slice(0, MAX_NAME - suffix.length) + suffix
+    if (!taken.has(name)) return name
+  }
+}
+
+export function definitionHash({ name, description = '', inputSchema }: ToolDefinitionInput): string {
+  return sha256(canonicalJson({ name, description, inputSchema }))
+}
+
+/** Binds an approval to one session, one call, one definition and exactly these arguments. */
+export function approvalHash(parts: { sessionId: string; callId: string; definition: string; args: unknown }): string {
+  const { sessionId, callId, definition, args } = parts
+  return sha256(canonicalJson([sessionId, callId, definition, args]))
+}
+
+/** Keys in order, so that the same value always gives the same text. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
+  const entries = Object.entries(value).filter(([, item]) => item !== undefined)
+  entries.sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`).join(',')}}`
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,94 @@
+/**
+ * Tells the owner what changed in the workspace since what it has safely stored. Owns the sequence numbers and what has been said
+ * but not acknowledged; finding changes is the scanner's work. Invariant: a change stays on the list until a reply with it is acknowledged.
+ */
+import { statfsSync } from 'node:fs'
+import type { ChangesParams, ChangesResult } from '../protocol.ts'
+import { type ChangePage, takePage } from './change-page.ts'
+import type { RawTree } from './raw-tree.ts'
+import type { TreeScanner } from './tree-scanner.ts'
+import type { TreeWatcher } from './tree-watcher.ts'
+import type { WorkspaceIndex } from './workspace-index.ts'
+
+export class ChangeFeed {
+  readonly #tree: RawTree
+  readonly #index: WorkspaceIndex
+  readonly #watcher: TreeWatcher
+  readonly #scanner: TreeScanner
+  /** Never one that an earlier server gave out: an acknowledgement meant for that one must not be taken for ours. */
+  #seq = Date.now() * 1000
+  #acked = 0
+  #said: { seq: number; page: ChangePage } | undefined
+  #walked = false
+  /** What was said since the owner knew nothing is, taken together, the whole workspace. */
+  #whole = true
+
+  constructor(parts: { tree: RawTree; index: WorkspaceIndex; watcher: TreeWatcher; scanner: TreeScanner }) {
+    this.#tree = parts.tree
+    this.#index = parts.index
+    this.#watcher = parts.watcher
+    this.#scanner = parts.scanner
+  }
+
+  /** The owner wrote into the workspace itself, so it knows files that it was never told of. */
+  ownerWrote(): void {
+    this.#whole = false
+  }
+
+  async changes({ ack, full = false }: ChangesParams): Promise<ChangesResult> {
+    const goesOn = this.#acknowledge(ack)
+    await this.#refresh(full, goesOn)
+    const page = await takePage(this.#tree, this.#index)
+    this.#seq += 1
+    this.#said = { seq: this.#seq, page }
+    return { seq: this.#seq, ...page.reply, complete: this.#whole && !page.reply.more }
+  }
+
+  /** True when this is the request for the next page of the same look. */
+  #acknowledge(ack: number): boolean {
+    const said = this.#said
+    this.#said = undefined
+    if (said !== undefined && ack === said.seq) {
+      this.#acked = ack
+      if (!said.page.reply.more) this.#whole = false
+      return said.page.reply.more
+    }
+    if (ack === this.#acked) {
+      if (said !== undefined) this.#sayAgain(said.page)
+      return false
+    }
+    // An owner that remembers something else than we do starts from nothing.
+    this.#acked = 0
+    this.#whole = true
+    this.#index.forgetReports()
+    return false
+  }
+
+  #sayAgain({ paths, skips }: ChangePage): void {
+    for (const raw of paths) {
+      this.#index.pending.add(raw)
+      const entry = this.#index.entries.get(raw)
+      if (entry !== undefined) entry.changed = true
+    }
+    for (const raw of skips) this.#index.pendingSkips.add(raw)
+  }
+
+  async #refresh(full: boolean, goesOn: boolean): Promise<void> {
+    this.#scanner.maxBytes = 2 * workspaceSize(this.#tree)
+    const inTime = this.#walked && (await this.#watcher.sync())
+    if (goesOn) {
+      // A new look at everything for every page would never end.
+      if (inTime) await this.#scanner.visit(this.#watcher.take())
+      return
+    }
+    const dirty = this.#watcher.take()
+    if (full || !inTime || this.#scanner.leftOut) await this.#scanner.walk(dirty, full)
+    else await this.#scanner.visit(dirty)
+    this.#walked = true
+  }
+}
+
+function workspaceSize(tree: RawTree): number {
+  const { blocks, bsize } = statfsSync(tree.path(''))
+  return blocks * bsize
+}

@@ -1,0 +1,254 @@
+import { createHash } from 'node:crypto'
+import {
+  appendFileSync,
+  linkSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync
+} from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FakeOwner } from '../fake-owner.ts'
+import type { ChangesResult } from '../protocol.ts'
+
+let owner: FakeOwner
+let ack: number
+const at = (path: string) => join(owner.root, path)
+const sha = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
+
+/** One look with all its pages, acknowledged by the next. */
+async function look(full = false) {
+  const all = {
+    put: new Map<string, ChangesResult['put'][number]>(),
+    deleted: [] as string[],
+    complete: false,
+    pages: 0
+  }
+  const skipped: ChangesResult['skipped'] = []
+  for (let more = true; more; all.pages++) {
+    const reply = await owner.changes({ ack, full })
+    ack = reply.seq
+    for (const entry of reply.put) all.put.set(entry.path, entry)
+    all.deleted.push(...reply.deleted)
+    skipped.push(...reply.skipped)
+    more = reply.more
+    all.complete = reply.complete
+  }
+  return { ...all, skipped, paths: [...all.put.keys()] }
+}
+
+beforeEach(async () => {
+  owner = await FakeOwner.start()
+  ack = 0
+})
+afterEach(() => owner.stop())
+
+describe('what is reported', () => {
+  it('everything first, then only what changed', async () => {
+    mkdirSync(at('a/empty'), { recursive: true })
+    writeFileSync(at('a/file'), 'content', { mode: 0o755 })
+    symlinkSync('/nowhere/at all', at('a/link'))
+    const first = await look()
+    expect(first.complete).toBe(true)
+    expect(first.paths).toEqual(['a', 'a/empty', 'a/file', 'a/link'])
+    expect(first.put.get('a/file')).toMatchObject({
+      type: 'file',
+      mode: 0o755,
+      size: 7,
+      hash: sha('content'),
+      data: Buffer.from('content').toString('base64')
+    })
+    expect(first.put.get('a/link')).toMatchObject({ type: 'link', target: '/nowhere/at all' })
+    const second = await look()
+    expect(second).toMatchObject({ paths: [], deleted: [], complete: false })
+    appendFileSync(at('a/file'), '!')
+    expect((await look()).paths).toEqual(['a/file'])
+    rmSync(at('a'), { recursive: true })
+    expect((await look()).deleted.sort()).toEqual(['a', 'a/empty', 'a/file', 'a/link'])
+  })
+
+  it('modes, times and kinds that change', async () => {
+    writeFileSync(at('x'), '1')
+    await look()
+    await owner.run('chmod +x x')
+    expect((await look()).put.get('x')).toMatchObject({ mode: 0o755 })
+    utimesSync(at('x'), 1000, 1000.123456)
+    expect((await look()).put.get('x')).toMatchObject({ mtimeMs: 1000123.456 })
+    rmSync(at('x'))
+    mkdirSync(at('x'))
+    writeFileSync(at('x/y'), '')
+    expect((await look()).put.get('x')).toMatchObject({ type: 'dir' })
+    rmSync(at('x'), { recursive: true })
+    symlinkSync('/etc', at('x'))
+    const swapped = await look()
+    expect(swapped.put.get('x')).toMatchObject({ type: 'link', target: '/etc' })
+    expect(swapped.deleted).toEqual(['x/y'])
+  })
+
+  it('a changed file whose content is the same again is not', async () => {
+    writeFileSync(at('x'), '1')
+    utimesSync(at('x'), 1000, 1000)
+    await look()
+    writeFileSync(at('x'), '2')
+    writeFileSync(at('x'), '1')
+    utimesSync(at('x'), 1000, 1000)
+    expect((await look()).paths).toEqual([])
+  })
+
+  it('writes of the same length within one tick of the clock', async () => {
+    for (let round = 0; round < 50; round++) {
+      writeFileSync(at('x'), String(round % 10))
+      expect((await look()).put.get('x')).toMatchObject({ hash: sha(String(round % 10)) })
+    }
+  })
+
+  it('folders that are moved, and changes in them before and after', async () => {
+    mkdirSync(at('a/b/c'), { recursive: true })
+    writeFileSync(at('a/b/c/f'), '1')
+    await look()
+    writeFileSync(at('a/b/c/f'), '2')
+    renameSync(at('a'), at('z'))
+    mkdirSync(at('a'))
+    writeFileSync(at('z/b/c/g'), '3')
+    const moved = await look()
+    expect(moved.put.get('z/b/c/f')).toMatchObject({ hash: sha('2') })
+    expect(moved.put.has('z/b/c/g')).toBe(true)
+    expect(moved.put.get('a')).toMatchObject({ type: 'dir' })
+    expect(moved.deleted.sort()).toEqual(['a/b', 'a/b/c', 'a/b/c/f'])
+    writeFileSync(at('z/b/c/f'), '4')
+    writeFileSync(at('a/new'), '5')
+    expect((await look()).paths).toEqual(expect.arrayContaining(['a/new', 'z/b/c/f']))
+    renameSync(at('z/b'), at('a/b'))
+    renameSync(at('a/b'), at('z/b'))
+    writeFileSync(at('z/b/c/f'), '6')
+    expect((await look()).put.get('z/b/c/f')).toMatchObject({ hash: sha('6') })
+  })
+
+  it('hard links under every name, whichever was written through', async () => {
+    mkdirSync(at('a'))
+    mkdirSync(at('b'))
+    writeFileSync(at('a/x'), '1')
+    await look()
+    linkSync(at('a/x'), at('b/y'))
+    await look()
+    appendFileSync(at('b/y'), '2')
+    const linked = await look()
+    expect(linked.put.get('a/x')).toMatchObject({ hash: sha('12') })
+    expect(linked.put.get('b/y')).toMatchObject({ hash: sha('12') })
+    expect((await look()).paths).toEqual([])
+  })
+
+  it('names that are no UTF-8', async () => {
+    await owner.run("mkdir $'d\\xff'; echo 1 > $'d\\xff/\\xfe'; echo 2 > 'ünï'; ln -s $'\\xff' l")
+    const name = (bytes: string) => `\0b64:${Buffer.from(bytes, 'latin1').toString('base64')}`
+    const { put } = await look()
+    expect(put.get(name('d\xff/\xfe'))).toMatchObject({ hash: sha('1\n') })
+    expect(put.get('ünï')).toMatchObject({ hash: sha('2\n') })
+    expect(put.get('l')).toMatchObject({ target: name('\xff') })
+    await owner.run("echo 3 > $'d\\xff/\\xfe'; rm 'ünï'")
+    expect(await look()).toMatchObject({ paths: [name('d\xff/\xfe')], deleted: ['ünï'] })
+  })
+
+  it('special and oversized files as skipped', async () => {
+    await owner.run('mkfifo pipe; truncate -s 2T big 2>/dev/null || truncate -s 1T big; echo x > small')
+    const first = await look()
+    expect(first.paths).toEqual(['small'])
+    expect(first.skipped.map(({ path }) => path).sort()).toEqual(['big', 'pipe'])
+    expect((await look()).skipped).toEqual([])
+    await owner.run('rm pipe; echo now small > big; echo now a file > pipe')
+    expect((await look()).paths.sort()).toEqual(['big', 'pipe'])
+  })
+
+  it('a write that leaves no trace, when asked to look at everything', async () => {
+    writeFileSync(at('mapped'), 'a'.repeat(100))
+    await look()
+    await owner.run(
+      `python3 -c "import mmap,os; f=open('mapped','r+b'); m=mmap.mmap(f.fileno(),0); m[0:1]=b'b'; m.flush(); os.utime('mapped', (0, 0))"`
+    )
+    expect((await look(true)).put.get('mapped')).toMatchObject({ hash: sha(`b${'a'.repeat(99)}`) })
+  })
+})
+
+describe('acknowledgement', () => {
+  it('says again what was not acknowledged, also deletions', async () => {
+    writeFileSync(at('x'), '1')
+    const first = await owner.changes({ ack: 0 })
+    expect(first.put.map(({ path }) => path)).toEqual(['x'])
+    const again = await owner.changes({ ack: 0 })
+    expect(again.put).toEqual(first.put)
+    expect(again.complete).toBe(true)
+    const none = await owner.changes({ ack: again.seq })
+    expect(none.put).toEqual([])
+    rmSync(at('x'))
+    expect((await owner.changes({ ack: none.seq })).deleted).toEqual(['x'])
+    const repeated = await owner.changes({ ack: none.seq })
+    expect(repeated.deleted).toEqual(['x'])
+    expect((await owner.changes({ ack: repeated.seq })).deleted).toEqual([])
+  })
+
+  it('starts from nothing when the owner remembers something else', async () => {
+    writeFileSync(at('x'), '1')
+    await look()
+    expect((await look()).paths).toEqual([])
+    const reset = await owner.changes({ ack: 0 })
+    expect(reset).toMatchObject({ complete: true, put: [{ path: 'x' }] })
+    ack = reset.seq
+    expect((await look()).paths).toEqual([])
+    expect(await owner.changes({ ack: 12345 })).toMatchObject({ complete: true, put: [{ path: 'x' }] })
+  })
+})
+
+describe('many files', () => {
+  it('come in pages, and a storm of changes is not lost', async () => {
+    await look()
+    await owner.run('for d in $(seq 20); do mkdir d$d; (cd d$d; for f in $(seq 1000); do echo $f > f$f; done); done')
+    const storm = await look()
+    expect(storm.pages).toBeGreaterThan(1)
+    expect(storm.put.size).toBe(20_020)
+    expect(storm.complete).toBe(false)
+    await owner.run('echo changed > d7/f500; rm d8/f1')
+    expect(await look()).toMatchObject({ paths: ['d7/f500', 'd8'], deleted: ['d8/f1'] })
+    await owner.run('rm -r d1 d2 d3')
+    expect((await look()).deleted.length).toBe(3003)
+  }, 60_000)
+
+  it('large ones are fetched in parts', async () => {
+    const content = Buffer.alloc(5_000_000, 'abcdefg')
+    writeFileSync(at('large'), content)
+    const { put } = await look()
+    expect(put.get('large')).toMatchObject({ size: content.length, hash: sha(content) })
+    expect(put.get('large')).not.toHaveProperty('data')
+    const parts: Buffer[] = []
+    for (let offset = 0, eof = false; !eof; ) {
+      const params = { path: 'large', offset, length: 10_000_000 }
+      const part = await owner.result<{ data: string; eof: boolean }>('workspace/fetch', params)
+      parts.push(Buffer.from(part.data, 'base64'))
+      offset += parts.at(-1)?.length ?? 0
+      eof = part.eof
+    }
+    expect(Buffer.concat(parts).equals(content)).toBe(true)
+  })
+
+  it('a look goes on while commands change things', async () => {
+    const busy = owner.call('execute_command', {
+      command: 'for i in $(seq 300); do mkdir -p q$i; echo $i > q$i/f; [ $((i % 3)) = 0 ] && rm -r q$i; done; true'
+    })
+    let done = false
+    void busy.then(() => {
+      done = true
+    })
+    const known = new Set<string>()
+    const apply = async () => {
+      const { put, deleted } = await look()
+      for (const path of deleted) known.delete(path)
+      for (const path of put.keys()) known.add(path)
+    }
+    while (!done) await apply()
+    await apply()
+    const there = (await owner.run('find . -mindepth 1 -printf "%P\\n"')).trim().split('\n')
+    expect([...known].sort()).toEqual(there.sort())
+  })
+})

@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto'
+import { closeSync, readSync, type Stats } from 'node:fs'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { RawPath } from './raw-path.ts'
+import type { RawTree } from './raw-tree.ts'
+
+/** Up to this size a file's content travels with its entry. */
+export const MAX_INLINE_BYTES = 256 * 1024
+export const MAX_FETCH_BYTES = 2 * 1024 * 1024
+const CHUNK_BYTES = 1024 * 1024
+/** The kernel's file times may lag behind our clock by a tick or two. */
+const RACY_MS = 100
+
+export interface FileContent {
+  hash: string
+  size: number
+  /** Of small files. */
+  data: Buffer | null
+  stats: Stats
+  /** It changed so recently that another change might leave the same times. */
+  racy: boolean
+}
+
+const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
+
+/** Reads a file once, whole. What it grows by meanwhile is left for the next look. */
+export async function readContent(tree: RawTree, raw: RawPath): Promise<FileContent | 'denied' | 'gone'> {
+  const startedAt = Date.now()
+  const opened = tree.open(raw)
+  if (typeof opened === 'string') return opened
+  const { fd, stats } = opened
+  try {
+    const racy = stats.ctimeMs >= startedAt - RACY_MS
+    if (stats.size > MAX_INLINE_BYTES) return { ...(await hashLarge(fd, stats.size)), data: null, stats, racy }
+    const data = readRange(fd, 0, stats.size)
+    return { hash: createHash('sha256').update(data).digest('hex'), size: data.length, data, stats, racy }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+async function hashLarge(fd: number, wanted: number): Promise<{ hash: string; size: number }> {
+  const hash = createHash('sha256')
+  let size = 0
+  while (size < wanted) {
+    // The buffer is shared: filled and used up without a pause in between.
+    const read = readSync(fd, chunk, 0, Math.min(CHUNK_BYTES, wanted - size), size)
+    if (read === 0) break
+    hash.update(chunk.subarray(0, read))
+    size += read
+    if (size % (8 * CHUNK_BYTES) === 0) await nextTurn()
+  }
+  return { hash: hash.digest('hex'), size }
+}
+
+export function readRange(fd: number, position: number, length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length)
+  let filled = 0
+  while (filled < length) {
+    const read = readSync(fd, bytes, filled, length - filled, position + filled)
+    if (read === 0) break
+    filled += read
+  }
+  return bytes.subarray(0, filled)
+}

@@ -1,0 +1,111 @@
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  ftruncateSync,
+  futimesSync,
+  lutimesSync,
+  mkdirSync,
+  openSync,
+  rmdirSync,
+  symlinkSync,
+  unlinkSync,
+  utimesSync,
+  writeSync
+} from 'node:fs'
+import type { RestoreParams, WorkspaceEntry } from '../protocol.ts'
+import { errorCode } from '../tools/system-error.ts'
+import { fromWire, fsPath, parentOf, type RawPath } from './raw-path.ts'
+import type { RawTree } from './raw-tree.ts'
+
+const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants
+const OWNER_ALL = 0o700
+
+export type RestoredEntry = RestoreParams['entries'][number]
+type FileEntry = Extract<WorkspaceEntry, { type: 'file' }> & { data?: string; offset?: number }
+
+/**
+ * Makes sure that the folder is a real one, all the way down: a link on the way would lead the writing somewhere else.
+ * Missing folders are made; ones that we could not write into are opened up, and named in `touched` to be set right later.
+ */
+export function prepareFolder(tree: RawTree, folder: RawPath, touched: Set<RawPath>): void {
+  if (folder === '' || touched.has(folder)) return
+  prepareFolder(tree, parentOf(folder), touched)
+  const stats = tree.stat(folder)
+  if (stats === undefined) mkdirSync(tree.path(folder))
+  else if (stats === 'denied' || !stats.isDirectory()) throw new Error('A folder of its path is no folder.')
+  else if ((stats.mode & OWNER_ALL) !== OWNER_ALL) chmodSync(tree.path(folder), (stats.mode & 0o7777) | OWNER_ALL)
+  touched.add(folder)
+}
+
+export function restoreFolder(tree: RawTree, raw: RawPath): void {
+  const stats = tree.stat(raw)
+  if (typeof stats === 'object' && stats.isDirectory()) return
+  if (stats !== undefined) unlinkSync(tree.path(raw))
+  mkdirSync(tree.path(raw))
+}
+
+/** Children change a folder's times, so these are set when all of them are there. */
+export function finishFolder(tree: RawTree, raw: RawPath, mode: number, mtimeMs: number): void {
+  const stats = tree.stat(raw)
+  if (typeof stats !== 'object' || !stats.isDirectory()) return
+  chmodSync(tree.path(raw), mode & 0o7777)
+  utimesSync(tree.path(raw), mtimeMs / 1000, mtimeMs / 1000)
+}
+
+export function restoreLink(tree: RawTree, raw: RawPath, target: string, mtimeMs: number): void {
+  clear(tree, raw)
+  symlinkSync(fsPath(fromWire(target)), tree.path(raw))
+  lutimesSync(tree.path(raw), mtimeMs / 1000, mtimeMs / 1000)
+}
+
+/** A whole file, or a part at `offset`. The first part makes the file anew, in its full size, so that zeros need no room. */
+export function restoreFile(tree: RawTree, raw: RawPath, entry: FileEntry): void {
+  const data = Buffer.from(entry.data ?? '', 'base64')
+  const offset = entry.offset ?? 0
+  const isWhole = entry.offset === undefined
+  if (isWhole && data.length !== entry.size) throw new Error('Its content is not as long as its size says.')
+  if (offset + data.length > entry.size) throw new Error('A part of it goes beyond its size.')
+  const fd = offset === 0 ? createFile(tree, raw) : openPart(tree, raw)
+  try {
+    if (!fstatSync(fd).isFile()) throw new Error('It is no regular file.')
+    if (fstatSync(fd).size !== entry.size) ftruncateSync(fd, entry.size)
+    if (!isZero(data)) for (let at = 0; at < data.length; ) at += writeSync(fd, data, at, data.length - at, offset + at)
+    fchmodSync(fd, entry.mode & 0o7777)
+    futimesSync(fd, entry.mtimeMs / 1000, entry.mtimeMs / 1000)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function createFile(tree: RawTree, raw: RawPath): number {
+  clear(tree, raw)
+  return openSync(tree.path(raw), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+}
+
+function openPart(tree: RawTree, raw: RawPath): number {
+  const flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK
+  try {
+    return openSync(tree.path(raw), flags)
+  } catch (error) {
+    const stats = tree.stat(raw)
+    if (errorCode(error) !== 'EACCES' || typeof stats !== 'object' || !stats.isFile()) throw error
+    chmodSync(tree.path(raw), 0o600) // The part before it made the file read-only.
+    return openSync(tree.path(raw), flags)
+  }
+}
+
+/** Removes a file, link or empty folder that stands in the way. */
+function clear(tree: RawTree, raw: RawPath): void {
+  const stats = tree.stat(raw)
+  if (typeof stats !== 'object') return
+  if (stats.isDirectory()) rmdirSync(tree.path(raw))
+  else unlinkSync(tree.path(raw))
+}
+
+function isZero(data: Buffer): boolean {
+  if (data.length === 0 || data[0] !== 0) return data.length === 0
+  return data.equals(Buffer.alloc(data.length))
+}

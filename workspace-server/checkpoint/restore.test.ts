@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto'
+import { lstatSync, mkdirSync, readFileSync, readlinkSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FakeOwner } from '../fake-owner.ts'
+import type { RestoreParams } from '../protocol.ts'
+
+type Entry = RestoreParams['entries'][number]
+
+const owners: FakeOwner[] = []
+let owner: FakeOwner
+const start = async () => {
+  const started = await FakeOwner.start()
+  owners.push(started)
+  return started
+}
+const at = (path: string) => join(owner.root, path)
+const b64 = (text: string | Buffer) => Buffer.from(text).toString('base64')
+const file = (path: string, content: string | Buffer, more: Partial<Entry> = {}): Entry =>
+  ({
+    path,
+    type: 'file',
+    mode: 0o644,
+    mtimeMs: 1_700_000_000_123.456,
+    size: Buffer.from(content).length,
+    hash: createHash('sha256').update(content).digest('hex'),
+    data: b64(content),
+    ...more
+  }) as Entry
+
+beforeEach(async () => {
+  owner = await start()
+})
+afterEach(async () => {
+  await Promise.all(owners.splice(0).map((each) => each.stop()))
+})
+
+describe('round trip', () => {
+  it('makes the same tree somewhere else, which then has no changes', async () => {
+    await owner.run(
+      "mkdir -p a/b empty ro; echo 1 > a/b/f; chmod 750 a/b/f; ln -s ../../etc a/l; echo 2 > $'a/\\xff'; echo 3 > ro/f; chmod 444 ro/f; chmod 555 ro; touch -d 2001-02-03 a/b empty a"
+    )
+    const { put } = await owner.changes({ ack: 0 })
+    const other = await start()
+    expect(await other.restore(put)).toEqual({ failed: [] })
+    const list = 'find . -mindepth 1 -printf "%P %y %m %s %l %Ts\\n" | sort; cat a/b/f ro/f'
+    const trees = await Promise.all([owner, other].map((each) => each.run(list)))
+    expect(trees[0]).toBe(trees[1])
+    const after = await other.changes({ ack: 0 })
+    expect(after).toMatchObject({ put: [], deleted: [], complete: false })
+    await other.run('chmod 755 ro; echo new > a/b/f; rm a/l')
+    const changed = await other.changes({ ack: after.seq })
+    expect(changed.put.map(({ path }) => path)).toEqual(['a', 'a/b/f', 'ro'])
+    expect(changed.deleted).toEqual(['a/l'])
+  })
+
+  it('takes large files in parts, zeros without room', async () => {
+    const content = Buffer.concat([Buffer.alloc(1_000_000, 'x'), Buffer.alloc(8_000_000), Buffer.alloc(1_000_000, 'y')])
+    const hash = createHash('sha256').update(content).digest('hex')
+    for (let offset = 0; offset < content.length; offset += 1_000_000) {
+      const data = b64(content.subarray(offset, offset + 1_000_000))
+      const entry = file('big', '', { size: content.length, hash, data, offset, mode: 0o400 } as Partial<Entry>)
+      expect(await owner.restore([entry])).toEqual({ failed: [] })
+    }
+    expect(readFileSync(at('big')).equals(content)).toBe(true)
+    expect(statSync(at('big')).blocks * 512).toBeLessThan(3_000_000)
+    expect(statSync(at('big')).mode & 0o777).toBe(0o400)
+    expect((await owner.changes({ ack: 0 })).put).toEqual([])
+  })
+
+  it('keeps times of folders whose files come in a later call', async () => {
+    const dir: Entry = { path: 'd', type: 'dir', mode: 0o755, mtimeMs: 1_600_000_000_000 }
+    await owner.restore([dir])
+    await owner.restore([file('d/f', 'x')])
+    expect(statSync(at('d')).mtimeMs).toBe(1_600_000_000_000)
+    expect((await owner.changes({ ack: 0 })).put).toEqual([])
+  })
+})
+
+describe('hostile or unlucky entries', () => {
+  it('never writes outside or through links, and goes on with the others', async () => {
+    mkdirSync(join(owner.folder, 'target'))
+    symlinkSync(join(owner.folder, 'target'), at('out'))
+    writeFileSync(join(owner.folder, 'target/precious'), 'old')
+    symlinkSync(join(owner.folder, 'target/precious'), at('direct'))
+    writeFileSync(at('plain'), '')
+    const paths = ['../x', '/etc/x', 'a/../../x', 'out/x', 'plain/x', '', '.', 'a//b', 'a\0b', `\0b64:${b64('../y')}`]
+    const { failed } = await owner.restore([
+      ...paths.map((path) => file(path, 'bad')),
+      file('direct', 'new'),
+      file('good', '1')
+    ])
+    expect(failed.map(({ path }) => path)).toEqual(paths)
+    expect(readFileSync(join(owner.folder, 'target/precious'), 'utf8')).toBe('old')
+    expect(lstatSync(at('direct')).isFile()).toBe(true)
+    expect(readFileSync(at('good'), 'utf8')).toBe('1')
+  })
+
+  it('refuses parts that do not fit, and a file in place of a full folder', async () => {
+    mkdirSync(at('full/sub'), { recursive: true })
+    const entries = [
+      file('short', 'abc', { size: 5 } as Partial<Entry>),
+      file('long', 'abc', { size: 2, offset: 0 } as Partial<Entry>),
+      file('orphan', 'abc', { size: 9, offset: 6 } as Partial<Entry>),
+      file('full', 'abc')
+    ]
+    expect((await owner.restore(entries)).failed.map(({ path }) => path)).toEqual(['short', 'long', 'orphan', 'full'])
+    expect(await owner.run('find . -type f')).toBe('')
+  })
+
+  it('keeps link targets as they are and replaces what stands in the way', async () => {
+    writeFileSync(at('l'), 'file')
+    await owner.restore([{ path: 'l', type: 'link', target: '/a/../b\n', mtimeMs: 5000 }])
+    expect(readlinkSync(at('l'))).toBe('/a/../b\n')
+    await owner.restore([{ path: 'l', type: 'dir', mode: 0o700, mtimeMs: 5000 }])
+    expect(lstatSync(at('l')).isDirectory()).toBe(true)
+  })
+})

@@ -1,0 +1,101 @@
+import type { RestoreParams, RestoreResult } from '../protocol.ts'
+import { asToolError } from '../tools/system-error.ts'
+import { fromWire, parentOf, pathFromWire, type RawPath } from './raw-path.ts'
+import type { RawTree } from './raw-tree.ts'
+import {
+  finishFolder,
+  prepareFolder,
+  type RestoredEntry,
+  restoreFile,
+  restoreFolder,
+  restoreLink
+} from './restore-entry.ts'
+import { entryFrom, type WorkspaceIndex } from './workspace-index.ts'
+
+interface FolderLook {
+  mode: number
+  mtimeMs: number
+}
+
+/** Puts the owner's copy of the files back. What it restores, the owner knows, so it is not reported as a change. */
+export class Restorer {
+  readonly #tree: RawTree
+  readonly #index: WorkspaceIndex
+  /** How folders are to look once their children, which may come in later calls, are there. */
+  readonly #folders = new Map<RawPath, FolderLook>()
+
+  constructor(tree: RawTree, index: WorkspaceIndex) {
+    this.#tree = tree
+    this.#index = index
+  }
+
+  restore({ entries }: RestoreParams): RestoreResult {
+    const failed: RestoreResult['failed'] = []
+    const touched = new Set<RawPath>()
+    const restored: [RawPath, RestoredEntry][] = []
+    for (const entry of entries) {
+      const raw = pathFromWire(entry.path)
+      try {
+        if (raw === null) throw new Error('It is not a path inside the workspace.')
+        prepareFolder(this.#tree, parentOf(raw), touched)
+        this.#restoreOne(raw, entry, touched)
+        restored.push([raw, entry])
+      } catch (error) {
+        failed.push({ path: entry.path, reason: reasonOf(error, entry.path) })
+      }
+    }
+    this.#finishFolders(touched)
+    for (const [raw, entry] of restored) this.#learn(raw, entry)
+    return { failed }
+  }
+
+  /** The files are in use from here on: folders are left as they are. */
+  settle(): void {
+    this.#folders.clear()
+  }
+
+  #restoreOne(raw: RawPath, entry: RestoredEntry, touched: Set<RawPath>): void {
+    if (entry.type === 'link') restoreLink(this.#tree, raw, entry.target, entry.mtimeMs)
+    else if (entry.type === 'file') restoreFile(this.#tree, raw, entry)
+    else {
+      restoreFolder(this.#tree, raw)
+      this.#folders.set(raw, { mode: entry.mode, mtimeMs: entry.mtimeMs })
+      touched.add(raw)
+    }
+  }
+
+  /** Deepest first: setting a child's mode needs its parent open. */
+  #finishFolders(touched: ReadonlySet<RawPath>): void {
+    for (const raw of [...touched].sort().reverse()) {
+      const look = this.#folders.get(raw)
+      if (look === undefined) continue
+      try {
+        finishFolder(this.#tree, raw, look.mode, look.mtimeMs)
+        const [stats, known] = [this.#tree.stat(raw), this.#index.entries.get(raw)]
+        if (typeof stats === 'object' && known?.type === 'dir')
+          this.#index.set(raw, { ...entryFrom('dir', stats), names: known.names, changed: false })
+      } catch {
+        // Not being able to set a folder's looks loses no content; the next look reports it as it is.
+      }
+    }
+  }
+
+  /** Parents were learnt before: they come first in a restore. Others are found, and reported, by the next look. */
+  #learn(raw: RawPath, entry: RestoredEntry): void {
+    const stats = this.#tree.stat(raw)
+    if (typeof stats !== 'object' || !this.#index.isFolder(parentOf(raw))) return
+    const old = this.#index.entries.get(raw)
+    if (old?.type === 'dir' && entry.type !== 'dir') this.#index.remove(raw)
+    const learnt = { ...entryFrom(entry.type, stats), stale: false, changed: false }
+    if (entry.type === 'file') learnt.hash = entry.hash
+    if (entry.type === 'link') learnt.target = fromWire(entry.target)
+    if (entry.type === 'dir' && old?.type === 'dir') learnt.names = old.names
+    this.#index.set(raw, learnt)
+    this.#index.pending.delete(raw)
+  }
+}
+
+function reasonOf(error: unknown, path: string): string {
+  const translated = asToolError(error, path)
+  return translated instanceof Error ? translated.message : 'It could not be written.'
+}

@@ -1,0 +1,79 @@
+/**
+ * The workspace's files as their owner moves them out and in: what changed, content in pieces, and putting a copy back. One look
+ * or restore at a time; tools go on meanwhile, and what they change is found by the next look.
+ */
+import { closeSync } from 'node:fs'
+import type {
+  ChangesParams,
+  ChangesResult,
+  FetchParams,
+  FetchResult,
+  RestoreParams,
+  RestoreResult
+} from '../protocol.ts'
+import { ChangeFeed } from './change-feed.ts'
+import { MAX_FETCH_BYTES, readRange } from './file-content.ts'
+import { pathFromWire, rawFromText } from './raw-path.ts'
+import { RawTree } from './raw-tree.ts'
+import { Restorer } from './restore.ts'
+import { TreeScanner } from './tree-scanner.ts'
+import { TreeWatcher } from './tree-watcher.ts'
+import { WorkspaceIndex } from './workspace-index.ts'
+
+export class WorkspaceFiles {
+  readonly #tree: RawTree
+  readonly #watcher: TreeWatcher
+  readonly #feed: ChangeFeed
+  readonly #restorer: Restorer
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(root: string, stateFolder: string) {
+    const tree = new RawTree(root)
+    const index = new WorkspaceIndex()
+    const watcher = new TreeWatcher(tree, stateFolder)
+    const scanner = new TreeScanner(tree, index, watcher)
+    this.#tree = tree
+    this.#watcher = watcher
+    this.#feed = new ChangeFeed({ tree, index, watcher, scanner })
+    this.#restorer = new Restorer(tree, index)
+  }
+
+  changes(params: ChangesParams): Promise<ChangesResult> {
+    return this.#inTurn(async () => {
+      this.#restorer.settle()
+      return this.#feed.changes(params)
+    })
+  }
+
+  restore(params: RestoreParams): Promise<RestoreResult> {
+    return this.#inTurn(async () => {
+      this.#feed.ownerWrote()
+      return this.#restorer.restore(params)
+    })
+  }
+
+  /** Throws an Error with a sentence when the file can't be read. */
+  fetch({ path, offset, length }: FetchParams): FetchResult {
+    const raw = pathFromWire(path)
+    const opened = raw === null ? 'gone' : this.#tree.open(raw)
+    if (opened === 'gone') throw new Error(`There is no such file: ${JSON.stringify(path)}.`)
+    if (opened === 'denied') throw new Error(`The permissions of ${JSON.stringify(path)} do not allow reading it.`)
+    try {
+      const data = readRange(opened.fd, offset, Math.min(length, MAX_FETCH_BYTES))
+      return { data: data.toString('base64'), eof: offset + data.length >= opened.stats.size }
+    } finally {
+      closeSync(opened.fd)
+    }
+  }
+
+  /** A tool wrote this file; noted even where the kernel's notices can't be had in time. */
+  written(relativePath: string): void {
+    this.#watcher.mark(rawFromText(relativePath))
+  }
+
+  #inTurn<T>(job: () => Promise<T>): Promise<T> {
+    const mine = this.#last.then(job)
+    this.#last = mine.catch(() => {})
+    return mine
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * The MCP server: lists and runs the tools, and answers the owner's `workspace/…` requests. Owns no state of its own, because
+ * the SDK may make two of them for one connection while it finds out which revision the client speaks.
+ */
+import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
+import type { WorkspaceFiles } from './checkpoint/workspace-files.ts'
+import { readLimits } from './limits.ts'
+import { log } from './log.ts'
+import type { EpochFence } from './process/epoch-fence.ts'
+import { WORKSPACE_METHODS } from './protocol.ts'
+import { type Tool, type ToolContext, ToolError } from './tools/tool.ts'
+import { changesParams, claimParams, fetchParams, restoreParams } from './workspace-params.ts'
+
+export interface Workspace {
+  root: string
+  fence: EpochFence
+  files: WorkspaceFiles
+  tools: Tool[]
+}
+
+const VERSION = '1.0.0'
+
+/** Building the SDK's own costs start-up time, and nothing here ever asks a client to fill in a form. */
+const noSchemaValidator = {
+  getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'Schemas are not checked here.' })
+}
+
+export function createServer(workspace: Workspace): Server {
+  const server = new Server(
+    { name: 'workspace', version: VERSION },
+    { capabilities: { tools: {} }, jsonSchemaValidator: noSchemaValidator }
+  )
+  const tools = new Map(workspace.tools.map((tool) => [tool.name, tool]))
+  const listed = workspace.tools.map(({ run: _, ...description }) => description)
+  server.setRequestHandler('tools/list', () => ({ tools: listed }))
+  server.setRequestHandler('tools/call', ({ params }, context) => {
+    const tool = tools.get(params.name)
+    if (tool === undefined) throw invalid(`There is no tool "${params.name.slice(0, 100)}".`)
+    return callTool(tool, params.arguments ?? {}, toolContext(context))
+  })
+  addWorkspaceMethods(server, workspace)
+  return server
+}
+
+async function callTool(tool: Tool, args: Record<string, unknown>, context: ToolContext) {
+  try {
+    return { ...(await tool.run(args, context)) }
+  } catch (error) {
+    if (!(error instanceof ToolError)) log(`${tool.name} failed`, error)
+    const text = error instanceof ToolError ? error.message : 'The tool failed for a reason of its own; try again.'
+    return { content: [{ type: 'text' as const, text }], isError: true }
+  }
+}
+
+function toolContext({ mcpReq }: ServerContext): ToolContext {
+  const progressToken = mcpReq._meta?.progressToken
+  if (progressToken === undefined) return { signal: mcpReq.signal }
+  let progress = 0
+  const send = (message: string) =>
+    mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: ++progress, message } })
+  return { signal: mcpReq.signal, progress: send }
+}
+
+function addWorkspaceMethods(server: Server, { root, fence, files }: Workspace): void {
+  const add = <P>(method: string, read: (params: unknown) => P, answer: (params: P) => object | Promise<object>) =>
+    server.setRequestHandler(method, { params: anything }, async (params) => ({
+      ...(await answer(readOr(read, params)))
+    }))
+  add(WORKSPACE_METHODS.claim, claimParams, ({ epoch }) => claim(fence, epoch))
+  add(
+    WORKSPACE_METHODS.limits,
+    () => null,
+    () => readLimits(root)
+  )
+  add(WORKSPACE_METHODS.changes, changesParams, (params) => files.changes(params))
+  add(WORKSPACE_METHODS.restore, restoreParams, (params) => files.restore(params))
+  add(WORKSPACE_METHODS.fetch, fetchParams, (params) => readOr((given) => files.fetch(given), params))
+}
+
+function claim(fence: EpochFence, epoch: number): Record<string, never> {
+  if (fence.raise(epoch)) return {}
+  const message = `Epoch ${epoch} is over: this sandbox has seen ${fence.current()}.`
+  throw new ProtocolError(ProtocolErrorCode.InvalidRequest, message, { code: 'stale_epoch' })
+}
+
+/** Turns a complaint about parameters into the protocol's error for that. */
+function readOr<P, R>(read: (params: P) => R, params: P): R {
+  try {
+    return read(params)
+  } catch (error) {
+    throw invalid(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function invalid(message: string): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, message)
+}
+
+/** Parameters are read by our own functions: a schema library would cost more to load than all of this server. */
+const anything = {
+  '~standard': { version: 1 as const, vendor: 'workspace', validate: (value: unknown) => ({ value }) }
+}

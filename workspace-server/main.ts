@@ -1,0 +1,72 @@
+/**
+ * The MCP server inside the sandbox. Owns the workspace's files, the commands that run on them, and the container's processes;
+ * knows nothing of sessions or approval. Invariant: it acts only while its epoch is the highest this container has seen, and when
+ * its owner is gone it ends, with everything it started.
+ */
+import { mkdirSync } from 'node:fs'
+import { serveStdio } from '@modelcontextprotocol/server/stdio'
+import { WorkspaceFiles } from './checkpoint/workspace-files.ts'
+import { type CommandLine, parseCommandLine } from './command-line.ts'
+import { createServer } from './create-server.ts'
+import { WorkspaceRoot } from './files/workspace-root.ts'
+import { LineTransport } from './line-transport.ts'
+import { log } from './log.ts'
+import { endOtherProcesses } from './process/container-processes.ts'
+import { EpochFence } from './process/epoch-fence.ts'
+import { startSignOfLife } from './process/sign-of-life.ts'
+import { takeOver } from './process/take-over.ts'
+import { SERVER_EXIT } from './protocol.ts'
+import { executeCommandTool } from './tools/execute-command.ts'
+import { listFilesTool } from './tools/list-files.ts'
+import { readFileTool } from './tools/read-file.ts'
+import { writeFileTool } from './tools/write-file.ts'
+
+const FAREWELL_MS = 3000
+
+process.on('uncaughtException', (error) => log('Uncaught', error))
+process.on('unhandledRejection', (error) => log('Unhandled', error))
+
+async function main(options: CommandLine): Promise<void> {
+  mkdirSync(options.state, { recursive: true })
+  const fence = new EpochFence(options.state)
+  if (options.resume && fence.current() <= 0) process.exit(SERVER_EXIT.nothingToResume)
+  const refusal = await takeOver(fence, options.epoch)
+  if (refusal !== null) process.exit(refusal)
+  serve(options, fence)
+}
+
+function serve(options: CommandLine, fence: EpochFence): void {
+  const root = new WorkspaceRoot(options.root)
+  const files = new WorkspaceFiles(root.path, options.state)
+  const commands = executeCommandTool(root)
+  const write = writeFileTool(root, (real) => files.written(root.relative(real)))
+  const tools = [readFileTool(root), write, listFilesTool(root), commands.tool]
+  const leave = async () => {
+    commands.killAll()
+    await endOtherProcesses({ deadlineMs: FAREWELL_MS })
+    process.exit(0)
+  }
+  const life = startSignOfLife(options.state, () => void leave())
+  const transport = new LineTransport(process.stdin, process.stdout, life.heard)
+  serveStdio(() => createServer({ root: root.path, fence, files, tools }), {
+    transport: withFarewell(transport, () => void leave()),
+    onerror: (error) => log('Protocol', error)
+  })
+}
+
+/** The SDK sets `onclose` for itself; ours comes after. */
+function withFarewell(transport: LineTransport, farewell: () => void): LineTransport {
+  const close = transport.close.bind(transport)
+  transport.close = async () => {
+    await close()
+    farewell()
+  }
+  return transport
+}
+
+try {
+  await main(parseCommandLine(process.argv.slice(2)))
+} catch (error) {
+  log('The server could not start', error)
+  process.exit(1)
+}

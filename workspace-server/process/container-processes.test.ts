@@ -1,0 +1,86 @@
+import { spawn } from 'node:child_process'
+import { describe, expect, it } from 'vitest'
+import { INSIDE } from '../protocol.ts'
+import { endOtherProcesses, insideOurContainer, type ProcessTable } from './container-processes.ts'
+
+const SELF = 50
+const init = `/sbin/docker-init\0--\0${INSIDE.idle}\x0060\0`
+const idle = `/bin/sh\0${INSIDE.idle}\x0060\0`
+
+/** A process table of its own; `onKill` may start new processes, as a fork bomb would. */
+function fakeTable(processes: Record<number, string>, onKill: (pid: number) => void = () => {}) {
+  const table = new Map(Object.entries(processes).map(([pid, line]) => [Number(pid), line]))
+  const killed: number[] = []
+  const fake: ProcessTable = {
+    pids: () => [...table.keys()],
+    commandLine: (pid) => table.get(pid) ?? '',
+    state: (pid) => (table.get(pid) === 'zombie' ? 'Z' : table.has(pid) ? 'S' : undefined),
+    kill: (pid) => {
+      if (table.get(pid) === 'foreign') throw new Error('EPERM')
+      killed.push(pid)
+      if (table.get(pid) !== 'immortal') table.delete(pid)
+      onKill(pid)
+    }
+  }
+  return { fake, table, killed }
+}
+
+const end = (fake: ProcessTable, mayGoOn?: () => boolean) =>
+  endOtherProcesses({ deadlineMs: 100, self: SELF, ...(mayGoOn && { mayGoOn }) }, fake)
+
+describe('on a host', () => {
+  it('does nothing, whatever else runs', async () => {
+    const { fake, killed } = fakeTable({ 1: '/sbin/init\0', 7: 'x', 8: init })
+    expect(await end(fake)).toBe(true)
+    expect(killed).toEqual([])
+  })
+
+  it('does nothing where these tests run', async () => {
+    expect(insideOurContainer()).toBe(false)
+    const child = spawn('sleep', ['1000'])
+    expect(await endOtherProcesses({ deadlineMs: 10 })).toBe(true)
+    expect(child.kill(0)).toBe(true)
+    child.kill('SIGKILL')
+  })
+})
+
+describe('in a container', () => {
+  it('ends all but init, the idle script and itself', async () => {
+    const { fake, killed } = fakeTable({
+      1: init,
+      7: idle,
+      9: 'sleep',
+      [SELF]: 'server',
+      51: 'old',
+      52: 'zombie',
+      53: 'foreign'
+    })
+    expect(await end(fake)).toBe(true)
+    expect(killed).toEqual([9, 51])
+  })
+
+  it('ends a command that calls itself the idle script', async () => {
+    const under = fakeTable({ 1: init, 7: idle, 60: idle })
+    await end(under.fake)
+    expect(under.killed).toEqual([60])
+    const without = fakeTable({ 1: idle, 60: idle })
+    await end(without.fake)
+    expect(without.killed).toEqual([60])
+  })
+
+  it('looks again until nothing is left that forks', async () => {
+    let next = 100
+    const { fake, table, killed } = fakeTable({ 1: init, 60: 'forker' }, () => {
+      if (next < 105) table.set(next++, 'child')
+    })
+    expect(await end(fake)).toBe(true)
+    expect(killed.length).toBe(6)
+  })
+
+  it('gives up on what does not die, and when told to', async () => {
+    expect(await end(fakeTable({ 1: init, 60: 'immortal' }).fake)).toBe(false)
+    const { fake, killed } = fakeTable({ 1: init, 60: 'x' })
+    expect(await end(fake, () => false)).toBe(false)
+    expect(killed).toEqual([])
+  })
+})

@@ -1,0 +1,74 @@
+/** Reads the parameters of the `workspace/…` requests. Throws an Error with a sentence that names what is wrong. */
+import type { ChangesParams, ClaimParams, FetchParams, RestoreParams } from './protocol.ts'
+
+const MAX_RESTORED = 20_000
+
+export function claimParams(params: unknown): ClaimParams {
+  return { epoch: whole(object(params), 'epoch') }
+}
+
+export function changesParams(params: unknown): ChangesParams {
+  const given = object(params)
+  if (given.full !== undefined && typeof given.full !== 'boolean') throw new Error('"full" must be true or false.')
+  return { ack: whole(given, 'ack'), full: given.full ?? false }
+}
+
+export function fetchParams(params: unknown): FetchParams {
+  const given = object(params)
+  return { path: text(given, 'path'), offset: whole(given, 'offset'), length: whole(given, 'length') }
+}
+
+export function restoreParams(params: unknown): RestoreParams {
+  const { entries } = object(params)
+  if (!Array.isArray(entries)) throw new Error('"entries" must be an array.')
+  if (entries.length > MAX_RESTORED) throw new Error(`At most ${MAX_RESTORED} entries can be restored at once.`)
+  return { entries: entries.map(restoredEntry) }
+}
+
+function restoredEntry(value: unknown): RestoreParams['entries'][number] {
+  const given = object(value)
+  const path = text(given, 'path')
+  const mtimeMs = time(given, 'mtimeMs')
+  if (given.type === 'link') return { path, type: 'link', target: text(given, 'target'), mtimeMs }
+  const mode = whole(given, 'mode')
+  if (given.type === 'dir') return { path, type: 'dir', mode, mtimeMs }
+  if (given.type !== 'file') throw new Error('"type" must be file, dir or link.')
+  return {
+    path,
+    type: 'file',
+    mode,
+    mtimeMs,
+    size: whole(given, 'size'),
+    hash: text(given, 'hash'),
+    ...(given.data === undefined ? {} : { data: text(given, 'data') }),
+    ...(given.offset === undefined ? {} : { offset: whole(given, 'offset') })
+  }
+}
+
+function object(value: unknown): Record<string, unknown> {
+  if (!isObject(value)) throw new Error('The parameters must be an object.')
+  return value
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function text(given: Record<string, unknown>, name: string): string {
+  const value = given[name]
+  if (typeof value !== 'string') throw new Error(`"${name}" must be a string.`)
+  return value
+}
+
+function whole(given: Record<string, unknown>, name: string): number {
+  const value = given[name]
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
+    throw new Error(`"${name}" must be a whole number from 0.`)
+  return value
+}
+
+function time(given: Record<string, unknown>, name: string): number {
+  const value = given[name]
+  if (typeof value !== 'number' || !Number.isFinite(value)) throw new Error(`"${name}" must be a number.`)
+  return value
+}
