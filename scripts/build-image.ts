@@ -15,6 +15,7 @@ try {
   const name = await builder.ensure((line) => console.log(`  ${line}`))
   console.log(`The sandbox image is there: ${name}`)
 } catch (error) {
-  console.error(messageOf(error))
-  process.exitCode = error instanceof Error && isAppError(error.cause, 'mmdebstrap_missing') ? 3 : 1
+  const curable = error instanceof Error && isAppError(error.cause, 'mmdebstrap_missing')
+  if (!curable) console.error(messageOf(error))
+  process.exitCode = curable ? 3 : 1
 }

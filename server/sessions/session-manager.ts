@@ -160,9 +160,19 @@ export class SessionManager {
 
   async #beat(): Promise<void> {
     const { store, instanceId } = this.#deps
-    this.#deployment = await store.deploymentId()
+    const deployment = await store.deploymentId()
+    const emptied = this.#deployment !== '' && deployment !== this.#deployment
+    this.#deployment = deployment
     await store.heartbeat(instanceId, this.#options.leaseMs * 2)
     await Promise.allSettled([...this.#sessions.values()].map((session) => session.keepLease()))
+    if (emptied) await this.#registerAgain()
+  }
+
+  /** The store lost what it knew: tell it of the sandboxes that we have, or nobody would ever recycle them. */
+  async #registerAgain(): Promise<void> {
+    this.#deps.logger.warn('The store was emptied; the sandboxes of this instance are registered again.')
+    const open = [...this.#sessions.values()].filter((session) => session.sandbox.state !== 'none')
+    await Promise.allSettled(open.map((session) => this.run(session.sessionId, async () => {})))
   }
 
   async #ping(): Promise<void> {

@@ -4,6 +4,7 @@
  */
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { ContainerState, WorkspaceConnection } from '../sandbox/port.ts'
+import { leaseLost } from '../storage/store-errors.ts'
 import type { SessionEvents } from './session-events.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
 import { openFresh, type WarmPool } from './warm-pool.ts'
@@ -236,8 +237,4 @@ function causeOfDeath(state: ContainerState | null): string {
   if (state.oomKilled) return 'it ran out of memory'
   if (!state.running) return `exit code ${state.exitCode}`
   return 'its server could not be started again'
-}
-
-export function leaseLost(): AppError {
-  return new AppError('conflict', 'lease_lost', 'Another instance has taken this session over.')
 }

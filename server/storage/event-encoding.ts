@@ -21,6 +21,15 @@ export function encodeEvents(events: NewEvent[]): string[] {
   })
 }
 
+const MAX_KEY_CHARS = 300
+
+export function keysOf(events: NewEvent[]): string[] {
+  const keys = events.flatMap(({ key }) => (key === undefined ? [] : [key]))
+  const long = keys.find((key) => key.length > MAX_KEY_CHARS)
+  if (long === undefined) return keys
+  throw new AppError('invalid', 'event_key_too_long', `An event's key has at most ${MAX_KEY_CHARS} characters.`)
+}
+
 export function decodeEvent(seq: number, at: number, body: string): StoredEvent {
   const { type, data }: NewEvent = JSON.parse(body)
   return { seq, at, type, data }

@@ -27,6 +27,7 @@ export function describeEventLog(name: string, open: () => Promise<StoreUnderTes
     }
     describe('append and read', () => describeAppend(get))
     describe('fence', () => describeFence(get))
+    describe('keys', () => describeKeys(get))
     describe('bounds', () => describeBounds(get))
   })
 }
@@ -114,12 +115,45 @@ function describeFence(context: () => Context): void {
     const first = await opened.first.sessions.acquire(id, 'one', 60_000)
     if (!first.granted) throw new Error('not granted')
     expect(await a.append(id, [event(1)], { epoch: first.record.epoch })).toMatchObject([{ seq: 1 }])
+    await opened.first.sessions.release(id, first.record.epoch)
     const second = await opened.second.sessions.acquire(id, 'two', 60_000)
     if (!second.granted) throw new Error('not granted')
     await expect(a.append(id, [event(2), event(3)], { epoch: first.record.epoch })).rejects.toMatchObject(lost)
     await expect(a.append(id, [], { epoch: first.record.epoch })).rejects.toMatchObject(lost)
     expect(await b.append(id, [event(2)], { epoch: second.record.epoch })).toMatchObject([{ seq: 2 }])
     expect(await a.lastSeq(id)).toBe(2)
+  })
+}
+
+function describeKeys(context: () => Context): void {
+  const once = (key: string, n = 0): NewEvent => ({ ...event(n), key })
+
+  it('lets exactly one of many concurrent events with the same key in', async () => {
+    const { a, b, id } = context()
+    const tries = Array.from({ length: 20 }, (_, i) => (i % 2 ? a : b).append(id, [event(i), once('answer', i)]))
+    const outcomes = await Promise.allSettled(tries)
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    for (const outcome of outcomes) {
+      if (outcome.status === 'rejected')
+        expect(outcome.reason).toMatchObject({ kind: 'conflict', code: 'event_exists' })
+    }
+    expect(await a.lastSeq(id)).toBe(2)
+  })
+
+  it('stores nothing, no key either, when one of the keys is taken', async () => {
+    const { a, id } = context()
+    await a.append(id, [once('x')])
+    await expect(a.append(id, [once('y'), once('x')])).rejects.toMatchObject({ code: 'event_exists' })
+    await expect(a.append(id, [once('z'), once('z')])).rejects.toMatchObject({ code: 'event_exists' })
+    expect(await a.append(id, [once('y'), once('z')])).toMatchObject([{ seq: 2 }, { seq: 3 }])
+    expect(await a.append(`${id}x`, [once('x')])).toMatchObject([{ seq: 1 }])
+  })
+
+  it('forgets the keys of a removed session', async () => {
+    const { a, id } = context()
+    await a.append(id, [once('x')])
+    await a.remove(id)
+    expect(await a.append(id, [once('x')])).toMatchObject([{ seq: 1 }])
   })
 }
 

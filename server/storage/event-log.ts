@@ -3,9 +3,11 @@
 export interface NewEvent {
   type: string
   data: Record<string, unknown>
+  /** At most one event of a session has this key: how of two answers, messages or ends of one turn only the first counts. */
+  key?: string
 }
 
-export interface StoredEvent extends NewEvent {
+export interface StoredEvent extends Omit<NewEvent, 'key'> {
   seq: number
   /** Store clock, ms. */
   at: number
@@ -14,7 +16,7 @@ export interface StoredEvent extends NewEvent {
 export interface EventLog {
   /**
    * Appends all or none and returns them as stored. With `epoch`, throws conflict `lease_lost` unless the session's current epoch
-   * is that one. Throws invalid `event_too_large` over 1 MB (one event as JSON).
+   * is that one; conflict `event_exists` when a key is taken. Throws invalid `event_too_large` over 1 MB (one event as JSON).
    */
   append(sessionId: string, events: NewEvent[], options?: { epoch?: number }): Promise<StoredEvent[]>
   /** In order, after `after` (0: from the start), at most `limit` (default 1000). */

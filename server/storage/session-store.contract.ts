@@ -65,7 +65,7 @@ function describeLease(context: () => Context): void {
     const { a, b, id } = context()
     const before = await a.now()
     const record = granted(await a.acquire(id, 'one', LONG))
-    expect(record).toMatchObject({ sessionId: id, holder: 'one', busy: false, live: false, containerId: null })
+    expect(record).toMatchObject({ sessionId: id, holder: 'one', busy: true, live: false, containerId: null })
     expect(record.createdAt).toBeGreaterThanOrEqual(before)
     expect(record.activeAt).toBe(record.createdAt)
     expect(record.leaseUntil).toBe(record.createdAt + LONG)
@@ -93,7 +93,7 @@ function describeLease(context: () => Context): void {
     }
     await a.touch(id, epoch, { leaseMs: LONG, busy: false, activity: true })
     const taken = granted(await b.acquire(id, 'two', LONG))
-    expect(taken).toMatchObject({ holder: 'two', busy: false })
+    expect(taken).toMatchObject({ holder: 'two', busy: true })
     expect(taken.epoch).toBeGreaterThan(epoch)
   })
 
@@ -112,6 +112,7 @@ function describeLease(context: () => Context): void {
     const { epoch } = granted(await a.acquire(id, 'one', LONG))
     await a.reserve(id, epoch, 10)
     await a.bind(id, epoch, 'c1')
+    await a.touch(id, epoch, { leaseMs: LONG, busy: false, activity: true })
     expect(granted(await b.acquire(id, 'two', LONG))).toMatchObject({ containerId: 'c1', live: true })
   })
 
@@ -143,15 +144,15 @@ function describeExpiry(context: () => Context): void {
     const leaseUntil = (await a.get(id))?.leaseUntil ?? 0
     const taken = await vi.waitFor(async () => granted(await b.acquire(id, 'two', LONG)), { interval: 5 })
     expect(taken.activeAt).toBeGreaterThanOrEqual(leaseUntil)
-    expect(taken).toMatchObject({ holder: 'two', busy: false })
+    expect(taken).toMatchObject({ holder: 'two', busy: true })
     expect(taken.epoch).toBeGreaterThan(epoch)
   })
 
-  it('gives the same holder a new epoch after its lease ran out', async () => {
+  it('lets the same holder go on under its epoch after its lease ran out and nobody took it', async () => {
     const { a, id } = context()
     const { epoch } = granted(await a.acquire(id, 'one', 20))
     await until(a, id)
-    expect(granted(await a.acquire(id, 'one', LONG)).epoch).toBeGreaterThan(epoch)
+    expect(granted(await a.acquire(id, 'one', LONG)).epoch).toBe(epoch)
   })
 
   it('prolongs a lease that ran out but that nobody took', async () => {
@@ -167,6 +168,7 @@ function describeFence(context: () => Context): void {
   it('refuses every verb with an old epoch and changes nothing', async () => {
     const { a, b, id } = context()
     const old = granted(await a.acquire(id, 'one', LONG)).epoch
+    await a.release(id, old)
     const record = granted(await b.acquire(id, 'two', LONG))
     for (const epoch of [old, record.epoch + 1, 0]) {
       expect(await a.touch(id, epoch, { leaseMs: 1, busy: true, activity: true })).toBe(false)
@@ -228,6 +230,7 @@ function describeLive(context: () => Context): void {
     const { a, id } = context()
     const { epoch } = granted(await a.acquire(id, 'h', LONG))
     await a.bind(id, epoch, 'c')
+    await a.touch(id, epoch, { leaseMs: LONG, busy: false, activity: true })
     expect(await a.countLive()).toBe(1)
     expect(await a.takeIdle('h', { idleMs: 0, leaseMs: LONG, limit: 1 })).toHaveLength(1)
   })
@@ -237,6 +240,7 @@ function describeIdle(context: () => Context): void {
   const live = async (store: SessionStore, id: string, holder: string) => {
     const { epoch } = granted(await store.acquire(id, holder, LONG))
     await store.reserve(id, epoch, 1000)
+    await store.touch(id, epoch, { leaseMs: LONG, busy: false, activity: true })
     return epoch
   }
   const take = (store: SessionStore, holder: string, idleMs = 0, limit = 100) =>
@@ -262,7 +266,7 @@ function describeIdle(context: () => Context): void {
     const taken = await take(a, 'me')
     expect(taken.map((record) => record.sessionId).sort()).toEqual([`${id}-free`, `${id}-own`])
     const mine = taken.find((record) => record.sessionId === `${id}-own`)
-    expect(mine).toMatchObject({ holder: 'me', live: true, busy: false, activeAt: before?.activeAt })
+    expect(mine).toMatchObject({ holder: 'me', live: true, busy: true, activeAt: before?.activeAt })
     expect(mine?.epoch).toBeGreaterThan(own)
     expect(await a.get(`${id}-own`)).toEqual(mine)
   })
@@ -294,7 +298,9 @@ function describeIdle(context: () => Context): void {
     const from = (await a.get(`${id}-old`))?.activeAt ?? 0
     await vi.waitFor(async () => expect(await a.now()).toBeGreaterThan(from + 50), { interval: 5 })
     await live(a, `${id}-new`, 'me')
-    expect((await take(a, 'me', 0, 1)).map((record) => record.sessionId)).toEqual([`${id}-old`])
+    const first = await take(a, 'me', 0, 1)
+    expect(first.map((record) => record.sessionId)).toEqual([`${id}-old`])
+    await a.touch(`${id}-old`, first[0]?.epoch ?? 0, { leaseMs: LONG, busy: false, activity: false })
     const now = await a.now()
     const idleMs = Math.floor((now - from) / 2 + 20)
     const taken = (await take(a, 'me', idleMs)).map((record) => record.sessionId)
@@ -310,19 +316,18 @@ function describeEpoch(context: () => Context): void {
       const { epoch } = granted(await (i % 2 ? a : b).acquire(id, `h${i % 2}`, LONG))
       expect(epoch).toBeGreaterThan(last)
       last = epoch
+      await a.touch(id, epoch, { leaseMs: LONG, busy: false, activity: true })
       if (i % 3 === 0) expect(await a.remove(id, epoch)).toBe(true)
     }
   })
 
   it('grows over the loss of all data', async () => {
     const { a, id, empty } = context()
-    const deployment = await a.deploymentId()
     const { epoch } = granted(await a.acquire(id, 'one', LONG))
     await empty()
     expect(await a.get(id)).toBeNull()
     await vi.waitFor(async () => expect(await a.now()).toBeGreaterThan(epoch), { interval: 1 })
     expect(granted(await a.acquire(id, 'one', LONG)).epoch).toBeGreaterThan(epoch)
-    expect(await a.deploymentId()).toBe(deployment)
   })
 }
 
@@ -344,6 +349,16 @@ function describeInstances(context: () => Context): void {
     await vi.waitFor(async () => expect(await b.instances()).toEqual(['stays']), { interval: 5 })
     await a.heartbeat('stays', 1)
     await vi.waitFor(async () => expect(await b.instances()).toEqual([]), { interval: 5 })
+  })
+
+  it('ends the leases of an instance that is gone, and no others', async () => {
+    const { a, b, id } = context()
+    await a.acquire(`${id}-gone`, 'gone', LONG)
+    await a.acquire(`${id}-here`, 'here', LONG)
+    await b.farewell('gone')
+    expect(await a.get(`${id}-gone`)).toMatchObject({ holder: null, busy: false })
+    expect(await a.get(`${id}-here`)).toMatchObject({ holder: 'here', busy: true })
+    expect(await a.acquire(`${id}-gone`, 'here', LONG)).toMatchObject({ granted: true })
   })
 }
 

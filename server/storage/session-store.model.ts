@@ -48,7 +48,7 @@ class Model {
     expect(epoch).toBeGreaterThan(this.highest.get(id) ?? 0)
     this.highest.set(id, epoch)
     const known = this.sessions.get(id) ?? { live: false, containerId: null }
-    this.sessions.set(id, { live: known.live, containerId: known.containerId, epoch, holder, busy: false })
+    this.sessions.set(id, { live: known.live, containerId: known.containerId, epoch, holder, busy: true })
   }
 }
 
@@ -127,8 +127,10 @@ async function acquire(store: SessionStore, model: Model, id: string, holder: st
   }
   expect(result.granted).toBe(true)
   if (!result.granted) return
-  if (known?.holder === holder) expect(result.record.epoch).toBe(known.epoch)
-  else model.own(id, holder, result.record.epoch)
+  if (known?.holder === holder) {
+    expect(result.record.epoch).toBe(known.epoch)
+    known.busy = true
+  } else model.own(id, holder, result.record.epoch)
 }
 
 async function takeIdle(store: SessionStore, model: Model, holder: string): Promise<void> {

@@ -38,7 +38,7 @@ export interface SessionStore {
    * is not busy. Sets the lease and `busy`, counts as activity.
    */
   acquire(sessionId: string, holder: string, leaseMs: number): Promise<AcquireResult>
-  /** Prolongs the lease; false when the epoch is no longer the current one. Sets `busy`; `activity` also sets activeAt. */
+  /** Prolongs the lease; false when the epoch is old or the lease was released. Sets `busy`; `activity` also sets activeAt. */
   touch(
     sessionId: string,
     epoch: number,
@@ -48,7 +48,7 @@ export interface SessionStore {
   release(sessionId: string, epoch: number): Promise<void>
   /** Marks the session live before a container is made for it, unless `maxLive` others are. */
   reserve(sessionId: string, epoch: number, maxLive: number): Promise<'ok' | 'full' | 'lost'>
-  /** Sets the container; false when the epoch is old. */
+  /** Sets the container and `live`; false when the epoch is old. */
   bind(sessionId: string, epoch: number, containerId: string): Promise<boolean>
   /** Clears container and `live`; false when the epoch is old. */
   unbind(sessionId: string, epoch: number): Promise<boolean>

@@ -11,3 +11,7 @@ export function leaseLost(): AppError {
 export function storeUnavailable(message: string, cause?: unknown): AppError {
   return new AppError('unavailable', 'store_unavailable', message, { cause })
 }
+
+export function eventExists(key: string): AppError {
+  return new AppError('conflict', 'event_exists', 'Someone else was first.', { details: { key } })
+}

@@ -26,6 +26,12 @@ function folder(): string {
   return dir
 }
 
+const commandRuns = (containerId: string) =>
+  eventually('the command runs', async () => {
+    const { Processes } = await docker.getContainer(containerId).top()
+    return Processes.some((row: string[]) => row.join(' ').includes('sleep 300'))
+  })
+
 const containersOf = async ({ deployment }: SessionProcess) => (await engine.list(deployment)).map(({ id }) => id)
 
 afterEach(async () => {
@@ -62,6 +68,7 @@ describe('several server processes', () => {
     await a.sh(id, 'echo kept > a.txt')
     const running = a.call(id, 'execute_command', { command: 'echo once >> log.txt; sleep 300' })
     const containerId = await running.entered
+    await commandRuns(containerId)
     await a.kill('SIGKILL')
     expect(await b.sh(id, 'cat a.txt log.txt; pgrep -x sleep | wc -l')).toMatch(/kept\s+once\s+/)
     expect(await containersOf(b)).toEqual([containerId])
@@ -72,13 +79,17 @@ describe('several server processes', () => {
     const dataDir = folder()
     const [old, next] = await Promise.all([spawnIn(dataDir, env), spawnIn(dataDir, env)])
     const id = `test-${randomUUID()}`
-    const running = old.call(id, 'execute_command', { command: 'sleep 3; echo old >> log.txt' })
-    await running.entered
+    const running = old.call(id, 'execute_command', { command: 'sleep 300; echo old >> log.txt' })
+    await commandRuns(await running.entered)
     old.child.kill('SIGSTOP')
     await next.sh(id, 'echo next >> log.txt')
     old.child.kill('SIGCONT')
     expect(await running.reply).toMatchObject({ ok: false, code: 'outcome_unknown' })
-    expect(await next.sh(id, 'sleep 4; cat log.txt')).not.toContain('old')
+    // Nothing of the old owner's is left that could still act, and what it tries now is refused.
+    expect(await next.sh(id, 'cat log.txt; pgrep -x sleep || echo alone')).toMatch(/^next\s+alone/)
+    const late = await old.call(id, 'write_file', { path: 'late.txt', content: 'x' }).reply
+    expect(late.ok).toBe(true)
+    expect(await next.sh(id, 'cat log.txt late.txt')).toMatch(/^next\s+x/)
   })
 })
 
@@ -90,10 +101,7 @@ describe('one server process on the embedded store', () => {
     await first.sh(id, 'echo kept > a.txt')
     const running = first.call(id, 'execute_command', { command: 'echo once >> log.txt; sleep 300' })
     const containerId = await running.entered
-    await eventually('the command runs', async () => {
-      const { Processes } = await docker.getContainer(containerId).top()
-      return Processes.some((row: string[]) => row.join(' ').includes('sleep 300'))
-    })
+    await commandRuns(containerId)
     await first.kill('SIGKILL')
 
     const second = await spawnIn(dataDir, { JANITOR_INTERVAL_SECONDS: '1' })

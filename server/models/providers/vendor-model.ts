@@ -1,7 +1,3 @@
-import { createAnthropic } from '@ai-sdk/anthropic'
-import { createGoogle } from '@ai-sdk/google'
-import { createOpenAI } from '@ai-sdk/openai'
-import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import type { LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider'
 import type { Endpoint } from './endpoint.ts'
 
@@ -11,35 +7,37 @@ export interface VendorModel {
 }
 
 /**
- * The vendor's model behind one dialect. Address and key are always given, because the vendor packages would else read the
- * environment themselves.
+ * The vendor's model behind one dialect. Its package is loaded when first used: together they cost 10 MB and more than half of the
+ * start. Address and key are always given, because the packages would else read the environment themselves.
  */
-export function vendorModel(endpoint: Endpoint, id: string, fetch: typeof globalThis.fetch): VendorModel {
+export async function vendorModel(
+  endpoint: Endpoint,
+  id: string,
+  fetch: typeof globalThis.fetch
+): Promise<VendorModel> {
   const { provider, url, apiKey = '' } = endpoint
   switch (provider) {
-    case 'anthropic':
+    case 'anthropic': {
+      const { createAnthropic } = await import('@ai-sdk/anthropic')
       // Arguments are shown when complete; streaming them early would only skip the vendor's check that they are JSON.
-      return {
-        model: createAnthropic({ baseURL: url, apiKey, fetch })(id),
-        providerOptions: { anthropic: { toolStreaming: false } }
-      }
-    case 'gemini':
+      const providerOptions = { anthropic: { toolStreaming: false } }
+      return { model: createAnthropic({ baseURL: url, apiKey, fetch })(id), providerOptions }
+    }
+    case 'gemini': {
+      const { createGoogle } = await import('@ai-sdk/google')
       return { model: createGoogle({ baseURL: url, apiKey, fetch })(id) }
-    case 'openai':
+    }
+    case 'openai': {
+      const { createOpenAI } = await import('@ai-sdk/openai')
       // Nothing is kept at OpenAI: reasoning comes back encrypted and lives in our own log.
-      return {
-        model: createOpenAI({ baseURL: url, apiKey, fetch }).responses(id),
-        providerOptions: { openai: { store: false } }
-      }
-    case 'openai-compatible':
-      return {
-        model: createOpenAICompatible({
-          name: 'compatible',
-          baseURL: url,
-          fetch,
-          includeUsage: true,
-          ...(apiKey === '' ? {} : { apiKey })
-        })(id)
-      }
+      const providerOptions = { openai: { store: false } }
+      return { model: createOpenAI({ baseURL: url, apiKey, fetch }).responses(id), providerOptions }
+    }
+    case 'openai-compatible': {
+      const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
+      const key = apiKey === '' ? {} : { apiKey }
+      const options = { name: 'compatible', baseURL: url, fetch, includeUsage: true, ...key }
+      return { model: createOpenAICompatible(options)(id) }
+    }
   }
 }

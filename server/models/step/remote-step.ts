@@ -81,7 +81,7 @@ async function* tryOnce(step: RemoteStep): AsyncGenerator<StepEvent, ModelFailur
 }
 
 async function open({ endpoint, modelId, request }: RemoteStep, watch: WatchedFetch) {
-  const { model, providerOptions } = vendorModel(endpoint, modelId, watch.fetch)
+  const { model, providerOptions } = await vendorModel(endpoint, modelId, watch.fetch)
   const { prompt, tools } = toPrompt(request)
   const { stream } = await model.doStream({
     prompt,

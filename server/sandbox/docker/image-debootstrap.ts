@@ -33,7 +33,8 @@ export async function debootstrap(dir: string, assets: ImageAssets, onLine: (lin
   const child = spawn('mmdebstrap', args, {
     env: { ...process.env, PREPARE_BASE: prepare, TMPDIR: dir },
     stdio: ['ignore', 'ignore', 'pipe'],
-    timeout: TOTAL_MS
+    // Not `timeout`: its timer keeps the process alive when the program is not there.
+    signal: AbortSignal.timeout(TOTAL_MS)
   })
   const lines: string[] = []
   createInterface({ input: child.stderr }).on('line', (line) => {

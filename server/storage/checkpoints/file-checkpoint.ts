@@ -42,7 +42,10 @@ export class FileCheckpoint implements Checkpoint {
   #manifest: Manifest | undefined
   /** Manifests given up after a failure; the newest of them counts until a new one stands. */
   #abandoned: string[] = []
-  #hasCommitted = false
+  /** A manifest of ours is in force, or may be. */
+  #mayCount = false
+  /** A record is being written: until that is done it may count or not, and with it the content that it names. */
+  #inDoubt = false
   /** After a failed compaction: not before there is this much again to win. */
   #compactFrom = 0
   #closing: Promise<void> | undefined
@@ -96,7 +99,7 @@ export class FileCheckpoint implements Checkpoint {
     this.#closing ??= this.#queue.run('', async () => {
       this.#packs.close()
       await this.#manifest?.handle.close()
-      if (!this.#hasCommitted) await this.#folder.removeAllOwn()
+      if (!this.#mayCount) await this.#folder.removeAllOwn()
     })
     return this.#closing
   }
@@ -126,6 +129,7 @@ export class FileCheckpoint implements Checkpoint {
       if (this.#manifest) await this.#append(this.#manifest, encodeRecord(deltaRecord(change, added)))
       else await this.#begin(this.#state.clone().apply(change, locate))
       this.#state.apply(change, locate)
+      this.#packs.markKept()
     } catch (error) {
       await this.#giveUpFiles()
       throw translateFileError(error)
@@ -133,8 +137,10 @@ export class FileCheckpoint implements Checkpoint {
   }
 
   async #append(manifest: Manifest, line: Buffer): Promise<void> {
+    this.#inDoubt = true
     await writeFully(manifest.handle, line, manifest.bytes)
     await manifest.handle.datasync()
+    this.#inDoubt = false
     manifest.bytes += line.length
   }
 
@@ -142,20 +148,26 @@ export class FileCheckpoint implements Checkpoint {
   async #begin(state: CheckpointState): Promise<void> {
     const content = encodeRecord(state.snapshot())
     const former = this.#manifest
-    const { name, handle } = await this.#folder.createManifest(content)
-    this.#manifest = { name, handle, bytes: content.length }
-    this.#hasCommitted = true
-    await former?.handle.close()
+    const draft = await this.#folder.draftManifest(content)
+    this.#inDoubt = true
+    const name = await this.#folder.publish(draft)
+    this.#inDoubt = false
+    this.#manifest = { name, handle: draft.handle, bytes: content.length }
+    this.#mayCount = true
+    await former?.handle.close().catch(() => {})
     await this.#folder.removeOwn([...this.#abandoned.splice(0), ...(former ? [former.name] : [])])
     await this.#folder.removeOlder().catch((error: unknown) => {
       this.#logger.warn({ err: error, folder: this.#folder.path }, 'checkpoint: old files could not be deleted')
     })
   }
 
-  /** The former manifest stays until a new one stands: it is what a crash would be recovered from. */
+  /** After a failure. The former manifest stays until a new one stands: it is what a crash would be recovered from. */
   async #giveUpFiles(): Promise<void> {
     this.#pending.clear()
-    this.#packs.seal()
+    if (this.#inDoubt) this.#packs.seal()
+    else await this.#packs.giveUpTail()
+    this.#mayCount ||= this.#inDoubt
+    this.#inDoubt = false
     if (!this.#manifest) return
     const { name, handle } = this.#manifest
     this.#manifest = undefined
@@ -185,6 +197,7 @@ export class FileCheckpoint implements Checkpoint {
     await this.#folder.sync()
     await this.#begin(this.#state.clone().move(moved))
     this.#state.move(moved)
+    this.#packs.markKept()
     for (const name of packs) this.#packs.drop(name)
     await this.#folder.removeOwn(packs)
   }

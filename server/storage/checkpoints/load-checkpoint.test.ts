@@ -1,9 +1,11 @@
+import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { CheckpointFixture, contentOf, MB, put, sha256 } from './checkpoint-files.fixture.ts'
+import { CheckpointFixture, contentOf, files, MB, put, sha256 } from './checkpoint-files.fixture.ts'
 
 let fixture: CheckpointFixture
 beforeEach(() => {
@@ -116,4 +118,43 @@ describe('damage', () => {
     await again.close()
     expect(await fixture.filesAt(4)).toEqual({ c: '3' })
   })
+})
+
+describe('kill -9', () => {
+  it('loses no acknowledged commit and mixes none, whenever the writer dies', async () => {
+    const code = `
+      import { openCheckpointStore } from ${JSON.stringify(join(import.meta.dirname, 'checkpoint-files.ts'))}
+      import { silentLogger as logger } from ${JSON.stringify(join(import.meta.dirname, '../../lib/logger.ts'))}
+      import { randomBytes } from 'node:crypto'
+      process.stdin.resume().on('end', () => process.exit())
+      const [dir, epoch] = process.argv.slice(1)
+      const checkpoint = await openCheckpointStore({ dir, maxSessionBytes: 1e9, logger }).open('s', Number(epoch))
+      const file = async (path, content) => {
+        return { path, type: 'file', mode: 0, mtimeMs: 0, ...(await checkpoint.addBlob(Buffer.from(content))) }
+      }
+      for (let i = checkpoint.entries.get('count')?.mtimeMs ?? 0; ; i++) {
+        const put = [await file('a', 'a' + i), await file('b', 'b' + i), await file('junk', randomBytes(150_000))]
+        put.push({ path: 'count', type: 'dir', mode: 0, mtimeMs: i })
+        await checkpoint.commit({ put, deleted: [], complete: false })
+        process.stdout.write(i + '\\n')
+      }`
+    let acknowledged = -1
+    for (let epoch = 1; epoch <= 6; epoch++) {
+      const args = ['--input-type=module', '--eval', code, fixture.dir, String(epoch)]
+      const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+      let out = ''
+      child.stdout.on('data', (chunk) => {
+        out += chunk
+      })
+      await expect.poll(() => out.split('\n').length, { timeout: 10_000, interval: 1 }).toBeGreaterThan(5 + epoch * 3)
+      child.kill('SIGKILL')
+      await once(child, 'close')
+      acknowledged = Number(out.trimEnd().split('\n').at(-1))
+      const checkpoint = await fixture.store.open('s', epoch)
+      const count = checkpoint.entries.get('count')?.mtimeMs ?? -1
+      expect(count).toBeGreaterThanOrEqual(acknowledged)
+      expect(await files(checkpoint)).toMatchObject({ a: `a${count}`, b: `b${count}` })
+      await checkpoint.close()
+    }
+  }, 60_000)
 })

@@ -19,6 +19,8 @@ export class PackSet {
   readonly #packs = new Map<string, Pack>()
   #current: string | undefined
   #unsynced = false
+  /** How much of the current pack counts whatever happens next. */
+  #keptBytes = 0
 
   constructor(folder: SessionFolder) {
     this.#folder = folder
@@ -64,10 +66,23 @@ export class PackSet {
     this.#unsynced = false
   }
 
-  /** What comes next goes into a new file: after a failed write nobody knows what the old one holds at its end. */
+  /** What was appended up to here is named by a manifest. */
+  markKept(): void {
+    const pack = this.#current === undefined ? undefined : this.#packs.get(this.#current)
+    this.#keptBytes = pack?.bytes ?? 0
+  }
+
+  /** What comes next goes into a new file. */
   seal(): void {
     this.#current = undefined
     this.#unsynced = false
+    this.#keptBytes = 0
+  }
+
+  /** Gives the disk back what no manifest names, and seals: nobody knows what a file holds after a failed write. */
+  async giveUpTail(): Promise<void> {
+    if (this.#current !== undefined) await this.rewind({ pack: this.#current, offset: this.#keptBytes, length: 0 })
+    this.seal()
   }
 
   drop(name: string): void {

@@ -82,25 +82,41 @@ export class SessionFolder {
     })
   }
 
-  /** Durable when it returns. */
-  async createManifest(content: Buffer): Promise<NewFile> {
+  /** A manifest that is durable but not in force yet. Leaves nothing behind when it fails. */
+  async draftManifest(content: Buffer): Promise<NewFile> {
     await this.#ensure()
     const draft = await this.#claim('tmp', async (name) => ({ name, handle: await open(this.file(name), 'wx', 0o600) }))
-    const name = draft.name.replace(/tmp$/, 'manifest')
     try {
       await writeFully(draft.handle, content, 0)
       await draft.handle.datasync()
       await this.sync()
-      this.#own.add(name)
+      return draft
+    } catch (error) {
+      await this.discard(draft)
+      throw error
+    }
+  }
+
+  /** Puts the draft in force, durably; returns its name. */
+  async publish(draft: NewFile): Promise<string> {
+    const name = draft.name.replace(/tmp$/, 'manifest')
+    this.#own.add(name)
+    try {
       await rename(this.file(draft.name), this.file(name))
       this.#unsynced = true
       await this.sync()
-      return { name, handle: draft.handle }
     } catch (error) {
-      await draft.handle.close()
-      await this.removeOwn([draft.name, name])
+      await this.removeOwn([name])
+      await this.discard(draft)
       throw error
     }
+    this.#own.delete(draft.name)
+    return name
+  }
+
+  async discard(file: NewFile): Promise<void> {
+    await file.handle.close().catch(() => {})
+    await this.removeOwn([file.name])
   }
 
   /** Makes new names durable. */

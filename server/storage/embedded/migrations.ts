@@ -31,5 +31,11 @@ export const MIGRATIONS: readonly string[] = [
     body TEXT NOT NULL,
     UNIQUE (session_id, seq)
   ) STRICT;
+
+  CREATE TABLE event_keys (
+    session_id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    PRIMARY KEY (session_id, key)
+  ) STRICT, WITHOUT ROWID;
   `
 ]

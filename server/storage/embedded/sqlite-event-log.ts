@@ -1,7 +1,7 @@
-import { decodeEvent, encodeEvents, readRange } from '../event-encoding.ts'
+import { decodeEvent, encodeEvents, keysOf, readRange } from '../event-encoding.ts'
 import type { EventLog, NewEvent, StoredEvent } from '../event-log.ts'
 import { validSessionId } from '../session-id.ts'
-import { leaseLost } from '../store-errors.ts'
+import { eventExists, leaseLost } from '../store-errors.ts'
 import type { Database } from './database.ts'
 
 export function sqliteEventLog(db: Database): EventLog {
@@ -16,7 +16,10 @@ export function sqliteEventLog(db: Database): EventLog {
     },
     lastSeq: async (sessionId) => lastSeq(db, sessionId),
     remove: async (sessionId) => {
-      db.run('DELETE FROM events WHERE session_id = ?', validSessionId(sessionId))
+      db.transaction(() => {
+        db.run('DELETE FROM events WHERE session_id = ?', validSessionId(sessionId))
+        db.run('DELETE FROM event_keys WHERE session_id = ?', sessionId)
+      })
     }
   }
 }
@@ -28,6 +31,10 @@ function append(db: Database, sessionId: string, events: NewEvent[], epoch: numb
     if (epoch !== undefined) {
       const current = db.get('SELECT epoch FROM sessions WHERE session_id = ?', sessionId)
       if (current?.epoch !== epoch) throw leaseLost()
+    }
+    for (const key of keysOf(events)) {
+      const taken = db.run('INSERT OR IGNORE INTO event_keys VALUES (?, ?)', sessionId, key) === 0
+      if (taken) throw eventExists(key)
     }
     const at = Date.now()
     let seq = lastSeq(db, sessionId)

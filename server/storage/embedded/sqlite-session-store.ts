@@ -3,7 +3,7 @@ import { validSessionId } from '../session-id.ts'
 import type { AcquireResult, SessionRecord, SessionStore } from '../session-store.ts'
 import type { Database, Row } from './database.ts'
 
-const SET_OWNER = `UPDATE sessions SET epoch = ?, holder = ?, lease_until = ?, busy = 0 WHERE session_id = ?`
+const SET_OWNER = `UPDATE sessions SET epoch = ?, holder = ?, lease_until = ?, busy = 1 WHERE session_id = ?`
 
 /** Every verb is one short transaction on the caller's thread; the clock is read inside it, after any wait for the lock. */
 export function sqliteSessionStore(db: Database): SessionStore {
@@ -15,7 +15,10 @@ export function sqliteSessionStore(db: Database): SessionStore {
     },
     instances: async () => liveInstances(db),
     farewell: async (instanceId) => {
-      db.run('DELETE FROM instances WHERE instance_id = ?', instanceId)
+      db.transaction(() => {
+        db.run('DELETE FROM instances WHERE instance_id = ?', instanceId)
+        db.run('UPDATE sessions SET holder = NULL, lease_until = 0, busy = 0 WHERE holder = ?', instanceId)
+      })
     },
     acquire: async (sessionId, holder, leaseMs) => acquire(db, sessionId, holder, leaseMs),
     touch: async (sessionId, epoch, { leaseMs, busy, activity }) => {
@@ -66,18 +69,15 @@ function acquire(db: Database, sessionId: string, holder: string, leaseMs: numbe
     if (held && record.busy && record.holder !== null && record.holder !== holder) {
       return { granted: false, holder: record.holder, retryInMs: record.leaseUntil - now }
     }
-    if (held && record.holder === holder) {
-      db.run('UPDATE sessions SET lease_until = ? WHERE session_id = ?', now + leaseMs, sessionId)
-    } else {
-      db.run(SET_OWNER, nextEpoch(db, record.epoch, now), holder, now + leaseMs, sessionId)
-    }
+    const epoch = record.holder === holder ? record.epoch : nextEpoch(db, record.epoch, now)
+    db.run(SET_OWNER, epoch, holder, now + leaseMs, sessionId)
     db.run('UPDATE sessions SET active_at = ? WHERE session_id = ?', now, sessionId)
     return { granted: true, record: mustFind(db, sessionId) }
   })
 }
 
 function create(db: Database, sessionId: string, holder: string, now: number, leaseUntil: number): SessionRecord {
-  const sql = 'INSERT INTO sessions VALUES (?, ?, ?, ?, 0, 0, NULL, ?, ?)'
+  const sql = 'INSERT INTO sessions VALUES (?, ?, ?, ?, 1, 0, NULL, ?, ?)'
   db.run(sql, sessionId, nextEpoch(db, 0, now), holder, leaseUntil, now, now)
   return mustFind(db, sessionId)
 }

@@ -2,12 +2,18 @@
 import { script } from './scripts.ts'
 
 export const append = script(`
-local session, events = KEYS[1], KEYS[2]
-local epoch = ARGV[1]
+local session, events, taken = KEYS[1], KEYS[2], KEYS[3]
+local epoch, key_count = ARGV[1], tonumber(ARGV[2])
 if epoch ~= '' and not owns(session, epoch) then return 'lost' end
+local fresh = {}
+for i = 3, 2 + key_count do
+  if fresh[ARGV[i]] or redis.call('SISMEMBER', taken, ARGV[i]) == 1 then return { ARGV[i] } end
+  fresh[ARGV[i]] = true
+end
+for i = 3, 2 + key_count do redis.call('SADD', taken, ARGV[i]) end
 local at = int(clock())
 local last = redis.call('LLEN', events)
-for i = 2, #ARGV do redis.call('RPUSH', events, at .. ' ' .. ARGV[i]) end
+for i = 3 + key_count, #ARGV do redis.call('RPUSH', events, at .. ' ' .. ARGV[i]) end
 return { last, at }
 `)
 
@@ -15,4 +21,4 @@ export const read = script(`return redis.call('LRANGE', KEYS[1], ARGV[1], ARGV[2
 
 export const lastSeq = script(`return redis.call('LLEN', KEYS[1])`)
 
-export const remove = script(`redis.call('DEL', KEYS[1])`)
+export const remove = script(`redis.call('DEL', KEYS[1], KEYS[2])`)

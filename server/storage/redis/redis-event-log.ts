@@ -1,7 +1,7 @@
 import { AppError } from '../../lib/errors.ts'
-import { decodeEvent, encodeEvents, readRange } from '../event-encoding.ts'
+import { decodeEvent, encodeEvents, keysOf, readRange } from '../event-encoding.ts'
 import type { EventLog, NewEvent, StoredEvent } from '../event-log.ts'
-import { leaseLost } from '../store-errors.ts'
+import { eventExists, leaseLost } from '../store-errors.ts'
 import * as scripts from './event-scripts.ts'
 import type { RedisClient } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
@@ -20,7 +20,8 @@ export function redisEventLog(client: RedisClient, keys: RedisKeys): EventLog {
       return Number(await client.run(scripts.lastSeq, [keys.events(encodeId(sessionId))]))
     },
     async remove(sessionId) {
-      await client.run(scripts.remove, [keys.events(encodeId(sessionId))])
+      const id = encodeId(sessionId)
+      await client.run(scripts.remove, [keys.events(id), keys.eventKeys(id)])
     }
   }
 }
@@ -34,9 +35,13 @@ async function append(
 ): Promise<StoredEvent[]> {
   const id = encodeId(sessionId)
   const bodies = encodeEvents(events)
-  const reply = await client.run(scripts.append, [keys.session(id), keys.events(id)], [epoch ?? '', ...bodies])
+  const unique = keysOf(events)
+  const names = [keys.session(id), keys.events(id), keys.eventKeys(id)]
+  const reply = await client.run(scripts.append, names, [epoch ?? '', unique.length, ...unique, ...bodies])
   if (reply === 'lost') throw leaseLost()
-  const [last, at] = Array.isArray(reply) ? reply.map(Number) : []
+  const parts: unknown[] = Array.isArray(reply) ? reply : []
+  if (parts.length === 1) throw eventExists(String(parts[0]))
+  const [last, at] = parts.map(Number)
   if (last === undefined || at === undefined) {
     throw new AppError('internal', 'store_failed', 'Redis answered an append in a way that makes no sense.')
   }

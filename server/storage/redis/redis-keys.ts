@@ -11,6 +11,7 @@ export interface RedisKeys {
   sessionSuffix: string
   session(id: string): string
   events(id: string): string
+  eventKeys(id: string): string
 }
 
 export function redisKeys(prefix: string): RedisKeys {
@@ -23,6 +24,7 @@ export function redisKeys(prefix: string): RedisKeys {
     sessionPrefix: `${prefix}{`,
     sessionSuffix: '}:session',
     session: (id) => `${prefix}{${id}}:session`,
-    events: (id) => `${prefix}{${id}}:events`
+    events: (id) => `${prefix}{${id}}:events`,
+    eventKeys: (id) => `${prefix}{${id}}:event-keys`
   }
 }

@@ -10,9 +10,6 @@ const LIST_PAGE = 500
 export class RedisSessionStore implements SessionStore {
   readonly #client: RedisClient
   readonly #keys: RedisKeys
-  /** Proposed again when Redis was emptied: the containers out there still carry this one. */
-  #deploymentId: string = randomUUID()
-
   constructor(client: RedisClient, keys: RedisKeys) {
     this.#client = client
     this.#keys = keys
@@ -23,10 +20,8 @@ export class RedisSessionStore implements SessionStore {
   }
 
   async deploymentId(): Promise<string> {
-    this.#deploymentId = String(
-      await this.#client.run(scripts.deploymentId, [this.#keys.deployment], [this.#deploymentId])
-    )
-    return this.#deploymentId
+    // A Redis that was emptied is another deployment: what it does not know of must not pass for orphans.
+    return String(await this.#client.run(scripts.deploymentId, [this.#keys.deployment], [randomUUID()]))
   }
 
   async heartbeat(instanceId: string, ttlMs: number): Promise<void> {
@@ -38,7 +33,8 @@ export class RedisSessionStore implements SessionStore {
   }
 
   async farewell(instanceId: string): Promise<void> {
-    await this.#client.run(scripts.farewell, [this.#keys.instances], [instanceId])
+    const { instances, index, sessionPrefix, sessionSuffix } = this.#keys
+    await this.#client.run(scripts.farewell, [instances, index], [instanceId, sessionPrefix, sessionSuffix])
   }
 
   async acquire(sessionId: string, holder: string, leaseMs: number): Promise<AcquireResult> {

@@ -20,7 +20,17 @@ redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
 return redis.call('ZRANGE', key, 0, -1)
 `)
 
-export const farewell = script(`redis.call('ZREM', KEYS[1], ARGV[1])`)
+export const farewell = script(`
+local instances, index = KEYS[1], KEYS[2]
+local instance, prefix, suffix = ARGV[1], ARGV[2], ARGV[3]
+redis.call('ZREM', instances, instance)
+for _, id in ipairs(redis.call('ZRANGE', index, 0, -1)) do
+  local key = prefix .. id .. suffix
+  if redis.call('HGET', key, 'holder') == instance then
+    redis.call('HSET', key, 'holder', '', 'leaseUntil', '0', 'busy', '0')
+  end
+end
+`)
 
 export const acquire = script(`
 local key, index, live_index, floor_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -29,7 +39,7 @@ local now = clock()
 local s = redis.call('HMGET', key, 'epoch', 'holder', 'leaseUntil', 'busy', 'live')
 if not s[1] then
   redis.call('HSET', key, 'id', id, 'epoch', int(next_epoch(0, floor_key, now)), 'holder', holder,
-    'leaseUntil', int(now + lease), 'busy', '0', 'live', '0', 'containerId', '', 'createdAt', int(now), 'activeAt', int(now))
+    'leaseUntil', int(now + lease), 'busy', '1', 'live', '0', 'containerId', '', 'createdAt', int(now), 'activeAt', int(now))
   redis.call('ZADD', index, 0, id)
   return record(key)
 end
@@ -37,10 +47,10 @@ local held = s[2] ~= '' and tonumber(s[3]) > now
 if held and s[4] == '1' and s[2] ~= holder then
   return { s[2], int(tonumber(s[3]) - now) }
 end
-if not (held and s[2] == holder) then
-  redis.call('HSET', key, 'epoch', int(next_epoch(tonumber(s[1]), floor_key, now)), 'holder', holder, 'busy', '0')
+if s[2] ~= holder then
+  redis.call('HSET', key, 'epoch', int(next_epoch(tonumber(s[1]), floor_key, now)), 'holder', holder)
 end
-redis.call('HSET', key, 'leaseUntil', int(now + lease), 'activeAt', int(now))
+redis.call('HSET', key, 'leaseUntil', int(now + lease), 'busy', '1', 'activeAt', int(now))
 if s[5] == '1' then redis.call('ZADD', live_index, int(now), id) end
 return record(key)
 `)
@@ -105,7 +115,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', live_index, '-inf', int(now - id
   local free = s[1] and (tonumber(s[3]) <= now or (s[4] == '0' and (s[2] == '' or s[2] == holder)))
   if free then
     redis.call('HSET', key, 'epoch', int(next_epoch(tonumber(s[1]), floor_key, now)), 'holder', holder,
-      'leaseUntil', int(now + lease), 'busy', '0')
+      'leaseUntil', int(now + lease), 'busy', '1')
     taken[#taken + 1] = record(key)
   end
 end
