@@ -62,16 +62,18 @@ function sessionsOptions(settings: Settings): SessionsOptions {
   }
 }
 
-export async function createCore(
-  settings: Settings,
-  logger: Logger,
-  overrides: Partial<SessionsOptions> = {}
-): Promise<Core> {
+/** What tests and figures put in place of what the settings say. */
+export interface CoreOverrides {
+  sessions?: Partial<SessionsOptions>
+  engine?: SandboxEngine
+}
+
+export async function createCore(settings: Settings, logger: Logger, overrides: CoreOverrides = {}): Promise<Core> {
   const dataDir = resolve(settings.DATA_DIR)
   // Instances that share a Redis share the folder too; the embedded store serves one.
   const lock = settings.REDIS_URL ? undefined : lockDataDir(dataDir)
   const store = await openStore(settings, logger)
-  const engine = openEngine(settings, logger)
+  const engine = overrides.engine ?? openEngine(settings, logger)
   const checkpoints = openCheckpointStore({
     dir: join(dataDir, 'checkpoints'),
     maxSessionBytes: settings.SANDBOX_WORKSPACE_MB * 4 * 1024 * 1024,
@@ -87,7 +89,7 @@ export async function createCore(
       logger,
       publish: () => {}
     },
-    { ...sessionsOptions(settings), ...overrides }
+    { ...sessionsOptions(settings), ...overrides.sessions }
   )
   return {
     engine,

@@ -204,7 +204,7 @@ describe('the life of sandboxes', () => {
   })
 
   it('removes orphans of its own deployment only, and only when seen twice', async () => {
-    const core = await startCore({ JANITOR_INTERVAL_SECONDS: '3600' }, { orphanGraceMs: 0 })
+    const core = await startCore({ JANITOR_INTERVAL_SECONDS: '3600' }, { sessions: { orphanGraceMs: 0 } })
     const deployment = await core.store.sessions.deploymentId()
     const orphan = await core.engine.create({ deployment, instance: 'dead-instance' })
     const foreign = await core.engine.create({ deployment: `foreign-${randomUUID()}`, instance: 'someone' })
