@@ -21,10 +21,12 @@ import { listFilesTool } from './tools/list-files.ts'
 import { readFileTool } from './tools/read-file.ts'
 import { writeFileTool } from './tools/write-file.ts'
 
-const FAREWELL_MS = 3000
+const END_OTHERS_MS = 3000
 
 process.on('uncaughtException', (error) => log('Uncaught', error))
 process.on('unhandledRejection', (error) => log('Unhandled', error))
+
+const endOthers = () => endOtherProcesses({ deadlineMs: END_OTHERS_MS })
 
 async function main(options: CommandLine): Promise<void> {
   mkdirSync(options.state, { recursive: true })
@@ -38,12 +40,12 @@ async function main(options: CommandLine): Promise<void> {
 function serve(options: CommandLine, fence: EpochFence): void {
   const root = new WorkspaceRoot(options.root)
   const files = new WorkspaceFiles(root.path, options.state)
-  const commands = executeCommandTool(root)
+  const commands = executeCommandTool(root, endOthers)
   const write = writeFileTool(root, (real) => files.written(root.relative(real)))
   const tools = [readFileTool(root), write, listFilesTool(root), commands.tool]
   const leave = async () => {
     commands.killAll()
-    await endOtherProcesses({ deadlineMs: FAREWELL_MS })
+    await endOthers()
     process.exit(0)
   }
   const life = startSignOfLife(options.state, () => void leave())

@@ -11,18 +11,23 @@ const idle = `/bin/sh\0${INSIDE.idle}\x0060\0`
 function fakeTable(processes: Record<number, string>, onKill: (pid: number) => void = () => {}) {
   const table = new Map(Object.entries(processes).map(([pid, line]) => [Number(pid), line]))
   const killed: number[] = []
+  const stopped = new Set<number>()
   const fake: ProcessTable = {
     pids: () => [...table.keys()],
     commandLine: (pid) => table.get(pid) ?? '',
-    state: (pid) => (table.get(pid) === 'zombie' ? 'Z' : table.has(pid) ? 'S' : undefined),
-    kill: (pid) => {
+    state: (pid) => (table.get(pid) === 'zombie' ? 'Z' : stopped.has(pid) ? 'T' : table.has(pid) ? 'S' : undefined),
+    kill: (pid, signal) => {
       if (table.get(pid) === 'foreign') throw new Error('EPERM')
+      if (signal === 'SIGSTOP') {
+        stopped.add(pid)
+        return
+      }
       killed.push(pid)
       if (table.get(pid) !== 'immortal') table.delete(pid)
       onKill(pid)
     }
   }
-  return { fake, table, killed }
+  return { fake, table, killed, stopped }
 }
 
 const end = (fake: ProcessTable, mayGoOn?: () => boolean) =>
@@ -75,6 +80,22 @@ describe('in a container', () => {
     })
     expect(await end(fake)).toBe(true)
     expect(killed.length).toBe(6)
+  })
+
+  it('stops all of a fork bomb before it kills any', async () => {
+    const { fake, table, stopped, killed } = fakeTable({ 1: init, 60: 'bomb', 61: 'bomb' }, () => {
+      expect([...table.keys()].filter((pid) => pid !== 1 && !stopped.has(pid))).toEqual([])
+    })
+    const { pids } = fake
+    let next = 62
+    // It forks between any two looks, as long as one of it runs.
+    fake.pids = () => {
+      const seen = pids()
+      if (next < 70 && seen.some((pid) => pid !== 1 && !stopped.has(pid))) table.set(next++, 'bomb')
+      return seen
+    }
+    expect(await end(fake)).toBe(true)
+    expect(killed.length).toBe(10)
   })
 
   it('gives up on what does not die, and when told to', async () => {

@@ -14,7 +14,7 @@ export interface ProcessTable {
   commandLine(pid: number): string
   /** The state letter of /proc/PID/stat; `Z` is a zombie, undefined is gone. */
   state(pid: number): string | undefined
-  kill(pid: number): void
+  kill(pid: number, signal: 'SIGSTOP' | 'SIGKILL'): void
 }
 
 export const procTable: ProcessTable = {
@@ -24,7 +24,7 @@ export const procTable: ProcessTable = {
     const stat = readOrEmpty(`/proc/${pid}/stat`)
     return stat === '' ? undefined : stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3)
   },
-  kill: (pid) => process.kill(pid, 'SIGKILL')
+  kill: (pid, signal) => process.kill(pid, signal)
 }
 
 /** PID 1 is the engine's init running our idle script, or the idle script itself. */
@@ -34,6 +34,7 @@ export function insideOurContainer(table: ProcessTable = procTable): boolean {
 
 /**
  * Kills every process but PID 1, the idle init and ourselves, round after round because a process may fork between two looks.
+ * First they are all stopped: a fork bomb fills every place that killing one of it makes free, but none while all are kept.
  * True when none is left. `mayGoOn` is asked before each round.
  */
 export async function endOtherProcesses(
@@ -46,9 +47,15 @@ export async function endOtherProcesses(
   const end = performance.now() + deadlineMs
   while (mayGoOn()) {
     const others = table.pids().filter((pid) => !spared.has(pid) && isAlive(table, pid))
-    const stubborn = others.filter((pid) => killed(table, pid))
+    const running = others.filter((pid) => table.state(pid) !== 'T' && signalled(table, pid, 'SIGSTOP'))
+    const late = performance.now() >= end
+    if (running.length > 0 && !late) {
+      await delay(1)
+      continue
+    }
+    const stubborn = others.filter((pid) => signalled(table, pid, 'SIGKILL'))
     if (stubborn.length === 0) return true
-    if (performance.now() >= end) return false
+    if (late) return false
     await delay(ROUND_MS)
   }
   return false
@@ -70,9 +77,9 @@ function isAlive(table: ProcessTable, pid: number): boolean {
 }
 
 /** False for what can't be an owner's server: already gone, or another user's (someone looking in from outside). */
-function killed(table: ProcessTable, pid: number): boolean {
+function signalled(table: ProcessTable, pid: number, signal: 'SIGSTOP' | 'SIGKILL'): boolean {
   try {
-    table.kill(pid)
+    table.kill(pid, signal)
     return true
   } catch {
     return false

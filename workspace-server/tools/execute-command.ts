@@ -20,53 +20,61 @@ const START_FAILURES: Record<string, string> = {
   EMFILE: 'The command could not be started: too many files are open; try again when fewer commands run.'
 }
 
+const DESCRIPTION: Omit<Tool, 'run'> = {
+  name: 'execute_command',
+  title: 'Execute a command',
+  description:
+    'Runs a command with bash in the sandbox and waits for it. A command that fails is a normal result: look at exitCode. Output over 128 kB per stream is cut in the middle. There is no terminal and, unless stdin is given, no input. At the timeout the command and all it started are killed. Start servers in the background with their output in a file: "server > log 2>&1 &".',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      command: { type: 'string', description: 'As typed into bash; several lines are fine.' },
+      cwd: { type: 'string', description: 'Folder in the workspace to run it in; default the workspace itself.' },
+      timeoutSeconds: {
+        type: 'number',
+        minimum: 0.1,
+        maximum: MAX_TIMEOUT_SECONDS,
+        description: `Default ${DEFAULT_TIMEOUT_SECONDS}.`
+      },
+      stdin: { type: 'string', description: 'Text for its standard input.' }
+    },
+    required: ['command'],
+    additionalProperties: false
+  },
+  outputSchema: {
+    type: 'object',
+    properties: {
+      exitCode: { type: ['integer', 'null'], description: 'null when a signal ended it.' },
+      signal: { type: ['string', 'null'] },
+      timedOut: { type: 'boolean' },
+      durationMs: { type: 'integer' },
+      stdout: { type: 'string' },
+      stderr: { type: 'string' },
+      stdoutOmittedBytes: { type: 'integer' },
+      stderrOmittedBytes: { type: 'integer' }
+    },
+    required: ['exitCode', 'signal', 'timedOut', 'durationMs', 'stdout', 'stderr'],
+    additionalProperties: false
+  },
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true }
+}
+
 export interface CommandTool {
   tool: Tool
   /** Ends every command that still runs, with all of its process group. */
   killAll(): void
 }
 
-export function executeCommandTool(root: WorkspaceRoot): CommandTool {
+/**
+ * `endBackground` ends everything in the sandbox but the server. It is the last resort when no process can be started: after a fork
+ * bomb there is no other way left to end one.
+ */
+export function executeCommandTool(root: WorkspaceRoot, endBackground: () => Promise<boolean>): CommandTool {
   const running = new Set<number>()
   const env = commandEnvironment(root.path)
   let active = 0
   const tool: Tool = {
-    name: 'execute_command',
-    title: 'Execute a command',
-    description:
-      'Runs a command with bash in the sandbox and waits for it. A command that fails is a normal result: look at exitCode. Output over 128 kB per stream is cut in the middle. There is no terminal and, unless stdin is given, no input. At the timeout the command and all it started are killed. Start servers in the background with their output in a file: "server > log 2>&1 &".',
-    inputSchema: {
-      type: 'object',
-      properties: {
-        command: { type: 'string', description: 'As typed into bash; several lines are fine.' },
-        cwd: { type: 'string', description: 'Folder in the workspace to run it in; default the workspace itself.' },
-        timeoutSeconds: {
-          type: 'number',
-          minimum: 0.1,
-          maximum: MAX_TIMEOUT_SECONDS,
-          description: `Default ${DEFAULT_TIMEOUT_SECONDS}.`
-        },
-        stdin: { type: 'string', description: 'Text for its standard input.' }
-      },
-      required: ['command'],
-      additionalProperties: false
-    },
-    outputSchema: {
-      type: 'object',
-      properties: {
-        exitCode: { type: ['integer', 'null'], description: 'null when a signal ended it.' },
-        signal: { type: ['string', 'null'] },
-        timedOut: { type: 'boolean' },
-        durationMs: { type: 'integer' },
-        stdout: { type: 'string' },
-        stderr: { type: 'string' },
-        stdoutOmittedBytes: { type: 'integer' },
-        stderrOmittedBytes: { type: 'integer' }
-      },
-      required: ['exitCode', 'signal', 'timedOut', 'durationMs', 'stdout', 'stderr'],
-      additionalProperties: false
-    },
-    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+    ...DESCRIPTION,
     run: async (args, context) => {
       const job = { ...readJob(root, args), env, ...waiting(context) }
       if (active >= MAX_RUNNING)
@@ -75,7 +83,7 @@ export function executeCommandTool(root: WorkspaceRoot): CommandTool {
       try {
         return report(await runCommand(job, running), job.timeoutMs)
       } catch (error) {
-        throw asStartError(error)
+        throw errorCode(error) === 'EAGAIN' && active === 1 ? await makeRoom(endBackground) : asStartError(error)
       } finally {
         active -= 1
       }
@@ -106,6 +114,14 @@ function folder(root: WorkspaceRoot, named: string): string {
 
 function waiting({ signal, progress }: ToolContext) {
   return { signal, live: progress && new LiveOutput(progress) }
+}
+
+async function makeRoom(endBackground: () => Promise<boolean>): Promise<ToolError> {
+  const done = await endBackground()
+  const outcome = done ? 'so all of them were ended; try again' : 'and they could not all be ended'
+  return new ToolError(
+    `The command could not be started: background processes took every place in the sandbox, ${outcome}.`
+  )
 }
 
 function asStartError(error: unknown): unknown {
