@@ -54,7 +54,7 @@ export class TreeScanner {
       if (raw === '' || !this.#index.isFolder(parentOf(raw))) continue
       await this.#examine(raw, true, renamed.has(raw))
     }
-    
+    for (const raw of this.#links.siblings()) await this.#examine(raw, true, false)
     this.#links.siblings() // Those of the siblings are the ones we came from.
   }
 

@@ -1,0 +1,40 @@
+/** What a client may ask of its session over the socket. Every command is answered, with `ok` or with a code and a sentence. */
+import { z } from 'zod'
+
+export const MAX_MESSAGE_CHARS = 100_000
+const args = z.record(z.string(), z.unknown())
+const text = z.string().trim().min(1, 'A message must have some text.').max(MAX_MESSAGE_CHARS)
+
+export const COMMAND_SCHEMAS = {
+  message: z
+    .union([text, z.object({ text })])
+    .transform((value) => (typeof value === 'string' ? { text: value } : value)),
+  'tool:approval': z.object({
+    callId: z.string().min(1).max(200),
+    approved: z.boolean(),
+    /** The card's hash: an answer to another card than the one shown is refused as stale. */
+    hash: z.string().max(200).optional(),
+    /** What the human changed the arguments to. */
+    args: args.optional(),
+    reason: z.string().max(2000).optional(),
+    /** Allow this tool for the rest of this session. */
+    remember: z.boolean().optional()
+  }),
+  'turn:cancel': z.unknown().transform(() => ({})),
+  'history:reset': z.unknown().transform(() => ({})),
+  'model:select': z.object({ model: z.string().min(1).max(200) }),
+  /** Ends an "always allow". */
+  'tool:revoke': z.object({ server: z.string().max(200), name: z.string().max(200) }),
+  /** Lets a session go on that has used up its tokens. */
+  'limit:raise': z.unknown().transform(() => ({})),
+  /** For a client that missed an event: answered with the whole snapshot. */
+  'session:snapshot': z.unknown().transform(() => ({}))
+} as const
+
+export type CommandName = keyof typeof COMMAND_SCHEMAS
+export type CommandInput<C extends CommandName> = z.input<(typeof COMMAND_SCHEMAS)[C]>
+export type CommandData<C extends CommandName> = z.output<(typeof COMMAND_SCHEMAS)[C]>
+
+export type Ack<T extends object = object> =
+  | ({ ok: true } & T)
+  | { ok: false; error: { code: string; message: string } }
