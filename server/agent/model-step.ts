@@ -6,6 +6,7 @@ import type { EventData, EventType } from '../../contract/events.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
 import type { ApprovalPolicy } from '../tools/approval-policy.ts'
+import type { DefinitionChange } from '../tools/definition-guard.ts'
 import { approvalHash, type OfferedTool } from '../tools/offered-tool.ts'
 import { trimHistory } from './trim-history.ts'
 
@@ -29,6 +30,8 @@ export interface ModelStepInput {
   /** Tools that this session always allows, with the definition they were allowed with. */
   allowed: Readonly<Record<string, string>>
   policy: ApprovalPolicy
+  /** Tools whose definition nobody has accepted yet, by model name: always asked for. */
+  changed: ReadonlyMap<string, DefinitionChange>
   step: (request: StepRequest) => AsyncIterable<StepEvent>
   signal: AbortSignal
 }
@@ -136,11 +139,13 @@ function requestCall(
   const { server, name, definition } = tool
   const { callId } = part
   const hash = approvalHash({ sessionId, callId, definition, args })
+  const change = input.changed.get(tool.modelName)
+  const definitionChange = change ? { definitionChange: change } : {}
   const request: AgentEvent = {
     type: 'tool:approval_required',
-    data: { callId, turnId, server, name, args, hash, queuePosition, totalInQueue }
+    data: { callId, turnId, server, name, args, hash, queuePosition, totalInQueue, ...definitionChange }
   }
-  const decision = decide(input, tool)
+  const decision = change && input.policy(server, name) !== 'deny' ? undefined : decide(input, tool)
   return decision ? [request, { type: 'tool:approval_resolved', data: { callId, ...decision } }] : [request]
 }
 

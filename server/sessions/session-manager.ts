@@ -9,7 +9,7 @@ import { Janitor } from './janitor.ts'
 import { LiveSession, sessionBusy } from './live-session.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
 import type { SandboxContext } from './session-sandbox.ts'
-import { runTool, type ToolCall } from './tool-run.ts'
+import { journal, runTool, type ToolCall } from './tool-run.ts'
 import { WarmPool } from './warm-pool.ts'
 
 const PING_EVERY_MS = 600_000
@@ -28,6 +28,8 @@ export interface Hold {
   readonly epoch: number
   /** The sandbox, which is made, woken, repaired or taken over first as needed. */
   workspace(signal?: AbortSignal): Promise<Workspace>
+  /** Runs a call that does not go to the sandbox, and leaves its trace. */
+  journal(callId: string, run: () => Promise<ToolResult>): Promise<ToolResult>
 }
 
 export class SessionManager {
@@ -70,7 +72,11 @@ export class SessionManager {
     const session = this.#session(sessionId)
     await session.enter(signal)
     try {
-      return await job({ epoch: session.epoch, workspace: (inner) => openWorkspace(session, inner) })
+      return await job({
+        epoch: session.epoch,
+        workspace: (inner) => openWorkspace(session, inner),
+        journal: (callId, run) => journal(session, callId, run)
+      })
     } finally {
       await session.leave()
       this.#forget(session)

@@ -1,37 +1,44 @@
-import type { OutputChunk } from '../../workspace-server/protocol.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { ToolResult } from '../sandbox/port.ts'
+import type { ToolCallInput } from '../tools/tool-source.ts'
+import { boundContent } from './bound-content.ts'
 import type { LiveSession } from './live-session.ts'
 import { unknownOutcome } from './session-events.ts'
 
-export interface ToolCall {
-  callId: string
-  name: string
-  args: Record<string, unknown>
-  signal?: AbortSignal | undefined
-  timeoutMs?: number
-  onOutput?: ((chunk: OutputChunk) => void) | undefined
-}
+export type ToolCall = Omit<ToolCallInput, 'signal'> & { signal?: AbortSignal | undefined }
 
 /** Longer than the longest command may take, so that the server inside gives the answer. */
-const DEFAULT_TIMEOUT_MS = 660_000
+const TIMEOUT_MS = 660_000
 const READ_ONLY = new Set(['read_file', 'list_files'])
 
-/**
- * Runs one call in a session that the caller has entered, and leaves its trace: started before anything is sent, the result
- * after the changed files are safe. A call whose answer was lost is recorded as unknown and never repeated.
- */
+/** Runs one call in the sandbox of a session that the caller has entered; the changed files are safe before the result is told. */
 export async function runTool(session: LiveSession, call: ToolCall): Promise<ToolResult> {
-  const { callId, name, args, signal, timeoutMs = DEFAULT_TIMEOUT_MS, onOutput } = call
+  const { name, args, signal, onOutput } = call
   await session.openSandbox(signal) // a server that died since the last call is repaired before this one starts
-  const epoch = session.epoch
-  await session.events.append([{ type: 'tool:started', data: { callId, name } }], epoch)
+  return journal(session, call.callId, async () => {
+    const result = await session.sandbox.connection.callTool(name, args, { signal, timeoutMs: TIMEOUT_MS, onOutput })
+    if (!READ_ONLY.has(name)) await session.sandbox.checkpoint()
+    return result
+  })
+}
+
+/**
+ * Leaves a call's trace in the log: started before anything is sent, its result afterwards. A call whose answer was lost is
+ * recorded as unknown and never repeated.
+ */
+export async function journal(
+  session: LiveSession,
+  callId: string,
+  run: () => Promise<ToolResult>
+): Promise<ToolResult> {
+  const { epoch, events } = session
+  await events.append([{ type: 'tool:started', data: { callId }, key: `started:${callId}` }], epoch)
   session.runningCalls.add(callId)
   try {
-    const result = await session.sandbox.connection.callTool(name, args, { signal, timeoutMs, onOutput })
-    if (!READ_ONLY.has(name)) await session.sandbox.checkpoint()
-    const { content, isError = false } = result
-    await session.events.appendPatiently([{ type: 'tool:result', data: { callId, isError, content } }], epoch)
+    const result = await run()
+    const { isError = false } = result
+    const content = boundContent(result.content)
+    await events.appendPatiently([{ type: 'tool:result', data: { callId, isError, content } }], epoch)
     return result
   } catch (error) {
     throw await recordFailure(session, callId, epoch, error)

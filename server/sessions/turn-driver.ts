@@ -2,46 +2,26 @@
  * Carries one session's turn on: looks at the log, does what comes next, and stops when the turn waits for a human or is over.
  * Keeps nothing that a restart would miss; any instance that is woken comes to the same next action. One drive at a time.
  */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { TurnEndReason } from '../../contract/events.ts'
 import type { CallEntry } from '../../contract/transcript.ts'
 import { modelHistory, stepsInTurn } from '../agent/model-history.ts'
 import { type AgentEvent, modelStep } from '../agent/model-step.ts'
-import { nextAction, type TurnLimits } from '../agent/next-action.ts'
+import { type NextAction, nextAction } from '../agent/next-action.ts'
 import { systemPrompt } from '../agent/system-prompt.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
-import type { Logger } from '../lib/logger.ts'
-import type { Models } from '../models/port.ts'
-import type { ApprovalPolicy } from '../tools/approval-policy.ts'
-import type { OfferedTool } from '../tools/offered-tool.ts'
+import type { NewEvent } from '../storage/event-log.ts'
+import type { ChatDeps } from './chat-options.ts'
 import type { Conversation } from './conversation.ts'
-import type { Hold, SessionManager } from './session-manager.ts'
+import type { Hold } from './session-manager.ts'
 
-export interface LiveEvents {
-  'agent:thinking': { turnId: string }
-  'agent:delta': { turnId: string; text: string }
-  'tool:output': { callId: string; stream: 'stdout' | 'stderr'; text: string }
-}
-
-export interface TurnDriverDeps {
-  sessions: SessionManager
-  models: Models
-  policy: ApprovalPolicy
-  /** Appends and publishes. */
-  append(sessionId: string, events: KeyedEvent[], epoch?: number): Promise<void>
-  /** Publishes what is not stored. */
-  live<T extends keyof LiveEvents>(sessionId: string, type: T, data: LiveEvents[T]): void
-  tools(hold: Hold, signal: AbortSignal): Promise<OfferedTool[]>
-  network: string
-  limits: TurnLimits
-  maxHistoryTokens: number
-  maxOutputTokens?: number | undefined
-  logger: Logger
-}
-
-/** An event that can be appended once only: the second with its key is refused. */
-export type KeyedEvent = AgentEvent & { key?: string }
+/** While calls run, answers that another instance appended are looked for this often. */
+const LOOK_MS = 500
+/** Somebody else carries the turn on, or nobody can right now: nothing to tell the user. */
+const NOT_OURS = new Set(['session_busy', 'lease_lost', 'stale_epoch', 'shutting_down', 'store_unavailable'])
 
 export class TurnDriver {
-  readonly #deps: TurnDriverDeps
+  readonly #deps: ChatDeps
   readonly #sessionId: string
   readonly #conversation: Conversation
   readonly #calls = new Map<string, Promise<void>>()
@@ -50,7 +30,7 @@ export class TurnDriver {
   #news = Promise.withResolvers<void>()
   #hasNews = false
 
-  constructor(sessionId: string, conversation: Conversation, deps: TurnDriverDeps) {
+  constructor(sessionId: string, conversation: Conversation, deps: ChatDeps) {
     this.#sessionId = sessionId
     this.#conversation = conversation
     this.#deps = deps
@@ -72,7 +52,7 @@ export class TurnDriver {
 
   /** Stops the model's stream and the running commands; the log has been told by the caller. */
   cancel(): void {
-    this.#abort.abort(new AppError('cancelled', 'cancelled', 'The turn was stopped.'))
+    this.#abort.abort(stopped())
     this.#abort = new AbortController()
     this.wake()
   }
@@ -82,23 +62,32 @@ export class TurnDriver {
   }
 
   async #driveUntilQuiet(): Promise<void> {
+    this.#hasNews = false
     try {
       await this.#conversation.refresh()
-      if (this.#next().type === 'idle' || this.#next().type === 'wait') {
-        this.#hasNews = false
-        return
-      }
+      if (this.#isQuiet(this.#next())) return
       await this.#deps.sessions.hold(this.#sessionId, (hold) => this.#drive(hold))
     } catch (error) {
-      this.#hasNews = false
-      this.#deps.logger.warn({ err: error, sessionId: this.#sessionId }, `A turn could not go on: ${messageOf(error)}`)
-      await this.#fail(error).catch(() => {})
+      this.#deps.logger.warn({ err: error, sessionId: this.#sessionId }, `A turn stands still: ${messageOf(error)}`)
+      if (isAppError(error) && NOT_OURS.has(error.code)) return
+      const { turnId } = this.#conversation.transcript
+      if (turnId) await this.#failTurn(turnId, error).catch(() => {})
     }
   }
 
-  #next() {
+  #next(): NextAction {
     const { transcript, recent } = this.#conversation
-    return nextAction(transcript, stepsInTurn(recent, transcript.turnId), this.#deps.limits)
+    return nextAction(transcript, stepsInTurn(recent, transcript.turnId), this.#deps.options.limits)
+  }
+
+  /** A call that was started and is not ours was interrupted, or is another instance's: taking the lease tells which. */
+  #isQuiet(action: NextAction): boolean {
+    if (action.type === 'idle') return true
+    if (action.type !== 'wait') return false
+    const calls = Object.values(this.#conversation.transcript.calls)
+    return !calls.some(
+      ({ startedAt, result, callId }) => startedAt !== undefined && !result && !this.#calls.has(callId)
+    )
   }
 
   async #drive(hold: Hold): Promise<void> {
@@ -109,86 +98,89 @@ export class TurnDriver {
       const action = this.#next()
       const { turnId } = this.#conversation.transcript
       if (action.type === 'run') this.#startCalls(hold, action.calls)
-      else if (action.type === 'step' && turnId && this.#calls.size === 0) await this.#step(hold, turnId)
+      if (action.type === 'step' && turnId && this.#calls.size === 0) await this.#step(hold, turnId)
       else if (action.type === 'end' && turnId) await this.#end(turnId, action.reason, hold.epoch)
-      else if (this.#calls.size === 0 && !this.#hasNews) return
-      else await this.#news.promise
+      else if (this.#calls.size > 0) await Promise.race([this.#news.promise, delay(LOOK_MS)])
+      else if (!this.#hasNews) return
     }
   }
 
   async #step(hold: Hold, turnId: string): Promise<void> {
-    const { deps, signal } = { deps: this.#deps, signal: this.#abort.signal }
-    const { transcript, recent } = this.#conversation
-    deps.live(this.#sessionId, 'agent:thinking', { turnId })
-    const ended = this.#endsWithTurn(turnId)
+    const { live } = this.#deps
+    const { signal } = this.#abort
+    live(this.#sessionId, 'agent:thinking', { turnId })
+    const stopWatching = this.#stopWithTurn(turnId)
     try {
-      const tools = await deps.tools(hold, signal)
-      const outputs = modelStep({
-        sessionId: this.#sessionId,
-        turnId,
-        model: transcript.model ?? (await deps.models.resolve(undefined)),
-        system: systemPrompt({ hasSandbox: tools.length > 0, network: deps.network }),
-        history: modelHistory(recent, transcript),
-        maxHistoryTokens: deps.maxHistoryTokens,
-        maxOutputTokens: deps.maxOutputTokens,
-        tools,
-        allowed: transcript.allowed,
-        policy: deps.policy,
-        step: (request) => deps.models.step(request),
-        signal
-      })
-      for await (const output of outputs) {
-        if (output.type === 'delta') deps.live(this.#sessionId, 'agent:delta', { turnId, text: output.text })
+      for await (const output of await this.#startStep(hold, turnId, signal)) {
+        if (output.type === 'delta') live(this.#sessionId, 'agent:delta', { turnId, text: output.text })
         else if (output.type === 'waiting') await this.#tell('model_waiting', output.message, hold.epoch)
         else await this.#append(output.events.map(keyed), hold.epoch)
       }
     } catch (error) {
-      if (signal.aborted) return
-      await this.#failTurn(turnId, error, hold.epoch)
+      if (!signal.aborted) await this.#failTurn(turnId, error, hold.epoch)
     } finally {
-      ended()
+      stopWatching()
     }
   }
 
-  /** A turn that another instance or tab ended must not go on streaming here. */
-  #endsWithTurn(turnId: string): () => void {
+  async #startStep(hold: Hold, turnId: string, signal: AbortSignal): Promise<ReturnType<typeof modelStep>> {
+    const { toolbox, guard, models, policy, options } = this.#deps
+    const { transcript, recent } = this.#conversation
+    const tools = await toolbox.offer(hold, signal)
+    return modelStep({
+      sessionId: this.#sessionId,
+      turnId,
+      model: transcript.model ?? (await models.resolve(undefined)),
+      system: systemPrompt({ hasSandbox: tools.length > 0, network: options.network }),
+      history: modelHistory(recent, transcript),
+      maxHistoryTokens: options.maxHistoryTokens,
+      maxOutputTokens: options.maxOutputTokens,
+      tools,
+      allowed: transcript.allowed,
+      changed: await guard.changes(tools),
+      policy,
+      step: (request) => models.step(request),
+      signal
+    })
+  }
+
+  /** A turn that another instance ended must not go on streaming here. */
+  #stopWithTurn(turnId: string): () => void {
     const abort = this.#abort
-    const timer = setInterval(() => {
-      void this.#conversation.refresh().then(
-        ({ turnId: now }) => {
-          if (now !== turnId) abort.abort(new AppError('cancelled', 'cancelled', 'The turn was stopped.'))
-        },
-        () => {}
-      )
-    }, 1000)
+    const look = async () => {
+      const transcript = await this.#conversation.refresh()
+      if (transcript.turnId !== turnId) abort.abort(stopped())
+    }
+    const timer = setInterval(() => void look().catch(() => {}), 2 * LOOK_MS)
     return () => clearInterval(timer)
   }
 
   #startCalls(hold: Hold, calls: CallEntry[]): void {
     for (const call of calls) {
-      if (this.#calls.has(call.callId)) continue
-      const signal = this.#abort.signal
-      const run = this.#runCall(hold, call, signal).finally(() => {
-        this.#calls.delete(call.callId)
+      const { callId } = call
+      if (this.#calls.has(callId)) continue
+      const run = this.#runCall(hold, call, this.#abort.signal).finally(() => {
+        this.#calls.delete(callId)
         this.#hasNews = true
         this.#news.resolve()
       })
-      this.#calls.set(call.callId, run)
+      this.#calls.set(callId, run)
     }
-    if (calls.every(({ callId }) => this.#calls.has(callId))) this.#news.resolve()
   }
 
   async #runCall(hold: Hold, call: CallEntry, signal: AbortSignal): Promise<void> {
-    const { callId, name } = call
-    const args = call.decision?.editedArgs ?? call.args
-    const onOutput = (chunk: { stream: 'stdout' | 'stderr'; text: string }) =>
-      this.#deps.live(this.#sessionId, 'tool:output', { callId, ...chunk })
+    const { toolbox, live, logger } = this.#deps
+    const { callId } = call
     try {
-      const workspace = await hold.workspace(signal)
-      await workspace.runTool({ callId, name, args, signal, onOutput })
+      await toolbox.run(hold, {
+        sessionId: this.#sessionId,
+        call,
+        signal,
+        onOutput: (chunk) => live(this.#sessionId, 'tool:output', { callId, ...chunk })
+      })
     } catch (error) {
-      this.#deps.logger.debug({ err: error, callId }, 'A call failed.')
-      await this.#answerUnanswered(callId, error, hold.epoch)
+      logger.debug({ err: error, callId }, 'A call failed.')
+      await this.#answerUnanswered(callId, error, hold.epoch).catch(() => {})
     }
   }
 
@@ -197,40 +189,22 @@ export class TurnDriver {
     const { calls } = await this.#conversation.refresh()
     if (calls[callId]?.result) return
     const content = [{ type: 'text', text: `It was not run: ${messageOf(error)}` }]
-    await this.#append(
-      [{ type: 'tool:result', data: { callId, isError: true, content }, key: `result:${callId}` }],
-      epoch
-    )
+    await this.#append([{ type: 'tool:result', data: { callId, isError: true, content } }], epoch)
   }
 
-  async #end(turnId: string, reason: 'step_limit' | 'spending_limit' | string, epoch: number): Promise<void> {
+  async #end(turnId: string, reason: TurnEndReason, epoch: number): Promise<void> {
     const message =
-      reason === 'spending_limit' ? 'This session has used up its tokens.' : 'The model took too many steps.'
-    await this.#append(
-      [
-        { type: 'agent:error', data: { turnId, code: reason, message } },
-        { type: 'turn:end', data: { turnId, reason: reason as 'step_limit' }, key: `end:${turnId}` }
-      ],
-      epoch
-    )
-  }
-
-  async #fail(error: unknown): Promise<void> {
-    const { turnId } = await this.#conversation.refresh()
-    if (turnId && !isAppError(error, 'lease_lost')) await this.#failTurn(turnId, error)
+      reason === 'spending_limit'
+        ? 'This session has used up its tokens; raise the limit to go on.'
+        : 'The model took too many steps without finishing; say how to go on.'
+    await this.#append([{ type: 'agent:error', data: { turnId, code: reason, message } }, endOf(turnId, reason)], epoch)
   }
 
   async #failTurn(turnId: string, error: unknown, epoch?: number): Promise<void> {
     const known = isAppError(error)
     if (!known) this.#deps.logger.error({ err: error, sessionId: this.#sessionId }, 'A turn failed.')
     const { code, message } = known ? error : { code: 'internal', message: 'Something went wrong inside; see the log.' }
-    await this.#append(
-      [
-        { type: 'agent:error', data: { turnId, code, message } },
-        { type: 'turn:end', data: { turnId, reason: 'error' }, key: `end:${turnId}` }
-      ],
-      epoch
-    )
+    await this.#append([{ type: 'agent:error', data: { turnId, code, message } }, endOf(turnId, 'error')], epoch)
   }
 
   #tell(code: string, message: string, epoch: number): Promise<void> {
@@ -238,7 +212,7 @@ export class TurnDriver {
   }
 
   /** What a turn that is over for others still wants to say is not said. */
-  async #append(events: KeyedEvent[], epoch?: number): Promise<void> {
+  async #append(events: NewEvent[], epoch?: number): Promise<void> {
     try {
       await this.#deps.append(this.#sessionId, events, epoch)
     } catch (error) {
@@ -247,6 +221,15 @@ export class TurnDriver {
   }
 }
 
-function keyed(event: AgentEvent): KeyedEvent {
-  return event.type === 'turn:end' ? { ...event, key: `end:${event.data.turnId}` } : event
+/** A turn ends once: of two ends, one is refused. */
+export function endOf(turnId: string, reason: TurnEndReason): NewEvent {
+  return { type: 'turn:end', data: { turnId, reason }, key: `end:${turnId}` }
+}
+
+function keyed(event: AgentEvent): NewEvent {
+  return event.type === 'turn:end' ? endOf(event.data.turnId, event.data.reason) : event
+}
+
+function stopped(): AppError {
+  return new AppError('cancelled', 'cancelled', 'The turn was stopped.')
 }

@@ -215,6 +215,17 @@ describe('many files', () => {
     expect((await look()).deleted.length).toBe(3003)
   }, 60_000)
 
+  it('more notices than the kernel keeps are made up for', async () => {
+    mkdirSync(at('many'))
+    await look()
+    // While the server stands still nobody empties the queue, so it overflows for certain.
+    owner.child.kill('SIGSTOP')
+    for (let count = 0; count < 20_000; count++) writeFileSync(at(`many/${count}`), '')
+    owner.child.kill('SIGCONT')
+    await owner.run('true') // By the time it answers, what was left of the queue has been read.
+    expect((await look()).put.size).toBe(20_001)
+  }, 60_000)
+
   it('large ones are fetched in parts', async () => {
     const content = Buffer.alloc(5_000_000, 'abcdefg')
     writeFileSync(at('large'), content)

@@ -32,6 +32,13 @@ export const MIGRATIONS: readonly string[] = [
     UNIQUE (session_id, seq)
   ) STRICT;
 
+  CREATE TABLE facts (
+    space TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (space, key)
+  ) STRICT, WITHOUT ROWID;
+
   CREATE TABLE event_keys (
     session_id TEXT NOT NULL,
     key TEXT NOT NULL,

@@ -6,6 +6,7 @@ import type { Logger } from '../../lib/logger.ts'
 import type { Store } from '../store.ts'
 import { openDatabase } from './database.ts'
 import { sqliteEventLog } from './sqlite-event-log.ts'
+import { sqliteKeyValueStore } from './sqlite-key-value-store.ts'
 import { sqliteSessionStore } from './sqlite-session-store.ts'
 
 export interface EmbeddedStoreOptions {
@@ -16,5 +17,10 @@ export interface EmbeddedStoreOptions {
 export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<Store> {
   const db = await openDatabase(options.dataDir)
   options.logger.debug({ dataDir: options.dataDir }, 'embedded store open')
-  return { sessions: sqliteSessionStore(db), events: sqliteEventLog(db), close: async () => db.close() }
+  return {
+    sessions: sqliteSessionStore(db),
+    events: sqliteEventLog(db),
+    facts: sqliteKeyValueStore(db),
+    close: async () => db.close()
+  }
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { silentLogger } from '../../lib/logger.ts'
 import { describeEventLog } from '../event-log.contract.ts'
+import { describeKeyValueStore } from '../key-value-store.contract.ts'
 import { describeSessionStore, type StoreUnderTest } from '../session-store.contract.ts'
 import { openRedisStore } from './open-redis-store.ts'
 
@@ -26,3 +27,4 @@ async function openTwo(): Promise<StoreUnderTest> {
 
 describeSessionStore('redis', openTwo)
 describeEventLog('redis', openTwo)
+describeKeyValueStore('redis', openTwo)

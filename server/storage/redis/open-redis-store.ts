@@ -7,6 +7,7 @@ import type { Logger } from '../../lib/logger.ts'
 import type { Store } from '../store.ts'
 import { connectRedis } from './redis-client.ts'
 import { redisEventLog } from './redis-event-log.ts'
+import { redisKeyValueStore } from './redis-key-value-store.ts'
 import { redisKeys } from './redis-keys.ts'
 import { RedisSessionStore } from './redis-session-store.ts'
 
@@ -22,6 +23,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   return {
     sessions: new RedisSessionStore(client, keys),
     events: redisEventLog(client, keys),
+    facts: redisKeyValueStore(client, keys),
     close: () => client.close()
   }
 }

@@ -12,6 +12,7 @@ export interface RedisKeys {
   session(id: string): string
   events(id: string): string
   eventKeys(id: string): string
+  facts(space: string): string
 }
 
 export function redisKeys(prefix: string): RedisKeys {
@@ -25,6 +26,7 @@ export function redisKeys(prefix: string): RedisKeys {
     sessionSuffix: '}:session',
     session: (id) => `${prefix}{${id}}:session`,
     events: (id) => `${prefix}{${id}}:events`,
-    eventKeys: (id) => `${prefix}{${id}}:event-keys`
+    eventKeys: (id) => `${prefix}{${id}}:event-keys`,
+    facts: (space) => `${prefix}facts:${space}`
   }
 }

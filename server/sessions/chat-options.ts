@@ -1,0 +1,34 @@
+import type { ServerToClient } from '../../contract/live.ts'
+import type { TurnLimits } from '../agent/next-action.ts'
+import type { Logger } from '../lib/logger.ts'
+import type { Models } from '../models/port.ts'
+import type { EventLog, NewEvent } from '../storage/event-log.ts'
+import type { ApprovalPolicy } from '../tools/approval-policy.ts'
+import type { DefinitionGuard } from '../tools/definition-guard.ts'
+import type { SessionManager } from './session-manager.ts'
+import type { Toolbox } from './toolbox.ts'
+
+export interface ChatOptions {
+  limits: TurnLimits
+  maxHistoryTokens: number
+  maxOutputTokens?: number | undefined
+  network: string
+}
+
+/** What is published and not stored. */
+export type LiveName = 'agent:thinking' | 'agent:delta' | 'tool:output'
+export type Publish = <T extends LiveName>(sessionId: string, type: T, data: Parameters<ServerToClient[T]>[0]) => void
+
+export interface ChatDeps {
+  sessions: SessionManager
+  events: EventLog
+  models: Models
+  policy: ApprovalPolicy
+  guard: DefinitionGuard
+  toolbox: Toolbox
+  options: ChatOptions
+  logger: Logger
+  /** Appends to the log and publishes what was stored. */
+  append(sessionId: string, events: NewEvent[], epoch?: number): Promise<void>
+  live: Publish
+}

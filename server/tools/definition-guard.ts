@@ -1,0 +1,43 @@
+import type { KeyValueStore } from '../storage/key-value-store.ts'
+import { canonicalJson, type OfferedTool, WORKSPACE } from './offered-tool.ts'
+
+const SPACE = 'tool-definitions'
+
+export interface DefinitionChange {
+  before: string
+  after: string
+}
+
+/**
+ * Remembers every tool's definition as first seen. One that changes afterwards may have been changed to mislead: its calls are
+ * shown to a human, with the difference, until someone accepts it. The sandbox's own tools come with this program and its image.
+ */
+export function createDefinitionGuard(facts: KeyValueStore) {
+  return {
+    /** The changes of those offered tools whose definition is not the accepted one, by model name. */
+    async changes(tools: OfferedTool[]): Promise<Map<string, DefinitionChange>> {
+      const changed = new Map<string, DefinitionChange>()
+      for (const tool of tools) {
+        if (tool.server === WORKSPACE) continue
+        const after = describe(tool)
+        if (await facts.add(SPACE, keyOf(tool), after)) continue
+        const before = await facts.get(SPACE, keyOf(tool))
+        if (before !== after) changed.set(tool.modelName, { before: String(before), after })
+      }
+      return changed
+    },
+    async accept(tool: OfferedTool): Promise<void> {
+      if (tool.server !== WORKSPACE) await facts.set(SPACE, keyOf(tool), describe(tool))
+    }
+  }
+}
+
+export type DefinitionGuard = ReturnType<typeof createDefinitionGuard>
+
+function keyOf({ server, name }: OfferedTool): string {
+  return JSON.stringify([server, name])
+}
+
+function describe({ name, description, inputSchema }: OfferedTool): string {
+  return canonicalJson({ name, description, inputSchema })
+}

@@ -1,0 +1,18 @@
+import type { OutputChunk } from '../../workspace-server/protocol.ts'
+import type { ToolResult } from '../sandbox/port.ts'
+import type { ToolDefinitionInput } from './offered-tool.ts'
+
+export interface ToolCallInput {
+  callId: string
+  name: string
+  args: Record<string, unknown>
+  signal: AbortSignal
+  onOutput?: ((chunk: OutputChunk) => void) | undefined
+}
+
+/** A server whose tools are offered to the chat's model, beside those of the session's own sandbox. */
+export interface ToolSource {
+  readonly server: string
+  list(signal: AbortSignal): Promise<ToolDefinitionInput[]>
+  call(input: ToolCallInput): Promise<ToolResult>
+}
