@@ -52,7 +52,7 @@ it('reads cgroup v1', () => {
     pids: 128,
     cpus: 0.5,
     capabilities: 'a80425fb',
-    noNewPrivileges: false,
+    noNewPrivileges: null,
     seccomp: null,
     rootWritable: true
   })

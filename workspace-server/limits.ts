@@ -17,7 +17,7 @@ export function readLimits(root: string, base = ''): LimitsResult {
     capabilities: ['CapEff', 'CapPrm', 'CapBnd']
       .reduce((all, name) => all | BigInt(`0x${status.get(name) ?? '0'}`), 0n)
       .toString(16),
-    noNewPrivileges: status.get('NoNewPrivs') === '1',
+    noNewPrivileges: status.has('NoNewPrivs') ? status.get('NoNewPrivs') === '1' : null,
     seccomp: numberOrNull(status.get('Seccomp')),
     rootWritable: isRootWritable(readText(`${base}/proc/self/mounts`) ?? ''),
     workspaceBytes: blocks * bsize,

@@ -26,8 +26,6 @@ const END_OTHERS_MS = 3000
 process.on('uncaughtException', (error) => log('Uncaught', error))
 process.on('unhandledRejection', (error) => log('Unhandled', error))
 
-const endOthers = () => endOtherProcesses({ deadlineMs: END_OTHERS_MS })
-
 async function main(options: CommandLine): Promise<void> {
   mkdirSync(options.state, { recursive: true })
   const fence = new EpochFence(options.state)
@@ -40,7 +38,9 @@ async function main(options: CommandLine): Promise<void> {
 function serve(options: CommandLine, fence: EpochFence): void {
   const root = new WorkspaceRoot(options.root)
   const files = new WorkspaceFiles(root.path, options.state)
-  const commands = executeCommandTool(root, endOthers)
+  // A server that is late in leaving must not end its successor.
+  const endOthers = () => endOtherProcesses({ deadlineMs: END_OTHERS_MS, mayGoOn: () => fence.isMine() })
+  const commands = executeCommandTool(root, endOthers, options.hide)
   const write = writeFileTool(root, (real) => files.written(root.relative(real)))
   const tools = [readFileTool(root), write, listFilesTool(root), commands.tool]
   const leave = async () => {

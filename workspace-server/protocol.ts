@@ -17,6 +17,8 @@ export const INSIDE = {
   home: '/opt/mcp',
   /** Execute-only copy of the Node binary: makes the server non-dumpable. */
   node: '/opt/mcp/node',
+  /** The same, readable: for runtimes that refuse to run what can't be read (gVisor). */
+  readableNode: '/opt/mcp/bin/node',
   server: '/opt/mcp/server.mjs',
   /** Idle init: `idle SECONDS` ends when no server has been alive for that long. */
   idle: '/opt/mcp/idle',
@@ -47,7 +49,7 @@ export interface LimitsResult {
   interfaces: string[]
   /** CapEff | CapPrm | CapBnd of /proc/self/status, as hex without leading zeros; "0" is none. */
   capabilities: string
-  noNewPrivileges: boolean
+  noNewPrivileges: boolean | null
   seccomp: number | null
   rootWritable: boolean
   workspaceBytes: number

@@ -10,9 +10,12 @@ import { shellCall } from './shell.ts'
 const KEPT_BYTES = 64 * 1024
 const TERM_GRACE_MS = 1000
 const AFTER_KILL_MS = 2000
-/** After the shell has ended, output still on its way is waited for: until this long nothing came, and at most so long. */
-const QUIET_MS = 100
-const MAX_QUIET_MS = 500
+/**
+ * After the shell has ended, output still on its way is waited for: until this long nothing came, and at most so long. Matters only
+ * when a background process holds the output open, and must outlast a few periods of a processor limit that all of us share.
+ */
+const QUIET_MS = 300
+const MAX_QUIET_MS = 1500
 
 export interface CommandJob {
   command: string
@@ -20,6 +23,8 @@ export interface CommandJob {
   env: Record<string, string>
   timeoutMs: number
   stdin?: string | undefined
+  /** Run it where it sees none of the server's processes. */
+  outOfSight?: boolean
   signal: AbortSignal
   live?: LiveOutput | undefined
 }
@@ -36,7 +41,7 @@ export interface CommandResult {
 /** Rejects only when the command can't be started. */
 export async function runCommand(job: CommandJob, running: Set<number>): Promise<CommandResult> {
   const startedAt = performance.now()
-  const { file, args } = shellCall(job.command)
+  const { file, args } = shellCall(job.command, job.outOfSight)
   const child = spawn(file, args, {
     cwd: job.cwd,
     env: job.env,
@@ -145,7 +150,8 @@ class CommandRun {
 
   #restartQuiet(): void {
     clearTimeout(this.#quiet)
-    this.#quiet = setTimeout(() => this.#done.resolve(), QUIET_MS)
+    // Timers run before what has arrived is read: give that a chance first.
+    this.#quiet = setTimeout(() => setImmediate(() => this.#done.resolve()), QUIET_MS)
   }
 
   #after(ms: number, action: () => void): void {

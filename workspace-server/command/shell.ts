@@ -17,7 +17,18 @@ export interface ShellCall {
   args: string[]
 }
 
-export function shellCall(command: string): ShellCall {
+/**
+ * Where the server's own process can't be closed to others (gVisor knows no execute-only binary), commands get a process table of
+ * their own, in which the server does not exist. Their background processes end with them.
+ */
+const OUT_OF_SIGHT = ['--user', '--map-current-user', '--pid', '--fork', '--kill-child', '--mount-proc']
+
+export function shellCall(command: string, outOfSight = false): ShellCall {
+  const { file, args } = plainCall(command)
+  return outOfSight ? { file: 'unshare', args: [...OUT_OF_SIGHT, file, ...args] } : { file, args }
+}
+
+function plainCall(command: string): ShellCall {
   const bash = BASHES.find((path) => existsSync(path))
   return bash === undefined
     ? { file: '/bin/sh', args: ['-c', `${OFFER_TO_OOM_KILLER} exec /bin/sh -c "$1"`, 'sh', command] }

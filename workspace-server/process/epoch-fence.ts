@@ -9,6 +9,7 @@ const EPOCH_NAME = /^\d{1,16}$/
 
 export class EpochFence {
   readonly #folder: string
+  #mine = -1
 
   constructor(stateFolder: string) {
     this.#folder = join(stateFolder, 'epochs')
@@ -20,11 +21,17 @@ export class EpochFence {
     return this.#seen().reduce((highest, epoch) => Math.max(highest, epoch), -1)
   }
 
+  /** No later owner has been here. */
+  isMine(): boolean {
+    return this.current() <= this.#mine
+  }
+
   /** False when a higher epoch has been seen, before or during the attempt. */
   raise(epoch: number): boolean {
     if (this.current() > epoch) return false
     mkdirSync(join(this.#folder, String(epoch)), { recursive: true })
     if (this.current() > epoch) return false
+    this.#mine = epoch
     this.#forgetBelow(epoch)
     return true
   }

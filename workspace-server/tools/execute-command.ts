@@ -69,14 +69,18 @@ export interface CommandTool {
  * `endBackground` ends everything in the sandbox but the server. It is the last resort when no process can be started: after a fork
  * bomb there is no other way left to end one.
  */
-export function executeCommandTool(root: WorkspaceRoot, endBackground: () => Promise<boolean>): CommandTool {
+export function executeCommandTool(
+  root: WorkspaceRoot,
+  endBackground: () => Promise<boolean>,
+  outOfSight = false
+): CommandTool {
   const running = new Set<number>()
   const env = commandEnvironment(root.path)
   let active = 0
   const tool: Tool = {
     ...DESCRIPTION,
     run: async (args, context) => {
-      const job = { ...readJob(root, args), env, ...waiting(context) }
+      const job = { ...readJob(root, args), env, outOfSight, ...waiting(context) }
       if (active >= MAX_RUNNING)
         throw new ToolError(`${MAX_RUNNING} commands are running already; wait for one to end and try again.`)
       active += 1

@@ -55,7 +55,7 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
     },
 
     async connect(containerId, epoch, { resume = false } = {}) {
-      const connection = await openConnection({ docker, call, logger, containerId, epoch, resume })
+      const connection = await openConnection({ docker, call, logger, containerId, epoch, resume, gvisor: isGvisor })
       connections.add(connection)
       void connection.closed.then(() => connections.delete(connection))
       return connection

@@ -12,7 +12,7 @@ const FALLBACK_DEVICE = /^(lo|tunl0|gre0|gretap0|erspan0|ip_vti0|ip6_vti0|sit0|i
  * says it set: it stands in where the kernel inside shows nothing, and is given only for runtimes known to be so.
  */
 export function checkLimits(asked: SandboxLimits, seen: LimitsResult, engine?: HostConfig): void {
-  const off = [...limitsOff(asked, seen, engine), ...powersOff(asked, seen)]
+  const off = [...limitsOff(asked, seen, engine), ...powersOff(asked, seen, engine)]
   if (off.length === 0) return
   throw new AppError(
     'unavailable',
@@ -43,12 +43,13 @@ function over(what: string, seen: number | null, most: number): string[] {
   return [`${what} (asked for ${Math.round(most * 100) / 100}, found ${seen ?? 'none'})`]
 }
 
-function powersOff(asked: SandboxLimits, seen: LimitsResult): string[] {
+function powersOff(asked: SandboxLimits, seen: LimitsResult, engine: HostConfig | undefined): string[] {
   const network = seen.interfaces.filter((name) => !FALLBACK_DEVICE.test(name))
+  const noNewPrivileges = seen.noNewPrivileges ?? engine?.SecurityOpt?.includes('no-new-privileges')
   return [
     ...(seen.uid === 0 ? ['a user other than root'] : []),
     ...(seen.capabilities === '0' ? [] : [`no capabilities (found ${seen.capabilities})`]),
-    ...(seen.noNewPrivileges ? [] : ['no new privileges']),
+    ...(noNewPrivileges ? [] : ['no new privileges']),
     ...(seen.rootWritable ? ['a read-only root file system'] : []),
     ...(asked.network === 'none' && network.length > 0 ? [`no network (found ${network.join(', ')})`] : [])
   ]

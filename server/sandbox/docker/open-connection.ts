@@ -33,6 +33,8 @@ export interface OpenConnectionOptions {
   containerId: string
   epoch: number
   resume: boolean
+  /** gVisor: refuses an execute-only binary, so the server is hidden from commands instead. */
+  gvisor: boolean
 }
 
 /** Starts a server in the container and shakes hands with it. Leaves no stream behind when it fails. */
@@ -68,7 +70,7 @@ async function tryOpen(options: OpenConnectionOptions): Promise<DockerWorkspaceC
 }
 
 async function createExec(options: OpenConnectionOptions): Promise<Dockerode.Exec> {
-  const { docker, call, containerId, epoch, resume } = options
+  const { docker, call, containerId, epoch, resume, gvisor } = options
   const container = docker.getContainer(containerId)
   const create = () =>
     call({ to: 'prepare a server in a container', ms: EXEC_MS }, (abortSignal) =>
@@ -79,12 +81,13 @@ async function createExec(options: OpenConnectionOptions): Promise<Dockerode.Exe
         Tty: false,
         // SIGUSR1 would open Node's debugger to every command in the container.
         Cmd: [
-          INSIDE.node,
+          gvisor ? INSIDE.readableNode : INSIDE.node,
           '--disable-sigusr1',
           INSIDE.server,
           '--epoch',
           String(epoch),
-          ...(resume ? ['--resume'] : [])
+          ...(resume ? ['--resume'] : []),
+          ...(gvisor ? ['--hide'] : [])
         ],
         WorkingDir: INSIDE.root,
         abortSignal

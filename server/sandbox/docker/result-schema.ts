@@ -73,7 +73,7 @@ export const limitsResult = schema<LimitsResult>((value) => ({
   cpus: numberOrNull(value.cpus, 'cpus'),
   interfaces: list(value.interfaces, 'interfaces', MAX_INTERFACES).map((name) => text(name, 'an interface', 64)),
   capabilities: text(value.capabilities, 'capabilities', 64),
-  noNewPrivileges: flag(value.noNewPrivileges, 'noNewPrivileges'),
+  noNewPrivileges: value.noNewPrivileges === null ? null : flag(value.noNewPrivileges, 'noNewPrivileges'),
   seccomp: numberOrNull(value.seccomp, 'seccomp'),
   rootWritable: flag(value.rootWritable, 'rootWritable'),
   workspaceBytes: number(value.workspaceBytes, 'workspaceBytes'),

@@ -1,0 +1,49 @@
+/** Loaded when the first code block is shown. Its output is escaped by highlight.js and holds spans with classes only. */
+import hljs from 'highlight.js/lib/core'
+import bash from 'highlight.js/lib/languages/bash'
+import c from 'highlight.js/lib/languages/c'
+import css from 'highlight.js/lib/languages/css'
+import diff from 'highlight.js/lib/languages/diff'
+import dockerfile from 'highlight.js/lib/languages/dockerfile'
+import go from 'highlight.js/lib/languages/go'
+import ini from 'highlight.js/lib/languages/ini'
+import java from 'highlight.js/lib/languages/java'
+import javascript from 'highlight.js/lib/languages/javascript'
+import json from 'highlight.js/lib/languages/json'
+import markdown from 'highlight.js/lib/languages/markdown'
+import python from 'highlight.js/lib/languages/python'
+import rust from 'highlight.js/lib/languages/rust'
+import sql from 'highlight.js/lib/languages/sql'
+import typescript from 'highlight.js/lib/languages/typescript'
+import xml from 'highlight.js/lib/languages/xml'
+import yaml from 'highlight.js/lib/languages/yaml'
+
+const LANGUAGES = {
+  bash,
+  c,
+  css,
+  diff,
+  dockerfile,
+  go,
+  ini,
+  java,
+  javascript,
+  json,
+  markdown,
+  python,
+  rust,
+  sql,
+  typescript,
+  xml,
+  yaml
+}
+const MAX_CHARS = 50_000
+
+for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language)
+hljs.registerAliases(['vue', 'html', 'svg'], { languageName: 'xml' })
+
+/** HTML, or null when the language is not known or the text too long to be worth it. */
+export function highlighted(code: string, language: string): string | null {
+  if (code.length > MAX_CHARS || !hljs.getLanguage(language)) return null
+  return hljs.highlight(code, { language, ignoreIllegals: true }).value
+}

@@ -1,0 +1,41 @@
+/** What a write would change, line by line. Loaded with the first card that shows one. */
+import { structuredPatch } from 'diff'
+
+export interface DiffRow {
+  kind: 'same' | 'added' | 'removed' | 'gap'
+  text: string
+  before?: number | undefined
+  after?: number | undefined
+}
+
+const PATIENCE_MS = 150
+
+export function lineDiff(before: string, after: string): DiffRow[] {
+  const patch = structuredPatch('', '', before, after, '', '', { context: 3, timeout: PATIENCE_MS })
+  // Too different to compare in good time: the old goes, the new comes.
+  if (!patch) return [...lines(before).map(removed), ...lines(after).map(added)]
+  return patch.hunks.flatMap((hunk) => {
+    const rows: DiffRow[] = [{ kind: 'gap', text: `Line ${hunk.newStart}` }]
+    let oldLine = hunk.oldStart
+    let newLine = hunk.newStart
+    for (const line of hunk.lines) {
+      const text = line.slice(1)
+      if (line.startsWith('+')) rows.push({ kind: 'added', text, after: newLine++ })
+      else if (line.startsWith('-')) rows.push({ kind: 'removed', text, before: oldLine++ })
+      else if (line.startsWith('\\')) rows.push({ kind: 'gap', text: 'No line break at the end of the file' })
+      else rows.push({ kind: 'same', text, before: oldLine++, after: newLine++ })
+    }
+    return rows
+  })
+}
+
+export function newFileRows(text: string): DiffRow[] {
+  return lines(text).map(added)
+}
+
+function lines(text: string): string[] {
+  if (text === '') return []
+  return (text.endsWith('\n') ? text.slice(0, -1) : text).split('\n')
+}
+const added = (text: string, index: number): DiffRow => ({ kind: 'added', text, after: index + 1 })
+const removed = (text: string, index: number): DiffRow => ({ kind: 'removed', text, before: index + 1 })

@@ -1,0 +1,68 @@
+/**
+ * Markdown of hostile origin to blocks of safe HTML. HTML in the source stays text, links go to http, https and mailto only and
+ * show where they lead, images become links: the page asks no other host for anything.
+ */
+import MarkdownIt from 'markdown-it'
+import { reveal } from './reveal.ts'
+
+export type MarkdownBlock = { kind: 'html'; html: string } | { kind: 'code'; code: string; language: string }
+type Token = ReturnType<MarkdownIt['parse']>[number]
+
+const md = new MarkdownIt({ html: false, linkify: true, breaks: true })
+md.linkify.set({ fuzzyLink: false, fuzzyEmail: false })
+md.validateLink = (url) => /^(?:https?:\/\/|mailto:)/i.test(url.trim())
+const escape = md.utils.escapeHtml
+
+function visible(text: string): string {
+  return reveal(text, 'prose')
+    .map((part) => (part.hidden ? `<span class="hidden-char">${part.hidden}</span>` : escape(part.text)))
+    .join('')
+}
+
+const linkAttributes = 'target="_blank" rel="noopener noreferrer nofollow"'
+
+md.renderer.rules.text = (tokens, at) => visible(tokens[at]?.content ?? '')
+md.renderer.rules.code_inline = (tokens, at) => `<code>${visible(tokens[at]?.content ?? '')}</code>`
+md.renderer.rules.code_block = (tokens, at) => `<pre tabindex="0"><code>${visible(tokens[at]?.content ?? '')}</code></pre>`
+md.renderer.rules.fence = md.renderer.rules.code_block
+md.renderer.rules.link_open = (tokens, at) => `<a href="${escape(hrefOf(tokens[at]))}" ${linkAttributes}>`
+md.renderer.rules.link_close = (tokens, at) => `</a>${target(tokens, at)}`
+md.renderer.rules.image = (tokens, at) => {
+  const source = tokens[at]?.attrGet('src') ?? ''
+  const label = tokens[at]?.content || 'image'
+  return `<a href="${escape(source)}" ${linkAttributes}>${visible(label)}</a>${targetOf(source)}`
+}
+
+const hrefOf = (token: Token | undefined) => token?.attrGet('href') ?? ''
+
+/** Where a link leads, unless its own words are that address. */
+function target(tokens: Token[], close: number): string {
+  let open = close
+  while (open > 0 && tokens[open]?.type !== 'link_open') open--
+  const href = hrefOf(tokens[open])
+  const words = tokens.slice(open + 1, close).map(({ content }) => content)
+  return words.join('') === href ? '' : targetOf(href)
+}
+
+function targetOf(href: string): string {
+  const shown = URL.canParse(href) ? new URL(href).host || href : href
+  return `<span class="link-target">(${visible(shown.slice(0, 80))})</span>`
+}
+
+/** Blocks, so that a stream that grows at its end leaves what stands before it alone. */
+export function toBlocks(source: string): MarkdownBlock[] {
+  const env = {}
+  const tokens = md.parse(source, env)
+  const blocks: MarkdownBlock[] = []
+  let from = 0
+  tokens.forEach((token, at) => {
+    if (token.level !== 0 || token.nesting === 1) return
+    if (token.type === 'fence') {
+      blocks.push({ kind: 'code', code: token.content, language: token.info.trim().split(/\s+/)[0] ?? '' })
+    } else {
+      blocks.push({ kind: 'html', html: md.renderer.render(tokens.slice(from, at + 1), md.options, env) })
+    }
+    from = at + 1
+  })
+  return blocks
+}
