@@ -1,5 +1,5 @@
 /** What the engine costs by itself: the baselines that our figures are ratios of, through the docker client that everyone has. */
-import { type ChildProcessWithoutNullStreams, execFile, spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
 import { INSIDE } from '../workspace-server/protocol.ts'
@@ -20,7 +20,7 @@ const LIMITS = [
 const MOUNTS = ['--tmpfs', `${INSIDE.root}:exec,uid=10001,size=256m`, '--tmpfs', `${INSIDE.state}:uid=10001,size=1m`]
 const HARDENED = ['--init', '--read-only', '--user', '10001:10001', '--cap-drop', 'ALL', ...LIMITS, ...MOUNTS]
 
-export const INITIALIZE = {
+const INITIALIZE = {
   jsonrpc: '2.0',
   id: 'bench-1',
   method: 'initialize',
@@ -30,7 +30,7 @@ export const INITIALIZE = {
 /** Runs a container of the image with the workspace server as its command, until it has answered `initialize`. */
 export async function coldDockerRun(image: string): Promise<number> {
   const start = performance.now()
-  const server = [INSIDE.node, INSIDE.server, '--epoch', '1']
+  const server = [INSIDE.node, '--disable-sigusr1', INSIDE.server, '--epoch', '1']
   const child = spawn('docker', ['run', '--rm', '-i', ...HARDENED, image, ...server])
   child.stdin.write(`${JSON.stringify(INITIALIZE)}\n`)
   await once(child.stdout, 'data')
@@ -54,40 +54,4 @@ export async function bareContainers(image: string, count: number): Promise<{ ms
 
 export async function removeContainers(ids: string[]): Promise<void> {
   if (ids.length > 0) await run('docker', ['rm', '-f', ...ids])
-}
-
-export async function imageName(): Promise<string> {
-  const { stdout } = await run('docker', ['images', '--format', '{{.Repository}}:{{.Tag}}', 'mcp-orchestrator-sandbox'])
-  return stdout.split('\n')[0] ?? ''
-}
-
-/** A workspace server behind a plain `docker exec -i` pipe: lines in, lines out, nothing else. */
-export class ExecPipe {
-  readonly #child: ChildProcessWithoutNullStreams
-  #buffer = ''
-  #waiting: ((line: string) => void) | undefined
-
-  constructor(containerId: string) {
-    this.#child = spawn('docker', ['exec', '-i', containerId, INSIDE.node, INSIDE.server, '--epoch', '1'])
-    this.#child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-      this.#buffer += chunk
-      const end = this.#buffer.indexOf('\n')
-      if (end < 0) return
-      const line = this.#buffer.slice(0, end)
-      this.#buffer = this.#buffer.slice(end + 1)
-      this.#waiting?.(line)
-    })
-  }
-
-  ask(message: object): Promise<string> {
-    const { promise, resolve } = Promise.withResolvers<string>()
-    this.#waiting = resolve
-    this.#child.stdin.write(`${JSON.stringify(message)}\n`)
-    return promise
-  }
-
-  async close(): Promise<void> {
-    this.#child.stdin.end()
-    await once(this.#child, 'exit')
-  }
 }

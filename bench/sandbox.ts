@@ -8,8 +8,9 @@ import { createLogger, silentLogger } from '../server/lib/logger.ts'
 import { openFresh } from '../server/sessions/warm-pool.ts'
 import { WorkspaceFiles } from '../server/sessions/workspace-files.ts'
 import { openCheckpointStore } from '../server/storage/checkpoints/checkpoint-files.ts'
-import { bareContainers, coldDockerRun, ExecPipe, INITIALIZE, removeContainers } from './bare-docker.ts'
+import { bareContainers, coldDockerRun, removeContainers } from './bare-docker.ts'
 import { round, summary, timed } from './statistics.ts'
+import { measureToolCall } from './tool-call.ts'
 
 const say = (text: string) => console.error(`bench: ${text}`)
 const newId = () => `bench-${randomUUID()}`
@@ -75,25 +76,7 @@ async function poolIsFull(core: Core): Promise<void> {
 
 async function toolCallFigures(core: Core): Promise<object> {
   say('one tool call against a bare docker exec -i pipe')
-  const id = newId()
-  const ours: number[] = []
-  const bare: number[] = []
-  const [containerId] = (await bareContainers(await core.engine.ensureImage(), 1)).ids
-  const connection = await core.engine.connect(await core.engine.create({ deployment: 'bench', instance: id }), 1)
-  const pipe = new ExecPipe(containerId as string)
-  await pipe.ask(INITIALIZE)
-  const params = { name: 'list_files', arguments: {} }
-  const call = (at: number) => pipe.ask({ jsonrpc: '2.0', id: `${'0'.repeat(20)}${at}`, method: 'tools/call', params })
-  for (let block = 0; block < 40; block++) {
-    for (let at = 0; at < 25; at++)
-      ours.push(await timed(() => connection.callTool('list_files', {}, { timeoutMs: 5000 })))
-    for (let at = 0; at < 25; at++) bare.push(await timed(() => call(at)))
-  }
-  await pipe.close()
-  await connection.close()
-  await removeContainers([containerId as string, connection.containerId])
-  const [o, b] = [summary(ours.slice(50)), summary(bare.slice(50))]
-  return { oursMs: o, dockerExecMs: b, oursOverDockerExec: round(o.p50 / b.p50) }
+  return measureToolCall(core.engine)
 }
 
 async function twentyAtOnce(core: Core, image: string): Promise<object> {

@@ -31,6 +31,8 @@ export const EVENT_SCHEMAS = {
     server: z.string(),
     name: z.string(),
     args,
+    /** Hash of the tool's name, description and schema. */
+    definition: z.string(),
     /** Binds session, call, tool definition and arguments. */
     hash: z.string(),
     queuePosition: z.number().int(),

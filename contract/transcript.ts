@@ -10,6 +10,7 @@ export interface CallEntry {
   server: string
   name: string
   args: Record<string, unknown>
+  definition: string
   hash: string
   queuePosition: number
   totalInQueue: number

@@ -1,34 +1,58 @@
 /** The composition root: the only file that constructs adapters. Two steps, so that tests and figures can have the core alone. */
 import { randomUUID } from 'node:crypto'
 import { join, resolve } from 'node:path'
+import type { Progress } from '../contract/live.ts'
 import type { Settings } from './config/settings.ts'
 import { createHttpServer } from './http/create-http-server.ts'
 import type { HealthCheck } from './http/health.ts'
+import { createMetrics } from './http/metrics.ts'
+import { ACCESS_COOKIE, readCookie } from './lib/browser-proof.ts'
 import { AppError, messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
+import { packageRoot } from './lib/package-root.ts'
+import { ProgressBoard } from './lib/progress-board.ts'
+import { createModels } from './models/create-models.ts'
+import type { Models } from './models/port.ts'
 import { createDockerEngine } from './sandbox/docker/docker-engine.ts'
 import type { SandboxEngine, SandboxLimits } from './sandbox/port.ts'
+import { Chat } from './sessions/chat.ts'
+import { SessionAccess, sameSecret, secret } from './sessions/session-access.ts'
+import { SessionDirectory } from './sessions/session-directory.ts'
+import { SessionFeed } from './sessions/session-feed.ts'
 import { SessionManager } from './sessions/session-manager.ts'
 import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from './sessions/session-options.ts'
+import { Toolbox } from './sessions/toolbox.ts'
+import { createSocketServer } from './socket/create-socket-server.ts'
 import { openCheckpointStore } from './storage/checkpoints/checkpoint-files.ts'
 import { lockDataDir } from './storage/embedded/data-dir-lock.ts'
 import { openEmbeddedStore } from './storage/embedded/open-embedded-store.ts'
 import { openRedisStore } from './storage/redis/open-redis-store.ts'
 import type { Store } from './storage/store.ts'
+import { createPolicy } from './tools/approval-policy.ts'
+import { createDefinitionGuard } from './tools/definition-guard.ts'
 
 export interface Core {
   engine: SandboxEngine
   store: Store
   sessions: SessionManager
-  /** Builds the image if need be, then opens for business; resolves when the sessions are served, not when the image is there. */
+  access: SessionAccess
+  feed: SessionFeed
+  progress: ProgressBoard<Progress['stage']>
+  /** Opens for business and has the image built meanwhile, if need be. */
   start(): Promise<void>
   stop(): Promise<void>
 }
 
-export interface App extends Core {
+export interface App {
   /** Where it listens, once started. */
   url(): string
+  start(): Promise<void>
+  stop(): Promise<void>
 }
+
+const MAX_SESSIONS_PER_OWNER = 500
+const MAX_STEPS = 50
+const DEFAULT_HISTORY_TOKENS = 100_000
 
 export function sandboxLimits(settings: Settings): SandboxLimits {
   return {
@@ -48,6 +72,24 @@ export function openEngine(settings: Settings, logger: Logger): SandboxEngine {
 export async function openStore(settings: Settings, logger: Logger): Promise<Store> {
   if (settings.REDIS_URL) return openRedisStore({ url: settings.REDIS_URL, logger })
   return openEmbeddedStore({ dataDir: resolve(settings.DATA_DIR), logger })
+}
+
+export function openModels(settings: Settings, logger: Logger): Models {
+  const access = (apiKey: string | undefined, baseUrl: string | undefined) =>
+    apiKey === undefined ? undefined : { apiKey, ...(baseUrl ? { baseUrl } : {}) }
+  const compatibleUrl = settings.OPENAI_COMPATIBLE_BASE_URL
+  const compatibleKey = settings.OPENAI_COMPATIBLE_API_KEY
+  return createModels({
+    provider: settings.LLM_PROVIDER === 'claude' ? 'anthropic' : settings.LLM_PROVIDER,
+    model: settings.LLM_MODEL,
+    anthropic: access(settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL),
+    gemini: access(settings.GEMINI_API_KEY, settings.GEMINI_BASE_URL),
+    openai: access(settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL),
+    openaiCompatible: compatibleUrl
+      ? { baseUrl: compatibleUrl, ...(compatibleKey ? { apiKey: compatibleKey } : {}) }
+      : undefined,
+    logger
+  })
 }
 
 function sessionsOptions(settings: Settings): SessionsOptions {
@@ -74,6 +116,8 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const lock = settings.REDIS_URL ? undefined : lockDataDir(dataDir)
   const store = await openStore(settings, logger)
   const engine = overrides.engine ?? openEngine(settings, logger)
+  const feed = new SessionFeed()
+  const access = new SessionAccess(store.facts, MAX_SESSIONS_PER_OWNER)
   const checkpoints = openCheckpointStore({
     dir: join(dataDir, 'checkpoints'),
     maxSessionBytes: settings.SANDBOX_WORKSPACE_MB * 4 * 1024 * 1024,
@@ -87,22 +131,23 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
       events: store.events,
       checkpoints,
       logger,
-      publish: () => {}
+      publish: feed.stored,
+      forgotten: (sessionId) => access.forget(sessionId)
     },
     { ...sessionsOptions(settings), ...overrides.sessions }
   )
+  const progress = new ProgressBoard<Progress['stage']>('engine', 'Looking for the container engine')
   return {
     engine,
     store,
     sessions,
+    access,
+    feed,
+    progress,
     async start() {
       // The lock says that every earlier owner of this folder is dead: nobody has to wait for its leases.
       if (lock) for (const gone of await store.sessions.instances()) await store.sessions.farewell(gone)
-      const report = (line: string) => logger.info(line)
-      engine.ensureImage(report).then(
-        () => sessions.pool.fill(),
-        (error) => logger.error({ err: error }, `The sandbox image is not ready: ${messageOf(error)}`)
-      )
+      prepareImage(engine, progress, logger, () => sessions.pool.fill())
       await sessions.start()
     },
     async stop() {
@@ -114,25 +159,111 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   }
 }
 
+/** In the background: the page is served, and says what is going on, while the image is made. */
+function prepareImage(engine: SandboxEngine, progress: Core['progress'], logger: Logger, then: () => void): void {
+  engine
+    .ensureImage((line) => {
+      logger.info(line)
+      progress.say('image', line)
+    })
+    .then(
+      () => {
+        progress.say('ready', 'Ready')
+        then()
+      },
+      (error) => {
+        logger.error({ err: error }, `The sandbox image is not ready: ${messageOf(error)}`)
+        progress.say('engine', messageOf(error))
+      }
+    )
+}
+
 export async function createApp(settings: Settings, logger: Logger): Promise<App> {
   const core = await createCore(settings, logger)
-  const server = createHttpServer({ healthChecks: healthChecks(core) })
+  const models = openModels(settings, logger)
+  const chat = createChat(settings, core, models, logger)
+  const { sessions, store, feed, access, progress } = core
+  const network = settings.SANDBOX_NETWORK
+  const idleMs = settings.SESSION_IDLE_SECONDS * 1000
+  const directory = new SessionDirectory({ access, sessions, chat, store: store.sessions, feed, idleMs, network })
+  const isAccessToken = (token: string) => settings.AUTH_TOKEN !== undefined && sameSecret(token, settings.AUTH_TOKEN)
+  const checkAccess = accessCheck(settings.AUTH_TOKEN !== undefined, isAccessToken)
+  const http = await createHttpServer({
+    healthChecks: healthChecks(core),
+    models,
+    sessions: directory,
+    checkAccess,
+    isAccessToken,
+    newSecret: secret,
+    metrics: createMetrics({
+      live_sandboxes: { help: 'Sandboxes that are bound to a session.', read: () => store.sessions.countLive() },
+      warm_sandboxes: { help: 'Sandboxes kept ready by this instance.', read: () => sessions.pool.ready }
+    }),
+    webRoot: join(packageRoot(), 'dist', 'web'),
+    logger
+  })
+  const sockets = createSocketServer({
+    httpServer: http.raw,
+    chat,
+    access,
+    models,
+    feed,
+    checkAccess,
+    state: (sessionId) => directory.state(sessionId),
+    progress: () => progress.current,
+    onProgress: (listener) => progress.onSay(listener),
+    logger
+  })
   let url = ''
   return {
-    ...core,
     url: () => url,
     async start() {
-      url = await server.listen({ port: settings.PORT, host: settings.HOST })
+      url = await http.listen({ port: settings.PORT, host: settings.HOST })
+      void models.catalog().catch((error) => logger.warn({ err: error }, 'Models could not be detected.'))
       await core.start()
     },
     async stop() {
-      await server.close()
+      await sockets.close()
+      await http.close()
       await core.stop()
     }
   }
 }
 
-function healthChecks({ engine, store }: Core): Record<string, HealthCheck> {
+function createChat(settings: Settings, { sessions, store, feed }: Core, models: Models, logger: Logger): Chat {
+  return new Chat({
+    sessions,
+    events: store.events,
+    models,
+    policy: createPolicy([]),
+    guard: createDefinitionGuard(store.facts),
+    toolbox: new Toolbox({ sources: () => [], logger }),
+    options: {
+      limits: { maxSteps: MAX_STEPS, maxSessionTokens: settings.MAX_SESSION_TOKENS },
+      maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,
+      maxOutputTokens: settings.MAX_OUTPUT_TOKENS,
+      network: settings.SANDBOX_NETWORK
+    },
+    logger,
+    async append(sessionId, events, epoch) {
+      feed.stored(sessionId, await store.events.append(sessionId, events, epoch === undefined ? {} : { epoch }))
+    },
+    live: feed.live
+  })
+}
+
+/** The instance's own door, before any session's: as Bearer, in the socket's auth, or in the cookie of a login. */
+function accessCheck(needed: boolean, isAccessToken: (token: string) => boolean) {
+  return ({ headers, token }: { headers: Record<string, string | string[] | undefined>; token: unknown }): void => {
+    if (!needed) return
+    const bearer = /^Bearer (.+)$/.exec(String(headers.authorization ?? ''))?.[1]
+    const cookie = readCookie(String(headers.cookie ?? ''), ACCESS_COOKIE)
+    if ([token, bearer, cookie].some((shown) => typeof shown === 'string' && isAccessToken(shown))) return
+    throw new AppError('forbidden', 'unauthorized', 'This server asks for its access token.')
+  }
+}
+
+function healthChecks({ engine, store, progress }: Core): Record<string, HealthCheck> {
   const tell = async (check: () => Promise<string>): ReturnType<HealthCheck> => {
     try {
       return { ok: true, detail: await check() }
@@ -145,9 +276,8 @@ function healthChecks({ engine, store }: Core): Record<string, HealthCheck> {
     store: () => tell(async () => `deployment ${await store.sessions.deploymentId()}`),
     image: () =>
       tell(async () => {
-        if (!(await engine.hasImage()))
-          throw new AppError('unavailable', 'image_missing', 'The sandbox image is being built.')
-        return 'ready'
+        if (await engine.hasImage()) return 'ready'
+        throw new AppError('unavailable', 'image_missing', progress.current.message)
       })
   }
 }

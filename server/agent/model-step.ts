@@ -143,7 +143,7 @@ function requestCall(
   const definitionChange = change ? { definitionChange: change } : {}
   const request: AgentEvent = {
     type: 'tool:approval_required',
-    data: { callId, turnId, server, name, args, hash, queuePosition, totalInQueue, ...definitionChange }
+    data: { callId, turnId, server, name, args, definition, hash, queuePosition, totalInQueue, ...definitionChange }
   }
   const decision = change && input.policy(server, name) !== 'deny' ? undefined : decide(input, tool)
   return decision ? [request, { type: 'tool:approval_resolved', data: { callId, ...decision } }] : [request]

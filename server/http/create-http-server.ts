@@ -1,18 +1,70 @@
 /** The HTTP face: REST, static files, health. Parses, calls down and translates errors; holds no state of its own. */
-import Fastify, { type FastifyInstance } from 'fastify'
-import { AppError } from '../lib/errors.ts'
+import { existsSync } from 'node:fs'
+import type { Server } from 'node:http'
+import fastifyStatic from '@fastify/static'
+import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
+import { AppError, type ErrorKind, isAppError } from '../lib/errors.ts'
+import type { Logger } from '../lib/logger.ts'
+import { wireError } from '../lib/wire-error.ts'
+import type { Models } from '../models/port.ts'
 import { type HealthCheck, registerHealth } from './health.ts'
+import { registerLogin } from './login-route.ts'
+import { registerModelRoutes } from './model-routes.ts'
+import { registerSecurity, type SecurityOptions } from './security.ts'
+import { registerSessionRoutes, type SessionDirectory } from './session-routes.ts'
+
+export interface HttpServerOptions extends SecurityOptions {
+  healthChecks: Record<string, HealthCheck>
+  models: Models
+  sessions: SessionDirectory
+  isAccessToken: (token: string) => boolean
+  metrics: () => Promise<string>
+  /** The built page. */
+  webRoot: string
+  logger: Logger
+}
 
 export interface HttpServer {
+  readonly raw: Server
   /** Resolves to the address that it listens on. */
   listen(at: { port: number; host: string }): Promise<string>
   close(): Promise<void>
 }
 
-export function createHttpServer(options: { healthChecks: Record<string, HealthCheck> }): HttpServer {
-  const server = Fastify({ forceCloseConnections: true })
+const STATUS: Record<ErrorKind, number> = {
+  invalid: 400,
+  'not-found': 404,
+  conflict: 409,
+  forbidden: 403,
+  unavailable: 503,
+  timeout: 504,
+  cancelled: 499,
+  internal: 500
+}
+
+export async function createHttpServer(options: HttpServerOptions): Promise<HttpServer> {
+  const server = Fastify({ forceCloseConnections: true, bodyLimit: 1024 * 1024 })
+  server.setErrorHandler((error: FastifyError, _request, reply) => {
+    // Fastify's own refusals (too large, malformed, too many) carry a status below 500 and say nothing secret.
+    const own = !isAppError(error) && error.statusCode !== undefined && error.statusCode < 500
+    const status = isAppError(error) ? STATUS[error.kind] : own ? (error.statusCode ?? 400) : 500
+    const body = own ? { code: 'invalid_request', message: error.message } : wireError(error, options.logger)
+    return reply.code(body.code === 'unauthorized' ? 401 : status).send({ error: body })
+  })
+  await registerSecurity(server, options)
   registerHealth(server, options.healthChecks)
-  return { listen: (at) => listen(server, at), close: () => server.close() }
+  registerLogin(server, options.isAccessToken)
+  registerModelRoutes(server, options.models)
+  registerSessionRoutes(server, options.sessions)
+  server.get('/metrics', async (_request, reply) =>
+    reply.type('text/plain; version=0.0.4').send(await options.metrics())
+  )
+  if (existsSync(options.webRoot)) await server.register(fastifyStatic, { root: options.webRoot })
+  server.setNotFoundHandler((_request, reply) =>
+    reply.code(404).send({ error: { code: 'not_found', message: 'There is nothing at this address.' } })
+  )
+  await server.ready()
+  return { raw: server.server, listen: (at) => listen(server, at), close: () => server.close() }
 }
 
 async function listen(server: FastifyInstance, at: { port: number; host: string }): Promise<string> {

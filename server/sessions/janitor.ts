@@ -111,6 +111,7 @@ export class Janitor {
       if (!(await deps.store.remove(sessionId, epoch))) continue
       await deps.checkpoints.remove(sessionId)
       await deps.events.remove(sessionId)
+      await deps.forgotten(sessionId)
     }
     await deps.checkpoints.prune(options.retentionMs)
   }

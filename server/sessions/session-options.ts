@@ -41,4 +41,6 @@ export interface SessionsDeps {
   logger: Logger
   /** Hears of every event that sessions append, after it is stored. */
   publish: (sessionId: string, events: StoredEvent[]) => void
+  /** Hears of every session that was removed because its retention is over. */
+  forgotten: (sessionId: string) => Promise<void>
 }

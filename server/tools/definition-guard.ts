@@ -26,15 +26,16 @@ export function createDefinitionGuard(facts: KeyValueStore) {
       }
       return changed
     },
-    async accept(tool: OfferedTool): Promise<void> {
-      if (tool.server !== WORKSPACE) await facts.set(SPACE, keyOf(tool), describe(tool))
+    /** `text` is the definition that the human was shown. */
+    async accept(server: string, name: string, text: string): Promise<void> {
+      await facts.set(SPACE, keyOf({ server, name }), text)
     }
   }
 }
 
 export type DefinitionGuard = ReturnType<typeof createDefinitionGuard>
 
-function keyOf({ server, name }: OfferedTool): string {
+function keyOf({ server, name }: Pick<OfferedTool, 'server' | 'name'>): string {
   return JSON.stringify([server, name])
 }
 

@@ -1,0 +1,52 @@
+/** Headers, owner cookie and access token: what stands before every HTTP route. */
+import cookie from '@fastify/cookie'
+import helmet from '@fastify/helmet'
+import rateLimit from '@fastify/rate-limit'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isOwnOrigin, OWNER_COOKIE } from '../lib/browser-proof.ts'
+import { AppError } from '../lib/errors.ts'
+
+export interface SecurityOptions {
+  /** Throws unless the request shows the instance's access token, where one is set. */
+  checkAccess: (shown: { headers: FastifyRequest['headers']; token: unknown }) => void
+  newSecret: () => string
+}
+
+const OPEN_PATHS = /^\/(healthz|readyz|api\/login|assets\/|favicon|$|\?|index\.html)/
+const YEAR_SECONDS = 365 * 86_400
+const REQUESTS_PER_MINUTE = 600
+
+const CSP = {
+  defaultSrc: ["'self'"],
+  scriptSrc: ["'self'"],
+  styleSrc: ["'self'"],
+  imgSrc: ["'self'", 'data:', 'blob:'],
+  connectSrc: ["'self'", 'ws:', 'wss:'],
+  objectSrc: ["'none'"],
+  baseUri: ["'none'"],
+  formAction: ["'self'"],
+  frameAncestors: ["'none'"]
+}
+
+export async function registerSecurity(server: FastifyInstance, options: SecurityOptions): Promise<void> {
+  await server.register(cookie)
+  await server.register(helmet, {
+    contentSecurityPolicy: { useDefaults: false, directives: CSP },
+    // Plain HTTP on loopback is the default; a proxy that adds TLS adds this too.
+    hsts: false
+  })
+  await server.register(rateLimit, { max: REQUESTS_PER_MINUTE, timeWindow: 60_000 })
+  server.addHook('onRequest', async (request, reply) => {
+    if (!isOwnOrigin(request))
+      throw new AppError('forbidden', 'foreign_origin', 'This request comes from another site.')
+    if (!OPEN_PATHS.test(request.url)) options.checkAccess({ headers: request.headers, token: undefined })
+    if (request.cookies[OWNER_COOKIE] !== undefined || /^\/(healthz|readyz|metrics|mcp)/.test(request.url)) return
+    reply.setCookie(OWNER_COOKIE, options.newSecret(), cookieOptions(request))
+  })
+}
+
+/** A proxy that ends TLS says so; without one, the default is plain HTTP on loopback. */
+export function cookieOptions({ headers }: Pick<FastifyRequest, 'headers'>) {
+  const secure = headers['x-forwarded-proto'] === 'https'
+  return { httpOnly: true, sameSite: 'strict', path: '/', maxAge: YEAR_SECONDS, secure } as const
+}

@@ -1,0 +1,66 @@
+import { randomUUID } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { SessionSummary } from '../../contract/rest.ts'
+import { OWNER_COOKIE } from '../lib/browser-proof.ts'
+import { AppError } from '../lib/errors.ts'
+import type { Proof } from '../sessions/session-access.ts'
+
+/** What the routes need of sessions; the composition root puts it together. */
+export interface SessionDirectory {
+  open(sessionId: string, proof: Proof, options: { wantsToken: boolean }): Promise<{ token?: string }>
+  check(sessionId: string, proof: Proof): Promise<void>
+  list(owner: string): Promise<SessionSummary[]>
+  summary(sessionId: string): Promise<SessionSummary>
+  rename(sessionId: string, title: string): Promise<void>
+  destroy(sessionId: string): Promise<void>
+}
+
+type WithId = { Params: { id: string } }
+
+export function registerSessionRoutes(server: FastifyInstance, sessions: SessionDirectory): void {
+  server.post('/api/sessions', async (request, reply) => {
+    const sessionId = randomUUID()
+    const { token } = await sessions.open(sessionId, proofOf(request), { wantsToken: true })
+    return reply.code(201).send({ sessionId, token })
+  })
+
+  server.get('/api/sessions', async (request) => ({ sessions: await sessions.list(ownerOf(request)) }))
+
+  server.delete('/api/sessions', async (request, reply) => {
+    for (const { sessionId } of await sessions.list(ownerOf(request))) await sessions.destroy(sessionId)
+    return reply.code(204).send()
+  })
+
+  server.get<WithId>('/api/sessions/:id', async (request) => {
+    await sessions.check(request.params.id, proofOf(request))
+    return sessions.summary(request.params.id)
+  })
+
+  server.patch<WithId & { Body: { title?: unknown } | null }>('/api/sessions/:id', async (request) => {
+    const { id } = request.params
+    await sessions.check(id, proofOf(request))
+    const title = request.body?.title
+    if (typeof title !== 'string' || title.trim() === '')
+      throw new AppError('invalid', 'invalid_title', 'A title is a text.')
+    await sessions.rename(id, title)
+    return sessions.summary(id)
+  })
+
+  server.delete<WithId>('/api/sessions/:id', async (request, reply) => {
+    await sessions.check(request.params.id, proofOf(request))
+    await sessions.destroy(request.params.id)
+    return reply.code(204).send()
+  })
+}
+
+/** A cookie, or the session's token as Bearer or in its own header. */
+export function proofOf(request: FastifyRequest): Proof {
+  const token = request.headers['x-session-token']
+  return { owner: request.cookies[OWNER_COOKIE], token: typeof token === 'string' ? token : undefined }
+}
+
+function ownerOf(request: FastifyRequest): string {
+  const owner = request.cookies[OWNER_COOKIE]
+  if (owner !== undefined) return owner
+  throw new AppError('forbidden', 'forbidden', 'Only an owner, known by a cookie, has a list of sessions.')
+}

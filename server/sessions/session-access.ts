@@ -1,0 +1,138 @@
+/**
+ * Who may enter a session. An owner is known by a cookie, a client without one by the session's token; only hashes are kept.
+ * Ownership outlives the sandbox: an id that was opened once belongs to whoever opened it until it is deleted.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { AppError } from '../lib/errors.ts'
+import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
+
+export interface Proof {
+  /** The owner's cookie, as the client showed it. */
+  owner?: string | undefined
+  /** The session's token, as the client showed it. */
+  token?: string | undefined
+}
+
+export interface SessionMeta {
+  sessionId: string
+  title: string
+  createdAt: number
+}
+
+interface StoredMeta {
+  owner: string | null
+  token: string | null
+  title: string
+  createdAt: number
+}
+
+const SESSIONS = 'sessions'
+const MAX_TITLE = 120
+const ownerSpace = (ownerHash: string) => `owner:${ownerHash}`
+
+export class SessionAccess {
+  readonly #facts: KeyValueStore
+  readonly #maxPerOwner: number
+
+  constructor(facts: KeyValueStore, maxPerOwner: number) {
+    this.#facts = facts
+    this.#maxPerOwner = maxPerOwner
+  }
+
+  /** Opens a new session, or proves that an existing one is the caller's. `token` is given once, to who has no cookie or asks. */
+  async open(sessionId: string, proof: Proof, options: { wantsToken?: boolean } = {}): Promise<{ token?: string }> {
+    validSessionId(sessionId)
+    const owner = proof.owner === undefined ? null : hash(proof.owner)
+    const token = owner === null || options.wantsToken ? secret() : undefined
+    if (await this.#read(sessionId)) {
+      await this.check(sessionId, proof)
+      return {}
+    }
+    if (owner !== null) await this.#checkRoom(owner)
+    const createdAt = Date.now()
+    const meta: StoredMeta = { owner, token: token === undefined ? null : hash(token), title: '', createdAt }
+    if (!(await this.#facts.add(SESSIONS, sessionId, { ...meta }))) {
+      await this.check(sessionId, proof)
+      return {}
+    }
+    if (owner !== null) await this.#facts.set(ownerSpace(owner), sessionId, createdAt)
+    return token === undefined ? {} : { token }
+  }
+
+  /** Throws `forbidden`; the same for a session that is not there, so that ids can't be probed. */
+  async check(sessionId: string, proof: Proof): Promise<void> {
+    const meta = await this.#read(sessionId)
+    const mine = meta?.owner && proof.owner !== undefined && same(meta.owner, hash(proof.owner))
+    const known = meta?.token && proof.token !== undefined && same(meta.token, hash(proof.token))
+    if (!mine && !known) throw new AppError('forbidden', 'forbidden', 'This session belongs to someone else.')
+  }
+
+  async list(owner: string): Promise<SessionMeta[]> {
+    const ids = (await this.#facts.list(ownerSpace(hash(owner)))).map(({ key }) => key)
+    const metas = await Promise.all(ids.map(async (sessionId) => ({ sessionId, meta: await this.#read(sessionId) })))
+    return metas.flatMap(({ sessionId, meta }) => {
+      return meta ? [{ sessionId, title: meta.title, createdAt: meta.createdAt }] : []
+    })
+  }
+
+  async meta(sessionId: string): Promise<SessionMeta | null> {
+    const meta = await this.#read(sessionId)
+    return meta && { sessionId, title: meta.title, createdAt: meta.createdAt }
+  }
+
+  async rename(sessionId: string, title: string): Promise<void> {
+    const meta = await this.#read(sessionId)
+    if (meta) await this.#facts.set(SESSIONS, sessionId, { ...meta, title: title.trim().slice(0, MAX_TITLE) })
+  }
+
+  async forget(sessionId: string): Promise<void> {
+    const meta = await this.#read(sessionId)
+    if (meta?.owner) await this.#facts.remove(ownerSpace(meta.owner), sessionId)
+    await this.#facts.remove(SESSIONS, sessionId)
+  }
+
+  async #checkRoom(ownerHash: string): Promise<void> {
+    const { length } = await this.#facts.list(ownerSpace(ownerHash))
+    if (length < this.#maxPerOwner) return
+    const message = `You have ${length} sessions, which is the most; delete some first.`
+    throw new AppError('conflict', 'too_many_sessions_of_owner', message)
+  }
+
+  async #read(sessionId: string): Promise<StoredMeta | null> {
+    return asMeta(await this.#facts.get(SESSIONS, sessionId))
+  }
+}
+
+export function validSessionId(sessionId: string): string {
+  if (/^[A-Za-z0-9_-]{1,100}$/.test(sessionId)) return sessionId
+  const message = 'A session id has 1 to 100 letters, digits, dashes and underscores.'
+  throw new AppError('invalid', 'invalid_session_id', message)
+}
+
+export function secret(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+/** In constant time, whatever the lengths. */
+export function sameSecret(a: string, b: string): boolean {
+  return same(hash(a), hash(b))
+}
+
+function hash(value: string): string {
+  return createHash('sha256').update(value).digest('hex')
+}
+
+function same(a: string, b: string): boolean {
+  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+}
+
+function asMeta(value: Json): StoredMeta | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
+  const { owner, token, title, createdAt } = value
+  return {
+    owner: typeof owner === 'string' ? owner : null,
+    token: typeof token === 'string' ? token : null,
+    title: String(title ?? ''),
+    createdAt: Number(createdAt)
+  }
+}

@@ -1,0 +1,108 @@
+/** Sessions as their owner sees them in a list: what they are called, what state they are in, and how they end for good. */
+import type { SessionState } from '../../contract/live.ts'
+import type { SessionSummary } from '../../contract/rest.ts'
+import { pendingCalls } from '../../contract/transcript.ts'
+import { AppError } from '../lib/errors.ts'
+import type { SessionStore } from '../storage/session-store.ts'
+import type { Chat } from './chat.ts'
+import type { Proof, SessionAccess, SessionMeta } from './session-access.ts'
+import type { SessionFeed } from './session-feed.ts'
+import type { SessionManager } from './session-manager.ts'
+
+export interface SessionDirectoryDeps {
+  access: SessionAccess
+  sessions: SessionManager
+  chat: Chat
+  store: SessionStore
+  feed: SessionFeed
+  idleMs: number
+  network: string
+}
+
+const TITLE_CHARS = 60
+
+export class SessionDirectory {
+  readonly #deps: SessionDirectoryDeps
+
+  constructor(deps: SessionDirectoryDeps) {
+    this.#deps = deps
+    deps.feed.subscribe({
+      stored: (sessionId, events) => {
+        const first = events.find(({ type, data }) => type === 'user:message' && data.turnId === 't1')
+        if (first) void this.#nameAfter(sessionId, String(first.data.text)).catch(() => {})
+      }
+    })
+  }
+
+  open(sessionId: string, proof: Proof, options: { wantsToken: boolean }): Promise<{ token?: string }> {
+    return this.#deps.access.open(sessionId, proof, options)
+  }
+
+  check(sessionId: string, proof: Proof): Promise<void> {
+    return this.#deps.access.check(sessionId, proof)
+  }
+
+  rename(sessionId: string, title: string): Promise<void> {
+    return this.#deps.access.rename(sessionId, title)
+  }
+
+  async list(owner: string): Promise<SessionSummary[]> {
+    const metas = await this.#deps.access.list(owner)
+    const summaries = await Promise.all(metas.map((meta) => this.#summarize(meta)))
+    return summaries.toSorted((a, b) => b.activeAt - a.activeAt)
+  }
+
+  async summary(sessionId: string): Promise<SessionSummary> {
+    const meta = await this.#deps.access.meta(sessionId)
+    if (!meta) throw new AppError('not-found', 'unknown_session', 'There is no such session.')
+    return this.#summarize(meta)
+  }
+
+  async state(sessionId: string): Promise<SessionState> {
+    const { sessions, store, chat, idleMs, network } = this.#deps
+    const record = await store.get(sessionId)
+    if (!record?.containerId) {
+      const { calls } = await chat.transcript(sessionId)
+      const hadOne = Object.values(calls).some(({ startedAt }) => startedAt !== undefined)
+      return { sandbox: hadOne ? 'recycled' : 'none', recycleInMs: null, network }
+    }
+    const here = sessions.state(sessionId)
+    const recycleInMs = Math.max(0, record.activeAt + idleMs - (await store.now()))
+    return { sandbox: here === 'none' ? 'running' : here, recycleInMs, network }
+  }
+
+  /** For good: container, files, conversation and ownership. */
+  async destroy(sessionId: string): Promise<void> {
+    const { chat, sessions, access, feed } = this.#deps
+    chat.forget(sessionId)
+    await sessions.destroy(sessionId)
+    await access.forget(sessionId)
+    feed.gone(sessionId)
+  }
+
+  async #summarize({ sessionId, title, createdAt }: SessionMeta): Promise<SessionSummary> {
+    const { chat, store } = this.#deps
+    const [transcript, state, record] = await Promise.all([
+      chat.transcript(sessionId),
+      this.state(sessionId),
+      store.get(sessionId)
+    ])
+    chat.forgetIfUnused(sessionId)
+    return {
+      sessionId,
+      title: title || 'New session',
+      model: transcript.model,
+      createdAt,
+      activeAt: Math.max(transcript.entries.at(-1)?.at ?? createdAt, record?.activeAt ?? 0),
+      sandbox: state.sandbox === 'starting' ? 'running' : state.sandbox,
+      recycleInMs: state.recycleInMs,
+      pendingApprovals: pendingCalls(transcript).length
+    }
+  }
+
+  async #nameAfter(sessionId: string, text: string): Promise<void> {
+    const meta = await this.#deps.access.meta(sessionId)
+    const line = text.trim().split('\n')[0] ?? ''
+    if (meta?.title === '') await this.#deps.access.rename(sessionId, line.slice(0, TITLE_CHARS))
+  }
+}

@@ -1,0 +1,210 @@
+/**
+ * The browser's live channel. Proves who connects, parses every command, answers every ack, and passes on what the session's
+ * feed says. Decides nothing about turns or sandboxes, and joins nobody to a room before their proof has held.
+ */
+import type { Server as HttpServer } from 'node:http'
+import { Server, type Socket } from 'socket.io'
+import { COMMAND_SCHEMAS, type CommandName } from '../../contract/commands.ts'
+import type { ClientToServer, Progress, Ready, ServerToClient, SessionState } from '../../contract/live.ts'
+import { pendingCalls, type Transcript } from '../../contract/transcript.ts'
+import { isOwnOrigin, OWNER_COOKIE, readCookie } from '../lib/browser-proof.ts'
+import { AppError } from '../lib/errors.ts'
+import type { Logger } from '../lib/logger.ts'
+import { RateLimit } from '../lib/rate-limit.ts'
+import { wireError } from '../lib/wire-error.ts'
+import type { Models } from '../models/port.ts'
+import type { Chat } from '../sessions/chat.ts'
+import type { SessionAccess } from '../sessions/session-access.ts'
+import type { SessionFeed } from '../sessions/session-feed.ts'
+import { runCommand } from './run-command.ts'
+import { SocketsPerAddress } from './sockets-per-address.ts'
+
+export interface SocketServerOptions {
+  httpServer: HttpServer
+  chat: Chat
+  access: SessionAccess
+  models: Models
+  feed: SessionFeed
+  /** Throws unless the client has shown the instance's access token, where one is set. */
+  checkAccess: (shown: { headers: Record<string, string | string[] | undefined>; token: unknown }) => void
+  state: (sessionId: string) => Promise<SessionState>
+  progress: () => Progress
+  onProgress: (listener: (progress: Progress) => void) => void
+  logger: Logger
+}
+
+type Io = Server<ClientToServer, ServerToClient, object, SocketData>
+export type ClientSocket = Socket<ClientToServer, ServerToClient, object, SocketData>
+
+interface SocketData {
+  sessionId: string
+  token?: string
+}
+
+const MAX_PAYLOAD_BYTES = 1024 * 1024
+const COMMANDS_PER_MINUTE = 300
+const MESSAGES_PER_MINUTE = 30
+const STATE_EVERY_MS = 15_000
+
+export function createSocketServer(options: SocketServerOptions): { close(): Promise<void> } {
+  const { httpServer, feed, logger } = options
+  const io: Io = new Server(httpServer, {
+    maxHttpBufferSize: MAX_PAYLOAD_BYTES,
+    serveClient: false,
+    allowRequest: (request, callback) => callback(null, isOwnOrigin(request))
+  })
+  const addresses = new SocketsPerAddress()
+  io.use((socket, next) => {
+    admit(socket, options, addresses).then(
+      () => next(),
+      (error) => next(connectError(error, logger))
+    )
+  })
+  io.on('connection', (socket) => {
+    void serve(socket, options).catch((error) => {
+      logger.warn({ err: error }, 'A client could not be served.')
+      socket.disconnect(true)
+    })
+  })
+  const unsubscribe = feed.subscribe(broadcaster(io, options))
+  options.onProgress((progress) => io.emit('system:progress', progress))
+  const timer = setInterval(() => void tellStates(io, options), STATE_EVERY_MS)
+  timer.unref()
+  return {
+    async close() {
+      clearInterval(timer)
+      unsubscribe()
+      await io.close()
+    }
+  }
+}
+
+async function admit(socket: ClientSocket, options: SocketServerOptions, addresses: SocketsPerAddress): Promise<void> {
+  const { headers, query, auth, address } = socket.handshake
+  options.checkAccess({ headers, token: auth.accessToken })
+  addresses.enter(address, socket)
+  const sessionId = String(query.sessionId ?? '')
+  const token = typeof auth.token === 'string' ? auth.token : undefined
+  const opened = await options.access.open(sessionId, { owner: readCookie(headers.cookie, OWNER_COOKIE), token })
+  socket.data = { sessionId, ...opened }
+}
+
+function connectError(error: unknown, logger: Logger): Error {
+  const { code, message } = wireError(error, logger)
+  return Object.assign(new Error(message), { data: { code } })
+}
+
+async function serve(socket: ClientSocket, options: SocketServerOptions): Promise<void> {
+  const { sessionId, token } = socket.data
+  listen(socket, options)
+  socket.once('disconnect', options.chat.attach(sessionId))
+  const progress = options.progress()
+  if (progress.stage !== 'ready') socket.emit('system:progress', progress)
+  const model = await chooseModel(socket, options)
+  socket.emit('system:ready', { ...ready(sessionId, model), ...(token === undefined ? {} : { token }) })
+  const transcript = await options.chat.transcript(sessionId)
+  const seen = transcript.seq
+  await sendSnapshot(socket, transcript, options)
+  await socket.join(sessionId)
+  // What was stored between the snapshot and the room would be a gap.
+  const now = await options.chat.transcript(sessionId)
+  if (now.seq !== seen) await sendSnapshot(socket, now, options)
+}
+
+/** A wish that differs from the session's model switches it, for every tab. */
+async function chooseModel(socket: ClientSocket, { models, chat, logger }: SocketServerOptions): Promise<string> {
+  const { sessionId } = socket.data
+  const wish = socket.handshake.query.model
+  const wanted = typeof wish === 'string' && wish !== '' ? wish : undefined
+  const current = (await chat.transcript(sessionId)).model
+  if (current !== null && wanted === undefined) return current
+  try {
+    const model = await models.resolve(wanted)
+    if (current === null) return await chat.begin(sessionId, model)
+    await chat.selectModel(sessionId, model)
+    return model
+  } catch (error) {
+    logger.warn({ err: error, sessionId }, 'The wished model could not be chosen.')
+    return current ?? (await chat.begin(sessionId, await models.resolve(undefined)))
+  }
+}
+
+function ready(sessionId: string, model: string): Ready {
+  return { sessionId, provider: model.split('/')[0] ?? '', model }
+}
+
+async function sendSnapshot(socket: ClientSocket, transcript: Transcript, options: SocketServerOptions): Promise<void> {
+  const state = await options.state(socket.data.sessionId)
+  socket.emit('session:snapshot', {
+    seq: transcript.seq,
+    transcript,
+    pendingApprovals: pendingCalls(transcript),
+    state
+  })
+}
+
+function listen(socket: ClientSocket, options: SocketServerOptions): void {
+  const commands = new RateLimit(COMMANDS_PER_MINUTE, 60_000)
+  const messages = new RateLimit(MESSAGES_PER_MINUTE, 60_000)
+  const { sessionId } = socket.data
+  socket.onAny((name: string, ...rest: unknown[]) => {
+    const ack = rest.at(-1)
+    const reply = typeof ack === 'function' ? (body: object) => ack(body) : () => {}
+    const answer = async (): Promise<object> => {
+      if (!isCommand(name))
+        throw new AppError('invalid', 'unknown_command', `There is no command "${name.slice(0, 50)}".`)
+      if (!commands.take(sessionId) || (name === 'message' && !messages.take(sessionId))) throw tooFast()
+      if (name === 'session:snapshot') {
+        await sendSnapshot(socket, await options.chat.transcript(sessionId), options)
+        return {}
+      }
+      return runCommand(name, rest[0], sessionId, options)
+    }
+    answer().then(
+      (result) => reply({ ok: true, ...result }),
+      (error) => reply({ ok: false, error: wireError(error, options.logger) })
+    )
+  })
+}
+
+const isCommand = (name: string): name is CommandName => Object.hasOwn(COMMAND_SCHEMAS, name)
+
+function tooFast(): AppError {
+  return new AppError('unavailable', 'too_fast', 'Too many requests in a short time; wait a minute.')
+}
+
+function broadcaster(io: Io, options: SocketServerOptions): Parameters<SessionFeed['subscribe']>[0] {
+  return {
+    stored(sessionId, events) {
+      for (const { type, data, seq, at } of events) {
+        const { parts: _kept, ...shown } = data
+        io.to(sessionId).emit(type as 'user:message', { ...shown, seq, at } as never)
+        if (type === 'model:selected') io.to(sessionId).emit('system:ready', ready(sessionId, String(data.model)))
+        if (/^(tool:(started|result)|session:notice)$/.test(type)) void tellState(io, sessionId, options)
+      }
+    },
+    live(sessionId, type, data) {
+      io.to(sessionId).emit(type, data as never)
+    },
+    gone(sessionId) {
+      io.in(sessionId).disconnectSockets(true)
+    }
+  }
+}
+
+async function tellState(
+  io: Pick<Io, 'to'> | Io['local'],
+  sessionId: string,
+  { state, logger }: SocketServerOptions
+): Promise<void> {
+  try {
+    io.to(sessionId).emit('session:state', await state(sessionId))
+  } catch (error) {
+    logger.debug({ err: error, sessionId }, 'No state to tell.')
+  }
+}
+
+async function tellStates(io: Io, options: SocketServerOptions): Promise<void> {
+  const sessions = new Set([...io.sockets.sockets.values()].map(({ data }) => data.sessionId))
+  await Promise.all([...sessions].map((sessionId) => tellState(io.local, sessionId, options)))
+}

@@ -1,0 +1,54 @@
+import { COMMAND_SCHEMAS, type CommandData, type CommandName } from '../../contract/commands.ts'
+import { AppError } from '../lib/errors.ts'
+import type { Models } from '../models/port.ts'
+import type { Chat } from '../sessions/chat.ts'
+
+export interface CommandContext {
+  chat: Chat
+  models: Models
+}
+
+/** Parses a command's payload and does it; the result goes into the ack. */
+export async function runCommand(
+  name: CommandName,
+  input: unknown,
+  sessionId: string,
+  context: CommandContext
+): Promise<object> {
+  const { chat, models } = context
+  switch (name) {
+    case 'message':
+      return chat.send(sessionId, parse(name, input))
+    case 'tool:approval':
+      await chat.decide(sessionId, parse(name, input))
+      break
+    case 'turn:cancel':
+      await chat.cancel(sessionId)
+      break
+    case 'history:reset':
+      await chat.reset(sessionId)
+      break
+    case 'model:select': {
+      const model = await models.resolve(parse(name, input).model)
+      await chat.selectModel(sessionId, model)
+      return { model }
+    }
+    case 'tool:revoke':
+      await chat.revoke(sessionId, parse(name, input))
+      break
+    case 'limit:raise':
+      await chat.raiseLimit(sessionId)
+      break
+    case 'session:snapshot':
+      break
+  }
+  return {}
+}
+
+function parse<C extends CommandName>(name: C, input: unknown): CommandData<C> {
+  const parsed = COMMAND_SCHEMAS[name].safeParse(input)
+  if (parsed.success) return parsed.data as CommandData<C>
+  const [issue] = parsed.error.issues
+  const where = issue?.path.length ? `${issue.path.join('.')}: ` : ''
+  throw new AppError('invalid', 'invalid_payload', `The payload of "${name}" is not valid (${where}${issue?.message}).`)
+}

@@ -1,0 +1,76 @@
+/** The HTTP API, as the page calls it. Same origin only; the owner's cookie goes along by itself. */
+import type { ErrorReply, ModelsReply, SessionSummary } from '../contract/rest.ts'
+
+export interface WorkspaceFile {
+  path: string
+  type: 'file' | 'directory' | 'dir' | 'symlink' | 'link' | 'other'
+  size: number
+  mtimeMs: number
+}
+export interface FileListing {
+  files: WorkspaceFile[]
+  truncated: boolean
+}
+export interface Health {
+  ok: boolean
+  [part: string]: boolean | { ok: boolean; detail: string }
+}
+
+export class ApiError extends Error {
+  readonly code: string
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+async function request(path: string, init?: RequestInit): Promise<Response> {
+  let response: Response
+  try {
+    response = await fetch(path, init)
+  } catch {
+    throw new ApiError('offline', 'The server cannot be reached right now.')
+  }
+  if (response.ok) return response
+  const body: Partial<ErrorReply> = await response.json().catch(() => ({}))
+  throw new ApiError(body.error?.code ?? 'failed', body.error?.message ?? `The server answered ${response.status}.`)
+}
+
+async function json<T>(path: string, init?: RequestInit): Promise<T> {
+  return (await request(path, init)).json()
+}
+
+function sending(method: string, body: object): RequestInit {
+  return { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+}
+
+const session = (id: string) => `/api/sessions/${encodeURIComponent(id)}`
+export const fileUrl = (id: string, path: string) => `${session(id)}/file?path=${encodeURIComponent(path)}`
+export const archiveUrl = (id: string) => `${session(id)}/archive`
+export const exportUrl = (id: string, format: 'md' | 'json') => `${session(id)}/export?format=${format}`
+
+export const api = {
+  models: () => json<ModelsReply>('/api/models'),
+  refreshModels: () => json<ModelsReply>('/api/models/refresh', { method: 'POST' }),
+  sessions: async () => (await json<{ sessions: SessionSummary[] }>('/api/sessions')).sessions,
+  renameSession: (id: string, title: string) => request(session(id), sending('PATCH', { title })),
+  deleteSession: (id: string) => request(session(id), { method: 'DELETE' }),
+  deleteAllSessions: () => request('/api/sessions', { method: 'DELETE' }),
+  files: (id: string) => json<FileListing>(`${session(id)}/files`),
+  file: (id: string, path: string) => request(fileUrl(id, path)),
+  upload: (id: string, path: string, body: Blob) =>
+    request(fileUrl(id, path), {
+      method: 'PUT',
+      body,
+      headers: { 'content-type': 'application/octet-stream' }
+    }),
+  login: (token: string) => request('/api/login', sending('POST', { token })),
+  /** Its answer is a report in good and in bad health. */
+  health: async (): Promise<Health | null> => {
+    try {
+      return await (await fetch('/readyz')).json()
+    } catch {
+      return null
+    }
+  }
+}

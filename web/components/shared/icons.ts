@@ -1,0 +1,29 @@
+/** Paths on a 24 × 24 grid. */
+export const ICONS = {
+  menu: 'M4 7h16M4 12h16M4 17h16',
+  folder: 'M3 7.5A2.5 2.5 0 0 1 5.5 5h3.2l2 2.2H18.5A2.5 2.5 0 0 1 21 9.7v7A2.5 2.5 0 0 1 18.5 19.2h-13A2.5 2.5 0 0 1 3 16.7z',
+  file: 'M7 3h7l5 5v11a2 2 0 0 1-2 2H7a2 2 0 0 1-2-2V5a2 2 0 0 1 2-2zM14 3v5h5',
+  plus: 'M12 5v14M5 12h14',
+  close: 'M6 6l12 12M18 6L6 18',
+  check: 'M5 12.5l4.5 4.5L19 7.5',
+  down: 'M6 9l6 6 6-6',
+  right: 'M9 6l6 6-6 6',
+  send: 'M12 19V5M6 11l6-6 6 6',
+  stop: 'M7 7h10v10H7z',
+  copy: 'M9 9h10v11H9zM5 15V4h10',
+  download: 'M12 4v11M7 11l5 5 5-5M5 20h14',
+  upload: 'M12 16V5M7 9.5L12 4.5l5 5M5 20h14',
+  trash: 'M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13',
+  edit: 'M5 19l1-4L16 5l3 3L9 18zM14 7l3 3',
+  clock: 'M12 4a8 8 0 1 1 0 16 8 8 0 0 1 0-16zM12 8v4l3 2',
+  settings:
+    'M12 9a3 3 0 1 1 0 6 3 3 0 0 1 0-6zM12 3v2.5M12 18.5V21M3 12h2.5M18.5 12H21M5.6 5.6l1.8 1.8M16.6 16.6l1.8 1.8M5.6 18.4l1.8-1.8M16.6 7.4l1.8-1.8',
+  shield: 'M12 3l7 3v5c0 4.5-3 8-7 10-4-2-7-5.5-7-10V6z',
+  warning: 'M12 4l9 16H3zM12 10v4M12 17v.1',
+  terminal: 'M5 7l5 5-5 5M12 17h7',
+  refresh: 'M19 12a7 7 0 1 1-2-5l2 2M19 4v5h-5',
+  spark: 'M12 4l1.8 5.2L19 11l-5.2 1.8L12 18l-1.8-5.2L5 11l5.2-1.8z',
+  dots: 'M6 12h.01M12 12h.01M18 12h.01'
+} as const
+
+export type IconName = keyof typeof ICONS

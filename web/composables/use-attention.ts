@@ -1,0 +1,44 @@
+import { watch } from 'vue'
+import { recall, remember } from '../remembered.ts'
+import { useNotices } from '../stores/notices.ts'
+import { useSession } from '../stores/session.ts'
+import { count } from '../text/format.ts'
+import { revealPlainly } from '../text/reveal.ts'
+
+const NAME = 'MCP Orchestrator'
+
+export const notificationsWanted = () => recall('notify') === 'yes' && Notification.permission === 'granted'
+
+/** Turns notifications on or off; resolves to what they are then. */
+export async function wantNotifications(wanted: boolean): Promise<boolean> {
+  const granted = wanted && (await Notification.requestPermission()) === 'granted'
+  remember('notify', granted ? 'yes' : null)
+  return granted
+}
+
+/** A call that waits for a person shows in the tab's title and icon, to screen readers, and, if wanted, as a notification. */
+export function useAttention(title: () => string): void {
+  const session = useSession()
+  const notices = useNotices()
+  watch(
+    [() => session.pendingIds.length, title],
+    ([waiting, name]) => {
+      const place = name === '' ? NAME : `${revealPlainly(name)} · ${NAME}`
+      document.title = waiting > 0 ? `(${waiting}) Waiting for you · ${place}` : place
+      const icon = document.getElementById('favicon')
+      icon?.setAttribute('href', waiting > 0 ? '/favicon-waiting.svg' : '/favicon.svg')
+    },
+    { immediate: true }
+  )
+  watch(
+    () => session.pendingIds.length,
+    (waiting, before) => {
+      if (waiting === 0 || waiting <= before) return
+      const text = `${count(waiting, 'tool call waits', 'tool calls wait')} for your decision.`
+      notices.announce(text)
+      if (document.visibilityState === 'hidden' && 'Notification' in window && notificationsWanted()) {
+        new Notification(NAME, { body: text, tag: session.sessionId })
+      }
+    }
+  )
+}

@@ -1,0 +1,150 @@
+/**
+ * Draws only the rows of a long list that are near the screen. Rows have any height and may change it; what the reader looks at
+ * stays where it is when rows above it turn out taller than guessed. At the end of the list it follows the end; a reader who
+ * has scrolled up is left alone.
+ */
+import { computed, nextTick, onUnmounted, type Ref, ref, shallowRef, watch } from 'vue'
+
+interface Options {
+  scroller: Readonly<Ref<HTMLElement | null>>
+  /** Stable keys of the rows, in order. */
+  keys: () => readonly (string | number)[]
+  estimate: (index: number) => number
+}
+const OVERSCAN_PX = 600
+const AT_END_PX = 32
+
+export function useVirtualRows({ scroller, keys, estimate }: Options) {
+  const heights = new Map<string | number, number>()
+  const measured = ref(0)
+  const top = ref(0)
+  const viewport = ref(800)
+  const isAtEnd = ref(true)
+  const rowOf = new WeakMap<Element, string | number>()
+  const elements = new Map<string | number, Element>()
+  let lastTop = 0
+
+  const offsets = computed(() => {
+    void measured.value
+    const all = keys()
+    const result = new Float64Array(all.length + 1)
+    for (let at = 0; at < all.length; at++) {
+      result[at + 1] = (result[at] ?? 0) + (heights.get(all[at] ?? '') ?? estimate(at))
+    }
+    return result
+  })
+  const total = computed(() => offsets.value.at(-1) ?? 0)
+  const range = computed(() => {
+    const last = offsets.value.length - 1
+    const start = Math.max(0, firstAfter(offsets.value, top.value - OVERSCAN_PX) - 1)
+    return { start, end: Math.min(last, firstAfter(offsets.value, top.value + viewport.value + OVERSCAN_PX)) }
+  })
+  const before = computed(() => offsets.value[range.value.start] ?? 0)
+  const after = computed(() => total.value - (offsets.value[range.value.end] ?? 0))
+
+  const resizes = new ResizeObserver((entries) => {
+    const place = new Map(keys().map((key, at) => [key, at]))
+    let shift = 0
+    let isChanged = false
+    for (const { target, borderBoxSize } of entries) {
+      const key = rowOf.get(target)
+      const height = borderBoxSize[0]?.blockSize ?? 0
+      const at = key === undefined ? undefined : place.get(key)
+      if (key === undefined || at === undefined || height === 0 || elements.get(key) !== target) continue
+      const known = heights.get(key) ?? estimate(at)
+      if (Math.abs(known - height) < 0.5) continue
+      if ((offsets.value[at] ?? 0) + known <= lastTop) shift += height - known
+      heights.set(key, height)
+      isChanged = true
+    }
+    if (!isChanged) return
+    measured.value += 1
+    void nextTick(() => settle(shift))
+  })
+
+  /** After rows changed their height: the end stays in sight, or the place that was being read. */
+  function settle(shift: number): void {
+    const view = scroller.value
+    if (!view) return
+    if (isAtEnd.value) view.scrollTop = view.scrollHeight
+    else if (shift !== 0) view.scrollTop = lastTop + shift
+    lastTop = view.scrollTop
+    top.value = lastTop
+  }
+
+  function onScroll(): void {
+    const view = scroller.value
+    if (!view) return
+    const now = view.scrollTop
+    if (view.scrollHeight - now - view.clientHeight <= AT_END_PX) isAtEnd.value = true
+    else if (now < lastTop - 1) isAtEnd.value = false
+    lastTop = now
+    top.value = now
+  }
+
+  /** To be bound as the ref of each drawn row. */
+  function measure(key: string | number, element: unknown): void {
+    const old = elements.get(key)
+    if (old === element) return
+    if (old) resizes.unobserve(old)
+    if (!(element instanceof Element)) {
+      elements.delete(key)
+      return
+    }
+    elements.set(key, element)
+    rowOf.set(element, key)
+    resizes.observe(element)
+  }
+
+  function toEnd(): void {
+    isAtEnd.value = true
+    settle(0)
+  }
+
+  async function toRow(key: string | number): Promise<void> {
+    const at = keys().indexOf(key)
+    if (at < 0) return
+    isAtEnd.value = false
+    // The first jump goes by guessed heights; once the rows there are drawn, the second is exact.
+    for (let round = 0; round < 2; round++) {
+      if (scroller.value) scroller.value.scrollTop = Math.max(0, (offsets.value[at] ?? 0) - 24)
+      onScroll()
+      await nextTick()
+    }
+    elements.get(key)?.scrollIntoView({ block: 'nearest' })
+  }
+
+  const frames = shallowRef<ResizeObserver | null>(null)
+  watch(
+    scroller,
+    (view) => {
+      frames.value?.disconnect()
+      if (!view) return
+      frames.value = new ResizeObserver(() => {
+        viewport.value = view.clientHeight
+        settle(0)
+      })
+      frames.value.observe(view)
+    },
+    { immediate: true }
+  )
+  watch(total, () => void nextTick(() => settle(0)), { flush: 'post' })
+  onUnmounted(() => {
+    resizes.disconnect()
+    frames.value?.disconnect()
+  })
+
+  return { range, before, after, isAtEnd, onScroll, measure, toEnd, toRow }
+}
+
+/** Index of the first offset greater than `value`. */
+function firstAfter(offsets: Float64Array, value: number): number {
+  let low = 0
+  let high = offsets.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((offsets[middle] ?? 0) > value) high = middle
+    else low = middle + 1
+  }
+  return low
+}

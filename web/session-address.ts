@@ -1,0 +1,28 @@
+/** Which session this tab is on: the address says it, so that a link, a reload and the back button do what one expects. */
+import { recall, remember } from './remembered.ts'
+
+const PATTERN = /^#\/s\/([A-Za-z0-9_-]{8,100})$/
+
+export function newSessionId(): string {
+  // randomUUID is missing where the page is not served securely, such as another machine in the same room.
+  if (typeof crypto.randomUUID === 'function') return crypto.randomUUID()
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+export function addressedSession(): string | null {
+  return PATTERN.exec(location.hash)?.[1] ?? null
+}
+
+export function firstSession(): { sessionId: string; isRemembered: boolean } {
+  const addressed = addressedSession()
+  if (addressed) return { sessionId: addressed, isRemembered: false }
+  const last = recall('last-session')
+  return last ? { sessionId: last, isRemembered: true } : { sessionId: newSessionId(), isRemembered: false }
+}
+
+export function addressSession(sessionId: string): void {
+  remember('last-session', sessionId)
+  const hash = `#/s/${sessionId}`
+  if (location.hash === '') history.replaceState(null, '', hash)
+  else if (location.hash !== hash) history.pushState(null, '', hash)
+}

@@ -1,0 +1,44 @@
+/** The page's one socket. Knows the wire and nothing of what is shown; the stores bind to it. */
+import { io, type Socket } from 'socket.io-client'
+import type { Ack, CommandInput, CommandName } from '../contract/commands.ts'
+import type { ClientToServer, ServerToClient } from '../contract/live.ts'
+
+export type PageSocket = Socket<ServerToClient, ClientToServer>
+
+const ANSWER_WITHIN_MS = 20_000
+
+export function openSocket(sessionId: string, model?: string): PageSocket {
+  const socket: PageSocket = io({
+    query: { sessionId, ...(model && { model }) },
+    transports: ['websocket', 'polling'],
+    tryAllTransports: true,
+    forceNew: true,
+    reconnectionDelay: 300,
+    reconnectionDelayMax: 3000
+  })
+  // Once the model is chosen, a reconnect must not choose it again over a later choice.
+  socket.on('system:ready', () => {
+    socket.io.opts.query = { sessionId }
+  })
+  return socket
+}
+
+/** Resolves always: a command that cannot be sent or is not answered says so itself. */
+export function command<C extends CommandName>(socket: PageSocket, name: C, input: CommandInput<C>): Promise<Ack> {
+  if (!socket.connected) return Promise.resolve(failure('offline', 'There is no connection to the server right now.'))
+  return new Promise((resolve) => {
+    const timer = setTimeout(
+      () => resolve(failure('no_answer', 'The server has not answered in time.')),
+      ANSWER_WITHIN_MS
+    )
+    const ack = (reply: Ack) => {
+      clearTimeout(timer)
+      resolve(reply)
+    }
+    socket.emit(name, ...([input, ack] as Parameters<ClientToServer[C]>))
+  })
+}
+
+function failure(code: string, message: string): Ack {
+  return { ok: false, error: { code, message } }
+}

@@ -1,0 +1,41 @@
+import { defineStore } from 'pinia'
+import { ref } from 'vue'
+import type { CallEntry } from '../../contract/transcript.ts'
+import { useNotices } from './notices.ts'
+import { useSession } from './session.ts'
+
+export interface Answer {
+  approved: boolean
+  args?: Record<string, unknown>
+  reason?: string
+  remember?: boolean
+}
+
+/** Answers on their way to the server. The card folds when the server says so, not when the button was pressed. */
+export const useApprovals = defineStore('approvals', () => {
+  const session = useSession()
+  const notices = useNotices()
+  const deciding = ref(new Set<string>())
+  /** The call whose timeline is on screen. */
+  const timelineOf = ref<string | null>(null)
+
+  async function answer(call: CallEntry, { approved, args, reason, remember }: Answer): Promise<void> {
+    if (deciding.value.has(call.callId)) return
+    deciding.value.add(call.callId)
+    const reply = await session.send('tool:approval', {
+      ...{ callId: call.callId, approved, hash: call.hash },
+      ...(args && { args }),
+      ...(reason && { reason }),
+      ...(remember && { remember })
+    })
+    if (reply.ok) return
+    deciding.value.delete(call.callId)
+    notices.show(reply.error.message, 'error')
+  }
+
+  async function approveAll(): Promise<void> {
+    await Promise.all(session.pending.map((call) => answer(call, { approved: true })))
+  }
+
+  return { deciding, timelineOf, answer, approveAll }
+})

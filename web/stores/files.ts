@@ -1,0 +1,95 @@
+import { defineStore } from 'pinia'
+import { ref, watch } from 'vue'
+import { api, type WorkspaceFile } from '../api.ts'
+import { useNotices } from './notices.ts'
+import { useSession } from './session.ts'
+
+export const MAX_UPLOAD_BYTES = 10_000_000
+const READ_ONLY = new Set(['read_file', 'list_files'])
+
+/** The workspace's files, and which of them the last turn touched. */
+export const useFiles = defineStore('files', () => {
+  const session = useSession()
+  const notices = useNotices()
+  const files = ref<WorkspaceFile[]>([])
+  const truncated = ref(false)
+  const changes = ref(new Map<string, 'new' | 'changed'>())
+  const loading = ref(false)
+  const isShown = ref(false)
+  const viewing = ref<string | null>(null)
+  let known: string | null = null
+  let again = false
+
+  async function load(): Promise<void> {
+    if (loading.value) {
+      again = true
+      return
+    }
+    loading.value = true
+    const id = session.sessionId
+    const listing = await notices.attempt(() => api.files(id))
+    loading.value = false
+    if (listing && id === session.sessionId) take(id, listing.files, listing.truncated)
+    if (again) {
+      again = false
+      await load()
+    }
+  }
+
+  function take(id: string, news: WorkspaceFile[], cut: boolean): void {
+    if (known === id) {
+      const before = new Map(files.value.map((file) => [file.path, file]))
+      for (const { path, type, size, mtimeMs } of news) {
+        if (isFolder(type)) continue
+        const old = before.get(path)
+        if (!old) changes.value.set(path, 'new')
+        else if (old.size !== size || old.mtimeMs !== mtimeMs) changes.value.set(path, 'changed')
+      }
+    }
+    known = id
+    files.value = news
+    truncated.value = cut
+  }
+
+  async function upload(list: Iterable<File>, folder = ''): Promise<void> {
+    for (const file of list) {
+      if (file.size > MAX_UPLOAD_BYTES) {
+        notices.show(`“${file.name}” is larger than 10 MB and was not uploaded.`, 'error')
+        continue
+      }
+      const path = folder === '' ? file.name : `${folder}/${file.name}`
+      const done = await notices.attempt(() => api.upload(session.sessionId, path, file))
+      if (done) notices.show(`“${file.name}” is in the workspace.`)
+    }
+    await load()
+  }
+
+  function bindEvents(): void {
+    watch(
+      () => [session.sessionId, session.connected, isShown.value],
+      () => {
+        if (known !== session.sessionId) reset()
+        if (session.connected && isShown.value) void load()
+      },
+      { immediate: true }
+    )
+    session.onEvent((event) => {
+      if (event.type === 'user:message') changes.value.clear()
+      if (event.type !== 'tool:result') return
+      const name = session.transcript.calls[event.data.callId]?.name ?? ''
+      if (!READ_ONLY.has(name) && isShown.value) void load()
+    })
+  }
+
+  function reset(): void {
+    known = null
+    files.value = []
+    changes.value.clear()
+    viewing.value = null
+  }
+  return { files, truncated, changes, loading, isShown, viewing, load, upload, bindEvents }
+})
+
+export function isFolder(type: WorkspaceFile['type']): boolean {
+  return type === 'directory' || type === 'dir'
+}

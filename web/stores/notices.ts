@@ -1,0 +1,37 @@
+import { defineStore } from 'pinia'
+import { ref } from 'vue'
+
+export interface Toast {
+  id: number
+  tone: 'info' | 'error'
+  text: string
+}
+
+/** Short words to the person, that go by themselves; and what a screen reader is told. */
+export const useNotices = defineStore('notices', () => {
+  const toasts = ref<Toast[]>([])
+  const announcement = ref('')
+  let nextId = 1
+
+  function show(text: string, tone: Toast['tone'] = 'info'): void {
+    const id = nextId++
+    toasts.value = [...toasts.value.slice(-3), { id, tone, text }]
+    setTimeout(() => dismiss(id), tone === 'error' ? 9000 : 4000)
+  }
+  function dismiss(id: number): void {
+    toasts.value = toasts.value.filter((toast) => toast.id !== id)
+  }
+  function announce(text: string): void {
+    announcement.value = text
+  }
+  /** Runs something that may fail, and shows the sentence it failed with. */
+  async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work()
+    } catch (error) {
+      show(error instanceof Error ? error.message : String(error), 'error')
+      return undefined
+    }
+  }
+  return { toasts, announcement, show, dismiss, announce, attempt }
+})

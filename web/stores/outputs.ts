@@ -1,0 +1,46 @@
+import { defineStore } from 'pinia'
+import { markRaw, shallowReactive } from 'vue'
+import { AnsiLines } from '../text/ansi-lines.ts'
+
+/** Live output of a call. `lines` grows in place; `version` tells the view that it did. */
+export interface LiveOutput {
+  lines: AnsiLines
+  version: number
+}
+
+const MAX_CALLS = 40
+
+/** What running calls print, as it comes. Gone with the page: the result, which is stored, has head and tail of it. */
+export const useOutputs = defineStore('outputs', () => {
+  const outputs = shallowReactive(new Map<string, LiveOutput>())
+  let changed = new Set<string>()
+  let frame = 0
+
+  /** Chunks come faster than the screen can show them: one update a frame. */
+  function push(callId: string, stream: 'stdout' | 'stderr', text: string): void {
+    const output = outputs.get(callId) ?? start(callId)
+    output.lines.push(text, stream === 'stderr' ? 'console-stderr' : '')
+    changed.add(callId)
+    if (frame === 0) frame = requestAnimationFrame(flush)
+  }
+
+  function start(callId: string): LiveOutput {
+    const output = shallowReactive({ lines: markRaw(new AnsiLines()), version: 0 })
+    outputs.set(callId, output)
+    for (const oldest of outputs.keys()) {
+      if (outputs.size <= MAX_CALLS) break
+      outputs.delete(oldest)
+    }
+    return output
+  }
+
+  function flush(): void {
+    frame = 0
+    for (const callId of changed) {
+      const output = outputs.get(callId)
+      if (output) output.version += 1
+    }
+    changed = new Set()
+  }
+  return { outputs, push, clear: () => outputs.clear() }
+})

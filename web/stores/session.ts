@@ -1,0 +1,167 @@
+/**
+ * The session of this tab: its connection, and its transcript as the fold of the server's events. Decides nothing: what stands
+ * here is what the server said last. An event that does not follow on the last one is not applied; the whole is asked for anew.
+ */
+import { defineStore } from 'pinia'
+import { computed, reactive, ref, shallowRef, toRaw } from 'vue'
+import type { Ack, CommandInput, CommandName } from '../../contract/commands.ts'
+import type { SessionEvent } from '../../contract/events.ts'
+import type { Progress, Ready, SessionState, Snapshot } from '../../contract/live.ts'
+import { applyEvent, type CallEntry, emptyTranscript, pendingCalls, type Transcript } from '../../contract/transcript.ts'
+import { addressSession, newSessionId } from '../session-address.ts'
+import { command, openSocket, type PageSocket } from '../socket.ts'
+import { useOutputs } from './outputs.ts'
+import { useStream } from './stream.ts'
+
+export type Phase = 'connecting' | 'open' | 'unauthorized' | 'forbidden' | 'refused'
+export type Activity = 'idle' | 'thinking' | 'answering' | 'running' | 'waiting' | 'reconnecting'
+
+export const useSession = defineStore('session', () => {
+  const outputs = useOutputs()
+  const stream = useStream()
+  const sessionId = ref('')
+  const phase = ref<Phase>('connecting')
+  const refusal = ref('')
+  const connected = ref(false)
+  const progress = ref<Progress | null>(null)
+  const ready = ref<Ready | null>(null)
+  const state = ref<SessionState & { at: number }>({ sandbox: 'none', recycleInMs: null, network: 'none', at: 0 })
+  const transcript = shallowRef<Transcript>(reactive(emptyTranscript()))
+  /** Counts applied events: what reads the transcript as a whole depends on this instead of on every field in it. */
+  const version = ref(0)
+  const socket = shallowRef<PageSocket | null>(null)
+  const listeners = new Set<(event: SessionEvent) => void>()
+  let inStep = false
+
+  const pendingIds = computed(() => {
+    void version.value
+    return pendingCalls(toRaw(transcript.value)).map(({ callId }) => callId)
+  })
+  const pending = computed(() => pendingIds.value.flatMap((id): CallEntry[] => transcript.value.calls[id] ?? []))
+  const runningCall = computed(() => {
+    void version.value
+    return lastCalls(toRaw(transcript.value)).find((call) => call.decision?.approved && !call.result)
+  })
+  const activity = computed((): Activity => {
+    void version.value
+    if (!connected.value) return 'reconnecting'
+    if (pendingIds.value.length > 0) return 'waiting'
+    if (toRaw(transcript.value).turnId === null) return 'idle'
+    if (runningCall.value) return 'running'
+    return stream.text === '' ? 'thinking' : 'answering'
+  })
+
+  function open(id: string, model?: string): void {
+    close()
+    sessionId.value = id
+    phase.value = 'connecting'
+    progress.value = null
+    ready.value = null
+    replace(emptyTranscript())
+    socket.value = openSocket(id, model)
+    bindEvents(socket.value)
+  }
+
+  function close(): void {
+    socket.value?.disconnect()
+    socket.value = null
+    inStep = false
+    connected.value = false
+  }
+
+  function bindEvents(from: PageSocket): void {
+    from.on('disconnect', () => {
+      connected.value = false
+      inStep = false
+    })
+    from.on('connect_error', (error) => onRefused(from, error))
+    from.on('system:progress', (news) => {
+      progress.value = news
+    })
+    from.on('system:ready', (news) => {
+      ready.value = news
+    })
+    from.on('session:snapshot', onSnapshot)
+    from.on('session:state', (news) => {
+      state.value = { ...news, at: Date.now() }
+    })
+    from.on('agent:thinking', ({ turnId }) => stream.begin(turnId))
+    from.on('agent:delta', ({ turnId, text }) => stream.push(turnId, text))
+    from.on('tool:output', ({ callId, stream: kind, text }) => outputs.push(callId, kind, text))
+    // Stored events, those of a newer server too: their place in the order counts even where their meaning is not known.
+    from.onAny((type: string, data: { seq?: unknown; at?: unknown } | undefined) => {
+      if (type === 'session:snapshot' || typeof data?.seq !== 'number') return
+      const { seq, at, ...rest } = data
+      onStored({ type, seq, at, data: rest } as SessionEvent)
+    })
+  }
+
+  function onSnapshot(snapshot: Snapshot): void {
+    replace(snapshot.transcript)
+    state.value = { ...snapshot.state, at: Date.now() }
+    connected.value = true
+    phase.value = 'open'
+    inStep = true
+    addressSession(sessionId.value)
+  }
+
+  function replace(whole: Transcript): void {
+    transcript.value = reactive(whole)
+    stream.end()
+    version.value += 1
+  }
+
+  function onStored(event: SessionEvent): void {
+    const last = toRaw(transcript.value).seq
+    if (!inStep || event.seq <= last) return
+    if (event.seq !== last + 1) {
+      inStep = false
+      void send('session:snapshot', {})
+      return
+    }
+    applyEvent(transcript.value, event)
+    version.value += 1
+    if (event.type === 'agent:response' || event.type === 'turn:end' || event.type === 'user:message') stream.end()
+    for (const listener of listeners) listener(event)
+  }
+
+  function onRefused(from: PageSocket, error: Error & { data?: { code?: string; message?: string } }): void {
+    connected.value = false
+    const code = error.data?.code
+    if (code === undefined) return // the network; socket.io tries again by itself
+    refusal.value = error.data?.message ?? error.message
+    phase.value = code === 'unauthorized' || code === 'forbidden' ? code : 'refused'
+    if (phase.value !== 'refused') from.disconnect()
+    // A server that refuses for now (full, or its engine away) is asked again: socket.io does so only for lost connections.
+    else setTimeout(() => socket.value === from && from.connect(), 3000)
+  }
+
+  function send<C extends CommandName>(name: C, input: CommandInput<C>): Promise<Ack> {
+    if (socket.value) return command(socket.value, name, input)
+    return Promise.resolve({ ok: false, error: { code: 'offline', message: 'There is no session open.' } })
+  }
+
+  /** Calls back on each stored event as it happens; not for those that a snapshot brings. */
+  function onEvent(listener: (event: SessionEvent) => void): () => void {
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }
+
+  return {
+    ...{ sessionId, phase, refusal, connected, progress, ready, state, transcript, version },
+    ...{ pending, pendingIds, runningCall, activity },
+    ...{ open, close, openNew: () => open(newSessionId()), send, onEvent }
+  }
+})
+
+/** The calls since the last word of the user. */
+function lastCalls(transcript: Transcript): CallEntry[] {
+  const calls: CallEntry[] = []
+  for (let at = transcript.entries.length - 1; at >= 0; at--) {
+    const entry = transcript.entries[at]
+    if (!entry || entry.kind === 'user') break
+    const call = entry.kind === 'call' ? transcript.calls[entry.callId] : undefined
+    if (call) calls.push(call)
+  }
+  return calls
+}

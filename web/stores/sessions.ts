@@ -1,0 +1,48 @@
+import { defineStore } from 'pinia'
+import { computed, ref } from 'vue'
+import type { SessionSummary } from '../../contract/rest.ts'
+import { api } from '../api.ts'
+import { useNotices } from './notices.ts'
+import { useSession } from './session.ts'
+
+/** The list of this person's sessions. */
+export const useSessions = defineStore('sessions', () => {
+  const session = useSession()
+  const notices = useNotices()
+  const list = ref<SessionSummary[]>([])
+  const loadedAt = ref(0)
+  const current = computed(() => list.value.find(({ sessionId }) => sessionId === session.sessionId))
+
+  async function load(): Promise<void> {
+    try {
+      list.value = await api.sessions()
+      loadedAt.value = Date.now()
+    } catch {
+      // The page says by other means that the server is away; the list stays as it was.
+    }
+  }
+  async function rename(id: string, title: string): Promise<void> {
+    await notices.attempt(() => api.renameSession(id, title))
+    await load()
+  }
+  async function remove(id: string): Promise<void> {
+    if (id === session.sessionId) session.openNew()
+    await notices.attempt(() => api.deleteSession(id))
+    await load()
+  }
+  async function removeAll(): Promise<void> {
+    session.openNew()
+    await notices.attempt(() => api.deleteAllSessions())
+    await load()
+  }
+  /** Keeps the list true while the page is in use. */
+  function bindEvents(): void {
+    session.onEvent(({ type }) => {
+      if (type === 'turn:end' || type === 'user:message' || type === 'tool:approval_required') void load()
+    })
+    setInterval(() => {
+      if (document.visibilityState === 'visible' && session.connected) void load()
+    }, 30_000)
+  }
+  return { list, loadedAt, current, load, rename, remove, removeAll, bindEvents }
+})

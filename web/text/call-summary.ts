@@ -1,0 +1,68 @@
+import type { CallEntry } from '../../contract/transcript.ts'
+import { bytes } from './format.ts'
+
+/** The sandbox's own server: its tools are known, and what they can reach is too. */
+export const WORKSPACE = 'workspace'
+
+const text = (value: unknown, fallback = '') => (typeof value === 'string' ? value : fallback)
+
+/** The arguments that count: those that ran, or will run. */
+export function effectiveArgs(call: CallEntry): Record<string, unknown> {
+  return call.decision?.editedArgs ?? call.args
+}
+
+/** One line that says what a call does. May hold anything that the model wrote: show it with hidden characters visible. */
+export function callSummary(call: CallEntry): string {
+  const args = effectiveArgs(call)
+  if (call.server !== WORKSPACE) return argumentLine(args)
+  switch (call.name) {
+    case 'write_file':
+      return `Write ${bytes(new TextEncoder().encode(text(args.content)).length)} to ${text(args.path, '?')}`
+    case 'read_file':
+      return `Read ${text(args.path, '?')}`
+    case 'list_files':
+      return `List the files in ${text(args.path, 'the workspace')}`
+    case 'execute_command':
+      return `Run ${firstLine(text(args.command))}`
+    default:
+      return argumentLine(args)
+  }
+}
+
+function argumentLine(args: Record<string, unknown>): string {
+  const names = Object.keys(args)
+  return names.length === 0 ? 'Called without arguments' : firstLine(JSON.stringify(args))
+}
+
+function firstLine(value: string): string {
+  const line = value.split('\n', 1)[0] ?? ''
+  const isCut = line.length < value.length || line.length > 160
+  return isCut ? `${line.slice(0, 160)}…` : line
+}
+
+export interface Ending {
+  text: string
+  isGood: boolean
+  ms: number
+}
+
+/** The last line that the sandbox's server writes under a command's output. */
+const ENDING = /\n?\[(exit code (-?\d+)|killed by \w+|killed: [^\]\n]*), (\d+) ms\]$/
+
+export function splitEnding(output: string): { output: string; ending: Ending | null } {
+  const match = ENDING.exec(output)
+  if (!match) return { output, ending: null }
+  const ending = { text: match[1] ?? '', isGood: match[2] === '0', ms: Number(match[3]) }
+  return { output: output.slice(0, match.index), ending }
+}
+
+/** How a path of the model looks in the workspace's listing; null when it cannot be there. */
+export function workspacePath(path: unknown): string | null {
+  if (typeof path !== 'string') return null
+  const parts: string[] = []
+  for (const part of path.replace(/^\/workspace(?=\/|$)/, '').split('/')) {
+    if (part === '..') parts.pop()
+    else if (part !== '' && part !== '.') parts.push(part)
+  }
+  return parts.length === 0 ? null : parts.join('/')
+}

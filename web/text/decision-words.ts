@@ -1,0 +1,12 @@
+import type { CallEntry } from '../../contract/transcript.ts'
+
+/** Who decided what, in a few words. */
+export function decisionWords({ decision }: CallEntry): string {
+  if (!decision) return 'Waiting for you'
+  const { approved, by, editedArgs } = decision
+  if (by === 'cancel') return 'Not run: the turn was stopped'
+  if (by === 'policy') return approved ? 'Allowed by policy' : 'Denied by policy'
+  if (by === 'session') return approved ? 'Always allowed in this session' : 'Denied in this session'
+  if (!approved) return 'You rejected it'
+  return editedArgs ? 'You edited and approved it' : 'You approved it'
+}
