@@ -22,6 +22,7 @@ import { SessionFeed } from './sessions/session-feed.ts'
 import { SessionManager } from './sessions/session-manager.ts'
 import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from './sessions/session-options.ts'
 import { Toolbox } from './sessions/toolbox.ts'
+import { MAX_UPLOAD_BYTES, WorkspaceTransfer } from './sessions/workspace-transfer.ts'
 import { createSocketServer } from './socket/create-socket-server.ts'
 import { openCheckpointStore } from './storage/checkpoints/checkpoint-files.ts'
 import { lockDataDir } from './storage/embedded/data-dir-lock.ts'
@@ -192,6 +193,9 @@ export async function createApp(settings: Settings, logger: Logger): Promise<App
     healthChecks: healthChecks(core),
     models,
     sessions: directory,
+    files: new WorkspaceTransfer(sessions),
+    maxUploadBytes: MAX_UPLOAD_BYTES,
+    transcript: (sessionId) => chat.transcript(sessionId),
     checkAccess,
     isAccessToken,
     newSecret: secret,

@@ -3,10 +3,13 @@ import { existsSync } from 'node:fs'
 import type { Server } from 'node:http'
 import fastifyStatic from '@fastify/static'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
+import type { Transcript } from '../../contract/transcript.ts'
 import { AppError, type ErrorKind, isAppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { wireError } from '../lib/wire-error.ts'
 import type { Models } from '../models/port.ts'
+import { registerExport } from './export-route.ts'
+import { type FileTransfer, registerFileRoutes } from './file-routes.ts'
 import { type HealthCheck, registerHealth } from './health.ts'
 import { registerLogin } from './login-route.ts'
 import { registerModelRoutes } from './model-routes.ts'
@@ -17,6 +20,9 @@ export interface HttpServerOptions extends SecurityOptions {
   healthChecks: Record<string, HealthCheck>
   models: Models
   sessions: SessionDirectory
+  files: FileTransfer
+  maxUploadBytes: number
+  transcript: (sessionId: string) => Promise<Transcript>
   isAccessToken: (token: string) => boolean
   metrics: () => Promise<string>
   /** The built page. */
@@ -56,6 +62,8 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerLogin(server, options.isAccessToken)
   registerModelRoutes(server, options.models)
   registerSessionRoutes(server, options.sessions)
+  registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)
+  registerExport(server, options.sessions, options.transcript)
   server.get('/metrics', async (_request, reply) =>
     reply.type('text/plain; version=0.0.4').send(await options.metrics())
   )

@@ -77,6 +77,8 @@ export interface WorkspaceConnection {
   /** Resolves once, when the stream has ended for whatever reason; never rejects. */
   readonly closed: Promise<void>
   readonly isOpen: boolean
+  /** Someone inside has spoken in the server's name. Nothing of it was believed. */
+  readonly isTampered: boolean
   listTools(): Promise<ToolDefinition[]>
   /** Throws `connection_lost` when the stream ends before the answer: the outcome is then unknown. */
   callTool(name: string, args: Record<string, unknown>, options: CallOptions): Promise<ToolResult>

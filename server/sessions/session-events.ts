@@ -11,6 +11,7 @@ const UNKNOWN_TEXT =
 export type SessionNoticeCode =
   | 'sandbox_replaced'
   | 'sandbox_recycled'
+  | 'sandbox_tampered'
   | 'files_restored'
   | 'files_not_kept'
   | 'checkpoint_failed'

@@ -14,6 +14,7 @@ import { WarmPool } from './warm-pool.ts'
 
 const PING_EVERY_MS = 600_000
 const STOP_WITHIN_MS = 8_000
+const QUIET_CALL_MS = 30_000
 
 /** What a job may do in a session's sandbox. */
 export interface Workspace {
@@ -21,6 +22,9 @@ export interface Workspace {
   readonly epoch: number
   listTools(): Promise<ToolDefinition[]>
   runTool(call: ToolCall): Promise<ToolResult>
+  /** A call that the person made themselves: not part of the conversation. */
+  callQuietly(name: string, args: Record<string, unknown>): Promise<ToolResult>
+  saveFiles(): Promise<void>
 }
 
 /** A session that this instance has to itself. */
@@ -202,6 +206,8 @@ async function openWorkspace(session: LiveSession, signal?: AbortSignal): Promis
     containerId: connection.containerId,
     epoch: session.epoch,
     listTools: () => connection.listTools(),
-    runTool: (call) => runTool(session, call)
+    runTool: (call) => runTool(session, call),
+    callQuietly: (name, args) => session.sandbox.connection.callTool(name, args, { timeoutMs: QUIET_CALL_MS }),
+    saveFiles: () => session.sandbox.checkpoint()
   }
 }

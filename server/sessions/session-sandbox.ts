@@ -93,6 +93,17 @@ export class SessionSandbox {
     }
   }
 
+  /** A sandbox in which someone spoke in its server's name is ended; the next call gets another, with the files as last saved. */
+  async endIfTampered(): Promise<void> {
+    const { engine, store } = this.#context.deps
+    if (!this.#connection?.isTampered) return
+    const { containerId } = this.#connection
+    await this.#notice('sandbox_tampered', "A command posed as the sandbox's own server; the sandbox was ended for it.")
+    await this.cut()
+    await engine.remove(containerId)
+    await store.unbind(this.#sessionId, this.#epoch)
+  }
+
   async pause(): Promise<void> {
     if (this.state !== 'running') return
     await this.#sync()

@@ -18,6 +18,7 @@ export async function runTool(session: LiveSession, call: ToolCall): Promise<Too
   return journal(session, call.callId, async () => {
     const result = await session.sandbox.connection.callTool(name, args, { signal, timeoutMs: TIMEOUT_MS, onOutput })
     if (!READ_ONLY.has(name)) await session.sandbox.checkpoint()
+    await session.sandbox.endIfTampered()
     return result
   })
 }
@@ -48,7 +49,7 @@ export async function journal(
 }
 
 async function recordFailure(session: LiveSession, callId: string, epoch: number, error: unknown): Promise<unknown> {
-  const lost = isAppError(error, 'connection_lost')
+  const lost = isAppError(error, 'connection_lost') && error.details.sent !== false
   const content = [{ type: 'text', text: messageOf(error) }]
   const event = lost ? unknownOutcome(callId) : { type: 'tool:result', data: { callId, isError: true, content } }
   try {

@@ -7,7 +7,13 @@ import { computed, reactive, ref, shallowRef, toRaw } from 'vue'
 import type { Ack, CommandInput, CommandName } from '../../contract/commands.ts'
 import type { SessionEvent } from '../../contract/events.ts'
 import type { Progress, Ready, SessionState, Snapshot } from '../../contract/live.ts'
-import { applyEvent, type CallEntry, emptyTranscript, pendingCalls, type Transcript } from '../../contract/transcript.ts'
+import {
+  applyEvent,
+  type CallEntry,
+  emptyTranscript,
+  pendingCalls,
+  type Transcript
+} from '../../contract/transcript.ts'
 import { addressSession, newSessionId } from '../session-address.ts'
 import { command, openSocket, type PageSocket } from '../socket.ts'
 import { useOutputs } from './outputs.ts'

@@ -17,6 +17,7 @@ import sql from 'highlight.js/lib/languages/sql'
 import typescript from 'highlight.js/lib/languages/typescript'
 import xml from 'highlight.js/lib/languages/xml'
 import yaml from 'highlight.js/lib/languages/yaml'
+import { reveal } from './reveal.ts'
 
 const LANGUAGES = {
   bash,
@@ -45,5 +46,9 @@ hljs.registerAliases(['vue', 'html', 'svg'], { languageName: 'xml' })
 /** HTML, or null when the language is not known or the text too long to be worth it. */
 export function highlighted(code: string, language: string): string | null {
   if (code.length > MAX_CHARS || !hljs.getLanguage(language)) return null
-  return hljs.highlight(code, { language, ignoreIllegals: true }).value
+  const { value } = hljs.highlight(code, { language, ignoreIllegals: true })
+  // Hidden characters stand in the text only, never in a tag.
+  return reveal(value, 'prose')
+    .map((part) => (part.hidden ? `<span class="hidden-char">${part.hidden}</span>` : part.text))
+    .join('')
 }

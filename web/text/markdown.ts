@@ -23,7 +23,8 @@ const linkAttributes = 'target="_blank" rel="noopener noreferrer nofollow"'
 
 md.renderer.rules.text = (tokens, at) => visible(tokens[at]?.content ?? '')
 md.renderer.rules.code_inline = (tokens, at) => `<code>${visible(tokens[at]?.content ?? '')}</code>`
-md.renderer.rules.code_block = (tokens, at) => `<pre tabindex="0"><code>${visible(tokens[at]?.content ?? '')}</code></pre>`
+md.renderer.rules.code_block = (tokens, at) =>
+  `<pre tabindex="0"><code>${visible(tokens[at]?.content ?? '')}</code></pre>`
 md.renderer.rules.fence = md.renderer.rules.code_block
 md.renderer.rules.link_open = (tokens, at) => `<a href="${escape(hrefOf(tokens[at]))}" ${linkAttributes}>`
 md.renderer.rules.link_close = (tokens, at) => `</a>${target(tokens, at)}`

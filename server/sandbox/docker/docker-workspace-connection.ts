@@ -50,6 +50,10 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
     return this.#transport.isOpen
   }
 
+  get isTampered(): boolean {
+    return this.counters.forged > 0
+  }
+
   /** What the other side wrote that it should not have. */
   get counters(): Readonly<SieveCounters> {
     return this.#transport.counters

@@ -1,0 +1,37 @@
+import type { CallEntry, Transcript } from './transcript.ts'
+
+/** A conversation as Markdown. Fences are longer than any run of backticks inside, so that nothing breaks out. */
+export function transcriptMarkdown(title: string, transcript: Transcript): string {
+  const parts = [`# ${title.replace(/\s+/g, ' ')}`]
+  for (const entry of transcript.entries) {
+    if (entry.kind === 'user') parts.push(`## You\n\n${entry.text}`)
+    else if (entry.kind === 'agent') parts.push(`## Model\n\n${entry.text}`)
+    else if (entry.kind === 'call') parts.push(callMarkdown(transcript.calls[entry.callId]))
+    else if (entry.kind === 'fresh-start')
+      parts.push(`---\n\n*A fresh start${entry.model ? ` with ${entry.model}` : ''}.*`)
+    else parts.push(`> **${entry.code}:** ${entry.message}`)
+  }
+  return `${parts.join('\n\n')}\n`
+}
+
+function callMarkdown(call: CallEntry | undefined): string {
+  if (!call) return ''
+  const { server, name, args, decision, result } = call
+  const ran = decision?.editedArgs ?? args
+  const verdict = decision ? `${decision.approved ? 'approved' : 'rejected'} by ${decision.by}` : 'not decided'
+  const reason = decision?.reason ? ` (${decision.reason})` : ''
+  const lines = [`### ${server}/${name}: ${verdict}${reason}`, fenced(JSON.stringify(ran, null, 2), 'json')]
+  if (result) lines.push(fenced(result.content.map(textOf).join('\n'), ''))
+  return lines.join('\n\n')
+}
+
+function textOf(part: unknown): string {
+  const { type, text } = part as { type?: unknown; text?: unknown }
+  return typeof text === 'string' ? text : `[${String(type)}]`
+}
+
+function fenced(text: string, language: string): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
+  const fence = '`'.repeat(longest + 1)
+  return `${fence}${language}\n${text}\n${fence}`
+}

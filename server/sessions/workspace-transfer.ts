@@ -1,0 +1,86 @@
+/**
+ * A person's own way to the files of a session: listing, download, upload. Goes through the sandbox's tools, so it is confined
+ * and bounded as they are; needs no approval, because the person asks for it themselves, and leaves no trace in the conversation.
+ */
+import { AppError } from '../lib/errors.ts'
+import type { ToolResult } from '../sandbox/port.ts'
+import type { SessionManager, Workspace } from './session-manager.ts'
+
+export interface FileEntry {
+  path: string
+  type: string
+  size: number | null
+}
+
+const CHUNK_BYTES = 1024 * 1024
+const MAX_ENTRIES = 10_000
+export const MAX_UPLOAD_BYTES = 10 * 1024 * 1024
+
+export class WorkspaceTransfer {
+  readonly #sessions: SessionManager
+
+  constructor(sessions: SessionManager) {
+    this.#sessions = sessions
+  }
+
+  list(sessionId: string): Promise<{ files: FileEntry[]; truncated: boolean }> {
+    return this.#sessions.run(sessionId, async (workspace) => {
+      const reply = await ask(workspace, 'list_files', { recursive: true, maxEntries: MAX_ENTRIES })
+      const entries = Array.isArray(reply.entries) ? reply.entries : []
+      return { files: entries.map(asEntry), truncated: reply.truncated === true }
+    })
+  }
+
+  /** In chunks, so that a large file is never whole in memory. The first chunk is read before this resolves: errors come early. */
+  async read(sessionId: string, path: string): Promise<{ size: number; chunks: AsyncIterable<Buffer> }> {
+    const first = await this.#chunk(sessionId, path, 0)
+    const more = (offset: number) => this.#chunk(sessionId, path, offset)
+    async function* chunks(): AsyncIterable<Buffer> {
+      let chunk = first
+      for (let offset = 0; chunk.bytes.length > 0; ) {
+        yield chunk.bytes
+        offset += chunk.bytes.length
+        if (offset >= first.size) return
+        chunk = await more(offset)
+      }
+    }
+    return { size: first.size, chunks: chunks() }
+  }
+
+  write(sessionId: string, path: string, content: Buffer): Promise<void> {
+    return this.#sessions.run(sessionId, async (workspace) => {
+      for (let offset = 0; offset === 0 || offset < content.length; offset += CHUNK_BYTES) {
+        const part = content.subarray(offset, offset + CHUNK_BYTES).toString('base64')
+        await ask(workspace, 'write_file', { path, content: part, encoding: 'base64', append: offset > 0 })
+      }
+      await workspace.saveFiles()
+    })
+  }
+
+  #chunk(sessionId: string, path: string, offset: number): Promise<{ bytes: Buffer; size: number }> {
+    return this.#sessions.run(sessionId, async (workspace) => {
+      const reply = await ask(workspace, 'read_file', { path, encoding: 'base64', offset, limit: CHUNK_BYTES })
+      return { bytes: Buffer.from(String(reply.content ?? ''), 'base64'), size: Number(reply.size) }
+    })
+  }
+}
+
+async function ask(
+  workspace: Workspace,
+  name: string,
+  args: Record<string, unknown>
+): Promise<Record<string, unknown>> {
+  const result = await workspace.callQuietly(name, args)
+  if (result.isError) throw new AppError('invalid', 'file_refused', sentenceOf(result))
+  return result.structuredContent ?? {}
+}
+
+function sentenceOf(result: ToolResult): string {
+  const [first] = result.content as { text?: unknown }[]
+  return String(first?.text ?? 'The sandbox refused.').slice(0, 500)
+}
+
+function asEntry(value: unknown): FileEntry {
+  const { path, type, size } = value as Record<string, unknown>
+  return { path: String(path), type: String(type), size: typeof size === 'number' ? size : null }
+}
