@@ -43,7 +43,7 @@ export const useSession = defineStore('session', () => {
     void version.value
     return pendingCalls(toRaw(transcript.value)).map(({ callId }) => callId)
   })
-  const pending = computed(() => pendingIds.value.flatMap((id): CallEntry[] => transcript.value.calls[id] ?? []))
+  const pending = computed(() => pendingIds.value.flatMap((id) => transcript.value.calls[id] ?? []))
   const runningCall = computed(() => {
     void version.value
     return lastCalls(toRaw(transcript.value)).find((call) => call.decision?.approved && !call.result)

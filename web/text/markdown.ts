@@ -6,16 +6,16 @@ import MarkdownIt from 'markdown-it'
 import { reveal } from './reveal.ts'
 
 export type MarkdownBlock = { kind: 'html'; html: string } | { kind: 'code'; code: string; language: string }
-type Token = ReturnType<MarkdownIt['parse']>[number]
 
 const md = new MarkdownIt({ html: false, linkify: true, breaks: true })
 md.linkify.set({ fuzzyLink: false, fuzzyEmail: false })
 md.validateLink = (url) => /^(?:https?:\/\/|mailto:)/i.test(url.trim())
-const escape = md.utils.escapeHtml
+type Token = ReturnType<typeof md.parse>[number]
+const { escapeHtml } = md.utils
 
 function visible(text: string): string {
   return reveal(text, 'prose')
-    .map((part) => (part.hidden ? `<span class="hidden-char">${part.hidden}</span>` : escape(part.text)))
+    .map((part) => (part.hidden ? `<span class="hidden-char">${part.hidden}</span>` : escapeHtml(part.text)))
     .join('')
 }
 
@@ -26,15 +26,15 @@ md.renderer.rules.code_inline = (tokens, at) => `<code>${visible(tokens[at]?.con
 md.renderer.rules.code_block = (tokens, at) =>
   `<pre tabindex="0"><code>${visible(tokens[at]?.content ?? '')}</code></pre>`
 md.renderer.rules.fence = md.renderer.rules.code_block
-md.renderer.rules.link_open = (tokens, at) => `<a href="${escape(hrefOf(tokens[at]))}" ${linkAttributes}>`
+md.renderer.rules.link_open = (tokens, at) => `<a href="${escapeHtml(hrefOf(tokens[at]))}" ${linkAttributes}>`
 md.renderer.rules.link_close = (tokens, at) => `</a>${target(tokens, at)}`
 md.renderer.rules.image = (tokens, at) => {
-  const source = tokens[at]?.attrGet('src') ?? ''
+  const source = String(tokens[at]?.attrGet('src') ?? '')
   const label = tokens[at]?.content || 'image'
-  return `<a href="${escape(source)}" ${linkAttributes}>${visible(label)}</a>${targetOf(source)}`
+  return `<a href="${escapeHtml(source)}" ${linkAttributes}>${visible(label)}</a>${targetOf(source)}`
 }
 
-const hrefOf = (token: Token | undefined) => token?.attrGet('href') ?? ''
+const hrefOf = (token: Token | undefined) => String(token?.attrGet('href') ?? '')
 
 /** Where a link leads, unless its own words are that address. */
 function target(tokens: Token[], close: number): string {

@@ -1,0 +1,186 @@
+/**
+ * Speaks the contract to a real page, with sessions that a test writes by hand: for what a real model and a real sandbox will not
+ * do on demand (5,000 entries, 200 deltas a second, 10 MB of output, hostile names). Decides nothing, runs nothing.
+ */
+import { readFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { extname, join, normalize } from 'node:path'
+import { Server as SocketServer } from 'socket.io'
+import type { EventData, EventType, SessionEvent } from '../../contract/events.ts'
+import { applyEvent, emptyTranscript, pendingCalls, type Transcript } from '../../contract/transcript.ts'
+
+const WEB = join(import.meta.dirname, '../../dist/web')
+const TYPES: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' }
+export const CSP =
+  "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self' ws: wss:"
+
+type Reply = (body: object) => void
+
+export class FakeSession {
+  readonly transcript: Transcript = emptyTranscript()
+  readonly id: string
+  /** Answers to the person's messages. */
+  onMessage: (text: string, turnId: string) => void = () => {}
+  /** Called when a card is decided with yes. */
+  onApproved: (callId: string, args: Record<string, unknown>) => void = () => {}
+  readonly #io: SocketServer
+
+  constructor(id: string, io: SocketServer) {
+    this.id = id
+    this.#io = io
+  }
+
+  append<T extends EventType>(type: T, data: EventData<T>, options: { isLost?: boolean } = {}): void {
+    const event = { type, seq: this.transcript.seq + 1, at: Date.now(), data } as SessionEvent
+    applyEvent(this.transcript, event)
+    if (!options.isLost) this.#io.to(this.id).emit(type, { ...data, seq: event.seq, at: event.at })
+  }
+
+  live(type: string, data: object): void {
+    this.#io.to(this.id).emit(type, data)
+  }
+
+  snapshot(): object {
+    const state = { sandbox: 'running', recycleInMs: 840_000, network: 'none' }
+    return { seq: this.transcript.seq, transcript: this.transcript, pendingApprovals: pendingCalls(this.transcript), state }
+  }
+
+  ask(turnId: string, calls: { callId: string; name: string; args: Record<string, unknown>; server?: string }[]): void {
+    calls.forEach((call, at) => {
+      this.append('tool:approval_required', {
+        server: 'workspace',
+        ...call,
+        turnId,
+        hash: `hash-${call.callId}`,
+        queuePosition: at + 1,
+        totalInQueue: calls.length
+      })
+    })
+  }
+
+  handle(command: string, input: Record<string, unknown>, reply: Reply): void {
+    reply({ ok: true })
+    if (command === 'message') {
+      const turnId = `turn-${this.transcript.seq}`
+      this.append('user:message', { turnId, text: String(input.text) })
+      this.onMessage(String(input.text), turnId)
+    } else if (command === 'tool:approval') {
+      const callId = String(input.callId)
+      const { approved, reason, args } = input as EventData<'tool:approval_resolved'>
+      const edit = { ...(reason && { reason }), ...(args && { args }) }
+      this.append('tool:approval_resolved', { callId, approved, by: 'human', ...edit })
+      if (approved) this.onApproved(callId, args ?? this.transcript.calls[callId]?.args ?? {})
+    } else if (command === 'turn:cancel' && this.transcript.turnId) {
+      this.append('turn:end', { turnId: this.transcript.turnId, reason: 'cancelled' })
+    } else if (command === 'session:snapshot') this.live('session:snapshot', this.snapshot())
+  }
+}
+
+export class FakeServer {
+  readonly sessions = new Map<string, FakeSession>()
+  readonly files = new Map<string, Buffer>()
+  /** Set up each session that a page opens. */
+  onOpen: (session: FakeSession) => void = () => {}
+  /** Refuse to let anyone in, with this code. */
+  refuseWith: string | null = null
+  readonly #http: Server
+  readonly #io: SocketServer
+
+  private constructor() {
+    this.#http = createServer((request, response) => void this.#serve(request, response))
+    this.#io = new SocketServer(this.#http)
+    this.#io.use((_socket, next) => {
+      if (this.refuseWith === null) return next()
+      next(Object.assign(new Error('refused'), { data: { code: this.refuseWith, message: 'You may not come in.' } }))
+    })
+    this.#io.on('connection', (socket) => {
+      const session = this.session(String(socket.handshake.query.sessionId))
+      void socket.join(session.id)
+      socket.emit('system:progress', { stage: 'engine', message: 'found' })
+      socket.emit('system:ready', { sessionId: session.id, provider: 'demo', model: 'demo/demo' })
+      socket.emit('session:snapshot', session.snapshot())
+      socket.onAny((command: string, input: Record<string, unknown>, reply: Reply) => session.handle(command, input, reply))
+    })
+  }
+
+  static async start(): Promise<FakeServer> {
+    const server = new FakeServer()
+    await new Promise<void>((resolve) => server.#http.listen(0, '127.0.0.1', resolve))
+    return server
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#http.address() as AddressInfo).port}`
+  }
+
+  session(id: string): FakeSession {
+    const known = this.sessions.get(id)
+    if (known) return known
+    const session = new FakeSession(id, this.#io)
+    this.sessions.set(id, session)
+    this.onOpen(session)
+    return session
+  }
+
+  async stop(): Promise<void> {
+    await this.#io.close()
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', 'http://x')
+    response.setHeader('content-security-policy', CSP)
+    const body = this.#api(request, url)
+    if (body !== undefined) return void response.setHeader('content-type', 'application/json').end(JSON.stringify(body))
+    const path = url.searchParams.get('path')
+    const file = path === null ? undefined : this.files.get(path)
+    if (file) return void response.setHeader('content-type', 'application/octet-stream').end(file)
+    const asset = url.pathname === '/' ? '/index.html' : normalize(url.pathname)
+    try {
+      const bytes = await readFile(join(WEB, asset))
+      response.setHeader('content-type', TYPES[extname(asset)] ?? 'application/octet-stream').end(bytes)
+    } catch {
+      response.writeHead(404).end('{}')
+    }
+  }
+
+  #api({ method }: IncomingMessage, { pathname }: URL): object | undefined {
+    if (pathname === '/readyz') return { ok: true }
+    if (pathname.startsWith('/api/models')) {
+      return {
+        default: 'demo/demo',
+        models: [
+          { id: 'demo/demo', name: 'Demo (rules, no AI)', provider: 'demo' },
+          { id: 'anthropic/large', name: 'Large', provider: 'anthropic' }
+        ],
+        providers: [
+          { id: 'anthropic', ok: true },
+          { id: 'gemini', ok: false, reason: 'No GEMINI_API_KEY is set.' },
+          { id: 'demo', ok: true }
+        ]
+      }
+    }
+    if (pathname === '/api/sessions' && method === 'GET') return { sessions: this.#summaries() }
+    if (pathname.endsWith('/files')) {
+      const files = [...this.files].map(([path, { length: size }]) => ({ path, type: 'file', size, mtimeMs: 1 }))
+      return { files, truncated: false }
+    }
+    return undefined
+  }
+
+  #summaries(): object[] {
+    return [...this.sessions.values()].map(({ id, transcript }) => {
+      const first = transcript.entries.find((entry) => entry.kind === 'user')
+      return {
+        sessionId: id,
+        title: first?.kind === 'user' ? first.text.slice(0, 60) : '',
+        model: 'demo/demo',
+        createdAt: Date.now(),
+        activeAt: Date.now() - 120_000,
+        sandbox: 'running',
+        recycleInMs: 800_000,
+        pendingApprovals: pendingCalls(transcript).length
+      }
+    })
+  }
+}
