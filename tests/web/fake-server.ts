@@ -11,7 +11,12 @@ import type { EventData, EventType, SessionEvent } from '../../contract/events.t
 import { applyEvent, emptyTranscript, pendingCalls, type Transcript } from '../../contract/transcript.ts'
 
 const WEB = join(import.meta.dirname, '../../dist/web')
-const TYPES: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' }
+const TYPES: Record<string, string> = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml'
+}
 export const CSP =
   "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self' ws: wss:"
 
@@ -43,7 +48,12 @@ export class FakeSession {
 
   snapshot(): object {
     const state = { sandbox: 'running', recycleInMs: 840_000, network: 'none' }
-    return { seq: this.transcript.seq, transcript: this.transcript, pendingApprovals: pendingCalls(this.transcript), state }
+    return {
+      seq: this.transcript.seq,
+      transcript: this.transcript,
+      pendingApprovals: pendingCalls(this.transcript),
+      state
+    }
   }
 
   ask(turnId: string, calls: { callId: string; name: string; args: Record<string, unknown>; server?: string }[]): void {
@@ -100,7 +110,9 @@ export class FakeServer {
       socket.emit('system:progress', { stage: 'engine', message: 'found' })
       socket.emit('system:ready', { sessionId: session.id, provider: 'demo', model: 'demo/demo' })
       socket.emit('session:snapshot', session.snapshot())
-      socket.onAny((command: string, input: Record<string, unknown>, reply: Reply) => session.handle(command, input, reply))
+      socket.onAny((command: string, input: Record<string, unknown>, reply: Reply) =>
+        session.handle(command, input, reply)
+      )
     })
   }
 

@@ -13,6 +13,9 @@ interface Options {
 }
 const OVERSCAN_PX = 600
 const AT_END_PX = 32
+/** A scroll so soon after a wheel, a touch or a key is the person's; any other is the browser's own, after a change of height. */
+const INTENT_MS = 1000
+const INTENTS = ['wheel', 'touchmove', 'keydown', 'pointerdown']
 
 export function useVirtualRows({ scroller, keys, estimate }: Options) {
   const heights = new Map<string | number, number>()
@@ -23,6 +26,7 @@ export function useVirtualRows({ scroller, keys, estimate }: Options) {
   const rowOf = new WeakMap<Element, string | number>()
   const elements = new Map<string | number, Element>()
   let lastTop = 0
+  let lastIntent = Number.NEGATIVE_INFINITY
 
   const offsets = computed(() => {
     void measured.value
@@ -77,9 +81,13 @@ export function useVirtualRows({ scroller, keys, estimate }: Options) {
     if (!view) return
     const now = view.scrollTop
     if (view.scrollHeight - now - view.clientHeight <= AT_END_PX) isAtEnd.value = true
-    else if (now < lastTop - 1) isAtEnd.value = false
+    else if (now < lastTop - 1 && performance.now() - lastIntent < INTENT_MS) isAtEnd.value = false
     lastTop = now
     top.value = now
+  }
+
+  function onIntent(): void {
+    lastIntent = performance.now()
   }
 
   /** To be bound as the ref of each drawn row. */
@@ -105,13 +113,12 @@ export function useVirtualRows({ scroller, keys, estimate }: Options) {
     const at = keys().indexOf(key)
     if (at < 0) return
     isAtEnd.value = false
-    // The first jump goes by guessed heights; once the rows there are drawn, the second is exact.
-    for (let round = 0; round < 2; round++) {
-      if (scroller.value) scroller.value.scrollTop = Math.max(0, (offsets.value[at] ?? 0) - 24)
+    // The first jump goes by guessed heights; once the rows there are drawn and measured, the next is exact.
+    for (let round = 0; round < 3; round++) {
+      if (scroller.value) scroller.value.scrollTop = offsets.value[at] ?? 0
       onScroll()
-      await nextTick()
+      await new Promise(requestAnimationFrame)
     }
-    elements.get(key)?.scrollIntoView({ block: 'nearest' })
   }
 
   const frames = shallowRef<ResizeObserver | null>(null)
@@ -125,6 +132,7 @@ export function useVirtualRows({ scroller, keys, estimate }: Options) {
         settle(0)
       })
       frames.value.observe(view)
+      for (const type of INTENTS) view.addEventListener(type, onIntent, { passive: true })
     },
     { immediate: true }
   )

@@ -14,17 +14,22 @@ import {
   pendingCalls,
   type Transcript
 } from '../../contract/transcript.ts'
+import { api } from '../api.ts'
 import { addressSession, newSessionId } from '../session-address.ts'
 import { command, openSocket, type PageSocket } from '../socket.ts'
+import { useNotices } from './notices.ts'
 import { useOutputs } from './outputs.ts'
 import { useStream } from './stream.ts'
 
 export type Phase = 'connecting' | 'open' | 'unauthorized' | 'forbidden' | 'refused'
 export type Activity = 'idle' | 'thinking' | 'answering' | 'running' | 'waiting' | 'reconnecting'
 
+const RETRY_MS = 3000
+
 export const useSession = defineStore('session', () => {
   const outputs = useOutputs()
   const stream = useStream()
+  const notices = useNotices()
   const sessionId = ref('')
   const phase = ref<Phase>('connecting')
   const refusal = ref('')
@@ -76,9 +81,10 @@ export const useSession = defineStore('session', () => {
   }
 
   function bindEvents(from: PageSocket): void {
-    from.on('disconnect', () => {
+    from.on('disconnect', (reason) => {
       connected.value = false
       inStep = false
+      if (reason === 'io server disconnect') void onSentAway(from)
     })
     from.on('connect_error', (error) => onRefused(from, error))
     from.on('system:progress', (news) => {
@@ -139,7 +145,17 @@ export const useSession = defineStore('session', () => {
     phase.value = code === 'unauthorized' || code === 'forbidden' ? code : 'refused'
     if (phase.value !== 'refused') from.disconnect()
     // A server that refuses for now (full, or its engine away) is asked again: socket.io does so only for lost connections.
-    else setTimeout(() => socket.value === from && from.connect(), 3000)
+    else setTimeout(() => socket.value === from && from.connect(), RETRY_MS)
+  }
+
+  /** The server hung up: because the session was deleted, or because it could not serve it just now. */
+  async function onSentAway(from: PageSocket): Promise<void> {
+    const sessions = await api.sessions().catch(() => null)
+    if (socket.value !== from) return
+    const isGone = phase.value === 'open' && sessions?.every((each) => each.sessionId !== sessionId.value)
+    if (!isGone) return void setTimeout(() => socket.value === from && from.connect(), RETRY_MS)
+    notices.show('This session was deleted. Here is a new one.')
+    open(newSessionId())
   }
 
   function send<C extends CommandName>(name: C, input: CommandInput<C>): Promise<Ack> {

@@ -14,7 +14,7 @@ export function effectiveArgs(call: CallEntry): Record<string, unknown> {
 /** One line that says what a call does. May hold anything that the model wrote: show it with hidden characters visible. */
 export function callSummary(call: CallEntry): string {
   const args = effectiveArgs(call)
-  if (call.server !== WORKSPACE) return argumentLine(args)
+  if (call.server !== WORKSPACE) return plainSummary(call.name, args)
   switch (call.name) {
     case 'write_file':
       return `Write ${bytes(new TextEncoder().encode(text(args.content)).length)} to ${text(args.path, '?')}`
@@ -25,13 +25,13 @@ export function callSummary(call: CallEntry): string {
     case 'execute_command':
       return `Run ${firstLine(text(args.command))}`
     default:
-      return argumentLine(args)
+      return plainSummary(call.name, args)
   }
 }
 
-function argumentLine(args: Record<string, unknown>): string {
+function plainSummary(name: string, args: Record<string, unknown>): string {
   const names = Object.keys(args)
-  return names.length === 0 ? 'Called without arguments' : firstLine(JSON.stringify(args))
+  return names.length === 0 ? `Call ${name}` : firstLine(`Call ${name} with ${names.join(', ')}`)
 }
 
 function firstLine(value: string): string {

@@ -10,7 +10,8 @@ export interface TextPart {
 
 /** Controls, formatting, odd spaces and fillers; a line break and a tab are what they look like. */
 // biome-ignore lint/suspicious/noMisleadingCharacterClass: each is meant alone
-const HIDDEN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}\u00a0\u034f\u1680\u2000-\u200a\u202f\u205f\u3000\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu
+const HIDDEN =
+  /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}\u00a0\u034f\u1680\u2000-\u200a\u202f\u205f\u3000\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu
 
 /** In prose, what many languages and emoji need stays: joiners, direction marks, spaces, variation selectors. */
 // biome-ignore lint/suspicious/noMisleadingCharacterClass: likewise
