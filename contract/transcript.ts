@@ -27,6 +27,11 @@ export interface CallEntry {
   result?: { isError: boolean; content: unknown[]; at: number; outcome?: 'unknown' | undefined }
 }
 
+/** Ids come from models: one called like a member of every object must find nothing. */
+export function callOf({ calls }: Pick<Transcript, 'calls'>, callId: string): CallEntry | undefined {
+  return Object.hasOwn(calls, callId) ? calls[callId] : undefined
+}
+
 export type TranscriptEntry =
   | { kind: 'user'; seq: number; at: number; turnId: string; text: string }
   | { kind: 'agent'; seq: number; at: number; turnId: string; text: string }
@@ -98,6 +103,8 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
     case 'turn:end':
       transcript.lastTurnEnd = event.data
       if (transcript.turnId === event.data.turnId) transcript.turnId = null
+      for (const call of Object.values(transcript.calls))
+        if (call.turnId === event.data.turnId && !call.decision) dropCall(call, at)
       break
     default:
       applyQuietly(transcript, event)
@@ -111,7 +118,7 @@ function applyQuietly(transcript: Transcript, event: SessionEvent): void {
     case 'tool:approval_resolved':
     case 'tool:started':
     case 'tool:result':
-      applyToCall(transcript.calls[event.data.callId], event)
+      applyToCall(callOf(transcript, event.data.callId), event)
       break
     case 'usage':
       transcript.usage.inputTokens += event.data.inputTokens
@@ -130,9 +137,19 @@ function applyQuietly(transcript: Transcript, event: SessionEvent): void {
 }
 
 function addCall(transcript: Transcript, data: EventData<'tool:approval_required'>, seq: number, at: number): void {
-  if (transcript.calls[data.callId]) return
-  transcript.calls[data.callId] = { ...data, requestedAt: at }
-  transcript.entries.push({ kind: 'call', seq, at, callId: data.callId })
+  const { callId } = data
+  // Nothing can be kept under that name; our own steps never use it.
+  if (callId === '__proto__' || callOf(transcript, callId)) return
+  const call: CallEntry = { ...data, requestedAt: at }
+  // Asked for by a step that was still on its way when its turn was stopped.
+  if (data.turnId !== transcript.turnId) dropCall(call, at)
+  transcript.calls[callId] = call
+  transcript.entries.push({ kind: 'call', seq, at, callId })
+}
+
+/** With the turn ends the question: nobody can say yes to it any more. */
+function dropCall(call: CallEntry, at: number): void {
+  call.decision = { approved: false, by: 'cancel', at }
 }
 
 function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
@@ -140,7 +157,7 @@ function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
   if (event.type === 'tool:approval_resolved' && !call.decision) {
     const { approved, by, reason, args } = event.data
     call.decision = { approved, by, at: event.at, reason, editedArgs: args }
-  } else if (event.type === 'tool:started') {
+  } else if (event.type === 'tool:started' && call.startedAt === undefined) {
     call.startedAt = event.at
   } else if (event.type === 'tool:result' && !call.result) {
     const { isError, content, outcome } = event.data

@@ -1,5 +1,5 @@
 import type { SessionEvent } from '../../contract/events.ts'
-import type { CallEntry, Transcript } from '../../contract/transcript.ts'
+import { type CallEntry, callOf, type Transcript } from '../../contract/transcript.ts'
 import type { AssistantPart, ChatMessage, ToolAnswer } from '../models/port.ts'
 
 /** What one tool answer may take of the history; the human sees all of it, the model its head and tail. */
@@ -8,13 +8,19 @@ const MAX_ANSWER_CHARS = 60_000
 /** The conversation since its last fresh start, as the model is to see it. */
 export function modelHistory(events: readonly SessionEvent[], transcript: Transcript): ChatMessage[] {
   const messages: ChatMessage[] = []
+  let turnId: string | null = null
   for (const event of sinceFreshStart(events)) {
-    if (event.type === 'user:message') messages.push({ role: 'user', text: event.data.text })
-    if (event.type !== 'agent:response') continue
+    if (event.type === 'user:message') {
+      turnId = event.data.turnId
+      messages.push({ role: 'user', text: event.data.text.toWellFormed() })
+    }
+    if (event.type === 'turn:end' && event.data.turnId === turnId) turnId = null
+    // What a stopped turn still said came too late: it may stand behind the next question, and is no answer to it.
+    if (event.type !== 'agent:response' || event.data.turnId !== turnId) continue
     const parts = partsOf(event.data)
     if (parts.length === 0) continue
     messages.push({ role: 'assistant', parts })
-    const answers = parts.filter((part) => part.type === 'tool-call').map((part) => answerTo(part, transcript.calls))
+    const answers = parts.filter((part) => part.type === 'tool-call').map((part) => answerTo(part, transcript))
     if (answers.length > 0) messages.push({ role: 'tool', answers })
   }
   return messages
@@ -24,9 +30,13 @@ export function stepsInTurn(events: readonly SessionEvent[], turnId: string | nu
   return events.filter((event) => event.type === 'agent:response' && event.data.turnId === turnId).length
 }
 
+/** A question that is still open when someone starts afresh was asked at the same moment: it is the first of the new history. */
 export function sinceFreshStart(events: readonly SessionEvent[]): readonly SessionEvent[] {
   const start = events.findLastIndex(({ type }) => type === 'model:selected' || type === 'history:reset')
-  return events.slice(start + 1)
+  const before = events.slice(0, Math.max(0, start))
+  const asked = before.findLastIndex(({ type }) => type === 'user:message')
+  const ended = before.findLastIndex(({ type }) => type === 'turn:end')
+  return asked > ended ? [...before.slice(asked), ...events.slice(start + 1)] : events.slice(start + 1)
 }
 
 function partsOf(data: { text: string; parts?: unknown[] | undefined }): AssistantPart[] {
@@ -35,10 +45,10 @@ function partsOf(data: { text: string; parts?: unknown[] | undefined }): Assista
   return data.text === '' ? [] : [{ type: 'text', text: data.text }]
 }
 
-function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, calls: Record<string, CallEntry>): ToolAnswer {
+function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, transcript: Transcript): ToolAnswer {
   const { callId, name, invalid } = part
   if (invalid !== undefined) return { callId, name, text: invalid, isError: true }
-  const call = calls[callId]
+  const call = callOf(transcript, callId)
   if (!call || (!call.decision && !call.result))
     return { callId, name, text: 'This call was never run.', isError: true }
   const { decision, result } = call
@@ -46,7 +56,7 @@ function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, calls: Re
   if (!result) return { callId, name, text: 'This call was stopped before it ended.', isError: true }
   const edited = decision?.editedArgs
   const note = edited ? `The human changed the arguments; this ran with ${JSON.stringify(edited)}.\n` : ''
-  return { callId, name, text: shorten(note + contentText(result.content)), isError: result.isError }
+  return { callId, name, text: shorten(note + contentText(result.content)).toWellFormed(), isError: result.isError }
 }
 
 function rejection(decision: NonNullable<CallEntry['decision']>): string {
@@ -59,8 +69,8 @@ function rejection(decision: NonNullable<CallEntry['decision']>): string {
 export function contentText(content: readonly unknown[]): string {
   return content
     .map((part) => {
-      const { type, text } = part as { type?: string; text?: unknown }
-      return typeof text === 'string' ? text : `[${type ?? 'unknown'} content]`
+      const { type, text } = (part ?? {}) as { type?: unknown; text?: unknown }
+      return typeof text === 'string' ? text : `[${String(type ?? 'unknown').slice(0, 40)} content]`
     })
     .join('\n')
 }

@@ -62,6 +62,7 @@ export class FakeSession {
         server: 'workspace',
         ...call,
         turnId,
+        definition: 'fake',
         hash: `hash-${call.callId}`,
         queuePosition: at + 1,
         totalInQueue: calls.length

@@ -63,7 +63,7 @@ export function useVirtualRows({ scroller, keys, estimate }: Options) {
     }
     if (!isChanged) return
     measured.value += 1
-    void nextTick(() => settle(shift))
+    void nextTick().then(() => settle(shift))
   })
 
   /** After rows changed their height: the end stays in sight, or the place that was being read. */
@@ -136,7 +136,7 @@ export function useVirtualRows({ scroller, keys, estimate }: Options) {
     },
     { immediate: true }
   )
-  watch(total, () => void nextTick(() => settle(0)), { flush: 'post' })
+  watch(total, () => void nextTick().then(() => settle(0)), { flush: 'post' })
   onUnmounted(() => {
     resizes.disconnect()
     frames.value?.disconnect()

@@ -8,14 +8,17 @@ export interface TextPart {
   hidden?: string
 }
 
-/** Controls, formatting, odd spaces and fillers; a line break and a tab are what they look like. */
-// biome-ignore lint/suspicious/noMisleadingCharacterClass: each is meant alone
-const HIDDEN =
-  /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}\u00a0\u034f\u1680\u2000-\u200a\u202f\u205f\u3000\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu
+/** Odd spaces; and marks that change how the character before them looks. */
+const SPACES = '\\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000'
+const VARIANTS = '\\ufe00-\\ufe0f\\u180b-\\u180f'
+const FILLERS = '\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u2800\\u3164\\uffa0\\u{e0100}-\\u{e01ef}'
+const INVISIBLE = '\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Co}\\p{Cs}'
+
+/** A line break and a tab are what they look like. */
+const HIDDEN = new RegExp(`(?![\\n\\t])[${INVISIBLE}${SPACES}${VARIANTS}${FILLERS}]`, 'gu')
 
 /** In prose, what many languages and emoji need stays: joiners, direction marks, spaces, variation selectors. */
-// biome-ignore lint/suspicious/noMisleadingCharacterClass: likewise
-const NEEDED_IN_PROSE = /[\u200c-\u200f\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\ufe00-\ufe0f\u180b-\u180f]/u
+const NEEDED_IN_PROSE = new RegExp(`[\\u200c-\\u200f${SPACES}${VARIANTS}]`, 'u')
 
 export function reveal(text: string, where: 'strict' | 'prose' = 'strict'): TextPart[] {
   const parts: TextPart[] = []

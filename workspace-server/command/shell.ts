@@ -10,7 +10,7 @@ const OFFER_TO_OOM_KILLER = '{ echo 1000 > /proc/self/oom_score_adj; } 2>/dev/nu
  * Node connects children through sockets, and opening /dev/stdout or /dev/stderr fails on a socket; so bash puts real pipes in
  * between. They ignore SIGTERM so that what a command says while it ends still arrives.
  */
-const THROUGH_PIPES = 'exec "$BASH" -c "$1" bash > >(trap "" TERM; exec cat) 2> >(trap "" TERM; exec cat >&2)'
+const THROUGH_PIPES = '> >(trap "" TERM; exec cat) 2> >(trap "" TERM; exec cat >&2)'
 
 export interface ShellCall {
   file: string
@@ -21,18 +21,18 @@ export interface ShellCall {
  * Where the server's own process can't be closed to others (gVisor knows no execute-only binary), commands get a process table of
  * their own, in which the server does not exist. Their background processes end with them.
  */
-const OUT_OF_SIGHT = ['--user', '--map-current-user', '--pid', '--fork', '--kill-child', '--mount-proc']
+const OUT_OF_SIGHT = 'unshare --user --map-current-user --pid --fork --kill-child --mount-proc'
 
 export function shellCall(command: string, outOfSight = false): ShellCall {
-  const { file, args } = plainCall(command)
-  return outOfSight ? { file: 'unshare', args: [...OUT_OF_SIGHT, file, ...args] } : { file, args }
-}
-
-function plainCall(command: string): ShellCall {
+  // Around the command alone: the pipes' readers must outlive its process table, or its last words are lost.
+  const around = outOfSight ? `${OUT_OF_SIGHT} ` : ''
   const bash = BASHES.find((path) => existsSync(path))
   return bash === undefined
-    ? { file: '/bin/sh', args: ['-c', `${OFFER_TO_OOM_KILLER} exec /bin/sh -c "$1"`, 'sh', command] }
-    : { file: bash, args: ['-c', `${OFFER_TO_OOM_KILLER} ${THROUGH_PIPES}`, 'bash', command] }
+    ? { file: '/bin/sh', args: ['-c', `${OFFER_TO_OOM_KILLER} exec ${around}/bin/sh -c "$1"`, 'sh', command] }
+    : {
+        file: bash,
+        args: ['-c', `${OFFER_TO_OOM_KILLER} exec ${around}"$BASH" -c "$1" bash ${THROUGH_PIPES}`, 'bash', command]
+      }
 }
 
 /** What commands see: nothing of the server's own environment but the image's PATH. */

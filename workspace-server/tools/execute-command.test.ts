@@ -94,7 +94,7 @@ describe('ending', () => {
 
   it('ends while a background child keeps writing', async () => {
     const result = await run('(echo $BASHPID > noisy; while echo more; do sleep 0.05; done) & sleep 0.1')
-    expect(result.durationMs).toBeLessThan(1500)
+    expect(result.timedOut).toBe(false)
     await isGone(await pidIn('noisy')) // Its output is closed, so writing ends it.
   })
 

@@ -9,6 +9,7 @@ describe('parseHostileJson', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 8 }), (value) => {
         const text = JSON.stringify(value)
+        fc.pre(!text.includes('"__proto__"')) // dropped on purpose
         expect(JSON.stringify(parse(text))).toBe(JSON.stringify(JSON.parse(text)))
       })
     )
