@@ -1,6 +1,6 @@
 /** Says for each part that the workspace needs whether it is there, or what to do. Makes one sandbox to see its limits for real. */
 import { randomUUID } from 'node:crypto'
-import { openEngine, openStore } from '../app.ts'
+import { openEngine, openModels, openStore } from '../app.ts'
 import type { Settings } from '../config/settings.ts'
 import { messageOf } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
@@ -15,7 +15,7 @@ interface Finding {
 
 export const doctorCommand: Command = {
   name: 'doctor',
-  summary: 'checks engine, image, runtime, limits and store, and says what to do',
+  summary: 'checks engine, image, runtime, limits, store and models, and says what to do',
   async run(settings) {
     const logger = createLogger('silent')
     const engine = openEngine(settings, logger)
@@ -37,6 +37,7 @@ export const doctorCommand: Command = {
     }
     await check('network', async () => describeNetwork(settings))
     await check('store', () => describeStore(settings))
+    await check('models', () => describeModels(settings))
     await engine.close()
     return findings.every(({ ok }) => ok) ? 0 : 1
   }
@@ -84,4 +85,11 @@ async function describeStore(settings: Settings): Promise<string> {
   } finally {
     await store.close()
   }
+}
+
+async function describeModels(settings: Settings): Promise<string> {
+  const { models, providers, default: chosen } = await openModels(settings, createLogger('silent')).catalog()
+  const failing = providers.filter(({ ok }) => !ok)
+  if (failing.length > 0) throw new Error(failing.map(({ id, reason }) => `${id}: ${reason}`).join(' '))
+  return `${models.length} from ${providers.map(({ id }) => id).join(', ')}; the default is ${chosen}`
 }
