@@ -75,4 +75,12 @@ async function bundle({ entry, file, options }: Bundle): Promise<void> {
   console.error(`build: ${relative(root, target)} ${Math.ceil(size / 1024)} KB`)
 }
 
+async function page(): Promise<void> {
+  if (!existsSync(join(root, 'web/index.html'))) return
+  const { build: buildPage } = await import('vite')
+  await buildPage({ configFile: join(root, 'vite.config.ts'), logLevel: 'warn' })
+  console.error('build: dist/web')
+}
+
 for (const each of bundles) await bundle(each)
+await page()

@@ -1,0 +1,282 @@
+import axe from 'axe-core'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { launchBrowser, PHONE, type Visit, visit, watchOffences } from './browser.ts'
+import { RealServer } from './real-server.ts'
+import { WorkspacePage } from './workspace-page.ts'
+
+let server: RealServer
+let browser: Browser
+const visits: Visit[] = []
+
+async function arrive(options: Parameters<typeof visit>[2] = {}): Promise<WorkspacePage & { visit: Visit }> {
+  const one = await visit(browser, server.url, options)
+  visits.push(one)
+  const workspace = Object.assign(new WorkspacePage(one.page), { visit: one })
+  await workspace.composer.waitFor()
+  return workspace
+}
+
+beforeAll(async () => {
+  server = await RealServer.start()
+  browser = await launchBrowser()
+})
+afterAll(async () => {
+  await browser?.close()
+  await server?.stop()
+})
+afterEach(async () => {
+  for (const one of visits.splice(0)) await one.close()
+})
+
+describe('a first minute', () => {
+  it('arrives, asks for a file, sees the diff, approves, sees the file, reloads, and all is there', async () => {
+    const me = await arrive()
+    await me.ask('write hello.txt: first line')
+    await me.cards.getByText('New file').waitFor()
+    await me.cards.getByText('first line').first().waitFor()
+    expect(await me.page.title()).toMatch(/^\(1\) Waiting for you/)
+    await me.approve()
+    await me.quiet()
+    await me.button('Show the files').click()
+    await me.button(/^hello\.txt/).click()
+    await me.page.getByRole('dialog').getByText('first line').waitFor()
+    await me.page.keyboard.press('Escape')
+
+    await me.page.reload()
+    await me.page.getByText('You approved it').first().waitFor()
+    await me.button(/^hello\.txt/).waitFor()
+    await me.ask('write hello.txt: second line')
+    await me.cards.getByText('Changes the file').waitFor()
+    expect(await me.cards.getByRole('region', { name: 'Changes to hello.txt' }).innerText()).toMatch(
+      /−\s*first line[\s\S]*\+\s*second line/
+    )
+    expect(me.visit.offences).toEqual([])
+  })
+})
+
+describe('decisions', () => {
+  it('rejects with a reason, and nothing runs', async () => {
+    const me = await arrive()
+    await me.ask('run touch never.txt')
+    await me.button('Reject…').click()
+    await me.page.getByRole('textbox', { name: /Reason/ }).fill('not today')
+    await me.button('Reject this call').click()
+    await me.page.getByText('You rejected it').first().waitFor()
+    await me.page.getByText('Reason: not today').waitFor()
+    await me.quiet()
+    expect(await me.button(/^approve/i).count()).toBe(0)
+    await me.ask('run ls -a')
+    await me.approve()
+    await me.quiet()
+    expect(await me.outputs.last().innerText()).not.toContain('never.txt')
+    expect(me.visit.offences).toEqual([])
+  })
+
+  it('runs what was edited, and says that it was', async () => {
+    const me = await arrive()
+    await me.ask('run echo asked')
+    await me.button(/^Edit, then approve/).click()
+    await me.page.getByRole('textbox', { name: 'command' }).fill('echo ed"it"ed')
+    await me.button('Approve with changes').click()
+    await me.page.getByText('You edited and approved it').first().waitFor()
+    await me.quiet()
+    expect(await me.outputs.innerText()).toBe('edited')
+    expect(me.visit.offences).toEqual([])
+  })
+
+  it('approves all of three at once; each runs once', async () => {
+    const me = await arrive()
+    await me.say('run echo one >> log\nrun echo two >> log\nrun echo three >> log')
+    await me.cards.nth(2).waitFor()
+    await me.page.getByText('1 of 3', { exact: true }).waitFor()
+    await me.button('Approve all 3').click()
+    await me.quiet()
+    await me.ask('run sort log')
+    await me.approve()
+    await me.quiet()
+    expect(await me.outputs.last().innerText()).toBe('one\nthree\ntwo')
+    expect(me.visit.offences).toEqual([])
+  })
+
+  it('always allows a tool in this session, until that is taken back', async () => {
+    const me = await arrive()
+    await me.ask('run echo 1')
+    await me.button(/^Always allow/).click()
+    await me.quiet()
+    await me.say('run echo two-$((1+1))')
+    await me.page.getByText('Always allowed in this session').first().waitFor()
+    await me.outputs.getByText('two-2').waitFor()
+    await me.quiet()
+    await me.button('Settings').click()
+    await me.button('Ask again for execute_command').click()
+    await me.button('Ask again for execute_command').waitFor({ state: 'hidden' })
+    await me.page.keyboard.press('Escape')
+    await me.ask('run echo 3')
+    expect(me.visit.offences).toEqual([])
+  })
+})
+
+describe('several windows', () => {
+  it('shows in one tab what is decided in the other', async () => {
+    const me = await arrive()
+    await me.ask('run echo shared')
+    const second = await me.page.context().newPage()
+    const offences = watchOffences(second, server.url)
+    await second.goto(`${server.url}/#/s/${me.sessionId()}`)
+    const other = new WorkspacePage(second)
+    await other.cards.first().waitFor()
+    await other.approve()
+    await me.page.getByText('You approved it').first().waitFor()
+    await me.outputs.getByText('shared').waitFor()
+    await other.outputs.getByText('shared').waitFor()
+    expect([...me.visit.offences, ...offences]).toEqual([])
+  })
+
+  it('works on a phone: nothing wider than the screen, buttons that a thumb can hit', async () => {
+    const me = await arrive({ viewport: PHONE, hasTouch: true, isMobile: true })
+    await me.ask(`write ${'long-name-'.repeat(12)}.txt: ${'a wide line '.repeat(40)}`)
+    await me
+      .button(/^Approve$/)
+      .first()
+      .waitFor()
+    const box = await me
+      .button(/^Approve$/)
+      .first()
+      .boundingBox()
+    expect(box?.height).toBeGreaterThanOrEqual(36)
+    expect(box?.width).toBeGreaterThanOrEqual(100)
+    await me
+      .button(/^Approve$/)
+      .first()
+      .tap()
+    await me.quiet()
+    expect(await me.page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
+    await me.button('Show the files').tap()
+    await me.button(/^long-name/).waitFor()
+    await me.button('Close the files').tap()
+    expect(me.visit.offences).toEqual([])
+  })
+
+  it('works with the keyboard alone', async () => {
+    const me = await arrive()
+    const { keyboard } = me.page
+    await keyboard.type('run echo one-$((1+0))')
+    await keyboard.press('Shift+Enter')
+    await keyboard.type('run echo two-$((1+1))')
+    await keyboard.press('Enter')
+    await me.cards.nth(1).waitFor()
+    await keyboard.press('Alt+p')
+    await me.page.locator('.approval-card:focus').waitFor()
+    await me.page.locator('.approval-card:focus button:enabled').first().waitFor()
+    await keyboard.press('a')
+    await me.outputs.getByText('one-1').waitFor()
+    await me.page.locator('.approval-card:focus button:enabled').first().waitFor()
+    await keyboard.press('r')
+    await keyboard.type('no need')
+    await keyboard.press('Enter')
+    await me.page.getByText('Reason: no need').waitFor()
+    await me.quiet()
+    expect(await me.composer.evaluate('(e) => e === document.activeElement')).toBe(true)
+    await keyboard.press('ArrowUp')
+    expect(await me.composer.inputValue()).toContain('run echo two-')
+    await me.composer.fill('run sleep 100')
+    await keyboard.press('Enter')
+    await me.cards.first().waitFor()
+    await keyboard.press('Escape')
+    await me.page.getByText('You stopped this turn.').waitFor()
+    expect(me.visit.offences).toEqual([])
+  })
+})
+
+describe('the server gone', () => {
+  it('says so, comes back by itself, and shows the truth about a call that was cut off', async () => {
+    const me = await arrive()
+    await me.ask('run echo started; sleep 300')
+    await me.approve()
+    await me.outputs.getByText('started').waitFor()
+    await server.end('SIGKILL')
+    await me.page.getByText('Reconnecting…').waitFor()
+    await me.say('run echo after')
+    await me.page.getByText('Waits for its turn').waitFor()
+    await server.run()
+    await me.page.getByText('Reconnecting…').waitFor({ state: 'hidden' })
+    await me.page.getByText('Outcome unknown').waitFor()
+    await me.cards.first().waitFor()
+    await me.approve()
+    await me.outputs.getByText('after').waitFor()
+    // What the browser itself logs about a server that is away is no fault of the page.
+    expect(me.visit.offences.filter((text) => !/WebSocket|ERR_CONNECTION|Failed to load/.test(text))).toEqual([])
+  })
+})
+
+describe('hostile text', () => {
+  it('does nothing, and is seen, in messages, arguments, names, output and answers', async () => {
+    const me = await arrive()
+    const script = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
+    await me.ask(`write ev\u202etxt.exe: ${script} a\u200bb`)
+    const card = await me.cards.innerText()
+    expect(card).toContain('U+202E')
+    expect(card).toContain('U+200B')
+    expect(card).toContain('<script>window.hacked=1</script>')
+    await me.approve()
+    await me.quiet()
+    await me.button('Show the files').click()
+    await me.button(/U\+202E/).waitFor()
+    await me.ask(`run printf '${script} \\xe2\\x80\\xae [x](javascript:alert(1)) \\x1b]0;title\\x07'`)
+    await me.approve()
+    await me.outputs.getByText('U+202E').waitFor()
+    await me.quiet()
+    expect(await me.page.evaluate('window.hacked')).toBeUndefined()
+    expect(await me.page.locator('img[src="x"], a[href^="javascript"]').count()).toBe(0)
+    expect(me.visit.offences).toEqual([])
+  })
+})
+
+describe('everyone can use it', () => {
+  it.each(['light', 'dark'] as const)('has no serious fault on any screen, %s', async (colorScheme) => {
+    const me = await arrive({ colorScheme })
+    const faults: string[] = []
+    const look = async (screen: string) =>
+      faults.push(...(await seriousFaults(me.page)).map((id) => `${screen}: ${id}`))
+    await look('empty')
+    await me.button('Choose a model').click()
+    await look('model menu')
+    await me.page.keyboard.press('Escape')
+    await me.button('Settings').click()
+    await look('settings')
+    await me.page.keyboard.press('Escape')
+    await me.ask('write notes.txt: one\nrun ls --color=always -la /')
+    await me.button('Show the files').click()
+    await look('cards')
+    await me
+      .button(/^Edit, then approve/)
+      .last()
+      .click()
+    await me.button('Reject…').first().click()
+    await look('edit and reject')
+    await me.button('Approve all 2').click()
+    await me.quiet()
+    await look('results')
+    await me.button('Timeline of this call').first().click()
+    await me.page.getByRole('dialog').getByText('You asked').waitFor()
+    await look('timeline')
+    await me.page.keyboard.press('Escape')
+    await me.button(/^notes\.txt/).click()
+    await look('file')
+    await me.page.keyboard.press('Escape')
+    await me.button('Delete all sessions').click()
+    await look('question')
+    await me.page.keyboard.press('Escape')
+    expect(faults).toEqual([])
+    expect(me.visit.offences).toEqual([])
+  })
+})
+
+async function seriousFaults(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source)
+  const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id} ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)
+}

@@ -1,0 +1,95 @@
+/** The real server with its real sandboxes and the demo model, as a process that a test may kill and start again. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { build } from 'vite'
+import { vi } from 'vitest'
+
+const root = resolve(import.meta.dirname, '../..')
+
+/** So that what is tested is what stands in the source. */
+export async function buildPage(): Promise<void> {
+  const built = join(root, 'dist/web/index.html')
+  const newest = ['web', 'contract'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(
+      (name) => statSync(join(root, folder, name)).mtimeMs
+    )
+  )
+  if (existsSync(built) && statSync(built).mtimeMs > Math.max(...newest)) return
+  await build({ configFile: join(root, 'vite.config.ts'), logLevel: 'error' })
+}
+
+export class RealServer {
+  readonly port: number
+  readonly dataDir: string
+  #child: ChildProcess | undefined
+  #log = ''
+
+  private constructor(port: number, dataDir: string) {
+    this.port = port
+    this.dataDir = dataDir
+  }
+
+  static async start(): Promise<RealServer> {
+    await buildPage()
+    const server = new RealServer(await freePort(), await mkdtemp(join(tmpdir(), 'page-test-')))
+    await server.run()
+    return server
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`
+  }
+
+  async run(): Promise<void> {
+    const settings = { LLM_PROVIDER: 'demo', PORT: String(this.port), HOST: '127.0.0.1', DATA_DIR: this.dataDir }
+    const script = join(root, 'server/main.ts')
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script, 'serve'], {
+      cwd: this.dataDir,
+      env: {
+        PATH: process.env.PATH,
+        HOME: process.env.HOME,
+        DOCKER_HOST: process.env.DOCKER_HOST,
+        WARM_POOL_SIZE: '1',
+        ...settings
+      },
+      stdio: ['ignore', 'ignore', 'pipe']
+    })
+    child.stderr.on('data', (data) => {
+      this.#log += data
+    })
+    this.#child = child
+    await vi.waitUntil(
+      async () => {
+        if (child.exitCode !== null) throw new Error(`The server ended: ${this.#log.slice(-500)}`)
+        return (await fetch(`${this.url}/readyz`).catch(() => null))?.ok
+      },
+      { timeout: 120_000, interval: 100 }
+    )
+  }
+
+  async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    const child = this.#child
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
+    child.kill(signal)
+    await once(child, 'exit')
+  }
+
+  async stop(): Promise<void> {
+    await this.end('SIGTERM')
+    await rm(this.dataDir, { recursive: true, force: true })
+  }
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const address = probe.address()
+  probe.close()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
