@@ -54,7 +54,8 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
     // Fastify's own refusals (too large, malformed, too many) carry a status below 500 and say nothing secret.
     const own = !isAppError(error) && error.statusCode !== undefined && error.statusCode < 500
     const status = isAppError(error) ? STATUS[error.kind] : own ? (error.statusCode ?? 400) : 500
-    const body = own ? { code: 'invalid_request', message: error.message } : wireError(error, options.logger)
+    const code = status === 429 ? 'too_fast' : 'invalid_request'
+    const body = own ? { code, message: error.message } : wireError(error, options.logger)
     return reply.code(body.code === 'unauthorized' ? 401 : status).send({ error: body })
   })
   await registerSecurity(server, options)

@@ -9,6 +9,7 @@ export interface FileTransfer {
   list(sessionId: string): Promise<object>
   read(sessionId: string, path: string): Promise<{ size: number; chunks: AsyncIterable<Buffer> }>
   write(sessionId: string, path: string, content: Buffer): Promise<void>
+  archive(sessionId: string): Promise<Readable>
 }
 
 interface FileRoute {
@@ -38,6 +39,15 @@ export function registerFileRoutes(
       .header('content-disposition', `attachment; filename*=UTF-8''${encodeURIComponent(basename(path))}`)
       .header('content-length', size)
       .send(Readable.from(chunks))
+  })
+
+  server.get<FileRoute>('/api/sessions/:id/archive', async (request, reply) => {
+    await sessions.check(request.params.id, proofOf(request))
+    const archive = await files.archive(request.params.id)
+    return reply
+      .header('content-type', 'application/gzip')
+      .header('content-disposition', 'attachment; filename="workspace.tar.gz"')
+      .send(archive)
   })
 
   // In a scope of its own, because it takes bodies of any type as they are.

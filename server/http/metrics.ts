@@ -12,7 +12,12 @@ export function createMetrics(
       help,
       registers: [registry],
       async collect() {
-        gauge.set(await read())
+        // A store that is away must not hide the rest.
+        gauge.set(
+          await Promise.resolve()
+            .then(read)
+            .catch(() => Number.NaN)
+        )
       }
     })
   }

@@ -21,7 +21,7 @@ const CSP = {
   scriptSrc: ["'self'"],
   styleSrc: ["'self'"],
   imgSrc: ["'self'", 'data:', 'blob:'],
-  connectSrc: ["'self'", 'ws:', 'wss:'],
+  connectSrc: ["'self'"],
   objectSrc: ["'none'"],
   baseUri: ["'none'"],
   formAction: ["'self'"],
@@ -40,9 +40,15 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
     if (!isOwnOrigin(request))
       throw new AppError('forbidden', 'foreign_origin', 'This request comes from another site.')
     if (!OPEN_PATHS.test(request.url)) options.checkAccess({ headers: request.headers, token: undefined })
-    if (request.cookies[OWNER_COOKIE] !== undefined || /^\/(healthz|readyz|metrics|mcp)/.test(request.url)) return
+    if (request.cookies[OWNER_COOKIE] || isNoVisit(request)) return
     reply.setCookie(OWNER_COOKIE, options.newSecret(), cookieOptions(request))
   })
+}
+
+/** A link on another site opens the page without its strict cookie: a new one would take the place of the owner's. */
+function isNoVisit({ url, headers }: FastifyRequest): boolean {
+  const site = headers['sec-fetch-site']
+  return /^\/(healthz|readyz|metrics|mcp)/.test(url) || site === 'cross-site' || site === 'same-site'
 }
 
 /** A proxy that ends TLS says so; without one, the default is plain HTTP on loopback. */

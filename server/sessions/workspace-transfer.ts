@@ -2,6 +2,10 @@
  * A person's own way to the files of a session: listing, download, upload. Goes through the sandbox's tools, so it is confined
  * and bounded as they are; needs no approval, because the person asks for it themselves, and leaves no trace in the conversation.
  */
+import { once } from 'node:events'
+import type { Readable } from 'node:stream'
+import { createGzip } from 'node:zlib'
+import { type Pack, pack } from 'tar-stream'
 import { AppError } from '../lib/errors.ts'
 import type { ToolResult } from '../sandbox/port.ts'
 import type { SessionManager, Workspace } from './session-manager.ts'
@@ -45,6 +49,35 @@ export class WorkspaceTransfer {
       }
     }
     return { size: first.size, chunks: chunks() }
+  }
+
+  /** Every regular file, as tar.gz; written while it is read. */
+  async archive(sessionId: string): Promise<Readable> {
+    const { files, truncated } = await this.list(sessionId)
+    if (truncated)
+      throw new AppError('invalid', 'too_many_files', `More than ${MAX_ENTRIES} files: pack them with a command.`)
+    const archive = pack()
+    const paths = files.filter(({ type }) => type === 'file').map(({ path }) => path)
+    this.#fill(archive, sessionId, paths).then(
+      () => archive.finalize(),
+      (error) => archive.destroy(error)
+    )
+    return archive.pipe(createGzip())
+  }
+
+  async #fill(archive: Pack, sessionId: string, paths: string[]): Promise<void> {
+    for (const path of paths) {
+      const { size, chunks } = await this.read(sessionId, path)
+      const entry = archive.entry({ name: path, size })
+      // A file that changes meanwhile keeps the size that its header announced.
+      let room = size
+      for await (const chunk of chunks) {
+        const bytes = chunk.subarray(0, room)
+        room -= bytes.length
+        if (!entry.write(bytes)) await once(entry, 'drain')
+      }
+      entry.end(Buffer.alloc(room))
+    }
   }
 
   write(sessionId: string, path: string, content: Buffer): Promise<void> {
