@@ -16,6 +16,7 @@ export interface JanitorOptions {
   made: ReadonlySet<string>
   deployment: () => string
   session: (sessionId: string) => LiveSession
+  done: (session: LiveSession) => void
 }
 
 export class Janitor {
@@ -64,13 +65,15 @@ export class Janitor {
       idle.map(async (record) => {
         const session = find(record.sessionId)
         try {
-          await session.locked(() => session.recycle(record))
+          if (!(await session.recycleIfIdle(record))) return
           const minutes = Math.round(options.idleMs / 60_000)
           const text = `The sandbox was recycled after ${minutes} minutes without use; the files are kept.`
           await session.events.notice('sandbox_recycled', text, record.epoch)
         } catch (error) {
           deps.logger.warn({ err: error, sessionId: record.sessionId }, `Not recycled: ${messageOf(error)}`)
           await deps.store.release(record.sessionId, record.epoch).catch(() => {})
+        } finally {
+          this.#options.done(session)
         }
       })
     )

@@ -81,6 +81,15 @@ export class LiveSession {
     await this.#loseLease()
   }
 
+  /** Recycles a session that nobody works in; false when someone came back before its turn was there. */
+  recycleIfIdle(record: SessionRecord): Promise<boolean> {
+    return this.locked(async () => {
+      if (this.#inside > 0) return false
+      await this.recycle(record)
+      return true
+    })
+  }
+
   /** Last checkpoint, then the container goes and the lease is given back. Call it locked, with the lease held under `record`. */
   async recycle(record: SessionRecord): Promise<void> {
     const { engine, store } = this.#context.deps

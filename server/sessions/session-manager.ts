@@ -57,7 +57,9 @@ export class SessionManager {
     const owner = () => ({ deployment: this.#deployment, instance: instanceId })
     this.pool = new WarmPool({ engine, owner, size: options.warmPoolSize, logger, made })
     this.#context = { deps, options, pool: this.pool, made, deployment }
-    this.janitor = new Janitor({ deps, options, made, deployment, session: (id) => this.#session(id) })
+    const session = (id: string) => this.#session(id)
+    const done = (live: LiveSession) => this.#forget(live)
+    this.janitor = new Janitor({ deps, options, made, deployment, session, done })
   }
 
   /** Needs a store that answers; an engine may come later. */

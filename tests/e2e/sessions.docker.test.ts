@@ -150,6 +150,26 @@ describe('the life of sandboxes', () => {
     }
   })
 
+  it('never takes the container from under someone who comes back while it is being recycled', async () => {
+    const core = await startCore({ SESSION_IDLE_SECONDS: '1', JANITOR_INTERVAL_SECONDS: '3600' })
+    try {
+      const id = newId()
+      for (let round = 0; round < 5; round++) {
+        await core.sh(id, `echo ${round} >> rounds.txt`)
+        const since = (await core.store.sessions.get(id))?.activeAt ?? 0
+        await eventually('idle for long enough', async () => (await core.store.sessions.now()) > since + 1000)
+        const [answer] = await Promise.all([
+          core.sh(id, 'sleep 0.3; wc -l < rounds.txt'),
+          core.sessions.janitor.round()
+        ])
+        expect(answer).toContain(String(round + 1))
+      }
+    } finally {
+      await core.stop()
+      discard(core.dataDir)
+    }
+  })
+
   it('pauses a session that nobody looks at and wakes it on return', async () => {
     const core = await startCore({ PAUSE_AFTER_SECONDS: '1' })
     try {

@@ -48,7 +48,7 @@ describe('a first minute', () => {
     await me.button(/^hello\.txt/).waitFor()
     await me.ask('write hello.txt: second line')
     await me.cards.getByText('Changes the file').waitFor()
-    expect(await me.cards.getByRole('region', { name: 'Changes to hello.txt' }).innerText()).toMatch(
+    expect(await me.read(me.cards.getByRole('region', { name: 'Changes to hello.txt' }))).toMatch(
       /−\s*first line[\s\S]*\+\s*second line/
     )
     expect(me.visit.offences).toEqual([])
@@ -69,7 +69,7 @@ describe('decisions', () => {
     await me.ask('run ls -a')
     await me.approve()
     await me.quiet()
-    expect(await me.outputs.last().innerText()).not.toContain('never.txt')
+    expect(await me.read(me.outputs.last())).not.toContain('never.txt')
     expect(me.visit.offences).toEqual([])
   })
 
@@ -81,7 +81,7 @@ describe('decisions', () => {
     await me.button('Approve with changes').click()
     await me.page.getByText('You edited and approved it').first().waitFor()
     await me.quiet()
-    expect(await me.outputs.innerText()).toBe('edited')
+    expect(await me.read(me.outputs)).toBe('edited')
     expect(me.visit.offences).toEqual([])
   })
 
@@ -95,7 +95,7 @@ describe('decisions', () => {
     await me.ask('run sort log')
     await me.approve()
     await me.quiet()
-    expect(await me.outputs.last().innerText()).toBe('one\nthree\ntwo')
+    expect(await me.read(me.outputs.last())).toBe('one\nthree\ntwo')
     expect(me.visit.offences).toEqual([])
   })
 
@@ -177,7 +177,7 @@ describe('several windows', () => {
     await keyboard.press('Enter')
     await me.page.getByText('Reason: no need').waitFor()
     await me.quiet()
-    expect(await me.composer.evaluate('(e) => e === document.activeElement')).toBe(true)
+    expect(await me.page.evaluate('document.activeElement.id')).toBe('composer')
     await keyboard.press('ArrowUp')
     expect(await me.composer.inputValue()).toContain('run echo two-')
     await me.composer.fill('run sleep 100')
@@ -215,7 +215,7 @@ describe('hostile text', () => {
     const me = await arrive()
     const script = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
     await me.ask(`write ev\u202etxt.exe: ${script} a\u200bb`)
-    const card = await me.cards.innerText()
+    const card = await me.read(me.cards)
     expect(card).toContain('U+202E')
     expect(card).toContain('U+200B')
     expect(card).toContain('<script>window.hacked=1</script>')

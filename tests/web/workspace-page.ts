@@ -21,6 +21,10 @@ export class WorkspacePage {
     return this.page.getByRole('button', { name })
   }
 
+  /** As a person reads it, line by line. */
+  async read(place: Locator): Promise<string> {
+    return (await place.allInnerTexts()).join('\n')
+  }
   async say(text: string): Promise<void> {
     await this.composer.fill(text)
     await this.composer.press('Enter')
