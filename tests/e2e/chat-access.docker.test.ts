@@ -1,0 +1,222 @@
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { OWNER_COOKIE } from '../../server/lib/browser-proof.ts'
+import { openEngine } from '../../server/app.ts'
+import { loadSettings } from '../../server/config/load-settings.ts'
+import { silentLogger } from '../../server/lib/logger.ts'
+import type { Client } from '../fixtures/client.ts'
+import { eventually } from '../fixtures/core.ts'
+import { type Served, serve, stopServers } from '../fixtures/serve.ts'
+
+let server: Served
+beforeAll(async () => {
+  server = await serve({ MAX_SESSION_TOKENS: '1000' })
+})
+afterAll(stopServers)
+
+const newId = () => `access-${randomUUID()}`
+const owner = () => randomUUID() + randomUUID()
+const asOwner = (cookie: string) => ({ headers: { cookie: `${OWNER_COOKIE}=${cookie}` } })
+
+async function open(id: string, options: Parameters<Served['connect']>[1] = {}): Promise<Client> {
+  const client = server.connect(id, options)
+  await client.snapshot()
+  return client
+}
+
+describe('a stranger with the session id', () => {
+  it('is forbidden over the socket, joins no room and sees no event', async () => {
+    const id = newId()
+    const mine = await open(id)
+    const strangers = [
+      server.connect(id),
+      server.connect(id, { token: 'guess' }),
+      server.connect(id, { token: '' }),
+      server.connect(id, { cookie: owner() }),
+      server.connect(id, { headers: { cookie: `${OWNER_COOKIE}=` } })
+    ]
+    for (const stranger of strangers) expect(await stranger.refused()).toBe('forbidden')
+    await mine.turn('hello')
+    for (const { seen } of strangers) expect(seen.map(({ event }) => event)).toEqual(['connect_error'])
+  })
+
+  it('is forbidden over HTTP, just as for a session that is not there', async () => {
+    const id = newId()
+    const cookie = owner()
+    await open(id, { cookie })
+    for (const method of ['GET', 'DELETE', 'PATCH']) {
+      const init = { method, ...(method === 'PATCH' && { body: '{"title":"x"}' }) }
+      const json = { 'content-type': 'application/json' }
+      const headers = { cookie: `${OWNER_COOKIE}=${owner()}`, ...(method === 'PATCH' ? json : {}) }
+      const foreign = await fetch(`${server.url}/api/sessions/${id}`, { ...init, headers })
+      const absent = await fetch(`${server.url}/api/sessions/${newId()}`, { ...init, headers })
+      expect(foreign.status).toBe(403)
+      expect([absent.status, await absent.text()]).toEqual([foreign.status, await foreign.text()])
+    }
+    expect((await fetch(`${server.url}/api/sessions/${id}`, asOwner(cookie))).status).toBe(200)
+    const others = await fetch(`${server.url}/api/sessions`, asOwner(owner()))
+    expect(await others.json()).toEqual({ sessions: [] })
+  })
+
+  it('is turned away when it comes from a page of another site, or by a name that is not ours', async () => {
+    const id = newId()
+    const cookie = owner()
+    await open(id, { cookie })
+    const foreign = server.connect(id, { cookie, headers: { origin: 'https://evil.example' } })
+    await foreign.wait('connect_error')
+    expect(foreign.socket.connected).toBe(false)
+    const headers = { cookie: `${OWNER_COOKIE}=${cookie}`, origin: 'https://evil.example' }
+    expect((await fetch(`${server.url}/api/sessions/${id}`, { headers })).status).toBe(403)
+    // DNS rebinding: Origin and Host agree, and neither is this machine's name.
+    const rebound = { host: `evil.example:${server.port}`, origin: `http://evil.example:${server.port}` }
+    expect(await server.connect(newId(), { headers: rebound }).refused()).toBe('unknown_host')
+    const local = { host: `localhost:${server.port}`, origin: `http://localhost:${server.port}` }
+    await server.connect(newId(), { headers: local }).ready()
+  })
+
+  it('does not take an owner over: the page opened from a link elsewhere gives out no new cookie', async () => {
+    const visit = (headers: Record<string, string>) => fetch(`${server.url}/api/models`, { headers })
+    const cookies = async (headers: Record<string, string>) => (await visit(headers)).headers.getSetCookie()
+    expect(await cookies({ 'sec-fetch-site': 'cross-site' })).toEqual([])
+    expect(await cookies({ cookie: `${OWNER_COOKIE}=${owner()}` })).toEqual([])
+    const [cookie = ''] = await cookies({ 'sec-fetch-site': 'same-origin' })
+    expect(cookie).toMatch(/HttpOnly/)
+    expect(cookie).toMatch(/SameSite=Strict/)
+    expect(cookie.length).toBeGreaterThan(60)
+  })
+})
+
+describe('with an access token', () => {
+  it('nobody comes in without it, over the socket or HTTP', async () => {
+    const secret = 'an access token of some length'
+    const guarded = await serve({ AUTH_TOKEN: secret })
+    const id = newId()
+    expect(await guarded.connect(id).refused()).toBe('unauthorized')
+    expect(await guarded.connect(id, { accessToken: 'wrong' }).refused()).toBe('unauthorized')
+    const client = guarded.connect(id, { accessToken: secret })
+    const { token } = await client.ready()
+    expect(await guarded.connect(id, { accessToken: secret }).refused()).toBe('forbidden')
+    expect(await guarded.connect(id, { token }).refused()).toBe('unauthorized')
+    await guarded.connect(id, { token, headers: { authorization: `Bearer ${secret}` } }).ready()
+    const status = async (path: string, headers: Record<string, string> = {}) =>
+      (await fetch(guarded.url + path, { headers })).status
+    expect(await status('/api/models')).toBe(401)
+    expect(await status('/metrics')).toBe(401)
+    expect(await status('/healthz')).toBe(200)
+    expect(await status('/api/models', { authorization: `Bearer ${secret}` })).toBe(200)
+    const login = (text: string) =>
+      fetch(`${guarded.url}/api/login`, {
+        method: 'POST',
+        body: JSON.stringify({ token: text }),
+        headers: { 'content-type': 'application/json' }
+      })
+    expect((await login('wrong')).status).toBe(401)
+    const cookie = (await login(secret)).headers.getSetCookie().map((line) => line.split(';')[0])
+    expect(await status('/api/sessions', { cookie: cookie.join('; ') })).toBe(200)
+    await guarded.stop()
+  })
+})
+
+describe('commands', () => {
+  it('of any payload are answered, and none crashes the server', async () => {
+    const names = ['message', 'tool:approval', 'model:select', 'tool:revoke', 'nonsense', '__proto__', 'constructor']
+    let client = await open(newId())
+    let asked = 0
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...names), fc.jsonValue({ maxDepth: 3 }), async (name, payload) => {
+        // Below the limit of commands a minute.
+        if (asked++ % 100 === 99) client = await open(newId())
+        if (name === 'message' && asked % 7 !== 0) return
+        const ack = await client.ask(name, payload)
+        expect(typeof ack.ok).toBe('boolean')
+        if (!ack.ok) expect(ack.error).toEqual({ code: expect.stringMatching(/^\w+$/), message: expect.any(String) })
+      }),
+      { numRuns: 250 }
+    )
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
+  })
+
+  it('without a payload or an acknowledgement do no harm', async () => {
+    const client = await open(newId())
+    client.socket.emit('message')
+    client.socket.emit('tool:approval', null)
+    client.socket.emit('turn:cancel')
+    expect(await client.socket.timeout(5000).emitWithAck('message')).toMatchObject({ ok: false })
+    expect(await client.ask('message', '   ')).toMatchObject({ error: { message: expect.stringContaining('some text') } })
+    expect(await client.ask('message', { text: 'x'.repeat(100_001) })).toMatchObject({ ok: false })
+  })
+
+  it('are limited per session, over all its tabs', async () => {
+    const cookie = owner()
+    const id = newId()
+    const tabs = await Promise.all([open(id, { cookie }), open(id, { cookie })])
+    const acks = await Promise.all(Array.from({ length: 340 }, (_, at) => tabs[at % 2]?.ask('turn:cancel')))
+    const codes = acks.map((ack) => (ack?.ok ? 'ok' : ack?.error.code))
+    expect(codes.filter((code) => code === 'no_turn')).toHaveLength(300)
+    expect(codes.filter((code) => code === 'too_fast')).toHaveLength(40)
+    const other = await open(newId(), { cookie })
+    expect(await other.ask('turn:cancel')).toMatchObject({ error: { code: 'no_turn' } })
+  })
+
+  it('of messages are limited too', async () => {
+    const client = await open(newId())
+    const acks = await Promise.all(Array.from({ length: 40 }, () => client.ask('message', 'hello')))
+    const codes = acks.map((ack) => (ack.ok ? 'ok' : ack.error.code))
+    expect(codes.filter((code) => code === 'ok')).toHaveLength(1)
+    expect(codes.filter((code) => code === 'turn_in_progress')).toHaveLength(29)
+    expect(codes.filter((code) => code === 'too_fast')).toHaveLength(10)
+  })
+})
+
+describe('a spending limit', () => {
+  it('stops and asks; raising it lets the session go on', async () => {
+    const client = await open(newId())
+    expect(await client.turn('hello')).toMatchObject({ reason: 'done' })
+    const used = client.all('usage').reduce((sum, { inputTokens }) => sum + Number(inputTokens), 0)
+    expect(used).toBeGreaterThan(100)
+    let reason = 'done'
+    for (let turn = 0; turn < 10 && reason === 'done'; turn++) reason = (await client.turn('hello again')).reason
+    expect(reason).toBe('spending_limit')
+    expect(client.all('agent:error').at(-1)).toMatchObject({ code: 'spending_limit' })
+    expect((await client.turn('still there?')).reason).toBe('spending_limit')
+    expect(await client.ask('limit:raise')).toEqual({ ok: true })
+    expect((await client.turn('and now?')).reason).toBe('done')
+  })
+})
+
+describe('a deleted session', () => {
+  it('disconnects its tabs and leaves nothing: no container, no file, no event, no owner', async () => {
+    const cookie = owner()
+    const id = newId()
+    const [a, b] = await Promise.all([open(id, { cookie }), open(id, { cookie })])
+    await a.turn('write secret.txt: mine')
+    const [card] = await a.cards('run sleep 300')
+    await a.ask('tool:approval', { callId: card?.callId, approved: true })
+    await a.wait('tool:started', ({ callId }) => callId === card?.callId)
+    const { sessions } = (await (await fetch(`${server.url}/api/sessions`, asOwner(cookie))).json()) as {
+      sessions: { sessionId: string; title: string }[]
+    }
+    expect(sessions).toMatchObject([{ sessionId: id, title: 'write secret.txt: mine', sandbox: 'running' }])
+
+    const gone = await fetch(`${server.url}/api/sessions/${id}`, { method: 'DELETE', ...asOwner(cookie) })
+    expect(gone.status).toBe(204)
+    await Promise.all([a.wait('disconnect'), b.wait('disconnect')])
+    await eventually('the log is gone', async () => (await server.events(id)).length === 0)
+    const list = await fetch(`${server.url}/api/sessions`, asOwner(cookie))
+    expect(await list.json()).toEqual({ sessions: [] })
+    // The id is free: whoever opens it next finds nothing of the old.
+    const next = await open(id)
+    expect((await next.snapshot()).transcript).toMatchObject({ turns: 0, calls: {} })
+    expect(await next.sh('ls -A')).not.toContain('secret')
+  })
+})
+
+describe('retention', () => {
+  it('removes conversations, and containers end with the server', async () => {
+    const engine = openEngine(loadSettings({ env: {} }), silentLogger)
+    const { containers } = await engine.status()
+    expect(containers).toBeGreaterThan(0)
+    await engine.close()
+  })
+})
