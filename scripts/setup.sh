@@ -186,6 +186,11 @@ ensure_program() {
 
 has_systrap() { command -v runsc >/dev/null && [[ $(runsc flags 2>&1) == *systrap* ]]; }
 
+# Where this machine gets Debian's packages from.
+debian_source() {
+  apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' | awk '$2 == "bookworm" { print $1; exit }'
+}
+
 ensure_runsc() {
   if has_systrap; then return; fi
   if ! command -v apt-get >/dev/null || ! may_be_root; then
@@ -201,7 +206,7 @@ ensure_runsc() {
     options=(-t bookworm-backports)
     if ! grep -rqs bookworm-backports /etc/apt/sources.list /etc/apt/sources.list.d; then
       say "adding Debian's bookworm-backports to the package sources ($list)"
-      echo 'deb http://deb.debian.org/debian bookworm-backports main' | as_root tee "$list" >/dev/null
+      echo "deb $(debian_source) bookworm-backports main" | as_root tee "$list" >/dev/null
       apt update >/dev/null 2>&1 || true
     fi
   fi

@@ -6,29 +6,20 @@ import { AppError } from '../../lib/errors.ts'
 import type { ImageAssets } from './image-assets.ts'
 
 const SUITE = 'bookworm'
-const MIRROR = 'http://deb.debian.org/debian'
 const EXCLUDED = ['doc', 'info', 'locale', 'man'].map((folder) => `--dpkgopt=path-exclude=/usr/share/${folder}/*`)
 const HOOK = 'chroot "$1" sh -s <"$PREPARE_BASE"'
 const TOTAL_MS = 15 * 60_000
 
 /** Part of the base image's name. */
-export const DEBOOTSTRAP_RECIPE = [SUITE, MIRROR, ...EXCLUDED, HOOK].join('\n')
+export const DEBOOTSTRAP_RECIPE = [SUITE, ...EXCLUDED, HOOK].join('\n')
 
-/** Makes a small Debian as a tar in the folder, and returns its path. Needs Debian's mirror, but no registry. */
+/** Makes a small Debian as a tar in the folder, and returns its path. Needs Debian's packages (mmdebstrap knows where), but no registry. */
 export async function debootstrap(dir: string, assets: ImageAssets, onLine: (line: string) => void): Promise<string> {
   const tar = join(dir, 'rootfs.tar')
   const prepare = join(dir, 'prepare-base.sh')
   await writeFile(prepare, assets.prepareBase)
   const packages = assets.packages.toString('utf8').trim().split(/\s+/).join(',')
-  const args = [
-    '--variant=minbase',
-    `--include=${packages}`,
-    ...EXCLUDED,
-    `--customize-hook=${HOOK}`,
-    SUITE,
-    tar,
-    MIRROR
-  ]
+  const args = ['--variant=minbase', `--include=${packages}`, ...EXCLUDED, `--customize-hook=${HOOK}`, SUITE, tar]
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const child = spawn('mmdebstrap', args, {
     env: { ...process.env, PREPARE_BASE: prepare, TMPDIR: dir },
