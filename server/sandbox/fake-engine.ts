@@ -1,0 +1,177 @@
+/** An engine for unit tests: containers are objects, their files a map. Faults are switched on by the test. */
+import { createHash, randomUUID } from 'node:crypto'
+import type { ChangesResult, LimitsResult, RestoreParams, WorkspaceEntry } from '../../workspace-server/protocol.ts'
+import { AppError } from '../lib/errors.ts'
+import type { ContainerState, SandboxEngine, SandboxOwner, ToolResult, WorkspaceConnection } from './port.ts'
+
+const LIMITS = { uid: 10001, capabilities: '0' } as LimitsResult
+
+export class FakeContainer {
+  readonly id = randomUUID()
+  readonly files = new Map<string, string>()
+  readonly owner: SandboxOwner
+  state: ContainerState = { running: true, paused: false, oomKilled: false, exitCode: 0 }
+  epoch = 0
+  tampered = false
+  connection: FakeConnection | undefined
+
+  constructor(owner: SandboxOwner) {
+    this.owner = owner
+  }
+
+  die(): void {
+    this.state = { running: false, paused: false, oomKilled: false, exitCode: 137 }
+    void this.connection?.close()
+  }
+}
+
+export class FakeConnection implements WorkspaceConnection {
+  readonly #container: FakeContainer
+  readonly #closed = Promise.withResolvers<void>()
+  #reported = new Map<string, string>()
+  #seq = 0
+  isOpen = true
+
+  constructor(container: FakeContainer) {
+    this.#container = container
+  }
+
+  get containerId(): string {
+    return this.#container.id
+  }
+
+  get closed(): Promise<void> {
+    return this.#closed.promise
+  }
+
+  get isTampered(): boolean {
+    return this.#container.tampered
+  }
+
+  async listTools() {
+    return [{ name: 'write_file', inputSchema: {} }]
+  }
+
+  async callTool(name: string, args: Record<string, unknown>): Promise<ToolResult> {
+    if (!this.isOpen) throw new AppError('unavailable', 'connection_lost', 'gone', { details: { sent: false } })
+    if (name === 'write_file') this.#container.files.set(String(args.path), String(args.content))
+    return { content: [{ type: 'text', text: this.#container.files.get(String(args.path)) ?? '' }] }
+  }
+
+  async claim(epoch: number): Promise<void> {
+    this.#container.epoch = epoch
+  }
+
+  async limits(): Promise<LimitsResult> {
+    return LIMITS
+  }
+
+  async changes(): Promise<ChangesResult> {
+    const { files } = this.#container
+    const put = [...files]
+      .filter(([path, text]) => this.#reported.get(path) !== text)
+      .map(([path, text]) => asEntry(path, text))
+    const deleted = [...this.#reported.keys()].filter((path) => !files.has(path))
+    this.#reported = new Map(files)
+    return { seq: ++this.#seq, put, deleted, skipped: [], more: false, complete: false }
+  }
+
+  async fetch(): Promise<{ data: string; eof: boolean }> {
+    return { data: '', eof: true }
+  }
+
+  async restore({ entries }: RestoreParams): Promise<{ failed: [] }> {
+    for (const { path, type, data } of entries) {
+      if (type === 'file') this.#container.files.set(path, Buffer.from(data ?? '', 'base64').toString())
+    }
+    this.#reported = new Map(this.#container.files)
+    return { failed: [] }
+  }
+
+  async ping(): Promise<void> {}
+
+  stderr(): string {
+    return ''
+  }
+
+  async close(): Promise<void> {
+    this.isOpen = false
+    this.#closed.resolve()
+  }
+}
+
+function asEntry(path: string, text: string): WorkspaceEntry & { data: string } {
+  const hash = createHash('sha256').update(text).digest('hex')
+  const size = Buffer.byteLength(text)
+  return { path, type: 'file', mode: 0o644, mtimeMs: 0, size, hash, data: Buffer.from(text).toString('base64') }
+}
+
+export class FakeEngine implements SandboxEngine {
+  readonly containers = new Map<string, FakeContainer>()
+  /** Thrown by `create` while set. */
+  createFails: Error | undefined
+  /** Thrown by `verifyLimits` while set. */
+  limitsFail: Error | undefined
+
+  async status() {
+    return { version: 'fake', runtimes: [], cgroupVersion: '2', containers: this.containers.size }
+  }
+
+  async ensureImage(): Promise<string> {
+    return 'fake'
+  }
+
+  async hasImage(): Promise<boolean> {
+    return true
+  }
+
+  async create(owner: SandboxOwner): Promise<string> {
+    if (this.createFails) throw this.createFails
+    const container = new FakeContainer(owner)
+    this.containers.set(container.id, container)
+    return container.id
+  }
+
+  async connect(containerId: string, epoch: number): Promise<WorkspaceConnection> {
+    const container = this.containers.get(containerId)
+    if (!container?.state.running) throw new AppError('unavailable', 'container_gone', 'gone')
+    if (epoch < container.epoch) throw new AppError('conflict', 'stale_epoch', 'stale')
+    await container.connection?.close()
+    container.epoch = epoch
+    container.state.paused = false
+    container.connection = new FakeConnection(container)
+    return container.connection
+  }
+
+  async inspect(containerId: string): Promise<ContainerState | null> {
+    return this.containers.get(containerId)?.state ?? null
+  }
+
+  async pause(containerId: string): Promise<void> {
+    const container = this.containers.get(containerId)
+    if (container) container.state.paused = true
+  }
+
+  async unpause(containerId: string): Promise<void> {
+    const container = this.containers.get(containerId)
+    if (container) container.state.paused = false
+  }
+
+  async remove(containerId: string): Promise<void> {
+    await this.containers.get(containerId)?.connection?.close()
+    this.containers.delete(containerId)
+  }
+
+  async list(deployment: string) {
+    return [...this.containers.values()]
+      .filter(({ owner }) => owner.deployment === deployment)
+      .map(({ id, owner }) => ({ id, ...owner, createdAt: 0, state: 'running' }))
+  }
+
+  async verifyLimits(): Promise<LimitsResult> {
+    if (this.limitsFail) throw this.limitsFail
+    return LIMITS
+  }
+
+  async close(): Promise<void> {}
+}

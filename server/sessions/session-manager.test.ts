@@ -1,0 +1,144 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { AppError } from '../lib/errors.ts'
+import { silentLogger } from '../lib/logger.ts'
+import { FakeEngine } from '../sandbox/fake-engine.ts'
+import { openCheckpointStore } from '../storage/checkpoints/checkpoint-files.ts'
+import { openEmbeddedStore } from '../storage/embedded/open-embedded-store.ts'
+import type { Store } from '../storage/store.ts'
+import { SessionManager } from './session-manager.ts'
+import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from './session-options.ts'
+
+describe('SessionManager', () => {
+  let dir: string
+  let store: Store
+  let engine: FakeEngine
+  const managers: SessionManager[] = []
+
+  beforeEach(async () => {
+    dir = mkdtempSync(join(tmpdir(), 'mcpo-unit-'))
+    store = await openEmbeddedStore({ dataDir: dir, logger: silentLogger })
+    engine = new FakeEngine()
+  })
+
+  afterEach(async () => {
+    await Promise.all(managers.splice(0).map((manager) => manager.stop()))
+    await store.close()
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  async function start(instanceId: string, options: Partial<SessionsOptions> = {}): Promise<SessionManager> {
+    const checkpoints = openCheckpointStore({
+      dir: join(dir, 'checkpoints'),
+      maxSessionBytes: 2 ** 24,
+      logger: silentLogger
+    })
+    const { sessions, events } = store
+    const deps = { instanceId, engine, store: sessions, events, checkpoints, logger: silentLogger }
+    const manager = new SessionManager(
+      { ...deps, publish: () => {}, forgotten: async () => {} },
+      { ...DEFAULT_SESSIONS_OPTIONS, warmPoolSize: 0, ...options }
+    )
+    managers.push(manager)
+    await manager.start()
+    return manager
+  }
+
+  const write = (manager: SessionManager, content: string) =>
+    manager.run('s', (workspace) =>
+      workspace.runTool({ callId: content, name: 'write_file', args: { path: 'a', content } })
+    )
+  const containerOf = (manager: SessionManager) => manager.run('s', async ({ containerId }) => containerId)
+  const notices = async () =>
+    (await store.events.read('s')).filter(({ type }) => type === 'session:notice').map(({ data }) => data.code)
+
+  it('ends a sandbox in which someone spoke for its server, tells so, and goes on with the files', async () => {
+    const manager = await start('one')
+    const before = await containerOf(manager)
+    engine.containers.get(before)!.tampered = true
+    await write(manager, 'kept')
+    expect(engine.containers.has(before)).toBe(false)
+    const after = await containerOf(manager)
+    expect(after).not.toBe(before)
+    expect(engine.containers.get(after)!.files.get('a')).toBe('kept')
+    expect(await notices()).toEqual(['sandbox_tampered', 'files_restored'])
+  })
+
+  it('gives a session that another instance works in to nobody else until that is done', async () => {
+    const [one, two] = [await start('one'), await start('two')]
+    const done = Promise.withResolvers<void>()
+    const entered = Promise.withResolvers<void>()
+    const first = one.run('s', async () => {
+      entered.resolve()
+      await done.promise
+    })
+    await entered.promise
+    let second = false
+    const waiting = containerOf(two).then(() => {
+      second = true
+    })
+    await vi.waitFor(async () => expect(await store.sessions.get('s')).toMatchObject({ holder: 'one', busy: true }))
+    expect(second).toBe(false)
+    done.resolve()
+    await Promise.all([first, waiting])
+    expect(engine.containers.size).toBe(1)
+  })
+
+  it('reports what another instance had started and never finished, once', async () => {
+    const one = await start('one')
+    await one.run('s', async ({ epoch }) => {
+      await store.events.append('s', [{ type: 'tool:started', data: { callId: 'c1' } }], { epoch })
+    })
+    const two = await start('two')
+    await containerOf(two)
+    await containerOf(two)
+    const results = (await store.events.read('s')).filter(({ type }) => type === 'tool:result')
+    expect(results.map(({ data }) => [data.callId, data.outcome])).toEqual([['c1', 'unknown']])
+  })
+
+  it('leaves no container behind when its limits do not hold, and says so', async () => {
+    engine.limitsFail = new AppError('unavailable', 'limits_not_enforced', 'no limit on memory')
+    const manager = await start('one')
+    await expect(containerOf(manager)).rejects.toMatchObject({ code: 'limits_not_enforced' })
+    expect(engine.containers.size).toBe(0)
+    expect(await store.sessions.countLive()).toBe(0)
+    engine.limitsFail = undefined
+    await containerOf(manager)
+  })
+
+  it('fills the pool again after the engine was away', async () => {
+    engine.createFails = new AppError('unavailable', 'engine_unavailable', 'away')
+    const manager = await start('one', { warmPoolSize: 2 })
+    await vi.waitFor(() => expect(manager.pool.ready).toBe(0))
+    engine.createFails = undefined
+    await vi.waitFor(() => expect(manager.pool.ready).toBe(2), { timeout: 5000 })
+    await manager.stop()
+    expect(engine.containers.size).toBe(0)
+  })
+
+  it('never uses a warm container for a second session', async () => {
+    const manager = await start('one', { warmPoolSize: 1 })
+    await vi.waitFor(() => expect(manager.pool.ready).toBe(1))
+    const ids = await Promise.all(['a', 'b', 'c'].map((id) => manager.run(id, async ({ containerId }) => containerId)))
+    expect(new Set(ids).size).toBe(3)
+    await manager.destroy('a')
+    expect(engine.containers.has(ids[0]!)).toBe(false)
+  })
+
+  it('removes what is past its retention, with files and log, and nothing else', async () => {
+    const manager = await start('one', { idleMs: 0, retentionMs: 1 })
+    await write(manager, 'old')
+    await vi.waitFor(async () =>
+      expect(await store.sessions.now()).toBeGreaterThan((await store.sessions.get('s'))!.activeAt + 1)
+    )
+    await manager.janitor.round()
+    await manager.janitor.round()
+    expect(await store.sessions.get('s')).toBeNull()
+    expect(await store.events.read('s')).toEqual([])
+    await manager.run('s', async (workspace) => {
+      expect(engine.containers.get(workspace.containerId)!.files.size).toBe(0)
+    })
+  })
+})
