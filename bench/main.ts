@@ -1,8 +1,9 @@
 /** `npm run bench [name…]`: every figure as JSON on stdout, measured side by side in one run; progress on stderr. */
 import { cpus, totalmem } from 'node:os'
+import { chatFigures } from './chat.ts'
 import { sandboxFigures } from './sandbox.ts'
 
-const SUITES: Record<string, () => Promise<object>> = { sandbox: sandboxFigures }
+const SUITES: Record<string, () => Promise<object>> = { sandbox: sandboxFigures, chat: chatFigures }
 
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !SUITES[name])

@@ -24,6 +24,12 @@ const bundles: Bundle[] = [
     entry: 'server/main.ts',
     file: 'main.mjs',
     options: { external: ['docker-modem/lib/ssh'], plugins: [leanDockerode()] }
+  },
+  // Without the workspace, because every client waits for the gateway to start. Names stay readable in its stack traces.
+  {
+    entry: 'server/gateway-main.ts',
+    file: 'gateway.mjs',
+    options: { output: { minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } } } }
   }
 ]
 

@@ -6,7 +6,7 @@ import type { Settings } from './config/settings.ts'
 import { createHttpServer } from './http/create-http-server.ts'
 import type { HealthCheck } from './http/health.ts'
 import { createMetrics } from './http/metrics.ts'
-import { ACCESS_COOKIE, readCookie } from './lib/browser-proof.ts'
+import { ACCESS_COOKIE, isLoopbackHost, readCookie } from './lib/browser-proof.ts'
 import { AppError, messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
 import { packageRoot } from './lib/package-root.ts'
@@ -28,6 +28,7 @@ import { openCheckpointStore } from './storage/checkpoints/checkpoint-files.ts'
 import { lockDataDir } from './storage/embedded/data-dir-lock.ts'
 import { openEmbeddedStore } from './storage/embedded/open-embedded-store.ts'
 import { openRedisStore } from './storage/redis/open-redis-store.ts'
+import { openSocketAdapter } from './storage/redis/socket-adapter.ts'
 import type { Store } from './storage/store.ts'
 import { createPolicy } from './tools/approval-policy.ts'
 import { createDefinitionGuard } from './tools/definition-guard.ts'
@@ -117,7 +118,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const lock = settings.REDIS_URL ? undefined : lockDataDir(dataDir)
   const store = await openStore(settings, logger)
   const engine = overrides.engine ?? openEngine(settings, logger)
-  const feed = new SessionFeed()
+  const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
   const access = new SessionAccess(store.facts, MAX_SESSIONS_PER_OWNER)
   const checkpoints = openCheckpointStore({
     dir: join(dataDir, 'checkpoints'),
@@ -133,7 +134,10 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
       checkpoints,
       logger,
       publish: feed.stored,
-      forgotten: (sessionId) => access.forget(sessionId)
+      forgotten: async (sessionId) => {
+        await access.forget(sessionId)
+        feed.gone(sessionId)
+      }
     },
     { ...sessionsOptions(settings), ...overrides.sessions }
   )
@@ -206,6 +210,7 @@ export async function createApp(settings: Settings, logger: Logger): Promise<App
     webRoot: join(packageRoot(), 'dist', 'web'),
     logger
   })
+  const live = settings.REDIS_URL ? openSocketAdapter({ url: settings.REDIS_URL, logger }) : undefined
   const sockets = createSocketServer({
     httpServer: http.raw,
     chat,
@@ -216,6 +221,7 @@ export async function createApp(settings: Settings, logger: Logger): Promise<App
     state: (sessionId) => directory.state(sessionId),
     progress: () => progress.current,
     onProgress: (listener) => progress.onSay(listener),
+    adapter: live?.adapter,
     logger
   })
   let url = ''
@@ -227,7 +233,9 @@ export async function createApp(settings: Settings, logger: Logger): Promise<App
       await core.start()
     },
     async stop() {
+      await chat.stop()
       await sockets.close()
+      live?.close()
       await http.close()
       await core.stop()
     }
@@ -259,7 +267,11 @@ function createChat(settings: Settings, { sessions, store, feed }: Core, models:
 /** The instance's own door, before any session's: as Bearer, in the socket's auth, or in the cookie of a login. */
 function accessCheck(needed: boolean, isAccessToken: (token: string) => boolean) {
   return ({ headers, token }: { headers: Record<string, string | string[] | undefined>; token: unknown }): void => {
-    if (!needed) return
+    // Without a token only this machine may come in, and only by a name that no page elsewhere can have.
+    if (!needed) {
+      if (isLoopbackHost(String(headers.host ?? ''))) return
+      throw new AppError('forbidden', 'unknown_host', 'Without AUTH_TOKEN this server answers to localhost only.')
+    }
     const bearer = /^Bearer (.+)$/.exec(String(headers.authorization ?? ''))?.[1]
     const cookie = readCookie(String(headers.cookie ?? ''), ACCESS_COOKIE)
     if ([token, bearer, cookie].some((shown) => typeof shown === 'string' && isAccessToken(shown))) return

@@ -2,13 +2,14 @@
  * One step of the model, from the history to the events that belong in the log. Streams what a person wants to see meanwhile;
  * does no I/O of its own and runs no tool: a call becomes a request for approval, decided at once only by policy.
  */
+import { randomUUID } from 'node:crypto'
 import type { EventData, EventType } from '../../contract/events.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
 import type { ApprovalPolicy } from '../tools/approval-policy.ts'
 import type { DefinitionChange } from '../tools/definition-guard.ts'
 import { approvalHash, type OfferedTool } from '../tools/offered-tool.ts'
-import { trimHistory } from './trim-history.ts'
+import { estimateTokens, trimHistory } from './trim-history.ts'
 
 export type AgentEvent = { [T in EventType]: { type: T; data: EventData<T> } }[EventType]
 
@@ -27,6 +28,10 @@ export interface ModelStepInput {
   maxHistoryTokens: number
   maxOutputTokens?: number | undefined
   tools: OfferedTool[]
+  /** The user has been told that the model no longer sees the oldest messages. */
+  trimmingTold: boolean
+  /** Ids of all calls of the session, also those that the model no longer sees. */
+  takenIds: (callId: string) => boolean
   /** Tools that this session always allows, with the definition they were allowed with. */
   allowed: Readonly<Record<string, string>>
   policy: ApprovalPolicy
@@ -39,13 +44,14 @@ export interface ModelStepInput {
 type ToolCallPart = Extract<AssistantPart, { type: 'tool-call' }>
 type Done = Extract<StepEvent, { type: 'done' }>
 
-/** How much of the history is kept at each try when the provider says that it is too long. */
-const SHRINK = [1, 0.5, 0.2]
+/** How much of the history is kept at each try when the provider says that it is too long; of what there is, not of what may be. */
+const SHRINK = [1, 0.5, 0.25, 0.1]
 
 export async function* modelStep(input: ModelStepInput): AsyncGenerator<StepOutput> {
+  const size = Math.min(input.maxHistoryTokens, estimateTokens(input.history))
   for (const [attempt, share] of SHRINK.entries()) {
     try {
-      return yield* tryStep(input, Math.floor(input.maxHistoryTokens * share))
+      return yield* tryStep(input, Math.floor(size * share))
     } catch (error) {
       if (!isAppError(error, 'model_context_full') || attempt === SHRINK.length - 1) throw error
       yield {
@@ -86,7 +92,7 @@ function finish(input: ModelStepInput, done: Done, dropped: number): AgentEvent[
   const text = done.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
   const { parts, requests } = requestCalls(input, done.parts)
   const events: AgentEvent[] = []
-  if (dropped > 0 && requests.length === 0) events.push(trimmedNotice(dropped))
+  if (dropped > 0 && !input.trimmingTold) events.push(trimmedNotice(dropped))
   events.push(
     { type: 'agent:response', data: { turnId, text, parts } },
     { type: 'usage', data: { turnId, ...done.usage } }
@@ -112,10 +118,16 @@ function requestCalls(
   input: ModelStepInput,
   parts: AssistantPart[]
 ): { parts: AssistantPart[]; requests: AgentEvent[] } {
-  const marked = parts.map((part) => (part.type === 'tool-call' ? validated(input, part) : part))
+  const marked = parts.map((part) => (part.type === 'tool-call' ? validated(input, unique(input, part)) : part))
   const calls = marked.filter((part): part is ToolCallPart => part.type === 'tool-call' && part.invalid === undefined)
   const requests = calls.flatMap((part, at) => requestCall(input, part, at + 1, calls.length))
   return { parts: marked, requests }
+}
+
+/** Some vendors count their calls from 0 in every request: an id that was used before a fresh start would be answered by it. */
+function unique({ takenIds }: ModelStepInput, part: ToolCallPart): ToolCallPart {
+  const unusable = takenIds(part.callId) || part.callId in Object.prototype
+  return unusable ? { ...part, callId: `call_${randomUUID()}` } : part
 }
 
 function validated(input: ModelStepInput, part: ToolCallPart): ToolCallPart {

@@ -12,7 +12,8 @@ export interface TrimmedHistory {
 
 /**
  * Drops the oldest exchanges until the rest fits. An exchange begins with a user's message and goes whole, so that no call is
- * parted from its answer. The last one always stays; if it alone is too long, its older tool answers are shortened.
+ * parted from its answer. Of the last one the question and the newest step always stay; if it alone is too long, its older
+ * tool answers are shortened, then its oldest steps go, each with its answers.
  */
 export function trimHistory(messages: ChatMessage[], maxTokens: number): TrimmedHistory {
   const exchanges = splitExchanges(messages)
@@ -22,9 +23,9 @@ export function trimHistory(messages: ChatMessage[], maxTokens: number): Trimmed
     total -= estimateTokens(exchanges[first] ?? [])
     first += 1
   }
-  const kept = exchanges.slice(first).flat()
-  const dropped = messages.length - kept.length
-  return { messages: total > maxTokens ? shortenAnswers(kept, maxTokens) : kept, dropped }
+  let kept = exchanges.slice(first).flat()
+  if (total > maxTokens) kept = dropSteps(shortenAnswers(kept, maxTokens), maxTokens)
+  return { messages: kept, dropped: messages.length - kept.length }
 }
 
 export function estimateTokens(messages: ChatMessage[]): number {
@@ -35,9 +36,14 @@ function lengthOf(message: ChatMessage): number {
   if (message.role === 'user') return message.text.length
   if (message.role === 'tool') return message.answers.reduce((sum, { text }) => sum + text.length + 50, 0)
   return message.parts.reduce(
-    (sum, part) => sum + (part.type === 'tool-call' ? part.args.length + 50 : part.text.length),
+    (sum, part) => sum + (part.type === 'tool-call' ? part.args.length + 50 : part.text.length) + metaLength(part),
     0
   )
+}
+
+/** Signatures go back with every request, and can be long. */
+function metaLength({ meta }: { meta?: unknown }): number {
+  return meta === undefined ? 0 : JSON.stringify(meta).length
 }
 
 function splitExchanges(messages: ChatMessage[]): ChatMessage[][] {
@@ -58,6 +64,17 @@ function shortenAnswers(messages: ChatMessage[], maxTokens: number): ChatMessage
     result[at] = { ...message, answers }
   }
   return result
+}
+
+function dropSteps(messages: ChatMessage[], maxTokens: number): ChatMessage[] {
+  const question = messages.filter(({ role }, at) => at === 0 && role === 'user')
+  const steps: ChatMessage[][] = []
+  for (const message of messages.slice(question.length)) {
+    if (message.role === 'tool') steps.at(-1)?.push(message)
+    else steps.push([message])
+  }
+  while (steps.length > 1 && estimateTokens([...question, ...steps.flat()]) > maxTokens) steps.shift()
+  return [...question, ...steps.flat()]
 }
 
 function cut(text: string): string {

@@ -1,8 +1,30 @@
-import type { Settings } from '../config/settings.ts'
+import type { SettingName, Settings } from '../config/settings.ts'
+
+/** What stands on the command line beside the settings. */
+export interface CommandInput {
+  words: string[]
+  /** Given flags of the command's own; those that may be repeated are lists. */
+  flags: Record<string, string | boolean | string[] | undefined>
+  /** After a lone `--`: not ours to read. */
+  rest: string[]
+}
+
+export interface CommandFlag {
+  type: 'boolean' | 'string'
+  multiple?: true
+  help: string
+}
 
 export interface Command {
   name: string
   summary: string
+  /** The words that it takes, as help shows them; without, it takes none. */
+  usage?: string[]
+  flags?: Record<string, CommandFlag>
+  /** Where a setting has another default than usual. */
+  defaults?(env: Record<string, string | undefined>): Partial<Record<SettingName, string>>
+  /** Started by other programs in folders that are not the user's own: what lies there is not asked. */
+  ignoresDotenv?: true
   /** Returns the exit code. */
-  run(settings: Settings): Promise<number>
+  run(settings: Settings, input: CommandInput): Promise<number>
 }

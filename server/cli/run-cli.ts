@@ -4,36 +4,62 @@ import { loadSettings, readDotenv } from '../config/load-settings.ts'
 import { flagOf, SETTINGS, type SettingName } from '../config/settings.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import { packageVersion } from '../lib/package-version.ts'
-import type { Command } from './command.ts'
-import { doctorCommand } from './doctor.ts'
-import { serveCommand } from './serve.ts'
+import type { Command, CommandInput } from './command.ts'
 
-const COMMANDS: Command[] = [serveCommand, doctorCommand]
 const EXIT = { failed: 1, usage: 2 }
 
-export async function runCli(args: string[]): Promise<number> {
+export async function runCli(args: string[], commands: Command[]): Promise<number> {
   try {
     const [name, ...rest] = args
     if (name === '--version' || name === '-v') return say(packageVersion())
-    if (name === undefined || name === '--help' || name === '-h' || name === 'help') return say(overview())
-    const command = COMMANDS.find((candidate) => candidate.name === name)
+    if (name === undefined || name === '--help' || name === '-h' || name === 'help') return say(overview(commands))
+    const command = commands.find((candidate) => candidate.name === name)
     if (!command) throw usage(`There is no command "${name}".`)
-    const { help, flags } = readFlags(rest)
+    const { help, settings: flags, input } = readArguments(command, rest)
     if (help) return say(commandHelp(command))
-    return await command.run(loadSettings({ flags, env: process.env, dotenv: readDotenv() }))
+    const defaults = command.defaults?.(process.env) ?? {}
+    const dotenv = command.ignoresDotenv ? '' : readDotenv()
+    return await command.run(loadSettings({ flags, env: process.env, dotenv, defaults }), input)
   } catch (error) {
     process.stderr.write(`mcp-orchestrator: ${isAppError(error) ? error.message : explainBug(error)}\n`)
     return isAppError(error) && error.kind === 'invalid' ? EXIT.usage : EXIT.failed
   }
 }
 
-function readFlags(args: string[]): { help: boolean; flags: Record<string, string | undefined> } {
+interface Arguments {
+  help: boolean
+  settings: Record<string, string | undefined>
+  input: CommandInput
+}
+
+function readArguments(command: Command, args: string[]): Arguments {
   const names = (Object.keys(SETTINGS) as SettingName[]).map(flagOf).filter((flag) => flag !== undefined)
-  const options = Object.fromEntries(names.map((flag) => [flag, { type: 'string' as const }]))
+  const own = Object.entries(command.flags ?? {}).map(([name, { type, multiple }]) => [
+    name,
+    { type, multiple: multiple ?? false }
+  ])
+  const options = {
+    ...Object.fromEntries(names.map((flag) => [flag, { type: 'string' as const }])),
+    ...Object.fromEntries(own),
+    help: { type: 'boolean' as const, short: 'h' }
+  }
+  const end = args.includes('--') ? args.indexOf('--') : args.length
   try {
-    const { values } = parseArgs({ args, options: { ...options, help: { type: 'boolean', short: 'h' } }, strict: true })
-    const { help, ...flags } = values
-    return { help: help === true, flags: flags as Record<string, string | undefined> }
+    const allowPositionals = command.usage !== undefined
+    const { values, positionals } = parseArgs({ args: args.slice(0, end), options, strict: true, allowPositionals })
+    const given = Object.entries(values)
+    const isOwn = (name: string) => command.flags?.[name] !== undefined
+    return {
+      help: given.some(([name]) => name === 'help'),
+      settings: Object.fromEntries(
+        given.flatMap(([name, value]) => (isOwn(name) || typeof value !== 'string' ? [] : [[name, value]]))
+      ),
+      input: {
+        words: positionals,
+        flags: Object.fromEntries(given.filter(([name]) => isOwn(name))) as CommandInput['flags'],
+        rest: args.slice(end + 1)
+      }
+    }
   } catch (error) {
     throw usage(messageOf(error).split('. ')[0] ?? '')
   }
@@ -43,8 +69,8 @@ function usage(problem: string): AppError {
   return new AppError('invalid', 'usage', `${problem.replace(/\.$/, '')}. See mcp-orchestrator --help.`)
 }
 
-function overview(): string {
-  const rows = COMMANDS.map(({ name, summary }) => `  ${name.padEnd(10)}${summary}`)
+function overview(commands: Command[]): string {
+  const rows = commands.map(({ name, summary }) => `  ${name.padEnd(10)}${summary}`)
   return [
     'Usage: mcp-orchestrator COMMAND [--flag value …]',
     '',
@@ -55,6 +81,7 @@ function overview(): string {
 }
 
 function commandHelp(command: Command): string {
+  const own = Object.entries(command.flags ?? {}).map(([name, { help }]) => `  ${`--${name}`.padEnd(30)}${help}`)
   const rows = (Object.keys(SETTINGS) as SettingName[]).flatMap((name) => {
     const flag = flagOf(name)
     const setting: { help: string; fallback?: unknown } = SETTINGS[name]
@@ -65,6 +92,10 @@ function commandHelp(command: Command): string {
   return [
     `mcp-orchestrator ${command.name}: ${command.summary}`,
     '',
+    ...(command.usage ?? []).map((line) => `  ${command.name} ${line}`),
+    ...(command.usage ? [''] : []),
+    ...own,
+    ...(own.length > 0 ? [''] : []),
     'Flag, or variable in the environment or .env:',
     ...rows
   ].join('\n')

@@ -10,17 +10,19 @@ export interface SettingSources {
   env: Record<string, string | undefined>
   /** Text of a `.env` file. */
   dotenv?: string
+  /** In place of the usual ones, for a command that has others. */
+  defaults?: Partial<Record<SettingName, string>>
 }
 
 /** Flags win over the environment, the environment over `.env`. Throws a sentence that names the setting. */
-export function loadSettings({ flags = {}, env, dotenv = '' }: SettingSources): Settings {
+export function loadSettings({ flags = {}, env, dotenv = '', defaults = {} }: SettingSources): Settings {
   const file = parseEnv(dotenv)
   const values: Record<string, unknown> = {}
   for (const name of Object.keys(SETTINGS) as SettingName[]) {
     const flag = flagOf(name)
     const fromFlag = flag === undefined ? undefined : flags[flag]
     // An empty variable is how shells and compose files say "not set".
-    const given = fromFlag ?? (env[name] || file[name] || undefined)
+    const given = fromFlag ?? (env[name] || file[name] || defaults[name] || undefined)
     const { parse, fallback }: { parse: (text: string, name: string) => unknown; fallback?: unknown } = SETTINGS[name]
     values[name] = given === undefined ? fallback : parse(given, fromFlag === undefined ? name : `--${flag}`)
   }

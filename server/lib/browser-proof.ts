@@ -10,10 +10,29 @@ export function isOwnOrigin(request: Pick<IncomingMessage, 'headers'>): boolean 
   return URL.canParse(origin) && new URL(origin).host === host
 }
 
+/**
+ * Whether the client calls this machine by a name that only means this machine. A page elsewhere can have its own name lead here
+ * (DNS rebinding); its Origin then fits its Host, and only the name gives it away.
+ */
+export function isLoopbackHost(host: string | undefined): boolean {
+  if (host === undefined || !URL.canParse(`http://${host}`)) return false
+  const { hostname } = new URL(`http://${host}`)
+  return /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
+}
+
 export function readCookie(header: string | undefined, name: string): string | undefined {
   for (const pair of header?.split(';') ?? []) {
     const at = pair.indexOf('=')
-    if (at > 0 && pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim()
+    if (at > 0 && pair.slice(0, at).trim() === name) return decoded(pair.slice(at + 1).trim())
   }
   return undefined
+}
+
+/** As it was set: what a cookie may not hold is percent-encoded. */
+function decoded(value: string): string {
+  try {
+    return decodeURIComponent(value)
+  } catch {
+    return value
+  }
 }

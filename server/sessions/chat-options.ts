@@ -20,7 +20,7 @@ export type LiveName = 'agent:thinking' | 'agent:delta' | 'tool:output'
 export type Publish = <T extends LiveName>(sessionId: string, type: T, data: Parameters<ServerToClient[T]>[0]) => void
 
 export interface ChatDeps {
-  sessions: SessionManager
+  sessions: Pick<SessionManager, 'hold' | 'attach'>
   events: EventLog
   models: Models
   policy: ApprovalPolicy

@@ -3,7 +3,7 @@
  * instance hears of it first; the turn driver carries on from there. Authority over the session is the caller's to check.
  */
 import type { CommandData } from '../../contract/commands.ts'
-import { type CallEntry, pendingCalls, type Transcript } from '../../contract/transcript.ts'
+import { type CallEntry, callOf, pendingCalls, type Transcript } from '../../contract/transcript.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
 import type { NewEvent } from '../storage/event-log.ts'
 import type { ChatDeps } from './chat-options.ts'
@@ -34,15 +34,22 @@ export class Chat {
     return () => {
       chat.users -= 1
       detach()
-      void chat.driver.idle().then(() => this.#forget(sessionId, chat))
+      this.#forget(sessionId, chat)
     }
+  }
+
+  /** For now and then: the instance that carried the turn on may be gone, without a word to those who look on elsewhere. */
+  nudge(sessionId: string): void {
+    this.#open.get(sessionId)?.driver.wake()
   }
 
   /** The first model of a new session; a no-op later. Returns the session's model. */
   async begin(sessionId: string, model: string): Promise<string> {
     const transcript = await this.transcript(sessionId)
     if (transcript.model !== null) return transcript.model
-    await this.#once(sessionId, [{ type: 'model:selected', data: { model }, key: 'model:first' }])
+    const first = await this.#once(sessionId, [{ type: 'model:selected', data: { model }, key: 'model:first' }])
+    // From now on the janitor knows of it, so that a conversation without a message ends in its time too.
+    if (first) await this.#deps.sessions.hold(sessionId, async () => {})
     return (await this.transcript(sessionId)).model ?? model
   }
 
@@ -51,7 +58,7 @@ export class Chat {
   }
 
   async send(sessionId: string, { text }: CommandData<'message'>): Promise<{ turnId: string }> {
-    const { turnId: open, turns } = await this.transcript(sessionId)
+    const { turnId: open, turns } = await this.#begun(sessionId)
     if (open !== null) throw turnInProgress()
     const number = turns + 1
     const turnId = `t${number}`
@@ -63,8 +70,7 @@ export class Chat {
 
   async decide(sessionId: string, answer: CommandData<'tool:approval'>): Promise<void> {
     const { callId, approved, args, reason } = answer
-    const { calls } = await this.transcript(sessionId)
-    const call = calls[callId]
+    const call = callOf(await this.#begun(sessionId), callId)
     if (!call) throw new AppError('not-found', 'unknown_call', 'There is no such call in this session.')
     if (call.decision) throw alreadyDecided()
     if (answer.hash !== undefined && answer.hash !== call.hash) {
@@ -82,52 +88,45 @@ export class Chat {
 
   /** Ends the turn: what waits is not run, what runs is stopped. */
   async cancel(sessionId: string): Promise<void> {
-    const transcript = await this.transcript(sessionId)
-    const { turnId } = transcript
+    const { turnId } = await this.#begun(sessionId)
     if (turnId === null) throw new AppError('conflict', 'no_turn', 'Nothing is going on that could be stopped.')
-    const waiting = pendingCalls(transcript).map(({ callId }) => ({
-      type: 'tool:approval_resolved',
-      data: { callId, approved: false, by: 'cancel' },
-      key: `decision:${callId}`
-    }))
-    // Someone may decide one of them at this very moment: then the rest is looked at again.
-    if (!(await this.#once(sessionId, [...waiting, endOf(turnId, 'cancelled')])))
-      return this.#cancelRest(sessionId, turnId)
-    this.#chat(sessionId).driver.cancel()
-  }
-
-  async #cancelRest(sessionId: string, turnId: string): Promise<void> {
-    if ((await this.transcript(sessionId)).turnId === turnId) await this.cancel(sessionId)
+    await this.#stopAnd(sessionId, [], turnId)
   }
 
   async reset(sessionId: string): Promise<void> {
-    await this.#stopTurn(sessionId)
-    await this.#deps.append(sessionId, [{ type: 'history:reset', data: {} }])
+    await this.#stopAnd(sessionId, [{ type: 'history:reset', data: {} }])
   }
 
   /** Starts a fresh history with another model; files and the readable past stay. */
   async selectModel(sessionId: string, model: string): Promise<void> {
-    if ((await this.transcript(sessionId)).model === model) return
+    if ((await this.#begun(sessionId)).model === model) return
     await this.#deps.models.prove(model)
-    await this.#stopTurn(sessionId)
-    await this.#deps.append(sessionId, [{ type: 'model:selected', data: { model } }])
+    await this.#stopAnd(sessionId, [{ type: 'model:selected', data: { model } }])
   }
 
-  async revoke(sessionId: string, tool: CommandData<'tool:revoke'>): Promise<void> {
-    await this.#deps.append(sessionId, [{ type: 'tool:allow_revoked', data: tool }])
+  async revoke(sessionId: string, { server, name }: CommandData<'tool:revoke'>): Promise<void> {
+    const { allowed } = await this.#begun(sessionId)
+    if (!Object.hasOwn(allowed, `${server}/${name}`)) return
+    await this.#deps.append(sessionId, [{ type: 'tool:allow_revoked', data: { server, name } }])
   }
 
-  /** Doubles what the session may use. */
+  /** Gives the session as much again as it may use. */
   async raiseLimit(sessionId: string): Promise<void> {
-    const { usage } = await this.transcript(sessionId)
-    const used = usage.inputTokens + usage.outputTokens
-    const tokens = used + (this.#deps.options.limits.maxSessionTokens ?? used)
+    const { usage } = await this.#begun(sessionId)
+    const { maxSessionTokens } = this.#deps.options.limits
+    if (maxSessionTokens === undefined) throw new AppError('conflict', 'no_limit', 'This server sets no such limit.')
+    const tokens = usage.inputTokens + usage.outputTokens + maxSessionTokens
     await this.#deps.append(sessionId, [{ type: 'limit:raised', data: { tokens } }])
   }
 
-  /** Waits until nothing runs; for a clean stop. */
-  async settle(): Promise<void> {
-    await Promise.all([...this.#open.values()].map(({ driver }) => driver.idle()))
+  /** A word to the people in the session. */
+  async notice(sessionId: string, code: string, message: string): Promise<void> {
+    await this.#deps.append(sessionId, [{ type: 'session:notice', data: { code, message } }])
+  }
+
+  /** Lets go of every turn; each stays open in the log, and goes on when someone comes back to it. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.#open.values()].map(({ driver }) => driver.close()))
   }
 
   forgetIfUnused(sessionId: string): void {
@@ -135,13 +134,39 @@ export class Chat {
     if (chat) this.#forget(sessionId, chat)
   }
 
-  forget(sessionId: string): void {
-    this.#open.get(sessionId)?.driver.cancel()
-    this.#open.delete(sessionId)
+  /** Ends the turn on every instance and forgets the session, which is about to be removed. */
+  async end(sessionId: string): Promise<void> {
+    const { turnId } = await this.transcript(sessionId)
+    if (turnId !== null) await this.#stopAnd(sessionId, [], turnId)
+    await this.forget(sessionId)
   }
 
-  async #stopTurn(sessionId: string): Promise<void> {
-    if ((await this.transcript(sessionId)).turnId !== null) await this.cancel(sessionId)
+  /** The session is no more: what is known of it is worth nothing. */
+  async forget(sessionId: string): Promise<void> {
+    const chat = this.#open.get(sessionId)
+    this.#open.delete(sessionId)
+    await chat?.driver.close()
+  }
+
+  /** Ends the turn, if there is one, and appends what follows from that, in one piece. `only`: not when it is another turn. */
+  async #stopAnd(sessionId: string, then: NewEvent[], only?: string): Promise<void> {
+    for (;;) {
+      const transcript = await this.#begun(sessionId)
+      const { turnId } = transcript
+      if (only !== undefined && turnId !== only) return
+      const ending = turnId === null ? [] : endOfTurn(transcript, turnId)
+      // Someone may decide one of the calls, or end the turn, at this very moment: then we look again.
+      if (!(await this.#once(sessionId, [...ending, ...then]))) continue
+      if (turnId !== null) this.#chat(sessionId).driver.cancel()
+      return
+    }
+  }
+
+  /** A session without a first model was removed, or never opened: nothing may be written to it. */
+  async #begun(sessionId: string): Promise<Transcript> {
+    const transcript = await this.transcript(sessionId)
+    if (transcript.model !== null) return transcript
+    throw new AppError('not-found', 'unknown_session', 'There is no such session; open it again.')
   }
 
   async #once(sessionId: string, events: NewEvent[]): Promise<boolean> {
@@ -158,14 +183,24 @@ export class Chat {
     const known = this.#open.get(sessionId)
     if (known) return known
     const conversation = new Conversation(this.#deps.events, sessionId)
-    const chat = { conversation, driver: new TurnDriver(sessionId, conversation, this.#deps), users: 0 }
+    const driver = new TurnDriver(sessionId, conversation, this.#deps, () => this.#forget(sessionId, chat))
+    const chat: OpenChat = { conversation, driver, users: 0 }
     this.#open.set(sessionId, chat)
     return chat
   }
 
   #forget(sessionId: string, chat: OpenChat): void {
-    if (chat.users === 0 && !chat.driver.isDriving && this.#open.get(sessionId) === chat) this.#open.delete(sessionId)
+    if (chat.users === 0 && !chat.driver.isBusy && this.#open.get(sessionId) === chat) this.#open.delete(sessionId)
   }
+}
+
+function endOfTurn(transcript: Transcript, turnId: string): NewEvent[] {
+  const unanswered = pendingCalls(transcript).map(({ callId }) => ({
+    type: 'tool:approval_resolved',
+    data: { callId, approved: false, by: 'cancel' },
+    key: `decision:${callId}`
+  }))
+  return [...unanswered, endOf(turnId, 'cancelled')]
 }
 
 function remembered({ server, name, definition }: CallEntry): NewEvent {

@@ -42,7 +42,7 @@ export class SessionAccess {
   /** Opens a new session, or proves that an existing one is the caller's. `token` is given once, to who has no cookie or asks. */
   async open(sessionId: string, proof: Proof, options: { wantsToken?: boolean } = {}): Promise<{ token?: string }> {
     validSessionId(sessionId)
-    const owner = proof.owner === undefined ? null : hash(proof.owner)
+    const owner = proof.owner ? hash(proof.owner) : null // an empty cookie is no cookie, and nobody's
     const token = owner === null || options.wantsToken ? secret() : undefined
     if (await this.#read(sessionId)) {
       await this.check(sessionId, proof)
@@ -62,8 +62,8 @@ export class SessionAccess {
   /** Throws `forbidden`; the same for a session that is not there, so that ids can't be probed. */
   async check(sessionId: string, proof: Proof): Promise<void> {
     const meta = await this.#read(sessionId)
-    const mine = meta?.owner && proof.owner !== undefined && same(meta.owner, hash(proof.owner))
-    const known = meta?.token && proof.token !== undefined && same(meta.token, hash(proof.token))
+    const mine = meta?.owner && proof.owner && same(meta.owner, hash(proof.owner))
+    const known = meta?.token && proof.token && same(meta.token, hash(proof.token))
     if (!mine && !known) throw new AppError('forbidden', 'forbidden', 'This session belongs to someone else.')
   }
 

@@ -2,7 +2,8 @@
 import type { SessionState } from '../../contract/live.ts'
 import type { SessionSummary } from '../../contract/rest.ts'
 import { pendingCalls } from '../../contract/transcript.ts'
-import { AppError } from '../lib/errors.ts'
+import { backoffMs } from '../lib/backoff.ts'
+import { AppError, isAppError } from '../lib/errors.ts'
 import type { SessionStore } from '../storage/session-store.ts'
 import type { Chat } from './chat.ts'
 import type { Proof, SessionAccess, SessionMeta } from './session-access.ts'
@@ -20,6 +21,7 @@ export interface SessionDirectoryDeps {
 }
 
 const TITLE_CHARS = 60
+const PATIENCE_MS = 5000
 
 export class SessionDirectory {
   readonly #deps: SessionDirectoryDeps
@@ -30,12 +32,16 @@ export class SessionDirectory {
       stored: (sessionId, events) => {
         const first = events.find(({ type, data }) => type === 'user:message' && data.turnId === 't1')
         if (first) void this.#nameAfter(sessionId, String(first.data.text)).catch(() => {})
-      }
+      },
+      gone: (sessionId) => void deps.chat.forget(sessionId).catch(() => {})
     })
   }
 
-  open(sessionId: string, proof: Proof, options: { wantsToken: boolean }): Promise<{ token?: string }> {
-    return this.#deps.access.open(sessionId, proof, options)
+  async open(sessionId: string, proof: Proof, options: { wantsToken: boolean }): Promise<{ token?: string }> {
+    const opened = await this.#deps.access.open(sessionId, proof, options)
+    // From now on the janitor knows it: one that nobody ever enters is removed in its time too.
+    await this.#deps.sessions.hold(sessionId, async () => {})
+    return opened
   }
 
   check(sessionId: string, proof: Proof): Promise<void> {
@@ -74,10 +80,23 @@ export class SessionDirectory {
   /** For good: container, files, conversation and ownership. */
   async destroy(sessionId: string): Promise<void> {
     const { chat, sessions, access, feed } = this.#deps
-    chat.forget(sessionId)
-    await sessions.destroy(sessionId)
+    await chat.end(sessionId)
+    await this.#patiently(() => sessions.destroy(sessionId))
     await access.forget(sessionId)
     feed.gone(sessionId)
+  }
+
+  /** Another instance that ran the turn hears of its end within a second, and lets go. */
+  async #patiently(job: () => Promise<void>): Promise<void> {
+    const until = Date.now() + PATIENCE_MS
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await job()
+      } catch (error) {
+        if (!isAppError(error, 'session_busy') || Date.now() > until) throw error
+        await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt, { firstMs: 50, maxMs: 500 })))
+      }
+    }
   }
 
   async #summarize({ sessionId, title, createdAt }: SessionMeta): Promise<SessionSummary> {

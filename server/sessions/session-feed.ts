@@ -9,9 +9,17 @@ export interface FeedListener {
   gone?(sessionId: string): void
 }
 
-/** Where a session's events go once they are stored, and what is not stored at all. Knows no socket; faces subscribe. */
+/**
+ * Where a session's events go once they are stored, and what is not stored at all. Knows no socket; faces subscribe. A listener
+ * that fails stops neither the others nor the work that it hears of.
+ */
 export class SessionFeed {
   readonly #listeners = new Set<FeedListener>()
+  readonly #onError: (error: unknown) => void
+
+  constructor(onError: (error: unknown) => void = () => {}) {
+    this.#onError = onError
+  }
 
   subscribe(listener: FeedListener): () => void {
     this.#listeners.add(listener)
@@ -19,14 +27,24 @@ export class SessionFeed {
   }
 
   readonly stored = (sessionId: string, events: StoredEvent[]): void => {
-    for (const listener of this.#listeners) listener.stored?.(sessionId, events)
+    this.#each((listener) => listener.stored?.(sessionId, events))
   }
 
   readonly live = <T extends LiveName>(sessionId: string, type: T, data: Parameters<ServerToClient[T]>[0]): void => {
-    for (const listener of this.#listeners) listener.live?.(sessionId, type, data)
+    this.#each((listener) => listener.live?.(sessionId, type, data))
   }
 
   gone(sessionId: string): void {
-    for (const listener of this.#listeners) listener.gone?.(sessionId)
+    this.#each((listener) => listener.gone?.(sessionId))
+  }
+
+  #each(tell: (listener: FeedListener) => void): void {
+    for (const listener of this.#listeners) {
+      try {
+        tell(listener)
+      } catch (error) {
+        this.#onError(error)
+      }
+    }
   }
 }

@@ -1,5 +1,4 @@
 /** The tools of a chat: those of the session's own sandbox and of every enabled server. One that fails to answer hides no other. */
-
 import type { CallEntry } from '../../contract/transcript.ts'
 import type { OutputChunk } from '../../workspace-server/protocol.ts'
 import { withDeadline } from '../lib/deadline.ts'
@@ -13,6 +12,7 @@ import {
   WORKSPACE
 } from '../tools/offered-tool.ts'
 import type { ToolSource } from '../tools/tool-source.ts'
+import { isNotOurs } from './not-ours.ts'
 import type { Hold } from './session-manager.ts'
 
 const LIST_MS = 10_000
@@ -31,14 +31,25 @@ export class Toolbox {
     this.#options = options
   }
 
-  async offer(hold: Hold, signal: AbortSignal): Promise<OfferedTool[]> {
+  /** What the model may be offered; who could not be asked is named, with the reason. */
+  async offer(hold: Hold, signal: AbortSignal): Promise<{ tools: OfferedTool[]; missing: string[] }> {
     const taken = new Set<string>()
-    const offered = offerTools(WORKSPACE, await this.#ofSandbox(hold, signal), taken)
+    const tools: OfferedTool[] = []
+    const missing: string[] = []
     const lists = await Promise.all(
-      this.#options.sources().map(async (source) => ({ source, tools: await this.#ofServer(source, signal) }))
+      [WORKSPACE, ...this.#sources().map(({ server }) => server)].map(async (server) => {
+        try {
+          return { server, definitions: await this.#list(hold, server, signal) }
+        } catch (error) {
+          if (signal.aborted || isNotOurs(error)) throw error
+          this.#options.logger.warn({ err: error, server }, `Left out of this turn: ${messageOf(error)}`)
+          missing.push(`${server === WORKSPACE ? 'The sandbox' : server} is left out: ${messageOf(error)}`)
+          return { server, definitions: [] }
+        }
+      })
     )
-    for (const { source, tools } of lists) offered.push(...offerTools(source.server, tools, taken))
-    return offered
+    for (const { server, definitions } of lists) tools.push(...offerTools(server, definitions, taken))
+    return { tools, missing }
   }
 
   /** Runs what was approved, and only that: another definition or other arguments than the human saw are refused. */
@@ -49,8 +60,8 @@ export class Toolbox {
     const { sessionId, call, signal, onOutput } = input
     const { callId, server, name, decision } = call
     if (!decision?.approved) throw new AppError('forbidden', 'not_approved', 'Nobody has approved this call.')
-    const tools = await this.offer(hold, signal)
-    const tool = tools.find((candidate) => candidate.server === server && candidate.name === name)
+    const tools = offerTools(server, await this.#list(hold, server, signal), new Set())
+    const tool = tools.find((candidate) => candidate.name === name)
     if (!tool) throw new AppError('not-found', 'tool_gone', `${server} no longer offers ${name}.`)
     if (approvalHash({ sessionId, callId, definition: tool.definition, args: call.args }) !== call.hash) {
       throw new AppError(
@@ -65,31 +76,27 @@ export class Toolbox {
       await workspace.runTool({ callId, name, args, signal, onOutput })
       return
     }
-    const source = this.#options.sources().find((candidate) => candidate.server === server)
-    if (!source) throw new AppError('not-found', 'tool_gone', `The server ${server} is no longer enabled.`)
+    const source = this.#source(server)
     await hold.journal(callId, () => source.call({ callId, name, args, signal, onOutput }))
   }
 
-  async #ofSandbox(hold: Hold, signal: AbortSignal): Promise<ToolDefinitionInput[]> {
-    try {
+  async #list(hold: Hold, server: string, signal: AbortSignal): Promise<ToolDefinitionInput[]> {
+    if (server === WORKSPACE) {
       this.#workspaceTools ??= await (await hold.workspace(signal)).listTools()
       return this.#workspaceTools
-    } catch (error) {
-      if (signal.aborted) throw error
-      this.#options.logger.warn({ err: error }, `No sandbox for this turn: ${messageOf(error)}`)
-      return []
     }
+    const source = this.#source(server)
+    return withDeadline({ what: `${server} to list its tools`, ms: LIST_MS, signal }, (inner) => source.list(inner))
   }
 
-  async #ofServer(source: ToolSource, signal: AbortSignal): Promise<ToolDefinitionInput[]> {
-    try {
-      return await withDeadline({ what: `${source.server} to list its tools`, ms: LIST_MS, signal }, (inner) =>
-        source.list(inner)
-      )
-    } catch (error) {
-      if (signal.aborted) throw error
-      this.#options.logger.warn({ server: source.server }, `Left out of this turn: ${messageOf(error)}`)
-      return []
-    }
+  /** The sandbox's name is taken: a server under it would pass for the sandbox. */
+  #sources(): ToolSource[] {
+    return this.#options.sources().filter(({ server }) => server !== WORKSPACE)
+  }
+
+  #source(server: string): ToolSource {
+    const source = this.#sources().find((candidate) => candidate.server === server)
+    if (source) return source
+    throw new AppError('not-found', 'tool_gone', `The server ${server} is no longer enabled.`)
   }
 }

@@ -2,51 +2,65 @@
  * Carries one session's turn on: looks at the log, does what comes next, and stops when the turn waits for a human or is over.
  * Keeps nothing that a restart would miss; any instance that is woken comes to the same next action. One drive at a time.
  */
-import { setTimeout as delay } from 'node:timers/promises'
 import type { TurnEndReason } from '../../contract/events.ts'
-import type { CallEntry } from '../../contract/transcript.ts'
+import { type CallEntry, callOf } from '../../contract/transcript.ts'
 import { modelHistory, stepsInTurn } from '../agent/model-history.ts'
 import { type AgentEvent, modelStep } from '../agent/model-step.ts'
 import { type NextAction, nextAction } from '../agent/next-action.ts'
 import { systemPrompt } from '../agent/system-prompt.ts'
+import { backoffMs } from '../lib/backoff.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { NewEvent } from '../storage/event-log.ts'
 import type { ChatDeps } from './chat-options.ts'
 import type { Conversation } from './conversation.ts'
+import { isNotOurs } from './not-ours.ts'
+import { unknownOutcome } from './session-events.ts'
 import type { Hold } from './session-manager.ts'
 
 /** While calls run, answers that another instance appended are looked for this often. */
 const LOOK_MS = 500
-/** Somebody else carries the turn on, or nobody can right now: nothing to tell the user. */
-const NOT_OURS = new Set(['session_busy', 'lease_lost', 'stale_epoch', 'shutting_down', 'store_unavailable'])
+const RETRY = { firstMs: 500, maxMs: 10_000 }
 
 export class TurnDriver {
   readonly #deps: ChatDeps
   readonly #sessionId: string
   readonly #conversation: Conversation
-  readonly #calls = new Map<string, Promise<void>>()
+  readonly #onQuiet: () => void
+  /** Calls that run here, each with the turn it belongs to. */
+  readonly #calls = new Map<string, string>()
   #abort = new AbortController()
   #driving: Promise<void> | undefined
   #news = Promise.withResolvers<void>()
   #hasNews = false
+  #closed = false
+  #retry: NodeJS.Timeout | undefined
+  #failures = 0
+  /** Why no more calls can be started under this hold. */
+  #lost: unknown
 
-  constructor(sessionId: string, conversation: Conversation, deps: ChatDeps) {
+  constructor(sessionId: string, conversation: Conversation, deps: ChatDeps, onQuiet: () => void) {
     this.#sessionId = sessionId
     this.#conversation = conversation
     this.#deps = deps
+    this.#onQuiet = onQuiet
   }
 
-  get isDriving(): boolean {
-    return this.#driving !== undefined
+  /** Is at it, or means to try again. */
+  get isBusy(): boolean {
+    return this.#driving !== undefined || this.#retry !== undefined
   }
 
   /** Something was appended, or someone came back: see what the turn needs. */
   wake(): void {
+    if (this.#closed) return
     this.#hasNews = true
     this.#news.resolve()
+    clearTimeout(this.#retry)
+    this.#retry = undefined
     this.#driving ??= this.#driveUntilQuiet().finally(() => {
       this.#driving = undefined
-      if (this.#hasNews) this.wake()
+      if (this.#hasNews && !this.#closed) this.wake()
+      else this.#onQuiet()
     })
   }
 
@@ -57,7 +71,13 @@ export class TurnDriver {
     this.wake()
   }
 
-  async idle(): Promise<void> {
+  /** Lets go of the turn, which stays open in the log for whoever drives it next. */
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#retry)
+    this.#retry = undefined
+    this.#abort.abort(stopped())
+    this.#news.resolve()
     await this.#driving
   }
 
@@ -65,14 +85,30 @@ export class TurnDriver {
     this.#hasNews = false
     try {
       await this.#conversation.refresh()
-      if (this.#isQuiet(this.#next())) return
-      await this.#deps.sessions.hold(this.#sessionId, (hold) => this.#drive(hold))
+      if (!this.#isQuiet(this.#next())) await this.#deps.sessions.hold(this.#sessionId, (hold) => this.#drive(hold))
+      this.#failures = 0
     } catch (error) {
-      this.#deps.logger.warn({ err: error, sessionId: this.#sessionId }, `A turn stands still: ${messageOf(error)}`)
-      if (isAppError(error) && NOT_OURS.has(error.code)) return
-      const { turnId } = this.#conversation.transcript
-      if (turnId) await this.#failTurn(turnId, error).catch(() => {})
+      await this.#standStill(error)
     }
+  }
+
+  /** What failed for want of the lease or the store is tried again; anything else ends the turn. */
+  async #standStill(error: unknown): Promise<void> {
+    const { logger } = this.#deps
+    if (isNotOurs(error)) {
+      logger.debug({ err: error, sessionId: this.#sessionId }, `A turn waits: ${messageOf(error)}`)
+      if (!this.#closed) this.#wakeLater()
+      return
+    }
+    logger.warn({ err: error, sessionId: this.#sessionId }, `A turn stands still: ${messageOf(error)}`)
+    const { turnId } = this.#conversation.transcript
+    if (turnId) await this.#failTurn(turnId, error).catch(() => {})
+  }
+
+  #wakeLater(): void {
+    this.#failures += 1
+    this.#retry = setTimeout(() => this.wake(), backoffMs(this.#failures, RETRY))
+    this.#retry.unref()
   }
 
   #next(): NextAction {
@@ -84,25 +120,56 @@ export class TurnDriver {
   #isQuiet(action: NextAction): boolean {
     if (action.type === 'idle') return true
     if (action.type !== 'wait') return false
-    const calls = Object.values(this.#conversation.transcript.calls)
-    return !calls.some(
-      ({ startedAt, result, callId }) => startedAt !== undefined && !result && !this.#calls.has(callId)
-    )
+    return this.#startedElsewhere().length === 0
+  }
+
+  #startedElsewhere(): CallEntry[] {
+    const { calls, turnId } = this.#conversation.transcript
+    return Object.values(calls).filter((call) => {
+      const open = call.turnId === turnId && call.startedAt !== undefined && !call.result
+      return open && !this.#calls.has(call.callId)
+    })
   }
 
   async #drive(hold: Hold): Promise<void> {
+    this.#lost = undefined
     for (;;) {
       this.#hasNews = false
       this.#news = Promise.withResolvers()
-      await this.#conversation.refresh()
-      const action = this.#next()
-      const { turnId } = this.#conversation.transcript
+      const ours = new Set(this.#calls.keys())
+      const { turnId } = await this.#conversation.refresh()
+      this.#stopCallsOfOtherTurns(turnId)
+      const isOver = this.#closed || this.#lost !== undefined
+      if (this.#lost !== undefined && this.#calls.size === 0) throw this.#lost
+      const action: NextAction = isOver ? { type: 'wait' } : this.#next()
       if (action.type === 'run') this.#startCalls(hold, action.calls)
       if (action.type === 'step' && turnId && this.#calls.size === 0) await this.#step(hold, turnId)
       else if (action.type === 'end' && turnId) await this.#end(turnId, action.reason, hold.epoch)
-      else if (this.#calls.size > 0) await Promise.race([this.#news.promise, delay(LOOK_MS)])
-      else if (!this.#hasNews) return
+      else if (action.type === 'wait' && !isOver && (await this.#reportLost(ours, hold.epoch))) continue
+      else if (this.#calls.size > 0) await this.#newsOrTime()
+      else if (!this.#hasNews || this.#closed) return
     }
+  }
+
+  async #newsOrTime(): Promise<void> {
+    const timer = setTimeout(this.#news.resolve, LOOK_MS)
+    await this.#news.promise
+    clearTimeout(timer)
+  }
+
+  /** The turn may have been stopped through another instance, which can't reach what runs here. */
+  #stopCallsOfOtherTurns(turnId: string | null): void {
+    if ([...this.#calls.values()].every((turn) => turn === turnId) || this.#abort.signal.aborted) return
+    this.#abort.abort(stopped())
+    this.#abort = new AbortController()
+  }
+
+  /** We hold the session: a call that was started and that nobody here runs is lost, and nobody will tell of it. */
+  async #reportLost(ours: ReadonlySet<string>, epoch: number): Promise<boolean> {
+    const lost = this.#startedElsewhere().filter(({ callId }) => !ours.has(callId))
+    const events = lost.map(({ callId }) => unknownOutcome(callId))
+    if (events.length > 0) await this.#append(events, epoch)
+    return events.length > 0
   }
 
   async #step(hold: Hold, turnId: string): Promise<void> {
@@ -112,12 +179,15 @@ export class TurnDriver {
     const stopWatching = this.#stopWithTurn(turnId)
     try {
       for await (const output of await this.#startStep(hold, turnId, signal)) {
+        if (signal.aborted) return
         if (output.type === 'delta') live(this.#sessionId, 'agent:delta', { turnId, text: output.text })
         else if (output.type === 'waiting') await this.#tell('model_waiting', output.message, hold.epoch)
         else await this.#append(output.events.map(keyed), hold.epoch)
       }
     } catch (error) {
-      if (!signal.aborted) await this.#failTurn(turnId, error, hold.epoch)
+      if (signal.aborted) return
+      if (isNotOurs(error)) throw error
+      await this.#failTurn(turnId, error, hold.epoch)
     } finally {
       stopWatching()
     }
@@ -126,7 +196,10 @@ export class TurnDriver {
   async #startStep(hold: Hold, turnId: string, signal: AbortSignal): Promise<ReturnType<typeof modelStep>> {
     const { toolbox, guard, models, policy, options } = this.#deps
     const { transcript, recent } = this.#conversation
-    const tools = await toolbox.offer(hold, signal)
+    const { tools, missing } = await toolbox.offer(hold, signal)
+    signal.throwIfAborted()
+    if (missing.length > 0 && stepsInTurn(recent, turnId) === 0)
+      await this.#tell('tools_missing', missing.join(' ').slice(0, 2000), hold.epoch)
     return modelStep({
       sessionId: this.#sessionId,
       turnId,
@@ -136,6 +209,8 @@ export class TurnDriver {
       maxHistoryTokens: options.maxHistoryTokens,
       maxOutputTokens: options.maxOutputTokens,
       tools,
+      trimmingTold: recent.some(({ type, data }) => type === 'session:notice' && data.code === 'history_trimmed'),
+      takenIds: (callId) => callOf(transcript, callId) !== undefined,
       allowed: transcript.allowed,
       changed: await guard.changes(tools),
       policy,
@@ -159,12 +234,12 @@ export class TurnDriver {
     for (const call of calls) {
       const { callId } = call
       if (this.#calls.has(callId)) continue
-      const run = this.#runCall(hold, call, this.#abort.signal).finally(() => {
+      this.#calls.set(callId, call.turnId)
+      void this.#runCall(hold, call, this.#abort.signal).finally(() => {
         this.#calls.delete(callId)
         this.#hasNews = true
         this.#news.resolve()
       })
-      this.#calls.set(callId, run)
     }
   }
 
@@ -180,14 +255,14 @@ export class TurnDriver {
       })
     } catch (error) {
       logger.debug({ err: error, callId }, 'A call failed.')
-      await this.#answerUnanswered(callId, error, hold.epoch).catch(() => {})
+      if (isNotOurs(error)) this.#lost = error
+      else await this.#answerUnanswered(callId, error, hold.epoch).catch(() => {})
     }
   }
 
   /** A call that failed before it left a trace still needs its answer, or the turn would wait for ever. */
   async #answerUnanswered(callId: string, error: unknown, epoch: number): Promise<void> {
-    const { calls } = await this.#conversation.refresh()
-    if (calls[callId]?.result) return
+    if (callOf(await this.#conversation.refresh(), callId)?.result) return
     const content = [{ type: 'text', text: `It was not run: ${messageOf(error)}` }]
     await this.#append([{ type: 'tool:result', data: { callId, isError: true, content } }], epoch)
   }

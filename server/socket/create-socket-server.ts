@@ -3,7 +3,7 @@
  * feed says. Decides nothing about turns or sandboxes, and joins nobody to a room before their proof has held.
  */
 import type { Server as HttpServer } from 'node:http'
-import { Server, type Socket } from 'socket.io'
+import { Server, type ServerOptions, type Socket } from 'socket.io'
 import { COMMAND_SCHEMAS, type CommandName } from '../../contract/commands.ts'
 import type { ClientToServer, Progress, Ready, ServerToClient, SessionState } from '../../contract/live.ts'
 import { pendingCalls, type Transcript } from '../../contract/transcript.ts'
@@ -30,6 +30,8 @@ export interface SocketServerOptions {
   state: (sessionId: string) => Promise<SessionState>
   progress: () => Progress
   onProgress: (listener: (progress: Progress) => void) => void
+  /** How instances hear each other; undefined: there is one. */
+  adapter?: ServerOptions['adapter'] | undefined
   logger: Logger
 }
 
@@ -42,26 +44,42 @@ interface SocketData {
 }
 
 const MAX_PAYLOAD_BYTES = 1024 * 1024
+/** Of one session, over all its tabs. */
 const COMMANDS_PER_MINUTE = 300
 const MESSAGES_PER_MINUTE = 30
+/** Of one address. */
+const CONNECTIONS_PER_MINUTE = 600
 const STATE_EVERY_MS = 15_000
 
+interface Limits {
+  addresses: SocketsPerAddress
+  connections: RateLimit
+  commands: RateLimit
+  messages: RateLimit
+}
+
 export function createSocketServer(options: SocketServerOptions): { close(): Promise<void> } {
-  const { httpServer, feed, logger } = options
+  const { httpServer, feed, logger, adapter } = options
   const io: Io = new Server(httpServer, {
     maxHttpBufferSize: MAX_PAYLOAD_BYTES,
     serveClient: false,
+    ...(adapter ? { adapter } : {}),
     allowRequest: (request, callback) => callback(null, isOwnOrigin(request))
   })
-  const addresses = new SocketsPerAddress()
+  const limits: Limits = {
+    addresses: new SocketsPerAddress(),
+    connections: new RateLimit(CONNECTIONS_PER_MINUTE, 60_000),
+    commands: new RateLimit(COMMANDS_PER_MINUTE, 60_000),
+    messages: new RateLimit(MESSAGES_PER_MINUTE, 60_000)
+  }
   io.use((socket, next) => {
-    admit(socket, options, addresses).then(
+    admit(socket, options, limits).then(
       () => next(),
       (error) => next(connectError(error, logger))
     )
   })
   io.on('connection', (socket) => {
-    void serve(socket, options).catch((error) => {
+    void serve(socket, options, limits).catch((error) => {
       logger.warn({ err: error }, 'A client could not be served.')
       socket.disconnect(true)
     })
@@ -79,10 +97,11 @@ export function createSocketServer(options: SocketServerOptions): { close(): Pro
   }
 }
 
-async function admit(socket: ClientSocket, options: SocketServerOptions, addresses: SocketsPerAddress): Promise<void> {
+async function admit(socket: ClientSocket, options: SocketServerOptions, limits: Limits): Promise<void> {
   const { headers, query, auth, address } = socket.handshake
+  limits.addresses.enter(address, socket)
+  if (!limits.connections.take(address)) throw tooFast()
   options.checkAccess({ headers, token: auth.accessToken })
-  addresses.enter(address, socket)
   const sessionId = String(query.sessionId ?? '')
   const token = typeof auth.token === 'string' ? auth.token : undefined
   const opened = await options.access.open(sessionId, { owner: readCookie(headers.cookie, OWNER_COOKIE), token })
@@ -94,9 +113,9 @@ function connectError(error: unknown, logger: Logger): Error {
   return Object.assign(new Error(message), { data: { code } })
 }
 
-async function serve(socket: ClientSocket, options: SocketServerOptions): Promise<void> {
+async function serve(socket: ClientSocket, options: SocketServerOptions, limits: Limits): Promise<void> {
   const { sessionId, token } = socket.data
-  listen(socket, options)
+  listen(socket, options, limits)
   socket.once('disconnect', options.chat.attach(sessionId))
   const progress = options.progress()
   if (progress.stage !== 'ready') socket.emit('system:progress', progress)
@@ -105,9 +124,13 @@ async function serve(socket: ClientSocket, options: SocketServerOptions): Promis
   const transcript = await options.chat.transcript(sessionId)
   const seen = transcript.seq
   await sendSnapshot(socket, transcript, options)
+  if (!socket.connected) return // a room that a closed socket joins is never left
   await socket.join(sessionId)
+  // Removed since it was opened: those in the room have been told already.
+  if (!(await options.access.meta(sessionId))) return void socket.disconnect(true)
   // What was stored between the snapshot and the room would be a gap.
   const now = await options.chat.transcript(sessionId)
+  if (now.model !== null && now.model !== model) socket.emit('system:ready', ready(sessionId, now.model))
   if (now.seq !== seen) await sendSnapshot(socket, now, options)
 }
 
@@ -120,12 +143,17 @@ async function chooseModel(socket: ClientSocket, { models, chat, logger }: Socke
   if (current !== null && wanted === undefined) return current
   try {
     const model = await models.resolve(wanted)
-    if (current === null) return await chat.begin(sessionId, model)
+    if (current === null) {
+      if (wanted !== undefined) await models.prove(model)
+      return await chat.begin(sessionId, model)
+    }
     await chat.selectModel(sessionId, model)
     return model
   } catch (error) {
-    logger.warn({ err: error, sessionId }, 'The wished model could not be chosen.')
-    return current ?? (await chat.begin(sessionId, await models.resolve(undefined)))
+    const model = current ?? (await chat.begin(sessionId, await models.resolve(undefined)))
+    const { message } = wireError(error, logger)
+    await chat.notice(sessionId, 'model_not_chosen', `Going on with ${model}: ${message}`)
+    return model
   }
 }
 
@@ -143,17 +171,15 @@ async function sendSnapshot(socket: ClientSocket, transcript: Transcript, option
   })
 }
 
-function listen(socket: ClientSocket, options: SocketServerOptions): void {
-  const commands = new RateLimit(COMMANDS_PER_MINUTE, 60_000)
-  const messages = new RateLimit(MESSAGES_PER_MINUTE, 60_000)
+function listen(socket: ClientSocket, options: SocketServerOptions, { commands, messages }: Limits): void {
   const { sessionId } = socket.data
   socket.onAny((name: string, ...rest: unknown[]) => {
     const ack = rest.at(-1)
     const reply = typeof ack === 'function' ? (body: object) => ack(body) : () => {}
     const answer = async (): Promise<object> => {
-      if (!isCommand(name))
-        throw new AppError('invalid', 'unknown_command', `There is no command "${name.slice(0, 50)}".`)
       if (!commands.take(sessionId) || (name === 'message' && !messages.take(sessionId))) throw tooFast()
+      if (!isCommand(name))
+        throw new AppError('invalid', 'unknown_command', `There is no command "${String(name).slice(0, 50)}".`)
       if (name === 'session:snapshot') {
         await sendSnapshot(socket, await options.chat.transcript(sessionId), options)
         return {}
@@ -206,5 +232,6 @@ async function tellState(
 
 async function tellStates(io: Io, options: SocketServerOptions): Promise<void> {
   const sessions = new Set([...io.sockets.sockets.values()].map(({ data }) => data.sessionId))
+  for (const sessionId of sessions) options.chat.nudge(sessionId)
   await Promise.all([...sessions].map((sessionId) => tellState(io.local, sessionId, options)))
 }

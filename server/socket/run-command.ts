@@ -1,7 +1,10 @@
+import type { z } from 'zod'
 import { COMMAND_SCHEMAS, type CommandData, type CommandName } from '../../contract/commands.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Models } from '../models/port.ts'
 import type { Chat } from '../sessions/chat.ts'
+
+type ZodIssue = z.core.$ZodIssue
 
 export interface CommandContext {
   chat: Chat
@@ -45,10 +48,18 @@ export async function runCommand(
   return {}
 }
 
+/** Of the ways in which a payload could have been right, the one that came furthest says most. */
+function firstIssue(issues: ZodIssue[]): ZodIssue | undefined {
+  const [issue] = issues
+  if (issue?.code !== 'invalid_union') return issue
+  const nested = issue.errors.flatMap((errors) => firstIssue(errors as ZodIssue[]) ?? [])
+  return nested.find(({ code }) => code !== 'invalid_type') ?? nested[0] ?? issue
+}
+
 function parse<C extends CommandName>(name: C, input: unknown): CommandData<C> {
   const parsed = COMMAND_SCHEMAS[name].safeParse(input)
   if (parsed.success) return parsed.data as CommandData<C>
-  const [issue] = parsed.error.issues
+  const issue = firstIssue(parsed.error.issues)
   const where = issue?.path.length ? `${issue.path.join('.')}: ` : ''
   throw new AppError('invalid', 'invalid_payload', `The payload of "${name}" is not valid (${where}${issue?.message}).`)
 }

@@ -6,13 +6,7 @@ const MAX_SOCKETS = 200
 export class SocketsPerAddress {
   readonly #counts = new Map<string, number>()
 
-  enter(
-    address: string,
-    socket: {
-      once(event: 'disconnect', listener: () => void): unknown
-      conn: { once(event: 'close', listener: () => void): unknown }
-    }
-  ): void {
+  enter(address: string, socket: { conn: { once(event: 'close', listener: () => void): unknown } }): void {
     const count = this.#counts.get(address) ?? 0
     if (count >= MAX_SOCKETS) {
       throw new AppError(

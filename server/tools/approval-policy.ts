@@ -8,17 +8,32 @@ export interface PolicyRule {
 
 export type ApprovalPolicy = (server: string, tool: string) => Verdict
 
-/** The most specific rule that fits wins (the longest glob; of equals, the stricter); nothing that fits means ask. */
+/** The most specific rule that fits wins (most characters that are no `*`, then fewest `*`, then the stricter); none means ask. */
 export function createPolicy(rules: PolicyRule[]): ApprovalPolicy {
   const strictness = { deny: 0, ask: 1, allow: 2 }
   const ordered = rules
-    .toSorted((a, b) => b.glob.length - a.glob.length || strictness[a.verdict] - strictness[b.verdict])
+    .toSorted((a, b) => {
+      const [some, others] = [a, b].map(({ glob }) => glob.replaceAll('*', '').length)
+      const specific = Number(others) - Number(some) || a.glob.length - b.glob.length
+      return specific || strictness[a.verdict] - strictness[b.verdict]
+    })
     .map(({ glob, verdict }) => ({ matches: globMatcher(glob), verdict }))
   return (server, tool) => ordered.find(({ matches }) => matches(`${server}/${tool}`))?.verdict ?? 'ask'
 }
 
+/** By hand: a regular expression made of many `.*` takes for ever on a long name, and names are the server's to choose. */
 function globMatcher(glob: string): (text: string) => boolean {
-  const pattern = glob.split('*').map((literal) => literal.replace(/[\\^$.|?+()[\]{}]/g, '\\$&'))
-  const regex = new RegExp(`^${pattern.join('.*')}$`, 's')
-  return (text) => regex.test(text)
+  const [head = '', ...rest] = glob.split('*')
+  const tail = rest.pop()
+  if (tail === undefined) return (text) => text === head
+  return (text) => {
+    if (!text.startsWith(head)) return false
+    let at = head.length
+    for (const literal of rest) {
+      const found = text.indexOf(literal, at)
+      if (found < 0) return false
+      at = found + literal.length
+    }
+    return text.length - tail.length >= at && text.endsWith(tail)
+  }
 }

@@ -13,15 +13,19 @@ export interface DefinitionChange {
  * shown to a human, with the difference, until someone accepts it. The sandbox's own tools come with this program and its image.
  */
 export function createDefinitionGuard(facts: KeyValueStore) {
+  /** As last found in the store; saves asking it about every tool at every step. */
+  const accepted = new Map<string, string>()
   return {
     /** The changes of those offered tools whose definition is not the accepted one, by model name. */
     async changes(tools: OfferedTool[]): Promise<Map<string, DefinitionChange>> {
       const changed = new Map<string, DefinitionChange>()
       for (const tool of tools) {
         if (tool.server === WORKSPACE) continue
+        const key = keyOf(tool)
         const after = describe(tool)
-        if (await facts.add(SPACE, keyOf(tool), after)) continue
-        const before = await facts.get(SPACE, keyOf(tool))
+        if (accepted.get(key) === after) continue
+        const before = (await facts.add(SPACE, key, after)) ? after : await facts.get(SPACE, key)
+        accepted.set(key, String(before))
         if (before !== after) changed.set(tool.modelName, { before: String(before), after })
       }
       return changed
@@ -29,6 +33,7 @@ export function createDefinitionGuard(facts: KeyValueStore) {
     /** `text` is the definition that the human was shown. */
     async accept(server: string, name: string, text: string): Promise<void> {
       await facts.set(SPACE, keyOf({ server, name }), text)
+      accepted.set(keyOf({ server, name }), text)
     }
   }
 }

@@ -22,10 +22,12 @@ export interface ToolDefinitionInput {
 export const WORKSPACE = 'workspace'
 const MAX_NAME = 64
 const MAX_DESCRIPTION = 4000
+const MAX_SCHEMA = 50_000
+const MAX_TOOLS = 500
 
 /** Tools of the sandbox keep their names; those of other servers get their server's in front. */
 export function offerTools(server: string, definitions: ToolDefinitionInput[], taken: Set<string>): OfferedTool[] {
-  return definitions.map((definition) => {
+  return usable(definitions).map((definition) => {
     const wish = server === WORKSPACE ? definition.name : `${server}__${definition.name}`
     const modelName = uniqueName(wish.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, MAX_NAME), taken)
     taken.add(modelName)
@@ -33,11 +35,25 @@ export function offerTools(server: string, definitions: ToolDefinitionInput[], t
       server,
       name: definition.name,
       modelName,
-      description: (definition.description ?? '').slice(0, MAX_DESCRIPTION),
+      description: shown(definition),
       inputSchema: definition.inputSchema,
       definition: definitionHash(definition)
     }
   })
+}
+
+/** One of a kind, and of a size that a model can read and a log can keep. */
+function usable(definitions: ToolDefinitionInput[]): ToolDefinitionInput[] {
+  const seen = new Set<string>()
+  return definitions.slice(0, MAX_TOOLS).filter(({ name, inputSchema }) => {
+    if (seen.has(name) || JSON.stringify(inputSchema).length > MAX_SCHEMA) return false
+    seen.add(name)
+    return true
+  })
+}
+
+function shown({ description = '' }: ToolDefinitionInput): string {
+  return description.slice(0, MAX_DESCRIPTION).toWellFormed()
 }
 
 function uniqueName(wish: string, taken: Set<string>): string {
@@ -49,8 +65,10 @@ function uniqueName(wish: string, taken: Set<string>): string {
   }
 }
 
-export function definitionHash({ name, description = '', inputSchema }: ToolDefinitionInput): string {
-  return sha256(canonicalJson({ name, description, inputSchema }))
+/** Of what is shown: the rest of a longer description reaches neither the model nor the human. */
+export function definitionHash(definition: ToolDefinitionInput): string {
+  const { name, inputSchema } = definition
+  return sha256(canonicalJson({ name, description: shown(definition), inputSchema }))
 }
 
 /** Binds an approval to one session, one call, one definition and exactly these arguments. */

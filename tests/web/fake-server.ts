@@ -84,6 +84,9 @@ export class FakeSession {
       if (approved) this.onApproved(callId, args ?? this.transcript.calls[callId]?.args ?? {})
     } else if (command === 'turn:cancel' && this.transcript.turnId) {
       this.append('turn:end', { turnId: this.transcript.turnId, reason: 'cancelled' })
+    } else if (command === 'model:select') {
+      this.append('model:selected', { model: String(input.model) })
+      this.live('system:ready', { sessionId: this.id, provider: String(input.model).split('/')[0], model: input.model })
     } else if (command === 'session:snapshot') this.live('session:snapshot', this.snapshot())
   }
 }
@@ -108,7 +111,6 @@ export class FakeServer {
     this.#io.on('connection', (socket) => {
       const session = this.session(String(socket.handshake.query.sessionId))
       void socket.join(session.id)
-      socket.emit('system:progress', { stage: 'engine', message: 'found' })
       socket.emit('system:ready', { sessionId: session.id, provider: 'demo', model: 'demo/demo' })
       socket.emit('session:snapshot', session.snapshot())
       socket.onAny((command: string, input: Record<string, unknown>, reply: Reply) =>

@@ -1,14 +1,15 @@
 /** The real server with its real sandboxes and the demo model, as a process that a test may kill and start again. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { build } from 'vite'
-import { vi } from 'vitest'
+import { setTimeout as wait } from 'node:timers/promises'
+import { promisify } from 'node:util'
 
+const READY_WITHIN_MS = 120_000
 const root = resolve(import.meta.dirname, '../..')
 
 /** So that what is tested is what stands in the source. */
@@ -20,7 +21,9 @@ export async function buildPage(): Promise<void> {
     )
   )
   if (existsSync(built) && statSync(built).mtimeMs > Math.max(...newest)) return
-  await build({ configFile: join(root, 'vite.config.ts'), logLevel: 'error' })
+  // In a process of its own: under the test runner's NODE_ENV it would be another page than the one that ships.
+  const vite = [join(root, 'node_modules/vite/bin/vite.js'), 'build', '--logLevel', 'error']
+  await promisify(execFile)(process.execPath, vite, { cwd: root, env: { ...process.env, NODE_ENV: 'production' } })
 }
 
 export class RealServer {
@@ -63,13 +66,11 @@ export class RealServer {
       this.#log += data
     })
     this.#child = child
-    await vi.waitUntil(
-      async () => {
-        if (child.exitCode !== null) throw new Error(`The server ended: ${this.#log.slice(-500)}`)
-        return (await fetch(`${this.url}/readyz`).catch(() => null))?.ok
-      },
-      { timeout: 120_000, interval: 100 }
-    )
+    const until = Date.now() + READY_WITHIN_MS
+    while (!(await fetch(`${this.url}/readyz`).catch(() => null))?.ok) {
+      if (child.exitCode !== null || Date.now() > until) throw new Error(`No server: ${this.#log.slice(-500)}`)
+      await wait(100)
+    }
   }
 
   async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {

@@ -3,10 +3,12 @@
  * stays where it is when rows above it turn out taller than guessed. At the end of the list it follows the end; a reader who
  * has scrolled up is left alone.
  */
-import { computed, nextTick, onUnmounted, type Ref, ref, shallowRef, watch } from 'vue'
+import { computed, nextTick, onUnmounted, type Ref, ref, watch } from 'vue'
 
 interface Options {
   scroller: Readonly<Ref<HTMLElement | null>>
+  /** What the scroller scrolls. */
+  content: Readonly<Ref<HTMLElement | null>>
   /** Stable keys of the rows, in order. */
   keys: () => readonly (string | number)[]
   estimate: (index: number) => number
@@ -17,7 +19,7 @@ const AT_END_PX = 32
 const INTENT_MS = 1000
 const INTENTS = ['wheel', 'touchmove', 'keydown', 'pointerdown']
 
-export function useVirtualRows({ scroller, keys, estimate }: Options) {
+export function useVirtualRows({ scroller, content, keys, estimate }: Options) {
   const heights = new Map<string | number, number>()
   const measured = ref(0)
   const top = ref(0)
@@ -86,8 +88,8 @@ export function useVirtualRows({ scroller, keys, estimate }: Options) {
     top.value = now
   }
 
-  function onIntent(): void {
-    lastIntent = performance.now()
+  function onIntent(event: Event): void {
+    if (!(event instanceof WheelEvent) || event.deltaY < 0) lastIntent = performance.now()
   }
 
   /** To be bound as the ref of each drawn row. */
@@ -106,6 +108,7 @@ export function useVirtualRows({ scroller, keys, estimate }: Options) {
 
   function toEnd(): void {
     isAtEnd.value = true
+    lastIntent = Number.NEGATIVE_INFINITY
     settle(0)
   }
 
@@ -121,25 +124,21 @@ export function useVirtualRows({ scroller, keys, estimate }: Options) {
     }
   }
 
-  const frames = shallowRef<ResizeObserver | null>(null)
-  watch(
-    scroller,
-    (view) => {
-      frames.value?.disconnect()
-      if (!view) return
-      frames.value = new ResizeObserver(() => {
-        viewport.value = view.clientHeight
-        settle(0)
-      })
-      frames.value.observe(view)
-      for (const type of INTENTS) view.addEventListener(type, onIntent, { passive: true })
-    },
-    { immediate: true }
-  )
-  watch(total, () => void nextTick().then(() => settle(0)), { flush: 'post' })
+  // Whatever changes the height of the view or of all that is in it: at the end one stays at the end.
+  const sizes = new ResizeObserver(() => {
+    viewport.value = scroller.value?.clientHeight ?? viewport.value
+    settle(0)
+  })
+  watch([scroller, content], ([view, inside]) => {
+    sizes.disconnect()
+    if (!view) return
+    sizes.observe(view)
+    if (inside) sizes.observe(inside)
+    for (const type of INTENTS) view.addEventListener(type, onIntent, { passive: true })
+  })
   onUnmounted(() => {
     resizes.disconnect()
-    frames.value?.disconnect()
+    sizes.disconnect()
   })
 
   return { range, before, after, isAtEnd, onScroll, measure, toEnd, toRow }

@@ -1,5 +1,5 @@
 import { defineStore } from 'pinia'
-import { ref } from 'vue'
+import { ref, watch } from 'vue'
 import type { CallEntry } from '../../contract/transcript.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
@@ -18,6 +18,15 @@ export const useApprovals = defineStore('approvals', () => {
   const deciding = ref(new Set<string>())
   /** The call whose timeline is on screen. */
   const timelineOf = ref<string | null>(null)
+
+  watch(
+    () => session.sessionId,
+    () => {
+      deciding.value.clear()
+      timelineOf.value = null
+    },
+    { flush: 'sync' }
+  )
 
   async function answer(call: CallEntry, { approved, args, reason, remember }: Answer): Promise<void> {
     if (deciding.value.has(call.callId)) return

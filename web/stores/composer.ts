@@ -15,12 +15,14 @@ export const useComposer = defineStore('composer', () => {
   watch(
     () => session.sessionId,
     (id) => {
-      draft.value = recall(`draft:${id}`) ?? ''
+      // What waited when the page was left is the person's again: sent by itself, two tabs would send it twice.
+      draft.value = [recall(`queued:${id}`), recall(`draft:${id}`)].filter(Boolean).join('\n')
       queued.value = null
     },
     { immediate: true }
   )
   watch(draft, (text) => remember(`draft:${session.sessionId}`, text))
+  watch(queued, (text) => remember(`queued:${session.sessionId}`, text))
   watch(
     () => session.connected && session.transcript.turnId === null,
     (free) => {
@@ -49,7 +51,7 @@ export const useComposer = defineStore('composer', () => {
     sending.value = false
     if (reply.ok) return
     // A turn that began in another tab meanwhile: the message waits like any other.
-    if (session.transcript.turnId !== null || reply.error.code === 'offline') queued.value = text
+    if (['turn_in_progress', 'offline'].includes(reply.error.code)) queued.value = text
     else {
       draft.value = draft.value === '' ? text : `${text}\n${draft.value}`
       notices.show(reply.error.message, 'error')

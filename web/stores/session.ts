@@ -3,7 +3,7 @@
  * here is what the server said last. An event that does not follow on the last one is not applied; the whole is asked for anew.
  */
 import { defineStore } from 'pinia'
-import { computed, reactive, ref, shallowRef, toRaw } from 'vue'
+import { computed, reactive, ref, shallowRef, toRaw, watch } from 'vue'
 import type { Ack, CommandInput, CommandName } from '../../contract/commands.ts'
 import type { SessionEvent } from '../../contract/events.ts'
 import type { Progress, Ready, SessionState, Snapshot } from '../../contract/live.ts'
@@ -17,6 +17,7 @@ import {
 import { api } from '../api.ts'
 import { addressSession, newSessionId } from '../session-address.ts'
 import { command, openSocket, type PageSocket } from '../socket.ts'
+import { useCallViews } from './call-views.ts'
 import { useNotices } from './notices.ts'
 import { useOutputs } from './outputs.ts'
 import { useStream } from './stream.ts'
@@ -25,15 +26,19 @@ export type Phase = 'connecting' | 'open' | 'unauthorized' | 'forbidden' | 'refu
 export type Activity = 'idle' | 'thinking' | 'answering' | 'running' | 'waiting' | 'reconnecting'
 
 const RETRY_MS = 3000
+const LOST_AFTER_MS = 500
 
 export const useSession = defineStore('session', () => {
   const outputs = useOutputs()
+  const views = useCallViews()
   const stream = useStream()
   const notices = useNotices()
   const sessionId = ref('')
   const phase = ref<Phase>('connecting')
   const refusal = ref('')
   const connected = ref(false)
+  /** Away long enough to speak of it: changing sessions and short breaks are not. */
+  const isLost = ref(false)
   const progress = ref<Progress | null>(null)
   const ready = ref<Ready | null>(null)
   const state = ref<SessionState & { at: number }>({ sandbox: 'none', recycleInMs: null, network: 'none', at: 0 })
@@ -62,12 +67,22 @@ export const useSession = defineStore('session', () => {
     return stream.text === '' ? 'thinking' : 'answering'
   })
 
+  let lostTimer: ReturnType<typeof setTimeout>
+  watch(connected, (now) => {
+    clearTimeout(lostTimer)
+    if (now) isLost.value = false
+    else lostTimer = setTimeout(() => (isLost.value = true), LOST_AFTER_MS)
+  })
+
   function open(id: string, model?: string): void {
     close()
     sessionId.value = id
     phase.value = 'connecting'
     progress.value = null
     ready.value = null
+    // Ids of calls come from the model's provider, and may be the same in another session.
+    outputs.clear()
+    views.clear()
     replace(emptyTranscript())
     socket.value = openSocket(id, model)
     bindEvents(socket.value)
@@ -170,7 +185,7 @@ export const useSession = defineStore('session', () => {
   }
 
   return {
-    ...{ sessionId, phase, refusal, connected, progress, ready, state, transcript, version },
+    ...{ sessionId, phase, refusal, connected, isLost, progress, ready, state, transcript, version },
     ...{ pending, pendingIds, runningCall, activity },
     ...{ open, close, openNew: () => open(newSessionId()), send, onEvent }
   }

@@ -1,6 +1,4 @@
-/** What a write would change, line by line. Loaded with the first card that shows one. */
-import { structuredPatch } from 'diff'
-
+/** What a write would change, line by line. */
 export interface DiffRow {
   kind: 'same' | 'added' | 'removed' | 'gap'
   text: string
@@ -9,12 +7,15 @@ export interface DiffRow {
 }
 
 const PATIENCE_MS = 150
+/** A line longer than this goes on in the next row. */
+const ROW_CHARS = 2000
 
-export function lineDiff(before: string, after: string): DiffRow[] {
+export async function lineDiff(before: string, after: string): Promise<DiffRow[]> {
+  const { structuredPatch } = await import('diff')
   const patch = structuredPatch('', '', before, after, '', '', { context: 3, timeout: PATIENCE_MS })
   // Too different to compare in good time: the old goes, the new comes.
-  if (!patch) return [...lines(before).map(removed), ...lines(after).map(added)]
-  return patch.hunks.flatMap((hunk) => {
+  if (!patch) return [...lines(before).map(removed), ...lines(after).map(added)].flatMap(broken)
+  const rows = patch.hunks.flatMap((hunk) => {
     const rows: DiffRow[] = [{ kind: 'gap', text: `Line ${hunk.newStart}` }]
     let oldLine = hunk.oldStart
     let newLine = hunk.newStart
@@ -27,10 +28,11 @@ export function lineDiff(before: string, after: string): DiffRow[] {
     }
     return rows
   })
+  return rows.flatMap(broken)
 }
 
 export function newFileRows(text: string): DiffRow[] {
-  return lines(text).map(added)
+  return lines(text).map(added).flatMap(broken)
 }
 
 function lines(text: string): string[] {
@@ -39,3 +41,13 @@ function lines(text: string): string[] {
 }
 const added = (text: string, index: number): DiffRow => ({ kind: 'added', text, after: index + 1 })
 const removed = (text: string, index: number): DiffRow => ({ kind: 'removed', text, before: index + 1 })
+
+function broken(row: DiffRow): DiffRow[] {
+  if (row.text.length <= ROW_CHARS) return [row]
+  const rows: DiffRow[] = []
+  for (let from = 0; from < row.text.length; from += ROW_CHARS) {
+    const text = row.text.slice(from, from + ROW_CHARS)
+    rows.push(from === 0 ? { ...row, text } : { kind: row.kind, text })
+  }
+  return rows
+}

@@ -1,0 +1,39 @@
+/** What an open, idle session costs the server's heap. The server runs here; its clients are in a thread with a heap of its own. */
+import { once } from 'node:events'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { Worker } from 'node:worker_threads'
+import { createApp } from '../server/app.ts'
+import { loadSettings } from '../server/config/load-settings.ts'
+import { silentLogger } from '../server/lib/logger.ts'
+import { discard, temporaryFolder } from '../tests/fixtures/core.ts'
+
+/** One address may have 200 sockets open. */
+const BATCH = 80
+
+export async function heapPerIdleSession(): Promise<object> {
+  const dataDir = temporaryFolder()
+  const env = { DATA_DIR: dataDir, PORT: '0', WARM_POOL_SIZE: '0', LLM_PROVIDER: 'demo' }
+  const app = await createApp(loadSettings({ env }), silentLogger)
+  await app.start()
+  const clients = new Worker(new URL('./idle-clients.ts', import.meta.url), { workerData: { url: app.url() } })
+  const open = async () => {
+    clients.postMessage(BATCH)
+    await once(clients, 'message')
+  }
+  await open() // what is made once, with the first sessions, is no session's own
+  const before = heapUsed()
+  await open()
+  const bytes = Math.round((heapUsed() - before) / BATCH)
+  await clients.terminate()
+  await app.stop()
+  discard(dataDir)
+  return { bytes, sessions: BATCH }
+}
+
+function heapUsed(): number {
+  setFlagsFromString('--expose-gc')
+  const collect: unknown = runInNewContext('gc')
+  if (typeof collect === 'function') for (let round = 0; round < 4; round++) collect()
+  return process.memoryUsage().heapUsed
+}

@@ -1,0 +1,132 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { DECIDERS, type SessionEvent, TURN_END_REASONS } from './events.ts'
+import { applyEvent, callOf, emptyTranscript, pendingCalls, type Transcript } from './transcript.ts'
+
+/** Few ids, so that events meet; some that every object has. */
+const callId = fc.constantFrom('c1', 'c2', 'c3', '__proto__', 'constructor', 'hasOwnProperty')
+const turnId = fc.constantFrom('t1', 't2', 't3')
+const text = fc.string({ maxLength: 20 })
+const args = fc.dictionary(fc.string({ maxLength: 5 }), fc.jsonValue({ maxDepth: 1 }), { maxKeys: 3 })
+const server = fc.constantFrom('workspace', '__proto__')
+
+const DATA: { [T in SessionEvent['type']]: fc.Arbitrary<Extract<SessionEvent, { type: T }>['data']> } = {
+  'user:message': fc.record({ turnId, text }),
+  'agent:response': fc.record({ turnId, text }),
+  'tool:approval_required': fc.record({
+    callId,
+    turnId,
+    server,
+    name: text,
+    args,
+    definition: text,
+    hash: text,
+    queuePosition: fc.nat(5),
+    totalInQueue: fc.nat(5)
+  }),
+  'tool:approval_resolved': fc.record({ callId, approved: fc.boolean(), by: fc.constantFrom(...DECIDERS) }),
+  'tool:started': fc.record({ callId }),
+  'tool:result': fc.record({ callId, isError: fc.boolean(), content: fc.array(fc.jsonValue({ maxDepth: 1 })) }),
+  'agent:error': fc.record({ code: text, message: text }),
+  'turn:end': fc.record({ turnId, reason: fc.constantFrom(...TURN_END_REASONS) }),
+  usage: fc.record({ turnId, inputTokens: fc.nat(), outputTokens: fc.nat() }),
+  'session:notice': fc.record({ code: text, message: text }),
+  'model:selected': fc.record({ model: text }),
+  'history:reset': fc.constant({}),
+  'tool:allowed': fc.record({ server, name: text, definition: text }),
+  'tool:allow_revoked': fc.record({ server, name: text }),
+  'limit:raised': fc.record({ tokens: fc.nat() })
+}
+
+const events = fc
+  .array(
+    fc.constantFrom(...(Object.keys(DATA) as SessionEvent['type'][])).chain((type) => {
+      return fc.record({ type: fc.constant(type), data: DATA[type] })
+    }),
+    { maxLength: 60 }
+  )
+  .map((list) => list.map((event, at) => ({ ...event, seq: at + 1, at: 1000 + at }) as SessionEvent))
+
+const fold = (list: SessionEvent[], from: Transcript = emptyTranscript()) => list.reduce(applyEvent, from)
+/** As it goes over the wire. */
+const sent = (transcript: Transcript): Transcript => JSON.parse(JSON.stringify(transcript))
+
+describe('the fold', () => {
+  it('takes any events in any order, and leaves every other object alone', () => {
+    fc.assert(
+      fc.property(events, (list) => {
+        const { seq } = fold(list)
+        expect(seq).toBe(list.length)
+        expect(Object.keys(Object.prototype)).toEqual([])
+        expect(Object.keys(Object)).toEqual([])
+        expect('decision' in {}).toBe(false)
+      })
+    )
+  })
+
+  it('gives the same from a snapshot and the rest as from all', () => {
+    fc.assert(
+      fc.property(events, fc.nat(60), (list, cut) => {
+        const snapshot = sent(fold(list.slice(0, cut)))
+        expect(sent(fold(list.slice(cut), snapshot))).toEqual(sent(fold(list)))
+      })
+    )
+  })
+
+  it('keeps the first decision, start and result of a call, and no open question outlives its turn', () => {
+    fc.assert(
+      fc.property(events, (list) => {
+        const transcript = fold(list)
+        for (const call of pendingCalls(transcript)) expect(call.turnId).toBe(transcript.turnId)
+        for (const call of Object.values(transcript.calls)) {
+          const asked = list.find(({ type, data }) => type === 'tool:approval_required' && data.callId === call.callId)
+          const after = list.slice(asked?.seq ?? 0)
+          const decided = after.find(
+            ({ type, data }) => type === 'tool:approval_resolved' && data.callId === call.callId
+          )
+          if (call.decision && call.decision.by !== 'cancel') expect(call.decision.at).toBe(decided?.at)
+          const ended = after.find(({ type, data }) => type === 'tool:result' && data.callId === call.callId)
+          expect(call.result?.at).toBe(ended?.at)
+        }
+      })
+    )
+  })
+})
+
+describe('a call', () => {
+  const ask = (seq: number, turn = 't1'): SessionEvent => ({
+    type: 'tool:approval_required',
+    seq,
+    at: seq,
+    data: {
+      callId: 'c1',
+      turnId: turn,
+      server: 'workspace',
+      name: 'read_file',
+      args: {},
+      definition: 'd',
+      hash: 'h',
+      queuePosition: 1,
+      totalInQueue: 1
+    }
+  })
+  const message: SessionEvent = { type: 'user:message', seq: 1, at: 1, data: { turnId: 't1', text: 'hi' } }
+  const end: SessionEvent = { type: 'turn:end', seq: 3, at: 3, data: { turnId: 't1', reason: 'error' } }
+  const yes: SessionEvent = {
+    type: 'tool:approval_resolved',
+    seq: 4,
+    at: 4,
+    data: { callId: 'c1', approved: true, by: 'human' }
+  }
+
+  it('that nobody decided is dropped when its turn ends; a later yes changes nothing', () => {
+    const transcript = fold([message, ask(2), end, yes])
+    expect(pendingCalls(transcript)).toEqual([])
+    expect(callOf(transcript, 'c1')?.decision).toMatchObject({ approved: false, by: 'cancel' })
+  })
+
+  it('that is asked for after its turn was stopped is never open', () => {
+    const transcript = fold([message, { ...end, seq: 2 }, ask(3), yes])
+    expect(callOf(transcript, 'c1')?.decision?.approved).toBe(false)
+  })
+})

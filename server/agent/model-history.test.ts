@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest'
+import type { SessionEvent } from '../../contract/events.ts'
+import { applyEvent, emptyTranscript } from '../../contract/transcript.ts'
+import { contentText, modelHistory, sinceFreshStart } from './model-history.ts'
+
+type Bare = {
+  [T in SessionEvent['type']]: { type: T; data: Extract<SessionEvent, { type: T }>['data'] }
+}[SessionEvent['type']]
+
+function log(...bare: Bare[]): SessionEvent[] {
+  return bare.map((event, at) => ({ ...event, seq: at + 1, at }) as SessionEvent)
+}
+const history = (...bare: Bare[]) => {
+  const events = log(...bare)
+  return modelHistory(events, events.reduce(applyEvent, emptyTranscript()))
+}
+const ask = (turnId: string, text = turnId): Bare => ({ type: 'user:message', data: { turnId, text } })
+const end = (turnId: string): Bare => ({ type: 'turn:end', data: { turnId, reason: 'done' } })
+const say = (turnId: string, text: string): Bare => ({ type: 'agent:response', data: { turnId, text } })
+const callParts = [{ type: 'tool-call', callId: 'c1', name: 'run', args: '{}' }]
+const called: Bare[] = [
+  ask('t1'),
+  { type: 'agent:response', data: { turnId: 't1', text: '', parts: callParts } },
+  {
+    type: 'tool:approval_required',
+    data: {
+      callId: 'c1',
+      turnId: 't1',
+      server: 's',
+      name: 'run',
+      args: {},
+      definition: '',
+      hash: '',
+      queuePosition: 1,
+      totalInQueue: 1
+    }
+  }
+]
+const decided = (more: object): Bare => ({
+  type: 'tool:approval_resolved',
+  data: { callId: 'c1', approved: true, by: 'human', ...more }
+})
+const result: Bare = {
+  type: 'tool:result',
+  data: { callId: 'c1', isError: false, content: [{ type: 'text', text: 'out' }] }
+}
+const answer = (...bare: Bare[]) => history(...called, ...bare).find(({ role }) => role === 'tool')
+
+describe('what the model is told', () => {
+  it('is the conversation since the last fresh start', () => {
+    expect(history(ask('t1'), say('t1', 'old'), end('t1'), { type: 'history:reset', data: {} }, ask('t2'))).toEqual([
+      { role: 'user', text: 't2' }
+    ])
+  })
+
+  it('keeps a question that was asked just before someone started afresh', () => {
+    expect(history(ask('t1'), end('t1'), ask('t2'), { type: 'model:selected', data: { model: 'm' } })).toEqual([
+      { role: 'user', text: 't2' }
+    ])
+    const events = log(ask('t2'), { type: 'history:reset', data: {} }, say('t2', 'yes'))
+    expect(sinceFreshStart(sinceFreshStart(events))).toEqual(sinceFreshStart(events))
+  })
+
+  it('leaves out what a stopped turn still said, so that it is no answer to the next question', () => {
+    expect(history(ask('t1'), end('t1'), ask('t2'), say('t1', 'late'))).toEqual([
+      { role: 'user', text: 't1' },
+      { role: 'user', text: 't2' }
+    ])
+  })
+
+  it('has an answer to every call', () => {
+    expect(answer()).toMatchObject({ answers: [{ callId: 'c1', isError: true, text: 'This call was never run.' }] })
+    expect(answer(decided({ approved: false, reason: 'no rockets' }))).toMatchObject({
+      answers: [{ isError: true, text: expect.stringContaining('no rockets') }]
+    })
+    expect(answer(decided({}))).toMatchObject({ answers: [{ text: expect.stringContaining('stopped') }] })
+    expect(answer(decided({}), result)).toMatchObject({ answers: [{ isError: false, text: 'out' }] })
+    expect(answer(decided({ args: { x: 1 } }), result)).toMatchObject({
+      answers: [{ text: 'The human changed the arguments; this ran with {"x":1}.\nout' }]
+    })
+  })
+
+  it('sends back exactly what the provider attached', () => {
+    const parts = [{ type: 'reasoning', text: 'hm', meta: { vendor: { signature: 'sig==' } } }]
+    expect(history(ask('t1'), { type: 'agent:response', data: { turnId: 't1', text: 'x', parts } })[1]).toEqual({
+      role: 'assistant',
+      parts
+    })
+  })
+
+  it('is cut to size without half a character', () => {
+    const content = [{ type: 'text', text: `${'a'.repeat(29_999)}${'😀'.repeat(30_000)}` }]
+    const told = answer(decided({}), { type: 'tool:result', data: { callId: 'c1', isError: false, content } })
+    const text = told?.role === 'tool' ? (told.answers[0]?.text ?? '') : ''
+    expect(text.length).toBeLessThan(61_000)
+    expect(text.isWellFormed()).toBe(true)
+  })
+
+  it('takes any content that a tool can return', () => {
+    expect(contentText([null, 7, { type: 'image' }, { text: 'x' }, 'loose'])).toBe(
+      '[unknown content]\n[unknown content]\n[image content]\nx\n[unknown content]'
+    )
+  })
+})

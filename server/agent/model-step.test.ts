@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest'
+import { AppError } from '../lib/errors.ts'
+import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
+import { createPolicy } from '../tools/approval-policy.ts'
+import { approvalHash, offerTools } from '../tools/offered-tool.ts'
+import { type AgentEvent, type ModelStepInput, modelStep, type StepOutput } from './model-step.ts'
+
+const tools = offerTools(
+  'files',
+  [
+    { name: 'read', inputSchema: {} },
+    { name: 'write', inputSchema: {} }
+  ],
+  new Set()
+)
+const usage = { inputTokens: 3, outputTokens: 2 }
+const call = (name: string, args = '{}', callId = name): AssistantPart => ({ type: 'tool-call', callId, name, args })
+const done = (...parts: AssistantPart[]): StepEvent => ({ type: 'done', parts, finish: 'stop', usage })
+
+async function run(step: (request: StepRequest) => StepEvent[], more: Partial<ModelStepInput> = {}) {
+  const outputs: StepOutput[] = []
+  const input: ModelStepInput = {
+    sessionId: 's',
+    turnId: 't1',
+    model: 'demo/demo',
+    system: '',
+    history: [{ role: 'user', text: 'hi' }],
+    maxHistoryTokens: 1000,
+    tools,
+    trimmingTold: false,
+    takenIds: () => false,
+    allowed: {},
+    policy: createPolicy([]),
+    changed: new Map(),
+    async *step(request) {
+      yield* step(request)
+    },
+    signal: new AbortController().signal,
+    ...more
+  }
+  for await (const output of modelStep(input)) outputs.push(output)
+  const last = outputs.at(-1)
+  return { outputs, events: last?.type === 'events' ? last.events : [] }
+}
+
+const ofType = <T extends AgentEvent['type']>(events: AgentEvent[], type: T) =>
+  events.filter((event): event is Extract<AgentEvent, { type: T }> => event.type === type)
+
+describe('a step', () => {
+  it('without calls ends the turn, with the reason', async () => {
+    const { events } = await run(() => [done({ type: 'text', text: 'hello' })])
+    expect(events.map(({ type }) => type)).toEqual(['agent:response', 'usage', 'turn:end'])
+    const refused = await run(() => [{ type: 'done', parts: [], finish: 'refusal', usage }])
+    expect(ofType(refused.events, 'turn:end')[0]?.data.reason).toBe('refused')
+  })
+
+  it('announces its calls together, bound to session, call, definition and arguments', async () => {
+    const { events } = await run(() => [
+      done(call('files__read', '{"path":"a"}', 'c1'), call('files__write', '', 'c2'))
+    ])
+    const cards = ofType(events, 'tool:approval_required').map(({ data }) => data)
+    expect(cards.map(({ queuePosition, totalInQueue }) => [queuePosition, totalInQueue])).toEqual([
+      [1, 2],
+      [2, 2]
+    ])
+    const definition = tools[0]?.definition ?? ''
+    expect(cards[0]?.hash).toBe(approvalHash({ sessionId: 's', callId: 'c1', definition, args: { path: 'a' } }))
+    expect(cards[1]?.args).toEqual({})
+    expect(ofType(events, 'tool:approval_resolved')).toEqual([])
+    expect(ofType(events, 'turn:end')).toEqual([])
+  })
+
+  it.each(['{"a":', '[]', '"x"', 'null', '7'])('does not ask for a call whose arguments are %s', async (args) => {
+    const { events } = await run(() => [done(call('files__read', args))])
+    expect(ofType(events, 'tool:approval_required')).toEqual([])
+    const [response] = ofType(events, 'agent:response')
+    expect(response?.data.parts).toMatchObject([{ invalid: expect.stringContaining('JSON object') }])
+  })
+
+  it('asks for nothing that is not on offer', async () => {
+    const { events } = await run(() => [done(call('read'), call('files__read', '{}', 'ok'))])
+    expect(ofType(events, 'tool:approval_required').map(({ data }) => [data.name, data.totalInQueue])).toEqual([
+      ['read', 1]
+    ])
+    expect(ofType(events, 'agent:response')[0]?.data.parts).toMatchObject([
+      { invalid: 'There is no tool named "read".' },
+      { callId: 'ok' }
+    ])
+  })
+
+  it('is decided at once by an "always allow" of the very same definition only', async () => {
+    const definition = tools[0]?.definition ?? ''
+    const by = async (allowed: Record<string, string>, more: Partial<ModelStepInput> = {}) => {
+      const { events } = await run(() => [done(call('files__read'))], { allowed, ...more })
+      return ofType(events, 'tool:approval_resolved').map(({ data }) => data.by)
+    }
+    expect(await by({ 'files/read': definition })).toEqual(['session'])
+    expect(await by({ 'files/read': 'another' })).toEqual([])
+    expect(await by({ 'files/write': definition })).toEqual([])
+    const changed = new Map([['files__read', { before: 'a', after: 'b' }]])
+    expect(await by({ 'files/read': definition }, { changed })).toEqual([])
+    const policy = createPolicy([{ glob: '*', verdict: 'deny' }])
+    expect(await by({ 'files/read': definition }, { policy, changed })).toEqual(['policy'])
+  })
+
+  it('whose stream ends without a word is an error', async () => {
+    await expect(run(() => [{ type: 'text-delta', text: 'ha' }])).rejects.toMatchObject({ code: 'model_stream_cut' })
+  })
+
+  it('trims harder as long as the provider says that it is too long, then gives up', async () => {
+    const history: ChatMessage[] = Array.from({ length: 20 }, (_, at) => ({ role: 'user', text: `${at} `.repeat(50) }))
+    const sizes: number[] = []
+    const full = () => new AppError('invalid', 'model_context_full', 'full')
+    const { outputs, events } = await run(
+      ({ messages }) => {
+        sizes.push(messages.length)
+        if (messages.length > 6) throw full()
+        return [done({ type: 'text', text: 'ok' })]
+      },
+      // Far more may be sent than there is: the provider's word counts.
+      { history, maxHistoryTokens: 1_000_000 }
+    )
+    expect(sizes).toEqual([20, expect.any(Number), expect.any(Number)])
+    expect(outputs.filter(({ type }) => type === 'waiting')).toHaveLength(2)
+    expect(ofType(events, 'session:notice')[0]?.data.code).toBe('history_trimmed')
+    const never = run(
+      () => {
+        throw full()
+      },
+      { history }
+    )
+    await expect(never).rejects.toMatchObject({ code: 'model_context_full' })
+  })
+})

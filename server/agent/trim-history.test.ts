@@ -1,0 +1,68 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { AssistantPart, ChatMessage } from '../models/port.ts'
+import { estimateTokens, trimHistory } from './trim-history.ts'
+
+let ids = 0
+const words = fc.string({ maxLength: 400 }).map((text) => text.repeat(10))
+const step = fc.record({ text: words, calls: fc.array(fc.record({ args: words, answer: words }), { maxLength: 3 }) })
+
+const exchange = fc.record({ question: words, steps: fc.array(step, { maxLength: 4 }) }).map(({ question, steps }) => {
+  const messages: ChatMessage[] = [{ role: 'user', text: question }]
+  for (const { text, calls } of steps) {
+    const made = calls.map((call) => ({ ...call, callId: `c${ids++}` }))
+    const parts: AssistantPart[] = [
+      { type: 'text', text },
+      ...made.map(({ callId, args }) => ({ type: 'tool-call' as const, callId, name: 'x', args }))
+    ]
+    messages.push({ role: 'assistant', parts })
+    const answers = made.map(({ callId, answer }) => ({ callId, name: 'x', text: answer, isError: false }))
+    if (answers.length > 0) messages.push({ role: 'tool', answers })
+  }
+  return messages
+})
+
+const history = fc.array(exchange, { minLength: 1, maxLength: 6 }).map((list) => list.flat())
+
+const callsIn = (messages: ChatMessage[]) =>
+  messages.flatMap((message) =>
+    message.role === 'assistant'
+      ? message.parts.flatMap((part) => (part.type === 'tool-call' ? [part.callId] : []))
+      : []
+  )
+const answersIn = (messages: ChatMessage[]) =>
+  messages.flatMap((message) => (message.role === 'tool' ? message.answers.map(({ callId }) => callId) : []))
+
+describe('trimming', () => {
+  it('never separates a call from its answer, begins with a question, and keeps the last one', () => {
+    fc.assert(
+      fc.property(history, fc.nat(5000), (messages, maxTokens) => {
+        const trimmed = trimHistory(messages, maxTokens)
+        expect(answersIn(trimmed.messages)).toEqual(callsIn(trimmed.messages))
+        for (const [at, message] of trimmed.messages.entries())
+          if (message.role === 'tool') expect(trimmed.messages[at - 1]?.role).toBe('assistant')
+        expect(trimmed.messages[0]?.role).toBe('user')
+        const isUser = ({ role }: ChatMessage) => role === 'user'
+        expect(trimmed.messages.findLast(isUser)).toEqual(messages.findLast(isUser))
+        expect(trimmed.dropped).toBe(messages.length - trimmed.messages.length)
+      })
+    )
+  })
+
+  it('leaves alone what fits, and otherwise fits unless one question and one step are too long', () => {
+    fc.assert(
+      fc.property(history, fc.nat(5000), (messages, maxTokens) => {
+        const trimmed = trimHistory(messages, maxTokens).messages
+        if (estimateTokens(messages) <= maxTokens) expect(trimmed).toEqual(messages)
+        else if (estimateTokens(trimmed) > maxTokens) expect(trimmed.length).toBeLessThanOrEqual(3)
+      })
+    )
+  })
+
+  it('counts what a provider attached', () => {
+    const signed = (meta: string): ChatMessage[] => [
+      { role: 'assistant', parts: [{ type: 'reasoning', text: '', meta: { vendor: { signature: meta } } }] }
+    ]
+    expect(estimateTokens(signed('x'.repeat(7000)))).toBeGreaterThan(2000)
+  })
+})

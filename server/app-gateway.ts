@@ -1,0 +1,149 @@
+/**
+ * The second composition root: the gateway alone. Beside `app.ts` because it must start in the time of a bare MCP server: what a
+ * call needs (store, router, MCP client) is loaded with the first call, and nothing of the workspace at all.
+ */
+import { join, resolve } from 'node:path'
+import { describeProblem, loadRegistry, type Registry } from './catalog/registry.ts'
+import { RegistryWatch } from './catalog/watch-registry.ts'
+import type { Settings } from './config/settings.ts'
+import { Gateway } from './gateway/gateway.ts'
+import type { GatewayCore } from './gateway/gateway-options.ts'
+import { AppError } from './lib/errors.ts'
+import type { Logger } from './lib/logger.ts'
+import { packageVersion } from './lib/package-version.ts'
+import type { KeyValueStore } from './storage/key-value-store.ts'
+import type { ApprovalPolicy } from './tools/approval-policy.ts'
+
+export interface GatewayApp {
+  gateway: Gateway
+  version: string
+  registry(): Registry
+  /** What the tools stand on; loaded with the first call. */
+  core(): Promise<GatewayCore>
+  /** Applies changes of the registry as they come. */
+  watch(): void
+  stop(): Promise<void>
+}
+
+export interface GatewayAppOptions {
+  environment: Record<string, string | undefined>
+  /** A registry that is not there is an empty one. */
+  optionalRegistry: boolean
+  /** Where a store is open already. */
+  facts?: KeyValueStore
+}
+
+interface Loaded {
+  core: GatewayCore
+  update(registry: Registry): void
+  close(): Promise<void>
+}
+
+/** Throws when the registry as a whole can't be used. */
+export async function createGatewayApp(
+  settings: Settings,
+  logger: Logger,
+  options: GatewayAppOptions
+): Promise<GatewayApp> {
+  const file = resolve(settings.MCP_CONFIG)
+  let registry = await loadRegistry(file, { optional: options.optionalRegistry })
+  for (const problem of registry.problems) logger.warn(describeProblem(file, problem))
+  let loading: Promise<Loaded> | undefined
+  const load = () => {
+    loading ??= loadCore(settings, logger, options, registry).catch((error) => {
+      loading = undefined
+      throw error
+    })
+    return loading
+  }
+  const watch = new RegistryWatch(registry, {
+    file,
+    logger,
+    async onChange(next, { removed, changed, retouched }) {
+      registry = next
+      const loaded = await loading
+      loaded?.update(next)
+      const off = retouched.filter(({ enabled }) => !enabled)
+      for (const { name } of [...removed, ...changed, ...off]) loaded?.core.connections.retire(name)
+    }
+  })
+  const version = packageVersion()
+  const core = async () => (await load()).core
+  return {
+    gateway: new Gateway({ version, logger, core }),
+    version,
+    registry: () => registry,
+    core,
+    watch: () => watch.start(),
+    async stop() {
+      watch.close()
+      await (await loading?.catch(() => undefined))?.close()
+    }
+  }
+}
+
+async function loadCore(
+  settings: Settings,
+  logger: Logger,
+  options: GatewayAppOptions,
+  registry: Registry
+): Promise<Loaded> {
+  const [{ Connections }, { ToolIndex }, { StoredTools }, { openSecrets }, { createRouter }, { createPolicy }, store] =
+    await Promise.all([
+      import('./tools/connections/connections.ts'),
+      import('./tools/tool-index.ts'),
+      import('./catalog/stored-tools.ts'),
+      import('./catalog/credentials.ts'),
+      import('./tools/routing/router.ts'),
+      import('./tools/approval-policy.ts'),
+      options.facts ? { facts: options.facts, close: async () => {} } : openFacts(settings, logger)
+    ])
+  const router = createRouter()
+  const index = new ToolIndex({ stored: new StoredTools(store.facts), router, logger })
+  const connections = new Connections({
+    index,
+    secrets: () => openSecrets({ file: settings.CREDENTIALS_FILE, environment: options.environment }),
+    environment: options.environment,
+    logDir: join(resolve(settings.DATA_DIR), 'server-logs'),
+    version: packageVersion(),
+    logger
+  })
+  await index.load(registry)
+  const { openStoredUsage } = await import('./tools/stored-usage.ts')
+  const usage = await openStoredUsage(store.facts, router, logger)
+  // Outside clients have a human of their own in front of them: without a rule, a call is allowed.
+  const policyOf = ({ servers }: Registry) =>
+    createPolicy([
+      { glob: '*', verdict: 'allow' },
+      ...[...servers.values()].flatMap(({ name, approval }) =>
+        Object.entries(approval).map(([glob, verdict]) => ({ glob: `${name}/${glob}`, verdict }))
+      )
+    ])
+  let policy: ApprovalPolicy = policyOf(registry)
+  return {
+    core: { index, connections, router, policy: (server, tool) => policy(server, tool), learn: usage.learn },
+    update(next) {
+      policy = policyOf(next)
+      index.update(next)
+    },
+    async close() {
+      await connections.close()
+      await usage.flush()
+      await store.close()
+    }
+  }
+}
+
+async function openFacts(settings: Settings, logger: Logger) {
+  if (settings.REDIS_URL) {
+    const { openRedisStore } = await import('./storage/redis/open-redis-store.ts')
+    return openRedisStore({ url: settings.REDIS_URL, logger })
+  }
+  const { openEmbeddedStore } = await import('./storage/embedded/open-embedded-store.ts')
+  return openEmbeddedStore({ dataDir: resolve(settings.DATA_DIR), logger })
+}
+
+export function refuseExpose(settings: Settings): void {
+  if (settings.GATEWAY_EXPOSE === undefined) return
+  throw new AppError('invalid', 'invalid_setting', 'GATEWAY_EXPOSE is not available yet: leave it unset.')
+}

@@ -1,0 +1,55 @@
+import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { openSecrets } from './credentials.ts'
+import { fillPlaceholders } from './placeholders.ts'
+
+const placeholder = (kind: string, name: string) => `\${${kind}:${name}}`
+
+function fileWith(text: string, mode = 0o600): string {
+  const file = join(mkdtempSync(join(tmpdir(), 'credentials-')), 'secrets')
+  writeFileSync(file, text)
+  chmodSync(file, mode)
+  return file
+}
+
+describe('credentials', () => {
+  it.each(['{"KEY":"from-file"}', 'KEY=from-file\n'])('come from the file, then from the environment (%j)', (text) => {
+    const secrets = openSecrets({ file: fileWith(text), environment: { KEY: 'outside', OTHER: 'other' } })
+    expect([secrets.secret('KEY'), secrets.secret('OTHER'), secrets.secret('toString')]).toEqual([
+      'from-file',
+      'other',
+      undefined
+    ])
+    expect(secrets.env('KEY')).toBe('outside')
+  })
+
+  it.each([0o644, 0o640, 0o604])('are refused from a file that others can read (%o)', (mode) => {
+    expect(() => openSecrets({ file: fileWith('KEY=x', mode), environment: {} })).toThrow(/chmod 600/)
+  })
+
+  it('never show in a complaint about the file', () => {
+    const file = fileWith('{"KEY": "hunter2"')
+    expect(() => openSecrets({ file, environment: {} })).toThrow(/no valid JSON/)
+    expect(() => openSecrets({ file, environment: {} })).not.toThrow(/hunter2/)
+    expect(() => openSecrets({ file: '/nowhere/secrets', environment: {} })).toThrow(
+      /credentials file \/nowhere\/secrets can't be used/
+    )
+  })
+
+  it('fill placeholders, wherever they stand in a text, and are remembered as secrets', () => {
+    const source = openSecrets({ file: fileWith('A=one\nB=$&two'), environment: { HOME: '/home/x' } })
+    const filled = fillPlaceholders(
+      's',
+      {
+        H: `Bearer ${placeholder('secret', 'A')}:${placeholder('secret', 'B')}`,
+        P: placeholder('env', 'HOME'),
+        N: 'plain'
+      },
+      source
+    )
+    expect(filled.values).toEqual({ H: 'Bearer one:$&two', P: '/home/x', N: 'plain' })
+    expect(filled.secrets).toEqual(['one', '$&two', '/home/x'])
+  })
+})

@@ -1,0 +1,59 @@
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { AppError } from '../lib/errors.ts'
+import { isObject } from './read-entry.ts'
+import { readRegistry } from './registry.ts'
+
+type RawServers = Record<string, unknown>
+
+/**
+ * Changes the servers in the file and leaves everything else in it as it is. The result is checked before the file is replaced,
+ * in one step; a file that is not plain JSON is left to its owner, because its comments would be lost.
+ */
+export async function editRegistry(file: string, edit: (servers: RawServers) => void): Promise<void> {
+  const before = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '{"mcpServers":{}}'
+    throw error
+  })
+  const document = parsePlain(before, file)
+  const root = isObject(document.servers) && document.mcpServers === undefined ? 'servers' : 'mcpServers'
+  const listed = document[root]
+  const servers = isObject(listed) ? listed : {}
+  edit(servers)
+  document[root] = servers
+  const text = `${JSON.stringify(document, null, 2)}\n`
+  readRegistry(text, file)
+  await replace(file, text)
+}
+
+function parsePlain(text: string, file: string): Record<string, unknown> {
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch {
+    // Says where it is wrong, if it is.
+    readRegistry(text, file)
+    throw new AppError(
+      'conflict',
+      'registry_has_comments',
+      `${file} has comments or trailing commas: change it by hand.`
+    )
+  }
+  if (isObject(document)) return document
+  throw new AppError('invalid', 'registry_malformed', `${file}, line 1: it must be an object.`)
+}
+
+async function replace(file: string, text: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  const draft = `${file}.${process.pid}.new`
+  const mode = await stat(file).then(
+    (stats) => stats.mode & 0o777,
+    () => 0o600
+  )
+  try {
+    await writeFile(draft, text, { mode })
+    await rename(draft, file)
+  } finally {
+    await rm(draft, { force: true })
+  }
+}

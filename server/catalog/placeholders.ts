@@ -1,0 +1,40 @@
+import { AppError } from '../lib/errors.ts'
+
+const PLACEHOLDER = /\$\{(secret|env):([A-Za-z_][A-Za-z0-9_.-]*)\}/g
+
+export interface SecretSource {
+  /** undefined: there is none of this name. */
+  secret(name: string): string | undefined
+  env(name: string): string | undefined
+}
+
+export function hasPlaceholder(text: string): boolean {
+  return text.search(PLACEHOLDER) !== -1
+}
+
+export interface FilledTexts {
+  values: Record<string, string>
+  /** What must never be seen outside the child. */
+  secrets: string[]
+}
+
+/** Fills the placeholders of a child's variables or headers. The error names the placeholder and the server, never a value. */
+export function fillPlaceholders(server: string, texts: Record<string, string>, source: SecretSource): FilledTexts {
+  const secrets = new Set<string>()
+  const values: Record<string, string> = {}
+  for (const [key, text] of Object.entries(texts)) {
+    values[key] = text.replace(PLACEHOLDER, (whole, kind: string, name: string) => {
+      const value = kind === 'secret' ? source.secret(name) : source.env(name)
+      if (value === undefined) throw missing(server, whole, kind)
+      secrets.add(value)
+      return value
+    })
+  }
+  return { values, secrets: [...secrets].filter((secret) => secret.length > 0) }
+}
+
+function missing(server: string, placeholder: string, kind: string): AppError {
+  const where = kind === 'secret' ? 'the credentials file or the environment' : 'the environment'
+  const message = `The server "${server}" needs ${placeholder}, which is not in ${where}.`
+  return new AppError('unavailable', 'secret_missing', message)
+}

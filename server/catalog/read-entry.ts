@@ -1,0 +1,207 @@
+import { createHash } from 'node:crypto'
+import { hasPlaceholder } from './placeholders.ts'
+import {
+  type ApprovalVerdict,
+  DEFAULT_IDLE_MS,
+  DEFAULT_TIMEOUTS,
+  type EntryBase,
+  type OperationTimeouts,
+  type SandboxWish,
+  type ServerEntry
+} from './server-entry.ts'
+
+/** What is wrong with a member of an entry; `path` leads to it from the entry. */
+export class EntryProblem extends Error {
+  readonly path: string[]
+  constructor(path: string[], reason: string) {
+    super(reason)
+    this.name = 'EntryProblem'
+    this.path = path
+  }
+}
+
+type Raw = Record<string, unknown>
+
+/** Ours, those of the clients whose files are pasted, and those that such clients write for themselves only. */
+const KNOWN = new Set(
+  `command args env cwd url serverUrl headers type transport disabled enabled description keywords examples sandbox
+   timeoutMs idleSeconds instances alternatives approval autoApprove alwaysAllow disabledTools`.split(/\s+/)
+)
+const MAX_TEXT = 10_000
+const MAX_ITEMS = 1000
+const MAX_MS = 86_400_000
+
+export function unknownKeys(raw: Raw): string[] {
+  return Object.keys(raw).filter((key) => !KNOWN.has(key))
+}
+
+/** Throws EntryProblem. */
+export function readEntry(name: string, raw: unknown, line: number): ServerEntry {
+  if (!isObject(raw)) throw new EntryProblem([], 'must be an object')
+  if (name.length === 0 || name.length > 100 || hasControlCharacter(name)) {
+    throw new EntryProblem([], 'a server needs a name of 1 to 100 printable characters')
+  }
+  const base = readBase(name, raw, line)
+  const url = optional(raw, raw.url === undefined ? 'serverUrl' : 'url', text)
+  if ((url === undefined) === (raw.command === undefined)) {
+    throw new EntryProblem([], 'needs either "command" (a local server) or "url" (a remote one)')
+  }
+  const entry: ServerEntry = url === undefined ? readLocal(base, raw) : readRemote(base, raw, url)
+  return { ...entry, fingerprint: fingerprintOf(entry) }
+}
+
+function readLocal(base: EntryBase, raw: Raw): ServerEntry {
+  const command = required(raw, 'command', text)
+  const args = optional(raw, 'args', texts) ?? []
+  for (const [index, word] of [command, ...args].entries()) {
+    if (!hasPlaceholder(word)) continue
+    const path = index === 0 ? ['command'] : ['args', String(index - 1)]
+    throw new EntryProblem(path, 'a command line is public: fill placeholders in "env" instead')
+  }
+  const cwd = optional(raw, 'cwd', text)
+  const sandbox = optional(raw, 'sandbox', readSandbox)
+  return {
+    ...base,
+    kind: 'local',
+    command,
+    args,
+    env: optional(raw, 'env', textMap) ?? {},
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(sandbox === undefined ? {} : { sandbox })
+  }
+}
+
+function readRemote(base: EntryBase, raw: Raw, url: string): ServerEntry {
+  const protocol = URL.canParse(url) ? new URL(url).protocol : ''
+  if (protocol !== 'http:' && protocol !== 'https:')
+    throw new EntryProblem(['url'], 'must begin with http:// or https://')
+  if (hasPlaceholder(url))
+    throw new EntryProblem(['url'], 'an address is logged: fill placeholders in "headers" instead')
+  const sse = raw.type === 'sse' || raw.transport === 'sse'
+  return { ...base, kind: 'remote', url, headers: optional(raw, 'headers', textMap) ?? {}, sse }
+}
+
+function readBase(name: string, raw: Raw, line: number): EntryBase {
+  const description = optional(raw, 'description', text)
+  const seconds = optional(raw, 'idleSeconds', number(0, 86_400))
+  return {
+    name,
+    line,
+    enabled: (optional(raw, 'enabled', flag) ?? true) && !(optional(raw, 'disabled', flag) ?? false),
+    ...(description === undefined ? {} : { description }),
+    keywords: optional(raw, 'keywords', texts) ?? [],
+    examples: optional(raw, 'examples', texts) ?? [],
+    timeouts: optional(raw, 'timeoutMs', readTimeouts) ?? DEFAULT_TIMEOUTS,
+    idleMs: seconds === undefined ? DEFAULT_IDLE_MS : seconds * 1000,
+    instances: optional(raw, 'instances', number(1, 16)) ?? 1,
+    alternatives: optional(raw, 'alternatives', texts) ?? [],
+    approval: optional(raw, 'approval', readApproval) ?? {},
+    fingerprint: ''
+  }
+}
+
+function readTimeouts(value: unknown, path: string[]): OperationTimeouts {
+  const read = number(1, MAX_MS)
+  if (!isObject(value)) {
+    const ms = read(value, path)
+    return { startMs: ms, listMs: ms, callMs: ms }
+  }
+  onlyKeys(value, ['start', 'list', 'call'], path)
+  const of = (key: string, fallback: number) => (value[key] === undefined ? fallback : read(value[key], [...path, key]))
+  const { startMs, listMs, callMs } = DEFAULT_TIMEOUTS
+  return { startMs: of('start', startMs), listMs: of('list', listMs), callMs: of('call', callMs) }
+}
+
+function readSandbox(value: unknown, path: string[]): SandboxWish {
+  if (value === true) return {}
+  if (!isObject(value)) throw new EntryProblem(path, 'must be an object')
+  onlyKeys(value, ['image', 'network', 'memoryMb', 'cpus'], path)
+  const { image, network, memoryMb, cpus } = value
+  return {
+    ...(image === undefined ? {} : { image: text(image, [...path, 'image']) }),
+    ...(network === undefined ? {} : { network: readNetwork(network, [...path, 'network']) }),
+    ...(memoryMb === undefined ? {} : { memoryMb: number(16, 1_048_576)(memoryMb, [...path, 'memoryMb']) }),
+    ...(cpus === undefined ? {} : { cpus: number(0.01, 512)(cpus, [...path, 'cpus']) })
+  }
+}
+
+function readNetwork(value: unknown, path: string[]): string | string[] {
+  return Array.isArray(value) ? texts(value, path) : text(value, path)
+}
+
+function readApproval(value: unknown, path: string[]): Record<string, ApprovalVerdict> {
+  return Object.fromEntries(
+    Object.entries(textMap(value, path)).map(([glob, verdict]) => {
+      if (verdict === 'allow' || verdict === 'ask' || verdict === 'deny') return [glob, verdict]
+      throw new EntryProblem([...path, glob], 'must be "allow", "ask" or "deny"')
+    })
+  )
+}
+
+function fingerprintOf(entry: ServerEntry): string {
+  const { kind, timeouts, idleMs, instances } = entry
+  const how =
+    entry.kind === 'local'
+      ? [entry.command, entry.args, entry.env, entry.cwd, entry.sandbox]
+      : [entry.url, entry.headers, entry.sse]
+  return createHash('sha256')
+    .update(JSON.stringify([kind, how, timeouts, idleMs, instances]))
+    .digest('hex')
+    .slice(0, 32)
+}
+
+type Read<T> = (value: unknown, path: string[]) => T
+
+function required<T>(raw: Raw, key: string, read: Read<T>): T {
+  return read(raw[key], [key])
+}
+
+function optional<T>(raw: Raw, key: string, read: Read<T>): T | undefined {
+  return raw[key] === undefined || raw[key] === null ? undefined : read(raw[key], [key])
+}
+
+function text(value: unknown, path: string[]): string {
+  if (typeof value === 'string' && value.length > 0 && value.length <= MAX_TEXT && !value.includes('\0')) return value
+  throw new EntryProblem(path, `must be a text of 1 to ${MAX_TEXT} characters`)
+}
+
+function texts(value: unknown, path: string[]): string[] {
+  if (!Array.isArray(value) || value.length > MAX_ITEMS) throw new EntryProblem(path, 'must be a list of texts')
+  // An empty word is a legitimate argument.
+  return value.map((item, index) => (item === '' ? '' : text(item, [...path, String(index)])))
+}
+
+function textMap(value: unknown, path: string[]): Record<string, string> {
+  if (!isObject(value)) throw new EntryProblem(path, 'must be an object of texts')
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => {
+      const scalar = typeof item === 'number' || typeof item === 'boolean' ? String(item) : item
+      return [key, scalar === '' ? '' : text(scalar, [...path, key])]
+    })
+  )
+}
+
+function number(min: number, max: number): Read<number> {
+  return (value, path) => {
+    if (typeof value === 'number' && value >= min && value <= max) return value
+    throw new EntryProblem(path, `must be a number from ${min} to ${max}`)
+  }
+}
+
+function flag(value: unknown, path: string[]): boolean {
+  if (typeof value === 'boolean') return value
+  throw new EntryProblem(path, 'must be true or false')
+}
+
+function onlyKeys(value: Raw, known: string[], path: string[]): void {
+  const odd = Object.keys(value).find((key) => !known.includes(key))
+  if (odd !== undefined) throw new EntryProblem([...path, odd], `is unknown here; known are ${known.join(', ')}`)
+}
+
+function hasControlCharacter(name: string): boolean {
+  return [...name].some((char) => char < ' ' || char === '\x7f')
+}
+
+export function isObject(value: unknown): value is Raw {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest'
+import { describeProblem, diffRegistries, loadRegistry, readRegistry } from './registry.ts'
+
+const read = (mcpServers: Record<string, unknown>) => readRegistry(JSON.stringify({ mcpServers }), 'mcp.json')
+
+describe('the registry', () => {
+  it("takes a client's servers as pasted", () => {
+    const { servers, problems } = readRegistry(
+      `{
+        // from a client's file
+        "theme": "dark",
+        "mcpServers": {
+          "files": { "command": "npx", "args": ["-y", "server-filesystem", "/tmp"], "env": { "DEBUG": 1 } },
+          "web": { "type": "http", "url": "https://example.test/mcp", "headers": { "Authorization": "Bearer x" } },
+          "old": { "url": "http://localhost:1/sse", "type": "sse", "disabled": true },
+        }
+      }`,
+      'mcp.json'
+    )
+    expect(problems).toEqual([])
+    expect(servers.get('files')).toMatchObject({
+      kind: 'local',
+      command: 'npx',
+      env: { DEBUG: '1' },
+      enabled: true,
+      line: 5
+    })
+    expect(servers.get('web')).toMatchObject({ kind: 'remote', url: 'https://example.test/mcp', sse: false })
+    expect(servers.get('old')).toMatchObject({ kind: 'remote', sse: true, enabled: false })
+  })
+
+  it('takes our own keys', () => {
+    const { servers, problems } = read({
+      a: {
+        command: 'a',
+        description: 'files',
+        keywords: ['disk'],
+        examples: ['read a file'],
+        sandbox: { image: 'node', network: ['example.test'], memoryMb: 64, cpus: 0.5 },
+        timeoutMs: { call: 5 },
+        idleSeconds: 1.5,
+        instances: 2,
+        alternatives: ['b'],
+        approval: { 'write*': 'ask' }
+      },
+      b: { command: 'b', timeoutMs: 7 }
+    })
+    expect(problems).toEqual([])
+    expect(servers.get('a')).toMatchObject({
+      timeouts: { startMs: 30_000, listMs: 10_000, callMs: 5 },
+      idleMs: 1500,
+      approval: { 'write*': 'ask' },
+      sandbox: { network: ['example.test'] }
+    })
+    expect(servers.get('b')?.timeouts).toEqual({ startMs: 7, listMs: 7, callMs: 7 })
+  })
+
+  it('reports a broken entry with its line and reason, and keeps the others', () => {
+    const text = `{ "mcpServers": {
+      "good": { "command": "x" },
+      "none": {},
+      "both": { "command": "x", "url": "http://y" },
+      "args": { "command": "x",
+        "args": "not a list" },
+      "odd": { "command": "x", "colour": "red" },
+      "secret": { "command": "x", "args": ["--token", "\${secret:T}"] },
+      "proto": { "url": "ftp://x" },
+      "policy": { "command": "x", "approval": { "*": "maybe" } },
+      "__proto__": { "command": "x" }
+    } }`
+    const { servers, problems } = readRegistry(text, 'mcp.json')
+    expect([...servers.keys()]).toEqual(['good', 'odd', '__proto__'])
+    expect(problems.map((problem) => describeProblem('mcp.json', problem))).toEqual([
+      'mcp.json, line 3: server "none": needs either "command" (a local server) or "url" (a remote one); this server is left out.',
+      'mcp.json, line 4: server "both": needs either "command" (a local server) or "url" (a remote one); this server is left out.',
+      'mcp.json, line 6: server "args": "args" must be a list of texts; this server is left out.',
+      'mcp.json, line 7: server "odd": unknown key "colour".',
+      'mcp.json, line 8: server "secret": "args.1" a command line is public: fill placeholders in "env" instead; this server is left out.',
+      'mcp.json, line 9: server "proto": "url" must begin with http:// or https://; this server is left out.',
+      'mcp.json, line 10: server "policy": "approval.*" must be "allow", "ask" or "deny"; this server is left out.'
+    ])
+  })
+
+  it.each([
+    ['', /line 1: the file ends too early/],
+    ['{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', /line 1: "a" stands here twice/],
+    ['{\n\n"mcpServers": [1,]\n}', /line 1: it needs an object "mcpServers"/],
+    ['{"mcpServers": {\n"a": "unfinished\n}}', /line 2: a text does not end/],
+    ['{"mcpServers": {}} {}', /line 1: something follows/],
+    [`${'['.repeat(100)}`, /more than 64 levels/]
+  ])('says where %j is malformed', (text, sentence) => {
+    expect(() => readRegistry(text, 'mcp.json')).toThrow(sentence)
+  })
+
+  it('takes a missing file for an empty one only where that is meant', async () => {
+    expect((await loadRegistry('/nowhere/mcp.json', { optional: true })).servers.size).toBe(0)
+    await expect(loadRegistry('/nowhere/mcp.json', { optional: false })).rejects.toThrow(/there is no such file/)
+  })
+
+  it('tells a changed process from changed words', () => {
+    const before = read({ a: { command: 'a' }, b: { command: 'b' }, c: { command: 'c' }, d: { command: 'd' } })
+    const after = read({
+      e: { command: 'e' },
+      a: { command: 'a' },
+      b: { command: 'b', env: { X: '1' } },
+      c: { command: 'c', description: 'new' }
+    })
+    const { added, removed, changed, retouched } = diffRegistries(before, after)
+    const names = [added, removed, changed, retouched].map((entries) => entries.map(({ name }) => name))
+    expect(names).toEqual([['e'], ['d'], ['b'], ['c']])
+  })
+})

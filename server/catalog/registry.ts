@@ -1,0 +1,108 @@
+/**
+ * The registry of MCP servers: what `mcp.json` says, entry by entry. Owns reading and comparing it; starts nothing, and knows no
+ * secret. Invariant: an entry that can't be read is reported with its line and hides no other.
+ */
+import { readFile, stat } from 'node:fs/promises'
+import { AppError, messageOf } from '../lib/errors.ts'
+import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from './json-with-lines.ts'
+import { EntryProblem, isObject, readEntry, unknownKeys } from './read-entry.ts'
+import type { ServerEntry } from './server-entry.ts'
+
+export interface RegistryProblem {
+  server?: string
+  line: number
+  reason: string
+  /** False: the entry works, but something in it means nothing to us. */
+  fatal: boolean
+}
+
+export interface Registry {
+  servers: Map<string, ServerEntry>
+  problems: RegistryProblem[]
+}
+
+const MAX_BYTES = 4 * 1024 * 1024
+const MAX_SERVERS = 1000
+
+/** Throws when the file as a whole can't be used; a missing one is an empty registry if `optional`. */
+export async function loadRegistry(file: string, options: { optional: boolean }): Promise<Registry> {
+  let text: string
+  try {
+    const { size } = await stat(file)
+    if (size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`)
+    text = await readFile(file, 'utf8')
+  } catch (error) {
+    const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    if (missing && options.optional) return { servers: new Map(), problems: [] }
+    const reason = missing ? 'there is no such file' : messageOf(error)
+    throw new AppError('invalid', 'registry_unreadable', `${file} can't be used: ${reason}.`, { cause: error })
+  }
+  return readRegistry(text, file)
+}
+
+export function readRegistry(text: string, file: string): Registry {
+  const located = locate(text, file)
+  const { value } = located
+  const listed = isObject(value) ? (value.mcpServers ?? value.servers) : undefined
+  if (!isObject(listed)) throw broken(file, 1, 'it needs an object "mcpServers"')
+  const root = isObject(value) && value.mcpServers !== undefined ? 'mcpServers' : 'servers'
+  const names = Object.keys(listed)
+  if (names.length > MAX_SERVERS) throw broken(file, 1, `it has more than ${MAX_SERVERS} servers`)
+  const registry: Registry = { servers: new Map(), problems: [] }
+  for (const name of names) addEntry(registry, located, root, name, listed[name])
+  return registry
+}
+
+function addEntry(registry: Registry, located: LocatedJson, root: string, name: string, raw: unknown): void {
+  const lineOf = (path: string[]) => located.lineOf([root, name, ...path])
+  try {
+    registry.servers.set(name, readEntry(name, raw, lineOf([])))
+  } catch (error) {
+    if (!(error instanceof EntryProblem)) throw error
+    const what = error.path.length > 0 ? `"${error.path.join('.')}" ` : ''
+    registry.problems.push({ server: name, line: lineOf(error.path), reason: `${what}${error.message}`, fatal: true })
+    return
+  }
+  for (const key of isObject(raw) ? unknownKeys(raw) : []) {
+    registry.problems.push({ server: name, line: lineOf([key]), reason: `unknown key "${key}"`, fatal: false })
+  }
+}
+
+function locate(text: string, file: string): LocatedJson {
+  try {
+    return parseJsonWithLines(text)
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) throw broken(file, error.line, error.message)
+    throw error
+  }
+}
+
+function broken(file: string, line: number, reason: string): AppError {
+  return new AppError('invalid', 'registry_malformed', `${file}, line ${line}: ${reason}.`, { details: { line } })
+}
+
+export function describeProblem(file: string, { server, line, reason, fatal }: RegistryProblem): string {
+  const what = server === undefined ? '' : `server "${server}": `
+  return `${file}, line ${line}: ${what}${reason}${fatal ? '; this server is left out' : ''}.`
+}
+
+export interface RegistryDiff {
+  added: ServerEntry[]
+  removed: ServerEntry[]
+  /** Another command, address or limit: a running child must be replaced. */
+  changed: ServerEntry[]
+  /** Other words about it, or switched on or off. */
+  retouched: ServerEntry[]
+}
+
+export function diffRegistries(before: Registry, after: Registry): RegistryDiff {
+  const diff: RegistryDiff = { added: [], removed: [], changed: [], retouched: [] }
+  for (const entry of after.servers.values()) {
+    const old = before.servers.get(entry.name)
+    if (old === undefined) diff.added.push(entry)
+    else if (old.fingerprint !== entry.fingerprint) diff.changed.push(entry)
+    else if (JSON.stringify({ ...old, line: 0 }) !== JSON.stringify({ ...entry, line: 0 })) diff.retouched.push(entry)
+  }
+  for (const old of before.servers.values()) if (!after.servers.has(old.name)) diff.removed.push(old)
+  return diff
+}

@@ -1,0 +1,112 @@
+/**
+ * The tools last seen from each server, so that listing, searching and explaining start no child. Written by whoever lists a
+ * server's tools; a record of another fingerprint is of another server and does not count.
+ */
+import { createHash } from 'node:crypto'
+import { isObject } from './read-entry.ts'
+
+export interface StoredTool {
+  name: string
+  description: string
+  inputSchema: Record<string, unknown>
+  outputSchema?: Record<string, unknown>
+  annotations?: Record<string, unknown>
+  /** Of name, description, schema and annotations. */
+  hash: string
+}
+
+export interface StoredServer {
+  fingerprint: string
+  /** When the tools were last listed; 0 when they never were. */
+  seenAt: number
+  tools: StoredTool[]
+  /** Which revision it speaks, as found out at `verdictAt`. */
+  verdict?: { kind: 'legacy' } | { kind: 'modern'; discover: Record<string, unknown> }
+  verdictAt?: number
+  startMs?: number
+  lastError?: { at: number; message: string }
+}
+
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+
+/** What is needed of the key-value store. */
+export interface CatalogFacts {
+  set(space: string, key: string, value: Json): Promise<void>
+  remove(space: string, key: string): Promise<void>
+  list(space: string): Promise<{ key: string; value: Json }[]>
+}
+
+const SPACE = 'catalog-servers'
+
+export class StoredTools {
+  readonly #facts: CatalogFacts
+
+  constructor(facts: CatalogFacts) {
+    this.#facts = facts
+  }
+
+  async all(): Promise<Map<string, StoredServer>> {
+    const rows = await this.#facts.list(SPACE)
+    return new Map(
+      rows.flatMap(({ key, value }) => {
+        const server = readStored(value)
+        return server ? [[key, server] as const] : []
+      })
+    )
+  }
+
+  async save(name: string, server: StoredServer): Promise<void> {
+    await this.#facts.set(SPACE, name, toJson(server))
+  }
+
+  async remove(name: string): Promise<void> {
+    await this.#facts.remove(SPACE, name)
+  }
+}
+
+export function toolHash(tool: Omit<StoredTool, 'hash'>): string {
+  const { name, description, inputSchema, annotations } = tool
+  return createHash('sha256')
+    .update(JSON.stringify([name, description, inputSchema, annotations ?? null]))
+    .digest('hex')
+}
+
+/** What lies in the store was written by this program, perhaps by another version of it. */
+function readStored(value: unknown): StoredServer | undefined {
+  if (!isObject(value) || typeof value.fingerprint !== 'string' || !Array.isArray(value.tools)) return undefined
+  if (typeof value.seenAt !== 'number' || !value.tools.every(isStoredTool)) return undefined
+  return {
+    fingerprint: value.fingerprint,
+    seenAt: value.seenAt,
+    tools: value.tools,
+    ...readVerdict(value),
+    ...(typeof value.startMs === 'number' ? { startMs: value.startMs } : {}),
+    ...readLastError(value.lastError)
+  }
+}
+
+function readVerdict({ verdict, verdictAt }: Record<string, unknown>): Pick<StoredServer, 'verdict' | 'verdictAt'> {
+  if (!isObject(verdict) || typeof verdictAt !== 'number') return {}
+  if (verdict.kind === 'legacy') return { verdict: { kind: 'legacy' }, verdictAt }
+  const { discover } = verdict
+  return verdict.kind === 'modern' && isObject(discover) ? { verdict: { kind: 'modern', discover }, verdictAt } : {}
+}
+
+function readLastError(value: unknown): Pick<StoredServer, 'lastError'> {
+  if (!isObject(value) || typeof value.at !== 'number' || typeof value.message !== 'string') return {}
+  return { lastError: { at: value.at, message: value.message } }
+}
+
+function isStoredTool(value: unknown): value is StoredTool {
+  return (
+    isObject(value) &&
+    typeof value.name === 'string' &&
+    typeof value.description === 'string' &&
+    typeof value.hash === 'string' &&
+    isObject(value.inputSchema)
+  )
+}
+
+function toJson(server: StoredServer): Json {
+  return JSON.parse(JSON.stringify(server))
+}

@@ -1,0 +1,65 @@
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { silentLogger } from '../lib/logger.ts'
+import { loadRegistry, type RegistryDiff } from './registry.ts'
+import { RegistryWatch } from './watch-registry.ts'
+
+const closers: (() => void)[] = []
+afterEach(() => {
+  for (const close of closers.splice(0)) close()
+})
+
+async function watched(servers: Record<string, unknown>) {
+  const dir = mkdtempSync(join(tmpdir(), 'watch-'))
+  const file = join(dir, 'mcp.json')
+  const write = (mcpServers: unknown) => writeFileSync(file, JSON.stringify({ mcpServers }))
+  write(servers)
+  const diffs: RegistryDiff[] = []
+  let wake = () => {}
+  const onChange = async (_registry: unknown, diff: RegistryDiff) => {
+    diffs.push(diff)
+    wake()
+  }
+  const watch = new RegistryWatch(await loadRegistry(file, { optional: false }), {
+    file,
+    logger: silentLogger,
+    onChange,
+    debounceMs: 10
+  })
+  watch.start()
+  closers.push(() => {
+    watch.close()
+    rmSync(dir, { recursive: true, force: true })
+  })
+  const next = async (change: () => void) => {
+    const changed = new Promise<void>((done) => {
+      wake = done
+    })
+    change()
+    await changed
+    return diffs.at(-1)
+  }
+  return { file, dir, write, next, diffs, watch }
+}
+
+describe('watching the registry', () => {
+  it('sees a change, and a file put in its place', async () => {
+    const { file, dir, write, next } = await watched({ a: { command: 'a' } })
+    expect((await next(() => write({ a: { command: 'a' }, b: { command: 'b' } })))?.added[0]?.name).toBe('b')
+    const diff = await next(() => {
+      writeFileSync(join(dir, 'draft'), JSON.stringify({ mcpServers: { b: { command: 'other' } } }))
+      renameSync(join(dir, 'draft'), file)
+    })
+    expect([diff?.removed[0]?.name, diff?.changed[0]?.name]).toEqual(['a', 'b'])
+  })
+
+  it('changes nothing while the file is broken', async () => {
+    const { file, write, next, diffs, watch } = await watched({ a: { command: 'a' } })
+    writeFileSync(file, '{ "mcpServers": ')
+    await watch.reload()
+    expect(diffs).toEqual([])
+    expect((await next(() => write({})))?.removed[0]?.name).toBe('a')
+  })
+})

@@ -1,0 +1,31 @@
+import { createGatewayApp, refuseExpose } from '../app-gateway.ts'
+import { openStdioDoor } from '../gateway/stdio-door.ts'
+import { createLogger } from '../lib/logger.ts'
+import type { Command } from './command.ts'
+import { userDefaults } from './user-folders.ts'
+
+const EXIT_MS = 500
+
+export const gatewayCommand: Command = {
+  name: 'gateway',
+  summary: 'one MCP server over stdio in place of those in mcp.json',
+  defaults: userDefaults,
+  ignoresDotenv: true,
+  async run(settings) {
+    refuseExpose(settings)
+    const logger = createLogger(settings.LOG_LEVEL)
+    const optionalRegistry = settings.MCP_CONFIG === userDefaults(process.env).MCP_CONFIG
+    const app = await createGatewayApp(settings, logger, { environment: process.env, optionalRegistry })
+    const door = openStdioDoor(app.gateway, app.version, logger)
+    app.watch()
+    const signalled = new Promise<void>((resolve) => {
+      for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => resolve())
+    })
+    await Promise.race([door.closed, signalled])
+    await door.close()
+    await app.stop()
+    // Whatever still holds on to the loop must not hold on to the client.
+    setTimeout(() => process.exit(0), EXIT_MS).unref()
+    return 0
+  }
+}

@@ -1,0 +1,43 @@
+import type { Registry } from '../catalog/registry.ts'
+import type { ServerEntry } from '../catalog/server-entry.ts'
+import type { Settings } from '../config/settings.ts'
+import { AppError } from '../lib/errors.ts'
+import type { CommandInput } from './command.ts'
+
+export interface ServersContext {
+  settings: Settings
+  file: string
+  registry: Registry
+  names: string[]
+  flags: CommandInput['flags']
+  rest: string[]
+  json: boolean
+}
+
+export function print(context: ServersContext, data: unknown, lines: string[]): void {
+  process.stdout.write(context.json ? `${JSON.stringify(data, null, 2)}\n` : lines.map((line) => `${line}\n`).join(''))
+}
+
+/** Those that were named, or all. */
+export function chosen({ registry, names, file }: ServersContext): ServerEntry[] {
+  if (names.length === 0) return [...registry.servers.values()]
+  return names.map((name) => {
+    const entry = registry.servers.get(name)
+    if (entry) return entry
+    throw new AppError('not-found', 'unknown_server', `There is no server "${name}" in ${file}.`)
+  })
+}
+
+export function oneName({ names }: ServersContext): string {
+  const [name] = names
+  if (name !== undefined && names.length === 1) return name
+  throw new AppError('invalid', 'usage', 'Name one server. See mcp-orchestrator servers --help.')
+}
+
+/** The exact command or address: what a person has to see before it is run. Placeholders stay what they are. */
+export function describeTarget(entry: ServerEntry): string {
+  if (entry.kind === 'remote') return entry.url
+  return [entry.command, ...entry.args]
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word)))
+    .join(' ')
+}

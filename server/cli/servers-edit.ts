@@ -1,0 +1,74 @@
+import { editRegistry } from '../catalog/edit-registry.ts'
+import { EntryProblem, isObject, readEntry } from '../catalog/read-entry.ts'
+import { AppError } from '../lib/errors.ts'
+import { describeTarget, oneName, print, type ServersContext } from './servers-context.ts'
+
+export async function addServer(context: ServersContext): Promise<number> {
+  const name = oneName(context)
+  const { registry, file, flags, rest } = context
+  if (registry.servers.has(name)) {
+    throw new AppError('conflict', 'server_exists', `There is a server "${name}" in ${file} already: remove it first.`)
+  }
+  const [command, ...args] = rest
+  const raw = {
+    ...(command === undefined ? {} : { command, args }),
+    ...(flags.url === undefined ? {} : { url: flags.url }),
+    ...pairs('env', flags.env),
+    ...pairs('headers', flags.header),
+    ...(flags.description === undefined ? {} : { description: flags.description })
+  }
+  const entry = checked(name, raw)
+  await editRegistry(file, (servers) => {
+    servers[name] = raw
+  })
+  print(context, { added: name, target: describeTarget(entry), file }, [
+    `Added "${name}" to ${file}: ${describeTarget(entry)}`
+  ])
+  return 0
+}
+
+export async function removeServer(context: ServersContext): Promise<number> {
+  const name = oneName(context)
+  await editRegistry(context.file, (servers) => {
+    if (!Object.hasOwn(servers, name)) throw unknown(name, context.file)
+    delete servers[name]
+  })
+  print(context, { removed: name, file: context.file }, [`Removed "${name}" from ${context.file}.`])
+  return 0
+}
+
+export async function switchServer(context: ServersContext, on: boolean): Promise<number> {
+  const name = oneName(context)
+  await editRegistry(context.file, (servers) => {
+    const raw = servers[name]
+    if (!isObject(raw)) throw unknown(name, context.file)
+    const { disabled: _, enabled: __, ...others } = raw
+    servers[name] = on ? others : { ...others, enabled: false }
+  })
+  print(context, { server: name, enabled: on }, [`"${name}" is now ${on ? 'on' : 'off'}.`])
+  return 0
+}
+
+function checked(name: string, raw: Record<string, unknown>) {
+  try {
+    return readEntry(name, raw, 0)
+  } catch (error) {
+    if (!(error instanceof EntryProblem)) throw error
+    const what = error.path.length > 0 ? `"${error.path.join('.')}" ` : ''
+    throw new AppError('invalid', 'usage', `The server "${name}" can't be added: ${what}${error.message}.`)
+  }
+}
+
+function pairs(key: string, given: unknown): Record<string, Record<string, string>> {
+  if (!Array.isArray(given)) return {}
+  const entries = given.map((pair) => {
+    const at = String(pair).indexOf('=')
+    if (at < 1) throw new AppError('invalid', 'usage', `"${String(pair).slice(0, 20)}" must have the form NAME=VALUE.`)
+    return [String(pair).slice(0, at), String(pair).slice(at + 1)]
+  })
+  return { [key]: Object.fromEntries(entries) }
+}
+
+function unknown(name: string, file: string): AppError {
+  return new AppError('not-found', 'unknown_server', `There is no server "${name}" in ${file}.`)
+}

@@ -1,0 +1,56 @@
+import { homedir } from 'node:os'
+import { resolve } from 'node:path'
+import { createInterface } from 'node:readline/promises'
+import { type FoundServer, findClientServers, readClientFile } from '../catalog/client-files.ts'
+import { editRegistry } from '../catalog/edit-registry.ts'
+import { AppError } from '../lib/errors.ts'
+import { describeTarget, print, type ServersContext } from './servers-context.ts'
+
+/** Shows the exact commands of what other clients have, and takes them over after a yes. What is there already stays as it is. */
+export async function importServers(context: ServersContext): Promise<number> {
+  const { names, registry, file, flags, json } = context
+  const [from] = names
+  const found =
+    from === undefined
+      ? await findClientServers(process.env.HOME || homedir(), process.cwd())
+      : await readClientFile(from, resolve(from))
+  const fresh = firstOfEachName(found).filter(({ name }) => !registry.servers.has(name))
+  const rows = fresh.map(({ name, client, file: source, entry }) => ({
+    name,
+    client,
+    source,
+    target: describeTarget(entry)
+  }))
+  if (fresh.length === 0) {
+    print(context, { imported: [], found: found.length }, ['There is nothing new to import.'])
+    return 0
+  }
+  if (!json)
+    print(
+      context,
+      rows,
+      rows.map(({ name, client, target }) => `${name.padEnd(24)} ${target}   (${client})`)
+    )
+  if (flags.yes !== true && !(await askedYes(`Add ${fresh.length} servers to ${file}?`))) {
+    throw new AppError('cancelled', 'not_confirmed', 'Nothing was imported: confirm it, or give --yes.')
+  }
+  await editRegistry(file, (servers) => {
+    for (const { name, raw } of fresh) servers[name] = raw
+  })
+  print(context, { imported: rows, file }, [`Added ${fresh.length} servers to ${file}.`])
+  return 0
+}
+
+function firstOfEachName(found: FoundServer[]): FoundServer[] {
+  return [...new Map(found.toReversed().map((server) => [server.name, server])).values()].toReversed()
+}
+
+async function askedYes(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY) return false
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim())
+  } finally {
+    terminal.close()
+  }
+}

@@ -1,0 +1,103 @@
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { createGatewayApp } from '../app-gateway.ts'
+import type { ServerEntry } from '../catalog/server-entry.ts'
+import type { GatewayCore } from '../gateway/gateway-options.ts'
+import { AppError, messageOf } from '../lib/errors.ts'
+import { createLogger } from '../lib/logger.ts'
+import { chosen, describeTarget, oneName, print, type ServersContext } from './servers-context.ts'
+
+const LOG_LINES = 200
+
+export async function listServers(context: ServersContext): Promise<number> {
+  const { registry, file } = context
+  const rows = [...registry.servers.values()].map((entry) => ({
+    name: entry.name,
+    enabled: entry.enabled,
+    kind: entry.kind,
+    target: describeTarget(entry),
+    ...(entry.description === undefined ? {} : { description: entry.description })
+  }))
+  const lines = rows.map(({ name, enabled, target }) => `${enabled ? 'on ' : 'off'} ${name.padEnd(24)} ${target}`)
+  print(
+    context,
+    { file, servers: rows, problems: registry.problems },
+    lines.length > 0 ? lines : [`${file} has no servers.`]
+  )
+  return registry.problems.some(({ fatal }) => fatal) ? 1 : 0
+}
+
+/** Starts each of them for real: its tools have to be there. */
+export async function testServers(context: ServersContext): Promise<number> {
+  const entries = chosen(context)
+  return withCore(context, async ({ connections }) => {
+    const results = await Promise.all(entries.map((entry) => testServer(entry, connections)))
+    const lines = results.map(({ server, ok, tools, reason }) =>
+      ok ? `ok    ${server}: ${tools?.length} tools` : `FAILS ${server}: ${reason}`
+    )
+    print(context, results, lines)
+    return results.every(({ ok }) => ok) ? 0 : 1
+  })
+}
+
+interface Tested {
+  server: string
+  ok: boolean
+  ms: number
+  tools?: string[]
+  reason?: string
+}
+
+async function testServer({ name, enabled }: ServerEntry, connections: GatewayCore['connections']): Promise<Tested> {
+  const began = performance.now()
+  const took = () => Math.round(performance.now() - began)
+  if (!enabled) return { server: name, ok: false, ms: 0, reason: 'it is switched off' }
+  try {
+    const tools = (await connections.list(name, new AbortController().signal)).map((tool) => tool.name)
+    if (tools.length === 0) return { server: name, ok: false, ms: took(), reason: 'it runs, but has no tools' }
+    return { server: name, ok: true, ms: took(), tools }
+  } catch (error) {
+    return { server: name, ok: false, ms: took(), reason: messageOf(error) }
+  }
+}
+
+export async function showHealth(context: ServersContext): Promise<number> {
+  const entries = chosen(context)
+  return withCore(context, async ({ index }) => {
+    const rows = entries.map(({ name, enabled }) => {
+      const { seenAt = 0, tools = [], startMs, lastError } = index.record(name) ?? {}
+      const seen = seenAt > 0 ? { seenAt: new Date(seenAt).toISOString(), tools: tools.length, startMs } : {}
+      const failure = lastError ? { lastError: lastError.message, failedAt: new Date(lastError.at).toISOString() } : {}
+      return { server: name, enabled, ...seen, ...failure }
+    })
+    const lines = rows.map((row) => {
+      const seen = 'seenAt' in row ? `${row.tools} tools, seen ${row.seenAt}` : 'never seen'
+      return `${row.server.padEnd(24)} ${row.enabled ? seen : 'off'}${'lastError' in row ? `; last error: ${row.lastError}` : ''}`
+    })
+    print(context, rows, lines)
+    return rows.some((row) => row.enabled && 'lastError' in row) ? 1 : 0
+  })
+}
+
+export async function showLogs(context: ServersContext): Promise<number> {
+  const name = oneName(context)
+  const file = join(resolve(context.settings.DATA_DIR), 'server-logs', `${encodeURIComponent(name)}.log`)
+  const text = await readFile(file, 'utf8').catch(() => {
+    throw new AppError('not-found', 'no_log', `"${name}" has written nothing yet (${file}).`)
+  })
+  const lines = text.trimEnd().split('\n').slice(-LOG_LINES)
+  print(context, { server: name, file, lines }, lines)
+  return 0
+}
+
+async function withCore(context: ServersContext, job: (core: GatewayCore) => Promise<number>): Promise<number> {
+  const app = await createGatewayApp(context.settings, createLogger('silent'), {
+    environment: process.env,
+    optionalRegistry: true
+  })
+  try {
+    return await job(await app.core())
+  } finally {
+    await app.stop()
+  }
+}

@@ -1,0 +1,57 @@
+/** `servers`: the registry by hand. Reads and edits `mcp.json`, tries servers out; what it prints is for people, or JSON. */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { describeProblem, loadRegistry } from '../catalog/registry.ts'
+import { AppError } from '../lib/errors.ts'
+import type { Command } from './command.ts'
+import type { ServersContext } from './servers-context.ts'
+import { addServer, removeServer, switchServer } from './servers-edit.ts'
+import { importServers } from './servers-import.ts'
+import { listServers, showHealth, showLogs, testServers } from './servers-show.ts'
+import { userDefaults } from './user-folders.ts'
+
+const ACTIONS: Record<string, (context: ServersContext) => Promise<number>> = {
+  list: listServers,
+  test: testServers,
+  health: showHealth,
+  logs: showLogs,
+  add: addServer,
+  remove: removeServer,
+  enable: (context) => switchServer(context, true),
+  disable: (context) => switchServer(context, false),
+  import: importServers
+}
+
+export const serversCommand: Command = {
+  name: 'servers',
+  summary: 'lists, tests, adds and removes the MCP servers in mcp.json',
+  usage: [
+    'list                              what the registry has',
+    'test [NAME …]                     starts servers and lists their tools',
+    'health [NAME …]                   when each was last seen, and its last error',
+    'logs NAME                         what it wrote to stderr',
+    'add NAME [--env K=V] -- COMMAND … a local server',
+    'add NAME --url URL [--header K=V] a remote server',
+    'remove | enable | disable NAME',
+    'import [FILE]                     takes over the servers of other clients'
+  ],
+  flags: {
+    json: { type: 'boolean', help: 'prints JSON' },
+    yes: { type: 'boolean', help: 'import: does not ask' },
+    url: { type: 'string', help: 'add: address of a remote server' },
+    header: { type: 'string', multiple: true, help: 'add: a header of its requests, NAME=VALUE' },
+    env: { type: 'string', multiple: true, help: 'add: a variable for the server, NAME=VALUE' },
+    description: { type: 'string', help: 'add: what the server is good for' }
+  },
+  // The project's own registry where there is one, else the user's: as the stdio gateway has it.
+  defaults: (env) => (existsSync('mcp.json') ? {} : userDefaults(env)),
+  async run(settings, { words: [action = 'list', ...names], flags, rest }) {
+    const act = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined
+    if (!act)
+      throw new AppError('invalid', 'usage', `There is no "servers ${action}". See mcp-orchestrator servers --help.`)
+    const file = resolve(settings.MCP_CONFIG)
+    const registry = await loadRegistry(file, { optional: true })
+    for (const problem of registry.problems) process.stderr.write(`${describeProblem(file, problem)}\n`)
+    return act({ settings, file, registry, names, flags, rest, json: flags.json === true })
+  }
+}

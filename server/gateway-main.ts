@@ -1,0 +1,6 @@
+/** The entry of the commands that must start fast: a client waits for the gateway at every one of its own starts. */
+import { gatewayCommand } from './cli/gateway.ts'
+import { runCli } from './cli/run-cli.ts'
+import { serversCommand } from './cli/servers.ts'
+
+process.exitCode = await runCli(process.argv.slice(2), [gatewayCommand, serversCommand])

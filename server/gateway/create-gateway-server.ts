@@ -1,0 +1,53 @@
+import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
+import type { ExecuteContext } from './execute.ts'
+import type { Gateway } from './gateway.ts'
+import { GATEWAY_TOOLS, INSTRUCTIONS } from './tool-definitions.ts'
+
+/** Nothing here asks a client to fill in a form, and building the SDK's own costs start-up time. */
+const noValidator = {
+  getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'Schemas are not checked here.' })
+}
+const NAMES = new Set(GATEWAY_TOOLS.map(({ name }) => name))
+/** Trace context goes on to the child; everything else in `_meta` is between the client and us. */
+const CARRIED = ['traceparent', 'tracestate', 'baggage']
+
+/** The face of the gateway for one connection, or one request over HTTP: it has no state of its own. */
+export function createGatewayServer(gateway: Gateway, version: string): Server {
+  const server = new Server(
+    { name: 'mcp-orchestrator', version },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator: noValidator }
+  )
+  server.setRequestHandler('tools/list', () => ({ tools: GATEWAY_TOOLS }))
+  server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const { name, arguments: args = {} } = params
+    if (!isGatewayTool(name)) {
+      const message = `There is no tool "${name.slice(0, 100)}" here; run tools of other servers with "execute".`
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, message)
+    }
+    const result = await gateway.call(name, args, executeContext(context))
+    return { content: [], ...result }
+  })
+  return server
+}
+
+export function isGatewayTool(name: string): boolean {
+  return NAMES.has(name)
+}
+
+export function carriedMeta(meta: Record<string, unknown> = {}): { meta?: Record<string, unknown> } {
+  const carried = CARRIED.filter((key) => meta[key] !== undefined)
+  return carried.length > 0 ? { meta: Object.fromEntries(carried.map((key) => [key, meta[key]])) } : {}
+}
+
+function executeContext({ mcpReq }: ServerContext): ExecuteContext {
+  const { progressToken } = mcpReq._meta ?? {}
+  const context: ExecuteContext = { signal: mcpReq.signal, ...carriedMeta(mcpReq._meta) }
+  if (progressToken === undefined) return context
+  return {
+    ...context,
+    onProgress: (progress) => {
+      const params = { ...progress, progressToken }
+      mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {})
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { messageOf } from '../lib/errors.ts'
+import type { GatewayCore } from './gateway-options.ts'
+
+const WAIT_MS = 3000
+const FORGET_FAILURE_MS = 60_000
+
+export interface Discovered {
+  /** Never seen, and still not. */
+  pending: string[]
+  failed: { server: string; reason: string }[]
+}
+
+/** Gets to know the servers that were never seen, a few at a time; whoever asks waits a moment and no longer. */
+export class Discovery {
+  readonly #running = new Map<string, Promise<void>>()
+  readonly #failed = new Map<string, { reason: string; at: number }>()
+
+  async discover({ index, connections }: GatewayCore, signal: AbortSignal, waitMs = WAIT_MS): Promise<Discovered> {
+    for (const server of index.unseen()) {
+      const failure = this.#failed.get(server)
+      if (this.#running.has(server) || (failure && Date.now() - failure.at < FORGET_FAILURE_MS)) continue
+      // Its own signal: the next one to ask profits from what this one did not wait for.
+      const looking = connections.list(server, new AbortController().signal).then(
+        () => void this.#failed.delete(server),
+        (error) => void this.#failed.set(server, { reason: messageOf(error), at: Date.now() })
+      )
+      this.#running.set(
+        server,
+        looking.finally(() => this.#running.delete(server))
+      )
+    }
+    if (this.#running.size > 0) {
+      const timeout = delay(waitMs, undefined, { ref: false, signal }).catch(() => {})
+      await Promise.race([Promise.all(this.#running.values()), timeout])
+    }
+    const unseen = index.unseen()
+    return {
+      pending: unseen.filter((server) => this.#running.has(server)),
+      failed: unseen.flatMap((server) => {
+        const failure = this.#failed.get(server)
+        return failure && !this.#running.has(server) ? [{ server, reason: failure.reason }] : []
+      })
+    }
+  }
+}

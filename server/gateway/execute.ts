@@ -1,0 +1,166 @@
+/** `execute`: from a named tool or a sentence to a child's own result. Never guesses at a write, never runs one twice. */
+import type { ProgressCallback } from '@modelcontextprotocol/client'
+import type { StoredTool } from '../catalog/stored-tools.ts'
+import { AppError } from '../lib/errors.ts'
+import { unknownServer } from '../tools/connections/connections.ts'
+import type { RawResult } from '../tools/connections/live-server.ts'
+import { checkParams } from './check-params.ts'
+import type { Discovery } from './discovery.ts'
+import { fillParams } from './fill-params.ts'
+import type { GatewayCore } from './gateway-options.ts'
+
+export interface ExecuteInput {
+  request?: string | undefined
+  server?: string | undefined
+  tool?: string | undefined
+  params: Record<string, unknown>
+}
+
+export interface ExecuteContext {
+  signal: AbortSignal
+  onProgress?: ProgressCallback | undefined
+  meta?: Record<string, unknown> | undefined
+}
+
+export interface Candidate {
+  server: string
+  tool: string
+  confidence: number
+  description: string
+}
+
+export type Executed =
+  | { kind: 'result'; result: RawResult; route: { server: string; tool: string; confidence: number; attempts: number } }
+  | { kind: 'question'; question: Record<string, unknown> }
+
+interface Route {
+  server: string
+  tool: StoredTool
+  confidence: number
+  /** Named by the caller, not found by us. */
+  explicit: boolean
+}
+
+const CANDIDATES = 5
+const DESCRIPTION_CHARS = 300
+
+export async function execute(
+  core: GatewayCore,
+  discovery: Discovery,
+  input: ExecuteInput,
+  context: ExecuteContext
+): Promise<Executed> {
+  const found = await findRoute(core, discovery, input, context.signal)
+  if ('candidates' in found) return ask({ status: 'needs_choice', ...found })
+  const { server, tool, confidence, explicit } = found
+  allow(core, server, tool.name)
+  const readOnly = tool.annotations?.readOnlyHint === true
+  const params = input.request ? fillParams(tool.inputSchema, input.params, input.request, readOnly) : input.params
+  const problems = checkParams(tool.inputSchema, params)
+  if (problems.length > 0) {
+    const said = problems.map(({ path, reason }) => `${path} ${reason}`)
+    const { name, inputSchema } = tool
+    return ask({ status: 'needs_params', server, tool: name, confidence, problems: said, params, inputSchema })
+  }
+  const careful = !readOnly && tool.annotations?.idempotentHint !== true
+  const { result, attempts } = await core.connections.call(server, {
+    tool: tool.name,
+    args: params,
+    careful,
+    ...context
+  })
+  if (explicit && input.request && result.isError !== true) core.learn(input.request, server, tool.name)
+  return { kind: 'result', result, route: { server, tool: tool.name, confidence, attempts } }
+}
+
+function ask(question: Record<string, unknown>): Executed {
+  return { kind: 'question', question }
+}
+
+async function findRoute(
+  core: GatewayCore,
+  discovery: Discovery,
+  input: ExecuteInput,
+  signal: AbortSignal
+): Promise<Route | { candidates: Candidate[]; pending?: string[] }> {
+  const { server, tool, request } = input
+  if (server !== undefined && core.index.entry(server) === undefined) throw unknownServer(server)
+  if (server !== undefined && tool !== undefined) return namedRoute(core, server, tool, signal)
+  if (tool !== undefined) return byToolName(core, discovery, tool, signal)
+  if (request === undefined) {
+    throw new AppError(
+      'invalid',
+      'invalid_request',
+      'Give "request", or "server" and "tool", so that something can be run.'
+    )
+  }
+  return bySentence(core, discovery, request, server, signal)
+}
+
+async function namedRoute(core: GatewayCore, server: string, tool: string, signal: AbortSignal): Promise<Route> {
+  const known = core.index.tool(server, tool)
+  if (known) return { server, tool: known, confidence: 1, explicit: true }
+  // Not seen yet, or new since: the server itself knows.
+  const listed = (await core.connections.list(server, signal)).find(({ name }) => name === tool)
+  if (listed) return { server, tool: listed, confidence: 1, explicit: true }
+  const near = core.router.find(tool, { server, limit: 3 }).matches.map((match) => match.tool)
+  const hint = near.length > 0 ? ` Did you mean ${near.join(', ')}?` : ''
+  throw new AppError('not-found', 'unknown_tool', `The server "${server}" has no tool "${tool.slice(0, 100)}".${hint}`)
+}
+
+async function byToolName(core: GatewayCore, discovery: Discovery, tool: string, signal: AbortSignal) {
+  if (core.index.serversWith(tool).length === 0) await discovery.discover(core, signal)
+  const servers = core.index.serversWith(tool)
+  const [only] = servers
+  if (servers.length === 1 && only !== undefined) return namedRoute(core, only, tool, signal)
+  if (servers.length > 1) {
+    return {
+      candidates: servers.slice(0, CANDIDATES).map((server) => candidate(core, server, tool, 1 / servers.length))
+    }
+  }
+  const { matches } = core.router.find(tool, { limit: CANDIDATES })
+  if (matches.length > 0)
+    return { candidates: matches.map((match) => candidate(core, match.server, match.tool, match.confidence)) }
+  throw new AppError('not-found', 'unknown_tool', `No server has a tool "${tool.slice(0, 100)}".`)
+}
+
+async function bySentence(
+  core: GatewayCore,
+  discovery: Discovery,
+  request: string,
+  server: string | undefined,
+  signal: AbortSignal
+) {
+  const { pending } = await discovery.discover(core, signal)
+  const { matches, abstained } = core.router.find(request, {
+    limit: CANDIDATES,
+    ...(server === undefined ? {} : { server })
+  })
+  const [best] = matches
+  const tool = best && core.index.tool(best.server, best.tool)
+  if (best && tool && !abstained) {
+    return { server: best.server, tool, confidence: roundConfidence(best.confidence), explicit: false }
+  }
+  const candidates = matches.map((match) => candidate(core, match.server, match.tool, match.confidence))
+  return { candidates, ...(pending.length > 0 ? { pending } : {}) }
+}
+
+function candidate(core: GatewayCore, server: string, tool: string, confidence: number): Candidate {
+  const description = (core.index.tool(server, tool)?.description ?? '').slice(0, DESCRIPTION_CHARS)
+  return { server, tool, confidence: roundConfidence(confidence), description }
+}
+
+/** More digits would be a lie, and cost tokens. */
+export function roundConfidence(confidence: number): number {
+  return Math.round(confidence * 1000) / 1000
+}
+
+function allow(core: GatewayCore, server: string, tool: string): void {
+  const verdict = core.policy(server, tool)
+  if (verdict === 'allow') return
+  if (verdict === 'deny') {
+    throw new AppError('forbidden', 'denied_by_policy', `The policy in mcp.json does not allow ${server}/${tool}.`)
+  }
+  const message = `${server}/${tool} needs a human's yes, and there is no way to ask for it here.`
+  throw new AppError('forbidden', 'approval_unavailable', message)
+}

@@ -1,0 +1,21 @@
+import type { Logger } from '../lib/logger.ts'
+import type { ApprovalPolicy } from '../tools/approval-policy.ts'
+import type { Connections } from '../tools/connections/connections.ts'
+import type { Router } from '../tools/routing/port.ts'
+import type { ToolIndex } from '../tools/tool-index.ts'
+
+/** What the four tools stand on. Loaded when the first of them is called: the list of tools needs none of it. */
+export interface GatewayCore {
+  index: ToolIndex
+  connections: Connections
+  router: Router
+  policy: ApprovalPolicy
+  /** A request that ended in a successful, explicitly chosen tool. */
+  learn(request: string, server: string, tool: string): void
+}
+
+export interface GatewayOptions {
+  version: string
+  logger: Logger
+  core(): Promise<GatewayCore>
+}

@@ -1,0 +1,28 @@
+import { serveStdio } from '@modelcontextprotocol/server/stdio'
+import type { Logger } from '../lib/logger.ts'
+import { carriedMeta, createGatewayServer, isGatewayTool } from './create-gateway-server.ts'
+import type { Gateway } from './gateway.ts'
+import { StdioTransport } from './stdio-transport.ts'
+
+export interface StdioDoor {
+  /** Resolves when the client has gone. */
+  readonly closed: Promise<void>
+  close(): Promise<void>
+}
+
+/** Serves the gateway on this process's stdin and stdout, in the revision that the client opens with. */
+export function openStdioDoor(gateway: Gateway, version: string, logger: Logger): StdioDoor {
+  const transport = new StdioTransport({
+    input: process.stdin,
+    output: process.stdout,
+    shortWay: {
+      knows: isGatewayTool,
+      call: (name, args, { meta, ...context }) => gateway.call(name, args, { ...context, ...carriedMeta(meta) })
+    }
+  })
+  const handle = serveStdio(() => createGatewayServer(gateway, version), {
+    transport,
+    onerror: (error) => logger.debug({ err: error }, 'client connection')
+  })
+  return { closed: transport.closed, close: () => handle.close() }
+}

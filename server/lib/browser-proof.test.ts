@@ -1,0 +1,42 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { isLoopbackHost, isOwnOrigin, readCookie } from './browser-proof.ts'
+
+describe('where a request comes from', () => {
+  it.each([
+    [undefined, 'localhost:3000', true],
+    ['http://localhost:3000', 'localhost:3000', true],
+    ['https://chat.example', 'chat.example', true],
+    ['http://localhost:3001', 'localhost:3000', false],
+    ['http://evil.example', 'localhost:3000', false],
+    ['http://localhost:3000.evil.example', 'localhost:3000', false],
+    ['null', 'localhost:3000', false],
+    ['http://localhost:3000', undefined, false]
+  ])('origin %s at %s: %s', (origin, host, own) => {
+    expect(isOwnOrigin({ headers: { origin, host } })).toBe(own)
+  })
+
+  it.each(['localhost', 'localhost:3000', '127.0.0.1:80', '127.8.8.8', '[::1]:3000', 'app.localhost:3000'])(
+    '%s is this machine',
+    (host) => expect(isLoopbackHost(host)).toBe(true)
+  )
+
+  it.each([undefined, '', 'evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', '10.0.0.1', 'a b'])(
+    '%s may be anything',
+    (host) => expect(isLoopbackHost(host)).toBe(false)
+  )
+})
+
+describe('cookies', () => {
+  it('are read by their whole name, as they were set', () => {
+    const header = 'a=1; mcpo_owner2=no; mcpo_owner=yes=; b'
+    expect(readCookie(header, 'mcpo_owner')).toBe('yes=')
+    expect(readCookie('x=a%20b%3D', 'x')).toBe('a b=')
+    expect(readCookie('x=%zz', 'x')).toBe('%zz')
+    expect(readCookie(undefined, 'x')).toBeUndefined()
+  })
+
+  it('of any kind do no harm', () => {
+    fc.assert(fc.property(fc.string(), fc.string(), (header, name) => void readCookie(header, name)))
+  })
+})

@@ -1,0 +1,131 @@
+import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
+import { AppError } from '../lib/errors.ts'
+import { silentLogger } from '../lib/logger.ts'
+import { createModels } from '../models/create-models.ts'
+import type { Models, StepEvent, StepRequest } from '../models/port.ts'
+import { openEmbeddedStore } from '../storage/embedded/open-embedded-store.ts'
+import type { EventLog, StoredEvent } from '../storage/event-log.ts'
+import type { Store } from '../storage/store.ts'
+import { type ApprovalPolicy, createPolicy } from '../tools/approval-policy.ts'
+import { createDefinitionGuard } from '../tools/definition-guard.ts'
+import type { ToolSource } from '../tools/tool-source.ts'
+import { Chat } from './chat.ts'
+import type { ChatDeps, ChatOptions } from './chat-options.ts'
+import type { Hold } from './session-manager.ts'
+import { Toolbox } from './toolbox.ts'
+
+type Script = (request: StepRequest, step: number) => AsyncIterable<StepEvent> | StepEvent[]
+
+export interface FakeChatOptions {
+  /** What the model does at each of its steps, counted from 0. */
+  model?: Script
+  sources?: ToolSource[]
+  policy?: ApprovalPolicy
+  options?: Partial<ChatOptions>
+  /** Stands between the chat and its log. */
+  events?: (log: EventLog) => EventLog
+}
+
+export interface FakeChat {
+  chat: Chat
+  store: Store
+  requests: StepRequest[]
+  log(sessionId?: string): Promise<StoredEvent[]>
+  /** Waits for an event that fits. */
+  until(type: string, fits?: (data: Record<string, unknown>) => boolean): Promise<StoredEvent>
+  close(): Promise<void>
+}
+
+/** A chat on a real store, with scripted models and tools and no sandbox: leases are real, containers are not. */
+export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
+  const dataDir = temporaryFolder()
+  const store = await openEmbeddedStore({ dataDir, logger: silentLogger })
+  const events = given.events?.(store.events) ?? store.events
+  const requests: StepRequest[] = []
+  const { sources = [], policy = createPolicy([]), options } = given
+  const deps: ChatDeps = {
+    sessions: fakeSessions(store),
+    events,
+    models: scripted(given.model ?? (() => [said('ok')]), requests),
+    policy,
+    guard: createDefinitionGuard(store.facts),
+    toolbox: new Toolbox({ sources: () => sources, logger: silentLogger }),
+    options: { limits: { maxSteps: 20 }, maxHistoryTokens: 10_000, network: 'none', ...options },
+    logger: silentLogger,
+    append: async (sessionId, list, epoch) =>
+      void (await events.append(sessionId, list, epoch === undefined ? {} : { epoch })),
+    live: () => {}
+  }
+  const chat = new Chat(deps)
+  await chat.begin('s1', 'demo/demo')
+  const log: FakeChat['log'] = (sessionId = 's1') => store.events.read(sessionId)
+  return {
+    chat,
+    store,
+    requests,
+    log,
+    async until(type, fits = () => true) {
+      const until = performance.now() + 5000
+      for (;;) {
+        const found = (await log()).find((event) => event.type === type && fits(event.data))
+        if (found) return found
+        if (performance.now() > until)
+          throw new Error(`No ${type}: ${JSON.stringify((await log()).map((event) => [event.type, event.data]))}`)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    },
+    async close() {
+      await chat.stop()
+      await store.close()
+      discard(dataDir)
+    }
+  }
+}
+
+export function said(text: string): StepEvent {
+  return { type: 'done', parts: [{ type: 'text', text }], finish: 'stop', usage: { inputTokens: 10, outputTokens: 1 } }
+}
+
+export function called(name: string, args = '{}', callId = `call-${name}`): StepEvent {
+  const parts = [{ type: 'tool-call' as const, callId, name, args }]
+  return { type: 'done', parts, finish: 'tool-calls', usage: { inputTokens: 10, outputTokens: 1 } }
+}
+
+function scripted(script: Script, requests: StepRequest[]): Models {
+  const demo = createModels({ logger: silentLogger, provider: 'demo' })
+  return {
+    catalog: () => demo.catalog(),
+    resolve: (wish) => demo.resolve(wish),
+    prove: async () => {},
+    async *step(request) {
+      requests.push(request)
+      yield* script(request, requests.length - 1)
+    }
+  }
+}
+
+function fakeSessions(store: Store): ChatDeps['sessions'] {
+  return {
+    attach: () => () => {},
+    async hold(sessionId, job) {
+      const taken = await store.sessions.acquire(sessionId, 'here', 60_000)
+      if (!taken.granted) throw new AppError('conflict', 'session_busy', 'busy')
+      return job(holdOf(store, sessionId, taken.record.epoch))
+    }
+  }
+}
+
+function holdOf({ events }: Store, sessionId: string, epoch: number): Hold {
+  return {
+    epoch,
+    async workspace() {
+      throw new AppError('unavailable', 'engine_unavailable', 'There is no engine in this test.')
+    },
+    async journal(callId, run) {
+      await events.append(sessionId, [{ type: 'tool:started', data: { callId }, key: `started:${callId}` }], { epoch })
+      const { content, isError = false } = await run()
+      await events.append(sessionId, [{ type: 'tool:result', data: { callId, isError, content } }], { epoch })
+      return { content }
+    }
+  }
+}

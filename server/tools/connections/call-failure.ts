@@ -1,0 +1,95 @@
+import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client'
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { RESULT_TOO_LARGE } from './child-transport.ts'
+
+const MAX_TEXT_CHARS = 1000
+/** The connection was refused, so nothing has been sent over it. */
+const UNREACHED = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT'
+])
+
+/** A failed request to a server, as an error of ours. `details.sent` is false when it certainly had no effect. */
+export function callFailure(server: string, what: string, error: unknown, signal?: AbortSignal): AppError {
+  if (isAppError(error)) return error
+  const fail = (kind: AppError['kind'], code: string, message: string, sent: boolean) =>
+    new AppError(kind, code, message, { cause: error, details: { sent } })
+  if (signal?.aborted) {
+    return isAppError(signal.reason) ? signal.reason : fail('cancelled', 'cancelled', 'The call was cancelled.', true)
+  }
+  const text = messageOf(error).slice(0, MAX_TEXT_CHARS)
+  if (error instanceof ProtocolError) {
+    if (error.code === RESULT_TOO_LARGE) {
+      return fail(
+        'invalid',
+        'result_too_large',
+        `The answer of "${server}" is too large: ask for a smaller part.`,
+        true
+      )
+    }
+    return fail('invalid', 'child_refused', `"${server}" refused ${what}: ${text}`, true)
+  }
+  const code = error instanceof SdkError ? error.code : undefined
+  if (code === SdkErrorCode.RequestTimeout) {
+    return fail('timeout', 'child_timeout', `"${server}" did not answer ${what} in time.`, true)
+  }
+  if (code === SdkErrorCode.InvalidResult || code === SdkErrorCode.UnsupportedResultType) {
+    return fail(
+      'unavailable',
+      'child_answer_invalid',
+      `"${server}" answered ${what} with something else: ${text}`,
+      true
+    )
+  }
+  const remote = remoteFailure(server, error, text)
+  if (remote) return fail(remote.kind, remote.code, remote.message, remote.sent)
+  if (code === SdkErrorCode.NotConnected) return fail('unavailable', 'child_lost', `"${server}" is not there.`, false)
+  return fail('unavailable', 'child_lost', `"${server}" ended before it answered ${what}.`, true)
+}
+
+interface RemoteFailure {
+  kind: AppError['kind']
+  code: string
+  message: string
+  sent: boolean
+}
+
+function remoteFailure(server: string, error: unknown, text: string): RemoteFailure | undefined {
+  if (error instanceof SdkHttpError) {
+    const { status } = error
+    if (status === 401 || status === 403) {
+      const message = `"${server}" refuses our credentials (HTTP ${status}): check its headers in mcp.json.`
+      return { kind: 'forbidden', code: 'child_forbidden', message, sent: false }
+    }
+    // The session is gone on the other side; the request was turned away unread.
+    const sent = status !== 404
+    return { kind: 'unavailable', code: 'child_lost', message: `"${server}" answered with HTTP ${status}.`, sent }
+  }
+  const cause = error instanceof Error ? error.cause : undefined
+  const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  if (UNREACHED.has(reason)) {
+    return {
+      kind: 'unavailable',
+      code: 'child_unreachable',
+      message: `"${server}" can't be reached (${reason}).`,
+      sent: false
+    }
+  }
+  if (error instanceof TypeError) {
+    return {
+      kind: 'unavailable',
+      code: 'child_lost',
+      message: `The connection to "${server}" broke: ${text}`,
+      sent: true
+    }
+  }
+  return undefined
+}
+
+export function certainlyNotRun(error: unknown): boolean {
+  return isAppError(error) && error.details.sent === false
+}

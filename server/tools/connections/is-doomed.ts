@@ -1,0 +1,19 @@
+import { readFileSync } from 'node:fs'
+
+const SIGKILL_BIT = 1n << 8n
+
+/**
+ * True when the process is dead, or has a SIGKILL waiting: what is written to it now would be lost without a trace, and whether it
+ * was read could not be told. Asked before a call that must not be made twice. Without /proc the answer is no.
+ */
+export function isDoomed(pid: number): boolean {
+  let status: string
+  try {
+    status = readFileSync(`/proc/${pid}/status`, 'latin1')
+  } catch (error) {
+    return process.platform === 'linux' && error instanceof Error && 'code' in error && error.code === 'ENOENT'
+  }
+  if (/^State:\s+[ZX]/m.test(status)) return true
+  const masks = [...status.matchAll(/^(?:SigPnd|ShdPnd):\s+([0-9a-f]+)/gm)]
+  return masks.some(([, mask]) => (BigInt(`0x${mask}`) & SIGKILL_BIT) !== 0n)
+}

@@ -1,0 +1,132 @@
+import {
+  Client,
+  type PriorDiscovery,
+  SSEClientTransport,
+  StreamableHTTPClientTransport,
+  type Transport
+} from '@modelcontextprotocol/client'
+import { fillPlaceholders, type SecretSource } from '../../catalog/placeholders.ts'
+import type { LocalEntry, RemoteEntry, ServerEntry } from '../../catalog/server-entry.ts'
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { callFailure } from './call-failure.ts'
+import type { ChildProcesses } from './child-processes.ts'
+import { ChildTransport } from './child-transport.ts'
+import { LiveServer, type Verdict } from './live-server.ts'
+import { noValidator } from './raw-result.ts'
+import type { ServerLog } from './server-log.ts'
+
+export interface OpenServerOptions {
+  entry: ServerEntry
+  processes: ChildProcesses
+  secrets: () => SecretSource
+  log: ServerLog
+  version: string
+  /** What was found out about it before. */
+  verdict?: Verdict | undefined
+  signal: AbortSignal
+  onToolsChanged(): void
+}
+
+/** An old server that says nothing to a question it does not know costs this once; what was found out is remembered. */
+const PROBE_MS = 4000
+const STDERR_IN_ERROR = 300
+
+/** Starts or reaches a server, greets it in the revision it speaks, and lists its tools. Leaves nothing behind when it fails. */
+export async function openServer(options: OpenServerOptions): Promise<LiveServer> {
+  const { verdict } = options
+  const known = verdict === undefined ? undefined : priorOf(verdict)
+  try {
+    return await connect(options, known)
+  } catch (error) {
+    if (options.signal.aborted || isAppError(error, 'server_not_startable') || isAppError(error, 'secret_missing'))
+      throw error
+    // It may have been updated since; or, never asked before, it is one that dies of the question.
+    if (known?.kind === 'modern') return connect(options, undefined)
+    if (known === undefined && options.entry.kind === 'local') return connect(options, { kind: 'legacy' })
+    throw error
+  }
+}
+
+async function connect(options: OpenServerOptions, prior: PriorDiscovery | undefined): Promise<LiveServer> {
+  const { entry, signal, version, onToolsChanged } = options
+  const transport = entry.kind === 'local' ? await startChild(options, entry) : reach(options, entry)
+  const client = new Client(
+    { name: 'mcp-orchestrator', version },
+    {
+      jsonSchemaValidator: noValidator,
+      versionNegotiation: { mode: 'auto', probe: { timeoutMs: Math.min(PROBE_MS, entry.timeouts.startMs) } },
+      listChanged: { tools: { autoRefresh: false, onChanged: onToolsChanged } }
+    }
+  )
+  const onAbort = () => void transport.close()
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    await client.connect(transport, { timeout: entry.timeouts.startMs, signal, ...(prior ? { prior } : {}) })
+    const live = new LiveServer(entry, client, transport instanceof ChildTransport ? transport : undefined)
+    await live.list(signal)
+    if (prior?.kind === 'modern') listenForChanges(client)
+    return live
+  } catch (error) {
+    await client.close().catch(() => {})
+    await transport.close().catch(() => {})
+    throw startFailure(options, transport, error)
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+/** With a remembered verdict the SDK does not subscribe by itself. */
+function listenForChanges(client: Client): void {
+  if (client.getServerCapabilities()?.tools?.listChanged !== true) return
+  client.listen({ toolsListChanged: true }).catch(() => {})
+}
+
+async function startChild({ processes, secrets, log }: OpenServerOptions, entry: LocalEntry): Promise<ChildTransport> {
+  if (entry.sandbox) {
+    throw new AppError(
+      'unavailable',
+      'server_not_startable',
+      `The server "${entry.name}" asks for a sandbox, which is not available here; it is not started without one.`,
+      { details: { permanent: true } }
+    )
+  }
+  const filled = fillPlaceholders(entry.name, entry.env, secrets())
+  log.hide(filled.secrets)
+  const { name: server, command, args, cwd } = entry
+  const child = await processes.start({ server, command, args, cwd, env: filled.values })
+  child.process.stderr.on('data', (chunk: Buffer) => log.push(chunk))
+  child.process.stderr.on('error', () => {})
+  return new ChildTransport(child, { onNoise: (line) => log.noise(line) })
+}
+
+function reach({ secrets, log }: OpenServerOptions, entry: RemoteEntry): Transport {
+  const filled = fillPlaceholders(entry.name, entry.headers, secrets())
+  log.hide(filled.secrets)
+  const options = { requestInit: { headers: filled.values } }
+  const url = new URL(entry.url)
+  return entry.sse ? new SSEClientTransport(url, options) : new StreamableHTTPClientTransport(url, options)
+}
+
+function startFailure({ entry, log, signal }: OpenServerOptions, transport: Transport, error: unknown): AppError {
+  if (isAppError(signal.reason)) return signal.reason
+  const failure = callFailure(entry.name, 'the greeting', error)
+  if (failure.code !== 'child_lost' || !(transport instanceof ChildTransport)) return failure
+  const said = log.tail().trim().slice(-STDERR_IN_ERROR)
+  const why = transport.reason ?? messageOf(error)
+  const message = `The server "${entry.name}" did not start: ${why}${said ? `; its last words: ${log.redact(said)}` : ''}.`
+  return new AppError('unavailable', 'server_failed', message, { cause: error, details: { sent: false } })
+}
+
+function priorOf(verdict: Verdict): PriorDiscovery {
+  if (verdict.kind === 'legacy') return { kind: 'legacy' }
+  const { discover } = verdict
+  const supportedVersions = Array.isArray(discover.supportedVersions) ? discover.supportedVersions.map(String) : []
+  const capabilities = typeof discover.capabilities === 'object' ? { ...discover.capabilities } : {}
+  return {
+    kind: 'modern',
+    discover: { ...discover, supportedVersions, capabilities } as Extract<
+      PriorDiscovery,
+      { kind: 'modern' }
+    >['discover']
+  }
+}

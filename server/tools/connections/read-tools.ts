@@ -1,0 +1,41 @@
+import { type StoredTool, toolHash } from '../../catalog/stored-tools.ts'
+
+const MAX_NAME = 200
+const MAX_DESCRIPTION = 20_000
+const MAX_SCHEMA_CHARS = 100_000
+
+/** A server's tools as it lists them: what is no tool is left out, what is too long is cut. */
+export function readTools(listed: unknown[]): StoredTool[] {
+  const seen = new Set<string>()
+  return listed.flatMap((item) => {
+    const tool = readTool(item)
+    if (tool === undefined || seen.has(tool.name)) return []
+    seen.add(tool.name)
+    return [tool]
+  })
+}
+
+function readTool(item: unknown): StoredTool | undefined {
+  if (!isObject(item) || typeof item.name !== 'string' || item.name.length === 0 || item.name.length > MAX_NAME) return
+  const inputSchema = bounded(item.inputSchema)
+  if (inputSchema === undefined) return
+  const outputSchema = bounded(item.outputSchema)
+  const annotations = bounded(item.annotations)
+  const description = typeof item.description === 'string' ? item.description.slice(0, MAX_DESCRIPTION) : ''
+  const tool = {
+    name: item.name,
+    description,
+    inputSchema,
+    ...(outputSchema ? { outputSchema } : {}),
+    ...(annotations ? { annotations } : {})
+  }
+  return { ...tool, hash: toolHash(tool) }
+}
+
+function bounded(value: unknown): Record<string, unknown> | undefined {
+  return isObject(value) && JSON.stringify(value).length <= MAX_SCHEMA_CHARS ? value : undefined
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

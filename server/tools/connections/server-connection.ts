@@ -1,0 +1,239 @@
+/**
+ * One server of the registry, alive or not: started on first need, restarted when it has died, stopped when idle. Owns when; how
+ * is `open-server.ts`. Invariant: one process at a time, and a call that may have run is not run again.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { ServerEntry } from '../../catalog/server-entry.ts'
+import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { backoffMs } from '../../lib/backoff.ts'
+import { withDeadline } from '../../lib/deadline.ts'
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { Breaker, type BreakerState } from './breaker.ts'
+import { certainlyNotRun } from './call-failure.ts'
+import type { CallInput, LiveServer, RawResult, Verdict } from './live-server.ts'
+import type { ServerLog } from './server-log.ts'
+
+export interface ServerConnectionOptions {
+  entry: ServerEntry
+  log: ServerLog
+  logger: Logger
+  /** How many tools were seen before: a server that had some and has none is not well. */
+  toolsSeen(): number
+  open(signal: AbortSignal, onToolsChanged: () => void): Promise<LiveServer>
+  onListed(tools: StoredTool[], facts: { verdict?: Verdict | undefined; startMs?: number }): void
+  onFailed(error: AppError): void
+}
+
+export interface ServerState {
+  state: 'stopped' | 'starting' | 'running'
+  breaker: BreakerState
+  pid?: number
+  busy: number
+  starts: number
+  lastError?: string
+}
+
+const START_TRIES = 2
+const CALL_TRIES = 3
+const RETRY = { firstMs: 200, maxMs: 2000 }
+const RETIRE_MS = 30_000
+
+export class ServerConnection {
+  readonly entry: ServerEntry
+  readonly log: ServerLog
+  readonly #options: ServerConnectionOptions
+  readonly #breaker: Breaker
+  #live: LiveServer | undefined
+  #starting: Promise<LiveServer> | undefined
+  #idleTimer: NodeJS.Timeout | undefined
+  #busy = 0
+  #starts = 0
+  #lastError: string | undefined
+  #retired = false
+
+  constructor(options: ServerConnectionOptions) {
+    this.#options = options
+    this.entry = options.entry
+    this.log = options.log
+    this.#breaker = new Breaker(options.entry.name)
+  }
+
+  get state(): ServerState {
+    const running = this.#live?.isOpen === true
+    const pid = running ? this.#live?.pid : undefined
+    return {
+      state: this.#starting ? 'starting' : running ? 'running' : 'stopped',
+      breaker: this.#breaker.state,
+      busy: this.#busy,
+      starts: this.#starts,
+      ...(pid === undefined ? {} : { pid }),
+      ...(this.#lastError === undefined ? {} : { lastError: this.#lastError })
+    }
+  }
+
+  /** Starts it if need be; resolves to the tools that it really has. */
+  async list(signal: AbortSignal): Promise<StoredTool[]> {
+    return this.#during(async () => (await this.#acquire(signal)).tools)
+  }
+
+  async call(input: CallInput): Promise<{ result: RawResult; attempts: number }> {
+    return this.#during(async () => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          const live = await this.#acquire(input.signal)
+          return { result: await this.#callOn(live, input), attempts: attempt }
+        } catch (error) {
+          const startFailed = isAppError(error) && error.details.start === true
+          const again = certainlyNotRun(error) || (!input.careful && isAppError(error, 'child_lost'))
+          if (startFailed || !again || attempt === CALL_TRIES || input.signal.aborted) throw error
+        }
+      }
+    })
+  }
+
+  /** Takes no new work; ends when the running calls have, or after a while without them. */
+  async retire(waitMs = RETIRE_MS): Promise<void> {
+    this.#retired = true
+    const until = Date.now() + waitMs
+    while (this.#busy > 0 && Date.now() < until) await delay(20, undefined, { ref: false })
+    await this.stop()
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#idleTimer)
+    const live = this.#live ?? (await this.#starting?.catch(() => undefined))
+    this.#live = undefined
+    await live?.close()
+    await this.log.flush()
+  }
+
+  async #callOn(live: LiveServer, input: CallInput): Promise<RawResult> {
+    const { name } = this.entry
+    if (!live.tools.some(({ name: known }) => known === input.tool)) await live.list(input.signal)
+    if (!live.tools.some(({ name: known }) => known === input.tool)) {
+      const message = `The server "${name}" has no tool "${input.tool.slice(0, 100)}".`
+      throw new AppError('not-found', 'unknown_tool', message)
+    }
+    try {
+      return await live.call(input)
+    } catch (error) {
+      if (isAppError(error, 'child_timeout')) void this.#checkPulse(live)
+      if (isAppError(error, 'child_lost') && live.pid === undefined) this.#drop(live)
+      if (isAppError(error)) this.#lastError = this.log.redact(error.message)
+      throw error
+    }
+  }
+
+  /** One that hangs is ended, so that the next call finds a fresh one. */
+  async #checkPulse(live: LiveServer): Promise<void> {
+    if (await live.hasPulse()) return
+    this.#options.logger.warn({ server: this.entry.name }, 'The server answers nothing any more: it is ended.')
+    this.#drop(live)
+  }
+
+  #drop(live: LiveServer): void {
+    if (this.#live === live) this.#live = undefined
+    void live.close()
+  }
+
+  async #acquire(signal: AbortSignal): Promise<LiveServer> {
+    if (this.#retired) {
+      const message = `The server "${this.entry.name}" was changed or removed.`
+      throw new AppError('unavailable', 'server_retired', message, { details: { sent: false, start: true } })
+    }
+    if (this.#live?.isOpen) return this.#live
+    this.#starting ??= this.#start().finally(() => {
+      this.#starting = undefined
+    })
+    const { startMs, listMs } = this.entry.timeouts
+    // Whoever waits may give up; the start goes on for the others.
+    return withDeadline(
+      {
+        what: `the server "${this.entry.name}" to start`,
+        ms: 2 * (startMs + listMs),
+        signal,
+        code: 'server_start_timeout'
+      },
+      () => this.#starting ?? Promise.reject(signal.reason)
+    )
+  }
+
+  async #start(): Promise<LiveServer> {
+    this.#live = undefined
+    for (let attempt = 1; ; attempt++) {
+      try {
+        this.#breaker.check()
+        return await this.#startOnce()
+      } catch (error) {
+        const failure = this.#failure(error)
+        const final =
+          failure.details.permanent === true || failure.kind === 'forbidden' || failure.code === 'server_resting'
+        if (final || attempt === START_TRIES) throw failure
+        await delay(backoffMs(attempt, RETRY), undefined, { ref: false })
+      }
+    }
+  }
+
+  async #startOnce(): Promise<LiveServer> {
+    const { name, timeouts } = this.entry
+    const began = performance.now()
+    const ms = timeouts.startMs + timeouts.listMs
+    const live = await withDeadline(
+      { what: `the server "${name}" to start`, ms, code: 'server_start_timeout' },
+      (signal) => this.#options.open(signal, () => void this.#refresh())
+    )
+    this.#starts++
+    if (live.tools.length === 0 && this.#options.toolsSeen() > 0) {
+      await live.close()
+      throw new AppError(
+        'unavailable',
+        'tools_missing',
+        `The server "${name}" runs but lists none of its tools any more.`
+      )
+    }
+    this.#live = live
+    this.#breaker.succeeded()
+    this.#lastError = undefined
+    const startMs = Math.round(performance.now() - began)
+    this.#options.onListed(live.tools, { verdict: live.verdict, startMs })
+    return live
+  }
+
+  #failure(error: unknown): AppError {
+    const text = this.log.redact(messageOf(error))
+    const known = isAppError(error) ? error : new AppError('unavailable', 'server_failed', text)
+    const details = { ...known.details, sent: false, start: true }
+    const failure = new AppError(known.kind, known.code, text, { details })
+    this.#lastError = text
+    if (failure.code !== 'server_resting') this.#breaker.failed(failure)
+    this.#options.onFailed(failure)
+    return failure
+  }
+
+  async #refresh(): Promise<void> {
+    const live = this.#live
+    if (!live?.isOpen) return
+    try {
+      this.#options.onListed(await live.list(), {})
+    } catch (error) {
+      this.#options.logger.warn(
+        { server: this.entry.name },
+        `Its changed tools could not be listed: ${messageOf(error)}`
+      )
+    }
+  }
+
+  async #during<T>(job: () => Promise<T>): Promise<T> {
+    this.#busy++
+    clearTimeout(this.#idleTimer)
+    try {
+      return await job()
+    } finally {
+      this.#busy--
+      if (this.#busy === 0 && this.entry.idleMs > 0 && !this.#retired) {
+        this.#idleTimer = setTimeout(() => void this.stop(), this.entry.idleMs).unref()
+      }
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import { appendFile, mkdir, rename, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { ByteTail } from '../../sandbox/docker/byte-tail.ts'
+
+const TAIL_BYTES = 16 * 1024
+const MAX_FILE_BYTES = 512 * 1024
+const FLUSH_MS = 500
+const MIN_SECRET = 4
+
+/** What a server writes beside the protocol: a tail in memory, and a bounded file that outlives the process. Secrets are blotted out. */
+export class ServerLog {
+  readonly #file: string | undefined
+  readonly #tail = new ByteTail(TAIL_BYTES)
+  #unwritten = new ByteTail(TAIL_BYTES)
+  #hasUnwritten = false
+  #timer: NodeJS.Timeout | undefined
+  #secrets: string[] = []
+  #noise = 0
+
+  constructor(file: string | undefined) {
+    this.#file = file
+  }
+
+  hide(secrets: string[]): void {
+    this.#secrets = [...new Set([...this.#secrets, ...secrets])].filter((secret) => secret.length >= MIN_SECRET)
+  }
+
+  redact(text: string): string {
+    return this.#secrets.reduce((clean, secret) => clean.replaceAll(secret, '[secret]'), text)
+  }
+
+  push(chunk: Buffer): void {
+    this.#tail.push(chunk)
+    if (this.#file === undefined) return
+    this.#unwritten.push(chunk)
+    this.#hasUnwritten = true
+    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref()
+  }
+
+  /** A line on stdout that is no message: the first few show what is wrong, more would be a flood. */
+  noise(line: string): void {
+    if (this.#noise++ < 20) this.push(Buffer.from(`[stdout] ${line}\n`))
+  }
+
+  tail(): string {
+    return this.redact(this.#tail.text())
+  }
+
+  async flush(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#file === undefined || !this.#hasUnwritten) return
+    const text = this.redact(this.#unwritten.text())
+    this.#unwritten = new ByteTail(TAIL_BYTES)
+    this.#hasUnwritten = false
+    try {
+      await mkdir(dirname(this.#file), { recursive: true, mode: 0o700 })
+      const size = await stat(this.#file).then(
+        (stats) => stats.size,
+        () => 0
+      )
+      if (size > MAX_FILE_BYTES) await rename(this.#file, `${this.#file}.1`)
+      await appendFile(this.#file, text, { mode: 0o600 })
+    } catch {
+      // A log that can't be written is no reason to fail a call.
+    }
+  }
+}

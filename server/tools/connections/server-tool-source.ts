@@ -1,0 +1,35 @@
+import type { ToolResult } from '../../sandbox/port.ts'
+import type { ToolIndex } from '../tool-index.ts'
+import type { ToolSource } from '../tool-source.ts'
+import type { Connections } from './connections.ts'
+
+/** A server of the registry as the chat's toolbox wants it. Listing one that was seen before starts nothing. */
+export function serverToolSource(server: string, index: ToolIndex, connections: Connections): ToolSource {
+  return {
+    server,
+    async list(signal) {
+      const tools = index.tools(server) ?? (await connections.list(server, signal))
+      return tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+    },
+    async call({ name, args, signal, onOutput }): Promise<ToolResult> {
+      const { result } = await connections.call(server, {
+        tool: name,
+        args,
+        // A human has approved one execution, not two.
+        careful: true,
+        signal,
+        onProgress: onOutput && (({ message }) => message && onOutput({ stream: 'stdout', text: message }))
+      })
+      const { content, structuredContent, isError } = result
+      return {
+        content: Array.isArray(content) ? content : [],
+        ...(isRecord(structuredContent) ? { structuredContent } : {}),
+        ...(isError === true ? { isError } : {})
+      }
+    }
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,96 @@
+/** How well the words of each tool fit a request, as a whole and by its clauses. */
+import { clausesOf } from './clauses.ts'
+import type { Concept, ConceptReader } from './concepts.ts'
+import { createGains, type Gains } from './gains.ts'
+import type { LexicalIndex } from './lexical-index.ts'
+
+const NAME_COVERAGE = 0.35
+const BEST_CLAUSE = 1.6
+const BACKGROUND = 0.85
+/** A server that serves several clauses of a request is likelier to be meant by each. */
+const COHERENCE = 0.6
+
+export interface LexicalScores {
+  /** Slots with a score above 0. */
+  touched: number[]
+  score: Float64Array
+  /** Share of the request's weight that the tool's words cover. */
+  coverage: Float64Array
+  /** Share of the tool's name that the request says. */
+  nameCoverage: Float64Array
+  /** The request's weight: what a tool that has all of its words could score. */
+  mass: number
+  concepts: number
+}
+
+export interface LexicalScorer {
+  score(request: string): LexicalScores
+}
+
+function addGains(into: LexicalScores, { slots, score, cover, name }: Gains, weight: number): void {
+  for (let at = 0; at < slots.length; at += 1) {
+    const slot = slots[at] ?? 0
+    if (into.score[slot] === 0) into.touched.push(slot)
+    into.score[slot] = (into.score[slot] ?? 0) + (score[at] ?? 0) * weight
+    into.coverage[slot] = (into.coverage[slot] ?? 0) + (cover[at] ?? 0) * weight
+    into.nameCoverage[slot] = (into.nameCoverage[slot] ?? 0) + (name[at] ?? 0)
+  }
+}
+
+export function createLexicalScorer(index: LexicalIndex, reader: ConceptReader): LexicalScorer {
+  const gainsOf = createGains(index)
+  function scoreConcepts(concepts: readonly Concept[], known: Map<string, Gains>): LexicalScores {
+    const size = index.tools.length
+    const scores: LexicalScores = {
+      touched: [],
+      score: new Float64Array(size),
+      coverage: new Float64Array(size),
+      nameCoverage: new Float64Array(size),
+      mass: 0,
+      concepts: concepts.length
+    }
+    for (const concept of concepts) {
+      scores.mass += concept.weight * concept.idf
+      const gains = known.get(concept.term) ?? gainsOf(concept)
+      known.set(concept.term, gains)
+      addGains(scores, gains, concept.weight)
+    }
+    for (const slot of scores.touched) {
+      scores.coverage[slot] = (scores.coverage[slot] ?? 0) / scores.mass
+      const share = Math.min(1, (scores.nameCoverage[slot] ?? 0) / Math.max(index.nameMass(slot), Number.MIN_VALUE))
+      scores.nameCoverage[slot] = share
+      scores.score[slot] = (scores.score[slot] ?? 0) * (1 + NAME_COVERAGE * share)
+    }
+    return scores
+  }
+
+  return {
+    score(request) {
+      const clauses = clausesOf(request)
+      const known = new Map<string, Gains>()
+      const whole = scoreConcepts(reader.read(request, clauses), known)
+      if (clauses.length === 0) return whole
+      const best = new Float64Array(index.tools.length)
+      const servers = new Map<string, number>()
+      for (const clause of clauses) {
+        const part = scoreConcepts(reader.read(clause.text), known)
+        const weight = clause.asks ? 1 : BACKGROUND
+        const here = new Map<string, number>()
+        for (const slot of part.touched) {
+          const own = (part.score[slot] ?? 0) * weight
+          best[slot] = Math.max(best[slot] ?? 0, own)
+          const server = index.tools[slot]?.server ?? ''
+          if (own > (here.get(server) ?? 0)) here.set(server, own)
+        }
+        for (const [server, own] of here) servers.set(server, (servers.get(server) ?? 0) + own)
+      }
+      for (const slot of whole.touched) {
+        const ofServer = servers.get(index.tools[slot]?.server ?? '') ?? 0
+        const sum = (whole.score[slot] ?? 0) + BEST_CLAUSE * (best[slot] ?? 0) + COHERENCE * ofServer
+        // So that a long request and a short one can be compared.
+        whole.score[slot] = sum / (1 + BEST_CLAUSE + COHERENCE)
+      }
+      return whole
+    }
+  }
+}

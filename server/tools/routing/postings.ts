@@ -1,0 +1,51 @@
+/** Which tools have a term, and where; a term without tools is forgotten. */
+
+export interface Posting {
+  slots: number[]
+  /** Occurrences per field, packed as the index packs them. */
+  counts: number[]
+}
+
+/** Who wants to know which terms there are. */
+export interface Vocabulary {
+  add(term: string): void
+  remove(term: string): void
+}
+
+export interface Postings {
+  get(term: string): Posting | undefined
+  post(term: string, slot: number, counts: number): void
+  unpost(term: string, slot: number): void
+}
+
+export function createPostings(vocabulary: Vocabulary): Postings {
+  const postings = new Map<string, Posting>()
+  return {
+    get: (term) => postings.get(term),
+    post(term, slot, counts) {
+      const posting = postings.get(term)
+      if (posting) {
+        posting.slots.push(slot)
+        posting.counts.push(counts)
+        return
+      }
+      postings.set(term, { slots: [slot], counts: [counts] })
+      vocabulary.add(term)
+    },
+    unpost(term, slot) {
+      const posting = postings.get(term)
+      const at = posting?.slots.indexOf(slot) ?? -1
+      if (!posting || at < 0) return
+      const lastSlot = posting.slots.pop() ?? 0
+      const lastCounts = posting.counts.pop() ?? 0
+      // The order within a posting means nothing, so the last one fills the gap.
+      if (at < posting.slots.length) {
+        posting.slots[at] = lastSlot
+        posting.counts[at] = lastCounts
+      }
+      if (posting.slots.length > 0) return
+      postings.delete(term)
+      vocabulary.remove(term)
+    }
+  }
+}

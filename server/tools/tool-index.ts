@@ -1,0 +1,149 @@
+/**
+ * Which tools each server of the registry has, as last seen: the ground of listing, searching and explaining. Owns the stored
+ * catalogue and keeps the router in step with it; starts no server. Invariant: what it knows of a server is of its present entry.
+ */
+import type { Registry } from '../catalog/registry.ts'
+import type { ServerEntry } from '../catalog/server-entry.ts'
+import type { StoredServer, StoredTool, StoredTools } from '../catalog/stored-tools.ts'
+import { messageOf } from '../lib/errors.ts'
+import type { Logger } from '../lib/logger.ts'
+import type { Verdict } from './connections/live-server.ts'
+import { parameterText } from './parameter-text.ts'
+import type { Router } from './routing/port.ts'
+
+export interface ToolIndexOptions {
+  stored: StoredTools
+  router: Router
+  logger: Logger
+  now?: () => number
+}
+
+/** A server that has learnt the new revision goes on answering the old one: now and then it is asked again. */
+const VERDICT_MS = 86_400_000
+
+export class ToolIndex {
+  readonly #options: ToolIndexOptions
+  readonly #entries = new Map<string, ServerEntry>()
+  #known = new Map<string, StoredServer>()
+  readonly #tools = new Map<string, Map<string, StoredTool>>()
+
+  constructor(options: ToolIndexOptions) {
+    this.#options = options
+  }
+
+  /** Reads the stored catalogue. */
+  async load(registry: Registry): Promise<void> {
+    this.#known = await this.#options.stored.all()
+    this.update(registry)
+  }
+
+  update(registry: Registry): void {
+    const enabled = [...registry.servers.values()].filter((entry) => entry.enabled)
+    const names = new Set(enabled.map(({ name }) => name))
+    for (const name of this.#entries.keys()) {
+      if (names.has(name)) continue
+      this.#entries.delete(name)
+      this.#tools.delete(name)
+      this.#options.router.removeServer(name)
+    }
+    for (const entry of enabled) {
+      this.#entries.set(entry.name, entry)
+      this.#publish(entry)
+    }
+  }
+
+  entry(server: string): ServerEntry | undefined {
+    return this.#entries.get(server)
+  }
+
+  entries(): ServerEntry[] {
+    return [...this.#entries.values()]
+  }
+
+  /** undefined: this server has never been seen. */
+  tools(server: string): StoredTool[] | undefined {
+    const tools = this.#tools.get(server)
+    return tools && [...tools.values()]
+  }
+
+  tool(server: string, name: string): StoredTool | undefined {
+    return this.#tools.get(server)?.get(name)
+  }
+
+  /** The servers that have a tool of exactly this name. */
+  serversWith(tool: string): string[] {
+    return [...this.#tools].filter(([, tools]) => tools.has(tool)).map(([server]) => server)
+  }
+
+  unseen(): string[] {
+    return [...this.#entries.keys()].filter((server) => !this.#tools.has(server))
+  }
+
+  verdict(server: string): Verdict | undefined {
+    const { verdict, verdictAt = 0 } = this.#fresh(server) ?? {}
+    return this.#now() - verdictAt < VERDICT_MS ? verdict : undefined
+  }
+
+  record(server: string): StoredServer | undefined {
+    return this.#fresh(server)
+  }
+
+  listed(entry: ServerEntry, tools: StoredTool[], facts: { verdict?: Verdict | undefined; startMs?: number }): void {
+    const before = this.#fresh(entry.name)
+    const { verdict, startMs } = facts
+    const sameVerdict = before?.verdict !== undefined && verdict?.kind === before.verdict.kind
+    const record: StoredServer = {
+      fingerprint: entry.fingerprint,
+      seenAt: this.#now(),
+      tools,
+      ...(before?.verdict ? { verdict: before.verdict, verdictAt: before.verdictAt ?? 0 } : {}),
+      ...(verdict && !(sameVerdict && this.verdict(entry.name)) ? { verdict, verdictAt: this.#now() } : {}),
+      ...(startMs === undefined ? (before?.startMs === undefined ? {} : { startMs: before.startMs }) : { startMs })
+    }
+    this.#remember(entry, record)
+  }
+
+  failed(entry: ServerEntry, message: string): void {
+    const before = this.#fresh(entry.name) ?? { fingerprint: entry.fingerprint, seenAt: 0, tools: [] }
+    const { verdict: _, verdictAt: __, ...rest } = before
+    this.#remember(entry, { ...rest, lastError: { at: this.#now(), message: message.slice(0, 1000) } })
+  }
+
+  #remember(entry: ServerEntry, record: StoredServer): void {
+    this.#known.set(entry.name, record)
+    // An entry that was replaced meanwhile has nothing to say about its successor.
+    if (this.#entries.get(entry.name)?.fingerprint !== entry.fingerprint) return
+    this.#publish(entry)
+    this.#options.stored.save(entry.name, record).catch((error) => {
+      this.#options.logger.warn({ server: entry.name }, `Its tools could not be stored: ${messageOf(error)}`)
+    })
+  }
+
+  #publish(entry: ServerEntry): void {
+    const { router } = this.#options
+    const record = this.#fresh(entry.name)
+    if (record === undefined || record.seenAt === 0) {
+      this.#tools.delete(entry.name)
+      router.removeServer(entry.name)
+      return
+    }
+    this.#tools.set(entry.name, new Map(record.tools.map((tool) => [tool.name, tool])))
+    const routable = record.tools.map(({ name, description, inputSchema }) => ({
+      server: entry.name,
+      name,
+      description,
+      params: parameterText(inputSchema)
+    }))
+    const { description, keywords, examples } = entry
+    router.setServer(entry.name, routable, { description, keywords, examples })
+  }
+
+  #fresh(server: string): StoredServer | undefined {
+    const record = this.#known.get(server)
+    return record !== undefined && record.fingerprint === this.#entries.get(server)?.fingerprint ? record : undefined
+  }
+
+  #now(): number {
+    return (this.#options.now ?? Date.now)()
+  }
+}

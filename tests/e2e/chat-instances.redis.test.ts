@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Client, resultText } from '../fixtures/client.ts'
+import { temporaryFolder } from '../fixtures/core.ts'
+import { startAnthropicServer } from '../fixtures/model-servers/anthropic-server.ts'
+import { TEST_KEY } from '../fixtures/model-servers/wires.ts'
+import { type Served, serve, stopServers } from '../fixtures/serve.ts'
+import { testRedisUrl } from '../fixtures/test-redis.ts'
+
+let a: Served
+let b: Served
+let env: Record<string, string>
+
+async function startBoth(more: Record<string, string> = {}): Promise<void> {
+  const dataDir = temporaryFolder()
+  env = { REDIS_URL: await testRedisUrl(), ...more }
+  ;[a, b] = await Promise.all([serve(env, { dataDir }), serve(env, { dataDir })])
+}
+
+async function tabs(): Promise<{ id: string; onA: Client; onB: Client; token: string | undefined }> {
+  const id = `both-${randomUUID()}`
+  const onA = a.connect(id)
+  const { token } = await onA.ready()
+  await onA.snapshot()
+  const onB = b.connect(id, { token })
+  await onB.snapshot()
+  return { id, onA, onB, token }
+}
+
+const approve = (tab: Client, callId: unknown) => tab.ask('tool:approval', { callId, approved: true })
+
+afterEach(stopServers)
+
+describe('two instances on one Redis', () => {
+  beforeEach(() => startBoth())
+
+  it('serve the tabs of one session: each sees all that happens, live output and deltas too', async () => {
+    const { onA, onB, id } = await tabs()
+    expect(await b.connect(id).refused()).toBe('forbidden')
+    const { results } = await onA.turn('run echo from a')
+    expect(resultText(results[0])).toContain('from a')
+    await onB.wait('turn:end')
+    expect(onB.all('agent:delta').map(({ text }) => text)).toEqual(onA.all('agent:delta').map(({ text }) => text))
+    expect(onB.all('tool:output')).toEqual(onA.all('tool:output'))
+    const stored = (tab: Client) =>
+      tab.seen.filter(({ data }) => typeof data.at === 'number').map(({ event, data }) => [data.seq, event])
+    expect(stored(onB)).toEqual(stored(onA))
+    // And the other way round; the sandbox and its files go with whoever works.
+    const from = onA.seen.length
+    expect(resultText((await onB.turn('write b.txt: from b')).results[0])).toBeTruthy()
+    await onA.wait('turn:end', undefined, { from })
+    expect(await onA.sh('cat b.txt')).toContain('from b')
+  })
+
+  it('run an approval that came in through one while the other runs a call of the same step', async () => {
+    const { onA, onB } = await tabs()
+    const cards = await onA.cards('run echo begun; sleep 4; echo slow done\nrun echo quick done', 2)
+    await approve(onA, cards[0]?.callId)
+    await onA.wait('tool:output', ({ text }) => String(text).includes('begun'))
+    expect(await approve(onB, cards[1]?.callId)).toEqual({ ok: true })
+    const quick = await onB.wait('tool:result')
+    expect(quick.callId).toBe(cards[1]?.callId)
+    expect(resultText(quick)).toContain('quick done')
+    expect((await onA.wait('tool:result')).callId).toBe(cards[1]?.callId)
+    await onB.wait('turn:end')
+    expect(resultText(onB.all('tool:result')[1])).toContain('slow done')
+    expect(onB.all('tool:started')).toHaveLength(2)
+  })
+
+  it('of two answers given at the same time through both, one counts', async () => {
+    const { onA, onB } = await tabs()
+    const [card] = await onA.cards('run echo once >> log.txt; cat log.txt')
+    const answers = await Promise.all([approve(onA, card?.callId), approve(onB, card?.callId)])
+    expect(answers.map(({ ok }) => ok).sort()).toEqual([false, true])
+    await onA.wait('turn:end')
+    expect(resultText(onA.all('tool:result')[0]).match(/once/g)).toHaveLength(1)
+    expect(onA.all('tool:started')).toHaveLength(1)
+  })
+
+  it('stop a command that runs in one when the other is asked to', async () => {
+    const { onA, onB } = await tabs()
+    const [card] = await onA.cards('run echo begun; sleep 60')
+    await approve(onA, card?.callId)
+    await onA.wait('tool:output', ({ text }) => String(text).includes('begun'))
+    const asked = performance.now()
+    expect(await onB.ask('turn:cancel')).toEqual({ ok: true })
+    await onB.wait('tool:result', ({ callId }) => callId === card?.callId)
+    expect(performance.now() - asked).toBeLessThan(2000)
+    expect(await onB.sh('pgrep -x sleep || echo none')).toMatch(/^none/)
+  })
+
+  it('carry a turn on when the one that drove it is killed', async () => {
+    const { id, onA, onB, token } = await tabs()
+    const [card] = await onA.cards('run echo once | tee -a log.txt; sleep 60')
+    await approve(onA, card?.callId)
+    await onB.wait('tool:output', ({ text }) => String(text).includes('once'))
+    await a.kill9()
+    // The page whose connection broke comes back through the other.
+    b.connect(id, { token })
+    expect(await onB.wait('tool:result')).toMatchObject({ callId: card?.callId, outcome: 'unknown' })
+    await onB.wait('turn:end', ({ reason }) => reason === 'done')
+    expect(await onB.sh('cat log.txt; pgrep -x sleep || echo none')).toMatch(/^once\s+none/)
+  })
+
+  it('delete a session that the other is working in, and disconnect its tabs', async () => {
+    const { id, onA, onB, token } = await tabs()
+    const [card] = await onA.cards('run echo begun; sleep 60')
+    await approve(onA, card?.callId)
+    await onB.wait('tool:output', ({ text }) => String(text).includes('begun'))
+    const headers = { 'x-session-token': token ?? '' }
+    const gone = await fetch(`${b.url}/api/sessions/${id}`, { method: 'DELETE', headers })
+    expect(gone.status).toBe(204)
+    await Promise.all([onA.wait('disconnect'), onB.wait('disconnect')])
+    const fresh = a.connect(id)
+    expect((await fresh.snapshot()).transcript.turns).toBe(0)
+  })
+})
+
+describe('a model that streams on one instance', () => {
+  it('is stopped through the other', async () => {
+    const text = Array.from({ length: 50 }, (_, at) => `word ${at} `)
+    const vendor = await startAnthropicServer({
+      otherwise: () => ({ text, delivery: { stopAfter: 'word 40', ending: 'hang' } }),
+      models: [{ type: 'model', id: 'claude-test', display_name: 'Claude', created_at: '2026-01-01' }]
+    })
+    await startBoth({ LLM_PROVIDER: 'anthropic', ANTHROPIC_API_KEY: TEST_KEY, ANTHROPIC_BASE_URL: vendor.url })
+    const { onA, onB } = await tabs()
+    await onA.ask('message', 'talk')
+    await onB.wait('agent:delta')
+    const asked = performance.now()
+    await onB.ask('turn:cancel')
+    expect(await vendor.requests[0]?.closed).toEqual({ early: true })
+    expect(performance.now() - asked).toBeLessThan(2000)
+    await onA.wait('turn:end', ({ reason }) => reason === 'cancelled')
+    await vendor.close()
+  })
+})

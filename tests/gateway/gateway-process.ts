@@ -1,0 +1,127 @@
+/** Runs the gateway from source as a client would, and talks to it with the official client. */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { Client, type JSONRPCMessage, ReadBuffer, serializeMessage, type Transport } from '@modelcontextprotocol/client'
+
+const root = resolve(import.meta.dirname, '../..')
+
+export interface GatewayProcess {
+  process: ChildProcessWithoutNullStreams
+  client: Client
+  dir: string
+  config: string
+  stderr(): string
+  /** Lines on stdout that were no messages. */
+  noise: string[]
+  exited: Promise<number | null>
+  call(name: string, args: Record<string, unknown>): Promise<Record<string, unknown>>
+  end(): Promise<void>
+}
+
+export interface GatewayProcessOptions {
+  era?: 'legacy' | 'auto'
+  env?: Record<string, string>
+}
+
+export async function startGateway(
+  mcpServers: Record<string, unknown>,
+  { era = 'legacy', env = {} }: GatewayProcessOptions = {}
+): Promise<GatewayProcess> {
+  const dir = mkdtempSync(join(tmpdir(), 'gateway-'))
+  const config = join(dir, 'mcp.json')
+  writeFileSync(config, JSON.stringify({ mcpServers }, null, 2))
+  const process = spawnGateway(['gateway', '--config', config], { DATA_DIR: join(dir, 'data'), ...env })
+  const noise: string[] = []
+  let stderr = ''
+  process.stderr.on('data', (chunk) => {
+    stderr += chunk
+  })
+  const exited = new Promise<number | null>((done) => process.once('exit', (code) => done(code)))
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: era } })
+  await client.connect(new PipeTransport(process, noise))
+  return {
+    process,
+    client,
+    dir,
+    config,
+    noise,
+    exited,
+    stderr: () => stderr,
+    call: async (name, args) => ({ ...(await client.callTool({ name, arguments: args })) }),
+    async end() {
+      process.stdin.end()
+      await exited
+      rmSync(dir, { recursive: true, force: true })
+    }
+  }
+}
+
+export function spawnGateway(args: string[], env: Record<string, string>): ChildProcessWithoutNullStreams {
+  const { PATH = '', HOME = '' } = process.env
+  return spawn(
+    process.execPath,
+    ['--disable-warning=ExperimentalWarning', join(root, 'server/gateway-main.ts'), ...args],
+    {
+      env: { PATH, HOME, ...env }
+    }
+  )
+}
+
+/** The SDK's own stdio transport ends its child in its own way; these tests want to do that themselves. */
+class PipeTransport implements Transport {
+  onclose?: () => void
+  onerror?: (error: Error) => void
+  onmessage?: (message: JSONRPCMessage) => void
+  readonly stderr = null
+  readonly pid: number
+  readonly #process: ChildProcessWithoutNullStreams
+  readonly #noise: string[]
+
+  constructor(process: ChildProcessWithoutNullStreams, noise: string[]) {
+    this.#process = process
+    this.#noise = noise
+    this.pid = process.pid ?? 0
+  }
+
+  async start(): Promise<void> {
+    const buffer = new ReadBuffer()
+    this.#process.stdin.on('error', () => {})
+    this.#process.once('exit', () => this.onclose?.())
+    this.#process.stdout.on('data', (chunk: Buffer) => {
+      buffer.append(chunk)
+      for (;;) {
+        try {
+          const message = buffer.readMessage()
+          if (message === null) return
+          this.onmessage?.(message)
+        } catch (error) {
+          this.#noise.push(String(error))
+        }
+      }
+    })
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    this.#process.stdin.write(serializeMessage(message))
+  }
+
+  async close(): Promise<void> {
+    this.#process.stdin.end()
+    this.onclose?.()
+  }
+}
+
+/** The processes whose command line has this word in it, without the gateway that was given it in a file. */
+export function processesWith(word: string): number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return []
+    try {
+      const isZombie = /^State:\s+Z/m.test(readFileSync(`/proc/${name}/status`, 'utf8'))
+      return !isZombie && readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(word) ? [Number(name)] : []
+    } catch {
+      return []
+    }
+  })
+}

@@ -1,0 +1,147 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { child, real, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
+import { type GatewayProcess, processesWith, spawnGateway, startGateway } from './gateway-process.ts'
+
+const running: GatewayProcess[] = []
+const start: typeof startGateway = async (servers, options) => {
+  const gateway = await startGateway(servers, options)
+  running.push(gateway)
+  return gateway
+}
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((gateway) => gateway.end()))
+})
+const data = (result: Record<string, unknown>) => result.structuredContent as Record<string, unknown>
+const route = (result: Record<string, unknown>) => (result._meta as Record<string, unknown>)['mcp-orchestrator/route']
+
+describe('the gateway over stdio', { timeout: 60_000 }, () => {
+  it.each(['legacy', 'auto'] as const)('serves four tools and really runs what is behind them (%s)', async (era) => {
+    const gateway = await start({ everything: real('server-everything'), memory: real('server-memory') }, { era })
+    expect(gateway.client.getProtocolEra()).toBe(era === 'auto' ? 'modern' : 'legacy')
+    const { tools } = await gateway.client.listTools()
+    expect(tools.map(({ name }) => name).sort()).toEqual(['execute', 'explain_tool', 'find_tool', 'list_capabilities'])
+
+    const echo = await gateway.call('execute', { server: 'everything', tool: 'echo', params: { message: 'hello' } })
+    expect(echo.content).toEqual([{ type: 'text', text: 'Echo: hello' }])
+    expect(route(echo)).toEqual({ server: 'everything', tool: 'echo', confidence: 1, attempts: 1 })
+
+    const found = await gateway.call('find_tool', { query: 'add two numbers together', limit: 1 })
+    expect(data(found)).toMatchObject({ matches: [{ server: 'everything', tool: 'get-sum' }], pending: [] })
+    expect(JSON.parse(textOf(found))).toEqual(data(found))
+
+    const listed = data(await gateway.call('list_capabilities', {}))
+    expect(listed).toMatchObject({ servers: [{ server: 'everything' }, { server: 'memory' }] })
+
+    const explained = data(await gateway.call('explain_tool', { server: 'memory', tool: 'read_graph' }))
+    expect(explained).toMatchObject({ server: 'memory', tool: 'read_graph', inputSchema: { type: 'object' } })
+    expect(gateway.noise).toEqual([])
+  })
+
+  it('asks for parameters that are missing or wrong, and runs nothing', async () => {
+    const { call } = await start({ everything: real('server-everything') })
+    const missing = data(await call('execute', { server: 'everything', tool: 'get-sum', params: { a: 1 } }))
+    expect(missing).toMatchObject({ status: 'needs_params', tool: 'get-sum', problems: ['b is missing'] })
+    expect(missing.inputSchema).toMatchObject({ required: ['a', 'b'] })
+    const wrong = data(await call('execute', { server: 'everything', tool: 'get-sum', params: { a: 1, b: 'two' } }))
+    expect(wrong).toMatchObject({ status: 'needs_params', problems: ['b must be number'] })
+  })
+
+  it('gives errors as results with a sentence', async () => {
+    const { call } = await start({ everything: real('server-everything'), broken: child('crash-on-start') })
+    const unknown = await call('execute', { server: 'nowhere', tool: 'x' })
+    expect([unknown.isError, textOf(unknown)]).toEqual([true, expect.stringMatching(/no server "nowhere"/)])
+    const broken = await call('execute', { server: 'broken', tool: 'x' })
+    expect([broken.isError, textOf(broken)]).toEqual([true, expect.stringMatching(/"broken" did not start/)])
+    const nothing = await call('execute', {})
+    expect([nothing.isError, textOf(nothing)]).toEqual([true, expect.stringMatching(/Give "request"/)])
+    const found = data(await call('find_tool', { query: 'echo' }))
+    expect(found.failed).toMatchObject([{ server: 'broken' }])
+  })
+
+  it('starts no child for the list of tools of 50 servers, and one for a call to one', async () => {
+    const word = `fifty-${crypto.randomUUID()}`
+    const names = Array.from({ length: 50 }, (_, i) => `s${i}`)
+    const { call, client } = await start(Object.fromEntries(names.map((name) => [name, child('steady', [word])])))
+    expect((await client.listTools()).tools).toHaveLength(4)
+    await call('list_capabilities', {})
+    expect(processesWith(word)).toEqual([])
+    expect(textOf(await call('execute', { server: 's7', tool: 'echo', params: { message: 'hi' } }))).toBe('hi')
+    expect(processesWith(word)).toHaveLength(1)
+  })
+
+  it('carries progress and cancellation through', async () => {
+    const { client } = await start({ everything: real('server-everything'), steady: child('steady') })
+    const seen: number[] = []
+    const long = { server: 'everything', tool: 'trigger-long-running-operation', params: { duration: 0.3, steps: 3 } }
+    await client.callTool({ name: 'execute', arguments: long }, { onprogress: ({ progress }) => seen.push(progress) })
+    expect(seen).toEqual([1, 2, 3])
+    const controller = new AbortController()
+    const hang = { server: 'steady', tool: 'hang' }
+    const hanging = client.callTool({ name: 'execute', arguments: hang }, { signal: controller.signal })
+    controller.abort()
+    await expect(hanging).rejects.toThrow()
+    const echo = { server: 'steady', tool: 'echo', params: { message: 'on' } }
+    expect(textOf({ ...(await client.callTool({ name: 'execute', arguments: echo })) })).toBe('on')
+  })
+
+  it('applies changes of mcp.json without touching other children', async () => {
+    const { call, config } = await start({ a: child('steady') })
+    const pid = textOf(await call('execute', { server: 'a', tool: 'pid' }))
+    const servers = { ...JSON.parse(readFileSync(config, 'utf8')).mcpServers, b: child('steady') }
+    writeFileSync(config, JSON.stringify({ mcpServers: servers }))
+    const known = async () => JSON.stringify(data(await call('list_capabilities', {}))).includes('"b"')
+    for (const end = Date.now() + 10_000; !(await known()); ) if (Date.now() > end) throw new Error('b never came')
+    expect(textOf(await call('execute', { server: 'b', tool: 'echo', params: { message: 'new' } }))).toBe('new')
+    writeFileSync(config, '{ "mcpServers": { ')
+    expect(textOf(await call('execute', { server: 'a', tool: 'pid' }))).toBe(pid)
+    writeFileSync(config, JSON.stringify({ mcpServers: { a: servers.a } }))
+    await until('b to end', () => processesWith('steady.ts').includes(Number(pid)))
+    expect(textOf(await call('execute', { server: 'a', tool: 'pid' }))).toBe(pid)
+  })
+
+  it('keeps to the policy', async () => {
+    const { call } = await start({ a: child('steady', ['/dev/null'], { approval: { 'write*': 'deny', env: 'ask' } }) })
+    const denied = await call('execute', { server: 'a', tool: 'write', params: { message: 'x' } })
+    expect([denied.isError, textOf(denied)]).toEqual([true, 'The policy in mcp.json does not allow a/write.'])
+    expect(textOf(await call('execute', { server: 'a', tool: 'env' }))).toMatch(/needs a human's yes/)
+    expect(textOf(await call('execute', { server: 'a', tool: 'echo', params: { message: 'ok' } }))).toBe('ok')
+  })
+
+  it.each(['SIGKILL', 'SIGTERM', 'stdin'])('leaves no process behind after %s', async (how) => {
+    const word = `stubborn-${crypto.randomUUID()}`
+    const gateway = await startGateway({ a: child('stubborn', [word]), b: real('server-memory') })
+    await gateway.call('execute', { server: 'a', tool: 'ready' })
+    await gateway.call('execute', { server: 'b', tool: 'read_graph' })
+    await until('all four to live', () => processesWith(word).length === 4)
+    if (how === 'stdin') gateway.process.stdin.end()
+    else gateway.process.kill(how as NodeJS.Signals)
+    await gateway.exited
+    await until('all of them to end', () => processesWith(word).length === 0, how === 'SIGKILL' ? 5000 : 100)
+  })
+
+  it.each([
+    ['malformed', '{ "mcpServers": {\n  "a": { "command" "x" }\n} }', /mcp\.json, line 2: a colon is missing\.\n$/],
+    ['without servers', '{}', /mcp\.json, line 1: it needs an object "mcpServers"\.\n$/],
+    ['missing', undefined, /mcp\.json can't be used: there is no such file\.\n$/]
+  ])('refuses to start on a registry that is %s', async (_what, text, sentence) => {
+    const dir = join(process.env.TMPDIR ?? '/tmp', `registry-${crypto.randomUUID()}`)
+    const { mkdirSync } = await import('node:fs')
+    mkdirSync(dir)
+    const config = join(dir, 'mcp.json')
+    if (text !== undefined) writeFileSync(config, text)
+    const gateway = spawnGateway(['gateway', '--config', config], { DATA_DIR: dir })
+    let said = ''
+    let out = ''
+    gateway.stderr.on('data', (chunk) => {
+      said += chunk
+    })
+    gateway.stdout.on('data', (chunk) => {
+      out += chunk
+    })
+    const code = await new Promise((done) => gateway.once('close', done))
+    expect([code, out]).toEqual([2, ''])
+    expect(said).toMatch(sentence)
+  })
+})

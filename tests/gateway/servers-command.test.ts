@@ -1,0 +1,115 @@
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { child } from '../../server/tools/connections/connections.fixture.ts'
+import { spawnGateway } from './gateway-process.ts'
+
+function workplace(mcpServers: Record<string, unknown>) {
+  const dir = mkdtempSync(join(tmpdir(), 'servers-'))
+  const config = join(dir, 'mcp.json')
+  writeFileSync(config, JSON.stringify({ mcpServers, other: { kept: true } }))
+  const run = async (...args: string[]) => {
+    const at = args.includes('--') ? args.indexOf('--') : args.length
+    const all = [
+      'servers',
+      ...args.slice(0, at),
+      '--config',
+      config,
+      '--data-dir',
+      join(dir, 'data'),
+      ...args.slice(at)
+    ]
+    const command = spawnGateway(all, { HOME: dir, FROM_OUTSIDE: 'hidden-value' })
+    command.stdin.end()
+    let out = ''
+    let err = ''
+    command.stdout.on('data', (chunk) => {
+      out += chunk
+    })
+    command.stderr.on('data', (chunk) => {
+      err += chunk
+    })
+    const code = await new Promise((done) => command.once('close', done))
+    return { code, out, err }
+  }
+  return { dir, config, run, saved: () => JSON.parse(readFileSync(config, 'utf8')) }
+}
+
+describe('servers', { timeout: 60_000 }, () => {
+  it('adds, lists, switches and removes, and keeps the rest of the file', async () => {
+    const { run, saved } = workplace({})
+    expect(
+      (await run('add', 'files', '--env', 'A=1=2', '--description', 'my files', '--', 'npx', '-y', 'a b')).out
+    ).toMatch(/^Added "files" to .*mcp\.json: npx -y "a b"\n$/)
+    expect((await run('add', 'web', '--url', 'https://example.test/mcp', '--header', 'X-Key=v')).code).toBe(0)
+    expect(saved()).toEqual({
+      mcpServers: {
+        files: { command: 'npx', args: ['-y', 'a b'], env: { A: '1=2' }, description: 'my files' },
+        web: { url: 'https://example.test/mcp', headers: { 'X-Key': 'v' } }
+      },
+      other: { kept: true }
+    })
+    await run('disable', 'web')
+    const { servers } = JSON.parse((await run('list', '--json')).out)
+    expect(servers).toMatchObject([
+      { name: 'files', enabled: true },
+      { name: 'web', enabled: false }
+    ])
+    await run('enable', 'web')
+    await run('remove', 'files')
+    expect(Object.keys(saved().mcpServers)).toEqual(['web'])
+  })
+
+  it.each([
+    [['add', 'x'], /needs either "command"/],
+    [['add', 'x', '--env', 'novalue', '--', 'y'], /NAME=VALUE/],
+    [['remove', 'nobody'], /no server "nobody"/],
+    [['dance'], /no "servers dance"/],
+    [['list', '--colour'], /Unknown option '--colour'/],
+    [['test', 'nobody'], /no server "nobody"/]
+  ])('says what is wrong with %j in one sentence', async (args, sentence) => {
+    const { code, out, err } = await workplace({}).run(...args)
+    expect([code === 0, out, err.trim().split('\n').length]).toEqual([false, '', 1])
+    expect(err).toMatch(sentence)
+  })
+
+  it('tests servers for real, tells their health, and shows what they wrote', async () => {
+    const placeholder = (name: string) => `\${secret:${name}}`
+    const { run } = workplace({
+      good: child('noise', ['little']),
+      crash: child('crash-on-start', [], { env: { TOKEN: placeholder('FROM_OUTSIDE') } }),
+      secret: child('steady', [], { env: { TOKEN: placeholder('NOT_THERE') } }),
+      gone: { command: 'no-such-command-here' },
+      broken: { command: 1 }
+    })
+    const tested = await run('test', '--json')
+    expect(tested.code).toBe(1)
+    expect(JSON.parse(tested.out)).toMatchObject([
+      { server: 'good', ok: true, tools: ['fine', 'flood'] },
+      { server: 'crash', ok: false, reason: expect.stringContaining('exit code 7') },
+      { server: 'secret', ok: false, reason: expect.stringContaining('NOT_THERE') },
+      { server: 'gone', ok: false, reason: expect.stringContaining('no command "no-such-command-here"') }
+    ])
+    expect(tested.err).toMatch(/mcp\.json, line 1: server "broken": "command" must be a text/)
+    const health = await run('health', 'good', 'crash')
+    expect(health.out).toMatch(/^good +2 tools, seen .*\ncrash +never seen; last error: .*exit code 7/)
+    const logs = await run('logs', 'crash')
+    expect(logs.out).toContain('no configuration found')
+    const all = [tested, health, logs].map(({ out, err }) => out + err).join('')
+    expect(all).not.toContain('hidden-value')
+  })
+
+  it('imports what other clients have, after a yes', async () => {
+    const { run, dir, saved } = workplace({ mine: { command: 'mine' } })
+    mkdirSync(join(dir, '.cursor'))
+    const cursor = { mcpServers: { mine: { command: 'theirs' }, files: { command: 'npx', args: ['files'] }, bad: {} } }
+    writeFileSync(join(dir, '.cursor/mcp.json'), JSON.stringify(cursor))
+    const asked = await run('import')
+    expect([asked.code, asked.out]).toEqual([1, expect.stringMatching(/^files +npx files +\(Cursor\)\n$/)])
+    expect(Object.keys(saved().mcpServers)).toEqual(['mine'])
+    expect((await run('import', '--yes')).code).toBe(0)
+    expect(saved().mcpServers).toEqual({ mine: { command: 'mine' }, files: { command: 'npx', args: ['files'] } })
+    expect((await run('import', '--yes')).out).toMatch(/nothing new/)
+  })
+})

@@ -1,0 +1,173 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { launchBrowser, type Visit, visit } from './browser.ts'
+import { FakeServer, type FakeSession } from './fake-server.ts'
+import { buildPage } from './real-server.ts'
+import { WorkspacePage } from './workspace-page.ts'
+
+let browser: Browser
+let fake: FakeServer
+let one: Visit | undefined
+
+beforeAll(async () => {
+  await buildPage()
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+beforeEach(async () => {
+  fake = await FakeServer.start()
+})
+afterEach(async () => {
+  await one?.close()
+  one = undefined
+  await fake.stop()
+})
+
+async function arrive(
+  open: (session: FakeSession) => void = () => {}
+): Promise<{ me: WorkspacePage; session: FakeSession }> {
+  fake.onOpen = open
+  one = await visit(browser, fake.url)
+  const me = new WorkspacePage(one.page)
+  await me.composer.waitFor()
+  return { me, session: fake.session(me.sessionId()) }
+}
+
+it('asks for the whole when an event went missing, and ends with the truth', async () => {
+  const { me, session } = await arrive()
+  session.append('user:message', { turnId: 't', text: 'first' })
+  await me.page.getByText('first').first().waitFor()
+  session.append('agent:response', { turnId: 't', text: 'the lost one' }, { isLost: true })
+  session.append('agent:response', { turnId: 't', text: 'the last one' })
+  await me.page.getByText('the last one').waitFor()
+  expect(await me.page.getByText('the lost one').count()).toBe(1)
+  expect(await me.page.getByText('the last one').count()).toBe(1)
+  expect(one?.offences).toEqual([])
+})
+
+it('follows an answer that is written, but never pulls back who has scrolled up', async () => {
+  const { me, session } = await arrive((opened) => {
+    for (let turn = 0; turn < 60; turn++) opened.append('user:message', { turnId: `t${turn}`, text: `message ${turn}` })
+  })
+  const list = me.page.getByRole('region', { name: 'Messages' })
+  const position = () => me.page.evaluate<number>(`document.querySelector('[aria-label="Messages"]').scrollTop`)
+  const written: string[] = []
+  const stream = (text: string) => {
+    written.push(text)
+    session.live('agent:delta', { turnId: 't59', text })
+  }
+  session.live('agent:thinking', { turnId: 't59' })
+  for (let line = 0; line < 40; line++) stream(`Line ${line}\n\n`)
+  await me.page.getByText('Line 39').waitFor()
+  await list.hover()
+  await me.page.mouse.wheel(0, -900)
+  await me.button('To the end').waitFor()
+  const before = await position()
+  for (let line = 40; line < 80; line++) stream(`Line ${line}\n\n`)
+  session.append('agent:response', { turnId: 't59', text: `${written.join('')}And that is all.` })
+  await me.page.evaluate('new Promise((done) => setTimeout(() => requestAnimationFrame(done), 200))')
+  expect(Math.abs((await position()) - before)).toBeLessThan(2)
+  await me.button('To the end').click()
+  await me.page.getByText('And that is all.').waitFor()
+  expect(one?.offences).toEqual([])
+})
+
+it('shows hidden characters in names of tools and servers, and a tool that changed', async () => {
+  const { me, session } = await arrive()
+  session.append('user:message', { turnId: 't', text: 'go' })
+  session.append('tool:approval_required', {
+    ...{
+      callId: 'c',
+      turnId: 't',
+      server: 'git\u200bhub',
+      name: 'read\u202eelif',
+      args: { 'k\u2066ey': '<b>x</b>\u0007' }
+    },
+    ...{ definition: 'd', hash: 'h', queuePosition: 1, totalInQueue: 1 },
+    definitionChange: { before: 'reads a file', after: 'deletes \u202dall' }
+  })
+  await me.cards.waitFor()
+  const card = await me.read(me.cards)
+  for (const shown of ['U+200B', 'U+202E', 'U+2066', 'U+0007', 'U+202D', '<b>x</b>', 'its definition changed']) {
+    expect(card).toContain(shown)
+  }
+  expect(card).toContain('outside this session’s sandbox')
+  expect(one?.offences).toEqual([])
+})
+
+it('sets markdown safely: code with a copy button, links with their target, no image of another host', async () => {
+  const { me, session } = await arrive()
+  const text =
+    '**bold** [docs](https://example.org/a) [bad](javascript:alert(1)) ![i](https://example.org/i.png) \u202eRLO\n\n```js\nlet a = "<b>"\n```\n\n<iframe src="https://example.org">'
+  session.append('user:message', { turnId: 't', text: 'go' })
+  session.append('agent:response', { turnId: 't', text })
+  await me.page.locator('.hljs-keyword').waitFor()
+  await me.button('Copy the code').waitFor()
+  const link = me.page.getByRole('link', { name: 'docs' })
+  expect(await link.getAttribute('rel')).toContain('noopener')
+  await me.page.getByText('(example.org)').first().waitFor()
+  await me.page.getByText('U+202E').waitFor()
+  expect(await me.page.locator('iframe, .markdown img, a[href^="javascript"]').count()).toBe(0)
+  expect(one?.offences).toEqual([])
+})
+
+it('keeps a message that is sent during a turn, and sends it when its turn comes', async () => {
+  const { me, session } = await arrive()
+  await me.say('first')
+  await me.page.getByText('Thinking…').waitFor()
+  await me.say('second')
+  await me.page.getByText('Waits for its turn: second').waitFor()
+  const turnId = session.transcript.turnId ?? ''
+  session.append('turn:end', { turnId, reason: 'done' })
+  await me.page.getByText('Waits for its turn').waitFor({ state: 'hidden' })
+  await expect.poll(() => session.transcript.entries.length).toBe(2)
+})
+
+it('asks for the access token, or offers a new session, when it is not let in', async () => {
+  fake.refuseWith = 'unauthorized'
+  one = await visit(browser, fake.url)
+  await one.page.getByLabel('Access token').waitFor()
+  fake.refuseWith = 'forbidden'
+  await one.page.goto('about:blank')
+  await one.page.goto(`${fake.url}/#/s/someone-elses`)
+  await one.page.getByRole('button', { name: 'Start a session of your own' }).waitFor()
+  fake.refuseWith = null
+  await one.page.getByRole('button', { name: 'Start a session of your own' }).click()
+  await new WorkspacePage(one.page).composer.waitFor()
+  expect(one.offences).toEqual([])
+})
+
+it('switches the model only after saying that the history starts afresh', async () => {
+  const { me, session } = await arrive((opened) => {
+    opened.append('model:selected', { model: 'demo/demo' })
+    opened.append('user:message', { turnId: 't', text: 'hello' })
+    opened.append('turn:end', { turnId: 't', reason: 'done' })
+  })
+  await me.button(/^Choose a model/).click()
+  await me.page.getByText('No GEMINI_API_KEY is set.').waitFor()
+  await me.button('Large').click()
+  await me.page.getByText(/starts with a fresh history/).waitFor()
+  expect(session.transcript.model).toBe('demo/demo')
+  await me.button('Switch').click()
+  await me.page.getByText('Now with anthropic/large.').waitFor()
+  await me.button(/^Choose a model, now Large anthropic/).waitFor()
+  expect(one?.offences).toEqual([])
+})
+
+it('takes nothing of one session over into another, not even where the calls have the same ids', async () => {
+  const { me, session } = await arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'go' })
+    opened.ask('t', [{ callId: 'call_0', name: 'execute_command', args: { command: 'make' } }])
+  })
+  await me.approve()
+  session.append('tool:started', { callId: 'call_0' })
+  session.live('tool:output', { callId: 'call_0', stream: 'stdout', text: 'of the first' })
+  await me.outputs.getByText('of the first').waitFor()
+  await me.button('New session').first().click()
+  await me.approve()
+  await me.page.getByText('You approved it').first().waitFor()
+  expect(await me.page.getByText('of the first').count()).toBe(0)
+  await me.page.goBack()
+  await expect.poll(() => me.sessionId()).toBe(session.id)
+  expect(one?.offences).toEqual([])
+})

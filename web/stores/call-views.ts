@@ -1,0 +1,38 @@
+import { defineStore } from 'pinia'
+import { reactive } from 'vue'
+
+/** How a person has left a call: rows far from the screen are not drawn, and must look the same when they are again. */
+export interface CallView {
+  /** Arguments of a decided call. */
+  isOpen: boolean
+  isOutputHidden: boolean
+  isOutputTall: boolean
+  mode: 'decide' | 'edit' | 'reject'
+  edit: EditField[] | null
+  reason: string
+}
+export interface EditField {
+  name: string
+  isText: boolean
+  text: string
+}
+
+export const useCallViews = defineStore('call-views', () => {
+  const views = new Map<string, CallView>()
+
+  function viewOf(callId: string): CallView {
+    const known = views.get(callId)
+    if (known) return known
+    const view = reactive<CallView>({
+      isOpen: false,
+      isOutputHidden: false,
+      isOutputTall: false,
+      mode: 'decide',
+      edit: null,
+      reason: ''
+    })
+    views.set(callId, view)
+    return view
+  }
+  return { viewOf, clear: () => views.clear() }
+})

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest'
+import type { CallEntry } from '../../contract/transcript.ts'
+import { callSummary, splitEnding, workspacePath } from './call-summary.ts'
+import { resultParts } from './result-parts.ts'
+
+function call(name: string, args: Record<string, unknown>, server = 'workspace'): CallEntry {
+  return {
+    callId: 'c',
+    turnId: 't',
+    server,
+    name,
+    args,
+    definition: 'd',
+    hash: 'h',
+    queuePosition: 1,
+    totalInQueue: 1,
+    requestedAt: 0
+  }
+}
+
+describe('callSummary', () => {
+  it('says in one line what a call does', () => {
+    expect(callSummary(call('write_file', { path: 'a.txt', content: 'é' }))).toBe('Write 2 B to a.txt')
+    expect(callSummary(call('execute_command', { command: 'ls\nrm -rf .' }))).toBe('Run ls…')
+    expect(callSummary(call('list_files', {}))).toBe('List the files in the workspace')
+    expect(callSummary(call('search', { query: 'x', limit: 3 }, 'github'))).toBe('Call search with query, limit')
+  })
+
+  it('does not take another server’s tool for the sandbox’s own', () => {
+    expect(callSummary(call('read_file', { path: 'a' }, 'evil'))).toBe('Call read_file with path')
+  })
+
+  it('tells of what ran, when the person edited it', () => {
+    const edited = {
+      ...call('read_file', { path: 'a' }),
+      decision: { approved: true, by: 'human', at: 1, editedArgs: { path: 'b' } } as const
+    }
+    expect(callSummary(edited)).toBe('Read b')
+  })
+})
+
+describe('splitEnding', () => {
+  it('believes the last line only', () => {
+    expect(splitEnding('[exit code 0, 1 ms]\nout\n[exit code 3, 12 ms]')).toEqual({
+      output: '[exit code 0, 1 ms]\nout',
+      ending: { text: 'exit code 3', isGood: false, ms: 12 }
+    })
+    expect(splitEnding('[exit code 0, 1 ms]\nmore').ending).toBeNull()
+    expect(splitEnding('[killed: it ran longer than 1 s, 1003 ms]').ending?.isGood).toBe(false)
+  })
+})
+
+describe('workspacePath', () => {
+  it.each([
+    ['a.txt', 'a.txt'],
+    ['./a//b.txt', 'a/b.txt'],
+    ['/workspace/a.txt', 'a.txt'],
+    ['x/../a', 'a'],
+    ['/workspace', null],
+    [3, null]
+  ])('%s', (given, path) => expect(workspacePath(given)).toBe(path))
+})
+
+describe('resultParts', () => {
+  it('shows pictures of known kinds only, and leaves nothing out', () => {
+    const image = { type: 'image', mimeType: 'image/png', data: 'aGk=' }
+    expect(resultParts([{ type: 'text', text: 'a' }, image])).toEqual({
+      text: 'a',
+      images: ['data:image/png;base64,aGk=']
+    })
+    expect(resultParts([{ ...image, mimeType: 'image/svg+xml' }]).images).toEqual([])
+    expect(resultParts([{ ...image, data: '"><script>' }]).images).toEqual([])
+    expect(resultParts([{ type: 'resource', uri: 'x' }]).text).toContain('"uri": "x"')
+  })
+})

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest'
+import { toBlocks } from './markdown.ts'
+
+const html = (source: string) =>
+  toBlocks(source)
+    .map((block) => (block.kind === 'html' ? block.html : `[${block.language}]${block.code}`))
+    .join('')
+
+describe('toBlocks', () => {
+  it('leaves HTML as text', () => {
+    expect(html('<script>x</script> <b onclick="x">hi</b>')).not.toMatch(/<(script|b)/)
+    expect(html('<!-- x --><style>*{}</style>')).not.toMatch(/<(style|!--)/)
+  })
+
+  it.each([
+    'javascript:alert(1)',
+    'JaVaScRiPt:alert(1)',
+    'data:text/html,x',
+    'vbscript:x',
+    'file:///etc/passwd',
+    '//host/x',
+    '/api/login'
+  ])('makes no link of %s', (target) => {
+    expect(html(`[x](${target}) ![x](${target}) <${target}>`)).not.toContain('<a ')
+  })
+
+  it('shows where a link leads, and opens it apart', () => {
+    expect(html('[my bank](https://evil.example/bank)')).toBe(
+      '<p><a href="https://evil.example/bank" target="_blank" rel="noopener noreferrer nofollow">my bank</a><span class="link-target">(evil.example)</span></p>\n'
+    )
+    expect(html('https://example.org/a')).not.toContain('link-target')
+    expect(html('[https://good.example](https://evil.example)')).toContain('(evil.example)')
+  })
+
+  it('makes a link of an image, so that nothing is loaded from elsewhere', () => {
+    expect(html('![cat "><img src=x>](https://example.org/c.png)')).not.toContain('<img')
+  })
+
+  it('cannot be led out of an attribute', () => {
+    expect(html('[x](https://e.org/"onmouseover="alert(1) "title")')).not.toMatch(/"\s*onmouseover="/)
+  })
+
+  it('gives code at the top a block of its own, and shows hidden characters everywhere', () => {
+    expect(toBlocks('a\n\n```ts\nlet x\n```\n\nb').map(({ kind }) => kind)).toEqual(['html', 'code', 'html'])
+    expect(html('a\u202eb `c\u2066d`')).toContain('<span class="hidden-char">U+202E</span>')
+    expect(html('- x\n\n  ```\n  <b>\u202e\n  ```')).toMatch(/&lt;b&gt;<span class="hidden-char">U\+202E/)
+  })
+
+  it('keeps the blocks before the end as they are while text is added', () => {
+    const first = toBlocks('# Title\n\n- one\n- two\n\nsome te')
+    const second = toBlocks('# Title\n\n- one\n- two\n\nsome text and more')
+    expect(second.slice(0, 2)).toEqual(first.slice(0, 2))
+  })
+})
