@@ -1,11 +1,13 @@
 /** The composition root: the only file that constructs adapters. Two steps, so that tests and figures can have the core alone. */
 import { randomUUID } from 'node:crypto'
 import { join, resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Progress } from '../contract/live.ts'
 import type { Settings } from './config/settings.ts'
 import { createHttpServer } from './http/create-http-server.ts'
 import type { HealthCheck } from './http/health.ts'
 import { createMetrics } from './http/metrics.ts'
+import { backoffMs } from './lib/backoff.ts'
 import { ACCESS_COOKIE, isLoopbackHost, readCookie } from './lib/browser-proof.ts'
 import { AppError, messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
@@ -142,6 +144,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     { ...sessionsOptions(settings), ...overrides.sessions }
   )
   const progress = new ProgressBoard<Progress['stage']>('engine', 'Looking for the container engine')
+  const stopping = new AbortController()
   return {
     engine,
     store,
@@ -152,10 +155,11 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     async start() {
       // The lock says that every earlier owner of this folder is dead: nobody has to wait for its leases.
       if (lock) for (const gone of await store.sessions.instances()) await store.sessions.farewell(gone)
-      prepareImage(engine, progress, logger, () => sessions.pool.fill())
+      void prepareImage({ engine, progress }, logger, stopping.signal).then(() => sessions.pool.fill())
       await sessions.start()
     },
     async stop() {
+      stopping.abort()
       await sessions.stop()
       await engine.close()
       await store.close()
@@ -164,23 +168,29 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   }
 }
 
-/** In the background: the page is served, and says what is going on, while the image is made. */
-function prepareImage(engine: SandboxEngine, progress: Core['progress'], logger: Logger, then: () => void): void {
-  engine
-    .ensureImage((line) => {
-      logger.info(line)
-      progress.say('image', line)
-    })
-    .then(
-      () => {
-        progress.say('ready', 'Ready')
-        then()
-      },
-      (error) => {
-        logger.error({ err: error }, `The sandbox image is not ready: ${messageOf(error)}`)
-        progress.say('engine', messageOf(error))
-      }
-    )
+/** In the background, for as long as it takes: the page is served, and says what is going on, while the engine or image is away. */
+async function prepareImage(
+  core: Pick<Core, 'engine' | 'progress'>,
+  logger: Logger,
+  signal: AbortSignal
+): Promise<void> {
+  const { engine, progress } = core
+  for (let attempt = 1; !signal.aborted; attempt++) {
+    try {
+      await engine.ensureImage((line) => {
+        logger.info(line)
+        progress.say('image', line)
+      })
+      progress.say('ready', 'Ready')
+      return
+    } catch (error) {
+      if (attempt === 1) logger.error({ err: error }, `The sandbox image is not ready: ${messageOf(error)}`)
+      progress.say('engine', messageOf(error))
+      await delay(backoffMs(attempt, { firstMs: 1000, maxMs: 30_000 }), undefined, { signal, ref: false }).catch(
+        () => {}
+      )
+    }
+  }
 }
 
 export async function createApp(settings: Settings, logger: Logger): Promise<App> {

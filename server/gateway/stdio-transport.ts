@@ -27,6 +27,7 @@ export interface StdioTransportOptions {
 type Params = Record<string, unknown>
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024
+const BUSY = 4
 const MAX_IN_FLIGHT = 10_000
 const PARSE_ERROR = -32_700
 /** From here on every message carries an envelope that only the SDK reads. */
@@ -150,10 +151,10 @@ export class StdioTransport implements Transport {
     this.#post({ jsonrpc: '2.0', error: { code: PARSE_ERROR, message } })
   }
 
-  /** All that is to be said in one round of the event loop leaves in one write. */
+  /** What is said at once leaves in one write; when much is under way, all of one round of the event loop. */
   #post(message: JSONRPCMessage): void {
     if (!this.#open) return
-    if (this.#outbox === '') process.nextTick(this.#flush)
+    if (this.#outbox === '') (this.#running.size > BUSY ? setImmediate : process.nextTick)(this.#flush)
     this.#outbox += `${JSON.stringify(message)}\n`
   }
 

@@ -63,33 +63,29 @@ async function fill(sessionId: string): Promise<void> {
   await store.close()
 }
 
-type Until = 'shown' | 'handled'
-
 /**
- * From the key or click until the next frame is shown, or until the page has handled it, as the browser measures it: of all, the
- * one that only 1 in 20 exceeds; and of three rounds the best. Other load on the machine makes one slow, a slow page all of them.
+ * From the key or click until the next frame is shown, as the browser measures it: of all, the one that only 1 in 20 exceeds;
+ * and of three rounds the best. Other load on the machine makes one slow, a slow page all of them.
  */
-async function interactionMs(page: Page, until: Until, interact: () => Promise<void>): Promise<number> {
+async function interactionMs(page: Page, interact: () => Promise<void>): Promise<number> {
   const rounds: number[] = []
-  while (rounds.length < 3 && !rounds.some((ms) => ms < LIMIT_MS / 2))
-    rounds.push(await oneRound(page, until, interact))
+  while (rounds.length < 3 && !rounds.some((ms) => ms < LIMIT_MS / 2)) rounds.push(await oneRound(page, interact))
   return Math.min(...rounds)
 }
 
-async function oneRound(page: Page, until: Until, interact: () => Promise<void>): Promise<number> {
+async function oneRound(page: Page, interact: () => Promise<void>): Promise<number> {
   await page.evaluate(`{
     globalThis.slow = []
     globalThis.observer?.disconnect()
     globalThis.observer = new PerformanceObserver((list) => {
-      for (const { name, duration, startTime, processingEnd } of list.getEntries()) {
-        if (/^(key|pointerdown|click|input)/.test(name)) slow.push({ shown: duration, handled: processingEnd - startTime })
-      }
+      for (const { name, duration } of list.getEntries()) if (/^(key|pointerdown|click|input)/.test(name)) slow.push(duration)
     })
     observer.observe({ type: 'event', durationThreshold: 16 })
   }`)
   await interact()
-  await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))')
-  const slow = (await page.evaluate(`slow.map((each) => each.${until}).sort((a, b) => a - b)`)) as number[]
+  // A frame that was held back is counted too: it comes with this one, late.
+  await page.evaluate('new Promise((done) => setTimeout(() => requestAnimationFrame(() => setTimeout(done, 50)), 200))')
+  const slow = (await page.evaluate('slow.sort((a, b) => a - b)')) as number[]
   return slow[Math.floor(slow.length * 0.95)] ?? 0
 }
 
@@ -121,23 +117,22 @@ it('stays quick and small with 5,000 entries and with 10 MB of output', { timeou
   expect(count).toBeGreaterThanOrEqual(ENTRIES)
 
   const figures: Record<string, number> = {}
-  figures.typing = await interactionMs(page, 'shown', () =>
+  figures.typing = await interactionMs(page, () =>
     me.composer.pressSequentially('some words to be typed', { delay: 30 })
   )
   await me.composer.fill('')
-  figures.opening = await interactionMs(page, 'shown', async () => {
+  figures.opening = await interactionMs(page, async () => {
     for (let round = 0; round < 3; round++) {
       await me.button('Hide').last().click()
       await me.button('Show output').last().click()
     }
   })
   await page.getByRole('region', { name: 'Messages' }).hover()
-  figures.scrolling = await interactionMs(page, 'shown', async () => {
+  figures.scrolling = await interactionMs(page, async () => {
     for (let round = 0; round < 15; round++) await page.mouse.wheel(0, -3000)
     await me.button('To the end').click()
   })
-  // The command that prints takes the processors that would draw the frame; what counts is that the page is free.
-  figures.typingDuringOutput = await interactionMs(page, 'handled', async () => {
+  figures.typingDuringOutput = await interactionMs(page, async () => {
     await me.ask('run yes 0123456789 | head -c 10000000')
     await me.approve()
     await me.composer.pressSequentially('typed meanwhile', { delay: 30 })
@@ -152,7 +147,7 @@ it('stays quick and small with 5,000 entries and with 10 MB of output', { timeou
       return me.outputs.getByText('0123456789').count()
     })
     .toBeGreaterThan(0)
-  figures.scrollingOutput = await interactionMs(page, 'shown', async () => {
+  figures.scrollingOutput = await interactionMs(page, async () => {
     await me.button('Taller').last().click()
     await me.outputs.last().hover()
     for (let round = 0; round < 15; round++) await page.mouse.wheel(0, round % 2 ? -3000 : 4000)

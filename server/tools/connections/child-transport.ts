@@ -15,6 +15,7 @@ export const MAX_LINE_BYTES = 16 * 1024 * 1024
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024
 /** So much that is no message, without one message in between, is no server any more. */
 const MAX_NOISE_BYTES = 32 * 1024 * 1024
+const BUSY = 4
 const LAST_WORDS_MS = 100
 const OPEN_BRACE = 0x7b
 const SPACE = 0x20
@@ -84,12 +85,12 @@ export class ChildTransport implements Transport {
     this.#post(message)
   }
 
-  /** All that is to be said in one round of the event loop leaves in one write. */
+  /** What is said at once leaves in one write; when much is under way, all of one round of the event loop. */
   #post(message: JSONRPCMessage): void {
     if (!this.#open || this.#leaving) throw notSent(this.reason)
     const queued = this.#child.process.stdin.writableLength + this.#outbox.length
     if (queued > MAX_QUEUED_BYTES) throw notSent('it takes in nothing more')
-    if (this.#outbox === '') process.nextTick(this.#flush)
+    if (this.#outbox === '') (this.calls.size > BUSY ? setImmediate : process.nextTick)(this.#flush)
     this.#outbox += `${JSON.stringify(message)}\n`
   }
 

@@ -164,7 +164,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect(resting).toMatchObject({ code: 'server_resting' })
     expect(connections.state('crash')).toMatchObject({ breaker: 'open', state: 'stopped' })
     expect(index.record('crash')?.lastError?.message).toMatch(/did not start/)
-    expect(connections.childPids).toHaveLength(1)
+    await until('the failed ones to be gone', () => connections.childPids.length === 1)
   })
 
   it('says which command is missing', async () => {

@@ -103,20 +103,12 @@ export class Connections {
       log,
       logger,
       toolsSeen: () => index.tools(entry.name)?.length ?? 0,
-      open: (signal, onToolsChanged) =>
-        this.#gate.run(() => {
-          const verdict = index.verdict(entry.name)
-          return openServer({
-            entry,
-            processes: this.#processes,
-            secrets,
-            log,
-            version,
-            verdict,
-            signal,
-            onToolsChanged
-          })
-        }),
+      gate: this.#gate,
+      open: (signal, onToolsChanged) => {
+        const verdict = index.verdict(entry.name)
+        const processes = this.#processes
+        return openServer({ entry, processes, secrets, log, version, verdict, signal, onToolsChanged })
+      },
       onListed: (tools, facts) => index.listed(entry, tools, facts),
       onFailed: (error) => index.failed(entry, error.message)
     })

@@ -61,6 +61,8 @@ async function connect(options: OpenServerOptions, prior: PriorDiscovery | undef
   const onAbort = () => void transport.close()
   signal.addEventListener('abort', onAbort, { once: true })
   try {
+    // The deadline may have passed while the process was made.
+    signal.throwIfAborted()
     await client.connect(transport, { timeout: entry.timeouts.startMs, signal, ...(prior ? { prior } : {}) })
     const live = new LiveServer(entry, client, transport instanceof ChildTransport ? transport : undefined)
     await live.list(signal)

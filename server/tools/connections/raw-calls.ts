@@ -30,6 +30,10 @@ export class RawCalls {
     this.#send = send
   }
 
+  get size(): number {
+    return this.#pending.size
+  }
+
   ids(): string[] {
     return [...this.#pending.keys()]
   }

@@ -13,6 +13,7 @@ import { Breaker, type BreakerState } from './breaker.ts'
 import { certainlyNotRun } from './call-failure.ts'
 import type { CallInput, LiveServer, RawResult, Verdict } from './live-server.ts'
 import type { ServerLog } from './server-log.ts'
+import type { StartGate } from './start-gate.ts'
 
 export interface ServerConnectionOptions {
   entry: ServerEntry
@@ -20,6 +21,7 @@ export interface ServerConnectionOptions {
   logger: Logger
   /** How many tools were seen before: a server that had some and has none is not well. */
   toolsSeen(): number
+  gate: StartGate
   open(signal: AbortSignal, onToolsChanged: () => void): Promise<LiveServer>
   onListed(tools: StoredTool[], facts: { verdict?: Verdict | undefined; startMs?: number }): void
   onFailed(error: AppError): void
@@ -179,9 +181,10 @@ export class ServerConnection {
     const { name, timeouts } = this.entry
     const began = performance.now()
     const ms = timeouts.startMs + timeouts.listMs
-    const live = await withDeadline(
-      { what: `the server "${name}" to start`, ms, code: 'server_start_timeout' },
-      (signal) => this.#options.open(signal, () => void this.#refresh())
+    const deadline = { what: `the server "${name}" to start`, ms, code: 'server_start_timeout' }
+    // The time of standing in line is not its own.
+    const live = await this.#options.gate.run(() =>
+      withDeadline(deadline, (signal) => this.#options.open(signal, () => void this.#refresh()))
     )
     this.#starts++
     if (live.tools.length === 0 && this.#options.toolsSeen() > 0) {
@@ -217,6 +220,7 @@ export class ServerConnection {
     try {
       this.#options.onListed(await live.list(), {})
     } catch (error) {
+      if (!live.isOpen) return
       this.#options.logger.warn(
         { server: this.entry.name },
         `Its changed tools could not be listed: ${messageOf(error)}`

@@ -50,12 +50,14 @@ export function createRouter(options: RouterOptions = {}): Router {
       const { ranked, evidence } = catalogue.judge(request, server)
       const sure = confidences(ranked, evidence)
       const matches: RouteMatch[] = []
-      for (const [at, { slot }] of ranked.slice(0, Math.min(Math.max(1, limit), MAX_LIMIT)).entries()) {
+      for (const [at, { slot }] of ranked
+        .slice(0, Math.min(Math.max(1, Math.trunc(limit) || DEFAULT_LIMIT), MAX_LIMIT))
+        .entries()) {
         const tool = catalogue.tool(slot)
         if (!tool) continue
         matches.push({ server: tool.server, tool: tool.name, confidence: sure[at] ?? 0, description: tool.description })
       }
-      return { matches, abstained: !((matches[0]?.confidence ?? 0) >= threshold) || matches.length === 0 }
+      return { matches, abstained: matches.length === 0 || (matches[0]?.confidence ?? 0) < threshold }
     },
     learn: (example) => usage.learn(example, toolKey(example.server, example.tool)),
     usage: () => usage.examples(),
