@@ -17,7 +17,7 @@ interface Sample {
 
 const MIX: { name: string; options: SetOptions; weight: number }[] = [
   { name: 'metatool', options: {}, weight: 1 },
-  { name: 'metatool', options: { distractors: true }, weight: 0.5 },
+  { name: 'metatool', options: { distractors: true }, weight: 0.3 },
   { name: 'metatool', options: { examplesPerTool: 1 }, weight: 0.3 },
   { name: 'metatool', options: { examplesPerTool: 5 }, weight: 0.5 },
   { name: 'metatool', options: { examplesPerTool: 1000 }, weight: 1 },
@@ -27,12 +27,11 @@ const MIX: { name: string; options: SetOptions; weight: number }[] = [
   { name: 'mcpproxy_golden', options: {}, weight: 0.5 },
   { name: 'bfcl_live', options: {}, weight: 0.7 },
   { name: 'bfcl_live', options: { distractors: true }, weight: 0.3 },
-  { name: 'bfcl_live', options: { irrelevant: true }, weight: 0.25 }
+  { name: 'bfcl_live', options: { irrelevant: true }, weight: 0.15 }
 ]
 const MAX_SAMPLES = 600
-const RIDGE = 0.002
-const ROUNDS = 4000
-const RATE = 1
+const RIDGE = 0.0005
+const ROUNDS = 15
 
 async function samplesOf(folder: string, { name, options, weight }: (typeof MIX)[number]): Promise<Sample[]> {
   const set = await readRoutingSet(folder, name, options)
@@ -51,16 +50,39 @@ async function samplesOf(folder: string, { name, options, weight }: (typeof MIX)
   })
 }
 
+/** Gaussian elimination; the ridge keeps the matrix far from singular. */
+function solve(matrix: number[][], right: number[]): number[] {
+  const rows = matrix.map((row, at) => [...row, right[at] ?? 0])
+  for (let at = 0; at < rows.length; at += 1) {
+    const pivot = rows[at]!
+    for (const row of rows) {
+      if (row === pivot) continue
+      const factor = (row[at] ?? 0) / (pivot[at] ?? 1)
+      for (let column = at; column < row.length; column += 1) row[column]! -= factor * (pivot[column] ?? 0)
+    }
+  }
+  return rows.map((row, at) => (row.at(-1) ?? 0) / (row[at] ?? 1))
+}
+
+/** Newton's method. */
 function fitWeights(samples: Sample[]): number[] {
-  const weights = EVIDENCE_NAMES.map(() => 0)
+  let weights: number[] = EVIDENCE_NAMES.map(() => 0)
   const total = samples.reduce((sum, { weight }) => sum + weight, 0)
   for (let round = 0; round < ROUNDS; round += 1) {
-    const slope = weights.map((value, at) => (at === 0 ? 0 : RIDGE * value))
+    const slope = weights.map((value) => RIDGE * value)
+    const curve = weights.map((_, at) => weights.map((__, other) => (at === other ? RIDGE : 0)))
     for (const { evidence, right, weight } of samples) {
-      const miss = ((confidenceOf(evidence, weights) - right) * weight) / total
-      for (let at = 0; at < slope.length; at += 1) slope[at] = (slope[at] ?? 0) + miss * (evidence[at] ?? 0)
+      const sure = confidenceOf(evidence, weights)
+      const share = weight / total
+      evidence.forEach((value, at) => {
+        slope[at]! += (sure - right) * share * value
+        for (let other = 0; other < evidence.length; other += 1) {
+          curve[at]![other]! += sure * (1 - sure) * share * value * (evidence[other] ?? 0)
+        }
+      })
     }
-    for (let at = 0; at < weights.length; at += 1) weights[at] = (weights[at] ?? 0) - RATE * (slope[at] ?? 0)
+    const step = solve(curve, slope)
+    weights = weights.map((value, at) => value - (step[at] ?? 0))
   }
   return weights
 }

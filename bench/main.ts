@@ -2,8 +2,13 @@
 import { cpus, totalmem } from 'node:os'
 import { chatFigures } from './chat.ts'
 import { sandboxFigures } from './sandbox.ts'
+import { webFigures } from './web.ts'
 
-const SUITES: Record<string, () => Promise<object>> = { sandbox: sandboxFigures, chat: chatFigures }
+const SUITES: Record<string, () => Promise<object>> = {
+  sandbox: sandboxFigures,
+  chat: chatFigures,
+  web: webFigures
+}
 
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !SUITES[name])

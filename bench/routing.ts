@@ -17,6 +17,8 @@ interface Answer {
   abstained: boolean
   first: boolean
   withinFive: boolean
+  /** Right, or a tool of the same name: distractors hold other editions of the same servers. */
+  firstOrNamesake: boolean
 }
 
 const SETS: { label: string; name: string; options: SetOptions }[] = [
@@ -49,7 +51,8 @@ function ask(router: Router, set: RoutingSet): Answer[] {
       confidence: matches[0]?.confidence ?? 0,
       abstained,
       first: right[0] ?? false,
-      withinFive: right.includes(true)
+      withinFive: right.includes(true),
+      firstOrNamesake: gold.some((id) => id.endsWith(`::${matches[0]?.tool}`))
     }
   })
 }
@@ -74,6 +77,7 @@ function figuresOf(answers: readonly Answer[]): object {
   return {
     first: percent(answers, ({ first }) => first),
     withinFive: percent(answers, ({ withinFive }) => withinFive),
+    firstOrNamesake: percent(answers, ({ firstOrNamesake }) => firstOrNamesake),
     calibrationError: calibrationError(answers),
     answered: percent(answers, ({ abstained }) => !abstained),
     rightWhenAnswered: percent(answered, ({ first }) => first),

@@ -83,6 +83,7 @@ async function bundle({ entry, file, options }: Bundle): Promise<void> {
 
 async function page(): Promise<void> {
   if (!existsSync(join(root, 'web/index.html'))) return
+  process.env.NODE_ENV = 'production' // a test runner that builds would get the page's debug code
   const { build: buildPage } = await import('vite')
   await buildPage({ configFile: join(root, 'vite.config.ts'), logLevel: 'warn' })
   console.error('build: dist/web')

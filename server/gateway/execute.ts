@@ -4,6 +4,7 @@ import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
 import { unknownServer } from '../tools/connections/connections.ts'
 import type { RawResult } from '../tools/connections/live-server.ts'
+import { callWithFailover } from './call-with-failover.ts'
 import { checkParams } from './check-params.ts'
 import type { Discovery } from './discovery.ts'
 import { fillParams } from './fill-params.ts'
@@ -63,14 +64,10 @@ export async function execute(
     return ask({ status: 'needs_params', server, tool: name, confidence, problems: said, params, inputSchema })
   }
   const careful = !readOnly && tool.annotations?.idempotentHint !== true
-  const { result, attempts } = await core.connections.call(server, {
-    tool: tool.name,
-    args: params,
-    careful,
-    ...context
-  })
+  const called = await callWithFailover(core, server, { tool: tool.name, args: params, careful, ...context })
+  const { result, attempts } = called
   if (explicit && input.request && result.isError !== true) core.learn(input.request, server, tool.name)
-  return { kind: 'result', result, route: { server, tool: tool.name, confidence, attempts } }
+  return { kind: 'result', result, route: { server: called.server, tool: tool.name, confidence, attempts } }
 }
 
 function ask(question: Record<string, unknown>): Executed {

@@ -78,6 +78,7 @@ class PipeTransport implements Transport {
   readonly pid: number
   readonly #process: ChildProcessWithoutNullStreams
   readonly #noise: string[]
+  #delivered: Promise<void> = Promise.resolve()
 
   constructor(process: ChildProcessWithoutNullStreams, noise: string[]) {
     this.#process = process
@@ -91,16 +92,22 @@ class PipeTransport implements Transport {
     this.#process.once('exit', () => this.onclose?.())
     this.#process.stdout.on('data', (chunk: Buffer) => {
       buffer.append(chunk)
-      for (;;) {
-        try {
-          const message = buffer.readMessage()
-          if (message === null) return
-          this.onmessage?.(message)
-        } catch (error) {
-          this.#noise.push(String(error))
-        }
-      }
+      this.#delivered = this.#delivered.then(() => this.#deliver(buffer))
     })
+  }
+
+  /** One by one: the SDK handles a notification in a microtask, and an answer right behind it would overtake it. */
+  async #deliver(buffer: ReadBuffer): Promise<void> {
+    for (;;) {
+      try {
+        const message = buffer.readMessage()
+        if (message === null) return
+        this.onmessage?.(message)
+      } catch (error) {
+        this.#noise.push(String(error))
+      }
+      await new Promise((next) => setImmediate(next))
+    }
   }
 
   async send(message: JSONRPCMessage): Promise<void> {

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, real, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
+import { child, isAlive, real, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
 import { type GatewayProcess, processesWith, spawnGateway, startGateway } from './gateway-process.ts'
 
 const running: GatewayProcess[] = []
@@ -93,12 +93,25 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     writeFileSync(config, JSON.stringify({ mcpServers: servers }))
     const known = async () => JSON.stringify(data(await call('list_capabilities', {}))).includes('"b"')
     for (const end = Date.now() + 10_000; !(await known()); ) if (Date.now() > end) throw new Error('b never came')
-    expect(textOf(await call('execute', { server: 'b', tool: 'echo', params: { message: 'new' } }))).toBe('new')
+    const other = Number(textOf(await call('execute', { server: 'b', tool: 'pid' })))
     writeFileSync(config, '{ "mcpServers": { ')
     expect(textOf(await call('execute', { server: 'a', tool: 'pid' }))).toBe(pid)
     writeFileSync(config, JSON.stringify({ mcpServers: { a: servers.a } }))
-    await until('b to end', () => processesWith('steady.ts').includes(Number(pid)))
+    await until('b to end', () => !isAlive(other))
     expect(textOf(await call('execute', { server: 'a', tool: 'pid' }))).toBe(pid)
+  })
+
+  it('goes to an alternative when a server is gone, and says so', async () => {
+    const file = join(process.env.TMPDIR ?? '/tmp', `failover-${crypto.randomUUID()}`)
+    const { call } = await start({
+      first: child('empty-after-restart', [`${file}-1`], { alternatives: ['nobody', 'second'], idleSeconds: 0.05 }),
+      second: child('empty-after-restart', [`${file}-2`])
+    })
+    expect(route(await call('execute', { server: 'first', tool: 'there' }))).toMatchObject({ server: 'first' })
+    await until('the first to stop', () => processesWith(`${file}-1`).length === 0)
+    const answer = await call('execute', { server: 'first', tool: 'there' })
+    expect(textOf(answer)).toBe('there')
+    expect(route(answer)).toEqual({ server: 'second', tool: 'there', confidence: 1, attempts: 2 })
   })
 
   it('keeps to the policy', async () => {

@@ -63,29 +63,35 @@ async function fill(sessionId: string): Promise<void> {
   await store.close()
 }
 
+type Until = 'shown' | 'handled'
+
 /**
- * From the key or click until the next frame is shown, as the browser measures it: of all, the one that only 1 in 20 exceeds;
+ * From the key or click until the next frame is shown, or until the page has handled it, as the browser measures it: of all, the one that only 1 in 20 exceeds;
  * and of three rounds the best. Other load on the machine makes one slow, a slow page all of them.
  */
-async function interactionMs(page: Page, interact: () => Promise<void>): Promise<number> {
+async function interactionMs(page: Page, interact: () => Promise<void>, until: Until = 'shown'): Promise<number> {
   const rounds: number[] = []
-  while (rounds.length < 3 && !rounds.some((ms) => ms < LIMIT_MS / 2)) rounds.push(await oneRound(page, interact))
+  while (rounds.length < 3 && !rounds.some((ms) => ms < LIMIT_MS / 2))
+    rounds.push(await oneRound(page, until, interact))
   return Math.min(...rounds)
 }
 
-async function oneRound(page: Page, interact: () => Promise<void>): Promise<number> {
+async function oneRound(page: Page, until: Until, interact: () => Promise<void>): Promise<number> {
   await page.evaluate(`{
     globalThis.slow = []
     globalThis.observer?.disconnect()
     globalThis.observer = new PerformanceObserver((list) => {
-      for (const { name, duration } of list.getEntries()) if (/^(key|pointerdown|click|input)/.test(name)) slow.push(duration)
+      for (const { name, duration, startTime, processingEnd } of list.getEntries()) {
+        if (/^(key|pointerdown|click|input)/.test(name)) slow.push({ shown: duration, handled: processingEnd - startTime })
+      }
     })
     observer.observe({ type: 'event', durationThreshold: 16 })
+    // Headless Chromium reports a frame as shown only when a later one is asked for: so one is asked for all the time.
+    globalThis.isMeasuring ??= requestAnimationFrame(function again() { requestAnimationFrame(again) })
   }`)
   await interact()
-  // A frame that was held back is counted too: it comes with this one, late.
-  await page.evaluate('new Promise((done) => setTimeout(() => requestAnimationFrame(() => setTimeout(done, 50)), 200))')
-  const slow = (await page.evaluate('slow.sort((a, b) => a - b)')) as number[]
+  await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))')
+  const slow = (await page.evaluate(`slow.map((each) => each.${until}).sort((a, b) => a - b)`)) as number[]
   return slow[Math.floor(slow.length * 0.95)] ?? 0
 }
 
@@ -132,13 +138,16 @@ it('stays quick and small with 5,000 entries and with 10 MB of output', { timeou
     for (let round = 0; round < 15; round++) await page.mouse.wheel(0, -3000)
     await me.button('To the end').click()
   })
-  figures.typingDuringOutput = await interactionMs(page, async () => {
+  // The command and the server compete with the browser for the processors here, so the frame is theirs too; the page's part
+  // is to be free for the next key.
+  const typeDuringOutput = async () => {
     await me.ask('run yes 0123456789 | head -c 10000000')
     await me.approve()
     await me.composer.pressSequentially('typed meanwhile', { delay: 30 })
     await me.composer.fill('')
     await me.quiet()
-  })
+  }
+  figures.typingDuringOutput = await interactionMs(page, typeDuringOutput, 'handled')
   // The demo model quotes the output at length: what is asked for is the call above that.
   await page.getByRole('region', { name: 'Messages' }).hover()
   await expect

@@ -10,7 +10,8 @@ const WEAK = 0.75
 const BACKGROUND = 0.85
 const NEAR_UNKNOWN = 0.6
 const NEAR_KNOWN = 0.3
-const MIN_LIKENESS = 0.6
+const MIN_LIKENESS_KNOWN = 0.6
+const MIN_LIKENESS_UNKNOWN = 0.5
 /** Two words in the order in which the tool has them, on top of what each is worth. */
 const PAIR = 0.2
 const MAX_TERMS = 200
@@ -45,7 +46,7 @@ export function createConceptReader(index: LexicalIndex, nearWords: NearWords): 
     const variants: Variant[] = known ? [{ term, weight: 1 }] : []
     for (const related of relatedTerms(term)) if (index.has(related.term)) variants.push(related)
     const scale = known ? NEAR_KNOWN : NEAR_UNKNOWN
-    for (const near of nearWords.near(term, MIN_LIKENESS)) {
+    for (const near of nearWords.near(term, known ? MIN_LIKENESS_KNOWN : MIN_LIKENESS_UNKNOWN)) {
       variants.push({ term: near.term, weight: near.likeness * scale })
     }
     return variants

@@ -5,20 +5,20 @@
 
 /** In the order of EVIDENCE_NAMES. */
 const WEIGHTS: readonly number[] = [
-  -3.694, // bias
-  0.53, // margin
-  1.229, // marginToFifth
-  0.986, // strength
-  1.488, // coverage
-  -0.039, // nameCoverage
-  -0.272, // nearTies
-  0.913, // requestLength
-  0.275, // sameServer
-  0.381, // restricted
-  1.235, // usageShare
-  2.405, // usageMargin
-  0.99, // nearestRequest
-  -0.389 // agreement
+  -3.636, // bias
+  0.496, // margin
+  1.379, // marginToFifth
+  0.597, // strength
+  2.22, // coverage
+  0.075, // nameCoverage
+  -0.362, // nearTies
+  0.829, // requestLength
+  0.386, // sameServer
+  0.358, // restricted
+  1.962, // usageShare
+  2.61, // usageMargin
+  1.391, // nearestRequest
+  -0.751 // agreement
 ]
 
 /** A tool named in the request is what was asked for, unless the name was meant otherwise. */

@@ -1,6 +1,6 @@
 /** Finds tools and servers that a request names exactly, however the name's parts are joined. */
 import { STOP_WORDS, WEAK_WORDS } from './stop-words.ts'
-import { isThesaurusWord } from './synonyms.ts'
+import { isGeneralWord } from './synonyms.ts'
 import { plain, termOf } from './words.ts'
 
 const TOKEN = /[\p{L}\p{N}]+/gu
@@ -49,11 +49,12 @@ const DENIED = new RegExp(
   'iu'
 )
 
+/** getUserInfo, listIssues, HttpGetAll; but GitHub and YouTube are words of every day. */
+const IDENTIFIER = /^\p{Ll}+\p{Lu}|\p{Ll}\p{Lu}.*\p{Ll}\p{Lu}/u
+
 function isCommon(key: string, tokens: number): boolean {
   if (tokens > 1) return false
-  return (
-    key.length < 3 || STOP_WORDS.has(key) || WEAK_WORDS.has(key) || isThesaurusWord(termOf(key)) || /^\d+$/.test(key)
-  )
+  return key.length < 3 || STOP_WORDS.has(key) || WEAK_WORDS.has(key) || isGeneralWord(termOf(key)) || /^\d+$/.test(key)
 }
 
 /** "to-do", "add-on", "sign-up" are words, "get-sum" is a name. */
@@ -81,7 +82,7 @@ function describe(text: string, key: string, first: Token, last: Token, tokens: 
     tokens,
     start: first.start,
     end: last.end,
-    spelt: tokens === 1 ? /\p{Ll}\p{Lu}/u.test(raw) : !/[\s'’]/.test(raw) && !isHyphenatedEnglish(raw),
+    spelt: tokens === 1 ? IDENTIFIER.test(raw) : !/[\s'’]/.test(raw) && !isHyphenatedEnglish(raw),
     introduced: colon || used || path || (!common && AFTER.test(after)) || text.trim() === raw,
     placed: placed && !common,
     common

@@ -54,12 +54,18 @@ describe('servers named beyond doubt', () => {
     expect([...index().named(request).servers]).toEqual([server])
   })
 
-  it.each(['delete everything in the folder', 'do a search in my files', 'not on github please: not from github'])(
+  it.each(['delete everything in the folder', 'do a search in my files', 'show my issues, but not from github'])(
     'not in: %s',
     (request) => {
-      expect([...index().named(request).servers].filter((server) => server !== 'github')).toEqual([])
+      expect([...index().named(request).servers]).toEqual([])
     }
   )
+
+  it('a name in passing is a hint only', () => {
+    const named = index().named('what does the GitHub logo look like')
+    expect([...named.servers]).toEqual([])
+    expect([...named.maybeServers]).toEqual(['github'])
+  })
 })
 
 it('forgets what is removed', () => {

@@ -1,12 +1,12 @@
 /**
  * A small thesaurus of general English, so that a request need not use the words of a tool's description.
  * `SAME`: nearly interchangeable. `VERBS`: the classes that tool names are made of. `TOPICS`: words of one subject,
- * which count least. A word may stand in several lines.
+ * which count least. A word may stand in several lines; with a capital it is a proper name.
  */
 import { termOf } from './words.ts'
 
 const SAME = `
-repo repository; db database; doc docs document documentation; pic picture image photo photograph; mail email inbox;
+repo repository; db database; doc docs document documentation; pic picture image photo photograph; mail email; past history previous earlier;
 folder directory; dir directory; config configuration setting settings preferences; app application; info information details;
 url link website webpage page site web; website site domain; bug issue defect; ticket issue; pr pull; msg message; dm message; chat conversation message;
 auth authentication authorization login signin; account profile user; user member person people; contact person; phone telephone mobile;
@@ -14,7 +14,7 @@ movie film; tv television; show series episode; song track music; video clip; ca
 hotel accommodation lodging stay; trip travel journey vacation holiday tour; meeting appointment event; calendar schedule agenda;
 task todo reminder; note notes memo; job career employment vacancy position; resume cv; company business firm organization; shop store retailer;
 product item goods merchandise; price cost quote rate; cheap affordable budget discount; deal discount coupon promo offer; currency money exchange forex;
-stock share equity ticker; crypto cryptocurrency bitcoin coin token; weather forecast climate; temperature weather; location place address position;
+stock share equity ticker; crypto cryptocurrency Bitcoin coin token; weather forecast climate; temperature weather; location place address position;
 map location geographic; city town place; country nation; language locale; error exception failure; log logs history; metric metrics statistics stats analytics;
 graph chart plot diagram; table spreadsheet sheet; row record entry; column field; cell spreadsheet; password secret credential; key token;
 image graphic artwork illustration; logo icon brand; text content; summary overview abstract digest; paper article publication research journal; book novel;
@@ -22,13 +22,13 @@ news headline article; recipe cooking dish meal; food meal dish nutrition; diet 
 doctor physician medical; medicine drug medication; lawyer attorney legal; law legal; house home property estate; apartment flat rental property; loan mortgage credit;
 course class lesson tutorial; student learner; teacher tutor instructor; child children kid kids; quiz trivia question; game play; joke humor funny pun;
 gift present; horoscope astrology zodiac; dream sleep; quote quotation saying; poem poetry verse; story tale narrative; lyrics song;
-code program source script; function method; library package dependency module; container docker; cluster kubernetes k8s; vm machine instance; server host;
+code program source script; function method; library package dependency module; container Docker; cluster Kubernetes k8s; vm machine instance; server host;
 commit revision; branch branches; change edit modification diff; difference diff comparison; version release revision; file document; attachment file;
 audio sound voice speech; speech voice; subtitle caption transcript; transcript transcription; screenshot capture; browser web page; tab page; button element;
 node entity vertex; relation relationship link edge connection; fact observation; knowledge graph; memory remember knowledge; timezone zone; clock time; date day calendar;
 distance length; coordinate coordinates latitude longitude; route direction directions navigation; traffic transit transport; train railway rail; bus transit;
 restaurant dining eatery; dinner restaurant meal; wine drink beverage; coffee drink; team club squad; player athlete; football soccer; match game fixture; league tournament competition;
-score result standing; tweet twitter post; post article blog; comment reply feedback; review rating feedback; follower subscriber; friend contact; group team; channel room;
+score result standing; tweet Twitter post; post article blog; comment reply feedback; review rating feedback; follower subscriber; friend contact; group team; channel room;
 payment transaction charge; invoice bill receipt; order purchase; shipment delivery shipping package parcel; customer client; subscription plan; refund return; balance account fund;
 tax taxes; salary wage pay; insurance coverage; investment portfolio finance; company corporation; employee staff worker; domain dns hostname; ip address; ssl certificate tls;
 vulnerability security cve; threat malware virus; spam phishing; backup snapshot; permission access allowed; label tag; category type genre; keyword term; topic subject;
@@ -36,7 +36,7 @@ idea suggestion inspiration; plan itinerary schedule; goal objective; answer res
 average mean; random arbitrary; unit measurement; pdf document; csv spreadsheet; json data; data dataset; file path; animal pet; dog pet; cat pet; plant garden; star astronomy; planet astronomy space;
 fun entertainment; celebrity actor; actor cast; artist musician singer; concert event show; event festival; theater theatre; museum attraction; landmark attraction sightseeing; park attraction;
 university college school; school education; degree education; science scientific; physics science; chemistry chemical; biology biological; history historical; religion religious; bible scripture;
-speed performance; seo search ranking; ad advertisement advertising marketing; campaign marketing; slide presentation powerpoint; design layout; template theme; color colour; font typography;
+speed performance; seo search ranking; ad advertisement advertising marketing; campaign marketing; slide presentation Powerpoint; design layout; template theme; color colour; font typography;
 ticket booking; seat ticket; reservation booking; room hotel; airport flight; ai artificial intelligence; llm model; prompt prompts; whole entire full complete; current now present; latest newest recent; nearby near local around;
 multiple several many; large big size;
 finance financial; economy economic; astrology astrological; academic scholarly scholar; science scientist; art artistic; photo photography; nutrition nutritional; health healthy wellness; medicine medical clinical;
@@ -46,7 +46,7 @@ const VERBS = `
 get fetch retrieve read obtain load return pull grab; get show display view see tell give provide; list enumerate show browse listing; list get all;
 search find lookup query locate discover seek explore; find get; create make add new generate build produce; create write insert; write save store record put persist;
 add insert append attach include; delete remove erase clear drop discard strip; update edit change modify alter revise adjust patch; update set; set configure assign;
-send post submit publish deliver share; send email message; compute calculate evaluate solve determine; count number total; convert transform translate change turn; translate interpret;
+send post submit publish deliver share; send email mail message; compute calculate evaluate solve determine; count number total; convert transform translate change turn; translate interpret;
 open launch start begin run; run execute perform invoke start; stop end cancel terminate halt kill close; pause suspend; resume continue; restart reboot reset;
 copy duplicate clone; move rename relocate transfer; rename name; download fetch save get; upload import send; export save download; import load; sync synchronize;
 check verify validate test confirm; check get status; monitor track watch follow observe; analyze examine inspect assess evaluate analysis; compare diff contrast versus;
@@ -62,29 +62,29 @@ identify recognize detect; detect find; classify categorize; rate score; vote po
 const TOPICS = `
 travel flight hotel trip vacation tourism itinerary destination airport booking luggage visa; restaurant food menu cuisine dining reservation;
 recipe ingredient cook kitchen meal bake dish dinner lunch breakfast snack; diet nutrition calorie protein weight healthy vegan; fitness workout gym exercise muscle yoga running;
-stock market invest trading portfolio dividend share finance financial ticker fund etf price investor nasdaq economy earnings; crypto cryptocurrency bitcoin ethereum blockchain wallet coin token nft defi price; bank loan mortgage credit interest saving finance;
-weather rain snow temperature wind humidity storm forecast sunny; movie film actor director cinema tv series streaming imdb; music song artist album playlist band lyric concert;
-sport football basketball baseball soccer league team player match tournament cricket tennis nba nfl; game play player puzzle chess level; job career resume interview salary hire recruit employer;
+stock market invest trading portfolio dividend share finance financial ticker fund etf price investor Nasdaq economy earnings; crypto cryptocurrency Bitcoin Ethereum blockchain wallet coin token nft defi price; bank loan mortgage credit interest saving finance;
+weather rain snow temperature wind humidity storm forecast sunny; movie film actor director cinema tv series streaming Imdb; music song artist album playlist band lyric concert;
+sport football basketball baseball soccer league team player match tournament cricket tennis Nba Nfl; game play player puzzle chess level; job career resume interview salary hire recruit employer;
 shop buy product price store discount cart sale gift fashion clothes shoe; house property rent apartment realtor mortgage bedroom; car vehicle drive dealer fuel electric mileage;
 law legal court contract attorney patent trademark; doctor health symptom disease medical patient drug medicine; school learn student course study exam homework teacher university;
 math equation algebra calculus solve calculate geometry; science research paper study journal academic scholar citation; news headline journalist politics current article; book read author novel library literature;
-code programming software developer debug function repository github compile; git commit branch merge diff repository staging; website web seo domain traffic hosting page html; image photo draw picture art visual design;
-video youtube clip watch stream channel; audio podcast voice listen sound; social twitter instagram facebook tiktok post follower hashtag linkedin; email mail inbox message newsletter; chat message slack channel conversation;
-calendar event meeting schedule appointment reminder; task project todo deadline ticket sprint kanban; document pdf file page word text; spreadsheet excel csv table row column; database sql table query schema row record;
-file folder directory path disk filesystem; browser page click navigate screenshot dom element; container docker image pod kubernetes cluster deploy; cloud aws azure gcp storage bucket instance; network ip dns port packet router;
+code programming software developer debug function repository Github compile; git commit branch merge diff repository staging; website web seo domain traffic hosting page html; image photo draw picture art visual design;
+video Youtube clip watch stream channel; audio podcast voice listen sound; social Twitter Instagram Facebook Tiktok post follower hashtag Linkedin; email mail inbox message newsletter sender; chat message Slack channel conversation;
+calendar event meeting schedule appointment reminder; task project todo deadline ticket sprint kanban; document pdf file page word text; spreadsheet Excel csv table row column; database sql table query schema row record;
+file folder directory path disk filesystem; browser page click navigate screenshot dom element; container Docker image pod Kubernetes cluster deploy; cloud Aws Azure Gcp storage bucket instance; network ip dns port packet router;
 security vulnerability password encryption threat malware scan; map location address distance route navigation coordinate geocode; language translate word vocabulary grammar english spanish french; zodiac horoscope astrology tarot sign fortune;
 religion bible quran prayer god verse; child kid parent baby toy; pet dog cat animal breed; flower plant garden tree; marketing advertisement campaign brand seo audience; business company startup customer revenue sale; data chart analysis statistic visualize dashboard;
-energy solar electricity power; space nasa planet star satellite; joke humor fun comedy laugh; quote motivation inspire wisdom; date relationship love romantic; wedding party event celebrate birthday; writing essay blog article content copy;
+energy solar electricity power; space Nasa planet star satellite; joke humor fun comedy laugh; quote motivation inspire wisdom; date relationship love romantic; wedding party event celebrate birthday; writing essay blog article content copy;
 geography geographic location; politics political government; education educational; invest investment investor investing; trade trading trader; market exchange; price value worth; earnings revenue income profit; fee cost price; expense spending cost budget;
 outfit clothes clothing fashion apparel; shoe fashion; makeup beauty cosmetic; skin beauty; hobby interest; vacation destination; beach destination; city destination; neighborhood area location; rent lease rental; buy purchase sale; mortgage house;
 paper study research; thesis research paper; citation reference; literature paper book; journal paper; author writer; blog post article; essay writing; copywriting writing content; grammar spelling; word vocabulary; dictionary definition meaning word; synonym word;
 career job; interview job; internship job; hire recruit hiring; freelancer contractor hire; startup company business; founder company; competitor competition company; brand company logo; lead prospect sales; crm customer sales;
-summary transcript video; youtube video; podcast episode audio; playlist music song; movie show tv; stream streaming watch; anime manga; comic manga; cartoon animation; meme image funny; gif image; avatar profile image; wallpaper image; sticker emoji;
+summary transcript video; Youtube video; podcast episode audio; playlist music song; movie show tv; stream streaming watch; anime manga; comic manga; cartoon animation; meme image funny; gif image; avatar profile image; wallpaper image; sticker emoji;
 calorie food; vegetarian vegan; cuisine food restaurant; ingredient recipe; grocery supermarket food; cocktail drink; beer drink; allergy health; symptom health disease; hospital medical; therapy mental; meditation mindfulness; stress mental;
 election vote politics; president government politics; senator congress government; patent intellectual; trademark brand; contract agreement legal; court case legal; crime police; visa immigration travel; passport travel;
 earthquake disaster; hurricane storm weather; air quality pollution; carbon emission climate; electricity energy power; gas petrol fuel; gasoline fuel petrol; charger charging electric; parking car; license plate vehicle; vin vehicle;
 birthday date age; anniversary date; deadline due date; holiday vacation; today date current; tomorrow date; age birth; name names; gender sex; nationality country; zip postal postcode; state region province; continent country;
-number phone; sms text message; whatsapp message chat; call phone; contact email phone; spreadsheet excel; powerpoint presentation; survey form questionnaire; form survey; poll survey; signature sign; scan ocr; barcode qr; qr code;
+number phone; sms text message; Whatsapp message chat; call phone; contact email phone; spreadsheet Excel; Powerpoint presentation; survey form questionnaire; form survey; poll survey; signature sign; scan ocr; barcode qr; qr code;
 sentiment emotion; toxicity moderation; similarity similar compare; duplicate copy; anagram word; palindrome word; rhyme poem; riddle puzzle; crossword puzzle word; sudoku puzzle; chess game; dice random; lottery random number; coin flip random
 `
 
@@ -95,6 +95,8 @@ export interface Related {
 
 const WEIGHTS = { same: 0.7, verbs: 0.4, topics: 0.35 }
 
+const properNames = new Set<string>()
+
 function build(): ReadonlyMap<string, readonly Related[]> {
   const table = new Map<string, Map<string, number>>()
   const tiers = [
@@ -104,7 +106,9 @@ function build(): ReadonlyMap<string, readonly Related[]> {
   ]
   for (const { text, weight } of tiers) {
     for (const line of text.split(';')) {
-      const group = [...new Set(line.trim().split(/\s+/).filter(Boolean).map(termOf))]
+      const listed = line.trim().split(/\s+/).filter(Boolean)
+      for (const word of listed) if (/^[A-Z]/.test(word)) properNames.add(termOf(word.toLowerCase()))
+      const group = [...new Set(listed.map((word) => termOf(word.toLowerCase())))]
       for (const from of group) {
         const row = table.get(from) ?? new Map<string, number>()
         table.set(from, row)
@@ -143,6 +147,7 @@ export function rephrase(text: string): string {
   return result
 }
 
-export function isThesaurusWord(term: string): boolean {
-  return table.has(term)
+/** A word of general English; proper names are not. */
+export function isGeneralWord(term: string): boolean {
+  return table.has(term) && !properNames.has(term)
 }

@@ -3,6 +3,7 @@ import type { UsageExample } from './port.ts'
 import { createUsageStore, type Feature, featureTexts, type UsageStore, type UsedTool } from './usage-store.ts'
 
 const SHORTLIST = 120
+const BINS = 512
 const NEIGHBOURS = 30
 /** Small on purpose: a word that a tool was never asked with counts strongly against it. */
 const SMOOTHING = 0.01
@@ -45,26 +46,34 @@ function tally(store: UsageStore, known: readonly Feature[]): Tally {
   for (const feature of known) {
     const rare = rarity(store, feature)
     const weight = Math.min(1.5, Math.sqrt(rare / 6))
-    const times = new Map<UsedTool, number>()
+    const times: UsedTool[] = []
     mass += weight
     for (const id of feature.examples) {
       const at = id - store.firstId
       dots[at] = (dots[at] ?? 0) + rare * rare
       const tool = store.entry(id)?.tool
-      if (tool) times.set(tool, (times.get(tool) ?? 0) + 1)
+      if (tool && tool.tally++ === 0) times.push(tool)
     }
-    for (const [tool, count] of times) {
-      gains.set(tool, (gains.get(tool) ?? 0) + weight * Math.log(1 + count / SMOOTHING))
+    for (const tool of times) {
+      gains.set(tool, (gains.get(tool) ?? 0) + weight * Math.log(1 + tool.tally / SMOOTHING))
+      tool.tally = 0
     }
   }
   return { dots, gains, mass }
 }
 
-/** Positions of the highest values; of equal ones at the edge all or none. */
+/** Positions of about the highest SHORTLIST values: by a histogram, for sorting all of them would cost more than the rest. */
 function shortlist(dots: Float64Array): number[] {
-  const cut = Math.max(dots.toSorted().at(-SHORTLIST) ?? 0, Number.MIN_VALUE)
+  const scale = BINS / dots.reduce((top, dot) => Math.max(top, dot), Number.MIN_VALUE)
+  const bins = new Uint32Array(BINS + 1)
+  for (const dot of dots) if (dot > 0) bins[Math.floor(dot * scale)] = (bins[Math.floor(dot * scale)] ?? 0) + 1
+  let edge = BINS
+  for (let sum = bins[edge] ?? 0; edge > 0 && sum < SHORTLIST; sum += bins[edge] ?? 0) edge -= 1
   const found: number[] = []
-  for (let at = 0; at < dots.length; at += 1) if ((dots[at] ?? 0) >= cut) found.push(at)
+  for (let at = 0; at < dots.length; at += 1) {
+    const dot = dots[at] ?? 0
+    if (dot > 0 && Math.floor(dot * scale) >= edge) found.push(at)
+  }
   return found
 }
 

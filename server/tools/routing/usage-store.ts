@@ -16,6 +16,8 @@ export interface UsedTool {
   examples: number
   /** Features of all its examples, with repetitions. */
   features: number
+  /** Scratch of whoever counts over examples; 0 between counts. */
+  tally: number
 }
 
 export interface Stored {
@@ -64,7 +66,7 @@ export function createUsageStore(): UsageStore {
         feature.examples.push(id)
         return feature
       })
-      const tool = tools.get(key) ?? { key, examples: 0, features: 0 }
+      const tool = tools.get(key) ?? { key, examples: 0, features: 0, tally: 0 }
       tools.set(key, tool)
       tool.examples += 1
       tool.features += own.length
