@@ -1,6 +1,12 @@
 import { defineConfig } from 'vitest/config'
 
-const needsServices = ['**/*.docker.test.ts', '**/*.redis.test.ts', 'tests/e2e/**/*.test.ts']
+const needsServices = [
+  '**/*.docker.test.ts',
+  '**/*.redis.test.ts',
+  'tests/{e2e,gateway}/**/*.test.ts',
+  // Real child servers: no service, but seconds each, and sensitive to a crowd.
+  'server/tools/connections/connections.test.ts'
+]
 const ignored = ['**/node_modules/**', '**/dist/**']
 
 export default defineConfig({

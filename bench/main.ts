@@ -1,13 +1,15 @@
 /** `npm run bench [name…]`: every figure as JSON on stdout, measured side by side in one run; progress on stderr. */
 import { cpus, totalmem } from 'node:os'
 import { chatFigures } from './chat.ts'
+import { routingFigures } from './routing.ts'
 import { sandboxFigures } from './sandbox.ts'
 import { webFigures } from './web.ts'
 
 const SUITES: Record<string, () => Promise<object>> = {
   sandbox: sandboxFigures,
   chat: chatFigures,
-  web: webFigures
+  web: webFigures,
+  routing: () => routingFigures()
 }
 
 const wanted = process.argv.slice(2)

@@ -193,6 +193,8 @@ describe('servers come and go', () => {
           else lived.setServer(server, tools)
           if (count === undefined) left.delete(server)
           else left.set(server, tools)
+          // Answers between the changes must not linger.
+          lived.find('open a new file issue about the weather')
         }
         const fresh = createRouter()
         for (const [server, tools] of [...left].reverse()) fresh.setServer(server, tools)
