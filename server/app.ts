@@ -3,7 +3,10 @@ import { randomUUID } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Progress } from '../contract/live.ts'
+import { createGatewayApp } from './app-gateway.ts'
+import { type ChatServers, chatServers } from './app-servers.ts'
 import type { Settings } from './config/settings.ts'
+import { openHttpDoor } from './gateway/http-door.ts'
 import { createHttpServer } from './http/create-http-server.ts'
 import type { HealthCheck } from './http/health.ts'
 import { createMetrics } from './http/metrics.ts'
@@ -32,7 +35,6 @@ import { openEmbeddedStore } from './storage/embedded/open-embedded-store.ts'
 import { openRedisStore } from './storage/redis/open-redis-store.ts'
 import { openSocketAdapter } from './storage/redis/socket-adapter.ts'
 import type { Store } from './storage/store.ts'
-import { createPolicy } from './tools/approval-policy.ts'
 import { createDefinitionGuard } from './tools/definition-guard.ts'
 
 export interface Core {
@@ -193,16 +195,24 @@ async function prepareImage(
   }
 }
 
-export async function createApp(settings: Settings, logger: Logger): Promise<App> {
+/** `environment` is what child servers and `${env:…}` in the registry are given of. */
+export async function createApp(
+  settings: Settings,
+  logger: Logger,
+  environment: Record<string, string | undefined> = {}
+): Promise<App> {
   const core = await createCore(settings, logger)
   const models = openModels(settings, logger)
-  const chat = createChat(settings, core, models, logger)
+  const { facts } = core.store
+  const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, facts })
+  const chat = createChat(settings, core, models, chatServers(gateway, logger), logger)
   const { sessions, store, feed, access, progress } = core
   const network = settings.SANDBOX_NETWORK
   const idleMs = settings.SESSION_IDLE_SECONDS * 1000
   const directory = new SessionDirectory({ access, sessions, chat, store: store.sessions, feed, idleMs, network })
   const isAccessToken = (token: string) => settings.AUTH_TOKEN !== undefined && sameSecret(token, settings.AUTH_TOKEN)
   const checkAccess = accessCheck(settings.AUTH_TOKEN !== undefined, isAccessToken)
+  const door = openHttpDoor(gateway.gateway, gateway.version, logger)
   const http = await createHttpServer({
     healthChecks: healthChecks(core),
     models,
@@ -217,6 +227,7 @@ export async function createApp(settings: Settings, logger: Logger): Promise<App
       live_sandboxes: { help: 'Sandboxes that are bound to a session.', read: () => store.sessions.countLive() },
       warm_sandboxes: { help: 'Sandboxes kept ready by this instance.', read: () => sessions.pool.ready }
     }),
+    mcp: (request, response, body) => door.handle(request, response, body),
     webRoot: join(packageRoot(), 'dist', 'web'),
     logger
   })
@@ -239,11 +250,14 @@ export async function createApp(settings: Settings, logger: Logger): Promise<App
     url: () => url,
     async start() {
       url = await http.listen({ port: settings.PORT, host: settings.HOST })
+      gateway.watch()
       void models.catalog().catch((error) => logger.warn({ err: error }, 'Models could not be detected.'))
       await core.start()
     },
     async stop() {
       await chat.stop()
+      await door.close()
+      await gateway.stop()
       await sockets.close()
       live?.close()
       await http.close()
@@ -252,14 +266,20 @@ export async function createApp(settings: Settings, logger: Logger): Promise<App
   }
 }
 
-function createChat(settings: Settings, { sessions, store, feed }: Core, models: Models, logger: Logger): Chat {
+function createChat(
+  settings: Settings,
+  { sessions, store, feed }: Core,
+  models: Models,
+  servers: ChatServers,
+  logger: Logger
+): Chat {
   return new Chat({
     sessions,
     events: store.events,
     models,
-    policy: createPolicy([]),
+    policy: servers.policy,
     guard: createDefinitionGuard(store.facts),
-    toolbox: new Toolbox({ sources: () => [], logger }),
+    toolbox: new Toolbox({ sources: servers.sources, logger }),
     options: {
       limits: { maxSteps: MAX_STEPS, maxSessionTokens: settings.MAX_SESSION_TOKENS },
       maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,

@@ -9,6 +9,7 @@ const RANKS: string[][] = [
   ['server/main.ts', 'server/gateway-main.ts'],
   ['server/cli'],
   ['server/app.ts'],
+  ['server/app-servers.ts'],
   ['server/app-gateway.ts'],
   ['server/config', 'server/http', 'server/socket', 'server/gateway'],
   ['server/sessions'],

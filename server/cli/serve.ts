@@ -17,7 +17,7 @@ export const serveCommand: Command = {
         stopped.resolve()
       })
     }
-    const app = await createApp(settings, logger)
+    const app = await createApp(settings, logger, process.env)
     try {
       await app.start()
       process.stderr.write(`MCP Orchestrator is at ${app.url()}\n`)

@@ -1,6 +1,6 @@
 /** The HTTP face: REST, static files, health. Parses, calls down and translates errors; holds no state of its own. */
 import { existsSync } from 'node:fs'
-import type { Server } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import fastifyStatic from '@fastify/static'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import type { Transcript } from '../../contract/transcript.ts'
@@ -25,6 +25,8 @@ export interface HttpServerOptions extends SecurityOptions {
   transcript: (sessionId: string) => Promise<Transcript>
   isAccessToken: (token: string) => boolean
   metrics: () => Promise<string>
+  /** The gateway's door; answers on the raw response. */
+  mcp: (request: IncomingMessage, response: ServerResponse, body: unknown) => Promise<void>
   /** The built page. */
   webRoot: string
   logger: Logger
@@ -36,6 +38,8 @@ export interface HttpServer {
   listen(at: { port: number; host: string }): Promise<string>
   close(): Promise<void>
 }
+
+const MAX_MCP_BYTES = 16 * 1024 * 1024
 
 const STATUS: Record<ErrorKind, number> = {
   invalid: 400,
@@ -65,6 +69,11 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerSessionRoutes(server, options.sessions)
   registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)
   registerExport(server, options.sessions, options.transcript)
+  // Many calls from one client are its business; who may call at all was settled before.
+  server.all('/mcp', { config: { rateLimit: false }, bodyLimit: MAX_MCP_BYTES }, async (request, reply) => {
+    reply.hijack()
+    await options.mcp(request.raw, reply.raw, request.body)
+  })
   server.get('/metrics', async (_request, reply) =>
     reply.type('text/plain; version=0.0.4').send(await options.metrics())
   )

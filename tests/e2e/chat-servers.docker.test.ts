@@ -1,0 +1,74 @@
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { afterAll, describe, expect, it } from 'vitest'
+import { packageRoot } from '../../server/lib/package-root.ts'
+import { eventually, temporaryFolder } from '../fixtures/core.ts'
+import { serve, stopServers } from '../fixtures/serve.ts'
+
+const everything = join(packageRoot(), 'node_modules/@modelcontextprotocol/server-everything/dist/index.js')
+
+function writeRegistry(dataDir: string, approval: Record<string, string>): string {
+  const file = join(dataDir, 'mcp.json')
+  const server = { command: process.execPath, args: [everything], approval }
+  writeFileSync(file, JSON.stringify({ mcpServers: { everything: server } }))
+  return file
+}
+
+describe("an enabled server's tools in the chat", () => {
+  afterAll(stopServers)
+
+  it('are offered, asked for under their real name, run once approved, and gone with the server', async () => {
+    const dataDir = temporaryFolder()
+    const server = await serve({ MCP_CONFIG: writeRegistry(dataDir, { 'get-sum': 'deny' }) }, { dataDir })
+    const client = server.connect('chat-servers')
+    await client.ready()
+    const from = client.seen.length
+    await client.ask('message', 'use everything__echo {"message":"hello-42"}')
+    const card = await client.wait('tool:approval_required', undefined, { from })
+    expect(card).toMatchObject({ server: 'everything', name: 'echo', args: { message: 'hello-42' } })
+    await client.ask('tool:approval', { callId: card.callId, approved: true, hash: card.hash })
+    const result = await client.wait('tool:result', ({ callId }) => callId === card.callId)
+    expect(JSON.stringify(result.content)).toContain('hello-42')
+    await client.wait('turn:end', undefined, { from })
+
+    // What the registry denies is refused without a card to click.
+    const later = client.seen.length
+    await client.ask('message', 'use everything__get-sum {"a":1,"b":2}')
+    const refused = await client.wait('tool:approval_resolved', undefined, { from: later })
+    expect(refused).toMatchObject({ approved: false, by: 'policy' })
+    await client.wait('turn:end', undefined, { from: later })
+    expect(client.all('tool:started')).toHaveLength(1)
+
+    await server.stop()
+    await eventually('its child is gone', () => childCount() === 0)
+  })
+
+  it('are behind the four tools at /mcp too, for any MCP client', async () => {
+    const dataDir = temporaryFolder()
+    const server = await serve({ MCP_CONFIG: writeRegistry(dataDir, {}) }, { dataDir })
+    const client = new Client({ name: 'test', version: '1' })
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${server.url}/mcp`)))
+    const { tools } = await client.listTools()
+    expect(tools.map(({ name }) => name).sort()).toEqual(['execute', 'explain_tool', 'find_tool', 'list_capabilities'])
+    const call = { server: 'everything', tool: 'echo', params: { message: 'over http' } }
+    const result = await client.callTool({ name: 'execute', arguments: call })
+    expect(JSON.stringify(result.content)).toContain('over http')
+    await client.close()
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+    const foreign = await fetch(`${server.url}/mcp`, {
+      method: 'POST',
+      body,
+      headers: { ...headers, origin: 'https://evil.example' }
+    })
+    expect(foreign.status).toBe(403)
+    await server.stop()
+  })
+})
+
+function childCount(): number {
+  const lines = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).split('\n')
+  return lines.filter((line) => line.endsWith(everything)).length
+}
