@@ -29,7 +29,8 @@ function folder(): string {
 const commandRuns = (containerId: string) =>
   eventually('the command runs', async () => {
     const { Processes } = await docker.getContainer(containerId).top()
-    return Processes.some((row: string[]) => row.join(' ').includes('sleep 300'))
+    // The process itself: the shell that will start it has the same words in its arguments.
+    return Processes.some((row: string[]) => row.at(-1) === 'sleep 300')
   })
 
 const containersOf = async ({ deployment }: SessionProcess) => (await engine.list(deployment)).map(({ id }) => id)
