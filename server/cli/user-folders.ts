@@ -4,7 +4,7 @@ import { join } from 'node:path'
 type Environment = Record<string, string | undefined>
 
 /** Where a program that is started anywhere keeps its settings and its state: the XDG folders. */
-export function userFolders(env: Environment): { config: string; data: string } {
+function userFolders(env: Environment): { config: string; data: string } {
   const home = env.HOME || homedir()
   const under = (base: string | undefined, fallback: string) =>
     join(base?.startsWith('/') ? base : join(home, fallback), 'mcp-orchestrator')

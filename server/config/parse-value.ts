@@ -3,7 +3,7 @@ import { AppError } from '../lib/errors.ts'
 /** Turns a setting's text into its value, or throws a sentence that names the setting. */
 export type ParseValue<T> = (text: string, name: string) => T
 
-export function invalidSetting(name: string, wanted: string, text: string): AppError {
+function invalidSetting(name: string, wanted: string, text: string): AppError {
   return new AppError('invalid', 'invalid_setting', `${name} must be ${wanted}, not "${text.slice(0, 80)}".`)
 }
 

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { closeSync, readSync, type Stats } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { readRange } from '../files/read-range.ts'
 import type { RawPath } from './raw-path.ts'
 import type { RawTree } from './raw-tree.ts'
 
 /** Up to this size a file's content travels with its entry. */
-export const MAX_INLINE_BYTES = 256 * 1024
+const MAX_INLINE_BYTES = 256 * 1024
 export const MAX_FETCH_BYTES = 2 * 1024 * 1024
 const CHUNK_BYTES = 1024 * 1024
 /** The kernel's file times may lag behind our clock by a tick or two. */
@@ -51,15 +52,4 @@ async function hashLarge(fd: number, wanted: number): Promise<{ hash: string; si
     if (size % (8 * CHUNK_BYTES) === 0) await nextTurn()
   }
   return { hash: hash.digest('hex'), size }
-}
-
-export function readRange(fd: number, position: number, length: number): Buffer {
-  const bytes = Buffer.allocUnsafe(length)
-  let filled = 0
-  while (filled < length) {
-    const read = readSync(fd, bytes, filled, length - filled, position + filled)
-    if (read === 0) break
-    filled += read
-  }
-  return bytes.subarray(0, filled)
 }

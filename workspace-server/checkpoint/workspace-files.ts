@@ -3,6 +3,7 @@
  * or restore at a time; tools go on meanwhile, and what they change is found by the next look.
  */
 import { closeSync } from 'node:fs'
+import { readRange } from '../files/read-range.ts'
 import type {
   ChangesParams,
   ChangesResult,
@@ -12,7 +13,7 @@ import type {
   RestoreResult
 } from '../protocol.ts'
 import { ChangeFeed } from './change-feed.ts'
-import { MAX_FETCH_BYTES, readRange } from './file-content.ts'
+import { MAX_FETCH_BYTES } from './file-content.ts'
 import { pathFromWire, rawFromText } from './raw-path.ts'
 import { RawTree } from './raw-tree.ts'
 import { Restorer } from './restore.ts'

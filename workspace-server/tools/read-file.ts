@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { closeSync, constants, readSync } from 'node:fs'
+import { closeSync, constants } from 'node:fs'
+import { readRange } from '../files/read-range.ts'
 import { type LineRange, readLines } from '../files/text-lines.ts'
 import { wholeCharactersFromStart } from '../files/utf8.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
@@ -85,7 +86,7 @@ async function read(root: WorkspaceRoot, args: Record<string, unknown>, context:
 
 async function readOpen(file: OpenFile, encoding: (typeof ENCODINGS)[number], signal: AbortSignal): Promise<ToolReply> {
   if (encoding === 'base64') return binaryReply(file)
-  const probe = readAt(file.fd, 0, PROBE_BYTES)
+  const probe = readRange(file.fd, 0, PROBE_BYTES)
   const mimeType = encoding === 'auto' ? imageType(probe) : undefined
   if (mimeType !== undefined && file.offset === undefined && file.limit === undefined && file.size <= MAX_IMAGE_BYTES)
     return imageReply(file, mimeType)
@@ -134,7 +135,7 @@ function textReply(file: OpenFile, first: number, range: LineRange): ToolReply {
 function binaryReply(file: OpenFile): ToolReply {
   const { path, size, offset = 0 } = file
   if (offset > size) throw new ToolError(`"${path}" has only ${size} bytes, so there is no byte ${offset}.`)
-  const bytes = readAt(file.fd, offset, Math.min(file.limit ?? MAX_BINARY_BYTES, MAX_BINARY_BYTES))
+  const bytes = readRange(file.fd, offset, Math.min(file.limit ?? MAX_BINARY_BYTES, MAX_BINARY_BYTES))
   const truncated = offset + bytes.length < size
   const content = bytes.toString('base64')
   const note = truncated ? `; go on with encoding base64 and offset ${offset + bytes.length}` : ''
@@ -148,20 +149,9 @@ function binaryReply(file: OpenFile): ToolReply {
 
 function imageReply(file: OpenFile, mimeType: string): ToolReply {
   const { path, size } = file
-  const bytes = readAt(file.fd, 0, size)
+  const bytes = readRange(file.fd, 0, size)
   return {
     content: [{ type: 'image', data: bytes.toString('base64'), mimeType }],
     structuredContent: { path, encoding: 'image', mimeType, size, offset: 0, count: bytes.length, truncated: false }
   }
-}
-
-function readAt(fd: number, position: number, length: number): Buffer {
-  const buffer = Buffer.allocUnsafe(length)
-  let filled = 0
-  while (filled < length) {
-    const read = readSync(fd, buffer, filled, length - filled, position + filled)
-    if (read === 0) break
-    filled += read
-  }
-  return buffer.subarray(0, filled)
 }

@@ -9,7 +9,7 @@ const CORRUPT = 11
 const FULL = 13
 const NOTADB = 26
 
-export function sqliteCode(error: unknown): number | undefined {
+function sqliteCode(error: unknown): number | undefined {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return undefined
   return error.errcode & 0xff
 }

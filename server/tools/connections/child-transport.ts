@@ -187,7 +187,7 @@ export class ChildTransport implements Transport {
 }
 
 /** `sent: false`: the request has not reached the server, so it certainly had no effect. */
-export function notSent(reason: string | undefined): AppError {
+function notSent(reason: string | undefined): AppError {
   const message = `The server is not there any more: ${reason ?? 'the connection has ended'}.`
   return new AppError('unavailable', 'child_lost', message, { details: { sent: false } })
 }
