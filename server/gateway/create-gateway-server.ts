@@ -1,6 +1,7 @@
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
-import type { ExecuteContext } from './execute.ts'
+import type { Caller } from '../tools/caller.ts'
 import type { Gateway } from './gateway.ts'
+import type { CallContext } from './run-tool.ts'
 import { GATEWAY_TOOLS, INSTRUCTIONS } from './tool-definitions.ts'
 
 /** Nothing here asks a client to fill in a form, and building the SDK's own costs start-up time. */
@@ -12,7 +13,7 @@ const NAMES = new Set(GATEWAY_TOOLS.map(({ name }) => name))
 const CARRIED = ['traceparent', 'tracestate', 'baggage']
 
 /** The face of the gateway for one connection, or one request over HTTP: it has no state of its own. */
-export function createGatewayServer(gateway: Gateway, version: string): Server {
+export function createGatewayServer(gateway: Gateway, version: string, caller: Caller): Server {
   const server = new Server(
     { name: 'mcp-orchestrator', version },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator: noValidator }
@@ -24,7 +25,7 @@ export function createGatewayServer(gateway: Gateway, version: string): Server {
       const message = `There is no tool "${name.slice(0, 100)}" here; run tools of other servers with "execute".`
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, message)
     }
-    const result = await gateway.call(name, args, executeContext(context))
+    const result = await gateway.call(name, args, callContext(context, caller))
     return { content: [], ...result }
   })
   return server
@@ -39,9 +40,9 @@ export function carriedMeta(meta: Record<string, unknown> = {}): { meta?: Record
   return carried.length > 0 ? { meta: Object.fromEntries(carried.map((key) => [key, meta[key]])) } : {}
 }
 
-function executeContext({ mcpReq }: ServerContext): ExecuteContext {
+function callContext({ mcpReq }: ServerContext, caller: Caller): CallContext {
   const { progressToken } = mcpReq._meta ?? {}
-  const context: ExecuteContext = { signal: mcpReq.signal, ...carriedMeta(mcpReq._meta) }
+  const context: CallContext = { caller, signal: mcpReq.signal, ...carriedMeta(mcpReq._meta) }
   if (progressToken === undefined) return context
   return {
     ...context,

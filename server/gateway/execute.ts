@@ -1,26 +1,19 @@
 /** `execute`: from a named tool or a sentence to a child's own result. Never guesses at a write, never runs one twice. */
-import type { ProgressCallback } from '@modelcontextprotocol/client'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
 import { unknownServer } from '../tools/connections/connections.ts'
 import type { RawResult } from '../tools/connections/live-server.ts'
-import { callWithFailover } from './call-with-failover.ts'
 import { checkParams } from './check-params.ts'
 import type { Discovery } from './discovery.ts'
 import { fillParams } from './fill-params.ts'
 import type { GatewayCore } from './gateway-options.ts'
+import { type CallContext, isReadOnly, refuseDenied, runTool } from './run-tool.ts'
 
 export interface ExecuteInput {
   request?: string | undefined
   server?: string | undefined
   tool?: string | undefined
   params: Record<string, unknown>
-}
-
-export interface ExecuteContext {
-  signal: AbortSignal
-  onProgress?: ProgressCallback | undefined
-  meta?: Record<string, unknown> | undefined
 }
 
 export interface Candidate {
@@ -49,22 +42,22 @@ export async function execute(
   core: GatewayCore,
   discovery: Discovery,
   input: ExecuteInput,
-  context: ExecuteContext
+  context: CallContext
 ): Promise<Executed> {
   const found = await findRoute(core, discovery, input, context.signal)
   if ('candidates' in found) return ask({ status: 'needs_choice', ...found })
   const { server, tool, confidence, explicit } = found
-  allow(core, server, tool.name)
-  const readOnly = tool.annotations?.readOnlyHint === true
-  const params = input.request ? fillParams(tool.inputSchema, input.params, input.request, readOnly) : input.params
+  refuseDenied(core, server, tool.name)
+  const params = input.request
+    ? fillParams(tool.inputSchema, input.params, input.request, isReadOnly(tool))
+    : input.params
   const problems = checkParams(tool.inputSchema, params)
   if (problems.length > 0) {
     const said = problems.map(({ path, reason }) => `${path} ${reason}`)
     const { name, inputSchema } = tool
     return ask({ status: 'needs_params', server, tool: name, confidence, problems: said, params, inputSchema })
   }
-  const careful = !readOnly && tool.annotations?.idempotentHint !== true
-  const called = await callWithFailover(core, server, { tool: tool.name, args: params, careful, ...context })
+  const called = await runTool(core, { server, tool, args: params }, context)
   const { result, attempts } = called
   if (explicit && input.request && result.isError !== true) core.learn(input.request, server, tool.name)
   return { kind: 'result', result, route: { server: called.server, tool: tool.name, confidence, attempts } }
@@ -150,14 +143,4 @@ function candidate(core: GatewayCore, server: string, tool: string, confidence: 
 /** More digits would be a lie, and cost tokens. */
 export function roundConfidence(confidence: number): number {
   return Math.round(confidence * 1000) / 1000
-}
-
-function allow(core: GatewayCore, server: string, tool: string): void {
-  const verdict = core.policy(server, tool)
-  if (verdict === 'allow') return
-  if (verdict === 'deny') {
-    throw new AppError('forbidden', 'denied_by_policy', `The policy in mcp.json does not allow ${server}/${tool}.`)
-  }
-  const message = `${server}/${tool} needs a human's yes, and there is no way to ask for it here.`
-  throw new AppError('forbidden', 'approval_unavailable', message)
 }

@@ -5,9 +5,10 @@
 import { AppError } from '../lib/errors.ts'
 import { wireError } from '../lib/wire-error.ts'
 import { Discovery } from './discovery.ts'
-import { type ExecuteContext, type ExecuteInput, execute, roundConfidence } from './execute.ts'
+import { type ExecuteInput, execute, roundConfidence } from './execute.ts'
 import type { GatewayCore, GatewayOptions } from './gateway-options.ts'
 import { listCapabilities } from './list-capabilities.ts'
+import type { CallContext } from './run-tool.ts'
 
 type Args = Record<string, unknown>
 
@@ -32,7 +33,7 @@ export class Gateway {
   }
 
   /** The answer to `tools/call`: a result in any case, because a model reads those. */
-  async call(name: string, args: Args, context: ExecuteContext): Promise<Record<string, unknown>> {
+  async call(name: string, args: Args, context: CallContext): Promise<Record<string, unknown>> {
     try {
       return await this.#run(name, args, context)
     } catch (error) {
@@ -45,7 +46,7 @@ export class Gateway {
     }
   }
 
-  async #run(name: string, args: Args, context: ExecuteContext): Promise<Record<string, unknown>> {
+  async #run(name: string, args: Args, context: CallContext): Promise<Record<string, unknown>> {
     const core = await this.#options.core()
     if (name === 'execute') return this.#execute(core, readExecute(args), context)
     if (name === 'find_tool') return answer(await this.#findTool(core, args, context.signal))
@@ -53,7 +54,7 @@ export class Gateway {
     return answer(await explainTool(core, args, context.signal))
   }
 
-  async #execute(core: GatewayCore, input: ExecuteInput, context: ExecuteContext): Promise<Record<string, unknown>> {
+  async #execute(core: GatewayCore, input: ExecuteInput, context: CallContext): Promise<Record<string, unknown>> {
     const done = await execute(core, this.#discovery, input, context)
     if (done.kind === 'question') return answer(done.question)
     const { result, route } = done

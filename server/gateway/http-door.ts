@@ -17,7 +17,7 @@ const MAX_BODY_BYTES = 16 * 1024 * 1024
 
 /** Serves the gateway over Streamable HTTP, every revision, without sessions: any instance can answer any request. */
 export function openHttpDoor(gateway: Gateway, version: string, logger: Logger): HttpDoor {
-  const handler = createMcpHandler(() => createGatewayServer(gateway, version), {
+  const handler = createMcpHandler(() => createGatewayServer(gateway, version, { owner: 'local', door: 'http' }), {
     maxRequestBodySize: MAX_BODY_BYTES,
     onerror: (error) => logger.debug({ err: error }, 'gateway request')
   })

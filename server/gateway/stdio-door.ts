@@ -1,5 +1,6 @@
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import type { Logger } from '../lib/logger.ts'
+import type { Caller } from '../tools/caller.ts'
 import { carriedMeta, createGatewayServer, isGatewayTool } from './create-gateway-server.ts'
 import type { Gateway } from './gateway.ts'
 import { StdioTransport } from './stdio-transport.ts'
@@ -12,15 +13,16 @@ export interface StdioDoor {
 
 /** Serves the gateway on this process's stdin and stdout, in the revision that the client opens with. */
 export function openStdioDoor(gateway: Gateway, version: string, logger: Logger): StdioDoor {
+  const caller: Caller = { owner: 'local', door: 'stdio' }
   const transport = new StdioTransport({
     input: process.stdin,
     output: process.stdout,
     shortWay: {
       knows: isGatewayTool,
-      call: (name, args, { meta, ...context }) => gateway.call(name, args, { ...context, ...carriedMeta(meta) })
+      call: (name, args, { meta, ...context }) => gateway.call(name, args, { caller, ...context, ...carriedMeta(meta) })
     }
   })
-  const handle = serveStdio(() => createGatewayServer(gateway, version), {
+  const handle = serveStdio(() => createGatewayServer(gateway, version, caller), {
     transport,
     onerror: (error) => logger.debug({ err: error }, 'client connection')
   })

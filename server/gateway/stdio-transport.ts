@@ -5,7 +5,7 @@
 import type { Readable, Writable } from 'node:stream'
 import type { JSONRPCMessage, Progress, RequestId, Transport } from '@modelcontextprotocol/server'
 import { AppError, messageOf } from '../lib/errors.ts'
-import { LineReader } from '../sandbox/docker/line-reader.ts'
+import { LineReader } from '../lib/line-reader.ts'
 
 export interface ShortWay {
   /** Never rejects. */

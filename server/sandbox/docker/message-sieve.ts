@@ -1,9 +1,9 @@
 import type { JSONRPCMessage } from '@modelcontextprotocol/client'
+import { ByteTail } from '../../lib/byte-tail.ts'
+import { parseHostileJson } from '../../lib/hostile-json.ts'
+import { LineReader, type OversizeLine } from '../../lib/line-reader.ts'
 import type { Logger } from '../../lib/logger.ts'
-import { ByteTail } from './byte-tail.ts'
-import { parseHostileJson } from './hostile-json.ts'
 import { readIncoming, type WireError } from './incoming-message.ts'
-import { LineReader, type OversizeLine } from './line-reader.ts'
 import { createQuietLog } from './quiet-log.ts'
 import type { WireIds } from './wire-ids.ts'
 

@@ -1,6 +1,6 @@
 import { appendFile, mkdir, rename, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { ByteTail } from '../../sandbox/docker/byte-tail.ts'
+import { ByteTail } from '../../lib/byte-tail.ts'
 
 const TAIL_BYTES = 16 * 1024
 const MAX_FILE_BYTES = 512 * 1024

@@ -1,0 +1,8 @@
+/** Who makes a call: it decides whose credentials are used and whose connections, and is what the audit trail names. */
+export interface Caller {
+  /** `local` is whoever started this process; over HTTP the owner that the request has proved to be. */
+  owner: string
+  door: 'stdio' | 'http' | 'chat'
+  /** The client's own word for itself, `name/version`; never an authority. */
+  client?: string | undefined
+}
