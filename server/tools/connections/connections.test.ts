@@ -167,6 +167,25 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     await until('the failed ones to be gone', () => connections.childPids.length === 1)
   })
 
+  it('tests a running server by asking it again, and a resting one at once', async () => {
+    const { call, connections, index } = await open({
+      a: child('steady', [], { timeoutMs: { list: 1500 } }),
+      crash: child('crash-on-start')
+    })
+    const { signal } = new AbortController()
+    expect(await connections.test('a', signal)).toHaveLength(11)
+    await call('a', 'echo', { message: 'hi' })
+    expect([connections.calls('a'), connections.state('a')?.startedAt]).toEqual([1, expect.any(Number)])
+    const [pid] = connections.childPids
+    process.kill(pid!, 'SIGSTOP')
+    await expect(connections.test('a', signal)).rejects.toThrow('"a"')
+    expect(index.record('a')?.lastError?.message).toContain('"a"')
+    expect(await connections.test('a', signal)).toHaveLength(11)
+    await until('the hanging one to be gone', () => !connections.childPids.includes(pid!))
+    for (let i = 0; i < 3; i++) await connections.test('crash', signal).catch(() => {})
+    await expect(connections.test('crash', signal)).rejects.toMatchObject({ code: 'server_failed' })
+  })
+
   it('says which command is missing', async () => {
     const { call } = await open({ a: { command: 'no-such-command-here' } })
     await expect(call('a', 'x')).rejects.toThrow(
@@ -194,7 +213,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect(await huge).toMatchObject({ code: 'result_too_large' })
     expect(process.memoryUsage().rss).toBeLessThan(900 * 1024 * 1024)
     expect(textOf((await call('line', 'fine')).result)).toBe('fine')
-    expect(connections.state('lines')?.lastError).toMatch(/floods/)
+    expect(connections.state('lines')?.lastError?.message).toMatch(/floods/)
   })
 
   it('does not take a server for healthy that lists nothing after its restart', async () => {
@@ -208,7 +227,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     await expect(call('a', 'there')).rejects.toMatchObject({ code: 'tools_missing' })
     expect(connections.state('a')).toMatchObject({
       state: 'stopped',
-      lastError: expect.stringContaining('none of its tools')
+      lastError: { message: expect.stringContaining('none of its tools') }
     })
     expect(index.tools('a')?.map(({ name }) => name)).toEqual(['there'])
     expect(textOf((await call('fine', 'echo', { message: 'hi' })).result)).toBe('hi')

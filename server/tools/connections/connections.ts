@@ -33,6 +33,7 @@ export class Connections {
   readonly #processes: ChildProcesses
   readonly #gate = new StartGate(STARTING_AT_ONCE)
   readonly #connections = new Map<string, ServerConnection>()
+  readonly #calls = new Map<string, number>()
   #closed = false
 
   constructor(options: ConnectionsOptions) {
@@ -48,6 +49,11 @@ export class Connections {
     return this.#connections.get(server)?.state
   }
 
+  /** Made since this process began. */
+  calls(server: string): number {
+    return this.#calls.get(server) ?? 0
+  }
+
   logTail(server: string): string {
     return this.#connections.get(server)?.log.tail() ?? ''
   }
@@ -56,8 +62,16 @@ export class Connections {
     return this.#of(server).list(signal)
   }
 
+  /** Asks the server itself, whatever is known of it; one that rests after failures is tried at once. */
+  async test(server: string, signal: AbortSignal) {
+    if (this.state(server)?.state === 'stopped') this.retire(server)
+    return this.#of(server).test(signal)
+  }
+
   async call(server: string, input: CallInput): Promise<{ result: RawResult; attempts: number }> {
-    return this.#of(server).call(input)
+    const connection = this.#of(server)
+    this.#calls.set(server, this.calls(server) + 1)
+    return connection.call(input)
   }
 
   /** The server's entry has changed or gone: what runs of it finishes its calls and ends. */

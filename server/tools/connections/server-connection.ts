@@ -33,7 +33,9 @@ export interface ServerState {
   pid?: number
   busy: number
   starts: number
-  lastError?: string
+  /** Of the process, or of the conversation with a remote server, that runs now. */
+  startedAt?: number
+  lastError?: { at: number; message: string }
 }
 
 const START_TRIES = 2
@@ -51,7 +53,8 @@ export class ServerConnection {
   #idleTimer: NodeJS.Timeout | undefined
   #busy = 0
   #starts = 0
-  #lastError: string | undefined
+  #startedAt = 0
+  #lastError: ServerState['lastError']
   #retired = false
 
   constructor(options: ServerConnectionOptions) {
@@ -69,6 +72,7 @@ export class ServerConnection {
       breaker: this.#breaker.state,
       busy: this.#busy,
       starts: this.#starts,
+      ...(running ? { startedAt: this.#startedAt } : {}),
       ...(pid === undefined ? {} : { pid }),
       ...(this.#lastError === undefined ? {} : { lastError: this.#lastError })
     }
@@ -77,6 +81,23 @@ export class ServerConnection {
   /** Starts it if need be; resolves to the tools that it really has. */
   async list(signal: AbortSignal): Promise<StoredTool[]> {
     return this.#during(async () => (await this.#acquire(signal)).tools)
+  }
+
+  /** As `list`, but one that runs is asked again: it may hang, or have lost its tools. */
+  async test(signal: AbortSignal): Promise<StoredTool[]> {
+    return this.#during(async () => {
+      const before = this.#starts
+      const live = await this.#acquire(signal)
+      if (this.#starts > before) return live.tools
+      try {
+        const tools = await live.list(signal)
+        this.#options.onListed(tools, {})
+        return tools
+      } catch (error) {
+        if (!signal.aborted) this.#drop(live)
+        throw this.#failure(error)
+      }
+    })
   }
 
   async call(input: CallInput): Promise<{ result: RawResult; attempts: number }> {
@@ -122,7 +143,7 @@ export class ServerConnection {
     } catch (error) {
       if (isAppError(error, 'child_timeout')) void this.#checkPulse(live)
       if (isAppError(error, 'child_lost') && live.pid === undefined) this.#drop(live)
-      if (isAppError(error)) this.#lastError = this.log.redact(error.message)
+      if (isAppError(error)) this.#lastError = { at: Date.now(), message: this.log.redact(error.message) }
       throw error
     }
   }
@@ -187,6 +208,7 @@ export class ServerConnection {
       withDeadline(deadline, (signal) => this.#options.open(signal, () => void this.#refresh()))
     )
     this.#starts++
+    this.#startedAt = Date.now()
     if (live.tools.length === 0 && this.#options.toolsSeen() > 0) {
       await live.close()
       throw new AppError(
@@ -208,7 +230,7 @@ export class ServerConnection {
     const known = isAppError(error) ? error : new AppError('unavailable', 'server_failed', text)
     const details = { ...known.details, sent: false, start: true }
     const failure = new AppError(known.kind, known.code, text, { details })
-    this.#lastError = text
+    this.#lastError = { at: Date.now(), message: text }
     if (failure.code !== 'server_resting') this.#breaker.failed(failure)
     this.#options.onFailed(failure)
     return failure
