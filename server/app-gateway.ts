@@ -88,21 +88,28 @@ async function loadCore(
   options: GatewayAppOptions,
   registry: Registry
 ): Promise<Loaded> {
-  const [{ Connections }, { ToolIndex }, { StoredTools }, { openSecrets }, { createRouter }, { createPolicy }, store] =
-    await Promise.all([
-      import('./tools/connections/connections.ts'),
-      import('./tools/tool-index.ts'),
-      import('./catalog/stored-tools.ts'),
-      import('./catalog/credentials.ts'),
-      import('./tools/routing/router.ts'),
-      import('./tools/approval-policy.ts'),
-      options.facts ? { facts: options.facts, close: async () => {} } : openFacts(settings, logger)
-    ])
+  const [
+    { Connections },
+    { ToolIndex },
+    { StoredTools },
+    { openCredentials },
+    { createRouter },
+    { createPolicy },
+    store
+  ] = await Promise.all([
+    import('./tools/connections/connections.ts'),
+    import('./tools/tool-index.ts'),
+    import('./catalog/stored-tools.ts'),
+    import('./catalog/credentials.ts'),
+    import('./tools/routing/router.ts'),
+    import('./tools/approval-policy.ts'),
+    options.facts ? { facts: options.facts, close: async () => {} } : openFacts(settings, logger)
+  ])
   const router = createRouter()
   const index = new ToolIndex({ stored: new StoredTools(store.facts), router, logger })
   const connections = new Connections({
     index,
-    secrets: () => openSecrets({ file: settings.CREDENTIALS_FILE, environment: options.environment }),
+    credentials: openCredentials({ file: settings.CREDENTIALS_FILE, environment: options.environment }),
     environment: options.environment,
     logDir: join(resolve(settings.DATA_DIR), 'server-logs'),
     version: packageVersion(),

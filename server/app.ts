@@ -11,7 +11,7 @@ import { createHttpServer } from './http/create-http-server.ts'
 import type { HealthCheck } from './http/health.ts'
 import { createMetrics } from './http/metrics.ts'
 import { backoffMs } from './lib/backoff.ts'
-import { ACCESS_COOKIE, isLoopbackHost, readCookie } from './lib/browser-proof.ts'
+import { ACCESS_COOKIE, isLoopbackHost, OWNER_COOKIE, readCookie } from './lib/browser-proof.ts'
 import { AppError, messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
 import { packageRoot } from './lib/package-root.ts'
@@ -21,7 +21,7 @@ import type { Models } from './models/port.ts'
 import { createDockerEngine } from './sandbox/docker/docker-engine.ts'
 import type { SandboxEngine, SandboxLimits } from './sandbox/port.ts'
 import { Chat } from './sessions/chat.ts'
-import { SessionAccess, sameSecret, secret } from './sessions/session-access.ts'
+import { ownerName, SessionAccess, sameSecret, secret } from './sessions/session-access.ts'
 import { SessionDirectory } from './sessions/session-directory.ts'
 import { SessionFeed } from './sessions/session-feed.ts'
 import { SessionManager } from './sessions/session-manager.ts'
@@ -35,6 +35,7 @@ import { openEmbeddedStore } from './storage/embedded/open-embedded-store.ts'
 import { openRedisStore } from './storage/redis/open-redis-store.ts'
 import { openSocketAdapter } from './storage/redis/socket-adapter.ts'
 import type { Store } from './storage/store.ts'
+import { LOCAL_OWNER } from './tools/caller.ts'
 import { createDefinitionGuard } from './tools/definition-guard.ts'
 
 export interface Core {
@@ -212,7 +213,7 @@ export async function createApp(
   const directory = new SessionDirectory({ access, sessions, chat, store: store.sessions, feed, idleMs, network })
   const isAccessToken = (token: string) => settings.AUTH_TOKEN !== undefined && sameSecret(token, settings.AUTH_TOKEN)
   const checkAccess = accessCheck(settings.AUTH_TOKEN !== undefined, isAccessToken)
-  const door = openHttpDoor(gateway.gateway, gateway.version, logger)
+  const door = openHttpDoor(gateway.gateway, gateway.version, logger, ownerOfCookies)
   const http = await createHttpServer({
     healthChecks: healthChecks(core),
     models,
@@ -268,7 +269,7 @@ export async function createApp(
 
 function createChat(
   settings: Settings,
-  { sessions, store, feed }: Core,
+  { sessions, store, feed, access }: Core,
   models: Models,
   servers: ChatServers,
   logger: Logger
@@ -279,7 +280,7 @@ function createChat(
     models,
     policy: servers.policy,
     guard: createDefinitionGuard(store.facts),
-    toolbox: new Toolbox({ sources: servers.sources, logger }),
+    toolbox: new Toolbox({ sources: servers.sources, ownerOf: (id) => access.ownerOf(id), logger }),
     options: {
       limits: { maxSteps: MAX_STEPS, maxSessionTokens: settings.MAX_SESSION_TOKENS },
       maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,
@@ -292,6 +293,12 @@ function createChat(
     },
     live: feed.live
   })
+}
+
+/** An MCP client without the cookie of a page is whoever may come in here at all. */
+function ownerOfCookies(cookies: string | undefined): string {
+  const cookie = readCookie(cookies, OWNER_COOKIE)
+  return cookie ? ownerName(cookie) : LOCAL_OWNER
 }
 
 /** The instance's own door, before any session's: as Bearer, in the socket's auth, or in the cookie of a login. */

@@ -2,9 +2,10 @@ import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { openSecrets } from './credentials.ts'
+import { openCredentials } from './credentials.ts'
 import { fillPlaceholders } from './placeholders.ts'
 
+const openSecrets = (options: Parameters<typeof openCredentials>[0]) => openCredentials(options).source()
 const placeholder = (kind: string, name: string) => `\${${kind}:${name}}`
 
 function fileWith(text: string, mode = 0o600): string {

@@ -11,27 +11,62 @@ export interface CredentialsOptions {
   environment: Record<string, string | undefined>
 }
 
-/** Reads the file anew for every child, so that a rotated secret needs no restart. `secret:` looks there first, then outside. */
-export function openSecrets({ file, environment }: CredentialsOptions): SecretSource {
-  const stored = file === undefined ? {} : readCredentials(file)
-  const env = (name: string) => (Object.hasOwn(environment, name) ? environment[name] : undefined)
-  return { env, secret: (name) => (Object.hasOwn(stored, name) ? stored[name] : env(name)) }
+export interface Credentials {
+  /** Fills placeholders with an owner's own values first; without an owner, with what is common to all. */
+  source(owner?: string): SecretSource
+  /** Whether this owner has a value of their own for one of these secrets. */
+  differsFor(owner: string, names: string[]): boolean
 }
 
-function readCredentials(file: string): Record<string, string> {
-  let text: string
-  try {
-    const { mode, size } = statSync(file)
-    if (process.platform !== 'win32' && (mode & 0o077) !== 0) throw exposed(file)
-    if (size > MAX_BYTES) throw unreadable(file, `it is larger than ${MAX_BYTES} bytes`)
-    text = readFileSync(file, 'utf8')
-  } catch (error) {
-    throw error instanceof AppError ? error : unreadable(file, messageOf(error), error)
+interface Stored {
+  common: Record<string, string>
+  owners: Record<string, Record<string, string>>
+}
+
+const NOTHING: Stored = { common: {}, owners: {} }
+
+/** Looks at the file anew every time, so that a rotated secret needs no restart. `secret:` looks there first, then outside. */
+export function openCredentials({ file, environment }: CredentialsOptions): Credentials {
+  const read = file === undefined ? () => NOTHING : credentialsReader(file)
+  const env = (name: string) => own(environment, name)
+  return {
+    source(owner) {
+      const { common, owners } = read()
+      const theirs = owner === undefined ? undefined : own(owners, owner)
+      return { env, secret: (name) => (theirs && own(theirs, name)) ?? own(common, name) ?? env(name) }
+    },
+    differsFor(owner, names) {
+      const theirs = names.length === 0 ? undefined : own(read().owners, owner)
+      return theirs !== undefined && names.some((name) => Object.hasOwn(theirs, name))
+    }
   }
-  return text.trimStart().startsWith('{') ? readJson(file, text) : definedOnly(parseEnv(text))
 }
 
-function readJson(file: string, text: string): Record<string, string> {
+function own<T>(values: Record<string, T>, name: string): T | undefined {
+  return Object.hasOwn(values, name) ? values[name] : undefined
+}
+
+/** It is asked before every call, so an unchanged file is not read again. */
+function credentialsReader(file: string): () => Stored {
+  let seen = ''
+  let stored = NOTHING
+  return () => {
+    try {
+      const { mode, size, mtimeMs, ctimeMs, ino } = statSync(file)
+      if (process.platform !== 'win32' && (mode & 0o077) !== 0) throw exposed(file)
+      if (size > MAX_BYTES) throw unreadable(file, `it is larger than ${MAX_BYTES} bytes`)
+      const state = [ino, size, mtimeMs, ctimeMs].join()
+      if (state !== seen) stored = readCredentials(file, readFileSync(file, 'utf8'))
+      seen = state
+      return stored
+    } catch (error) {
+      throw error instanceof AppError ? error : unreadable(file, messageOf(error), error)
+    }
+  }
+}
+
+function readCredentials(file: string, text: string): Stored {
+  if (!text.trimStart().startsWith('{')) return { common: onlyTexts(parseEnv(text)), owners: {} }
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -39,13 +74,25 @@ function readJson(file: string, text: string): Record<string, string> {
     // The parser's own words would quote the file.
     throw unreadable(file, 'it is no valid JSON')
   }
-  if (!isObject(value) || Object.values(value).some((item) => typeof item !== 'string')) {
-    throw unreadable(file, 'it must be one JSON object of texts')
+  if (!isObject(value)) throw unreadable(file, 'it must be one JSON object of texts')
+  const { owners = {}, ...common } = value
+  if (!isObject(owners) || !Object.values(owners).every(isTexts)) {
+    throw unreadable(file, '"owners" must be an object with an object of texts for each owner')
   }
-  return definedOnly(value)
+  if (!isTexts(common)) throw unreadable(file, 'it must be one JSON object of texts')
+  return {
+    common: onlyTexts(common),
+    owners: Object.fromEntries(
+      Object.entries(owners).map(([owner, values]) => [owner, onlyTexts({ ...Object(values) })])
+    )
+  }
 }
 
-function definedOnly(values: Record<string, unknown>): Record<string, string> {
+function isTexts(value: unknown): boolean {
+  return isObject(value) && Object.values(value).every((item) => typeof item === 'string')
+}
+
+function onlyTexts(values: Record<string, unknown>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(values).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : []))
   )
@@ -55,11 +102,12 @@ function exposed(file: string): AppError {
   return new AppError(
     'forbidden',
     'credentials_exposed',
-    `Others on this machine can read the credentials file ${file}: run chmod 600 on it first.`
+    `Others on this machine can read the credentials file ${file}: run chmod 600 on it first.`,
+    { details: { permanent: true } }
   )
 }
 
 function unreadable(file: string, reason: string, cause?: unknown): AppError {
   const message = `The credentials file ${file} can't be used: ${reason}.`
-  return new AppError('invalid', 'credentials_unreadable', message, { cause })
+  return new AppError('invalid', 'credentials_unreadable', message, { cause, details: { permanent: true } })
 }

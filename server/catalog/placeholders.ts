@@ -12,6 +12,12 @@ export function hasPlaceholder(text: string): boolean {
   return text.search(PLACEHOLDER) !== -1
 }
 
+/** The secrets that these texts ask for. */
+export function secretNames(texts: Record<string, string>): string[] {
+  const found = Object.values(texts).flatMap((text) => [...text.matchAll(PLACEHOLDER)])
+  return [...new Set(found.flatMap(([, kind, name]) => (kind === 'secret' && name !== undefined ? [name] : [])))]
+}
+
 export interface FilledTexts {
   values: Record<string, string>
   /** What must never be seen outside the child. */
@@ -36,5 +42,5 @@ export function fillPlaceholders(server: string, texts: Record<string, string>, 
 function missing(server: string, placeholder: string, kind: string): AppError {
   const where = kind === 'secret' ? 'the credentials file or the environment' : 'the environment'
   const message = `The server "${server}" needs ${placeholder}, which is not in ${where}.`
-  return new AppError('unavailable', 'secret_missing', message)
+  return new AppError('unavailable', 'secret_missing', message, { details: { permanent: true } })
 }

@@ -5,9 +5,11 @@ import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { GatewayCore } from '../gateway/gateway-options.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
+import { type Caller, LOCAL_OWNER } from '../tools/caller.ts'
 import { chosen, describeTarget, oneName, print, type ServersContext } from './servers-context.ts'
 
 const LOG_LINES = 200
+const caller: Caller = { owner: LOCAL_OWNER, door: 'stdio' }
 
 export async function listServers(context: ServersContext): Promise<number> {
   const { registry, file } = context
@@ -53,7 +55,9 @@ async function testServer({ name, enabled }: ServerEntry, connections: GatewayCo
   const took = () => Math.round(performance.now() - began)
   if (!enabled) return { server: name, ok: false, ms: 0, reason: 'it is switched off' }
   try {
-    const tools = (await connections.list(name, new AbortController().signal)).map((tool) => tool.name)
+    const tools = (await connections.list(name, { caller, signal: new AbortController().signal })).map(
+      (tool) => tool.name
+    )
     if (tools.length === 0) return { server: name, ok: false, ms: took(), reason: 'it runs, but has no tools' }
     return { server: name, ok: true, ms: took(), tools }
   } catch (error) {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../lib/errors.ts'
 import type { GatewayCore } from './gateway-options.ts'
+import type { CallContext } from './run-tool.ts'
 
 const WAIT_MS = 3000
 const FORGET_FAILURE_MS = 60_000
@@ -16,12 +17,16 @@ export class Discovery {
   readonly #running = new Map<string, Promise<void>>()
   readonly #failed = new Map<string, { reason: string; at: number }>()
 
-  async discover({ index, connections }: GatewayCore, signal: AbortSignal, waitMs = WAIT_MS): Promise<Discovered> {
+  async discover(
+    { index, connections }: GatewayCore,
+    { caller, signal }: Pick<CallContext, 'caller' | 'signal'>,
+    waitMs = WAIT_MS
+  ): Promise<Discovered> {
     for (const server of index.unseen()) {
       const failure = this.#failed.get(server)
       if (this.#running.has(server) || (failure && Date.now() - failure.at < FORGET_FAILURE_MS)) continue
       // Its own signal: the next one to ask profits from what this one did not wait for.
-      const looking = connections.list(server, new AbortController().signal).then(
+      const looking = connections.list(server, { caller, signal: new AbortController().signal }).then(
         () => void this.#failed.delete(server),
         (error) => void this.#failed.set(server, { reason: messageOf(error), at: Date.now() })
       )

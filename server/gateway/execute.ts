@@ -44,7 +44,7 @@ export async function execute(
   input: ExecuteInput,
   context: CallContext
 ): Promise<Executed> {
-  const found = await findRoute(core, discovery, input, context.signal)
+  const found = await findRoute(core, discovery, input, context)
   if ('candidates' in found) return ask({ status: 'needs_choice', ...found })
   const { server, tool, confidence, explicit } = found
   refuseDenied(core, server, tool.name)
@@ -71,12 +71,12 @@ async function findRoute(
   core: GatewayCore,
   discovery: Discovery,
   input: ExecuteInput,
-  signal: AbortSignal
+  context: CallContext
 ): Promise<Route | { candidates: Candidate[]; pending?: string[] }> {
   const { server, tool, request } = input
   if (server !== undefined && core.index.entry(server) === undefined) throw unknownServer(server)
-  if (server !== undefined && tool !== undefined) return namedRoute(core, server, tool, signal)
-  if (tool !== undefined) return byToolName(core, discovery, tool, signal)
+  if (server !== undefined && tool !== undefined) return namedRoute(core, server, tool, context)
+  if (tool !== undefined) return byToolName(core, discovery, tool, context)
   if (request === undefined) {
     throw new AppError(
       'invalid',
@@ -84,25 +84,25 @@ async function findRoute(
       'Give "request", or "server" and "tool", so that something can be run.'
     )
   }
-  return bySentence(core, discovery, request, server, signal)
+  return bySentence(core, discovery, request, server, context)
 }
 
-async function namedRoute(core: GatewayCore, server: string, tool: string, signal: AbortSignal): Promise<Route> {
+async function namedRoute(core: GatewayCore, server: string, tool: string, context: CallContext): Promise<Route> {
   const known = core.index.tool(server, tool)
   if (known) return { server, tool: known, confidence: 1, explicit: true }
   // Not seen yet, or new since: the server itself knows.
-  const listed = (await core.connections.list(server, signal)).find(({ name }) => name === tool)
+  const listed = (await core.connections.list(server, context)).find(({ name }) => name === tool)
   if (listed) return { server, tool: listed, confidence: 1, explicit: true }
   const near = core.router.find(tool, { server, limit: 3 }).matches.map((match) => match.tool)
   const hint = near.length > 0 ? ` Did you mean ${near.join(', ')}?` : ''
   throw new AppError('not-found', 'unknown_tool', `The server "${server}" has no tool "${tool.slice(0, 100)}".${hint}`)
 }
 
-async function byToolName(core: GatewayCore, discovery: Discovery, tool: string, signal: AbortSignal) {
-  if (core.index.serversWith(tool).length === 0) await discovery.discover(core, signal)
+async function byToolName(core: GatewayCore, discovery: Discovery, tool: string, context: CallContext) {
+  if (core.index.serversWith(tool).length === 0) await discovery.discover(core, context)
   const servers = core.index.serversWith(tool)
   const [only] = servers
-  if (servers.length === 1 && only !== undefined) return namedRoute(core, only, tool, signal)
+  if (servers.length === 1 && only !== undefined) return namedRoute(core, only, tool, context)
   if (servers.length > 1) {
     return {
       candidates: servers.slice(0, CANDIDATES).map((server) => candidate(core, server, tool, 1 / servers.length))
@@ -119,9 +119,9 @@ async function bySentence(
   discovery: Discovery,
   request: string,
   server: string | undefined,
-  signal: AbortSignal
+  context: CallContext
 ) {
-  const { pending } = await discovery.discover(core, signal)
+  const { pending } = await discovery.discover(core, context)
   const { matches, abstained } = core.router.find(request, {
     limit: CANDIDATES,
     ...(server === undefined ? {} : { server })

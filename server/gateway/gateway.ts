@@ -49,9 +49,9 @@ export class Gateway {
   async #run(name: string, args: Args, context: CallContext): Promise<Record<string, unknown>> {
     const core = await this.#options.core()
     if (name === 'execute') return this.#execute(core, readExecute(args), context)
-    if (name === 'find_tool') return answer(await this.#findTool(core, args, context.signal))
+    if (name === 'find_tool') return answer(await this.#findTool(core, args, context))
     if (name === 'list_capabilities') return answer(listCapabilities(core, text(args, 'category')))
-    return answer(await explainTool(core, args, context.signal))
+    return answer(await explainTool(core, args, context))
   }
 
   async #execute(core: GatewayCore, input: ExecuteInput, context: CallContext): Promise<Record<string, unknown>> {
@@ -62,13 +62,13 @@ export class Gateway {
     return { ...result, _meta: { ...meta, [ROUTE]: route } }
   }
 
-  async #findTool(core: GatewayCore, args: Args, signal: AbortSignal): Promise<Record<string, unknown>> {
+  async #findTool(core: GatewayCore, args: Args, context: CallContext): Promise<Record<string, unknown>> {
     const query = text(args, 'query')
     if (query === undefined)
       throw new AppError('invalid', 'invalid_request', '"query" is missing: say what you look for.')
     const limit = number(args, 'limit', 1, MAX_LIMIT) ?? DEFAULT_LIMIT
     const threshold = number(args, 'threshold', 0, 1)
-    const { pending, failed } = await this.#discovery.discover(core, signal)
+    const { pending, failed } = await this.#discovery.discover(core, context)
     const { matches, abstained } = core.router.find(query, { limit, ...(threshold === undefined ? {} : { threshold }) })
     return {
       matches: matches.map((match) => ({
@@ -83,13 +83,13 @@ export class Gateway {
   }
 }
 
-async function explainTool(core: GatewayCore, args: Args, signal: AbortSignal): Promise<Record<string, unknown>> {
+async function explainTool(core: GatewayCore, args: Args, context: CallContext): Promise<Record<string, unknown>> {
   const server = text(args, 'server')
   const tool = text(args, 'tool')
   if (server === undefined || tool === undefined) {
     throw new AppError('invalid', 'invalid_request', 'Give "server" and "tool", as find_tool names them.')
   }
-  if (core.index.tools(server) === undefined) await core.connections.list(server, signal)
+  if (core.index.tools(server) === undefined) await core.connections.list(server, context)
   const known = core.index.tool(server, tool)
   if (known === undefined) {
     throw new AppError('not-found', 'unknown_tool', `The server "${server}" has no tool "${tool}".`)

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { createMcpHandler } from '@modelcontextprotocol/server'
+import { createMcpHandler, type McpRequestContext } from '@modelcontextprotocol/server'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
+import { LOCAL_OWNER } from '../tools/caller.ts'
 import { createGatewayServer } from './create-gateway-server.ts'
 import type { Gateway } from './gateway.ts'
 
@@ -15,9 +16,21 @@ export interface HttpDoor {
 
 const MAX_BODY_BYTES = 16 * 1024 * 1024
 
-/** Serves the gateway over Streamable HTTP, every revision, without sessions: any instance can answer any request. */
-export function openHttpDoor(gateway: Gateway, version: string, logger: Logger): HttpDoor {
-  const handler = createMcpHandler(() => createGatewayServer(gateway, version, { owner: 'local', door: 'http' }), {
+/**
+ * Serves the gateway over Streamable HTTP, every revision, without sessions: any instance can answer any request. `ownerOf` says
+ * who a request has proved to be, from its cookies.
+ */
+export function openHttpDoor(
+  gateway: Gateway,
+  version: string,
+  logger: Logger,
+  ownerOf: (cookies: string | undefined) => string = () => LOCAL_OWNER
+): HttpDoor {
+  const serve = ({ requestInfo }: McpRequestContext) => {
+    const owner = ownerOf(requestInfo?.headers.get('cookie') ?? undefined)
+    return createGatewayServer(gateway, version, { owner, door: 'http' })
+  }
+  const handler = createMcpHandler(serve, {
     maxRequestBodySize: MAX_BODY_BYTES,
     onerror: (error) => logger.debug({ err: error }, 'gateway request')
   })

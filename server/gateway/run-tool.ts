@@ -26,8 +26,7 @@ export interface ToolWish {
 export async function runTool(core: GatewayCore, wish: ToolWish, context: CallContext): Promise<Called> {
   const { server, tool, args } = wish
   allow(core, server, tool.name)
-  const { caller: _, ...rest } = context
-  return callWithFailover(core, server, { tool: tool.name, args, careful: isCareful(tool), ...rest })
+  return callWithFailover(core, server, { tool: tool.name, args, careful: isCareful(tool), ...context })
 }
 
 /** Refuses early what will never be allowed, before anyone is asked for parameters. */

@@ -1,6 +1,6 @@
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import type { Logger } from '../lib/logger.ts'
-import type { Caller } from '../tools/caller.ts'
+import { type Caller, LOCAL_OWNER } from '../tools/caller.ts'
 import { carriedMeta, createGatewayServer, isGatewayTool } from './create-gateway-server.ts'
 import type { Gateway } from './gateway.ts'
 import { StdioTransport } from './stdio-transport.ts'
@@ -13,7 +13,7 @@ export interface StdioDoor {
 
 /** Serves the gateway on this process's stdin and stdout, in the revision that the client opens with. */
 export function openStdioDoor(gateway: Gateway, version: string, logger: Logger): StdioDoor {
-  const caller: Caller = { owner: 'local', door: 'stdio' }
+  const caller: Caller = { owner: LOCAL_OWNER, door: 'stdio' }
   const transport = new StdioTransport({
     input: process.stdin,
     output: process.stdout,

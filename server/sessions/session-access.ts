@@ -67,6 +67,11 @@ export class SessionAccess {
     if (!mine && !known) throw new AppError('forbidden', 'forbidden', 'This session belongs to someone else.')
   }
 
+  /** Whose credentials its calls use. A session that only a token opens is an owner of its own. */
+  async ownerOf(sessionId: string): Promise<string> {
+    return (await this.#read(sessionId))?.owner ?? `session:${sessionId}`
+  }
+
   async list(owner: string): Promise<SessionMeta[]> {
     const ids = (await this.#facts.list(ownerSpace(hash(owner)))).map(({ key }) => key)
     const metas = await Promise.all(ids.map(async (sessionId) => ({ sessionId, meta: await this.#read(sessionId) })))
@@ -111,6 +116,11 @@ export function validSessionId(sessionId: string): string {
 
 export function secret(): string {
   return randomBytes(32).toString('base64url')
+}
+
+/** An owner's name wherever it is stored or shown: the cookie itself is the proof, and stays with the browser. */
+export function ownerName(cookie: string): string {
+  return hash(cookie)
 }
 
 /** In constant time, whatever the lengths. */

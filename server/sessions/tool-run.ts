@@ -5,7 +5,7 @@ import { boundContent } from './bound-content.ts'
 import type { LiveSession } from './live-session.ts'
 import { unknownOutcome } from './session-events.ts'
 
-export type ToolCall = Omit<ToolCallInput, 'signal'> & { signal?: AbortSignal | undefined }
+export type ToolCall = Omit<ToolCallInput, 'signal' | 'caller'> & { signal?: AbortSignal | undefined }
 
 /** Longer than the longest command may take, so that the server inside gives the answer. */
 const TIMEOUT_MS = 660_000

@@ -4,6 +4,7 @@ import type { OutputChunk } from '../../workspace-server/protocol.ts'
 import { withDeadline } from '../lib/deadline.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
+import type { Caller } from '../tools/caller.ts'
 import {
   approvalHash,
   type OfferedTool,
@@ -17,8 +18,14 @@ import type { Hold } from './session-manager.ts'
 
 const LIST_MS = 10_000
 
+interface Asking {
+  caller: Caller
+  signal: AbortSignal
+}
+
 export interface ToolboxOptions {
   sources: () => ToolSource[]
+  ownerOf: (sessionId: string) => Promise<string>
   logger: Logger
 }
 
@@ -32,14 +39,19 @@ export class Toolbox {
   }
 
   /** What the model may be offered; who could not be asked is named, with the reason. */
-  async offer(hold: Hold, signal: AbortSignal): Promise<{ tools: OfferedTool[]; missing: string[] }> {
+  async offer(
+    hold: Hold,
+    sessionId: string,
+    signal: AbortSignal
+  ): Promise<{ tools: OfferedTool[]; missing: string[] }> {
+    const asking = { caller: await this.#caller(sessionId), signal }
     const taken = new Set<string>()
     const tools: OfferedTool[] = []
     const missing: string[] = []
     const lists = await Promise.all(
       [WORKSPACE, ...this.#sources().map(({ server }) => server)].map(async (server) => {
         try {
-          return { server, definitions: await this.#list(hold, server, signal) }
+          return { server, definitions: await this.#list(hold, server, asking) }
         } catch (error) {
           if (signal.aborted || isNotOurs(error)) throw error
           this.#options.logger.warn({ err: error, server }, `Left out of this turn: ${messageOf(error)}`)
@@ -60,7 +72,8 @@ export class Toolbox {
     const { sessionId, call, signal, onOutput } = input
     const { callId, server, name, decision } = call
     if (!decision?.approved) throw new AppError('forbidden', 'not_approved', 'Nobody has approved this call.')
-    const tools = offerTools(server, await this.#list(hold, server, signal), new Set())
+    const caller = await this.#caller(sessionId)
+    const tools = offerTools(server, await this.#list(hold, server, { caller, signal }), new Set())
     const tool = tools.find((candidate) => candidate.name === name)
     if (!tool) throw new AppError('not-found', 'tool_gone', `${server} no longer offers ${name}.`)
     if (approvalHash({ sessionId, callId, definition: tool.definition, args: call.args }) !== call.hash) {
@@ -77,16 +90,22 @@ export class Toolbox {
       return
     }
     const source = this.#source(server)
-    await hold.journal(callId, () => source.call({ callId, name, args, signal, onOutput }))
+    await hold.journal(callId, () => source.call({ callId, caller, name, args, signal, onOutput }))
   }
 
-  async #list(hold: Hold, server: string, signal: AbortSignal): Promise<ToolDefinitionInput[]> {
+  async #list(hold: Hold, server: string, { caller, signal }: Asking): Promise<ToolDefinitionInput[]> {
     if (server === WORKSPACE) {
       this.#workspaceTools ??= await (await hold.workspace(signal)).listTools()
       return this.#workspaceTools
     }
     const source = this.#source(server)
-    return withDeadline({ what: `${server} to list its tools`, ms: LIST_MS, signal }, (inner) => source.list(inner))
+    return withDeadline({ what: `${server} to list its tools`, ms: LIST_MS, signal }, (inner) =>
+      source.list({ caller, signal: inner })
+    )
+  }
+
+  async #caller(sessionId: string): Promise<Caller> {
+    return { owner: await this.#options.ownerOf(sessionId), door: 'chat' }
   }
 
   /** The sandbox's name is taken: a server under it would pass for the sandbox. */

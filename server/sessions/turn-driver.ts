@@ -196,7 +196,7 @@ export class TurnDriver {
   async #startStep(hold: Hold, turnId: string, signal: AbortSignal): Promise<ReturnType<typeof modelStep>> {
     const { toolbox, guard, models, policy, options } = this.#deps
     const { transcript, recent } = this.#conversation
-    const { tools, missing } = await toolbox.offer(hold, signal)
+    const { tools, missing } = await toolbox.offer(hold, this.#sessionId, signal)
     signal.throwIfAborted()
     if (missing.length > 0 && stepsInTurn(recent, turnId) === 0)
       await this.#tell('tools_missing', missing.join(' ').slice(0, 2000), hold.epoch)

@@ -5,4 +5,9 @@ export interface Caller {
   door: 'stdio' | 'http' | 'chat'
   /** The client's own word for itself, `name/version`; never an authority. */
   client?: string | undefined
+  /** Set by a client that needs connections of its own, because servers ask it back: they are shared with no other. */
+  connection?: string | undefined
 }
+
+/** Whoever started this process. */
+export const LOCAL_OWNER = 'local'

@@ -1,9 +1,11 @@
 import type { OutputChunk } from '../../workspace-server/protocol.ts'
 import type { ToolResult } from '../sandbox/port.ts'
+import type { Caller } from './caller.ts'
 import type { ToolDefinitionInput } from './offered-tool.ts'
 
 export interface ToolCallInput {
   callId: string
+  caller: Caller
   name: string
   args: Record<string, unknown>
   signal: AbortSignal
@@ -13,6 +15,6 @@ export interface ToolCallInput {
 /** A server whose tools are offered to the chat's model, beside those of the session's own sandbox. */
 export interface ToolSource {
   readonly server: string
-  list(signal: AbortSignal): Promise<ToolDefinitionInput[]>
+  list(asking: { caller: Caller; signal: AbortSignal }): Promise<ToolDefinitionInput[]>
   call(input: ToolCallInput): Promise<ToolResult>
 }

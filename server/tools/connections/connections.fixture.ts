@@ -1,11 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { openSecrets } from '../../catalog/credentials.ts'
+import { openCredentials } from '../../catalog/credentials.ts'
 import { readRegistry } from '../../catalog/registry.ts'
 import { StoredTools } from '../../catalog/stored-tools.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
+import type { Caller } from '../caller.ts'
 import type { Router } from '../routing/port.ts'
 import { ToolIndex } from '../tool-index.ts'
 import { Connections } from './connections.ts'
@@ -13,6 +14,8 @@ import type { CallInput } from './live-server.ts'
 
 const children = resolve(import.meta.dirname, '../../../tests/fixtures/children')
 const packages = resolve(import.meta.dirname, '../../../node_modules/@modelcontextprotocol')
+
+export const LOCAL: Caller = { owner: 'local', door: 'stdio' }
 
 /** An entry that runs a fixture. */
 export function child(name: string, args: string[] = [], more: Record<string, unknown> = {}): Record<string, unknown> {
@@ -76,11 +79,10 @@ export async function openTestConnections(
   await index.load(registry)
   const connections = new Connections({
     index,
-    secrets: () =>
-      openSecrets({
-        file: options.credentials,
-        environment: { PATH: process.env.PATH, FROM_OUTSIDE: 'outside-value' }
-      }),
+    credentials: openCredentials({
+      file: options.credentials,
+      environment: { PATH: process.env.PATH, FROM_OUTSIDE: 'outside-value' }
+    }),
     environment: { PATH: process.env.PATH, HOME: dir, GATEWAY_ONLY: 'gateway-secret' },
     logDir: join(dir, 'logs'),
     version: '0',
@@ -95,7 +97,7 @@ export async function openTestConnections(
     dir,
     log: (server: string) => readFileSync(join(dir, 'logs', `${server}.log`), 'utf8'),
     call(server: string, tool: string, args: Record<string, unknown> = {}, more: Partial<CallInput> = {}) {
-      return connections.call(server, { tool, args, careful: false, signal, ...more })
+      return connections.call(server, { caller: LOCAL, tool, args, careful: false, signal, ...more })
     },
     async close() {
       await connections.close()

@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import {
   child,
   isAlive,
+  LOCAL,
   memoryFacts,
   openTestConnections,
   real,
@@ -45,7 +46,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
   it('knows the tools of a server that was seen before without starting it', async () => {
     const facts = memoryFacts()
     const first = await open({ a: child('steady') }, { facts })
-    await first.connections.list('a', signal)
+    await first.connections.list('a', { caller: LOCAL, signal })
     await first.close()
     const { connections, index } = await open({ a: child('steady') }, { facts })
     expect(index.tools('a')?.map(({ name }) => name)).toContain('echo')
@@ -173,17 +174,17 @@ describe('connections to servers', { timeout: 60_000 }, () => {
       crash: child('crash-on-start')
     })
     const { signal } = new AbortController()
-    expect(await connections.test('a', signal)).toHaveLength(11)
+    expect(await connections.test('a', { caller: LOCAL, signal })).toHaveLength(11)
     await call('a', 'echo', { message: 'hi' })
     expect([connections.calls('a'), connections.state('a')?.startedAt]).toEqual([1, expect.any(Number)])
     const [pid] = connections.childPids
     process.kill(pid!, 'SIGSTOP')
-    await expect(connections.test('a', signal)).rejects.toThrow('"a"')
+    await expect(connections.test('a', { caller: LOCAL, signal })).rejects.toThrow('"a"')
     expect(index.record('a')?.lastError?.message).toContain('"a"')
-    expect(await connections.test('a', signal)).toHaveLength(11)
+    expect(await connections.test('a', { caller: LOCAL, signal })).toHaveLength(11)
     await until('the hanging one to be gone', () => !connections.childPids.includes(pid!))
-    for (let i = 0; i < 3; i++) await connections.test('crash', signal).catch(() => {})
-    await expect(connections.test('crash', signal)).rejects.toMatchObject({ code: 'server_failed' })
+    for (let i = 0; i < 3; i++) await connections.test('crash', { caller: LOCAL, signal }).catch(() => {})
+    await expect(connections.test('crash', { caller: LOCAL, signal })).rejects.toMatchObject({ code: 'server_failed' })
   })
 
   it('says which command is missing', async () => {

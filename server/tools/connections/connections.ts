@@ -1,12 +1,15 @@
 /**
- * All live MCP clients of this process, by server. Owns that there is one connection per server and that at most a few start at
- * once; a connection's own life is in `server-connection.ts`. Invariant: after `close` no child of ours is left.
+ * All live MCP clients of this process, by server and by whose credentials they use. Owns who shares a connection and that at
+ * most a few start at once; a connection's own life is in `server-connection.ts`. Invariants: what was opened with an owner's
+ * credentials serves that owner alone, and after `close` no child of ours is left.
  */
 import { join } from 'node:path'
-import type { SecretSource } from '../../catalog/placeholders.ts'
+import type { Credentials } from '../../catalog/credentials.ts'
+import { secretNames } from '../../catalog/placeholders.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import type { Caller } from '../caller.ts'
 import type { ToolIndex } from '../tool-index.ts'
 import { ChildProcesses } from './child-processes.ts'
 import type { CallInput, RawResult } from './live-server.ts'
@@ -17,7 +20,7 @@ import { StartGate } from './start-gate.ts'
 
 export interface ConnectionsOptions {
   index: ToolIndex
-  secrets: () => SecretSource
+  credentials: Credentials
   /** Of which children get a few harmless variables, and no more. */
   environment: Record<string, string | undefined>
   /** Folder for what servers write to stderr. */
@@ -27,12 +30,26 @@ export interface ConnectionsOptions {
 }
 
 const STARTING_AT_ONCE = 4
+/** Connections of one server that different owners or clients have to themselves. */
+const MAX_SCOPES = 64
+
+interface Asking {
+  caller: Caller
+  signal: AbortSignal
+}
+
+/** What lives of one entry: connections by scope, which says whose credentials they use and which client has them to itself. */
+interface Hub {
+  entry: ServerEntry
+  secretNames: string[]
+  connections: Map<string, ServerConnection>
+}
 
 export class Connections {
   readonly #options: ConnectionsOptions
   readonly #processes: ChildProcesses
   readonly #gate = new StartGate(STARTING_AT_ONCE)
-  readonly #connections = new Map<string, ServerConnection>()
+  readonly #hubs = new Map<string, Hub>()
   readonly #calls = new Map<string, number>()
   #closed = false
 
@@ -46,7 +63,8 @@ export class Connections {
   }
 
   state(server: string): ServerState | undefined {
-    return this.#connections.get(server)?.state
+    const [first] = this.#hubs.get(server)?.connections.values() ?? []
+    return first?.state
   }
 
   /** Made since this process began. */
@@ -55,63 +73,88 @@ export class Connections {
   }
 
   logTail(server: string): string {
-    return this.#connections.get(server)?.log.tail() ?? ''
+    return [...(this.#hubs.get(server)?.connections.values() ?? [])].map(({ log }) => log.tail()).join('')
   }
 
-  async list(server: string, signal: AbortSignal) {
-    return this.#of(server).list(signal)
+  async list(server: string, { caller, signal }: Asking) {
+    return this.#of(server, caller).list(signal)
   }
 
   /** Asks the server itself, whatever is known of it; one that rests after failures is tried at once. */
-  async test(server: string, signal: AbortSignal) {
+  async test(server: string, { caller, signal }: Asking) {
     if (this.state(server)?.state === 'stopped') this.retire(server)
-    return this.#of(server).test(signal)
+    return this.#of(server, caller).test(signal)
   }
 
   async call(server: string, input: CallInput): Promise<{ result: RawResult; attempts: number }> {
-    const connection = this.#of(server)
+    const connection = this.#of(server, input.caller)
     this.#calls.set(server, this.calls(server) + 1)
     return connection.call(input)
   }
 
   /** The server's entry has changed or gone: what runs of it finishes its calls and ends. */
   retire(server: string): void {
-    const connection = this.#connections.get(server)
-    this.#connections.delete(server)
-    void connection?.retire()
+    const hub = this.#hubs.get(server)
+    this.#hubs.delete(server)
+    for (const connection of hub?.connections.values() ?? []) void connection.retire()
+  }
+
+  /** A client that had connections to itself has gone. */
+  release(connection: string): void {
+    for (const hub of this.#hubs.values()) {
+      for (const [scope, held] of hub.connections) {
+        if (!scope.endsWith(`\n${connection}`)) continue
+        hub.connections.delete(scope)
+        void held.retire()
+      }
+    }
   }
 
   async stop(server: string): Promise<void> {
-    await this.#connections.get(server)?.stop()
+    await Promise.all([...(this.#hubs.get(server)?.connections.values() ?? [])].map((connection) => connection.stop()))
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    const all = [...this.#connections.values()]
-    this.#connections.clear()
+    const all = [...this.#hubs.values()].flatMap(({ connections }) => [...connections.values()])
+    this.#hubs.clear()
     await this.#processes.stopAll()
     await Promise.all(all.map((connection) => connection.stop()))
   }
 
-  #of(server: string): ServerConnection {
+  #of(server: string, caller: Caller): ServerConnection {
     if (this.#closed) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
     const entry = this.#options.index.entry(server)
     if (entry === undefined) throw unknownServer(server)
-    let connection = this.#connections.get(server)
-    if (connection && connection.entry.fingerprint !== entry.fingerprint) {
-      this.retire(server)
-      connection = undefined
-    }
-    if (!connection) {
-      connection = this.#create(entry)
-      this.#connections.set(server, connection)
-    }
+    const hub = this.#hub(entry)
+    // An owner without credentials of their own shares the common ones, and the connection that uses them.
+    const owner = this.#options.credentials.differsFor(caller.owner, hub.secretNames) ? caller.owner : undefined
+    const scope = `${owner ?? ''}\n${caller.connection ?? ''}`
+    const known = hub.connections.get(scope)
+    if (known) return known
+    makeRoom(hub)
+    const connection = this.#create(entry, owner)
+    hub.connections.set(scope, connection)
     return connection
   }
 
-  #create(entry: ServerEntry): ServerConnection {
-    const { index, secrets, logDir, version, logger } = this.#options
+  #hub(entry: ServerEntry): Hub {
+    const known = this.#hubs.get(entry.name)
+    if (known?.entry.fingerprint === entry.fingerprint) return known
+    this.retire(entry.name)
+    const hub = {
+      entry,
+      secretNames: secretNames(entry.kind === 'local' ? entry.env : entry.headers),
+      connections: new Map()
+    }
+    this.#hubs.set(entry.name, hub)
+    return hub
+  }
+
+  #create(entry: ServerEntry, owner: string | undefined): ServerConnection {
+    const { index, credentials, logDir, version, logger } = this.#options
     const log = new ServerLog(logDir === undefined ? undefined : join(logDir, `${encodeURIComponent(entry.name)}.log`))
+    const secrets = () => credentials.source(owner)
     return new ServerConnection({
       entry,
       log,
@@ -127,6 +170,19 @@ export class Connections {
       onFailed: (error) => index.failed(entry, error.message)
     })
   }
+}
+
+/** Many owners come and go: of those who are not at work, the one that came first leaves. */
+function makeRoom({ entry, connections }: Hub): void {
+  if (connections.size < MAX_SCOPES) return
+  for (const [scope, connection] of connections) {
+    if (connection.state.busy > 0) continue
+    connections.delete(scope)
+    void connection.retire()
+    return
+  }
+  const message = `The server "${entry.name}" is at work for ${connections.size} owners, which is the most: try again later.`
+  throw new AppError('unavailable', 'too_many_owners', message, { details: { sent: false } })
 }
 
 export function unknownServer(server: string): AppError {

@@ -3,6 +3,7 @@ import type { Client, DiscoverResult, ProgressCallback } from '@modelcontextprot
 import type { ServerEntry } from '../../catalog/server-entry.ts'
 import type { StoredServer, StoredTool } from '../../catalog/stored-tools.ts'
 import { AppError } from '../../lib/errors.ts'
+import type { Caller } from '../caller.ts'
 import { callFailure } from './call-failure.ts'
 import type { ChildTransport } from './child-transport.ts'
 import { rawResult } from './raw-result.ts'
@@ -11,6 +12,7 @@ import { readTools } from './read-tools.ts'
 export type Verdict = NonNullable<StoredServer['verdict']>
 
 export interface CallInput {
+  caller: Caller
   tool: string
   args: Record<string, unknown>
   /** The call has effects and is not known to be repeatable. */

@@ -231,7 +231,8 @@ export class ServerConnection {
     const details = { ...known.details, sent: false, start: true }
     const failure = new AppError(known.kind, known.code, text, { details })
     this.#lastError = { at: Date.now(), message: text }
-    if (failure.code !== 'server_resting') this.#breaker.failed(failure)
+    // What can't be started at all costs nothing to try, and works as soon as it is put right.
+    if (failure.code !== 'server_resting' && failure.details.permanent !== true) this.#breaker.failed(failure)
     this.#options.onFailed(failure)
     return failure
   }

@@ -7,12 +7,13 @@ import type { Connections } from './connections.ts'
 export function serverToolSource(server: string, index: ToolIndex, connections: Connections): ToolSource {
   return {
     server,
-    async list(signal) {
-      const tools = index.tools(server) ?? (await connections.list(server, signal))
+    async list(asking) {
+      const tools = index.tools(server) ?? (await connections.list(server, asking))
       return tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
     },
-    async call({ name, args, signal, onOutput }): Promise<ToolResult> {
+    async call({ caller, name, args, signal, onOutput }): Promise<ToolResult> {
       const { result } = await connections.call(server, {
+        caller,
         tool: name,
         args,
         // A human has approved one execution, not two.
