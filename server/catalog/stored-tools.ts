@@ -11,8 +11,16 @@ export interface StoredTool {
   inputSchema: Record<string, unknown>
   outputSchema?: Record<string, unknown>
   annotations?: Record<string, unknown>
+  /** What else a client may be shown: title, icons, `_meta`. Nothing is decided by it. */
+  shown?: Record<string, unknown>
   /** Of name, description, schema and annotations. */
   hash: string
+}
+
+/** What a server says of itself when it is greeted. */
+export interface ServerAbout {
+  capabilities: Record<string, unknown>
+  instructions?: string
 }
 
 export interface StoredServer {
@@ -20,6 +28,9 @@ export interface StoredServer {
   /** When the tools were last listed; 0 when they never were. */
   seenAt: number
   tools: StoredTool[]
+  about?: ServerAbout
+  /** Its tools for clients that can do more than answer, by what these can do; the latest few. */
+  offers?: Record<string, StoredTool[]>
   /** Which revision it speaks, as found out at `verdictAt`. */
   verdict?: { kind: 'legacy' } | { kind: 'modern'; discover: Record<string, unknown> }
   verdictAt?: number
@@ -80,6 +91,8 @@ function readStored(value: unknown): StoredServer | undefined {
     seenAt: value.seenAt,
     tools: value.tools,
     ...readVerdict(value),
+    ...readAbout(value.about),
+    ...readOffers(value.offers),
     ...(typeof value.startMs === 'number' ? { startMs: value.startMs } : {}),
     ...readLastError(value.lastError)
   }
@@ -90,6 +103,21 @@ function readVerdict({ verdict, verdictAt }: Record<string, unknown>): Pick<Stor
   if (verdict.kind === 'legacy') return { verdict: { kind: 'legacy' }, verdictAt }
   const { discover } = verdict
   return verdict.kind === 'modern' && isObject(discover) ? { verdict: { kind: 'modern', discover }, verdictAt } : {}
+}
+
+function readAbout(value: unknown): Pick<StoredServer, 'about'> {
+  if (!isObject(value) || !isObject(value.capabilities)) return {}
+  const { capabilities, instructions } = value
+  return { about: { capabilities, ...(typeof instructions === 'string' ? { instructions } : {}) } }
+}
+
+function readOffers(value: unknown): Pick<StoredServer, 'offers'> {
+  if (!isObject(value)) return {}
+  const offers: Record<string, StoredTool[]> = {}
+  for (const [key, tools] of Object.entries(value)) {
+    if (Array.isArray(tools) && tools.every(isStoredTool)) offers[key] = tools
+  }
+  return { offers }
 }
 
 function readLastError(value: unknown): Pick<StoredServer, 'lastError'> {

@@ -4,7 +4,7 @@
  */
 import type { Registry } from '../catalog/registry.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
-import type { StoredServer, StoredTool, StoredTools } from '../catalog/stored-tools.ts'
+import type { ServerAbout, StoredServer, StoredTool, StoredTools } from '../catalog/stored-tools.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { Verdict } from './connections/live-server.ts'
@@ -20,12 +20,20 @@ export interface ToolIndexOptions {
 
 /** A server that has learnt the new revision goes on answering the old one: now and then it is asked again. */
 const VERDICT_MS = 86_400_000
+const MAX_OFFERS = 4
+
+interface ListedFacts {
+  verdict?: Verdict | undefined
+  about?: ServerAbout
+  startMs?: number
+}
 
 export class ToolIndex {
   readonly #options: ToolIndexOptions
   readonly #entries = new Map<string, ServerEntry>()
   #known = new Map<string, StoredServer>()
   readonly #tools = new Map<string, Map<string, StoredTool>>()
+  readonly #listeners = new Set<(server: string) => void>()
 
   constructor(options: ToolIndexOptions) {
     this.#options = options
@@ -45,11 +53,20 @@ export class ToolIndex {
       this.#entries.delete(name)
       this.#tools.delete(name)
       this.#options.router.removeServer(name)
+      this.#tell(name)
     }
     for (const entry of enabled) {
+      const isOther = this.#entries.get(entry.name)?.fingerprint !== entry.fingerprint
       this.#entries.set(entry.name, entry)
       this.#publish(entry)
+      if (isOther) this.#tell(entry.name)
     }
+  }
+
+  /** Hears of servers whose tools are not what they were. */
+  onChange(listener: (server: string) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 
   entry(server: string): ServerEntry | undefined {
@@ -88,19 +105,29 @@ export class ToolIndex {
     return this.#fresh(server)
   }
 
-  listed(entry: ServerEntry, tools: StoredTool[], facts: { verdict?: Verdict | undefined; startMs?: number }): void {
+  /** What it offers to clients that can do what `key` says, as far as that is known. */
+  offer(server: string, key: string): StoredTool[] | undefined {
+    return key === '' ? this.tools(server) : this.#fresh(server)?.offers?.[key]
+  }
+
+  /** `key` says what the client can do for whom it has been listed. */
+  listed(entry: ServerEntry, tools: StoredTool[], facts: ListedFacts, key = ''): void {
     const before = this.#fresh(entry.name)
-    const { verdict, startMs } = facts
+    const { verdict, startMs = before?.startMs, about = before?.about } = facts
     const sameVerdict = before?.verdict !== undefined && verdict?.kind === before.verdict.kind
+    const offers = key === '' ? before?.offers : withOffer(before?.offers, key, tools)
     const record: StoredServer = {
       fingerprint: entry.fingerprint,
-      seenAt: this.#now(),
-      tools,
+      ...(key === '' ? { seenAt: this.#now(), tools } : { seenAt: before?.seenAt ?? 0, tools: before?.tools ?? [] }),
+      ...(about ? { about } : {}),
+      ...(offers ? { offers } : {}),
       ...(before?.verdict ? { verdict: before.verdict, verdictAt: before.verdictAt ?? 0 } : {}),
       ...(verdict && !(sameVerdict && this.verdict(entry.name)) ? { verdict, verdictAt: this.#now() } : {}),
-      ...(startMs === undefined ? (before?.startMs === undefined ? {} : { startMs: before.startMs }) : { startMs })
+      ...(startMs === undefined ? {} : { startMs })
     }
+    const old = key === '' ? before?.tools : before?.offers?.[key]
     this.#remember(entry, record)
+    if (hashes(old) !== hashes(tools)) this.#tell(entry.name)
   }
 
   failed(entry: ServerEntry, message: string): void {
@@ -138,6 +165,10 @@ export class ToolIndex {
     router.setServer(entry.name, routable, { description, keywords, examples })
   }
 
+  #tell(server: string): void {
+    for (const listener of this.#listeners) listener(server)
+  }
+
   #fresh(server: string): StoredServer | undefined {
     const record = this.#known.get(server)
     return record !== undefined && record.fingerprint === this.#entries.get(server)?.fingerprint ? record : undefined
@@ -146,4 +177,13 @@ export class ToolIndex {
   #now(): number {
     return (this.#options.now ?? Date.now)()
   }
+}
+
+function withOffer(offers: StoredServer['offers'], key: string, tools: StoredTool[]): StoredServer['offers'] {
+  const { [key]: _, ...others } = offers ?? {}
+  return Object.fromEntries([...Object.entries(others).slice(1 - MAX_OFFERS), [key, tools]])
+}
+
+function hashes(tools: StoredTool[] = []): string {
+  return tools.map(({ hash }) => hash).join()
 }

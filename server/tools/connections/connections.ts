@@ -7,13 +7,15 @@ import { join } from 'node:path'
 import type { Credentials } from '../../catalog/credentials.ts'
 import { secretNames } from '../../catalog/placeholders.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
+import type { ServerAbout } from '../../catalog/stored-tools.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { Caller } from '../caller.ts'
 import type { ToolIndex } from '../tool-index.ts'
 import { ChildProcesses } from './child-processes.ts'
-import type { CallInput, RawResult } from './live-server.ts'
+import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
 import { openServer } from './open-server.ts'
+import { capabilityKey, type Peer } from './peer.ts'
 import { ServerConnection, type ServerState } from './server-connection.ts'
 import { ServerLog } from './server-log.ts'
 import { StartGate } from './start-gate.ts'
@@ -30,6 +32,7 @@ export interface ConnectionsOptions {
 }
 
 const STARTING_AT_ONCE = 4
+const MAX_TEXT = 20_000
 /** Connections of one server that different owners or clients have to themselves. */
 const MAX_SCOPES = 64
 
@@ -50,6 +53,7 @@ export class Connections {
   readonly #processes: ChildProcesses
   readonly #gate = new StartGate(STARTING_AT_ONCE)
   readonly #hubs = new Map<string, Hub>()
+  readonly #peers = new Map<string, Peer>()
   readonly #calls = new Map<string, number>()
   #closed = false
 
@@ -92,6 +96,22 @@ export class Connections {
     return connection.call(input)
   }
 
+  async request(server: string, input: RequestInput): Promise<RawResult> {
+    return this.#of(server, input.caller).request(input)
+  }
+
+  /** Connections that one client has for itself, made when they are needed; a caller with this id uses them. */
+  openLane(peer: Peer): string {
+    const lane = crypto.randomUUID()
+    this.#peers.set(lane, peer)
+    return lane
+  }
+
+  /** Started or not. */
+  connection(server: string, caller: Caller): ServerConnection {
+    return this.#of(server, caller)
+  }
+
   /** The server's entry has changed or gone: what runs of it finishes its calls and ends. */
   retire(server: string): void {
     const hub = this.#hubs.get(server)
@@ -101,6 +121,7 @@ export class Connections {
 
   /** A client that had connections to itself has gone. */
   release(connection: string): void {
+    this.#peers.delete(connection)
     for (const hub of this.#hubs.values()) {
       for (const [scope, held] of hub.connections) {
         if (!scope.endsWith(`\n${connection}`)) continue
@@ -133,7 +154,8 @@ export class Connections {
     const known = hub.connections.get(scope)
     if (known) return known
     makeRoom(hub)
-    const connection = this.#create(entry, owner)
+    const peer = caller.connection === undefined ? undefined : this.#peers.get(caller.connection)
+    const connection = this.#create(entry, owner, peer)
     hub.connections.set(scope, connection)
     return connection
   }
@@ -151,7 +173,7 @@ export class Connections {
     return hub
   }
 
-  #create(entry: ServerEntry, owner: string | undefined): ServerConnection {
+  #create(entry: ServerEntry, owner: string | undefined, peer: Peer | undefined): ServerConnection {
     const { index, credentials, logDir, version, logger } = this.#options
     const log = new ServerLog(logDir === undefined ? undefined : join(logDir, `${encodeURIComponent(entry.name)}.log`))
     const secrets = () => credentials.source(owner)
@@ -164,9 +186,13 @@ export class Connections {
       open: (signal, onToolsChanged) => {
         const verdict = index.verdict(entry.name)
         const processes = this.#processes
-        return openServer({ entry, processes, secrets, log, version, verdict, signal, onToolsChanged })
+        return openServer({ entry, processes, secrets, log, version, verdict, signal, onToolsChanged, peer })
       },
-      onListed: (tools, facts) => index.listed(entry, tools, facts),
+      onListed: (tools, { live, startMs }) => {
+        const facts = live ? { verdict: live.verdict, about: aboutOf(live), ...(startMs ? { startMs } : {}) } : {}
+        index.listed(entry, tools, facts, peer ? capabilityKey(peer.capabilities) : '')
+        if (live) peer?.onOpened(entry.name, live)
+      },
       onFailed: (error) => index.failed(entry, error.message)
     })
   }
@@ -183,6 +209,13 @@ function makeRoom({ entry, connections }: Hub): void {
   }
   const message = `The server "${entry.name}" is at work for ${connections.size} owners, which is the most: try again later.`
   throw new AppError('unavailable', 'too_many_owners', message, { details: { sent: false } })
+}
+
+function aboutOf({ capabilities, instructions }: LiveServer): ServerAbout {
+  return {
+    capabilities: { ...capabilities },
+    ...(instructions ? { instructions: instructions.slice(0, MAX_TEXT) } : {})
+  }
 }
 
 export function unknownServer(server: string): AppError {

@@ -1,5 +1,11 @@
 /** One live MCP client: a started and greeted server, local or remote, whose tools have been listed. */
-import type { Client, DiscoverResult, ProgressCallback } from '@modelcontextprotocol/client'
+import {
+  type Client,
+  type DiscoverResult,
+  type ProgressCallback,
+  ProtocolError,
+  type ServerCapabilities
+} from '@modelcontextprotocol/client'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
 import type { StoredServer, StoredTool } from '../../catalog/stored-tools.ts'
 import { AppError } from '../../lib/errors.ts'
@@ -20,6 +26,17 @@ export interface CallInput {
   signal: AbortSignal
   onProgress?: ProgressCallback | undefined
   meta?: Record<string, unknown> | undefined
+  /** Answers to what the server has asked for in place of a result, and what it wants back with them. */
+  retry?: { inputResponses?: Record<string, unknown>; requestState?: string } | undefined
+}
+
+/** Any request but a tool call. */
+export interface RequestInput {
+  caller: Caller
+  method: string
+  params: Record<string, unknown>
+  signal: AbortSignal
+  onProgress?: ProgressCallback | undefined
 }
 
 export type RawResult = Record<string, unknown>
@@ -52,6 +69,14 @@ export class LiveServer {
     return this.#transport?.pid
   }
 
+  get capabilities(): ServerCapabilities {
+    return this.#client.getServerCapabilities() ?? {}
+  }
+
+  get instructions(): string | undefined {
+    return this.#client.getInstructions()
+  }
+
   get endReason(): string | undefined {
     return this.#transport?.reason
   }
@@ -72,34 +97,74 @@ export class LiveServer {
         if (typeof cursor !== 'string' || listed.length >= MAX_TOOLS) break
       }
     } catch (error) {
-      throw callFailure(name, 'the request for its tools', error, signal)
+      // One with resources or prompts alone may refuse to speak of tools.
+      if (this.capabilities.tools !== undefined || !(error instanceof ProtocolError)) {
+        throw callFailure(name, 'the request for its tools', error, signal)
+      }
     }
     this.tools = readTools(listed.slice(0, MAX_TOOLS))
     return this.tools
   }
 
   async call(input: CallInput): Promise<RawResult> {
-    const { tool, args, careful, signal, onProgress, meta } = input
+    const { tool, args, careful, signal, onProgress, meta, retry } = input
     const { name, timeouts } = this.#entry
-    const params = { name: tool, arguments: args, ...(meta ? { _meta: meta } : {}) }
+    const params = { name: tool, arguments: args, ...retry, ...(meta ? { _meta: meta } : {}) }
     this.#transport?.assertAlive(careful)
     try {
       if (this.#transport && this.verdict?.kind === 'legacy') {
         return await this.#transport.calls.call(params, { timeoutMs: timeouts.callMs, signal, onProgress })
       }
-      return await this.#callThroughSdk(params, { signal, onProgress })
+      return await this.#callThroughSdk(params, input)
     } catch (error) {
       throw callFailure(name, tool, error, signal)
     }
   }
 
+  /** Passes a request on as it is. */
+  async request({ method, params, signal, onProgress }: RequestInput): Promise<RawResult> {
+    const { name, timeouts } = this.#entry
+    this.#transport?.assertAlive(false)
+    const options = { timeout: timeouts.callMs, resetTimeoutOnProgress: true, allowInputRequired: true, signal }
+    try {
+      const progress = onProgress ? { onprogress: onProgress } : {}
+      return await this.#client.request({ method, params }, rawResult, { ...options, ...progress })
+    } catch (error) {
+      throw callFailure(name, method, error, signal)
+    }
+  }
+
+  async notify(method: string, params?: Record<string, unknown>): Promise<void> {
+    await this.#client.notification(params === undefined ? { method } : { method, params })
+  }
+
+  /** Has its client told when a resource changes; resolves to the way to stop that. */
+  async subscribe(uri: string): Promise<() => Promise<void>> {
+    const timeout = this.#entry.timeouts.callMs
+    if (this.verdict?.kind === 'modern') {
+      const subscription = await this.#client.listen({ resourceSubscriptions: [uri] }, { timeout })
+      return () => subscription.close()
+    }
+    await this.#client.request({ method: 'resources/subscribe', params: { uri } }, rawResult, { timeout })
+    return async () => {
+      await this.#client.request({ method: 'resources/unsubscribe', params: { uri } }, rawResult, { timeout })
+    }
+  }
+
+  /** While a human thinks about a question, the time of the calls that may have led to it does not run. */
+  postponeDeadlines(): void {
+    this.#transport?.calls.postponeDeadlines()
+  }
+
   async #callThroughSdk(
     params: { name: string; arguments: Record<string, unknown> },
-    { signal, onProgress }: Pick<CallInput, 'signal' | 'onProgress'>
+    { signal, onProgress, caller }: CallInput
   ): Promise<RawResult> {
     const options = {
       timeout: this.#entry.timeouts.callMs,
       resetTimeoutOnProgress: true,
+      // Without a client of its own behind it, a question has nobody to go to.
+      allowInputRequired: caller.connection !== undefined,
       signal,
       ...(onProgress ? { onprogress: onProgress } : {})
     }
@@ -107,7 +172,9 @@ export class LiveServer {
     // Over HTTP a tool may want parameters as headers, which this way of calling sees to.
     const definition = this.tools.find(({ name }) => name === params.name)
     const inputSchema = { ...definition?.inputSchema, type: 'object' as const }
-    return this.#client.callTool(params, { ...options, toolDefinition: { name: params.name, inputSchema } })
+    return {
+      ...(await this.#client.callTool(params, { ...options, toolDefinition: { name: params.name, inputSchema } }))
+    }
   }
 
   /** Whether it still answers anything at all. */

@@ -3,6 +3,7 @@ import {
   type PriorDiscovery,
   SSEClientTransport,
   StreamableHTTPClientTransport,
+  type SubscriptionFilter,
   type Transport
 } from '@modelcontextprotocol/client'
 import { fillPlaceholders, type SecretSource } from '../../catalog/placeholders.ts'
@@ -12,6 +13,7 @@ import { callFailure } from './call-failure.ts'
 import type { ChildProcesses } from './child-processes.ts'
 import { ChildTransport } from './child-transport.ts'
 import { LiveServer, type Verdict } from './live-server.ts'
+import type { Peer } from './peer.ts'
 import { noValidator } from './raw-result.ts'
 import type { ServerLog } from './server-log.ts'
 
@@ -25,6 +27,8 @@ export interface OpenServerOptions {
   verdict?: Verdict | undefined
   signal: AbortSignal
   onToolsChanged(): void
+  /** The one client that this connection is for. */
+  peer?: Peer | undefined
 }
 
 /** An old server that says nothing to a question it does not know costs this once; what was found out is remembered. */
@@ -48,16 +52,18 @@ export async function openServer(options: OpenServerOptions): Promise<LiveServer
 }
 
 async function connect(options: OpenServerOptions, prior: PriorDiscovery | undefined): Promise<LiveServer> {
-  const { entry, signal, version, onToolsChanged } = options
+  const { entry, signal, version, onToolsChanged, peer } = options
   const transport = entry.kind === 'local' ? await startChild(options, entry) : reach(options, entry)
   const client = new Client(
     { name: 'mcp-orchestrator', version },
     {
+      ...(peer ? { capabilities: peer.capabilities } : {}),
       jsonSchemaValidator: noValidator,
       versionNegotiation: { mode: 'auto', probe: { timeoutMs: Math.min(PROBE_MS, entry.timeouts.startMs) } },
       listChanged: { tools: { autoRefresh: false, onChanged: onToolsChanged } }
     }
   )
+  if (peer) introduce(client, entry.name, peer)
   const onAbort = () => void transport.close()
   signal.addEventListener('abort', onAbort, { once: true })
   try {
@@ -66,7 +72,9 @@ async function connect(options: OpenServerOptions, prior: PriorDiscovery | undef
     await client.connect(transport, { timeout: entry.timeouts.startMs, signal, ...(prior ? { prior } : {}) })
     const live = new LiveServer(entry, client, transport instanceof ChildTransport ? transport : undefined)
     await live.list(signal)
-    if (prior?.kind === 'modern') listenForChanges(client)
+    if (prior?.kind === 'modern') listenForChanges(client, { toolsListChanged: true })
+    if (peer && live.verdict?.kind === 'modern')
+      listenForChanges(client, { promptsListChanged: true, resourcesListChanged: true })
     return live
   } catch (error) {
     await client.close().catch(() => {})
@@ -77,10 +85,22 @@ async function connect(options: OpenServerOptions, prior: PriorDiscovery | undef
   }
 }
 
-/** With a remembered verdict the SDK does not subscribe by itself. */
-function listenForChanges(client: Client): void {
-  if (client.getServerCapabilities()?.tools?.listChanged !== true) return
-  client.listen({ toolsListChanged: true }).catch(() => {})
+/** What a server asks and tells by itself goes to the client behind this connection. */
+function introduce(client: Client, server: string, peer: Peer): void {
+  client.fallbackRequestHandler = ({ method, params = {} }, { mcpReq }) =>
+    peer.onRequest(server, { method, params }, mcpReq.signal)
+  client.fallbackNotificationHandler = async ({ method, params }) => peer.onNotification(server, { method, params })
+}
+
+/** The SDK subscribes by itself to changes of tools alone, and not with a remembered verdict. */
+function listenForChanges(client: Client, wish: SubscriptionFilter): void {
+  const { tools, prompts, resources } = client.getServerCapabilities() ?? {}
+  const filter: SubscriptionFilter = {
+    ...(wish.toolsListChanged && tools?.listChanged ? { toolsListChanged: true } : {}),
+    ...(wish.promptsListChanged && prompts?.listChanged ? { promptsListChanged: true } : {}),
+    ...(wish.resourcesListChanged && resources?.listChanged ? { resourcesListChanged: true } : {})
+  }
+  if (Object.keys(filter).length > 0) client.listen(filter).catch(() => {})
 }
 
 async function startChild({ processes, secrets, log }: OpenServerOptions, entry: LocalEntry): Promise<ChildTransport> {

@@ -99,6 +99,10 @@ export class RawCalls {
     return true
   }
 
+  postponeDeadlines(): void {
+    for (const { timer } of this.#pending.values()) timer.refresh()
+  }
+
   fail(error: Error): void {
     for (const pending of this.#pending.values()) {
       clearTimeout(pending.timer)

@@ -22,12 +22,15 @@ function readTool(item: unknown): StoredTool | undefined {
   const outputSchema = bounded(item.outputSchema)
   const annotations = bounded(item.annotations)
   const description = typeof item.description === 'string' ? item.description.slice(0, MAX_DESCRIPTION) : ''
+  const { title, icons, _meta } = item
+  const shown = bounded({ title, icons, _meta })
   const tool = {
     name: item.name,
     description,
     inputSchema,
     ...(outputSchema ? { outputSchema } : {}),
-    ...(annotations ? { annotations } : {})
+    ...(annotations ? { annotations } : {}),
+    ...(shown && JSON.stringify(shown) !== '{}' ? { shown } : {})
   }
   return { ...tool, hash: toolHash(tool) }
 }

@@ -11,7 +11,7 @@ import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
 import { certainlyNotRun } from './call-failure.ts'
-import type { CallInput, LiveServer, RawResult, Verdict } from './live-server.ts'
+import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
 import type { ServerLog } from './server-log.ts'
 import type { StartGate } from './start-gate.ts'
 
@@ -23,7 +23,7 @@ export interface ServerConnectionOptions {
   toolsSeen(): number
   gate: StartGate
   open(signal: AbortSignal, onToolsChanged: () => void): Promise<LiveServer>
-  onListed(tools: StoredTool[], facts: { verdict?: Verdict | undefined; startMs?: number }): void
+  onListed(tools: StoredTool[], facts: { live?: LiveServer; startMs?: number }): void
   onFailed(error: AppError): void
 }
 
@@ -113,6 +113,31 @@ export class ServerConnection {
         }
       }
     })
+  }
+
+  async request(input: RequestInput): Promise<RawResult> {
+    return this.#during(async () => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await (await this.#acquire(input.signal)).request(input)
+        } catch (error) {
+          const startFailed = isAppError(error) && error.details.start === true
+          if (startFailed || !certainlyNotRun(error) || attempt === CALL_TRIES || input.signal.aborted) throw error
+        }
+      }
+    })
+  }
+
+  /** The running one, if it runs. */
+  get live(): LiveServer | undefined {
+    return this.#live?.isOpen ? this.#live : undefined
+  }
+
+  /** Does not stop for want of work until the returned function is called. */
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    void this.#during(() => promise)
+    return resolve
   }
 
   /** Takes no new work; ends when the running calls have, or after a while without them. */
@@ -221,7 +246,7 @@ export class ServerConnection {
     this.#breaker.succeeded()
     this.#lastError = undefined
     const startMs = Math.round(performance.now() - began)
-    this.#options.onListed(live.tools, { verdict: live.verdict, startMs })
+    this.#options.onListed(live.tools, { live, startMs })
     return live
   }
 
