@@ -1,6 +1,6 @@
-import { isAppError } from '../lib/errors.ts'
-import { certainlyNotRun } from '../tools/connections/call-failure.ts'
+import { mayRepeat } from '../tools/connections/call-failure.ts'
 import type { CallInput, RawResult } from '../tools/connections/live-server.ts'
+import { isCareful } from '../tools/tool-effects.ts'
 import type { GatewayCore } from './gateway-options.ts'
 
 export interface Called {
@@ -14,21 +14,22 @@ export async function callWithFailover(core: GatewayCore, server: string, input:
   try {
     return { server, ...(await core.connections.call(server, input)) }
   } catch (error) {
-    const isSafe = certainlyNotRun(error) || (!input.careful && SAFE_TO_REPEAT.some((code) => isAppError(error, code)))
-    if (!isSafe || input.signal.aborted) throw error
+    if (!mayRepeat(error, input.careful)) throw error
     for (const [at, other] of alternatives(core, server, input.tool).entries()) {
+      if (input.signal.aborted) break
+      // A tool of the same name may do more there than it does here.
+      const known = core.index.tool(other, input.tool)
+      const careful = input.careful || known === undefined || isCareful(known)
       try {
-        const { result, attempts } = await core.connections.call(other, input)
+        const { result, attempts } = await core.connections.call(other, { ...input, careful })
         return { server: other, result, attempts: attempts + at + 1 }
       } catch (failure) {
-        if (!certainlyNotRun(failure) && input.careful) throw failure
+        if (!mayRepeat(failure, careful)) throw failure
       }
     }
     throw error
   }
 }
-
-const SAFE_TO_REPEAT = ['child_lost', 'child_timeout']
 
 /** Those that have a tool of this name, and where the policy lets it be called. */
 function alternatives({ index, policy }: GatewayCore, server: string, tool: string): string[] {

@@ -3,11 +3,12 @@ import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
 import { unknownServer } from '../tools/connections/connections.ts'
 import type { RawResult } from '../tools/connections/live-server.ts'
+import { isReadOnly } from '../tools/tool-effects.ts'
 import { checkParams } from './check-params.ts'
 import type { Discovery } from './discovery.ts'
 import { fillParams } from './fill-params.ts'
 import type { GatewayCore } from './gateway-options.ts'
-import { type CallContext, isReadOnly, refuseDenied, runTool } from './run-tool.ts'
+import { type CallContext, refuseDenied, runTool } from './run-tool.ts'
 
 export interface ExecuteInput {
   request?: string | undefined

@@ -6,6 +6,7 @@ import type { ProgressCallback } from '@modelcontextprotocol/client'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Caller } from '../tools/caller.ts'
+import { isCareful } from '../tools/tool-effects.ts'
 import { type Called, callWithFailover } from './call-with-failover.ts'
 import type { GatewayCore } from './gateway-options.ts'
 
@@ -33,15 +34,6 @@ export async function runTool(core: GatewayCore, wish: ToolWish, context: CallCo
 export function refuseDenied(core: GatewayCore, server: string, tool: string): void {
   if (core.policy(server, tool) !== 'deny') return
   throw new AppError('forbidden', 'denied_by_policy', `The policy in mcp.json does not allow ${server}/${tool}.`)
-}
-
-export function isReadOnly(tool: StoredTool): boolean {
-  return tool.annotations?.readOnlyHint === true
-}
-
-/** It may have effects, and repeating it is not known to be harmless. */
-function isCareful(tool: StoredTool): boolean {
-  return !isReadOnly(tool) && tool.annotations?.idempotentHint !== true
 }
 
 function allow(core: GatewayCore, server: string, tool: string): void {

@@ -90,6 +90,13 @@ function remoteFailure(server: string, error: unknown, text: string): RemoteFail
   return undefined
 }
 
+const SAFE_TO_REPEAT = ['child_lost', 'child_timeout']
+
+/** Whether the same call may be made elsewhere: it certainly did not run, or running it twice does no harm. */
+export function mayRepeat(error: unknown, careful: boolean): boolean {
+  return certainlyNotRun(error) || (!careful && SAFE_TO_REPEAT.some((code) => isAppError(error, code)))
+}
+
 export function certainlyNotRun(error: unknown): boolean {
   return isAppError(error) && error.details.sent === false
 }

@@ -16,8 +16,9 @@ import { ChildProcesses } from './child-processes.ts'
 import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
 import { openServer } from './open-server.ts'
 import { capabilityKey, type Peer } from './peer.ts'
-import { ServerConnection, type ServerState } from './server-connection.ts'
+import { ServerConnection } from './server-connection.ts'
 import { ServerLog } from './server-log.ts'
+import { combine, type PoolState, ServerPool } from './server-pool.ts'
 import { StartGate } from './start-gate.ts'
 
 export interface ConnectionsOptions {
@@ -41,11 +42,16 @@ interface Asking {
   signal: AbortSignal
 }
 
-/** What lives of one entry: connections by scope, which says whose credentials they use and which client has them to itself. */
+/** What lives of one entry: pools by scope, which says whose credentials they use and which client has them to itself. */
 interface Hub {
   entry: ServerEntry
   secretNames: string[]
-  connections: Map<string, ServerConnection>
+  pools: Map<string, Scoped>
+}
+
+interface Scoped {
+  pool: ServerPool
+  log: ServerLog
 }
 
 export class Connections {
@@ -66,9 +72,9 @@ export class Connections {
     return this.#processes.pids
   }
 
-  state(server: string): ServerState | undefined {
-    const [first] = this.#hubs.get(server)?.connections.values() ?? []
-    return first?.state
+  /** Of all instances together, and of each. */
+  state(server: string): PoolState | undefined {
+    return combine(this.#pools(server).flatMap(({ pool }) => pool.states))
   }
 
   /** Made since this process began. */
@@ -77,7 +83,9 @@ export class Connections {
   }
 
   logTail(server: string): string {
-    return [...(this.#hubs.get(server)?.connections.values() ?? [])].map(({ log }) => log.tail()).join('')
+    return this.#pools(server)
+      .map(({ log }) => log.tail())
+      .join('')
   }
 
   async list(server: string, { caller, signal }: Asking) {
@@ -91,9 +99,9 @@ export class Connections {
   }
 
   async call(server: string, input: CallInput): Promise<{ result: RawResult; attempts: number }> {
-    const connection = this.#of(server, input.caller)
+    const pool = this.#of(server, input.caller)
     this.#calls.set(server, this.calls(server) + 1)
-    return connection.call(input)
+    return pool.call(input)
   }
 
   async request(server: string, input: RequestInput): Promise<RawResult> {
@@ -109,41 +117,45 @@ export class Connections {
 
   /** Started or not. */
   connection(server: string, caller: Caller): ServerConnection {
-    return this.#of(server, caller)
+    return this.#of(server, caller).main
   }
 
   /** The server's entry has changed or gone: what runs of it finishes its calls and ends. */
   retire(server: string): void {
-    const hub = this.#hubs.get(server)
+    const pools = this.#pools(server)
     this.#hubs.delete(server)
-    for (const connection of hub?.connections.values() ?? []) void connection.retire()
+    for (const { pool } of pools) void pool.retire()
   }
 
   /** A client that had connections to itself has gone. */
   release(connection: string): void {
     this.#peers.delete(connection)
     for (const hub of this.#hubs.values()) {
-      for (const [scope, held] of hub.connections) {
+      for (const [scope, { pool }] of hub.pools) {
         if (!scope.endsWith(`\n${connection}`)) continue
-        hub.connections.delete(scope)
-        void held.retire()
+        hub.pools.delete(scope)
+        void pool.retire()
       }
     }
   }
 
   async stop(server: string): Promise<void> {
-    await Promise.all([...(this.#hubs.get(server)?.connections.values() ?? [])].map((connection) => connection.stop()))
+    await Promise.all(this.#pools(server).map(({ pool }) => pool.stop()))
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    const all = [...this.#hubs.values()].flatMap(({ connections }) => [...connections.values()])
+    const all = [...this.#hubs.keys()].flatMap((server) => this.#pools(server))
     this.#hubs.clear()
     await this.#processes.stopAll()
-    await Promise.all(all.map((connection) => connection.stop()))
+    await Promise.all(all.map(({ pool }) => pool.stop()))
   }
 
-  #of(server: string, caller: Caller): ServerConnection {
+  #pools(server: string): Scoped[] {
+    return [...(this.#hubs.get(server)?.pools.values() ?? [])]
+  }
+
+  #of(server: string, caller: Caller): ServerPool {
     if (this.#closed) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
     const entry = this.#options.index.entry(server)
     if (entry === undefined) throw unknownServer(server)
@@ -151,13 +163,13 @@ export class Connections {
     // An owner without credentials of their own shares the common ones, and the connection that uses them.
     const owner = this.#options.credentials.differsFor(caller.owner, hub.secretNames) ? caller.owner : undefined
     const scope = `${owner ?? ''}\n${caller.connection ?? ''}`
-    const known = hub.connections.get(scope)
-    if (known) return known
+    const known = hub.pools.get(scope)
+    if (known) return known.pool
     makeRoom(hub)
     const peer = caller.connection === undefined ? undefined : this.#peers.get(caller.connection)
-    const connection = this.#create(entry, owner, peer)
-    hub.connections.set(scope, connection)
-    return connection
+    const created = this.#create(entry, owner, peer)
+    hub.pools.set(scope, created)
+    return created.pool
   }
 
   #hub(entry: ServerEntry): Hub {
@@ -167,47 +179,50 @@ export class Connections {
     const hub = {
       entry,
       secretNames: secretNames(entry.kind === 'local' ? entry.env : entry.headers),
-      connections: new Map()
+      pools: new Map<string, Scoped>()
     }
     this.#hubs.set(entry.name, hub)
     return hub
   }
 
-  #create(entry: ServerEntry, owner: string | undefined, peer: Peer | undefined): ServerConnection {
+  #create(entry: ServerEntry, owner: string | undefined, peer: Peer | undefined): Scoped {
     const { index, credentials, logDir, version, logger } = this.#options
     const log = new ServerLog(logDir === undefined ? undefined : join(logDir, `${encodeURIComponent(entry.name)}.log`))
     const secrets = () => credentials.source(owner)
-    return new ServerConnection({
-      entry,
-      log,
-      logger,
-      toolsSeen: () => index.tools(entry.name)?.length ?? 0,
-      gate: this.#gate,
-      open: (signal, onToolsChanged) => {
-        const verdict = index.verdict(entry.name)
-        const processes = this.#processes
-        return openServer({ entry, processes, secrets, log, version, verdict, signal, onToolsChanged, peer })
-      },
-      onListed: (tools, { live, startMs }) => {
-        const facts = live ? { verdict: live.verdict, about: aboutOf(live), ...(startMs ? { startMs } : {}) } : {}
-        index.listed(entry, tools, facts, peer ? capabilityKey(peer.capabilities) : '')
-        if (live) peer?.onOpened(entry.name, live)
-      },
-      onFailed: (error) => index.failed(entry, error.message)
-    })
+    const connect = () =>
+      new ServerConnection({
+        entry,
+        log,
+        logger,
+        toolsSeen: () => index.tools(entry.name)?.length ?? 0,
+        gate: this.#gate,
+        open: (signal, onToolsChanged) => {
+          const verdict = index.verdict(entry.name)
+          const processes = this.#processes
+          return openServer({ entry, processes, secrets, log, version, verdict, signal, onToolsChanged, peer })
+        },
+        onListed: (tools, { live, startMs }) => {
+          const facts = live ? { verdict: live.verdict, about: aboutOf(live), ...(startMs ? { startMs } : {}) } : {}
+          index.listed(entry, tools, facts, peer ? capabilityKey(peer.capabilities) : '')
+          if (live) peer?.onOpened(entry.name, live)
+        },
+        onFailed: (error) => index.failed(entry, error.message)
+      })
+    // What a client sets up in a conversation of its own is there in that one only.
+    return { log, pool: new ServerPool(peer ? 1 : entry.instances, connect) }
   }
 }
 
 /** Many owners come and go: of those who are not at work, the one that came first leaves. */
-function makeRoom({ entry, connections }: Hub): void {
-  if (connections.size < MAX_SCOPES) return
-  for (const [scope, connection] of connections) {
-    if (connection.state.busy > 0) continue
-    connections.delete(scope)
-    void connection.retire()
+function makeRoom({ entry, pools }: Hub): void {
+  if (pools.size < MAX_SCOPES) return
+  for (const [scope, { pool }] of pools) {
+    if (pool.busy > 0) continue
+    pools.delete(scope)
+    void pool.retire()
     return
   }
-  const message = `The server "${entry.name}" is at work for ${connections.size} owners, which is the most: try again later.`
+  const message = `The server "${entry.name}" is at work for ${pools.size} owners, which is the most: try again later.`
   throw new AppError('unavailable', 'too_many_owners', message, { details: { sent: false } })
 }
 

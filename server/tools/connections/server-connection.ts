@@ -1,5 +1,5 @@
 /**
- * One server of the registry, alive or not: started on first need, restarted when it has died, stopped when idle. Owns when; how
+ * One instance of a server, alive or not: started on first need, restarted when it has died, stopped when idle. Owns when; how
  * is `open-server.ts`. Invariant: one process at a time, and a call that may have run is not run again.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -65,7 +65,7 @@ export class ServerConnection {
   }
 
   get state(): ServerState {
-    const running = this.#live?.isOpen === true
+    const running = this.isRunning
     const pid = running ? this.#live?.pid : undefined
     return {
       state: this.#starting ? 'starting' : running ? 'running' : 'stopped',
@@ -76,6 +76,19 @@ export class ServerConnection {
       ...(pid === undefined ? {} : { pid }),
       ...(this.#lastError === undefined ? {} : { lastError: this.#lastError })
     }
+  }
+
+  get isRunning(): boolean {
+    return this.#live?.isOpen === true
+  }
+
+  get busy(): number {
+    return this.#busy
+  }
+
+  /** It has failed too often, and its time to be tried again has not come. */
+  get isResting(): boolean {
+    return this.#breaker.state === 'open'
   }
 
   /** Starts it if need be; resolves to the tools that it really has. */
@@ -168,8 +181,12 @@ export class ServerConnection {
     } catch (error) {
       if (isAppError(error, 'child_timeout')) void this.#checkPulse(live)
       if (isAppError(error, 'child_lost') && live.pid === undefined) this.#drop(live)
-      if (isAppError(error)) this.#lastError = { at: Date.now(), message: this.log.redact(error.message) }
-      throw error
+      if (!isAppError(error)) throw error
+      // A server may well put its own token into a complaint.
+      const { kind, code, details, cause } = error
+      const message = this.log.redact(error.message)
+      this.#lastError = { at: Date.now(), message }
+      throw new AppError(kind, code, message, { details, cause })
     }
   }
 

@@ -1,0 +1,89 @@
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { child, openTestConnections, type TestConnections, textOf, until } from './connections.fixture.ts'
+
+const opened: TestConnections[] = []
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((test) => test.close()))
+})
+
+const fresh = (name: string) => join(mkdtempSync(join(tmpdir(), 'instances-')), name)
+const pidOf = ({ result }: { result: Record<string, unknown> }): number => JSON.parse(textOf(result)).pid
+
+async function open(servers: Record<string, unknown>) {
+  const test = await openTestConnections(servers)
+  opened.push(test)
+  const instances = () => test.connections.state('a')?.instances ?? []
+  const busy = (...counts: number[]) =>
+    until(`so many calls at work: ${counts}`, () => `${instances().map((one) => one.busy)}` === `${counts}`)
+  return { ...test, instances, busy }
+}
+
+describe('instances of one server', { timeout: 60_000 }, () => {
+  it('are started when the others are busy, up to their number, and share the load', async () => {
+    const { call, connections, busy } = await open({ a: child('who', [], { instances: 3 }) })
+    expect(new Set([pidOf(await call('a', 'who')), pidOf(await call('a', 'who'))]).size).toBe(1)
+    expect(connections.childPids).toHaveLength(1)
+    const file = fresh('go')
+    const held = []
+    for (let i = 0; i < 6; i++) held.push(call('a', 'hold', { file }))
+    await busy(2, 2, 2)
+    writeFileSync(file, '')
+    const perPid = Map.groupBy((await Promise.all(held)).map(pidOf), (pid) => pid)
+    expect([...perPid.values()].map(({ length }) => length)).toEqual([2, 2, 2])
+    expect(connections.state('a')).toMatchObject({ state: 'running', starts: 3, busy: 0, breaker: 'closed' })
+  })
+
+  it('that can not start take nothing from those that run', async () => {
+    const { call, connections, instances } = await open({ a: child('who', [fresh('only')], { instances: 2 }) })
+    const file = fresh('go')
+    const held = call('a', 'hold', { file })
+    await until('the first to run', () => instances()[0]?.state === 'running')
+    // Each of these finds the first busy, tries the second in vain, and goes to the first after all.
+    for (let i = 0; i < 4; i++) expect(pidOf(await call('a', 'who'))).toBe(connections.childPids[0])
+    expect(instances()).toMatchObject([
+      { state: 'running', breaker: 'closed' },
+      { state: 'stopped', breaker: 'open', lastError: { message: expect.stringContaining('exit code 8') } }
+    ])
+    expect(connections.state('a')).toMatchObject({ state: 'running', breaker: 'closed' })
+    writeFileSync(file, '')
+    await held
+  })
+
+  it('take over a read from one that dies in the middle, and not a write', async () => {
+    const { call, connections, busy } = await open({ a: child('who', [], { instances: 2 }) })
+    const [go, log] = [fresh('go'), fresh('log')]
+    const read = call('a', 'hold', { file: go })
+    await busy(1)
+    const write = call('a', 'write', { file: log, line: 'once', until: go }, { careful: true }).catch((error) => error)
+    await busy(1, 1)
+    await until('the write to be done', () => existsText(log) === 'once\n')
+    for (const pid of connections.childPids) process.kill(pid, 'SIGKILL')
+    expect(await write).toMatchObject({ code: 'child_lost', details: { sent: true } })
+    writeFileSync(go, '')
+    const { attempts } = await read
+    expect(attempts).toBeGreaterThan(1)
+    expect(existsText(log)).toBe('once\n')
+  })
+
+  it('go idle one by one and come back', async () => {
+    const { call, connections, busy } = await open({ a: child('who', [], { instances: 2, idleSeconds: 0.2 }) })
+    const file = fresh('go')
+    const held = [call('a', 'hold', { file }), call('a', 'hold', { file })]
+    await busy(1, 1)
+    writeFileSync(file, '')
+    await Promise.all(held)
+    await until('both to stop', () => connections.childPids.length === 0)
+    expect(pidOf(await call('a', 'who'))).toBe(connections.childPids[0])
+  })
+})
+
+function existsText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
