@@ -17,7 +17,15 @@ import type { ApprovalPolicy } from './tools/approval-policy.ts'
 export interface GatewayApp {
   gateway: Gateway
   version: string
+  /** Where the registry is. */
+  file: string
   registry(): Registry
+  /** Why the file as it stands now can't be used. */
+  registryProblem(): string | undefined
+  /** Applies what stands in the file now. */
+  reload(): Promise<void>
+  /** Folder of what servers write to stderr. */
+  logDir: string
   /** What the tools stand on; loaded with the first call. */
   core(): Promise<GatewayCore>
   /** Applies changes of the registry as they come. */
@@ -72,8 +80,12 @@ export async function createGatewayApp(
   return {
     gateway: new Gateway({ version, logger, core }),
     version,
+    file,
     registry: () => registry,
+    registryProblem: () => watch.problem,
+    reload: () => watch.reload(),
     core,
+    logDir: serverLogs(settings),
     watch: () => watch.start(),
     async stop() {
       watch.close()
@@ -111,7 +123,7 @@ async function loadCore(
     index,
     credentials: openCredentials({ file: settings.CREDENTIALS_FILE, environment: options.environment }),
     environment: options.environment,
-    logDir: join(resolve(settings.DATA_DIR), 'server-logs'),
+    logDir: serverLogs(settings),
     version: packageVersion(),
     logger
   })
@@ -139,6 +151,10 @@ async function loadCore(
       await store.close()
     }
   }
+}
+
+function serverLogs(settings: Settings): string {
+  return join(resolve(settings.DATA_DIR), 'server-logs')
 }
 
 async function openFacts(settings: Settings, logger: Logger) {

@@ -4,7 +4,10 @@ import type { GatewayCore } from './gateway/gateway-options.ts'
 import { messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
 import { type ApprovalPolicy, createPolicy } from './tools/approval-policy.ts'
+import { readServerLog } from './tools/connections/server-log.ts'
 import { serverToolSource } from './tools/connections/server-tool-source.ts'
+import type { DefinitionGuard } from './tools/definition-guard.ts'
+import { ServerDirectory } from './tools/server-directory.ts'
 import type { ToolSource } from './tools/tool-source.ts'
 
 export interface ChatServers {
@@ -44,4 +47,16 @@ export function chatServers(gateway: GatewayApp, logger: Logger): ChatServers {
       return policy(server, tool)
     }
   }
+}
+
+const LOG_LINES = 200
+
+/** The same servers as a person manages them. */
+export function serverDirectory(gateway: GatewayApp, policy: ApprovalPolicy, guard: DefinitionGuard): ServerDirectory {
+  const { file, registry, registryProblem: problem, reload, core, logDir } = gateway
+  const log = async (server: string) => {
+    const live = (await core()).connections.logTail(server)
+    return live === '' ? ((await readServerLog(logDir, server, LOG_LINES)) ?? []).join('\n') : live
+  }
+  return new ServerDirectory({ file, registry, problem, reload, core, policy, guard, log })
 }

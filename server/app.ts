@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Progress } from '../contract/live.ts'
 import { createGatewayApp } from './app-gateway.ts'
-import { type ChatServers, chatServers } from './app-servers.ts'
+import { type ChatServers, chatServers, serverDirectory } from './app-servers.ts'
 import type { Settings } from './config/settings.ts'
 import { openHttpDoor } from './gateway/http-door.ts'
 import { createHttpServer } from './http/create-http-server.ts'
@@ -36,7 +36,7 @@ import { openRedisStore } from './storage/redis/open-redis-store.ts'
 import { openSocketAdapter } from './storage/redis/socket-adapter.ts'
 import type { Store } from './storage/store.ts'
 import { LOCAL_OWNER } from './tools/caller.ts'
-import { createDefinitionGuard } from './tools/definition-guard.ts'
+import { createDefinitionGuard, type DefinitionGuard } from './tools/definition-guard.ts'
 
 export interface Core {
   engine: SandboxEngine
@@ -206,7 +206,9 @@ export async function createApp(
   const models = openModels(settings, logger)
   const { facts } = core.store
   const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, facts })
-  const chat = createChat(settings, core, models, chatServers(gateway, logger), logger)
+  const servers = chatServers(gateway, logger)
+  const guard = createDefinitionGuard(facts)
+  const chat = createChat(settings, core, models, servers, guard, logger)
   const { sessions, store, feed, access, progress } = core
   const network = settings.SANDBOX_NETWORK
   const idleMs = settings.SESSION_IDLE_SECONDS * 1000
@@ -224,10 +226,9 @@ export async function createApp(
     checkAccess,
     isAccessToken,
     newSecret: secret,
-    metrics: createMetrics({
-      live_sandboxes: { help: 'Sandboxes that are bound to a session.', read: () => store.sessions.countLive() },
-      warm_sandboxes: { help: 'Sandboxes kept ready by this instance.', read: () => sessions.pool.ready }
-    }),
+    metrics: sandboxMetrics(core),
+    ownerOf: ownerOfCookies,
+    servers: serverDirectory(gateway, servers.policy, guard),
     mcp: (request, response, body) => door.handle(request, response, body),
     webRoot: join(packageRoot(), 'dist', 'web'),
     logger
@@ -272,6 +273,7 @@ function createChat(
   { sessions, store, feed, access }: Core,
   models: Models,
   servers: ChatServers,
+  guard: DefinitionGuard,
   logger: Logger
 ): Chat {
   return new Chat({
@@ -279,7 +281,7 @@ function createChat(
     events: store.events,
     models,
     policy: servers.policy,
-    guard: createDefinitionGuard(store.facts),
+    guard,
     toolbox: new Toolbox({ sources: servers.sources, ownerOf: (id) => access.ownerOf(id), logger }),
     options: {
       limits: { maxSteps: MAX_STEPS, maxSessionTokens: settings.MAX_SESSION_TOKENS },
@@ -314,6 +316,13 @@ function accessCheck(needed: boolean, isAccessToken: (token: string) => boolean)
     if ([token, bearer, cookie].some((shown) => typeof shown === 'string' && isAccessToken(shown))) return
     throw new AppError('forbidden', 'unauthorized', 'This server asks for its access token.')
   }
+}
+
+function sandboxMetrics({ store, sessions }: Core) {
+  return createMetrics({
+    live_sandboxes: { help: 'Sandboxes that are bound to a session.', read: () => store.sessions.countLive() },
+    warm_sandboxes: { help: 'Sandboxes kept ready by this instance.', read: () => sessions.pool.ready }
+  })
 }
 
 function healthChecks({ engine, store, progress }: Core): Record<string, HealthCheck> {

@@ -10,7 +10,16 @@ type RawServers = Record<string, unknown>
  * Changes the servers in the file and leaves everything else in it as it is. The result is checked before the file is replaced,
  * in one step; a file that is not plain JSON is left to its owner, because its comments would be lost.
  */
-export async function editRegistry(file: string, edit: (servers: RawServers) => void): Promise<void> {
+function editRegistry(file: string, edit: (servers: RawServers) => void): Promise<void> {
+  const edited = queue.then(() => editNow(file, edit))
+  queue = edited.catch(() => {})
+  return edited
+}
+
+/** One change at a time: of two at once, the second would undo the first. */
+let queue: Promise<void> = Promise.resolve()
+
+async function editNow(file: string, edit: (servers: RawServers) => void): Promise<void> {
   const before = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '{"mcpServers":{}}'
     throw error
@@ -24,6 +33,39 @@ export async function editRegistry(file: string, edit: (servers: RawServers) => 
   const text = `${JSON.stringify(document, null, 2)}\n`
   readRegistry(text, file)
   await replace(file, text)
+}
+
+/** None of them may be there already. */
+export async function addServers(file: string, added: RawServers): Promise<void> {
+  await editRegistry(file, (servers) => {
+    const taken = Object.keys(added).find((name) => Object.hasOwn(servers, name))
+    if (taken !== undefined) {
+      const message = `There is a server "${taken}" in ${file} already: remove it first.`
+      throw new AppError('conflict', 'server_exists', message)
+    }
+    Object.assign(servers, added)
+  })
+}
+
+/** Also one that can't be read. */
+export async function removeServer(file: string, name: string): Promise<void> {
+  await editRegistry(file, (servers) => {
+    if (!Object.hasOwn(servers, name)) throw unknown(name, file)
+    delete servers[name]
+  })
+}
+
+export async function switchServer(file: string, name: string, on: boolean): Promise<void> {
+  await editRegistry(file, (servers) => {
+    const raw = Object.hasOwn(servers, name) ? servers[name] : undefined
+    if (!isObject(raw)) throw unknown(name, file)
+    const { disabled: _, enabled: __, ...others } = raw
+    servers[name] = on ? others : { ...others, enabled: false }
+  })
+}
+
+function unknown(name: string, file: string): AppError {
+  return new AppError('not-found', 'unknown_server', `There is no server "${name}" in ${file}.`)
 }
 
 function parsePlain(text: string, file: string): Record<string, unknown> {

@@ -18,6 +18,11 @@ export function secretNames(texts: Record<string, string>): string[] {
   return [...new Set(found.flatMap(([, kind, name]) => (kind === 'secret' && name !== undefined ? [name] : [])))]
 }
 
+/** Nothing but a placeholder: it tells nobody anything. */
+export function isPlaceholder(text: string): boolean {
+  return /^\$\{(secret|env):[A-Za-z_][A-Za-z0-9_.-]*\}$/.test(text)
+}
+
 export interface FilledTexts {
   values: Record<string, string>
   /** What must never be seen outside the child. */

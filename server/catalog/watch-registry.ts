@@ -23,6 +23,7 @@ export class RegistryWatch {
   #timer: NodeJS.Timeout | undefined
   #busy: Promise<void> = Promise.resolve()
   #closed = false
+  #problem: string | undefined
 
   constructor(current: Registry, options: RegistryWatchOptions) {
     this.#current = current
@@ -41,6 +42,11 @@ export class RegistryWatch {
     } catch (error) {
       logger.warn(`Changes of ${file} are not noticed: ${messageOf(error)}`)
     }
+  }
+
+  /** Why the file as it stands now can't be used. */
+  get problem(): string | undefined {
+    return this.#problem
   }
 
   /** Reads the file now; resolves when the change has been applied. */
@@ -79,8 +85,12 @@ export class RegistryWatch {
         const sentence = describeProblem(file, problem)
         if (!before.has(sentence)) logger.warn(sentence)
       }
-      if (Object.values(diff).some((entries) => entries.length > 0)) await onChange(next, diff)
+      this.#problem = undefined
+      const same =
+        before.size === next.problems.length && next.problems.every((each) => before.has(describeProblem(file, each)))
+      if (!same || Object.values(diff).some((entries) => entries.length > 0)) await onChange(next, diff)
     } catch (error) {
+      this.#problem = messageOf(error)
       logger.error(`The servers stay as they were: ${messageOf(error)}`)
     }
   }

@@ -33,11 +33,3 @@ export function oneName({ names }: ServersContext): string {
   if (name !== undefined && names.length === 1) return name
   throw new AppError('invalid', 'usage', 'Name one server. See mcp-orchestrator servers --help.')
 }
-
-/** The exact command or address: what a person has to see before it is run. Placeholders stay what they are. */
-export function describeTarget(entry: ServerEntry): string {
-  if (entry.kind === 'remote') return entry.url
-  return [entry.command, ...entry.args]
-    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word)))
-    .join(' ')
-}

@@ -1,14 +1,12 @@
-import { editRegistry } from '../catalog/edit-registry.ts'
-import { EntryProblem, isObject, readEntry } from '../catalog/read-entry.ts'
+import { describeTarget } from '../catalog/describe-target.ts'
+import { addServers, removeServer as removeFrom, switchServer as switchIn } from '../catalog/edit-registry.ts'
+import { EntryProblem, readEntry } from '../catalog/read-entry.ts'
 import { AppError } from '../lib/errors.ts'
-import { describeTarget, oneName, print, type ServersContext } from './servers-context.ts'
+import { oneName, print, type ServersContext } from './servers-context.ts'
 
 export async function addServer(context: ServersContext): Promise<number> {
   const name = oneName(context)
-  const { registry, file, flags, rest } = context
-  if (registry.servers.has(name)) {
-    throw new AppError('conflict', 'server_exists', `There is a server "${name}" in ${file} already: remove it first.`)
-  }
+  const { file, flags, rest } = context
   const [command, ...args] = rest
   const raw = {
     ...(command === undefined ? {} : { command, args }),
@@ -18,9 +16,7 @@ export async function addServer(context: ServersContext): Promise<number> {
     ...(flags.description === undefined ? {} : { description: flags.description })
   }
   const entry = checked(name, raw)
-  await editRegistry(file, (servers) => {
-    servers[name] = raw
-  })
+  await addServers(file, { [name]: raw })
   print(context, { added: name, target: describeTarget(entry), file }, [
     `Added "${name}" to ${file}: ${describeTarget(entry)}`
   ])
@@ -29,22 +25,14 @@ export async function addServer(context: ServersContext): Promise<number> {
 
 export async function removeServer(context: ServersContext): Promise<number> {
   const name = oneName(context)
-  await editRegistry(context.file, (servers) => {
-    if (!Object.hasOwn(servers, name)) throw unknown(name, context.file)
-    delete servers[name]
-  })
+  await removeFrom(context.file, name)
   print(context, { removed: name, file: context.file }, [`Removed "${name}" from ${context.file}.`])
   return 0
 }
 
 export async function switchServer(context: ServersContext, on: boolean): Promise<number> {
   const name = oneName(context)
-  await editRegistry(context.file, (servers) => {
-    const raw = servers[name]
-    if (!isObject(raw)) throw unknown(name, context.file)
-    const { disabled: _, enabled: __, ...others } = raw
-    servers[name] = on ? others : { ...others, enabled: false }
-  })
+  await switchIn(context.file, name, on)
   print(context, { server: name, enabled: on }, [`"${name}" is now ${on ? 'on' : 'off'}.`])
   return 0
 }
@@ -67,8 +55,4 @@ function pairs(key: string, given: unknown): Record<string, Record<string, strin
     return [String(pair).slice(0, at), String(pair).slice(at + 1)]
   })
   return { [key]: Object.fromEntries(entries) }
-}
-
-function unknown(name: string, file: string): AppError {
-  return new AppError('not-found', 'unknown_server', `There is no server "${name}" in ${file}.`)
 }

@@ -2,9 +2,10 @@ import { homedir } from 'node:os'
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { type FoundServer, findClientServers, readClientFile } from '../catalog/client-files.ts'
-import { editRegistry } from '../catalog/edit-registry.ts'
+import { describeTarget } from '../catalog/describe-target.ts'
+import { addServers } from '../catalog/edit-registry.ts'
 import { AppError } from '../lib/errors.ts'
-import { describeTarget, print, type ServersContext } from './servers-context.ts'
+import { print, type ServersContext } from './servers-context.ts'
 
 /** Shows the exact commands of what other clients have, and takes them over after a yes. What is there already stays as it is. */
 export async function importServers(context: ServersContext): Promise<number> {
@@ -34,9 +35,7 @@ export async function importServers(context: ServersContext): Promise<number> {
   if (flags.yes !== true && !(await askedYes(`Add ${fresh.length} servers to ${file}?`))) {
     throw new AppError('cancelled', 'not_confirmed', 'Nothing was imported: confirm it, or give --yes.')
   }
-  await editRegistry(file, (servers) => {
-    for (const { name, raw } of fresh) servers[name] = raw
-  })
+  await addServers(file, Object.fromEntries(fresh.map(({ name, raw }) => [name, raw])))
   print(context, { imported: rows, file }, [`Added ${fresh.length} servers to ${file}.`])
   return 0
 }

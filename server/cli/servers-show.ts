@@ -1,12 +1,13 @@
-import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createGatewayApp } from '../app-gateway.ts'
+import { describeTarget } from '../catalog/describe-target.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { GatewayCore } from '../gateway/gateway-options.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
 import { type Caller, LOCAL_OWNER } from '../tools/caller.ts'
-import { chosen, describeTarget, oneName, print, type ServersContext } from './servers-context.ts'
+import { readServerLog, serverLogFile } from '../tools/connections/server-log.ts'
+import { chosen, oneName, print, type ServersContext } from './servers-context.ts'
 
 const LOG_LINES = 200
 const caller: Caller = { owner: LOCAL_OWNER, door: 'stdio' }
@@ -85,11 +86,10 @@ export async function showHealth(context: ServersContext): Promise<number> {
 
 export async function showLogs(context: ServersContext): Promise<number> {
   const name = oneName(context)
-  const file = join(resolve(context.settings.DATA_DIR), 'server-logs', `${encodeURIComponent(name)}.log`)
-  const text = await readFile(file, 'utf8').catch(() => {
-    throw new AppError('not-found', 'no_log', `"${name}" has written nothing yet (${file}).`)
-  })
-  const lines = text.trimEnd().split('\n').slice(-LOG_LINES)
+  const dir = join(resolve(context.settings.DATA_DIR), 'server-logs')
+  const file = serverLogFile(dir, name)
+  const lines = await readServerLog(dir, name, LOG_LINES)
+  if (!lines) throw new AppError('not-found', 'no_log', `"${name}" has written nothing yet (${file}).`)
   print(context, { server: name, file, lines }, lines)
   return 0
 }

@@ -8,23 +8,27 @@ import { AppError, type ErrorKind, isAppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { wireError } from '../lib/wire-error.ts'
 import type { Models } from '../models/port.ts'
+import type { ServerDirectory } from '../tools/server-directory.ts'
 import { registerExport } from './export-route.ts'
 import { type FileTransfer, registerFileRoutes } from './file-routes.ts'
 import { type HealthCheck, registerHealth } from './health.ts'
 import { registerLogin } from './login-route.ts'
 import { registerModelRoutes } from './model-routes.ts'
 import { registerSecurity, type SecurityOptions } from './security.ts'
+import { type OwnerOf, registerServerRoutes } from './server-routes.ts'
 import { registerSessionRoutes, type SessionDirectory } from './session-routes.ts'
 
 export interface HttpServerOptions extends SecurityOptions {
   healthChecks: Record<string, HealthCheck>
-  models: Models
+  models: Pick<Models, 'catalog'>
   sessions: SessionDirectory
   files: FileTransfer
   maxUploadBytes: number
   transcript: (sessionId: string) => Promise<Transcript>
   isAccessToken: (token: string) => boolean
   metrics: () => Promise<string>
+  servers: ServerDirectory
+  ownerOf: OwnerOf
   /** The gateway's door; answers on the raw response. */
   mcp: (request: IncomingMessage, response: ServerResponse, body: unknown) => Promise<void>
   /** The built page. */
@@ -68,6 +72,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerModelRoutes(server, options.models)
   registerSessionRoutes(server, options.sessions)
   registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)
+  registerServerRoutes(server, options.servers, options.ownerOf)
   registerExport(server, options.sessions, options.transcript)
   // Many calls from one client are its business; who may call at all was settled before.
   server.all('/mcp', { config: { rateLimit: false }, bodyLimit: MAX_MCP_BYTES }, async (request, reply) => {

@@ -3,7 +3,6 @@
  * most a few start at once; a connection's own life is in `server-connection.ts`. Invariants: what was opened with an owner's
  * credentials serves that owner alone, and after `close` no child of ours is left.
  */
-import { join } from 'node:path'
 import type { Credentials } from '../../catalog/credentials.ts'
 import { secretNames } from '../../catalog/placeholders.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
@@ -17,7 +16,7 @@ import type { CallInput, LiveServer, RawResult, RequestInput } from './live-serv
 import { openServer } from './open-server.ts'
 import { capabilityKey, type Peer } from './peer.ts'
 import { ServerConnection } from './server-connection.ts'
-import { ServerLog } from './server-log.ts'
+import { ServerLog, serverLogFile } from './server-log.ts'
 import { combine, type PoolState, ServerPool } from './server-pool.ts'
 import { StartGate } from './start-gate.ts'
 
@@ -94,7 +93,6 @@ export class Connections {
 
   /** Asks the server itself, whatever is known of it; one that rests after failures is tried at once. */
   async test(server: string, { caller, signal }: Asking) {
-    if (this.state(server)?.state === 'stopped') this.retire(server)
     return this.#of(server, caller).test(signal)
   }
 
@@ -187,7 +185,7 @@ export class Connections {
 
   #create(entry: ServerEntry, owner: string | undefined, peer: Peer | undefined): Scoped {
     const { index, credentials, logDir, version, logger } = this.#options
-    const log = new ServerLog(logDir === undefined ? undefined : join(logDir, `${encodeURIComponent(entry.name)}.log`))
+    const log = new ServerLog(logDir === undefined ? undefined : serverLogFile(logDir, entry.name))
     const secrets = () => credentials.source(owner)
     const connect = () =>
       new ServerConnection({

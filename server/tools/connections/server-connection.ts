@@ -99,6 +99,7 @@ export class ServerConnection {
   /** As `list`, but one that runs is asked again: it may hang, or have lost its tools. */
   async test(signal: AbortSignal): Promise<StoredTool[]> {
     return this.#during(async () => {
+      if (!this.live) this.#breaker.succeeded()
       const before = this.#starts
       const live = await this.#acquire(signal)
       if (this.#starts > before) return live.tools

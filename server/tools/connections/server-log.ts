@@ -1,11 +1,21 @@
-import { appendFile, mkdir, rename, stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { appendFile, mkdir, readFile, rename, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { ByteTail } from '../../lib/byte-tail.ts'
 
 const TAIL_BYTES = 16 * 1024
 const MAX_FILE_BYTES = 512 * 1024
 const FLUSH_MS = 500
 const MIN_SECRET = 4
+
+export function serverLogFile(dir: string, server: string): string {
+  return join(dir, `${encodeURIComponent(server)}.log`)
+}
+
+/** The last lines that any process of it has written; undefined when there are none. */
+export async function readServerLog(dir: string, server: string, lines: number): Promise<string[] | undefined> {
+  const text = await readFile(serverLogFile(dir, server), 'utf8').catch(() => undefined)
+  return text?.trimEnd().split('\n').slice(-lines)
+}
 
 /** What a server writes beside the protocol: a tail in memory, and a bounded file that outlives the process. Secrets are blotted out. */
 export class ServerLog {

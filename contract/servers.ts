@@ -1,0 +1,115 @@
+/** The servers of the registry, as the page shows and changes them. Values of variables and headers never cross this line back. */
+import { z } from 'zod'
+
+const MAX_PASTE = 400_000
+
+/** A client's `mcpServers` as an object, or the text that a person pasted. Without `confirm` nothing is written. */
+export const addServersSchema = z
+  .object({
+    mcpServers: z.record(z.string(), z.unknown()).optional(),
+    text: z.string().max(MAX_PASTE).optional(),
+    /** From the reply to the same request without it: what was shown is what is added. */
+    confirm: z.string().max(200).optional()
+  })
+  .refine(({ mcpServers, text }) => (mcpServers === undefined) !== (text === undefined), {
+    message: 'give either "mcpServers" or "text"'
+  })
+
+export type AddServers = z.input<typeof addServersSchema>
+
+export type ToolVerdict = 'allow' | 'ask' | 'deny'
+
+/** A variable or header: its value only where it is nothing but a placeholder. */
+export interface ShownValue {
+  name: string
+  placeholder: string | null
+  looksSecret: boolean
+}
+
+/** What will be run or reached, word for word. */
+export interface ServerTarget {
+  name: string
+  kind: 'local' | 'remote'
+  /** The exact command line or address. */
+  target: string
+  cwd: string | null
+  env: ShownValue[]
+  headers: ShownValue[]
+  sandbox: { image: string | null; network: string } | null
+  approval: Record<string, ToolVerdict>
+  enabled: boolean
+  description: string | null
+}
+
+export interface PlannedServer extends ServerTarget {
+  warnings: string[]
+}
+
+export interface ServerProblem {
+  server: string | null
+  line: number
+  reason: string
+  /** False: the server works, but something in its entry means nothing to us. */
+  fatal: boolean
+}
+
+export interface PlanReply {
+  /** Null when there is nothing to add. */
+  confirm: string | null
+  servers: PlannedServer[]
+  problems: ServerProblem[]
+}
+
+export interface AddedReply {
+  added: string[]
+}
+
+export interface ShownTool {
+  name: string
+  /** What the policy says when the chat's model asks for it. */
+  verdict: ToolVerdict
+  /** Its definition is not the one that was accepted: the next call shows the difference and asks. */
+  changed: boolean
+}
+
+export type ServerHealth = 'ok' | 'failing' | 'unseen' | 'off'
+
+export interface ServerSummary {
+  name: string
+  kind: 'local' | 'remote'
+  target: string
+  enabled: boolean
+  health: ServerHealth
+  state: 'stopped' | 'starting' | 'running'
+  tools: ShownTool[]
+  /** When its tools were last listed. */
+  seenAt: number | null
+  /** How long its last start took. */
+  startMs: number | null
+  /** Since when it runs. */
+  startedAt: number | null
+  lastError: { at: number; message: string } | null
+  /** Made since this program was started. */
+  calls: number
+  processes: number
+}
+
+export interface ServerDetail extends Omit<ServerSummary, 'tools'>, ServerTarget {
+  tools: (ShownTool & { description: string })[]
+  log: string
+}
+
+export interface ServersReply {
+  file: string
+  /** Why the file as it stands can't be used; the servers are those of before. */
+  problem: string | null
+  servers: ServerSummary[]
+  problems: ServerProblem[]
+}
+
+export interface TestReply {
+  ok: boolean
+  ms: number
+  tools: number
+  reason: string | null
+}

@@ -1,0 +1,44 @@
+import type { ServerTarget, ShownValue } from '../../contract/servers.ts'
+import { isPlaceholder } from './placeholders.ts'
+import type { ServerEntry } from './server-entry.ts'
+
+/** The exact command or address: what a person has to see before it is run. Placeholders stay what they are. */
+export function describeTarget(entry: ServerEntry): string {
+  if (entry.kind === 'remote') return entry.url
+  return [entry.command, ...entry.args]
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word)))
+    .join(' ')
+}
+
+/** All that decides what is run and whether it is asked for; of values only those that are no secret. */
+export function showTarget(entry: ServerEntry): ServerTarget {
+  const local = entry.kind === 'local' ? entry : undefined
+  return {
+    name: entry.name,
+    kind: entry.kind,
+    target: describeTarget(entry),
+    cwd: local?.cwd ?? null,
+    env: showValues(local?.env ?? {}),
+    headers: showValues(entry.kind === 'remote' ? entry.headers : {}),
+    sandbox: local?.sandbox
+      ? { image: local.sandbox.image ?? null, network: [local.sandbox.network ?? 'none'].flat().join(', ') }
+      : null,
+    approval: entry.approval,
+    enabled: entry.enabled,
+    description: entry.description ?? null
+  }
+}
+
+function showValues(values: Record<string, string>): ShownValue[] {
+  return Object.entries(values).map(([name, value]) => {
+    const placeholder = isPlaceholder(value) ? value : null
+    return { name, placeholder, looksSecret: placeholder === null && looksSecret(name, value) }
+  })
+}
+
+const SECRET_NAME = /key|token|secret|passw|pwd|auth|credential|cookie|private/i
+const SECRET_VALUE = /^(Bearer |Basic |sk-|gh[pousr]_|github_pat_|xox[a-z]-|AKIA|AIza|glpat-|eyJ)/
+
+export function looksSecret(name: string, value: string): boolean {
+  return value.length >= 4 && !/\$\{/.test(value) && (SECRET_NAME.test(name) || SECRET_VALUE.test(value))
+}

@@ -1,0 +1,54 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { addServersSchema } from '../../contract/servers.ts'
+import { AppError } from '../lib/errors.ts'
+import type { ServerDirectory } from '../tools/server-directory.ts'
+
+/** Whose credentials a test uses, by the cookies of the request. */
+export type OwnerOf = (cookies: string | undefined) => string
+
+type Named = { Params: { name: string } }
+
+/** Adding a server means running a command on this machine: on top of what guards every route, only JSON is taken. */
+export function registerServerRoutes(server: FastifyInstance, servers: ServerDirectory, ownerOf: OwnerOf): void {
+  const change = { preHandler: refuseOther }
+  server.get('/api/servers', () => servers.list())
+  server.get<Named>('/api/servers/:name', (request) => servers.detail(request.params.name))
+
+  server.post('/api/servers', change, async (request, reply) => {
+    const { text, mcpServers, confirm } = wishOf(request.body)
+    const answer = await servers.add({ text: text ?? JSON.stringify({ mcpServers }, null, 2), confirm })
+    return reply.code(confirm === undefined ? 200 : 201).send(answer)
+  })
+
+  server.post<Named>('/api/servers/:name/test', change, (request) => {
+    const gone = new AbortController()
+    request.raw.socket.once('close', () => gone.abort())
+    return servers.test(request.params.name, ownerOf(request.headers.cookie), gone.signal)
+  })
+
+  for (const [verb, on] of [['enable', true] as const, ['disable', false] as const]) {
+    server.post<Named>(`/api/servers/:name/${verb}`, change, async (request, reply) => {
+      await servers.switch(request.params.name, on)
+      return reply.code(204).send()
+    })
+  }
+
+  server.delete<Named>('/api/servers/:name', async (request, reply) => {
+    await servers.remove(request.params.name)
+    return reply.code(204).send()
+  })
+}
+
+/** A form of another site can send anything but this type without asking first. */
+async function refuseOther({ headers }: FastifyRequest): Promise<void> {
+  if (/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) return
+  throw new AppError('invalid', 'json_only', 'Send it as application/json.')
+}
+
+function wishOf(body: unknown) {
+  const read = addServersSchema.safeParse(body)
+  if (read.success) return read.data
+  const [issue] = read.error.issues
+  const where = issue?.path.length ? `"${issue.path.join('.')}": ` : ''
+  throw new AppError('invalid', 'invalid_request', `This can't be read: ${where}${issue?.message ?? 'not an object'}.`)
+}

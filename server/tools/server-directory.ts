@@ -1,0 +1,176 @@
+/**
+ * The registry's servers as a person manages them: how each is, what it has, and adding, testing, switching and removing it. Owns
+ * no state but the file's. Invariant: nothing is added that was not shown before, word for word, to whoever adds it.
+ */
+import { createHmac, randomBytes } from 'node:crypto'
+import type {
+  AddedReply,
+  PlanReply,
+  ServerDetail,
+  ServerProblem,
+  ServerSummary,
+  ServersReply,
+  TestReply
+} from '../../contract/servers.ts'
+import { describeTarget, showTarget } from '../catalog/describe-target.ts'
+import { addServers, removeServer, switchServer } from '../catalog/edit-registry.ts'
+import { planServers } from '../catalog/plan-servers.ts'
+import type { Registry, RegistryProblem } from '../catalog/registry.ts'
+import type { ServerEntry } from '../catalog/server-entry.ts'
+import type { StoredTool } from '../catalog/stored-tools.ts'
+import { AppError, messageOf } from '../lib/errors.ts'
+import type { ApprovalPolicy } from './approval-policy.ts'
+import type { Connections } from './connections/connections.ts'
+import { unknownServer } from './connections/connections.ts'
+import type { DefinitionGuard } from './definition-guard.ts'
+import { canonicalJson, offerTools } from './offered-tool.ts'
+import { serverHealth } from './server-health.ts'
+import type { ToolIndex } from './tool-index.ts'
+
+export interface ServerDirectoryOptions {
+  file: string
+  registry(): Registry
+  /** Why the file as it stands can't be used. */
+  problem(): string | undefined
+  /** Applies what stands in the file now. */
+  reload(): Promise<void>
+  core(): Promise<{ index: ToolIndex; connections: Connections }>
+  /** The chat's. */
+  policy: ApprovalPolicy
+  guard: DefinitionGuard
+  /** The end of what a server wrote to stderr. */
+  log(server: string): Promise<string>
+}
+
+export interface AddWish {
+  text: string
+  confirm?: string | undefined
+}
+
+export class ServerDirectory {
+  readonly #options: ServerDirectoryOptions
+  /** Only who has read our answer can confirm it; a page elsewhere can make a browser send, but not read. */
+  readonly #key = randomBytes(32)
+
+  constructor(options: ServerDirectoryOptions) {
+    this.#options = options
+  }
+
+  async list(): Promise<ServersReply> {
+    const { file, registry, problem } = this.#options
+    const { servers, problems } = registry()
+    return {
+      file,
+      problem: problem() ?? null,
+      servers: await Promise.all([...servers.values()].map((entry) => this.#summary(entry))),
+      problems: problems.map(shownProblem)
+    }
+  }
+
+  async detail(name: string): Promise<ServerDetail> {
+    const entry = this.#entry(name)
+    const { index } = await this.#options.core()
+    const { tools, ...summary } = await this.#summary(entry)
+    return {
+      ...summary,
+      ...showTarget(entry),
+      tools: tools.map((tool) => ({ ...tool, description: index.tool(name, tool.name)?.description ?? '' })),
+      log: await this.#options.log(name)
+    }
+  }
+
+  /** Without the right `confirm` it only says what would be added. */
+  async add({ text, confirm }: AddWish): Promise<PlanReply | AddedReply> {
+    const { file, registry } = this.#options
+    const { servers, problems } = registry()
+    const isTaken = (name: string) =>
+      servers.has(name) || problems.some(({ server, fatal }) => fatal && server === name)
+    const plan = planServers(text, isTaken)
+    const hash = createHmac('sha256', this.#key).update(canonicalJson(plan.raw)).digest('base64url')
+    if (confirm === undefined) {
+      return {
+        confirm: plan.servers.length > 0 ? hash : null,
+        servers: plan.servers,
+        problems: plan.problems.map(shownProblem)
+      }
+    }
+    if (confirm !== hash || plan.servers.length === 0) {
+      const message = 'What would be added is not what was shown: look at it again, and confirm that.'
+      throw new AppError('conflict', 'confirmation_stale', message)
+    }
+    await addServers(file, plan.raw)
+    await this.#options.reload()
+    return { added: Object.keys(plan.raw) }
+  }
+
+  /** Starts it if need be, and asks it for its tools: that it runs is not enough. */
+  async test(name: string, owner: string, signal: AbortSignal): Promise<TestReply> {
+    if (!this.#entry(name).enabled) throw new AppError('conflict', 'server_off', `Switch "${name}" on to test it.`)
+    const { connections } = await this.#options.core()
+    const began = performance.now()
+    const reply = (tools: number, reason: string | null) => {
+      return { ok: reason === null, ms: Math.round(performance.now() - began), tools, reason }
+    }
+    try {
+      const tools = await connections.test(name, { caller: { owner, door: 'http' }, signal })
+      return reply(tools.length, tools.length === 0 ? 'It runs, but has no tools.' : null)
+    } catch (error) {
+      return reply(0, messageOf(error))
+    }
+  }
+
+  async switch(name: string, on: boolean): Promise<void> {
+    this.#entry(name)
+    await switchServer(this.#options.file, name, on)
+    await this.#options.reload()
+  }
+
+  /** Also one whose entry can't be read. */
+  async remove(name: string): Promise<void> {
+    await removeServer(this.#options.file, name)
+    await this.#options.reload()
+  }
+
+  #entry(name: string): ServerEntry {
+    const entry = this.#options.registry().servers.get(name)
+    if (entry) return entry
+    throw unknownServer(name)
+  }
+
+  async #summary(entry: ServerEntry): Promise<ServerSummary> {
+    const { name, kind, enabled } = entry
+    const { index, connections } = await this.#options.core()
+    const record = index.record(name)
+    const state = connections.state(name)
+    const tools = enabled ? (record?.tools ?? []) : []
+    const changed = await this.#changed(name, tools)
+    return {
+      name,
+      kind,
+      target: describeTarget(entry),
+      enabled,
+      ...serverHealth(enabled, record, state),
+      state: state?.state ?? 'stopped',
+      tools: tools.map((tool) => ({
+        name: tool.name,
+        verdict: this.#options.policy(name, tool.name),
+        changed: changed.has(tool.name)
+      })),
+      seenAt: record?.seenAt || null,
+      startMs: record?.startMs ?? null,
+      startedAt: state?.startedAt ?? null,
+      calls: connections.calls(name),
+      processes: state?.instances.filter(({ pid }) => pid !== undefined).length ?? 0
+    }
+  }
+
+  async #changed(server: string, tools: StoredTool[]): Promise<Set<string>> {
+    const offered = offerTools(server, tools, new Set())
+    const changes = await this.#options.guard.changes(offered)
+    return new Set(offered.filter(({ modelName }) => changes.has(modelName)).map(({ name }) => name))
+  }
+}
+
+function shownProblem({ server, line, reason, fatal }: RegistryProblem): ServerProblem {
+  return { server: server ?? null, line, reason, fatal }
+}
