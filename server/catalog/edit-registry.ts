@@ -43,7 +43,7 @@ export async function addServers(file: string, added: RawServers): Promise<void>
       const message = `There is a server "${taken}" in ${file} already: remove it first.`
       throw new AppError('conflict', 'server_exists', message)
     }
-    Object.assign(servers, added)
+    for (const [name, raw] of Object.entries(added)) put(servers, name, raw)
   })
 }
 
@@ -60,8 +60,13 @@ export async function switchServer(file: string, name: string, on: boolean): Pro
     const raw = Object.hasOwn(servers, name) ? servers[name] : undefined
     if (!isObject(raw)) throw unknown(name, file)
     const { disabled: _, enabled: __, ...others } = raw
-    servers[name] = on ? others : { ...others, enabled: false }
+    put(servers, name, on ? others : { ...others, enabled: false })
   })
+}
+
+/** Unlike assignment, this makes "__proto__" an ordinary member. */
+function put(servers: RawServers, name: string, value: unknown): void {
+  Object.defineProperty(servers, name, { value, configurable: true, enumerable: true, writable: true })
 }
 
 function unknown(name: string, file: string): AppError {

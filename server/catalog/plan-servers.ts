@@ -23,18 +23,19 @@ export function planServers(text: string, taken: (name: string) => boolean): Ser
   const source = wrapped(text)
   const registry = readRegistry(source, PASTED)
   const listed = listOf(parseJsonWithLines(source).value)
-  const plan: ServersPlan = { servers: [], raw: {}, problems: [...registry.problems] }
+  const plan: Pick<ServersPlan, 'servers' | 'problems'> = { servers: [], problems: [...registry.problems] }
+  const raws: [string, Record<string, unknown>][] = []
   for (const entry of registry.servers.values()) {
     const raw = listed[entry.name]
     if (taken(entry.name)) {
       const reason = 'there is a server of this name already; remove it first'
       plan.problems.push({ server: entry.name, line: entry.line, reason, fatal: true })
     } else if (isObject(raw)) {
-      plan.raw[entry.name] = raw
+      raws.push([entry.name, raw])
       plan.servers.push({ ...showTarget(entry), warnings: warnings(entry) })
     }
   }
-  return plan
+  return { ...plan, raw: Object.fromEntries(raws) }
 }
 
 /** Some clients' documentation shows the inner object alone. The lines stay as they are. */

@@ -41,8 +41,6 @@ export function readEntry(name: string, raw: unknown, line: number): ServerEntry
   if (name.length === 0 || name.length > 100 || hasControlCharacter(name)) {
     throw new EntryProblem([], 'a server needs a name of 1 to 100 printable characters')
   }
-  // An object can't have it as a member like any other.
-  if (name === '__proto__') throw new EntryProblem([], "can't be the name of a server")
   const base = readBase(name, raw, line)
   const url = optional(raw, raw.url === undefined ? 'serverUrl' : 'url', text)
   if ((url === undefined) === (raw.command === undefined)) {

@@ -130,20 +130,19 @@ describe('the API of the servers', { timeout: 30_000 }, () => {
     }`
     const { json, status } = await ask<PlanReply>('POST', '', { text })
     expect(status).toBe(200)
-    expect(json.servers.map(({ name }) => name)).toEqual(['typed', 'far', 'loose'])
+    expect(json.servers.map(({ name }) => name)).toEqual(['typed', '__proto__', 'far', 'loose'])
     expect(json.problems.map(({ server, line, fatal }) => [server, line, fatal])).toEqual([
       ['odd', 5, true],
       ['typed', 6, false],
-      ['__proto__', 7, true],
       ['free', 8, true],
       ['taken', 4, true]
     ])
-    expect(json.servers[1]?.headers).toEqual([
+    expect(json.servers[2]?.headers).toEqual([
       { name: 'Authorization', placeholder: `\${secret:T}`, looksSecret: false }
     ])
-    expect(json.servers[2]?.warnings.join()).toMatch(/without asking you: \*.*NODE_OPTIONS/)
+    expect(json.servers[3]?.warnings.join()).toMatch(/without asking you: \*.*NODE_OPTIONS/)
     await ask('POST', '', { text, confirm: json.confirm })
-    expect(Object.keys(saved().mcpServers)).toEqual(['taken', 'typed', 'far', 'loose'])
+    expect(Object.keys(saved().mcpServers)).toEqual(['taken', 'typed', '__proto__', 'far', 'loose'])
     expect(saved().other).toBe('kept')
     const inner = await ask<PlanReply>('POST', '', { text: '{\n"bare": {\n"command": "x" } }' })
     expect(inner.json.servers.map(({ target }) => target)).toEqual(['x'])
