@@ -1,6 +1,7 @@
 /** `npm run bench [name…]`: every figure as JSON on stdout, measured side by side in one run; progress on stderr. */
 import { cpus, totalmem } from 'node:os'
 import { chatFigures } from './chat.ts'
+import { gatewayFigures } from './gateway.ts'
 import { routingFigures } from './routing.ts'
 import { sandboxFigures } from './sandbox.ts'
 import { webFigures } from './web.ts'
@@ -9,6 +10,7 @@ const SUITES: Record<string, () => Promise<object>> = {
   sandbox: sandboxFigures,
   chat: chatFigures,
   web: webFigures,
+  gateway: gatewayFigures,
   routing: () => routingFigures()
 }
 

@@ -1,0 +1,76 @@
+/** Figures of the gateway as a client feels them, against the same child asked directly and through a relay that does nothing. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { packageRoot } from '../server/lib/package-root.ts'
+import { freePort, serve, stopServers } from '../tests/fixtures/serve.ts'
+import { callTimes, throughput } from './gateway/calls.ts'
+import { startTimes } from './gateway/start.ts'
+import { toolsListBytes } from './gateway/tools-list.ts'
+import { EVERYTHING, everythingEntry, httpWays, registryFolder, stdioWays, type Way } from './gateway/ways.ts'
+
+export async function gatewayFigures(): Promise<object> {
+  for (const file of ['gateway.mjs', 'main.mjs']) {
+    if (!existsSync(join(packageRoot(), 'dist', file))) throw new Error(`dist/${file} is missing: run npm run build.`)
+  }
+  return {
+    ...(await step('start and memory', startTimes)),
+    ...(await step('calls over stdio', stdioFigures)),
+    ...(await step('calls over HTTP', httpFigures)),
+    toolsListBytes: await step('lists of tools', toolsListBytes)
+  }
+}
+
+function step<T>(name: string, job: () => Promise<T>): Promise<T> {
+  console.error(`gateway: ${name} …`)
+  return job()
+}
+
+async function stdioFigures(): Promise<object> {
+  const folder = registryFolder({ everything: everythingEntry })
+  const ways = await stdioWays(folder)
+  const stdioCallMs = await callTimes(ways)
+  const stdioThroughput = await throughput(ways)
+  await closeAll(ways)
+  folder.remove()
+  return { stdioCallMs, stdioThroughput }
+}
+
+/** The child over its own HTTP and over stdio: which of the two counts as direct is a matter of taste, so both ratios are shown. */
+async function httpFigures(): Promise<object> {
+  const folder = registryFolder({ everything: everythingEntry })
+  const served = await serve({ MCP_CONFIG: folder.config }, { bundle: true })
+  const port = await freePort()
+  const child = spawn(EVERYTHING[0], [EVERYTHING[1], 'streamableHttp'], {
+    env: { ...process.env, PORT: String(port) },
+    stdio: 'ignore'
+  })
+  const url = `http://127.0.0.1:${port}/mcp`
+  await reachable(url, child)
+  const ways = await httpWays({
+    gateway: { url: `${served.url}/mcp`, pid: served.child.pid ?? 0 },
+    child: { url, pid: child.pid ?? 0 }
+  })
+  const httpCallMs = await callTimes(ways)
+  await closeAll(ways)
+  const exited = once(child, 'exit')
+  child.kill()
+  await exited
+  await stopServers()
+  folder.remove()
+  return { httpCallMs }
+}
+
+async function closeAll(ways: Record<string, Way>): Promise<void> {
+  await Promise.all(Object.values(ways).map((way) => way.close()))
+}
+
+async function reachable(url: string, child: ChildProcess): Promise<void> {
+  const end = Date.now() + 20_000
+  while (!(await fetch(url).catch(() => undefined))) {
+    if (child.exitCode !== null || Date.now() > end) throw new Error('The child does not listen.')
+    await wait(50)
+  }
+}

@@ -1,0 +1,74 @@
+/** How long a call takes on each way, and how many get through at once. All ways are measured in turns, block by block. */
+import { round, summary } from '../statistics.ts'
+import { cpuMs, type Way } from './ways.ts'
+
+const BLOCK = 50
+const BLOCKS = 40
+const WARM_UP_BLOCKS = 10
+const IN_FLIGHT = 32
+const BURST = 1600
+const BURSTS = 7
+
+/** Times of one call after the other, their ratio to `direct` at p50, and what the process in between used of the processors. */
+export async function callTimes(ways: Record<string, Way>): Promise<object> {
+  const all = Object.entries(ways).map(([name, way]) => ({ name, way, times: [] as number[], cpu: 0 }))
+  for (let block = -WARM_UP_BLOCKS; block < BLOCKS; block++) {
+    for (const each of rotated(all, block)) {
+      const cpu = cpuMs(each.way.pid)
+      const times = await oneByOne(each.way)
+      if (block < 0) continue
+      each.times.push(...times)
+      each.cpu += cpuMs(each.way.pid) - cpu
+    }
+  }
+  const direct = summary(all.find(({ name }) => name === 'direct')?.times ?? []).p50
+  return Object.fromEntries(
+    all.map(({ name, times, cpu }) => {
+      const ms = summary(times)
+      return [name, { ...ms, ratio: round(ms.p50 / direct), cpuMsPerCall: round(cpu / times.length) }]
+    })
+  )
+}
+
+/** Calls per second with 32 of them on their way at any time; the median of several bursts. */
+export async function throughput(ways: Record<string, Way>): Promise<object> {
+  const all = Object.entries(ways).map(([name, way]) => ({ name, way, rates: [] as number[] }))
+  for (let burst = -2; burst < BURSTS; burst++) {
+    for (const { way, rates } of rotated(all, burst)) {
+      const rate = await burstRate(way)
+      if (burst >= 0) rates.push(rate)
+    }
+  }
+  const direct = summary(all.find(({ name }) => name === 'direct')?.rates ?? []).p50
+  const figures = all.map(({ name, rates }) => {
+    const { p50 } = summary(rates)
+    return [name, { callsPerSecond: Math.round(p50), share: round(p50 / direct) }]
+  })
+  return { inFlight: IN_FLIGHT, ...Object.fromEntries(figures) }
+}
+
+async function oneByOne(way: Way): Promise<number[]> {
+  const times: number[] = []
+  for (let call = 0; call < BLOCK; call++) {
+    const started = performance.now()
+    await way.echo(`hello ${call}`)
+    times.push(performance.now() - started)
+  }
+  return times
+}
+
+async function burstRate(way: Way): Promise<number> {
+  let next = 0
+  const started = performance.now()
+  const lane = async () => {
+    while (next < BURST) await way.echo(`hello ${next++}`)
+  }
+  await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+  return BURST / ((performance.now() - started) / 1000)
+}
+
+/** Each in turn goes first. */
+function rotated<T>(items: T[], by: number): T[] {
+  const at = ((by % items.length) + items.length) % items.length
+  return [...items.slice(at), ...items.slice(0, at)]
+}

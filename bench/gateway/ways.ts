@@ -1,0 +1,140 @@
+/** The ways to one and the same `echo` of server-everything: directly, through a relay that does nothing, through the gateway. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { packageRoot } from '../../server/lib/package-root.ts'
+
+/** A way to call `echo`, and the process that it leads through. */
+export interface Way {
+  echo(message: string): Promise<unknown>
+  pid: number
+  close(): Promise<unknown>
+}
+
+export type Era = 'legacy' | 'auto'
+
+export const GATEWAY = join(packageRoot(), 'bin/mcp-orchestrator')
+export const EVERYTHING = [
+  process.execPath,
+  join(packageRoot(), 'node_modules/@modelcontextprotocol/server-everything/dist/index.js')
+] as const
+const RELAY = join(import.meta.dirname, 'stdio-relay.ts')
+const MESSAGE_WRONG = 'An answer was not its own.'
+
+export interface Folder {
+  dir: string
+  config: string
+  remove(): void
+}
+
+/** A registry with these servers, in a folder of its own. */
+export function registryFolder(mcpServers: Record<string, { command: string; args: string[] }>): Folder {
+  const dir = mkdtempSync(join(tmpdir(), 'bench-gateway-'))
+  const config = join(dir, 'mcp.json')
+  writeFileSync(config, JSON.stringify({ mcpServers }))
+  return { dir, config, remove: () => rmSync(dir, { recursive: true, force: true }) }
+}
+
+export const everythingEntry = { command: EVERYTHING[0], args: [EVERYTHING[1]] }
+
+export async function connectStdio(
+  command: string,
+  args: string[],
+  env: Record<string, string> = {},
+  era: Era = 'legacy'
+) {
+  const { PATH = '', HOME = '' } = process.env
+  const transport = new StdioClientTransport({ command, args, env: { PATH, HOME, ...env }, stderr: 'ignore' })
+  const client = new Client({ name: 'bench', version: '1' }, { versionNegotiation: { mode: era } })
+  await client.connect(transport)
+  return { client, pid: transport.pid ?? 0 }
+}
+
+export function startGateway({ dir, config }: Folder, era: Era = 'legacy') {
+  return connectStdio(GATEWAY, ['gateway', '--config', config], { DATA_DIR: join(dir, 'data') }, era)
+}
+
+export async function stdioWays(
+  folder: Folder
+): Promise<Record<'direct' | 'relay' | 'gateway' | 'gatewayModern', Way>> {
+  const direct = await connectStdio(EVERYTHING[0], [EVERYTHING[1]])
+  const relay = await connectStdio(process.execPath, [RELAY, ...EVERYTHING])
+  return {
+    direct: plain(direct),
+    relay: plain(relay),
+    gateway: executed(await startGateway(folder)),
+    gatewayModern: executed(await startGateway(folder, 'auto'))
+  }
+}
+
+export interface HttpEnds {
+  gateway: { url: string; pid: number }
+  child: { url: string; pid: number }
+}
+
+export async function httpWays({
+  gateway,
+  child
+}: HttpEnds): Promise<Record<'direct' | 'relay' | 'gateway' | 'gatewayModern', Way>> {
+  const relay = await startHttpRelay(child.url)
+  const through = plain(await connectHttp(relay.url, relay.pid))
+  return {
+    direct: plain(await connectHttp(child.url, child.pid)),
+    relay: {
+      ...through,
+      close: async () => {
+        await through.close()
+        relay.stop()
+      }
+    },
+    gateway: executed(await connectHttp(gateway.url, gateway.pid)),
+    gatewayModern: executed(await connectHttp(gateway.url, gateway.pid, 'auto'))
+  }
+}
+
+async function connectHttp(url: string, pid: number, era: Era = 'legacy') {
+  const client = new Client({ name: 'bench', version: '1' }, { versionNegotiation: { mode: era } })
+  await client.connect(new StreamableHTTPClientTransport(new URL(url)))
+  return { client, pid }
+}
+
+async function startHttpRelay(target: string) {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'http-relay.ts'), target], {
+    stdio: ['ignore', 'pipe', 'inherit']
+  })
+  const [port] = await once(child.stdout, 'data')
+  return { url: `http://127.0.0.1:${String(port).trim()}/mcp`, pid: child.pid ?? 0, stop: () => child.kill() }
+}
+
+function plain({ client, pid }: { client: Client; pid: number }): Way {
+  return way(client, pid, (message) => client.callTool({ name: 'echo', arguments: { message } }))
+}
+
+function executed({ client, pid }: { client: Client; pid: number }): Way {
+  return way(client, pid, (message) =>
+    client.callTool({ name: 'execute', arguments: { server: 'everything', tool: 'echo', params: { message } } })
+  )
+}
+
+function way(client: Client, pid: number, call: (message: string) => ReturnType<Client['callTool']>): Way {
+  return {
+    pid,
+    close: () => client.close(),
+    async echo(message) {
+      const { content } = await call(message)
+      const [part] = content
+      if (part?.type !== 'text' || part.text !== `Echo: ${message}`) throw new Error(MESSAGE_WRONG)
+    }
+  }
+}
+
+/** What a process has used of the processors so far, in ms. */
+export function cpuMs(pid: number): number {
+  const [, rest = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')
+  const fields = rest.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10
+}
