@@ -11,38 +11,41 @@ const BURSTS = 7
 
 /** Times of one call after the other, their ratio to `direct` at p50, and what the process in between used of the processors. */
 export async function callTimes(ways: Record<string, Way>): Promise<object> {
-  const all = Object.entries(ways).map(([name, way]) => ({ name, way, times: [] as number[], cpu: 0 }))
+  const all = Object.entries(ways).map(([name, way]) => ({ name, way, times: [] as number[], cpu: [] as number[] }))
   for (let block = -WARM_UP_BLOCKS; block < BLOCKS; block++) {
     for (const each of rotated(all, block)) {
       const cpu = cpuMs(each.way.pid)
       const times = await oneByOne(each.way)
       if (block < 0) continue
       each.times.push(...times)
-      each.cpu += cpuMs(each.way.pid) - cpu
+      each.cpu.push((cpuMs(each.way.pid) - cpu) / BLOCK)
     }
   }
   const direct = summary(all.find(({ name }) => name === 'direct')?.times ?? []).p50
   return Object.fromEntries(
     all.map(({ name, times, cpu }) => {
       const ms = summary(times)
-      return [name, { ...ms, ratio: round(ms.p50 / direct), cpuMsPerCall: round(cpu / times.length) }]
+      return [name, { ...ms, ratio: round(ms.p50 / direct), cpuMsPerCall: summary(cpu).p50 }]
     })
   )
 }
 
 /** Calls per second with 32 of them on their way at any time; the median of several bursts. */
 export async function throughput(ways: Record<string, Way>): Promise<object> {
-  const all = Object.entries(ways).map(([name, way]) => ({ name, way, rates: [] as number[] }))
+  const all = Object.entries(ways).map(([name, way]) => ({ name, way, rates: [] as number[], cpu: [] as number[] }))
   for (let burst = -2; burst < BURSTS; burst++) {
-    for (const { way, rates } of rotated(all, burst)) {
-      const rate = await burstRate(way)
-      if (burst >= 0) rates.push(rate)
+    for (const each of rotated(all, burst)) {
+      const cpu = cpuMs(each.way.pid)
+      const rate = await burstRate(each.way)
+      if (burst < 0) continue
+      each.rates.push(rate)
+      each.cpu.push((cpuMs(each.way.pid) - cpu) / BURST)
     }
   }
   const direct = summary(all.find(({ name }) => name === 'direct')?.rates ?? []).p50
-  const figures = all.map(({ name, rates }) => {
+  const figures = all.map(({ name, rates, cpu }) => {
     const { p50 } = summary(rates)
-    return [name, { callsPerSecond: Math.round(p50), share: round(p50 / direct) }]
+    return [name, { callsPerSecond: Math.round(p50), share: round(p50 / direct), cpuMsPerCall: summary(cpu).p50 }]
   })
   return { inFlight: IN_FLIGHT, ...Object.fromEntries(figures) }
 }

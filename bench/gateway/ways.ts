@@ -1,7 +1,7 @@
 /** The ways to one and the same `echo` of server-everything: directly, through a relay that does nothing, through the gateway. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
@@ -132,9 +132,9 @@ function way(client: Client, pid: number, call: (message: string) => ReturnType<
   }
 }
 
-/** What a process has used of the processors so far, in ms. */
+/** What a process has used of the processors so far, all its threads together. */
 export function cpuMs(pid: number): number {
-  const [, rest = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')
-  const fields = rest.split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * 10
+  const tasks = `/proc/${pid}/task`
+  const ns = readdirSync(tasks).map((task) => Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0]))
+  return ns.reduce((sum, each) => sum + each, 0) / 1e6
 }

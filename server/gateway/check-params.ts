@@ -41,9 +41,10 @@ function checkObject(schema: Schema, value: Schema, path: string, problems: Para
   for (const name of requiredOf(schema)) {
     if (value[name] === undefined) problems.push({ path: at(name), reason: 'is missing', missing: true })
   }
-  const properties = propertiesOf(schema)
+  const properties = isSchema(schema.properties) ? schema.properties : {}
   for (const [name, item] of Object.entries(value)) {
-    const known = Object.hasOwn(properties, name) ? properties[name] : undefined
+    const own = Object.hasOwn(properties, name) ? properties[name] : undefined
+    const known = isSchema(own) ? own : undefined
     if (known !== undefined && item !== undefined) check(known, item, at(name), problems, depth + 1)
     else if (known === undefined && schema.additionalProperties === false && !isSchema(schema.patternProperties)) {
       problems.push({ path: at(name), reason: 'is not a parameter of this tool', missing: false })

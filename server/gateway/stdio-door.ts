@@ -3,6 +3,7 @@ import type { Logger } from '../lib/logger.ts'
 import { type Caller, LOCAL_OWNER } from '../tools/caller.ts'
 import { carriedMeta, createGatewayServer, isGatewayTool } from './create-gateway-server.ts'
 import type { Gateway } from './gateway.ts'
+import { openStdin } from './stdio-input.ts'
 import { StdioTransport } from './stdio-transport.ts'
 
 export interface StdioDoor {
@@ -15,7 +16,7 @@ export interface StdioDoor {
 export function openStdioDoor(gateway: Gateway, version: string, logger: Logger): StdioDoor {
   const caller: Caller = { owner: LOCAL_OWNER, door: 'stdio' }
   const transport = new StdioTransport({
-    input: process.stdin,
+    input: openStdin,
     output: process.stdout,
     shortWay: {
       knows: isGatewayTool,

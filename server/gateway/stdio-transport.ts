@@ -18,7 +18,8 @@ export interface ShortWay {
 }
 
 export interface StdioTransportOptions {
-  input: Readable
+  /** Opens the input; a chunk is valid until `onChunk` returns. */
+  input(onChunk: (chunk: Buffer) => void): Readable
   output: Writable
   shortWay: ShortWay
   maxLineBytes?: number
@@ -44,6 +45,7 @@ export class StdioTransport implements Transport {
   readonly #lines: LineReader
   readonly #running = new Map<RequestId, AbortController>()
   readonly #resolveClosed: () => void
+  #input: Readable | undefined
   #outbox = ''
   #initialize: RequestId | undefined
   #isShort = false
@@ -61,8 +63,9 @@ export class StdioTransport implements Transport {
   }
 
   async start(): Promise<void> {
-    const { input, output } = this.#options
-    input.on('data', (chunk: Buffer) => this.#lines.push(chunk))
+    const { output } = this.#options
+    const input = this.#options.input((chunk) => this.#lines.push(chunk))
+    this.#input = input
     input.on('error', () => this.#end())
     input.once('end', () => this.#end())
     input.once('close', () => this.#end())
@@ -151,22 +154,30 @@ export class StdioTransport implements Transport {
     this.#post({ jsonrpc: '2.0', error: { code: PARSE_ERROR, message } })
   }
 
-  /** What is said at once leaves in one write; when much is under way, all of one round of the event loop. */
+  /** A lonely answer leaves at once; when much is under way, all of one round of the event loop leaves in one write. */
   #post(message: JSONRPCMessage): void {
     if (!this.#open) return
+    const line = `${JSON.stringify(message)}\n`
+    if (this.#outbox === '' && this.#running.size === 0) {
+      this.#write(line)
+      return
+    }
     if (this.#outbox === '') (this.#running.size > BUSY ? setImmediate : process.nextTick)(this.#flush)
-    this.#outbox += `${JSON.stringify(message)}\n`
+    this.#outbox += line
   }
 
   readonly #flush = (): void => {
     const text = this.#outbox
     this.#outbox = ''
-    if (text === '' || !this.#open) return
-    const { input, output } = this.#options
+    if (text !== '' && this.#open) this.#write(text)
+  }
+
+  #write(text: string): void {
+    const { output } = this.#options
     // A client that does not read is not read from either.
     if (!output.write(text)) {
-      input.pause()
-      output.once('drain', () => input.resume())
+      this.#input?.pause()
+      output.once('drain', () => this.#input?.resume())
     }
   }
 
@@ -175,7 +186,7 @@ export class StdioTransport implements Transport {
     this.#open = false
     for (const controller of this.#running.values()) controller.abort()
     this.#running.clear()
-    this.#options.input.pause()
+    this.#input?.pause()
     this.onclose?.()
     this.#resolveClosed()
   }

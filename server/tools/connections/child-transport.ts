@@ -85,13 +85,18 @@ export class ChildTransport implements Transport {
     this.#post(message)
   }
 
-  /** What is said at once leaves in one write; when much is under way, all of one round of the event loop. */
+  /** A lonely call leaves at once; when much is under way, all of one round of the event loop leaves in one write. */
   #post(message: JSONRPCMessage): void {
     if (!this.#open || this.#leaving) throw notSent(this.reason)
     const queued = this.#child.process.stdin.writableLength + this.#outbox.length
     if (queued > MAX_QUEUED_BYTES) throw notSent('it takes in nothing more')
+    const line = `${JSON.stringify(message)}\n`
+    if (this.#outbox === '' && this.calls.size <= 1) {
+      this.#child.process.stdin.write(line)
+      return
+    }
     if (this.#outbox === '') (this.calls.size > BUSY ? setImmediate : process.nextTick)(this.#flush)
-    this.#outbox += `${JSON.stringify(message)}\n`
+    this.#outbox += line
   }
 
   readonly #flush = (): void => {
@@ -119,7 +124,7 @@ export class ChildTransport implements Transport {
 
   #onLine(bytes: Buffer): void {
     if (!this.#open) return
-    const first = bytes.find((byte) => byte > SPACE)
+    const first = firstVisible(bytes)
     if (first === undefined) return
     const message = first === OPEN_BRACE ? this.#parse(bytes) : undefined
     if (message === undefined) {
@@ -155,7 +160,7 @@ export class ChildTransport implements Transport {
 
   /** Only its two ends are left: enough, as a rule, to tell whose answer it was. */
   #onOversize({ head, tail, bytes }: OversizeLine): void {
-    if (head.find((byte) => byte > SPACE) !== OPEN_BRACE) {
+    if (firstVisible(head) !== OPEN_BRACE) {
       this.#onNoise(bytes, head)
       return
     }
@@ -184,6 +189,11 @@ export class ChildTransport implements Transport {
     this.#child.process.stdout.resume()
     this.onclose?.()
   }
+}
+
+function firstVisible(bytes: Buffer): number | undefined {
+  const first = bytes[0]
+  return first !== undefined && first > SPACE ? first : bytes.find((byte) => byte > SPACE)
 }
 
 /** `sent: false`: the request has not reached the server, so it certainly had no effect. */

@@ -16,8 +16,12 @@ type Answer = Record<string, unknown>
 interface Pending {
   resolve(result: Answer): void
   reject(error: Error): void
-  timer: NodeJS.Timeout
+  signal: AbortSignal
+  onAbort(): void
   onProgress: RawCallOptions['onProgress']
+  timeoutMs: number
+  /** By the clock of `performance.now()`. */
+  deadline: number
 }
 
 export class RawCalls {
@@ -25,6 +29,9 @@ export class RawCalls {
   /** The SDK's own ids are numbers and `listen:…`, so these are never mistaken for them. */
   readonly #pending = new Map<string, Pending>()
   #count = 0
+  /** One for all calls: it is set for the first deadline, and looks again when it was too early. */
+  #timer: NodeJS.Timeout | undefined
+  #timerAt = Number.POSITIVE_INFINITY
 
   constructor(send: (message: JSONRPCMessage) => void) {
     this.#send = send
@@ -41,74 +48,79 @@ export class RawCalls {
   call(params: Record<string, unknown>, options: RawCallOptions): Promise<Answer> {
     const { timeoutMs, signal, onProgress } = options
     const id = `call:${++this.#count}`
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-    const giveUp = (error: Error) => {
-      if (!this.#pending.delete(id)) return
-      clearTimeout(timer)
-      try {
-        this.#send({
-          jsonrpc: '2.0',
-          method: 'notifications/cancelled',
-          params: { requestId: id, reason: error.message }
-        })
-      } catch {
-        // It is gone, and so is the call.
-      }
-      reject(error)
-    }
-    const timer = setTimeout(() => giveUp(new SdkError(SdkErrorCode.RequestTimeout, 'Request timed out')), timeoutMs)
-    const onAbort = () => giveUp(new Error('Cancelled'))
-    const forget = () => signal.removeEventListener('abort', onAbort)
-    signal.addEventListener('abort', onAbort, { once: true })
-    this.#pending.set(id, {
-      timer,
-      onProgress,
-      resolve: (result) => {
-        forget()
-        resolve(result)
-      },
-      reject: (error) => {
-        forget()
-        reject(error)
-      }
-    })
-    try {
+    return new Promise((resolve, reject) => {
       if (signal.aborted) throw new Error('Cancelled')
-      const meta = onProgress ? { _meta: { ...recordOf(params._meta), progressToken: id } } : {}
-      this.#send({ jsonrpc: '2.0', id, method: 'tools/call', params: { ...params, ...meta } })
-    } catch (error) {
-      this.#pending.delete(id)
-      clearTimeout(timer)
-      forget()
-      reject(error)
-    }
-    return promise
+      const onAbort = () => this.#giveUp(id, new Error('Cancelled'))
+      const deadline = performance.now() + timeoutMs
+      this.#pending.set(id, { resolve, reject, signal, onAbort, onProgress, timeoutMs, deadline })
+      try {
+        const meta = onProgress ? { _meta: { ...recordOf(params._meta), progressToken: id } } : undefined
+        this.#send({ jsonrpc: '2.0', id, method: 'tools/call', params: meta ? { ...params, ...meta } : params })
+      } catch (error) {
+        this.#pending.delete(id)
+        throw error
+      }
+      signal.addEventListener('abort', onAbort, { once: true })
+      this.#watch(deadline)
+    })
   }
 
   /** True when the message was for one of these calls. */
   take(message: JSONRPCMessage): boolean {
     if ('method' in message) return message.method === 'notifications/progress' && this.#progress(message.params)
     if (typeof message.id !== 'string' || !message.id.startsWith('call:')) return false
-    const pending = this.#pending.get(message.id)
+    const pending = this.#finish(message.id)
     // An answer after we gave up is still not the SDK's.
     if (pending === undefined) return true
-    this.#pending.delete(message.id)
-    clearTimeout(pending.timer)
     if ('error' in message) pending.reject(readError(message.error))
     else pending.resolve(recordOf(message.result))
     return true
   }
 
   postponeDeadlines(): void {
-    for (const { timer } of this.#pending.values()) timer.refresh()
+    for (const pending of this.#pending.values()) postpone(pending)
   }
 
   fail(error: Error): void {
-    for (const pending of this.#pending.values()) {
-      clearTimeout(pending.timer)
-      pending.reject(error)
+    for (const id of this.ids()) this.#finish(id)?.reject(error)
+  }
+
+  #finish(id: string): Pending | undefined {
+    const pending = this.#pending.get(id)
+    if (pending === undefined) return undefined
+    this.#pending.delete(id)
+    pending.signal.removeEventListener('abort', pending.onAbort)
+    return pending
+  }
+
+  #giveUp(id: string, error: Error): void {
+    const pending = this.#finish(id)
+    if (pending === undefined) return
+    try {
+      const params = { requestId: id, reason: error.message }
+      this.#send({ jsonrpc: '2.0', method: 'notifications/cancelled', params })
+    } catch {
+      // It is gone, and so is the call.
     }
-    this.#pending.clear()
+    pending.reject(error)
+  }
+
+  #watch(deadline: number): void {
+    if (deadline >= this.#timerAt) return
+    clearTimeout(this.#timer)
+    this.#timerAt = deadline
+    // The process is kept alive by what it waits for, not by the deadline of it.
+    this.#timer = setTimeout(() => this.#expire(), deadline - performance.now()).unref()
+  }
+
+  #expire(): void {
+    this.#timerAt = Number.POSITIVE_INFINITY
+    const now = performance.now()
+    for (const [id, { deadline }] of this.#pending) {
+      if (deadline <= now) this.#giveUp(id, new SdkError(SdkErrorCode.RequestTimeout, 'Request timed out'))
+    }
+    const next = Math.min(...[...this.#pending.values()].map(({ deadline }) => deadline))
+    if (this.#pending.size > 0) this.#watch(next)
   }
 
   #progress(params: unknown): boolean {
@@ -116,7 +128,7 @@ export class RawCalls {
     if (typeof progressToken !== 'string' || !progressToken.startsWith('call:')) return false
     const pending = this.#pending.get(progressToken)
     // A server that reports progress is at work: its time begins anew.
-    pending?.timer.refresh()
+    if (pending) postpone(pending)
     const { progress: done, total, message } = progress
     if (typeof done !== 'number') return true
     pending?.onProgress?.({
@@ -126,6 +138,10 @@ export class RawCalls {
     })
     return true
   }
+}
+
+function postpone(pending: Pending): void {
+  pending.deadline = performance.now() + pending.timeoutMs
 }
 
 function readError(error: unknown): ProtocolError {

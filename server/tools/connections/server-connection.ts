@@ -51,6 +51,7 @@ export class ServerConnection {
   #live: LiveServer | undefined
   #starting: Promise<LiveServer> | undefined
   #idleTimer: NodeJS.Timeout | undefined
+  #usedAt = 0
   #busy = 0
   #starts = 0
   #startedAt = 0
@@ -164,6 +165,7 @@ export class ServerConnection {
 
   async stop(): Promise<void> {
     clearTimeout(this.#idleTimer)
+    this.#idleTimer = undefined
     const live = this.#live ?? (await this.#starting?.catch(() => undefined))
     this.#live = undefined
     await live?.close()
@@ -296,14 +298,24 @@ export class ServerConnection {
 
   async #during<T>(job: () => Promise<T>): Promise<T> {
     this.#busy++
-    clearTimeout(this.#idleTimer)
     try {
       return await job()
     } finally {
       this.#busy--
-      if (this.#busy === 0 && this.entry.idleMs > 0 && !this.#retired) {
-        this.#idleTimer = setTimeout(() => void this.stop(), this.entry.idleMs).unref()
-      }
+      this.#usedAt = performance.now()
+      this.#watchIdle(this.entry.idleMs)
     }
+  }
+
+  /** A timer of its own for every call would cost more than the rest here: one looks, when it is due, whether it still is. */
+  #watchIdle(ms: number): void {
+    if (this.#idleTimer || this.entry.idleMs <= 0 || this.#retired) return
+    this.#idleTimer = setTimeout(() => {
+      this.#idleTimer = undefined
+      const leftMs = this.#usedAt + this.entry.idleMs - performance.now()
+      if (this.#busy > 0) return
+      if (leftMs >= 1) this.#watchIdle(leftMs)
+      else void this.stop()
+    }, ms).unref()
   }
 }
