@@ -17,19 +17,21 @@ interface Bundle {
   options: BuildOptions
 }
 
+const LEAN: BuildOptions = { external: ['docker-modem/lib/ssh'], plugins: [leanDockerode()] }
+
 const bundles: Bundle[] = [
   // The sandbox has no node_modules, and every byte is parsed at the start of every container.
   { entry: 'workspace-server/main.ts', file: 'workspace-server.mjs', options: { output: { minify: true } } },
   {
     entry: 'server/main.ts',
     file: 'main.mjs',
-    options: { external: ['docker-modem/lib/ssh'], plugins: [leanDockerode()] }
+    options: LEAN
   },
   // Without the workspace, because every client waits for the gateway to start. Names stay readable in its stack traces.
   {
     entry: 'server/gateway-main.ts',
     file: 'gateway.mjs',
-    options: { output: { minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } } } }
+    options: { ...LEAN, output: { minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } } } }
   }
 ]
 

@@ -5,6 +5,7 @@
 import { join, resolve } from 'node:path'
 import { describeProblem, loadRegistry, type Registry } from './catalog/registry.ts'
 import { RegistryWatch } from './catalog/watch-registry.ts'
+import { sandboxLimits } from './config/sandbox-limits.ts'
 import type { Settings } from './config/settings.ts'
 import { Gateway } from './gateway/gateway.ts'
 import type { GatewayCore } from './gateway/gateway-options.ts'
@@ -123,6 +124,7 @@ async function loadCore(
     index,
     credentials: openCredentials({ file: settings.CREDENTIALS_FILE, environment: options.environment }),
     environment: options.environment,
+    openContainers: () => openContainers(settings, logger),
     logDir: serverLogs(settings),
     version: packageVersion(),
     logger
@@ -155,6 +157,12 @@ async function loadCore(
 
 function serverLogs(settings: Settings): string {
   return join(resolve(settings.DATA_DIR), 'server-logs')
+}
+
+/** With the first server that wants a sandbox: the engine's client is large, and most have no engine. */
+async function openContainers(settings: Settings, logger: Logger) {
+  const { createChildContainers } = await import('./sandbox/docker/child-containers.ts')
+  return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, logger })
 }
 
 async function openFacts(settings: Settings, logger: Logger) {

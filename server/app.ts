@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Progress } from '../contract/live.ts'
 import { createGatewayApp } from './app-gateway.ts'
 import { type ChatServers, chatServers, serverDirectory } from './app-servers.ts'
+import { sandboxLimits } from './config/sandbox-limits.ts'
 import type { Settings } from './config/settings.ts'
 import { openHttpDoor } from './gateway/http-door.ts'
 import { createHttpServer } from './http/create-http-server.ts'
@@ -19,7 +20,7 @@ import { ProgressBoard } from './lib/progress-board.ts'
 import { createModels } from './models/create-models.ts'
 import type { Models } from './models/port.ts'
 import { createDockerEngine } from './sandbox/docker/docker-engine.ts'
-import type { SandboxEngine, SandboxLimits } from './sandbox/port.ts'
+import type { SandboxEngine } from './sandbox/port.ts'
 import { Chat } from './sessions/chat.ts'
 import { ownerName, SessionAccess, sameSecret, secret } from './sessions/session-access.ts'
 import { SessionDirectory } from './sessions/session-directory.ts'
@@ -60,17 +61,6 @@ export interface App {
 const MAX_SESSIONS_PER_OWNER = 500
 const MAX_STEPS = 50
 const DEFAULT_HISTORY_TOKENS = 100_000
-
-export function sandboxLimits(settings: Settings): SandboxLimits {
-  return {
-    memoryMb: settings.SANDBOX_MEMORY_MB,
-    cpus: settings.SANDBOX_CPUS,
-    pids: settings.SANDBOX_PIDS,
-    workspaceMb: settings.SANDBOX_WORKSPACE_MB,
-    network: settings.SANDBOX_NETWORK,
-    ...(settings.SANDBOX_RUNTIME ? { runtime: settings.SANDBOX_RUNTIME } : {})
-  }
-}
 
 export function openEngine(settings: Settings, logger: Logger): SandboxEngine {
   return createDockerEngine({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, logger })

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isObject } from './entry-values.ts'
 import { parseJsonWithLines } from './json-with-lines.ts'
-import { isObject, readEntry } from './read-entry.ts'
+import { readEntry } from './read-entry.ts'
 import type { ServerEntry } from './server-entry.ts'
 
 export interface FoundServer {

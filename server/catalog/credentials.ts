@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { AppError, messageOf } from '../lib/errors.ts'
+import { isObject } from './entry-values.ts'
 import type { SecretSource } from './placeholders.ts'
-import { isObject } from './read-entry.ts'
 
 const MAX_BYTES = 1024 * 1024
 

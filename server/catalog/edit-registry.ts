@@ -1,7 +1,7 @@
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { AppError } from '../lib/errors.ts'
-import { isObject } from './read-entry.ts'
+import { isObject } from './entry-values.ts'
 import { readRegistry } from './registry.ts'
 
 type RawServers = Record<string, unknown>

@@ -4,8 +4,8 @@
  */
 import type { PlannedServer } from '../../contract/servers.ts'
 import { looksSecret, showTarget } from './describe-target.ts'
+import { isObject } from './entry-values.ts'
 import { parseJsonWithLines } from './json-with-lines.ts'
-import { isObject } from './read-entry.ts'
 import { type RegistryProblem, readRegistry } from './registry.ts'
 import type { ServerEntry } from './server-entry.ts'
 

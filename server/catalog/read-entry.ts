@@ -1,24 +1,26 @@
 import { createHash } from 'node:crypto'
+import {
+  EntryProblem,
+  flag,
+  isObject,
+  number,
+  onlyKeys,
+  optional,
+  required,
+  text,
+  textMap,
+  texts
+} from './entry-values.ts'
 import { hasPlaceholder } from './placeholders.ts'
+import { readSandbox, sharedFolder } from './read-sandbox.ts'
 import {
   type ApprovalVerdict,
   DEFAULT_IDLE_MS,
   DEFAULT_TIMEOUTS,
   type EntryBase,
   type OperationTimeouts,
-  type SandboxWish,
   type ServerEntry
 } from './server-entry.ts'
-
-/** What is wrong with a member of an entry; `path` leads to it from the entry. */
-export class EntryProblem extends Error {
-  readonly path: string[]
-  constructor(path: string[], reason: string) {
-    super(reason)
-    this.name = 'EntryProblem'
-    this.path = path
-  }
-}
 
 type Raw = Record<string, unknown>
 
@@ -27,8 +29,6 @@ const KNOWN = new Set(
   `command args env cwd url serverUrl headers type transport disabled enabled description keywords examples sandbox
    timeoutMs idleSeconds instances alternatives approval autoApprove alwaysAllow disabledTools`.split(/\s+/)
 )
-const MAX_TEXT = 10_000
-const MAX_ITEMS = 1000
 const MAX_MS = 86_400_000
 
 export function unknownKeys(raw: Raw): string[] {
@@ -58,8 +58,8 @@ function readLocal(base: EntryBase, raw: Raw): ServerEntry {
     const path = index === 0 ? ['command'] : ['args', String(index - 1)]
     throw new EntryProblem(path, 'a command line is public: fill placeholders in "env" instead')
   }
-  const cwd = optional(raw, 'cwd', text)
-  const sandbox = optional(raw, 'sandbox', readSandbox)
+  const sandbox = raw.sandbox === false ? undefined : optional(raw, 'sandbox', readSandbox)
+  const cwd = optional(raw, 'cwd', sandbox ? sharedFolder : text)
   return {
     ...base,
     kind: 'local',
@@ -112,23 +112,6 @@ function readTimeouts(value: unknown, path: string[]): OperationTimeouts {
   return { startMs: of('start', startMs), listMs: of('list', listMs), callMs: of('call', callMs) }
 }
 
-function readSandbox(value: unknown, path: string[]): SandboxWish {
-  if (value === true) return {}
-  if (!isObject(value)) throw new EntryProblem(path, 'must be an object')
-  onlyKeys(value, ['image', 'network', 'memoryMb', 'cpus'], path)
-  const { image, network, memoryMb, cpus } = value
-  return {
-    ...(image === undefined ? {} : { image: text(image, [...path, 'image']) }),
-    ...(network === undefined ? {} : { network: readNetwork(network, [...path, 'network']) }),
-    ...(memoryMb === undefined ? {} : { memoryMb: number(16, 1_048_576)(memoryMb, [...path, 'memoryMb']) }),
-    ...(cpus === undefined ? {} : { cpus: number(0.01, 512)(cpus, [...path, 'cpus']) })
-  }
-}
-
-function readNetwork(value: unknown, path: string[]): string | string[] {
-  return Array.isArray(value) ? texts(value, path) : text(value, path)
-}
-
 function readApproval(value: unknown, path: string[]): Record<string, ApprovalVerdict> {
   return Object.fromEntries(
     Object.entries(textMap(value, path)).map(([glob, verdict]) => {
@@ -150,58 +133,6 @@ function fingerprintOf(entry: ServerEntry): string {
     .slice(0, 32)
 }
 
-type Read<T> = (value: unknown, path: string[]) => T
-
-function required<T>(raw: Raw, key: string, read: Read<T>): T {
-  return read(raw[key], [key])
-}
-
-function optional<T>(raw: Raw, key: string, read: Read<T>): T | undefined {
-  return raw[key] === undefined || raw[key] === null ? undefined : read(raw[key], [key])
-}
-
-function text(value: unknown, path: string[]): string {
-  if (typeof value === 'string' && value.length > 0 && value.length <= MAX_TEXT && !value.includes('\0')) return value
-  throw new EntryProblem(path, `must be a text of 1 to ${MAX_TEXT} characters`)
-}
-
-function texts(value: unknown, path: string[]): string[] {
-  if (!Array.isArray(value) || value.length > MAX_ITEMS) throw new EntryProblem(path, 'must be a list of texts')
-  // An empty word is a legitimate argument.
-  return value.map((item, index) => (item === '' ? '' : text(item, [...path, String(index)])))
-}
-
-function textMap(value: unknown, path: string[]): Record<string, string> {
-  if (!isObject(value)) throw new EntryProblem(path, 'must be an object of texts')
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => {
-      const scalar = typeof item === 'number' || typeof item === 'boolean' ? String(item) : item
-      return [key, scalar === '' ? '' : text(scalar, [...path, key])]
-    })
-  )
-}
-
-function number(min: number, max: number): Read<number> {
-  return (value, path) => {
-    if (typeof value === 'number' && value >= min && value <= max) return value
-    throw new EntryProblem(path, `must be a number from ${min} to ${max}`)
-  }
-}
-
-function flag(value: unknown, path: string[]): boolean {
-  if (typeof value === 'boolean') return value
-  throw new EntryProblem(path, 'must be true or false')
-}
-
-function onlyKeys(value: Raw, known: string[], path: string[]): void {
-  const odd = Object.keys(value).find((key) => !known.includes(key))
-  if (odd !== undefined) throw new EntryProblem([...path, odd], `is unknown here; known are ${known.join(', ')}`)
-}
-
 function hasControlCharacter(name: string): boolean {
   return [...name].some((char) => char < ' ' || char === '\x7f')
-}
-
-export function isObject(value: unknown): value is Raw {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

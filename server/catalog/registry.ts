@@ -4,8 +4,9 @@
  */
 import { readFile, stat } from 'node:fs/promises'
 import { AppError, messageOf } from '../lib/errors.ts'
+import { EntryProblem, isObject } from './entry-values.ts'
 import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from './json-with-lines.ts'
-import { EntryProblem, isObject, readEntry, unknownKeys } from './read-entry.ts'
+import { readEntry, unknownKeys } from './read-entry.ts'
 import type { ServerEntry } from './server-entry.ts'
 
 export interface RegistryProblem {

@@ -10,7 +10,10 @@ export interface OperationTimeouts {
 
 export interface SandboxWish {
   image?: string
-  network?: string | string[]
+  /** The hosts that it may reach, as `host-pattern.ts` reads them; none when there is none. */
+  network?: string[]
+  /** What it may read of this machine, beside `cwd`. */
+  folders?: string[]
   memoryMb?: number
   cpus?: number
 }

@@ -3,7 +3,7 @@
  * server's tools; a record of another fingerprint is of another server and does not count.
  */
 import { createHash } from 'node:crypto'
-import { isObject } from './read-entry.ts'
+import { isObject } from './entry-values.ts'
 
 export interface StoredTool {
   name: string

@@ -1,6 +1,7 @@
 import { describeTarget } from '../catalog/describe-target.ts'
 import { addServers, removeServer as removeFrom, switchServer as switchIn } from '../catalog/edit-registry.ts'
-import { EntryProblem, readEntry } from '../catalog/read-entry.ts'
+import { EntryProblem } from '../catalog/entry-values.ts'
+import { readEntry } from '../catalog/read-entry.ts'
 import { AppError } from '../lib/errors.ts'
 import { oneName, print, type ServersContext } from './servers-context.ts'
 

@@ -8,9 +8,12 @@ export const LABEL = {
   deployment: 'mcp-orchestrator.deployment',
   instance: 'mcp-orchestrator.instance',
   created: 'mcp-orchestrator.created',
-  spec: 'mcp-orchestrator.spec'
+  spec: 'mcp-orchestrator.spec',
+  /** Of a child only: its name in mcp.json. */
+  server: 'mcp-orchestrator.server'
 } as const
 export const APP = 'sandbox'
+export const CHILD_APP = 'child'
 
 const MEGABYTE = 1024 * 1024
 const USER_ID = 10001
@@ -31,12 +34,7 @@ export function containerSpec({ limits, owner, image, createdAt }: ContainerSpec
     Image: image,
     Entrypoint: [INSIDE.idle],
     Cmd: [String(IDLE_SECONDS)],
-    User: `${USER_ID}:${USER_ID}`,
-    WorkingDir: INSIDE.root,
-    Hostname: 'sandbox',
-    StopTimeout: 1,
-    NetworkDisabled: limits.network === 'none',
-    HostConfig: hostConfig(limits)
+    ...hardened(limits)
   }
   const Labels = {
     [LABEL.app]: APP,
@@ -46,6 +44,18 @@ export function containerSpec({ limits, owner, image, createdAt }: ContainerSpec
     [LABEL.spec]: createHash('sha256').update(JSON.stringify(spec)).digest('hex').slice(0, 16)
   }
   return { ...spec, Labels }
+}
+
+/** All that keeps a container in, whatever runs there. */
+export function hardened(limits: SandboxLimits) {
+  return {
+    User: `${USER_ID}:${USER_ID}`,
+    WorkingDir: INSIDE.root as string,
+    Hostname: 'sandbox',
+    StopTimeout: 1,
+    NetworkDisabled: limits.network === 'none',
+    HostConfig: hostConfig(limits)
+  } satisfies ContainerCreateOptions
 }
 
 /** The default seccomp profile and the masked paths are left as the engine sets them. */

@@ -15,6 +15,7 @@ import { readEngineStatus } from './engine-status.ts'
 import { createImageBuilder, type ImageBuilder } from './image-builder.ts'
 import { checkLimits } from './limits-check.ts'
 import { openConnection } from './open-connection.ts'
+import { removeContainer } from './remove-container.ts'
 
 const QUICK_MS = 10_000
 const SLOW_MS = 30_000
@@ -119,18 +120,6 @@ async function createContainer({ docker, call, limits, image, owner, logger }: C
     await removeContainer(docker, call, name).catch((err) => logger.warn({ err, name }, 'container left behind'))
     throw error
   }
-}
-
-async function removeContainer(docker: Dockerode, call: EngineCall, idOrName: string): Promise<void> {
-  await call({ to: 'remove a container', ms: SLOW_MS }, async (abortSignal) => {
-    try {
-      await docker.getContainer(idOrName).remove({ force: true, v: true, abortSignal })
-    } catch (error) {
-      // Gone, or another remove is at work on it.
-      const status = engineStatus(error)
-      if (status !== 404 && status !== 409) throw error
-    }
-  })
 }
 
 async function unpauseContainer(docker: Dockerode, call: EngineCall, containerId: string): Promise<void> {

@@ -217,7 +217,7 @@ describe("the user's own image", () => {
     await expect(missing.ensure()).rejects.toMatchObject({
       kind: 'unavailable',
       code: 'sandbox_image_missing',
-      message: expect.stringMatching(/SANDBOX_IMAGE is localhost:1\/no\/such:image.*docker pull/)
+      message: expect.stringMatching(/the image localhost:1\/no\/such:image.*docker pull/)
     })
     expect(performance.now() - since).toBeLessThan(25_000)
   })

@@ -24,7 +24,7 @@ async function pull(docker: Dockerode, image: string, say: (line: string) => voi
 }
 
 function missing(image: string, cause: unknown): AppError {
-  const message = `SANDBOX_IMAGE is ${image}, which the engine does not have and could not pull (${engineMessage(cause)}): run \`docker pull ${image}\` or build it, or unset SANDBOX_IMAGE.`
+  const message = `The engine does not have the image ${image} and could not pull it (${engineMessage(cause)}): run \`docker pull ${image}\` or build it, or name another image.`
   return new AppError('unavailable', 'sandbox_image_missing', message, { cause })
 }
 

@@ -10,11 +10,10 @@ import { staleEpoch, translateCallError } from './call-error.ts'
 import { DockerStreamTransport } from './docker-stream-transport.ts'
 import { DockerWorkspaceConnection } from './docker-workspace-connection.ts'
 import type { EngineCall } from './engine-call.ts'
+import { execExitCode } from './exec-exit-code.ts'
 
 const EXEC_MS = 15_000
 const INITIALIZE_MS = 15_000
-const EXIT_WAIT_MS = 2000
-const EXIT_POLL_MS = 20
 const MAX_OUTPUT_CHARS = 1000
 const MAX_ATTEMPTS = 5
 const RETRY = { firstMs: 50, maxMs: 2000 }
@@ -114,7 +113,7 @@ async function whyEnded(
   transport: DockerStreamTransport,
   { call }: OpenConnectionOptions
 ): Promise<AppError> {
-  const code = await exitCode(exec, call)
+  const code = await execExitCode(exec, call)
   if (code === SERVER_EXIT.staleEpoch) return staleEpoch()
   if (code === SERVER_EXIT.takeoverFailed) {
     return new AppError(
@@ -130,15 +129,4 @@ async function whyEnded(
   return new AppError('unavailable', 'server_crashed', `The server in the sandbox ended at once (exit code ${code}).`, {
     details: { exitCode: code, output: printed }
   })
-}
-
-/** The stream ends a little before the engine knows the code. */
-async function exitCode(exec: Dockerode.Exec, call: EngineCall): Promise<number | null> {
-  const until = performance.now() + EXIT_WAIT_MS
-  for (;;) {
-    const state = await call({ to: 'inspect a server', ms: EXEC_MS }, (abortSignal) => exec.inspect({ abortSignal }))
-    if (!state.Running && state.ExitCode !== null) return state.ExitCode
-    if (performance.now() > until) return null
-    await delay(EXIT_POLL_MS)
-  }
 }

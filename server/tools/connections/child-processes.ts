@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError, messageOf } from '../../lib/errors.ts'
+import type { Child } from './child.ts'
 import { MARK, prepareSweep, type Sweep } from './process-sweep.ts'
 
 export interface ChildCommand {
@@ -15,15 +16,6 @@ export interface ChildCommand {
   args: string[]
   cwd?: string | undefined
   env: Record<string, string>
-}
-
-export interface Child {
-  readonly process: ChildProcessWithoutNullStreams
-  readonly pid: number
-  /** Resolves with why, once the process has ended. */
-  readonly exited: Promise<string>
-  /** Ends its input, gives it a moment to leave, then ends it and all that it started. */
-  stop(graceMs?: number): Promise<void>
 }
 
 /** What a child gets of our own environment: never more. */
@@ -78,7 +70,7 @@ export class ChildProcesses {
   /** Stops all of them together. */
   async stopAll(): Promise<void> {
     this.#stopping = true
-    for (const child of this.#children) child.process.stdin.end()
+    for (const child of this.#children) child.stdin.end()
     const polite = Promise.all([...this.#children].map((child) => child.exited))
     await Promise.race([polite, delay(GRACE_MS, undefined, { ref: false })])
     const watchdog = this.#watchdog
@@ -95,8 +87,11 @@ export class ChildProcesses {
       swept ??= prepareSweep(mark, this.#inherited.PATH ?? DEFAULT_PATH).go()
       await swept
     }
+    const { stdin, stdout, stderr } = process
     const child: Child = {
-      process,
+      stdin,
+      stdout,
+      stderr,
       pid,
       exited,
       stop: async (graceMs = GRACE_MS) => {

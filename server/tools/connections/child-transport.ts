@@ -7,7 +7,7 @@ import { type JSONRPCMessage, SdkError, SdkErrorCode, type Transport } from '@mo
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { parseHostileJson } from '../../lib/hostile-json.ts'
 import { LineReader, type OversizeLine } from '../../lib/line-reader.ts'
-import type { Child } from './child-processes.ts'
+import type { Child } from './child.ts'
 import { isDoomed } from './is-doomed.ts'
 import { RawCalls } from './raw-calls.ts'
 
@@ -65,7 +65,7 @@ export class ChildTransport implements Transport {
   }
 
   async start(): Promise<void> {
-    const { stdout } = this.#child.process
+    const { stdout } = this.#child
     stdout.on('data', (chunk: Buffer) => this.#lines.push(chunk))
     stdout.on('error', () => {})
     stdout.once('end', () => {
@@ -76,7 +76,7 @@ export class ChildTransport implements Transport {
 
   /** With `careful`, a process that has been killed but not yet buried counts as closed. */
   assertAlive(careful: boolean): void {
-    if (this.#open && careful && isDoomed(this.pid)) this.#end('it was killed')
+    if (this.#open && careful && this.pid > 0 && isDoomed(this.pid)) this.#end('it was killed')
     if (!this.#open || this.#leaving) throw notSent(this.reason)
   }
 
@@ -88,11 +88,11 @@ export class ChildTransport implements Transport {
   /** A lonely call leaves at once; when much is under way, all of one round of the event loop leaves in one write. */
   #post(message: JSONRPCMessage): void {
     if (!this.#open || this.#leaving) throw notSent(this.reason)
-    const queued = this.#child.process.stdin.writableLength + this.#outbox.length
+    const queued = this.#child.stdin.writableLength + this.#outbox.length
     if (queued > MAX_QUEUED_BYTES) throw notSent('it takes in nothing more')
     const line = `${JSON.stringify(message)}\n`
     if (this.#outbox === '' && this.calls.size <= 1) {
-      this.#child.process.stdin.write(line)
+      this.#child.stdin.write(line)
       return
     }
     if (this.#outbox === '') (this.calls.size > BUSY ? setImmediate : process.nextTick)(this.#flush)
@@ -102,7 +102,7 @@ export class ChildTransport implements Transport {
   readonly #flush = (): void => {
     const text = this.#outbox
     this.#outbox = ''
-    if (this.#open) this.#child.process.stdin.write(text)
+    if (this.#open) this.#child.stdin.write(text)
   }
 
   async close(): Promise<void> {
@@ -186,7 +186,7 @@ export class ChildTransport implements Transport {
     this.reason = reason
     this.#pending.clear()
     this.calls.fail(new SdkError(SdkErrorCode.ConnectionClosed, reason))
-    this.#child.process.stdout.resume()
+    this.#child.stdout.resume()
     this.onclose?.()
   }
 }

@@ -9,6 +9,7 @@ import type { ServerEntry } from '../../catalog/server-entry.ts'
 import type { ServerAbout } from '../../catalog/stored-tools.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import type { ChildContainers } from '../../sandbox/child-port.ts'
 import type { Caller } from '../caller.ts'
 import type { ToolIndex } from '../tool-index.ts'
 import { ChildProcesses } from './child-processes.ts'
@@ -27,6 +28,8 @@ export interface ConnectionsOptions {
   environment: Record<string, string | undefined>
   /** Folder for what servers write to stderr. */
   logDir?: string | undefined
+  /** The engine's side of servers that want a sandbox: loaded with the first of them. */
+  openContainers: () => Promise<ChildContainers>
   version: string
   logger: Logger
 }
@@ -56,6 +59,7 @@ interface Scoped {
 export class Connections {
   readonly #options: ConnectionsOptions
   readonly #processes: ChildProcesses
+  #containers: Promise<ChildContainers> | undefined
   readonly #gate = new StartGate(STARTING_AT_ONCE)
   readonly #hubs = new Map<string, Hub>()
   readonly #peers = new Map<string, Peer>()
@@ -145,7 +149,8 @@ export class Connections {
     this.#closed = true
     const all = [...this.#hubs.keys()].flatMap((server) => this.#pools(server))
     this.#hubs.clear()
-    await this.#processes.stopAll()
+    const containers = this.#containers?.then((opened) => opened.stopAll())
+    await Promise.all([this.#processes.stopAll(), containers])
     await Promise.all(all.map(({ pool }) => pool.stop()))
   }
 
@@ -197,7 +202,22 @@ export class Connections {
         open: (signal, onToolsChanged) => {
           const verdict = index.verdict(entry.name)
           const processes = this.#processes
-          return openServer({ entry, processes, secrets, log, version, verdict, signal, onToolsChanged, peer })
+          const containers = () => {
+            this.#containers ??= this.#options.openContainers()
+            return this.#containers
+          }
+          return openServer({
+            entry,
+            processes,
+            containers,
+            secrets,
+            log,
+            version,
+            verdict,
+            signal,
+            onToolsChanged,
+            peer
+          })
         },
         onListed: (tools, { live, startMs }) => {
           const facts = live ? { verdict: live.verdict, about: aboutOf(live), ...(startMs ? { startMs } : {}) } : {}

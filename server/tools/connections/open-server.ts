@@ -7,9 +7,11 @@ import {
   type Transport
 } from '@modelcontextprotocol/client'
 import { fillPlaceholders, type SecretSource } from '../../catalog/placeholders.ts'
-import type { LocalEntry, RemoteEntry, ServerEntry } from '../../catalog/server-entry.ts'
+import type { LocalEntry, RemoteEntry, SandboxWish, ServerEntry } from '../../catalog/server-entry.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import type { ChildContainers } from '../../sandbox/child-port.ts'
 import { callFailure } from './call-failure.ts'
+import type { Child } from './child.ts'
 import type { ChildProcesses } from './child-processes.ts'
 import { ChildTransport } from './child-transport.ts'
 import { LiveServer, type Verdict } from './live-server.ts'
@@ -20,6 +22,8 @@ import type { ServerLog } from './server-log.ts'
 export interface OpenServerOptions {
   entry: ServerEntry
   processes: ChildProcesses
+  /** Where those that want a sandbox run; comes with the first of them. */
+  containers: () => Promise<ChildContainers>
   secrets: () => SecretSource
   log: ServerLog
   version: string
@@ -42,8 +46,9 @@ export async function openServer(options: OpenServerOptions): Promise<LiveServer
   try {
     return await connect(options, known)
   } catch (error) {
-    if (options.signal.aborted || isAppError(error, 'server_not_startable') || isAppError(error, 'secret_missing'))
-      throw error
+    const hopeless =
+      isAppError(error) && (error.details.sandbox || ['server_not_startable', 'secret_missing'].includes(error.code))
+    if (options.signal.aborted || hopeless) throw error
     // It may have been updated since; or, never asked before, it is one that dies of the question.
     if (known?.kind === 'modern') return connect(options, undefined)
     if (known === undefined && options.entry.kind === 'local') return connect(options, { kind: 'legacy' })
@@ -103,22 +108,34 @@ function listenForChanges(client: Client, wish: SubscriptionFilter): void {
   if (Object.keys(filter).length > 0) client.listen(filter).catch(() => {})
 }
 
-async function startChild({ processes, secrets, log }: OpenServerOptions, entry: LocalEntry): Promise<ChildTransport> {
-  if (entry.sandbox) {
-    throw new AppError(
-      'unavailable',
-      'server_not_startable',
-      `The server "${entry.name}" asks for a sandbox, which is not available here; it is not started without one.`,
-      { details: { permanent: true } }
-    )
-  }
+async function startChild(options: OpenServerOptions, entry: LocalEntry): Promise<ChildTransport> {
+  const { secrets, log, processes } = options
   const filled = fillPlaceholders(entry.name, entry.env, secrets())
   log.hide(filled.secrets)
   const { name: server, command, args, cwd } = entry
-  const child = await processes.start({ server, command, args, cwd, env: filled.values })
-  child.process.stderr.on('data', (chunk: Buffer) => log.push(chunk))
-  child.process.stderr.on('error', () => {})
+  const child = entry.sandbox
+    ? await startInSandbox(options, entry, entry.sandbox, filled.values)
+    : await processes.start({ server, command, args, cwd, env: filled.values })
+  child.stderr.on('data', (chunk: Buffer) => log.push(chunk))
+  child.stderr.on('error', () => {})
   return new ChildTransport(child, { onNoise: (line) => log.noise(line) })
+}
+
+async function startInSandbox(
+  { containers, signal }: OpenServerOptions,
+  { name: server, command, args, cwd }: LocalEntry,
+  sandbox: SandboxWish,
+  env: Record<string, string>
+): Promise<Child> {
+  try {
+    const { folders = [], image, memoryMb, cpus } = sandbox
+    const wish = { server, command, args, cwd, env, folders, image, memoryMb, cpus }
+    return { ...(await (await containers()).start(wish, signal)), pid: 0 }
+  } catch (error) {
+    if (!isAppError(error) || error.details.permanent === true) throw error
+    const message = `The server "${server}" has no sandbox: ${error.message}`
+    throw new AppError(error.kind, error.code, message, { cause: error, details: { ...error.details, sandbox: true } })
+  }
 }
 
 function reach({ secrets, log }: OpenServerOptions, entry: RemoteEntry): Transport {

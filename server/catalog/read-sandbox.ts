@@ -1,0 +1,48 @@
+import { isAbsolute, normalize } from 'node:path'
+import { parseHostPattern } from '../lib/host-pattern.ts'
+import { EntryProblem, isObject, number, onlyKeys, text, texts } from './entry-values.ts'
+import type { SandboxWish } from './server-entry.ts'
+
+/** A server has no use for them, and much of the machine could be reached through them. */
+const NEVER_SHARED =
+  /^\/($|(proc|sys|dev|run|var\/run|etc|boot|root|home|opt\/mcp|workspace|tmp)\/?$)|^\/(proc|sys|dev|run|var\/run|opt\/mcp)\//
+
+export function readSandbox(value: unknown, path: string[]): SandboxWish {
+  if (value === true) return {}
+  if (!isObject(value)) throw new EntryProblem(path, 'must be true, false or an object')
+  onlyKeys(value, ['image', 'network', 'folders', 'memoryMb', 'cpus'], path)
+  const { image, network, folders, memoryMb, cpus } = value
+  return {
+    ...(image === undefined ? {} : { image: text(image, [...path, 'image']) }),
+    ...(network === undefined ? {} : { network: readNetwork(network, [...path, 'network']) }),
+    ...(folders === undefined ? {} : { folders: readFolders(folders, [...path, 'folders']) }),
+    ...(memoryMb === undefined ? {} : { memoryMb: number(16, 1_048_576)(memoryMb, [...path, 'memoryMb']) }),
+    ...(cpus === undefined ? {} : { cpus: number(0.01, 512)(cpus, [...path, 'cpus']) })
+  }
+}
+
+/** A folder of this machine that a sandbox may read. */
+export function sharedFolder(value: unknown, path: string[]): string {
+  const folder = normalize(text(value, path)).replace(/(?<=.)\/$/, '')
+  if (!isAbsolute(folder)) throw new EntryProblem(path, 'must be an absolute path when there is a sandbox')
+  if (NEVER_SHARED.test(folder))
+    throw new EntryProblem(path, `${folder} is not shared with a sandbox: name a folder in it`)
+  return folder
+}
+
+function readFolders(value: unknown, path: string[]): string[] {
+  return texts(value, path).map((folder, index) => sharedFolder(folder, [...path, String(index)]))
+}
+
+/** Not the name of an engine's network: that would be a way out past the list. */
+function readNetwork(value: unknown, path: string[]): string[] {
+  if (value === 'none' || value === false) return []
+  if (!Array.isArray(value)) throw new EntryProblem(path, 'must be "none" or a list of hosts, like ["api.example.com"]')
+  return texts(value, path).map((host, index) => {
+    if (parseHostPattern(host)) return host
+    throw new EntryProblem(
+      [...path, String(index)],
+      'must be a host, like "api.example.com", "*.example.com" or "10.0.0.5:8080"'
+    )
+  })
+}

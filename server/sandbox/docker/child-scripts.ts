@@ -1,0 +1,36 @@
+/** How often the supervisor has to hear from us, and how long it waits for that. */
+export const HEARTBEAT_MS = 15_000
+const SILENCE_SECONDS = 90
+
+/**
+ * The first process of a child's container. It lives as long as its input: that ends with the gateway, however the gateway
+ * ended, and silence counts as an end, because a broken network may never tell. Then everything gets a SIGTERM and a moment;
+ * when this process leaves, the kernel ends the rest and the engine removes the container. It forks nothing while it waits, so
+ * that a child which has used up all processes can't keep it from doing its work.
+ */
+export const SUPERVISE = `
+trap '' TERM HUP INT
+while read -r -t ${SILENCE_SECONDS} _; do :; done
+kill -TERM -1 2>/dev/null
+for _ in 1 2 3 4 5; do sleep 0.1 || exit 0; done
+`
+
+/**
+ * Runs the command. Its environment comes first on stdin (NAME=value, each ended by NUL, then one empty), because whatever the
+ * engine is told it may show: in its events, to who inspects, in its log. Bash reads a pipe byte by byte, so what follows is left
+ * for the command. What the command leaves running is ended with it: it would hold the streams open.
+ */
+export const LAUNCH = `
+while IFS= read -r -d '' pair && [[ -n $pair ]]; do export "$pair"; done
+before=(/proc/[0-9]*)
+before=" \${before[*]} "
+( exec "$@" )
+code=$?
+for dir in /proc/[0-9]*; do [[ $before == *" $dir "* ]] || kill -KILL "\${dir#/proc/}"; done 2>/dev/null
+exit $code
+`
+
+export function launchInput(env: Record<string, string>): Buffer {
+  const pairs = Object.entries(env).map(([name, value]) => `${name}=${value}\0`)
+  return Buffer.from(`${pairs.join('')}\0`)
+}

@@ -1,0 +1,78 @@
+import { once } from 'node:events'
+import { type Duplex, PassThrough, type Readable, type Writable } from 'node:stream'
+import type Dockerode from 'dockerode'
+import type { EngineCall } from './engine-call.ts'
+import { execExitCode } from './exec-exit-code.ts'
+import { StreamDemuxer } from './stream-demuxer.ts'
+
+const EXEC_MS = 15_000
+
+export interface ExecOptions {
+  docker: Dockerode
+  call: EngineCall
+  containerId: string
+  cmd: string[]
+  workingDir: string
+}
+
+/** A command in a running container, with its streams apart. */
+export interface ExecStreams {
+  readonly stdin: Writable
+  readonly stdout: Readable
+  readonly stderr: Readable
+  /** Resolves when the stream has ended; never rejects. */
+  readonly ended: Promise<void>
+  /** null: the engine does not say. */
+  exitCode(): Promise<number | null>
+  destroy(): void
+}
+
+export async function execStreams({ docker, call, containerId, cmd, workingDir }: ExecOptions): Promise<ExecStreams> {
+  const exec = await call({ to: 'prepare a command in a container', ms: EXEC_MS }, (abortSignal) =>
+    docker.getContainer(containerId).exec({
+      AttachStdin: true,
+      AttachStdout: true,
+      AttachStderr: true,
+      Tty: false,
+      Cmd: cmd,
+      WorkingDir: workingDir,
+      abortSignal
+    })
+  )
+  const stream = await call({ to: 'start a command in a container', ms: EXEC_MS }, (abortSignal) =>
+    exec.start({ hijack: true, stdin: true, Detach: false, Tty: false, abortSignal })
+  )
+  stream.on('error', () => {})
+  const stdout = new PassThrough()
+  const stderr = new PassThrough()
+  return {
+    stdin: stream,
+    stdout,
+    stderr,
+    ended: takeApart(stream, stdout, stderr),
+    exitCode: () => execExitCode(exec, call).catch(() => null),
+    destroy: () => void stream.destroy()
+  }
+}
+
+/** The next bytes are read when the last have been taken: a reader that stalls stops the writer, and memory stays flat. */
+async function takeApart(stream: Duplex, stdout: PassThrough, stderr: PassThrough): Promise<void> {
+  const demuxer = new StreamDemuxer({
+    stdout: (payload) => void stdout.write(Buffer.from(payload)),
+    stderr: (payload) => void stderr.write(Buffer.from(payload))
+  })
+  const closed = once(stream, 'close').catch(() => {})
+  try {
+    for await (const chunk of stream) {
+      demuxer.push(chunk)
+      for (const output of [stdout, stderr]) {
+        if (output.writableNeedDrain) await Promise.race([once(output, 'drain'), closed])
+      }
+    }
+  } catch {
+    // A stream that breaks, or is damaged, has ended.
+  }
+  stream.destroy()
+  stdout.end()
+  stderr.end()
+}

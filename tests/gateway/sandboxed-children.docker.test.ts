@@ -1,0 +1,235 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { child, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
+import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const children = join(root, 'tests/fixtures/children')
+const running: GatewayProcess[] = []
+const start: typeof startGateway = async (servers, options) => {
+  const gateway = await startGateway(servers, options)
+  running.push(gateway)
+  return gateway
+}
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((gateway) => gateway.end()))
+})
+
+const docker = (...args: string[]) => execFileSync('docker', args, { encoding: 'utf8', stdio: 'pipe' })
+/** The containers of a server, whatever their state. */
+const containersOf = (server: string) =>
+  docker('ps', '-aq', '--no-trunc', '--filter', `label=mcp-orchestrator.server=${server}`).split('\n').filter(Boolean)
+const gone = (server: string, ms?: number) =>
+  until(`the container of ${server} to be removed`, () => containersOf(server).length === 0, ms)
+const unique = (name: string) => `${name}-${crypto.randomUUID()}`
+
+/** A fixture in a container: its folder is what it may read. */
+const boxed = (name: string, sandbox: unknown = true, more: Record<string, unknown> = {}) => ({
+  command: 'node',
+  args: [`${name}.ts`],
+  cwd: children,
+  sandbox,
+  ...more
+})
+const echo = (server: string, message = 'hi') => ({ server, tool: 'echo', params: { message } })
+
+describe('servers in containers', { timeout: 120_000 }, () => {
+  it('have the hardening of sessions and the limits of their entry', async () => {
+    const name = unique('hard')
+    const { call } = await start({ [name]: boxed('steady', { memoryMb: 200, cpus: 0.7 }) })
+    expect(textOf(await call('execute', echo(name)))).toBe('hi')
+    const [id = ''] = containersOf(name)
+    const [{ Config, HostConfig, Mounts, NetworkSettings }] = JSON.parse(docker('inspect', id))
+    expect(Config).toMatchObject({ User: '10001:10001', Labels: { 'mcp-orchestrator.app': 'child' } })
+    expect(HostConfig).toMatchObject({
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges'],
+      Privileged: false,
+      ReadonlyRootfs: true,
+      NetworkMode: 'none',
+      IpcMode: 'private',
+      Init: true,
+      PidsLimit: 128,
+      Memory: 200 * 2 ** 20,
+      MemorySwap: 200 * 2 ** 20,
+      NanoCpus: 7e8,
+      OomScoreAdj: 500,
+      AutoRemove: true,
+      LogConfig: { Type: 'none' }
+    })
+    expect(Object.keys(HostConfig.Tmpfs).sort()).toEqual(['/run/mcp', '/tmp', '/workspace'])
+    expect(Mounts).toMatchObject([{ Type: 'bind', Source: children, Destination: children, RW: false }])
+    expect(NetworkSettings.IPAddress).toBe('')
+  })
+
+  it('run real servers from a folder that is shared for reading', async () => {
+    const name = unique('everything')
+    const modules = realpathSync(join(root, 'node_modules'))
+    const args = [join(modules, '@modelcontextprotocol/server-everything/dist/index.js')]
+    const { call } = await start({ [name]: { command: 'node', args, sandbox: { folders: [modules] } } })
+    expect(textOf(await call('execute', echo(name)))).toBe('Echo: hi')
+  })
+
+  it('give secrets to the command alone', async () => {
+    const name = unique('secret')
+    const secret = unique('S3CRET')
+    const since = Math.floor(Date.now() / 1000) - 1
+    const env = { TOKEN: `\${secret:BOX_TOKEN}`, LINES: 'one\ntwo \'"$HOME"', PLAIN: 'plain' }
+    const gateway = await start(
+      { [name]: boxed('steady', {}, { env }) },
+      { env: { BOX_TOKEN: secret, LOG_LEVEL: 'trace' } }
+    )
+    const seen = JSON.parse(textOf(await gateway.call('execute', { server: name, tool: 'env' })))
+    expect(seen).toMatchObject({ ...env, TOKEN: secret, HOME: '/workspace' })
+    expect(
+      Object.keys(seen)
+        .filter((key) => !['PWD', 'SHLVL', '_', 'PATH', 'HOSTNAME', 'HOME', 'OLDPWD'].includes(key))
+        .sort()
+    ).toEqual(Object.keys(env).sort())
+    await gateway.call('execute', { server: name, tool: 'complain' })
+    const [id = ''] = containersOf(name)
+    const execs: string[] = JSON.parse(docker('inspect', id))[0].ExecIDs
+    const shown = execs.map((exec) =>
+      execFileSync('curl', ['-s', '--unix-socket', '/var/run/docker.sock', `http://d/exec/${exec}/json`], {
+        encoding: 'utf8'
+      })
+    )
+    expect(shown.join('')).toContain('steady.ts')
+    gateway.process.stdin.end()
+    await gateway.exited
+    const events = docker(
+      'events',
+      '--since',
+      String(since),
+      '--until',
+      String(Math.ceil(Date.now() / 1000)),
+      '--format',
+      '{{json .}}'
+    )
+    expect(events).toContain('exec_create')
+    const log = readFileSync(join(gateway.dir, 'data/server-logs', `${name}.log`), 'utf8')
+    expect(log).toContain('secret is [secret]')
+    const commandLines = readdirSync('/proc')
+      .filter((pid) => /^\d+$/.test(pid))
+      .map((pid) => {
+        try {
+          return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+        } catch {
+          return ''
+        }
+      })
+    const places = { inspect: shown.join(), events, log, stderr: gateway.stderr(), commandLines: commandLines.join() }
+    for (const [place, text] of Object.entries(places)) expect([place, text.includes(secret)]).toEqual([place, false])
+  })
+
+  it.each(['SIGKILL', 'SIGTERM', 'stdin'])('leave nothing behind after %s of the gateway', async (how) => {
+    const name = unique('stubborn')
+    const gateway = await startGateway({ [name]: boxed('stubborn') })
+    await gateway.call('execute', { server: name, tool: 'ready' })
+    const [id = ''] = containersOf(name)
+    await until('its grandchildren to live', () => docker('top', id).split('stubborn-').length === 4)
+    if (how === 'stdin') gateway.process.stdin.end()
+    else gateway.process.kill(how as NodeJS.Signals)
+    await gateway.exited
+    await gone(name)
+  })
+
+  it('end when idle, and come back with the next call', async () => {
+    const name = unique('idle')
+    const { call } = await start({ [name]: boxed('steady', true, { idleSeconds: 0.2 }) })
+    await call('execute', echo(name))
+    const first = containersOf(name)
+    await gone(name)
+    expect(textOf(await call('execute', echo(name)))).toBe('hi')
+    expect(containersOf(name)).not.toEqual(first)
+  })
+
+  it('are replaced when their command dies, also one that leaves a process behind', async () => {
+    const name = unique('dies')
+    const { call } = await start({ [name]: boxed('stubborn') })
+    await call('execute', { server: name, tool: 'ready' })
+    const [id = ''] = containersOf(name)
+    const own = docker('top', id, '-eo', 'pid,args')
+      .split('\n')
+      .filter((line) => /^\s*\d+\s+node stubborn/.test(line))
+    expect(own).toHaveLength(1)
+    process.kill(Number.parseInt(own.join(), 10), 'SIGKILL')
+    await gone(name)
+    expect(textOf(await call('execute', { server: name, tool: 'ready' }))).toBe('ready')
+    expect(containersOf(name)).toHaveLength(1)
+  })
+
+  it('say what is wrong when they cannot start, and the others keep working', async () => {
+    const { call } = await start({
+      command: { command: 'no-such-command', sandbox: true },
+      folder: boxed('steady', { folders: ['/srv/no/such/folder'] }),
+      image: boxed('steady', { image: 'localhost:1/no/such:image' }),
+      variable: boxed('steady', true, { env: { 'no.name': 'x' } }),
+      fine: child('steady')
+    })
+    const said = async (server: string) =>
+      textOf(await call('execute', { server, tool: 'echo', params: { message: 'x' } }))
+    expect(await said('command')).toMatch(
+      /"command" did not start: it ended with exit code 127; is there a command "no-such-command" in its image\?/
+    )
+    expect(await said('folder')).toMatch(/"folder" has no sandbox: .*\/srv\/no\/such\/folder/)
+    expect(await said('image')).toMatch(/"image" has no sandbox: .*localhost:1\/no\/such:image.*docker pull/)
+    expect(await said('variable')).toMatch(/"variable" can't be started: "no.name" can't be the name/)
+    expect(await said('fine')).toBe('x')
+  })
+
+  it('need an engine, and say so', async () => {
+    const { call } = await start(
+      { boxed: boxed('steady'), fine: child('steady') },
+      { env: { DOCKER_HOST: 'unix:///nowhere/docker.sock' } }
+    )
+    expect(textOf(await call('execute', echo('boxed')))).toMatch(
+      /"boxed" has no sandbox: The container engine does not answer at \/nowhere\/docker.sock: start Docker, or run `npm run setup`\./
+    )
+    expect(textOf(await call('execute', echo('fine')))).toBe('hi')
+  })
+
+  it('are tried by `servers test`, which leaves no container', async () => {
+    const name = unique('tested')
+    const gateway = await start({})
+    writeFileSync(gateway.config, JSON.stringify({ mcpServers: { [name]: boxed('steady') } }))
+    const tested = spawnGateway(['servers', 'test', '--config', gateway.config], {
+      DATA_DIR: join(gateway.dir, 'other')
+    })
+    let said = ''
+    tested.stdout.on('data', (chunk) => {
+      said += chunk
+    })
+    expect(await new Promise((done) => tested.once('close', done))).toBe(0)
+    expect(said).toMatch(/^ok {4}tested-.*: \d+ tools/)
+    await gone(name)
+  })
+
+  it('left half made by a gateway that was killed are removed by the next', async () => {
+    const name = unique('leftover')
+    const image = docker('image', 'ls', '-q', 'mcp-orchestrator-sandbox').split('\n')[0] ?? ''
+    const make = (age: number) =>
+      docker(
+        'create',
+        '--label',
+        'mcp-orchestrator.app=child',
+        '--label',
+        `mcp-orchestrator.server=${name}`,
+        '--label',
+        `mcp-orchestrator.created=${Date.now() - age}`,
+        image
+      ).trim()
+    const [old, young] = [make(120_000), make(0)]
+    try {
+      const other = unique('sweeps')
+      const { call } = await start({ [other]: boxed('steady') })
+      await call('execute', echo(other))
+      await until('the old one to be removed', () => !containersOf(name).includes(old))
+      expect(containersOf(name)).toEqual([young])
+    } finally {
+      docker('rm', '-f', young)
+    }
+  })
+})
