@@ -11,6 +11,7 @@ import { createDefinitionGuard } from '../tools/definition-guard.ts'
 import type { ToolSource } from '../tools/tool-source.ts'
 import { Chat } from './chat.ts'
 import type { ChatDeps, ChatOptions } from './chat-options.ts'
+import { resultOf } from './session-events.ts'
 import type { Hold } from './session-manager.ts'
 import { Toolbox } from './toolbox.ts'
 
@@ -124,7 +125,7 @@ function holdOf({ events }: Store, sessionId: string, epoch: number): Hold {
     async journal(callId, run) {
       await events.append(sessionId, [{ type: 'tool:started', data: { callId }, key: `started:${callId}` }], { epoch })
       const { content, isError = false } = await run()
-      await events.append(sessionId, [{ type: 'tool:result', data: { callId, isError, content } }], { epoch })
+      await events.append(sessionId, [resultOf(callId, { isError, content })], { epoch })
       return { content }
     }
   }

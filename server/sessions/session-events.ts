@@ -32,13 +32,17 @@ export class SessionEvents {
     this.#deps.publish(this.#sessionId, stored)
   }
 
-  /** For what has already happened and must not be lost: waits for a store that is away for a while. */
-  async appendPatiently(events: NewEvent[], epoch: number): Promise<void> {
+  /**
+   * For the one result of a call, which has already happened and must not be lost: waits for a store that is away for a while. One
+   * that went away while it answered may have stored it; the result's key keeps it from being stored again.
+   */
+  async appendResult(result: NewEvent, epoch: number): Promise<void> {
     const until = Date.now() + STORE_PATIENCE_MS
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.append(events, epoch)
+        return await this.append([result], epoch)
       } catch (error) {
+        if (isAppError(error, 'event_exists')) return await this.#publishStored(result)
         if (!isAppError(error) || error.kind !== 'unavailable' || Date.now() > until) throw error
         await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt, { firstMs: 100, maxMs: 2000 })))
       }
@@ -66,6 +70,12 @@ export class SessionEvents {
     return interrupted
   }
 
+  async #publishStored({ type, data: { callId } }: NewEvent): Promise<void> {
+    for await (const event of this.#all()) {
+      if (event.type === type && event.data.callId === callId) this.#deps.publish(this.#sessionId, [event])
+    }
+  }
+
   async *#all(): AsyncIterable<StoredEvent> {
     for (let after = 0; ; ) {
       const page = await this.#deps.events.read(this.#sessionId, { after })
@@ -77,7 +87,14 @@ export class SessionEvents {
   }
 }
 
+/** A call has one result: of two, the first counts. */
+export function resultOf(
+  callId: string,
+  data: { isError: boolean; content: unknown[]; outcome?: 'unknown' }
+): NewEvent {
+  return { type: 'tool:result', data: { callId, ...data }, key: `result:${callId}` }
+}
+
 export function unknownOutcome(callId: string): NewEvent {
-  const content = [{ type: 'text', text: UNKNOWN_TEXT }]
-  return { type: 'tool:result', data: { callId, isError: true, outcome: 'unknown', content } }
+  return resultOf(callId, { isError: true, outcome: 'unknown', content: [{ type: 'text', text: UNKNOWN_TEXT }] })
 }

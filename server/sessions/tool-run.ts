@@ -3,7 +3,7 @@ import type { ToolResult } from '../sandbox/port.ts'
 import type { ToolCallInput } from '../tools/tool-source.ts'
 import { boundContent } from './bound-content.ts'
 import type { LiveSession } from './live-session.ts'
-import { unknownOutcome } from './session-events.ts'
+import { resultOf, unknownOutcome } from './session-events.ts'
 
 export type ToolCall = Omit<ToolCallInput, 'signal' | 'caller'> & { signal?: AbortSignal | undefined }
 
@@ -39,7 +39,7 @@ export async function journal(
     const result = await run()
     const { isError = false } = result
     const content = boundContent(result.content)
-    await events.appendPatiently([{ type: 'tool:result', data: { callId, isError, content } }], epoch)
+    await events.appendResult(resultOf(callId, { isError, content }), epoch)
     return result
   } catch (error) {
     throw await recordFailure(session, callId, epoch, error)
@@ -51,9 +51,9 @@ export async function journal(
 async function recordFailure(session: LiveSession, callId: string, epoch: number, error: unknown): Promise<unknown> {
   const lost = isAppError(error, 'connection_lost') && error.details.sent !== false
   const content = [{ type: 'text', text: messageOf(error) }]
-  const event = lost ? unknownOutcome(callId) : { type: 'tool:result', data: { callId, isError: true, content } }
+  const event = lost ? unknownOutcome(callId) : resultOf(callId, { isError: true, content })
   try {
-    await session.events.appendPatiently([event], epoch)
+    await session.events.appendResult(event, epoch)
   } catch {
     // The next owner finds the call started and not finished, and says so.
   }

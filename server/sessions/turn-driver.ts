@@ -14,7 +14,7 @@ import type { NewEvent } from '../storage/event-log.ts'
 import type { ChatDeps } from './chat-options.ts'
 import type { Conversation } from './conversation.ts'
 import { isNotOurs } from './not-ours.ts'
-import { unknownOutcome } from './session-events.ts'
+import { resultOf, unknownOutcome } from './session-events.ts'
 import type { Hold } from './session-manager.ts'
 
 /** While calls run, answers that another instance appended are looked for this often. */
@@ -264,7 +264,7 @@ export class TurnDriver {
   async #answerUnanswered(callId: string, error: unknown, epoch: number): Promise<void> {
     if (callOf(await this.#conversation.refresh(), callId)?.result) return
     const content = [{ type: 'text', text: `It was not run: ${messageOf(error)}` }]
-    await this.#append([{ type: 'tool:result', data: { callId, isError: true, content } }], epoch)
+    await this.#append([resultOf(callId, { isError: true, content })], epoch)
   }
 
   async #end(turnId: string, reason: TurnEndReason, epoch: number): Promise<void> {

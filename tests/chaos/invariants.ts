@@ -1,0 +1,108 @@
+/** What must be true after every walk. Pure: reads the evidence, and says in sentences what does not hold. */
+import type { StoredEvent } from '../../server/storage/event-log.ts'
+import type { SessionRecord } from '../../server/storage/session-store.ts'
+import { type Journal, MARKER } from './worker.ts'
+
+export interface SessionEvidence {
+  journal: Journal
+  events: StoredEvent[]
+  /** The marks that its commands have left in its files, or why nobody could look. */
+  effects: string[] | Error
+}
+
+export interface Evidence {
+  sessions: SessionEvidence[]
+  /** All taken after the servers were told to stop. */
+  records: SessionRecord[]
+  containers: string[]
+  instances: string[]
+}
+
+export function violations(evidence: Evidence): string[] {
+  return [...evidence.sessions.flatMap(ofSession), ...ofContainers(evidence), ...ofLeases(evidence)]
+}
+
+function ofSession(session: SessionEvidence): string[] {
+  const { sessionId } = session.journal
+  return [...ofLog(session), ...ofMessages(session), ...ofCalls(session), ...ofEffects(session)].map(
+    (sentence) => `${sessionId}: ${sentence}`
+  )
+}
+
+function ofLog({ events }: SessionEvidence): string[] {
+  return events.flatMap(({ seq }, index) => (seq === index + 1 ? [] : [`event ${index + 1} has the number ${seq}.`]))
+}
+
+function ofMessages({ journal, events }: SessionEvidence): string[] {
+  const stored = events.filter(({ type }) => type === 'user:message').map(({ data }) => String(data.text))
+  const lost = journal.accepted.filter((text) => !stored.includes(text))
+  const twice = stored.filter((text, index) => stored.indexOf(text) !== index)
+  return [
+    ...lost.map((text) => `"${text}" was accepted and is in no transcript.`),
+    ...twice.map((text) => `"${text}" is in the transcript more than once.`)
+  ]
+}
+
+function ofCalls({ journal, events }: SessionEvidence): string[] {
+  const found: string[] = []
+  const decided = new Map<string, boolean>()
+  const seen = new Set<string>()
+  for (const { type, data } of events) {
+    const callId = String(data.callId)
+    if (!type.startsWith('tool:') || data.callId === undefined) continue
+    if (seen.has(`${type} ${callId}`)) found.push(`the call ${callId} has two events ${type}.`)
+    seen.add(`${type} ${callId}`)
+    if (type === 'tool:approval_resolved') decided.set(callId, data.approved === true)
+    if (type === 'tool:started' && decided.get(callId) !== true) found.push(`the call ${callId} began without a yes.`)
+  }
+  for (const [callId, approved] of journal.decided) {
+    if (decided.get(callId) !== approved)
+      found.push(`the answer to ${callId} was accepted and the log says something else.`)
+  }
+  const open = [...seen].filter((key) => key.startsWith('tool:started ') && !seen.has(key.replace('started', 'result')))
+  return [...found, ...open.map((key) => `the call ${key.split(' ')[1]} began and never ended.`)]
+}
+
+function ofEffects({ events, effects }: SessionEvidence): string[] {
+  if (effects instanceof Error) return [effects.message]
+  const commands = new Map<string, string>()
+  const started = new Set<string>()
+  const succeeded = new Set<string>()
+  for (const { type, data } of events) {
+    const callId = String(data.callId)
+    const marker = JSON.stringify(data.args ?? '').match(MARKER)?.[0]
+    if (type === 'tool:approval_required' && marker) commands.set(callId, marker)
+    const known = commands.get(callId)
+    if (known === undefined) continue
+    if (type === 'tool:started') started.add(known)
+    if (type === 'tool:result' && data.isError === false && data.outcome === undefined) succeeded.add(known)
+  }
+  const counts = Map.groupBy(effects, (marker) => marker)
+  return [
+    ...[...counts].flatMap(([marker, { length }]) => (length > 1 ? [`${marker} ran ${length} times.`] : [])),
+    ...[...counts.keys()].filter((marker) => !started.has(marker)).map((marker) => `${marker} ran without a yes.`),
+    ...[...succeeded].filter((marker) => !counts.has(marker)).map((marker) => `${marker} succeeded and left nothing.`)
+  ]
+}
+
+function ofContainers({ records, containers }: Evidence): string[] {
+  const bound = Map.groupBy(
+    records.filter(({ containerId }) => containerId !== null),
+    ({ containerId }) => String(containerId)
+  )
+  return [
+    ...containers.filter((id) => !bound.has(id)).map((id) => `The container ${id.slice(0, 12)} belongs to no session.`),
+    ...[...bound].flatMap(([id, { length }]) =>
+      length > 1 ? [`The container ${id.slice(0, 12)} belongs to ${length} sessions.`] : []
+    )
+  ]
+}
+
+function ofLeases({ records, instances }: Evidence): string[] {
+  return [
+    ...instances.map((id) => `The instance ${id} has gone and is still said to be there.`),
+    ...records
+      .filter(({ holder }) => holder !== null)
+      .map(({ sessionId, holder }) => `${sessionId} is still held by ${holder}, which has gone.`)
+  ]
+}

@@ -1,0 +1,33 @@
+/** Bugs that the checker has to find: each is one change to the product's own source, as a slip of a hand would make it. */
+export interface PlantedBug {
+  file: string
+  /** Must be there word for word, so that a bug never turns into no bug by a rename. */
+  replace: string
+  by: string
+  /** What the checker says about it. */
+  caught: RegExp
+}
+
+export const PLANTED_BUGS: Record<string, PlantedBug> = {
+  /** Every third message is acknowledged and never stored. */
+  'lost-message': {
+    file: '/server/sessions/chat.ts',
+    replace: 'const sent = await this.#once(',
+    by: 'if (number % 3 === 0) return { turnId }\n    const sent = await this.#once(',
+    caught: /was accepted and is in no transcript/
+  },
+  /** Every call runs a second time behind its own back. */
+  'double-run': {
+    file: '/server/sessions/tool-run.ts',
+    replace: 'const result = await session.sandbox.connection.callTool(',
+    by: 'await session.sandbox.connection.callTool(name, args, { signal, timeoutMs: TIMEOUT_MS })\n    const result = await session.sandbox.connection.callTool(',
+    caught: /ran 2 times/
+  },
+  /** Nobody clears up after an instance that was killed. */
+  'leaked-container': {
+    file: '/server/sessions/janitor.ts',
+    replace: 'await deps.engine.remove(id)',
+    by: '',
+    caught: /belongs to no session/
+  }
+}

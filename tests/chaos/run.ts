@@ -1,0 +1,46 @@
+/**
+ * `npm run test:chaos -- [--seeds 20] [--seconds 180] [--seed N] [--fault NAME] [--bug NAME]`: walks one seed after the other and
+ * says which failed; `--seed` replays one.
+ */
+import { parseArgs } from 'node:util'
+import { walk } from './walk.ts'
+import { startEngine } from './world.ts'
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string', default: '20' },
+    seconds: { type: 'string', default: '180' },
+    seed: { type: 'string' },
+    sessions: { type: 'string', default: '6' },
+    instances: { type: 'string', default: '2' },
+    fault: { type: 'string' },
+    bug: { type: 'string' }
+  }
+})
+const print = (line: string) => process.stdout.write(`${line}\n`)
+const first = Number(values.seed ?? 1)
+const seeds =
+  values.seed === undefined ? Array.from({ length: Number(values.seeds) }, (_, index) => first + index) : [first]
+const failed: number[] = []
+const engine = await startEngine()
+try {
+  for (const seed of seeds) {
+    const { faults, messages, effects, violations } = await walk(engine, {
+      seed,
+      seconds: Number(values.seconds),
+      sessions: Number(values.sessions),
+      instances: Number(values.instances),
+      fault: values.fault,
+      bug: values.bug,
+      say: (line) => process.stderr.write(`seed ${seed}: ${line}\n`)
+    })
+    const verdict = violations.length === 0 ? 'holds' : 'FAILED'
+    print(`seed ${seed}: ${verdict}; ${faults.length} faults, ${messages} messages, ${effects} effects`)
+    for (const violation of violations) print(`  ${violation}`)
+    if (violations.length > 0) failed.push(seed)
+  }
+} finally {
+  await engine.dispose()
+}
+if (failed.length > 0) print(`Failed seeds: ${failed.join(', ')}. Replay one with: npm run test:chaos -- --seed N`)
+process.exit(failed.length > 0 ? 1 : 0)
