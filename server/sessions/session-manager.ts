@@ -210,6 +210,6 @@ async function openWorkspace(session: LiveSession, signal?: AbortSignal): Promis
     listTools: () => connection.listTools(),
     runTool: (call) => runTool(session, call),
     callQuietly: (name, args) => session.sandbox.connection.callTool(name, args, { timeoutMs: QUIET_CALL_MS }),
-    saveFiles: () => session.sandbox.checkpoint()
+    saveFiles: async () => void (await session.sandbox.checkpoint())
   }
 }

@@ -83,13 +83,16 @@ export class SessionSandbox {
     await this.#sync({ full: true })
   }
 
-  /** Stores what changed. A failure is told and tried again with the next call: the call itself has succeeded. */
-  async checkpoint(options: SyncOptions = {}): Promise<void> {
+  /** Stores what changed. A failure is told, and returned as a sentence; the next call tries again, for this one has succeeded. */
+  async checkpoint(options: SyncOptions = {}): Promise<string | undefined> {
     try {
       await this.#sync(options)
+      return undefined
     } catch (error) {
       this.#context.deps.logger.error({ err: error, sessionId: this.#sessionId }, 'A checkpoint failed.')
-      await this.#notice('checkpoint_failed', `The files could not be saved: ${messageOf(error)}`)
+      const sentence = `The files could not be saved: ${messageOf(error)}`
+      await this.#notice('checkpoint_failed', sentence)
+      return sentence
     }
   }
 

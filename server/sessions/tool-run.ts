@@ -17,9 +17,10 @@ export async function runTool(session: LiveSession, call: ToolCall): Promise<Too
   await session.openSandbox(signal) // a server that died since the last call is repaired before this one starts
   return journal(session, call.callId, async () => {
     const result = await session.sandbox.connection.callTool(name, args, { signal, timeoutMs: TIMEOUT_MS, onOutput })
-    if (!READ_ONLY.has(name)) await session.sandbox.checkpoint()
+    const unsaved = READ_ONLY.has(name) ? undefined : await session.sandbox.checkpoint()
     await session.sandbox.endIfTampered()
-    return result
+    // It has succeeded, but should the sandbox be gone now, its files are gone too: the model has to know.
+    return unsaved === undefined ? result : { ...result, content: [...result.content, { type: 'text', text: unsaved }] }
   })
 }
 

@@ -3,6 +3,9 @@ import type { StoredEvent } from '../../server/storage/event-log.ts'
 import type { SessionRecord } from '../../server/storage/session-store.ts'
 import { type Journal, MARKER } from './worker.ts'
 
+/** A sandbox that is lost in the moment between a command's end and the saving of its files: told, and so no silent loss. */
+const UNSAVED = /could not be saved/
+
 export interface SessionEvidence {
   journal: Journal
   events: StoredEvent[]
@@ -75,7 +78,8 @@ function ofEffects({ events, effects }: SessionEvidence): string[] {
     const known = commands.get(callId)
     if (known === undefined) continue
     if (type === 'tool:started') started.add(known)
-    if (type === 'tool:result' && data.isError === false && data.outcome === undefined) succeeded.add(known)
+    const isKept = data.isError === false && data.outcome === undefined && !UNSAVED.test(JSON.stringify(data.content))
+    if (type === 'tool:result' && isKept) succeeded.add(known)
   }
   const counts = Map.groupBy(effects, (marker) => marker)
   return [

@@ -1,5 +1,9 @@
 /** One walk: people at work, faults from a seed, then peace, then the question whether everything still holds. */
+import { cpSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { LABEL } from '../../server/sandbox/docker/container-spec.ts'
 import { eventually } from '../fixtures/core.ts'
 import type { PrivateEngine } from '../private-dockerd.ts'
 import { FAULTS, pickFault } from './faults.ts'
@@ -46,10 +50,22 @@ export async function walk(engine: PrivateEngine, options: WalkOptions): Promise
       (sum, { effects }) => sum + (Array.isArray(effects) ? effects.length : 0),
       0
     )
-    return { faults, messages, effects, violations: violations(evidence) }
+    const found = violations(evidence)
+    if (found.length > 0) say(`the evidence is in ${keepEvidence(world, seed, evidence)}`)
+    return { faults, messages, effects, violations: found }
   } finally {
     await world.close()
   }
+}
+
+/** Logs of the servers and what the checker saw, for whoever looks into it. */
+function keepEvidence(world: World, seed: number, evidence: Evidence): string {
+  const dir = mkdtempSync(join(tmpdir(), `chaos-seed-${seed}-`))
+  for (const file of readdirSync(world.dir).filter((name) => name.endsWith('.log'))) {
+    cpSync(join(world.dir, file), join(dir, file))
+  }
+  writeFileSync(join(dir, 'evidence.json'), JSON.stringify(evidence, null, 2))
+  return dir
 }
 
 async function shake(world: World, { seed, seconds, fault }: WalkOptions, say: (line: string) => void) {
@@ -77,14 +93,16 @@ async function gather(world: World, workers: Worker[]): Promise<Evidence> {
   for (const worker of workers) worker.close()
   const store = await world.openStore()
   try {
-    const containers = async () => (await world.engine.docker.listContainers({ all: true })).map(({ Id }) => Id)
-    const bound = async () => (await store.sessions.list()).flatMap(({ containerId }) => containerId ?? [])
-    // What killed servers left behind is cleared up by the others, after a time of grace.
-    await eventually(
-      'only bound containers and those of the pools are left',
-      async () => (await containers()).length <= (await bound()).length + world.instances.length,
-      ORPHANS_MS
-    ).catch(() => {})
+    const containers = () => world.engine.docker.listContainers({ all: true })
+    // What killed servers left behind is cleared up by the others, after a time of grace; then each has its one in reserve.
+    const isTidy = async () => {
+      const bound = new Set((await store.sessions.list()).map(({ containerId }) => containerId))
+      const reserve = (await containers())
+        .filter(({ Id }) => !bound.has(Id))
+        .map(({ Labels }) => Labels[LABEL.instance])
+      return reserve.toSorted().join() === (await store.sessions.instances()).toSorted().join()
+    }
+    await eventually('no container is too many', isTidy, ORPHANS_MS).catch(() => {})
     await Promise.all(world.instances.map((instance) => instance.end('SIGTERM')))
     const events = (sessionId: string) => store.events.read(sessionId, { limit: 10_000 })
     return {
@@ -92,7 +110,7 @@ async function gather(world: World, workers: Worker[]): Promise<Evidence> {
         sessions.map(async (session) => ({ ...session, events: await events(session.journal.sessionId) }))
       ),
       records: await store.sessions.list(),
-      containers: await containers(),
+      containers: (await containers()).map(({ Id }) => Id),
       instances: await store.sessions.instances()
     }
   } finally {
