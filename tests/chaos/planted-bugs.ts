@@ -9,11 +9,11 @@ export interface PlantedBug {
 }
 
 export const PLANTED_BUGS: Record<string, PlantedBug> = {
-  /** Every third message is acknowledged and never stored. */
+  /** Some messages are acknowledged and never stored. */
   'lost-message': {
     file: '/server/sessions/chat.ts',
     replace: 'const sent = await this.#once(',
-    by: 'if (number % 3 === 0) return { turnId }\n    const sent = await this.#once(',
+    by: 'if (Math.random() < 0.2) return { turnId }\n    const sent = await this.#once(',
     caught: /was accepted and is in no transcript/
   },
   /** Every call runs a second time behind its own back. */

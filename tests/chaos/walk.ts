@@ -18,6 +18,8 @@ export interface WalkOptions extends WorldOptions {
   sessions?: number
   /** Only this one, over and over. */
   fault?: string | undefined
+  /** How long what was left behind may take to be cleared up. */
+  tidyMs?: number
   say?: (line: string) => void
 }
 
@@ -28,7 +30,7 @@ export interface Walk {
   violations: string[]
 }
 
-const ORPHANS_MS = 60_000
+const TIDY_MS = 60_000
 
 export async function walk(engine: PrivateEngine, options: WalkOptions): Promise<Walk> {
   const { seed, seconds, sessions = 6, say = () => {} } = options
@@ -44,7 +46,7 @@ export async function walk(engine: PrivateEngine, options: WalkOptions): Promise
     stopping.abort()
     await Promise.all(working)
     say(`${seconds} s are over; all is up again`)
-    const evidence = await gather(world, workers)
+    const evidence = await gather(world, workers, options.tidyMs ?? TIDY_MS)
     const messages = workers.reduce((sum, { journal }) => sum + journal.accepted.length, 0)
     const effects = evidence.sessions.reduce(
       (sum, { effects }) => sum + (Array.isArray(effects) ? effects.length : 0),
@@ -83,7 +85,7 @@ async function shake(world: World, { seed, seconds, fault }: WalkOptions, say: (
   return done
 }
 
-async function gather(world: World, workers: Worker[]): Promise<Evidence> {
+async function gather(world: World, workers: Worker[], tidyMs: number): Promise<Evidence> {
   const sessions = await Promise.all(
     workers.map(async (worker) => ({
       journal: worker.journal,
@@ -102,7 +104,7 @@ async function gather(world: World, workers: Worker[]): Promise<Evidence> {
         .map(({ Labels }) => Labels[LABEL.instance])
       return reserve.toSorted().join() === (await store.sessions.instances()).toSorted().join()
     }
-    await eventually('no container is too many', isTidy, ORPHANS_MS).catch(() => {})
+    await eventually('no container is too many', isTidy, tidyMs).catch(() => {})
     await Promise.all(world.instances.map((instance) => instance.end('SIGTERM')))
     const events = (sessionId: string) => store.events.read(sessionId, { limit: 10_000 })
     return {

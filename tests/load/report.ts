@@ -1,0 +1,141 @@
+/** The load run as a page: a table, and a plot that any browser shows. */
+import { quantile, round } from '../../bench/statistics.ts'
+import type { LoadRun, Sample } from './load.ts'
+
+export interface Verdict {
+  turns: number
+  errors: number
+  callP50: number
+  callP99: number
+  turnP50: number
+  turnP99: number
+  /** Mean of the last quarter against the mean of the second: what grows, shows. */
+  memoryGrowth: number
+  filesGrowth: number
+  containersMost: number
+}
+
+const SLICES = 10
+const WIDTH = 720
+const HEIGHT = 150
+const LEFT = 56
+
+export function verdict({ timings, samples, errors }: LoadRun): Verdict {
+  const calls = timings.map(({ callMs }) => callMs)
+  const turns = timings.map(({ turnMs }) => turnMs)
+  return {
+    turns: timings.length,
+    errors: errors.length,
+    callP50: round(quantile(calls, 0.5)),
+    callP99: round(quantile(calls, 0.99)),
+    turnP50: round(quantile(turns, 0.5)),
+    turnP99: round(quantile(turns, 0.99)),
+    memoryGrowth: growth(samples, ({ memoryMb }) => memoryMb),
+    filesGrowth: growth(samples, ({ openFiles }) => openFiles),
+    containersMost: Math.max(...samples.map(({ containers }) => containers))
+  }
+}
+
+function growth(samples: Sample[], read: (sample: Sample) => number): number {
+  const quarter = Math.floor(samples.length / 4)
+  const mean = (some: Sample[]) => some.reduce((sum, sample) => sum + read(sample), 0) / Math.max(1, some.length)
+  return round(mean(samples.slice(-quarter)) / mean(samples.slice(quarter, 2 * quarter)) - 1)
+}
+
+export function toMarkdown(run: LoadRun, pictureFile: string): string {
+  const { sessions, seconds } = run.options
+  const all = verdict(run)
+  const lines = [
+    '# Under load',
+    '',
+    `${sessions} sessions on one server and one engine for ${seconds} s, every one with its own container, each with a turn of the demo`,
+    'model and a real tool call every few seconds, every call approved. Made by `npm run test:load`; the clients run on the same machine.',
+    '',
+    `![Latency, memory, open files and containers over time](${pictureFile})`,
+    '',
+    '| | |',
+    '|---|---|',
+    `| turns | ${all.turns} |`,
+    `| errors | ${all.errors} |`,
+    `| tool call, from the yes to the result, p50 / p99 | ${all.callP50} / ${all.callP99} ms (${round(all.callP99 / all.callP50)} times) |`,
+    `| turn, from the message to its end, p50 / p99 | ${all.turnP50} / ${all.turnP99} ms |`,
+    `| memory of the server, last quarter against the second | ${percent(all.memoryGrowth)} |`,
+    `| open files of the server, the same | ${percent(all.filesGrowth)} |`,
+    `| containers at most | ${all.containersMost} |`,
+    '',
+    '| from s | turns | call p50 ms | call p99 ms | memory MB | open files | containers |',
+    '|---|---|---|---|---|---|---|',
+    ...slices(run)
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function slices({ timings, samples, options }: LoadRun): string[] {
+  const ms = (options.seconds * 1000) / SLICES
+  return Array.from({ length: SLICES }, (_, index) => {
+    const isIn = ({ at }: { at: number }) => at >= index * ms && at < (index + 1) * ms
+    const calls = timings.filter(isIn).map(({ callMs }) => callMs)
+    const last = samples.findLast(isIn)
+    const cells = [
+      Math.round((index * ms) / 1000),
+      calls.length,
+      round(quantile(calls, 0.5)),
+      round(quantile(calls, 0.99)),
+      last?.memoryMb ?? '',
+      last?.openFiles ?? '',
+      last?.containers ?? ''
+    ]
+    return `| ${cells.join(' | ')} |`
+  })
+}
+
+export function toSvg({ timings, samples, options }: LoadRun): string {
+  const total = options.seconds * 1000
+  const calls = timings.map(({ at, callMs }) => ({ at, value: callMs }))
+  const of = (read: (sample: Sample) => number) => samples.map((sample) => ({ at: sample.at, value: read(sample) }))
+  const panels = [
+    panel('tool call, ms', calls, total, true),
+    panel(
+      'memory of the server, MB',
+      of(({ memoryMb }) => memoryMb),
+      total
+    ),
+    panel(
+      'open files of the server',
+      of(({ openFiles }) => openFiles),
+      total
+    ),
+    panel(
+      'containers',
+      of(({ containers }) => containers),
+      total
+    )
+  ]
+  const rows = panels.map((body, index) => `<g transform="translate(0 ${index * (HEIGHT + 40) + 24})">${body}</g>`)
+  const height = panels.length * (HEIGHT + 40) + 20
+  const style = 'font: 12px sans-serif; background: white'
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" style="${style}">\n${rows.join('\n')}\n</svg>\n`
+}
+
+function panel(title: string, points: { at: number; value: number }[], total: number, dots = false): string {
+  const top = Math.max(1, ...points.map(({ value }) => value))
+  const x = (at: number) => round(LEFT + (Math.min(at, total) / total) * (WIDTH - LEFT - 10))
+  const y = (value: number) => round(HEIGHT - (value / top) * HEIGHT)
+  const marks = dots
+    ? points
+        .map(({ at, value }) => `<circle cx="${x(at)}" cy="${y(value)}" r="1" fill="#2563eb" fill-opacity="0.4"/>`)
+        .join('')
+    : `<polyline fill="none" stroke="#2563eb" stroke-width="1.5" points="${points.map(({ at, value }) => `${x(at)},${y(value)}`).join(' ')}"/>`
+  return [
+    `<text x="${LEFT}" y="-8" fill="#111">${title}</text>`,
+    `<path d="M${LEFT} 0V${HEIGHT}H${WIDTH - 10}" fill="none" stroke="#999"/>`,
+    `<text x="${LEFT - 6}" y="10" text-anchor="end" fill="#555">${round(top)}</text>`,
+    `<text x="${LEFT - 6}" y="${HEIGHT}" text-anchor="end" fill="#555">0</text>`,
+    `<text x="${WIDTH - 10}" y="${HEIGHT + 14}" text-anchor="end" fill="#555">${Math.round(total / 1000)} s</text>`,
+    marks
+  ].join('')
+}
+
+function percent(share: number): string {
+  return `${share >= 0 ? '+' : ''}${round(share * 100)} %`
+}
