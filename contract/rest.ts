@@ -27,3 +27,32 @@ export interface NewSessionReply {
 export interface ErrorReply {
   error: { code: string; message: string }
 }
+
+/** A call of an outside client that waits for a person. Everything in it is hostile text. */
+export interface ApprovalCard {
+  id: string
+  /** Of server, tool, definition and arguments: an answer names what its giver has seen. */
+  hash: string
+  server: string
+  tool: string
+  args: Record<string, unknown>
+  /** What filled which parameter, where the caller did not. */
+  filledBy?: Record<string, string>
+  definitionChange?: { before: string; after: string }
+  asker: { door: string; client?: string }
+  createdAt: number
+  expiresAt: number
+}
+
+export interface ApprovalAnswer {
+  approved: boolean
+  reason?: string
+  /** No more questions about this tool, as it is now, until the gateway that asks restarts. */
+  remember?: boolean
+}
+
+export interface ApprovalsReply {
+  approvals: ApprovalCard[]
+  /** The server's clock, for the time that is left. */
+  now: number
+}

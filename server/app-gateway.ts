@@ -108,6 +108,7 @@ async function loadCore(
     { openCredentials },
     { createRouter },
     { createPolicy },
+    { openApprovals },
     store
   ] = await Promise.all([
     import('./tools/connections/connections.ts'),
@@ -116,10 +117,22 @@ async function loadCore(
     import('./catalog/credentials.ts'),
     import('./tools/routing/router.ts'),
     import('./tools/approval-policy.ts'),
+    import('./gateway/asking/open-approvals.ts'),
     options.facts ? { facts: options.facts, close: async () => {} } : openFacts(settings, logger)
   ])
   const router = createRouter()
-  const index = new ToolIndex({ stored: new StoredTools(store.facts), router, logger })
+  // The rules of the registry alone: what none of them speaks of is `ask` there.
+  const rulesOf = ({ servers }: Registry) =>
+    [...servers.values()].flatMap(({ name, approval }) =>
+      Object.entries(approval).map(([glob, verdict]) => ({ glob: `${name}/${glob}`, verdict }))
+    )
+  let ruled: ApprovalPolicy = createPolicy(rulesOf(registry))
+  const approvals = openApprovals(store.facts, logger, {
+    waitMs: settings.APPROVAL_WAIT_SECONDS * 1000,
+    asksAboutChange: (server, tool) => settings.CHANGED_TOOLS === 'ask' && ruled(server, tool) !== 'allow'
+  })
+  const { look } = approvals.definitions
+  const index = new ToolIndex({ stored: new StoredTools(store.facts), router, logger, onSeen: look })
   const connections = new Connections({
     index,
     credentials: openCredentials({ file: settings.CREDENTIALS_FILE, environment: options.environment }),
@@ -133,17 +146,12 @@ async function loadCore(
   const { openStoredUsage } = await import('./tools/stored-usage.ts')
   const usage = await openStoredUsage(store.facts, router, logger)
   // Outside clients have a human of their own in front of them: without a rule, a call is allowed.
-  const policyOf = ({ servers }: Registry) =>
-    createPolicy([
-      { glob: '*', verdict: 'allow' },
-      ...[...servers.values()].flatMap(({ name, approval }) =>
-        Object.entries(approval).map(([glob, verdict]) => ({ glob: `${name}/${glob}`, verdict }))
-      )
-    ])
+  const policyOf = (next: Registry) => createPolicy([{ glob: '*', verdict: 'allow' }, ...rulesOf(next)])
   let policy: ApprovalPolicy = policyOf(registry)
   return {
-    core: { index, connections, router, policy: (server, tool) => policy(server, tool), learn: usage.learn },
+    core: { index, connections, router, policy: (server, tool) => policy(server, tool), learn: usage.learn, approvals },
     update(next) {
+      ruled = createPolicy(rulesOf(next))
       policy = policyOf(next)
       index.update(next)
     },

@@ -36,6 +36,7 @@ import { openEmbeddedStore } from './storage/embedded/open-embedded-store.ts'
 import { openRedisStore } from './storage/redis/open-redis-store.ts'
 import { openSocketAdapter } from './storage/redis/socket-adapter.ts'
 import type { Store } from './storage/store.ts'
+import { ApprovalInbox } from './tools/approvals/approval-inbox.ts'
 import { LOCAL_OWNER } from './tools/caller.ts'
 import { createDefinitionGuard, type DefinitionGuard } from './tools/definition-guard.ts'
 
@@ -206,7 +207,10 @@ export async function createApp(
   const isAccessToken = (token: string) => settings.AUTH_TOKEN !== undefined && sameSecret(token, settings.AUTH_TOKEN)
   const checkAccess = accessCheck(settings.AUTH_TOKEN !== undefined, isAccessToken)
   const door = openHttpDoor(gateway.gateway, gateway.version, logger, ownerOfCookies)
+  const inbox = new ApprovalInbox(facts)
+  let attending: ReturnType<ApprovalInbox['attend']> | undefined
   const http = await createHttpServer({
+    inbox,
     healthChecks: healthChecks(core),
     models,
     sessions: directory,
@@ -242,11 +246,13 @@ export async function createApp(
     url: () => url,
     async start() {
       url = await http.listen({ port: settings.PORT, host: settings.HOST })
+      attending = inbox.attend()
       gateway.watch()
       void models.catalog().catch((error) => logger.warn({ err: error }, 'Models could not be detected.'))
       await core.start()
     },
     async stop() {
+      await attending?.stop()
       await chat.stop()
       await door.close()
       await gateway.stop()

@@ -66,6 +66,16 @@ export const SETTINGS = {
     parse: wholeNumber(1000, 1_000_000_000),
     help: 'asks the human when a session used more'
   }),
+  APPROVAL_WAIT_SECONDS: given({
+    parse: wholeNumber(1, DAY_SECONDS),
+    fallback: 300,
+    help: "how long a gateway call waits for a human's answer"
+  }),
+  CHANGED_TOOLS: given({
+    parse: oneOf('flag', 'ask'),
+    fallback: 'flag',
+    help: 'ask: gateway calls of a tool whose definition changed wait for a human, unless a rule allows them'
+  }),
   GATEWAY_EXPOSE: define({ parse: text, flag: 'expose', help: 'all, or a server: pass its tools through as they are' }),
   LOG_LEVEL: given({
     parse: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),

@@ -32,9 +32,12 @@ export async function callWithFailover(core: GatewayCore, server: string, input:
 }
 
 /** Those that have a tool of this name, and where the policy lets it be called. */
-function alternatives({ index, policy }: GatewayCore, server: string, tool: string): string[] {
+function alternatives({ index, policy, approvals }: GatewayCore, server: string, tool: string): string[] {
   return (index.entry(server)?.alternatives ?? []).filter((other) => {
     const mayHaveIt = index.tools(other) === undefined || index.tool(other, tool) !== undefined
-    return other !== server && index.entry(other) !== undefined && mayHaveIt && policy(other, tool) === 'allow'
+    // One that would have to be asked for is none: nobody has been asked about it.
+    const waits = approvals?.asksAboutChange(other, tool) && approvals.definitions.isChanged(other, tool)
+    const isFree = policy(other, tool) === 'allow' && !waits
+    return other !== server && index.entry(other) !== undefined && mayHaveIt && isFree
   })
 }

@@ -1,5 +1,6 @@
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
 import type { Caller } from '../tools/caller.ts'
+import { callHash, withVoice } from './asking/client-voice.ts'
 import type { Gateway } from './gateway.ts'
 import type { CallContext } from './run-tool.ts'
 import { GATEWAY_TOOLS, INSTRUCTIONS } from './tool-definitions.ts'
@@ -16,7 +17,12 @@ const CARRIED = ['traceparent', 'tracestate', 'baggage']
 export function createGatewayServer(gateway: Gateway, version: string, caller: Caller): Server {
   const server = new Server(
     { name: 'mcp-orchestrator', version },
-    { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator: noValidator }
+    {
+      capabilities: { tools: {} },
+      instructions: INSTRUCTIONS,
+      jsonSchemaValidator: noValidator,
+      requestState: { verify: async (state, context) => (await gateway.continuations()).verify(state, context) }
+    }
   )
   server.setRequestHandler('tools/list', () => ({ tools: GATEWAY_TOOLS }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
@@ -25,8 +31,11 @@ export function createGatewayServer(gateway: Gateway, version: string, caller: C
       const message = `There is no tool "${name.slice(0, 100)}" here; run tools of other servers with "execute".`
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, message)
     }
-    const result = await gateway.call(name, args, callContext(context, caller))
-    return { content: [], ...result }
+    const round = { continuations: () => gateway.continuations(), call: callHash([caller.owner, name, args]) }
+    return withVoice(server, context, round, async (voice) => {
+      const result = await gateway.call(name, args, { ...callContext(context, caller), voice })
+      return { content: [], ...result }
+    })
   })
   return server
 }

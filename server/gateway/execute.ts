@@ -25,8 +25,17 @@ export interface Candidate {
 }
 
 export type Executed =
-  | { kind: 'result'; result: RawResult; route: { server: string; tool: string; confidence: number; attempts: number } }
+  | { kind: 'result'; result: RawResult; route: RouteTaken }
   | { kind: 'question'; question: Record<string, unknown> }
+
+interface RouteTaken {
+  server: string
+  tool: string
+  confidence: number
+  attempts: number
+  approvedBy?: string
+  definitionChanged?: true
+}
 
 interface Route {
   server: string
@@ -58,10 +67,9 @@ export async function execute(
     const { name, inputSchema } = tool
     return ask({ status: 'needs_params', server, tool: name, confidence, problems: said, params, inputSchema })
   }
-  const called = await runTool(core, { server, tool, args: params }, context)
-  const { result, attempts } = called
+  const { result, ...called } = await runTool(core, { server, tool, args: params }, context)
   if (explicit && input.request && result.isError !== true) core.learn(input.request, server, tool.name)
-  return { kind: 'result', result, route: { server: called.server, tool: tool.name, confidence, attempts } }
+  return { kind: 'result', result, route: { ...called, tool: tool.name, confidence } }
 }
 
 function ask(question: Record<string, unknown>): Executed {

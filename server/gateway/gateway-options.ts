@@ -3,6 +3,7 @@ import type { ApprovalPolicy } from '../tools/approval-policy.ts'
 import type { Connections } from '../tools/connections/connections.ts'
 import type { Router } from '../tools/routing/port.ts'
 import type { ToolIndex } from '../tools/tool-index.ts'
+import type { Approvals } from './asking/approve-call.ts'
 
 /** What the four tools stand on. Loaded when the first of them is called: the list of tools needs none of it. */
 export interface GatewayCore {
@@ -12,6 +13,7 @@ export interface GatewayCore {
   policy: ApprovalPolicy
   /** A request that ended in a successful, explicitly chosen tool. */
   learn(request: string, server: string, tool: string): void
+  approvals?: Approvals | undefined
 }
 
 export interface GatewayOptions {

@@ -4,10 +4,12 @@
  */
 import { AppError } from '../lib/errors.ts'
 import { wireError } from '../lib/wire-error.ts'
+import { InputNeeded } from './asking/client-voice.ts'
+import type { Continuations } from './asking/continuations.ts'
 import { Discovery } from './discovery.ts'
 import { type ExecuteInput, execute, roundConfidence } from './execute.ts'
 import type { GatewayCore, GatewayOptions } from './gateway-options.ts'
-import { listCapabilities } from './list-capabilities.ts'
+import { changedFlag, listCapabilities } from './list-capabilities.ts'
 import type { CallContext } from './run-tool.ts'
 
 type Args = Record<string, unknown>
@@ -37,6 +39,8 @@ export class Gateway {
     try {
       return await this.#run(name, args, context)
     } catch (error) {
+      // Not a failure: the client is asked, and calls again.
+      if (error instanceof InputNeeded) throw error
       const { code, message } = wireError(error, this.#options.logger)
       return {
         content: [{ type: 'text', text: message }],
@@ -46,11 +50,21 @@ export class Gateway {
     }
   }
 
+  /** What seals the rounds of a call; undefined where nothing can be kept. */
+  async continuations(): Promise<Continuations> {
+    const { approvals } = await this.#options.core()
+    if (approvals) return approvals.continuations
+    throw new AppError('unavailable', 'approval_unavailable', 'There is no store here to keep a question in.')
+  }
+
   async #run(name: string, args: Args, context: CallContext): Promise<Record<string, unknown>> {
     const core = await this.#options.core()
     if (name === 'execute') return this.#execute(core, readExecute(args), context)
     if (name === 'find_tool') return answer(await this.#findTool(core, args, context))
-    if (name === 'list_capabilities') return answer(listCapabilities(core, text(args, 'category')))
+    if (name === 'list_capabilities') {
+      await core.approvals?.definitions.refresh()
+      return answer(listCapabilities(core, text(args, 'category')))
+    }
     return answer(await explainTool(core, args, context))
   }
 
@@ -70,11 +84,13 @@ export class Gateway {
     const threshold = number(args, 'threshold', 0, 1)
     const { pending, failed } = await this.#discovery.discover(core, context)
     const { matches, abstained } = core.router.find(query, { limit, ...(threshold === undefined ? {} : { threshold }) })
+    await core.approvals?.definitions.refresh()
     return {
       matches: matches.map((match) => ({
         ...match,
         confidence: roundConfidence(match.confidence),
-        description: match.description.slice(0, DESCRIPTION_CHARS)
+        description: match.description.slice(0, DESCRIPTION_CHARS),
+        ...changedFlag(core, match.server, match.tool)
       })),
       abstained,
       pending,
@@ -95,7 +111,8 @@ async function explainTool(core: GatewayCore, args: Args, context: CallContext):
     throw new AppError('not-found', 'unknown_tool', `The server "${server}" has no tool "${tool}".`)
   }
   const { name, hash: _, ...definition } = known
-  return { server, tool: name, ...definition }
+  await core.approvals?.definitions.refresh()
+  return { server, tool: name, ...definition, ...changedFlag(core, server, name) }
 }
 
 /** As data for programs, and the same as text for models. */

@@ -20,7 +20,9 @@ function byTool(core: GatewayCore, category: string): Record<string, unknown> {
   const found = Map.groupBy(matches, ({ server }) => server)
   const servers = [...found].map(([server, tools]) => ({
     server,
-    tools: tools.map(({ tool, description }) => ({ tool, description: firstLine(description) }))
+    tools: tools.map(({ tool, description }) => {
+      return { tool, description: firstLine(description), ...changedFlag(core, server, tool) }
+    })
   }))
   return { servers, pending: core.index.unseen() }
 }
@@ -29,13 +31,20 @@ function describe(core: GatewayCore, entry: ServerEntry, inDetail: boolean): Rec
   const { name, description } = entry
   const tools = core.index.tools(name)
   const failure = core.index.record(name)?.lastError
+  const changed = tools?.filter((tool) => core.approvals?.definitions.isChanged(name, tool.name)) ?? []
   return {
     server: name,
     ...(description === undefined ? {} : { description }),
     state: core.connections.state(name)?.state ?? 'stopped',
     ...(failure === undefined ? {} : { lastError: failure.message }),
+    ...(changed.length === 0 ? {} : { changed: changed.map((tool) => tool.name) }),
     ...(tools === undefined ? { seen: false } : { tools: tools.map((tool) => (inDetail ? brief(tool) : tool.name)) })
   }
+}
+
+/** Marks a tool whose definition is not the one that was accepted. */
+export function changedFlag(core: GatewayCore, server: string, tool: string): { changed?: true } {
+  return core.approvals?.definitions.isChanged(server, tool) ? { changed: true } : {}
 }
 
 function brief({ name, description }: StoredTool): Record<string, unknown> {

@@ -7,6 +7,8 @@ import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Caller } from '../tools/caller.ts'
 import { isCareful } from '../tools/tool-effects.ts'
+import { type ApprovedBy, approveCall } from './asking/approve-call.ts'
+import type { ClientVoice } from './asking/client-voice.ts'
 import { type Called, callWithFailover } from './call-with-failover.ts'
 import type { GatewayCore } from './gateway-options.ts'
 
@@ -14,6 +16,8 @@ export interface CallContext {
   caller: Caller
   signal: AbortSignal
   onProgress?: ProgressCallback | undefined
+  /** What the client can be asked in the middle of the call. */
+  voice?: ClientVoice | undefined
   /** What goes on to the child in `_meta`: trace context. */
   meta?: Record<string, unknown> | undefined
 }
@@ -22,23 +26,30 @@ export interface ToolWish {
   server: string
   tool: StoredTool
   args: Record<string, unknown>
+  /** What filled which argument, where the caller did not. */
+  filledBy?: Record<string, string> | undefined
+  /** A human has to say yes whatever the policy: the arguments are a guess at a write. */
+  needsYes?: boolean | undefined
 }
 
-export async function runTool(core: GatewayCore, wish: ToolWish, context: CallContext): Promise<Called> {
+export interface ToolRun extends Called {
+  approvedBy?: ApprovedBy
+  /** It is not the tool that was accepted once. */
+  definitionChanged?: true
+}
+
+export async function runTool(core: GatewayCore, wish: ToolWish, context: CallContext): Promise<ToolRun> {
   const { server, tool, args } = wish
-  allow(core, server, tool.name)
-  return callWithFailover(core, server, { tool: tool.name, args, careful: isCareful(tool), ...context })
+  refuseDenied(core, server, tool.name)
+  const approvedBy = await approveCall(core, wish, context)
+  const { voice: _, ...rest } = context
+  const called = await callWithFailover(core, server, { tool: tool.name, args, careful: isCareful(tool), ...rest })
+  const isChanged = core.approvals?.definitions.isChanged(called.server, tool.name) === true
+  return { ...called, ...(approvedBy ? { approvedBy } : {}), ...(isChanged ? { definitionChanged: true } : {}) }
 }
 
 /** Refuses early what will never be allowed, before anyone is asked for parameters. */
 export function refuseDenied(core: GatewayCore, server: string, tool: string): void {
   if (core.policy(server, tool) !== 'deny') return
   throw new AppError('forbidden', 'denied_by_policy', `The policy in mcp.json does not allow ${server}/${tool}.`)
-}
-
-function allow(core: GatewayCore, server: string, tool: string): void {
-  refuseDenied(core, server, tool)
-  if (core.policy(server, tool) === 'allow') return
-  const message = `${server}/${tool} needs a human's yes, and there is no way to ask for it here.`
-  throw new AppError('forbidden', 'approval_unavailable', message)
 }

@@ -1,6 +1,8 @@
+import type { Server } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import type { Logger } from '../lib/logger.ts'
 import { type Caller, LOCAL_OWNER } from '../tools/caller.ts'
+import { pushVoice } from './asking/client-voice.ts'
 import { carriedMeta, createGatewayServer, isGatewayTool } from './create-gateway-server.ts'
 import type { Gateway } from './gateway.ts'
 import { openStdin } from './stdio-input.ts'
@@ -15,15 +17,23 @@ export interface StdioDoor {
 /** Serves the gateway on this process's stdin and stdout, in the revision that the client opens with. */
 export function openStdioDoor(gateway: Gateway, version: string, logger: Logger): StdioDoor {
   const caller: Caller = { owner: LOCAL_OWNER, door: 'stdio' }
+  let connection: Server | undefined
   const transport = new StdioTransport({
     input: openStdin,
     output: process.stdout,
     shortWay: {
       knows: isGatewayTool,
-      call: (name, args, { meta, ...context }) => gateway.call(name, args, { caller, ...context, ...carriedMeta(meta) })
+      call: (name, args, { meta, ...context }) => {
+        const voice = connection && pushVoice(connection)
+        return gateway.call(name, args, { caller, ...context, ...carriedMeta(meta), voice })
+      }
     }
   })
-  const handle = serveStdio(() => createGatewayServer(gateway, version, caller), {
+  const open = () => {
+    connection = createGatewayServer(gateway, version, caller)
+    return connection
+  }
+  const handle = serveStdio(open, {
     transport,
     onerror: (error) => logger.debug({ err: error }, 'client connection')
   })

@@ -9,6 +9,7 @@ import type { Logger } from '../lib/logger.ts'
 import { wireError } from '../lib/wire-error.ts'
 import type { Models } from '../models/port.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
+import { type Inbox, registerApprovalRoutes } from './approval-routes.ts'
 import { registerExport } from './export-route.ts'
 import { type FileTransfer, registerFileRoutes } from './file-routes.ts'
 import { type HealthCheck, registerHealth } from './health.ts'
@@ -23,6 +24,7 @@ export interface HttpServerOptions extends SecurityOptions {
   models: Pick<Models, 'catalog'>
   sessions: SessionDirectory
   files: FileTransfer
+  inbox: Inbox
   maxUploadBytes: number
   transcript: (sessionId: string) => Promise<Transcript>
   isAccessToken: (token: string) => boolean
@@ -73,6 +75,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerSessionRoutes(server, options.sessions)
   registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)
   registerServerRoutes(server, options.servers, options.ownerOf)
+  registerApprovalRoutes(server, options.inbox)
   registerExport(server, options.sessions, options.transcript)
   // Many calls from one client are its business; who may call at all was settled before.
   server.all('/mcp', { config: { rateLimit: false }, bodyLimit: MAX_MCP_BYTES }, async (request, reply) => {

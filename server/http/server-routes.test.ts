@@ -36,6 +36,7 @@ async function open(mcpServers?: Record<string, unknown>) {
     models: { catalog: unused },
     sessions: { open: unused, check: unused, list: unused, summary: unused, rename: unused, destroy: unused },
     files: { list: unused, read: unused, write: unused, archive: unused },
+    inbox: { open: unused, answer: unused },
     maxUploadBytes: 1,
     transcript: unused,
     isAccessToken: () => false,

@@ -9,6 +9,7 @@ export interface OfferedTool {
   modelName: string
   description: string
   inputSchema: Record<string, unknown>
+  annotations?: Record<string, unknown> | undefined
   /** Hash of name, description and schema. */
   definition: string
 }
@@ -17,6 +18,7 @@ export interface ToolDefinitionInput {
   name: string
   description?: string | undefined
   inputSchema: Record<string, unknown>
+  annotations?: Record<string, unknown> | undefined
 }
 
 export const WORKSPACE = 'workspace'
@@ -35,8 +37,9 @@ export function offerTools(server: string, definitions: ToolDefinitionInput[], t
       server,
       name: definition.name,
       modelName,
-      description: shown(definition),
+      description: shownDescription(definition),
       inputSchema: definition.inputSchema,
+      ...(definition.annotations ? { annotations: definition.annotations } : {}),
       definition: definitionHash(definition)
     }
   })
@@ -52,7 +55,7 @@ function usable(definitions: ToolDefinitionInput[]): ToolDefinitionInput[] {
   })
 }
 
-function shown({ description = '' }: ToolDefinitionInput): string {
+export function shownDescription({ description = '' }: ToolDefinitionInput): string {
   return description.slice(0, MAX_DESCRIPTION).toWellFormed()
 }
 
@@ -68,7 +71,7 @@ function uniqueName(wish: string, taken: Set<string>): string {
 /** Of what is shown: the rest of a longer description reaches neither the model nor the human. */
 export function definitionHash(definition: ToolDefinitionInput): string {
   const { name, inputSchema } = definition
-  return sha256(canonicalJson({ name, description: shown(definition), inputSchema }))
+  return sha256(canonicalJson({ name, description: shownDescription(definition), inputSchema }))
 }
 
 /** Binds an approval to one session, one call, one definition and exactly these arguments. */

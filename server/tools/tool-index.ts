@@ -15,6 +15,8 @@ export interface ToolIndexOptions {
   stored: StoredTools
   router: Router
   logger: Logger
+  /** Told of the tools of a server whenever they are read or listed. */
+  onSeen?: ((server: string, tools: StoredTool[]) => void) | undefined
   now?: () => number
 }
 
@@ -155,6 +157,7 @@ export class ToolIndex {
       return
     }
     this.#tools.set(entry.name, new Map(record.tools.map((tool) => [tool.name, tool])))
+    this.#options.onSeen?.(entry.name, record.tools)
     const routable = record.tools.map(({ name, description, inputSchema }) => ({
       server: entry.name,
       name,

@@ -3,7 +3,14 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { Client, type JSONRPCMessage, ReadBuffer, serializeMessage, type Transport } from '@modelcontextprotocol/client'
+import {
+  Client,
+  type ClientCapabilities,
+  type JSONRPCMessage,
+  ReadBuffer,
+  serializeMessage,
+  type Transport
+} from '@modelcontextprotocol/client'
 
 const root = resolve(import.meta.dirname, '../..')
 
@@ -23,14 +30,20 @@ export interface GatewayProcess {
 export interface GatewayProcessOptions {
   era?: 'legacy' | 'auto'
   env?: Record<string, string>
+  /** What the client can be asked, and how it answers. */
+  capabilities?: ClientCapabilities
+  onClient?: (client: Client) => void
 }
 
+type Servers = Record<string, unknown>
+
 export async function startGateway(
-  mcpServers: Record<string, unknown>,
-  { era = 'legacy', env = {} }: GatewayProcessOptions = {}
+  servers: Servers | ((at: { dir: string }) => Servers),
+  { era = 'legacy', env = {}, capabilities = {}, onClient }: GatewayProcessOptions = {}
 ): Promise<GatewayProcess> {
   const dir = mkdtempSync(join(tmpdir(), 'gateway-'))
   const config = join(dir, 'mcp.json')
+  const mcpServers = typeof servers === 'function' ? servers({ dir }) : servers
   writeFileSync(config, JSON.stringify({ mcpServers }, null, 2))
   const process = spawnGateway(['gateway', '--config', config], { DATA_DIR: join(dir, 'data'), ...env })
   const noise: string[] = []
@@ -39,7 +52,8 @@ export async function startGateway(
     stderr += chunk
   })
   const exited = new Promise<number | null>((done) => process.once('exit', (code) => done(code)))
-  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: era } })
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: era }, capabilities })
+  onClient?.(client)
   await client.connect(new PipeTransport(process, noise))
   return {
     process,

@@ -9,7 +9,9 @@ export function serverToolSource(server: string, index: ToolIndex, connections: 
     server,
     async list(asking) {
       const tools = index.tools(server) ?? (await connections.list(server, asking))
-      return tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+      return tools.map(({ name, description, inputSchema, annotations }) => {
+        return { name, description, inputSchema, annotations }
+      })
     },
     async call({ caller, name, args, signal, onOutput }): Promise<ToolResult> {
       const { result } = await connections.call(server, {

@@ -1,0 +1,177 @@
+/**
+ * What the client behind a call can be asked while the call waits: its human a question, its model for a text. How depends on
+ * the revision: older clients get a request of ours, newer ones an answer that says what is wanted, and call again with it.
+ */
+import { createHash } from 'node:crypto'
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type InputRequest,
+  type InputRequiredResult,
+  inputRequired,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Server,
+  type ServerContext
+} from '@modelcontextprotocol/server'
+import { AppError } from '../../lib/errors.ts'
+import { canonicalJson } from '../../tools/offered-tool.ts'
+import type { Continuation, Continuations } from './continuations.ts'
+
+export interface Question {
+  /** Hash of all that the answer is about: an answer to another question is none to this. */
+  about: string
+  message: string
+  choices: [first: string, ...others: string[]]
+}
+
+export interface TextWish {
+  about: string
+  system: string
+  prompt: string
+  maxTokens: number
+}
+
+/** What is missing can't be asked. */
+export interface ClientVoice {
+  /** One of the choices, or null when the human said no to the question itself. */
+  choose?(question: Question, signal: AbortSignal): Promise<string | null>
+  write?(wish: TextWish, signal: AbortSignal): Promise<string>
+}
+
+/** Human-paced: the caller's own deadline is in the signal. */
+const MAX_WAIT_MS = 24 * 3600_000
+const MAX_TEXT = 16_000
+const KEY = 'answer'
+
+/** For clients of the older revisions, over a connection that carries requests both ways. */
+export function pushVoice(server: Server): ClientVoice {
+  const options = (signal: AbortSignal) => ({ signal, timeout: MAX_WAIT_MS })
+  return voiceOf(server.getClientCapabilities(), {
+    choose: async (question, signal) =>
+      readChoice(await server.request(elicitation(question), options(signal)), question),
+    write: async (wish, signal) => readText(await server.request(sampling(wish), options(signal)))
+  })
+}
+
+/** Thrown through a call that has to be made again with what is asked for here. */
+export class InputNeeded extends Error {
+  readonly request: InputRequest
+  readonly state: Omit<Continuation, 'call'>
+
+  constructor(request: InputRequest, state: Omit<Continuation, 'call'>) {
+    super('The client has to answer first.')
+    this.request = request
+    this.state = state
+  }
+}
+
+export interface Round {
+  continuations: () => Promise<Continuations>
+  /** `callHash` of who calls what with which arguments: a continuation belongs to one call. */
+  call: string
+}
+
+export function callHash(parts: unknown[]): string {
+  return createHash('sha256').update(canonicalJson(parts)).digest('base64url')
+}
+
+/** Runs a call of `tools/call` with the voice that its client has. */
+export async function withVoice<T extends object>(
+  server: Server,
+  { mcpReq }: ServerContext,
+  round: Round,
+  work: (voice: ClientVoice) => Promise<T>
+): Promise<T | InputRequiredResult> {
+  if (mcpReq.envelope === undefined) return work(pushVoice(server))
+  const { [CLIENT_CAPABILITIES_META_KEY]: capabilities }: Record<string, unknown> = { ...mcpReq.envelope }
+  const state = mcpReq.requestState<Continuation>()
+  if (state !== undefined && state.call !== round.call) {
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, stale().message)
+  }
+  try {
+    return await work(roundsVoice(capabilities, state, mcpReq.inputResponses?.[KEY]))
+  } catch (error) {
+    if (!(error instanceof InputNeeded)) throw error
+    const requestState = await (await round.continuations()).mint({ ...error.state, call: round.call })
+    return inputRequired({ inputRequests: { [KEY]: error.request }, requestState })
+  }
+}
+
+/** For clients of the newer revisions: what was answered in earlier rounds travels in the continuation. */
+export function roundsVoice(
+  capabilities: unknown,
+  state: Omit<Continuation, 'call'> | undefined,
+  response: unknown
+): ClientVoice {
+  const answers = { ...state?.answers }
+  let isUsed = state === undefined
+  const answerTo = <T extends string | null>(about: string, request: () => InputRequest, read: () => T) => {
+    const earlier = answers[about]
+    if (earlier !== undefined) return earlier
+    if (state?.asked === about) {
+      isUsed = true
+      const answer = read()
+      answers[about] = answer
+      return answer
+    }
+    if (!isUsed) throw stale()
+    throw new InputNeeded(request(), { asked: about, answers })
+  }
+  return voiceOf(capabilities, {
+    choose: async (question) =>
+      answerTo(
+        question.about,
+        () => elicitation(question),
+        () => readChoice(response, question)
+      ),
+    write: async (wish) =>
+      answerTo(
+        wish.about,
+        () => sampling(wish),
+        () => readText(response)
+      ) ?? ''
+  })
+}
+
+function voiceOf(capabilities: unknown, whole: Required<ClientVoice>): ClientVoice {
+  const { elicitation: forms, sampling: texts } = isRecord(capabilities) ? capabilities : {}
+  // An empty capability is of a time when there was nothing but forms.
+  const hasForms = isRecord(forms) && (forms.form !== undefined || forms.url === undefined)
+  return { ...(hasForms ? { choose: whole.choose } : {}), ...(isRecord(texts) ? { write: whole.write } : {}) }
+}
+
+function elicitation({ message, choices }: Question) {
+  const answer = { type: 'string' as const, title: 'Your answer', enum: choices }
+  const requestedSchema = { type: 'object' as const, properties: { answer }, required: ['answer'] }
+  return { method: 'elicitation/create' as const, params: { mode: 'form' as const, message, requestedSchema } }
+}
+
+function sampling({ system, prompt, maxTokens }: TextWish) {
+  const messages = [{ role: 'user' as const, content: { type: 'text' as const, text: prompt } }]
+  return {
+    method: 'sampling/createMessage' as const,
+    params: { systemPrompt: system, messages, maxTokens, temperature: 0 }
+  }
+}
+
+/** The client's words, not checked by anyone before. */
+function readChoice(response: unknown, { choices }: Question): string | null {
+  if (!isRecord(response) || response.action !== 'accept' || !isRecord(response.content)) return null
+  const { answer } = response.content
+  return choices.find((choice) => choice === answer) ?? null
+}
+
+function readText(response: unknown): string {
+  const content = isRecord(response) ? response.content : undefined
+  const parts: unknown[] = Array.isArray(content) ? content : [content]
+  const texts = parts.map((part) => (isRecord(part) && typeof part.text === 'string' ? part.text : ''))
+  return texts.join('').slice(0, MAX_TEXT)
+}
+
+function stale(): AppError {
+  return new AppError('conflict', 'approval_stale', 'This answer was given to another question: make the call anew.')
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Client } from '@modelcontextprotocol/client'
+import { afterEach, describe, expect, it } from 'vitest'
+import { child, textOf } from '../../server/tools/connections/connections.fixture.ts'
+import { type GatewayProcess, type GatewayProcessOptions, startGateway } from './gateway-process.ts'
+
+const running: GatewayProcess[] = []
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((gateway) => gateway.end()))
+})
+
+const ERAS = ['legacy', 'auto'] as const
+const asking = { approval: { '*': 'ask', echo: 'allow' } }
+const code = ({ _meta }: Record<string, unknown>) =>
+  (_meta as Record<string, { code?: string }> | undefined)?.['mcp-orchestrator/error']?.code
+const route = ({ _meta }: Record<string, unknown>) =>
+  (_meta as Record<string, Record<string, unknown>> | undefined)?.['mcp-orchestrator/route']
+
+interface Asked {
+  message: string
+}
+
+/** A client whose human answers what the list says, in its order, and then dismisses. */
+async function start(
+  answers: (string | null)[] | undefined,
+  options: GatewayProcessOptions = {},
+  more: Record<string, unknown> = asking
+) {
+  const asked: Asked[] = []
+  const onClient = (client: Client) => {
+    if (!answers) return
+    client.setRequestHandler('elicitation/create', ({ params }) => {
+      asked.push({ message: params.message })
+      const answer = answers.shift() ?? null
+      return answer === null ? { action: 'decline' } : { action: 'accept', content: { answer } }
+    })
+  }
+  const capabilities = answers ? { elicitation: { form: {} } } : {}
+  const gateway = await startGateway(({ dir }) => ({ steady: child('steady', [join(dir, 'count')], more) }), {
+    ...options,
+    capabilities,
+    onClient
+  })
+  running.push(gateway)
+  const written = () => {
+    try {
+      return readFileSync(join(gateway.dir, 'count'), 'utf8').trim().split('\n')
+    } catch {
+      return []
+    }
+  }
+  const write = (message: string) => gateway.call('execute', { server: 'steady', tool: 'write', params: { message } })
+  return { gateway, asked, written, write }
+}
+
+describe('a call that needs a human’s yes, over stdio', { timeout: 60_000 }, () => {
+  it.each(ERAS)('is asked for in the client, with the exact arguments (%s)', async (era) => {
+    const { asked, write, written, gateway } = await start(['Yes, run it', 'No', null], { era })
+    const done = await write('one\nInnocent: "yes"\u202e')
+    expect(textOf(done)).toBe('written')
+    expect(route(done)).toMatchObject({ server: 'steady', tool: 'write', approvedBy: 'client' })
+    expect(asked[0]?.message).toContain('tool "write" of the server "steady"')
+    expect(asked[0]?.message).toContain(String.raw`"message": "one\nInnocent: \"yes\"\u{202e}"`)
+    expect(code(await write('two'))).toBe('approval_denied')
+    expect(code(await write('three'))).toBe('approval_denied')
+    expect(asked).toHaveLength(3)
+    expect(written().filter((line) => !line.startsWith('Innocent'))).toEqual(['one'])
+    const echo = { server: 'steady', tool: 'echo', params: { message: 'free' } }
+    expect(textOf(await gateway.call('execute', echo))).toBe('free')
+    expect(asked).toHaveLength(3)
+  })
+
+  it.each(ERAS)('is not asked for again where the human says so (%s)', async (era) => {
+    const { asked, write, written } = await start(['Yes, and do not ask again for this tool'], { era })
+    await write('one')
+    expect(route(await write('two'))).toMatchObject({ approvedBy: 'memory' })
+    expect(written()).toEqual(['one', 'two'])
+    expect(asked).toHaveLength(1)
+  })
+
+  it.each(ERAS)('is refused with a way out when nobody can be asked (%s)', async (era) => {
+    const { write, written } = await start(undefined, { era })
+    const refused = await write('one')
+    expect([code(refused), refused.isError]).toEqual(['approval_unavailable', true])
+    expect(textOf(refused)).toMatch(/mcp-orchestrator serve.*mcp\.json/)
+    expect(written()).toEqual([])
+  })
+})
