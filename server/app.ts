@@ -204,11 +204,9 @@ export async function createApp(
   const network = settings.SANDBOX_NETWORK
   const idleMs = settings.SESSION_IDLE_SECONDS * 1000
   const directory = new SessionDirectory({ access, sessions, chat, store: store.sessions, feed, idleMs, network })
-  const isAccessToken = (token: string) => settings.AUTH_TOKEN !== undefined && sameSecret(token, settings.AUTH_TOKEN)
-  const checkAccess = accessCheck(settings.AUTH_TOKEN !== undefined, isAccessToken)
+  const { isAccessToken, checkAccess } = accessOf(settings)
   const door = openHttpDoor(gateway.gateway, gateway.version, logger, ownerOfCookies)
   const inbox = new ApprovalInbox(facts)
-  let attending: ReturnType<ApprovalInbox['attend']> | undefined
   const http = await createHttpServer({
     inbox,
     healthChecks: healthChecks(core),
@@ -246,13 +244,13 @@ export async function createApp(
     url: () => url,
     async start() {
       url = await http.listen({ port: settings.PORT, host: settings.HOST })
-      attending = inbox.attend()
+      inbox.attend()
       gateway.watch()
       void models.catalog().catch((error) => logger.warn({ err: error }, 'Models could not be detected.'))
       await core.start()
     },
     async stop() {
-      await attending?.stop()
+      await inbox.leave()
       await chat.stop()
       await door.close()
       await gateway.stop()
@@ -300,10 +298,11 @@ function ownerOfCookies(cookies: string | undefined): string {
 }
 
 /** The instance's own door, before any session's: as Bearer, in the socket's auth, or in the cookie of a login. */
-function accessCheck(needed: boolean, isAccessToken: (token: string) => boolean) {
-  return ({ headers, token }: { headers: Record<string, string | string[] | undefined>; token: unknown }): void => {
+function accessOf({ AUTH_TOKEN }: Settings) {
+  const isAccessToken = (token: string) => AUTH_TOKEN !== undefined && sameSecret(token, AUTH_TOKEN)
+  const checkAccess = ({ headers, token }: { headers: Record<string, string | string[] | undefined>; token: unknown }): void => {
     // Without a token only this machine may come in, and only by a name that no page elsewhere can have.
-    if (!needed) {
+    if (AUTH_TOKEN === undefined) {
       if (isLoopbackHost(String(headers.host ?? ''))) return
       throw new AppError('forbidden', 'unknown_host', 'Without AUTH_TOKEN this server answers to localhost only.')
     }
@@ -312,6 +311,7 @@ function accessCheck(needed: boolean, isAccessToken: (token: string) => boolean)
     if ([token, bearer, cookie].some((shown) => typeof shown === 'string' && isAccessToken(shown))) return
     throw new AppError('forbidden', 'unauthorized', 'This server asks for its access token.')
   }
+  return { isAccessToken, checkAccess }
 }
 
 function sandboxMetrics({ store, sessions }: Core) {

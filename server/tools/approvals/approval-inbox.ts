@@ -27,24 +27,23 @@ type Outcome = { at: number } & ({ withdrawn: true } | (ApprovalAnswer & { withd
 
 export class ApprovalInbox {
   readonly #facts: KeyValueStore
+  readonly #id = randomUUID()
+  #beat: NodeJS.Timeout | undefined
 
   constructor(facts: KeyValueStore) {
     this.#facts = facts
   }
 
-  /** Says until it is stopped that there is a page where cards are seen. */
-  attend(): { stop(): Promise<void> } {
-    const id = randomUUID()
-    const beat = () => this.#facts.set(PAGES, id, Date.now()).catch(() => {})
+  /** Says, until `leave`, that there is a page where cards are seen. */
+  attend(): void {
+    const beat = () => this.#facts.set(PAGES, this.#id, Date.now()).catch(() => {})
     void beat()
-    const timer = setInterval(beat, BEAT_MS)
-    timer.unref()
-    return {
-      stop: async () => {
-        clearInterval(timer)
-        await this.#facts.remove(PAGES, id).catch(() => {})
-      }
-    }
+    this.#beat ??= setInterval(beat, BEAT_MS).unref()
+  }
+
+  async leave(): Promise<void> {
+    clearInterval(this.#beat)
+    await this.#facts.remove(PAGES, this.#id).catch(() => {})
   }
 
   async isAttended(): Promise<boolean> {
