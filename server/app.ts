@@ -300,7 +300,13 @@ function ownerOfCookies(cookies: string | undefined): string {
 /** The instance's own door, before any session's: as Bearer, in the socket's auth, or in the cookie of a login. */
 function accessOf({ AUTH_TOKEN }: Settings) {
   const isAccessToken = (token: string) => AUTH_TOKEN !== undefined && sameSecret(token, AUTH_TOKEN)
-  const checkAccess = ({ headers, token }: { headers: Record<string, string | string[] | undefined>; token: unknown }): void => {
+  const checkAccess = ({
+    headers,
+    token
+  }: {
+    headers: Record<string, string | string[] | undefined>
+    token: unknown
+  }): void => {
     // Without a token only this machine may come in, and only by a name that no page elsewhere can have.
     if (AUTH_TOKEN === undefined) {
       if (isLoopbackHost(String(headers.host ?? ''))) return
