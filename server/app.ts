@@ -200,10 +200,8 @@ export async function createApp(
   const servers = chatServers(gateway, logger)
   const guard = createDefinitionGuard(facts)
   const chat = createChat(settings, core, models, servers, guard, logger)
-  const { sessions, store, feed, access, progress } = core
-  const network = settings.SANDBOX_NETWORK
-  const idleMs = settings.SESSION_IDLE_SECONDS * 1000
-  const directory = new SessionDirectory({ access, sessions, chat, store: store.sessions, feed, idleMs, network })
+  const { sessions, feed, access, progress } = core
+  const directory = openDirectory(settings, core, chat)
   const { isAccessToken, checkAccess } = accessOf(settings)
   const door = openHttpDoor(gateway.gateway, gateway.version, logger, ownerOfCookies)
   const inbox = new ApprovalInbox(facts)
@@ -260,6 +258,12 @@ export async function createApp(
       await core.stop()
     }
   }
+}
+
+function openDirectory(settings: Settings, { sessions, store, feed, access }: Core, chat: Chat): SessionDirectory {
+  const network = settings.SANDBOX_NETWORK
+  const idleMs = settings.SESSION_IDLE_SECONDS * 1000
+  return new SessionDirectory({ access, sessions, chat, store: store.sessions, feed, idleMs, network })
 }
 
 function createChat(
