@@ -139,6 +139,7 @@ async function loadCore(
     environment: options.environment,
     openContainers: () => openContainers(settings, logger),
     logDir: serverLogs(settings),
+    loginDir: join(resolve(settings.DATA_DIR), 'logins'),
     version: packageVersion(),
     logger
   })

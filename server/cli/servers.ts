@@ -7,6 +7,7 @@ import type { Command } from './command.ts'
 import type { ServersContext } from './servers-context.ts'
 import { addServer, removeServer, switchServer } from './servers-edit.ts'
 import { importServers } from './servers-import.ts'
+import { loginServer, logoutServer } from './servers-login.ts'
 import { listServers, showHealth, showLogs, testServers } from './servers-show.ts'
 import { userDefaults } from './user-folders.ts'
 
@@ -19,7 +20,9 @@ const ACTIONS: Record<string, (context: ServersContext) => Promise<number>> = {
   remove: removeServer,
   enable: (context) => switchServer(context, true),
   disable: (context) => switchServer(context, false),
-  import: importServers
+  import: importServers,
+  login: loginServer,
+  logout: logoutServer
 }
 
 export const serversCommand: Command = {
@@ -33,6 +36,7 @@ export const serversCommand: Command = {
     'add NAME [--env K=V] -- COMMAND … a local server',
     'add NAME --url URL [--header K=V] a remote server',
     'remove | enable | disable NAME',
+    'login | logout NAME               a remote server that wants OAuth',
     'import [FILE]                     takes over the servers of other clients'
   ],
   flags: {
@@ -41,6 +45,7 @@ export const serversCommand: Command = {
     url: { type: 'string', help: 'add: address of a remote server' },
     header: { type: 'string', multiple: true, help: 'add: a header of its requests, NAME=VALUE' },
     env: { type: 'string', multiple: true, help: 'add: a variable for the server, NAME=VALUE' },
+    owner: { type: 'string', help: 'login, logout: for this owner only' },
     description: { type: 'string', help: 'add: what the server is good for' }
   },
   // The project's own registry where there is one, else the user's: as the stdio gateway has it.

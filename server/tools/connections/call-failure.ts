@@ -1,6 +1,14 @@
-import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client'
+import {
+  OAuthClientFlowError,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  UnauthorizedError
+} from '@modelcontextprotocol/client'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import { RESULT_TOO_LARGE } from './child-transport.ts'
+import { loginNeeded } from './logins.ts'
 
 const MAX_TEXT_CHARS = 1000
 /** The connection was refused, so nothing has been sent over it. */
@@ -44,6 +52,9 @@ export function callFailure(server: string, what: string, error: unknown, signal
       `"${server}" answered ${what} with something else: ${text}`,
       true
     )
+  }
+  if (error instanceof UnauthorizedError || error instanceof OAuthClientFlowError) {
+    return loginNeeded(server, `refuses its login (${text.slice(0, 200)})`)
   }
   const remote = remoteFailure(server, error, text)
   if (remote) return fail(remote.kind, remote.code, remote.message, remote.sent)

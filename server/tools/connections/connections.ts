@@ -14,6 +14,7 @@ import type { Caller } from '../caller.ts'
 import type { ToolIndex } from '../tool-index.ts'
 import { ChildProcesses } from './child-processes.ts'
 import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
+import { COMMON, Logins } from './logins.ts'
 import { openServer } from './open-server.ts'
 import { capabilityKey, type Peer } from './peer.ts'
 import { ServerConnection } from './server-connection.ts'
@@ -30,6 +31,8 @@ export interface ConnectionsOptions {
   logDir?: string | undefined
   /** The engine's side of servers that want a sandbox: loaded with the first of them. */
   openContainers: () => Promise<ChildContainers>
+  /** Folder of the logins to remote servers. */
+  loginDir?: string | undefined
   version: string
   logger: Logger
 }
@@ -64,11 +67,13 @@ export class Connections {
   readonly #hubs = new Map<string, Hub>()
   readonly #peers = new Map<string, Peer>()
   readonly #calls = new Map<string, number>()
+  readonly #logins: Logins | undefined
   #closed = false
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
     this.#processes = new ChildProcesses(options.environment)
+    this.#logins = options.loginDir === undefined ? undefined : new Logins(options.loginDir)
   }
 
   get childPids(): number[] {
@@ -164,7 +169,8 @@ export class Connections {
     if (entry === undefined) throw unknownServer(server)
     const hub = this.#hub(entry)
     // An owner without credentials of their own shares the common ones, and the connection that uses them.
-    const owner = this.#options.credentials.differsFor(caller.owner, hub.secretNames) ? caller.owner : undefined
+    const isOwn = this.#options.credentials.differsFor(caller.owner, hub.secretNames) || this.#hasLogin(entry, caller)
+    const owner = isOwn ? caller.owner : undefined
     const scope = `${owner ?? ''}\n${caller.connection ?? ''}`
     const known = hub.pools.get(scope)
     if (known) return known.pool
@@ -173,6 +179,10 @@ export class Connections {
     const created = this.#create(entry, owner, peer)
     hub.pools.set(scope, created)
     return created.pool
+  }
+
+  #hasLogin({ kind, name }: ServerEntry, { owner }: Caller): boolean {
+    return kind === 'remote' && (this.#logins?.has(name, owner) ?? false)
   }
 
   #hub(entry: ServerEntry): Hub {
@@ -192,6 +202,11 @@ export class Connections {
     const { index, credentials, logDir, version, logger } = this.#options
     const log = new ServerLog(logDir === undefined ? undefined : serverLogFile(logDir, entry.name))
     const secrets = () => credentials.source(owner)
+    const login = () => {
+      const whose = owner !== undefined && this.#logins?.has(entry.name, owner) ? owner : COMMON
+      const hide = (tokens: string[]) => log.hide(tokens)
+      return entry.kind === 'remote' ? this.#logins?.provider(entry.name, entry.url, whose, hide) : undefined
+    }
     const connect = () =>
       new ServerConnection({
         entry,
@@ -211,6 +226,7 @@ export class Connections {
             processes,
             containers,
             secrets,
+            login,
             log,
             version,
             verdict,

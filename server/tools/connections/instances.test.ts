@@ -56,7 +56,7 @@ describe('instances of one server', { timeout: 60_000 }, () => {
     const { call, connections, busy } = await open({ a: child('who', [], { instances: 2 }) })
     const [go, log] = [fresh('go'), fresh('log')]
     const read = call('a', 'hold', { file: go })
-    await busy(1)
+    await until('the read to begin', () => existsText(`${go}.began`) !== '')
     const write = call('a', 'write', { file: log, line: 'once', until: go }, { careful: true }).catch((error) => error)
     await busy(1, 1)
     await until('the write to be done', () => existsText(log) === 'once\n')

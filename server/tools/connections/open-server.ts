@@ -1,4 +1,5 @@
 import {
+  type AuthProvider,
   Client,
   type PriorDiscovery,
   SSEClientTransport,
@@ -25,6 +26,8 @@ export interface OpenServerOptions {
   /** Where those that want a sandbox run; comes with the first of them. */
   containers: () => Promise<ChildContainers>
   secrets: () => SecretSource
+  /** Of a remote server: what to show it instead of a header of its entry. */
+  login?: (() => AuthProvider | undefined) | undefined
   log: ServerLog
   version: string
   /** What was found out about it before. */
@@ -138,10 +141,12 @@ async function startInSandbox(
   }
 }
 
-function reach({ secrets, log }: OpenServerOptions, entry: RemoteEntry): Transport {
+function reach({ secrets, login, log }: OpenServerOptions, entry: RemoteEntry): Transport {
   const filled = fillPlaceholders(entry.name, entry.headers, secrets())
   log.hide(filled.secrets)
-  const options = { requestInit: { headers: filled.values } }
+  const hasOwn = Object.keys(filled.values).some((name) => name.toLowerCase() === 'authorization')
+  const authProvider = hasOwn ? undefined : login?.()
+  const options = { requestInit: { headers: filled.values }, ...(authProvider ? { authProvider } : {}) }
   const url = new URL(entry.url)
   return entry.sse ? new SSEClientTransport(url, options) : new StreamableHTTPClientTransport(url, options)
 }
