@@ -11,7 +11,7 @@ import {
   extractWWWAuthenticateParams,
   refreshAuthorization
 } from '@modelcontextprotocol/client'
-import { isObject } from '../../catalog/read-entry.ts'
+import { isObject } from '../../catalog/entry-values.ts'
 import { AppError, messageOf } from '../../lib/errors.ts'
 
 export interface Login {
