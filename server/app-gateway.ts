@@ -3,6 +3,7 @@
  * call needs (store, router, MCP client) is loaded with the first call, and nothing of the workspace at all.
  */
 import { join, resolve } from 'node:path'
+import type { Trail } from './app-audit.ts'
 import { describeProblem, loadRegistry, type Registry } from './catalog/registry.ts'
 import { RegistryWatch } from './catalog/watch-registry.ts'
 import { sandboxLimits } from './config/sandbox-limits.ts'
@@ -13,7 +14,7 @@ import { AppError } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
 import { packageVersion } from './lib/package-version.ts'
 import type { KeyValueStore } from './storage/key-value-store.ts'
-import type { ApprovalPolicy } from './tools/approval-policy.ts'
+import type { ApprovalPolicy, PolicyRule } from './tools/approval-policy.ts'
 
 export interface GatewayApp {
   gateway: Gateway
@@ -40,6 +41,8 @@ export interface GatewayAppOptions {
   optionalRegistry: boolean
   /** Where a store is open already. */
   facts?: KeyValueStore
+  /** Where a trail is open already; whoever opened it closes it. */
+  trail?: Trail
 }
 
 interface Loaded {
@@ -120,12 +123,12 @@ async function loadCore(
     import('./gateway/asking/open-approvals.ts'),
     options.facts ? { facts: options.facts, close: async () => {} } : openFacts(settings, logger)
   ])
+  const trail = options.trail ?? (await import('./app-audit.ts')).openTrail(settings)
+  const credentials = trail.watched(
+    openCredentials({ file: settings.CREDENTIALS_FILE, environment: options.environment })
+  )
+  trail.learn(registry, credentials)
   const router = createRouter()
-  // The rules of the registry alone: what none of them speaks of is `ask` there.
-  const rulesOf = ({ servers }: Registry) =>
-    [...servers.values()].flatMap(({ name, approval }) =>
-      Object.entries(approval).map(([glob, verdict]) => ({ glob: `${name}/${glob}`, verdict }))
-    )
   let ruled: ApprovalPolicy = createPolicy(rulesOf(registry))
   const approvals = openApprovals(store.facts, logger, {
     waitMs: settings.APPROVAL_WAIT_SECONDS * 1000,
@@ -135,7 +138,7 @@ async function loadCore(
   const index = new ToolIndex({ stored: new StoredTools(store.facts), router, logger, onSeen: look })
   const connections = new Connections({
     index,
-    credentials: openCredentials({ file: settings.CREDENTIALS_FILE, environment: options.environment }),
+    credentials,
     environment: options.environment,
     openContainers: () => openContainers(settings, logger),
     logDir: serverLogs(settings),
@@ -150,18 +153,35 @@ async function loadCore(
   const policyOf = (next: Registry) => createPolicy([{ glob: '*', verdict: 'allow' }, ...rulesOf(next)])
   let policy: ApprovalPolicy = policyOf(registry)
   return {
-    core: { index, connections, router, policy: (server, tool) => policy(server, tool), learn: usage.learn, approvals },
+    core: {
+      index,
+      connections,
+      router,
+      policy: (server, tool) => policy(server, tool),
+      audit: trail.audit,
+      learn: usage.learn,
+      approvals
+    },
     update(next) {
       ruled = createPolicy(rulesOf(next))
       policy = policyOf(next)
+      trail.learn(next, credentials)
       index.update(next)
     },
     async close() {
       await connections.close()
+      if (!options.trail) await trail.audit.close()
       await usage.flush()
       await store.close()
     }
   }
+}
+
+/** The rules of the registry alone: what none of them speaks of is `ask` there. */
+function rulesOf({ servers }: Registry): PolicyRule[] {
+  return [...servers.values()].flatMap(({ name, approval }) =>
+    Object.entries(approval).map(([glob, verdict]) => ({ glob: `${name}/${glob}`, verdict }))
+  )
 }
 
 function serverLogs(settings: Settings): string {

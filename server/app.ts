@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Progress } from '../contract/live.ts'
+import { openTrail, type Trail, trailReader } from './app-audit.ts'
 import { createGatewayApp } from './app-gateway.ts'
 import { type ChatServers, chatServers, serverDirectory } from './app-servers.ts'
 import { sandboxLimits } from './config/sandbox-limits.ts'
@@ -196,7 +197,8 @@ export async function createApp(
   const core = await createCore(settings, logger)
   const models = openModels(settings, logger)
   const { facts } = core.store
-  const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, facts })
+  const trail = openTrail(settings)
+  const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, facts, trail })
   const servers = chatServers(gateway, logger)
   const guard = createDefinitionGuard(facts)
   const chat = createChat(settings, core, models, servers, guard, logger)
@@ -207,7 +209,7 @@ export async function createApp(
   const inbox = new ApprovalInbox(facts)
   const http = await createHttpServer({
     inbox,
-    healthChecks: healthChecks(core),
+    healthChecks: healthChecks(core, trail),
     models,
     sessions: directory,
     files: new WorkspaceTransfer(sessions),
@@ -219,23 +221,19 @@ export async function createApp(
     metrics: sandboxMetrics(core),
     ownerOf: ownerOfCookies,
     servers: serverDirectory(gateway, servers.policy, guard),
+    audit: trailReader(settings, trail, ownerOfCookies),
     mcp: (request, response, body) => door.handle(request, response, body),
     webRoot: join(packageRoot(), 'dist', 'web'),
     logger
   })
   const live = settings.REDIS_URL ? openSocketAdapter({ url: settings.REDIS_URL, logger }) : undefined
   const sockets = createSocketServer({
+    ...{ chat, access, models, feed, checkAccess, logger },
     httpServer: http.raw,
-    chat,
-    access,
-    models,
-    feed,
-    checkAccess,
     state: (sessionId) => directory.state(sessionId),
     progress: () => progress.current,
     onProgress: (listener) => progress.onSay(listener),
-    adapter: live?.adapter,
-    logger
+    adapter: live?.adapter
   })
   let url = ''
   return {
@@ -252,6 +250,7 @@ export async function createApp(
       await chat.stop()
       await door.close()
       await gateway.stop()
+      await trail.audit.close()
       await sockets.close()
       live?.close()
       await http.close()
@@ -331,7 +330,7 @@ function sandboxMetrics({ store, sessions }: Core) {
   })
 }
 
-function healthChecks({ engine, store, progress }: Core): Record<string, HealthCheck> {
+function healthChecks({ engine, store, progress }: Core, { audit }: Trail): Record<string, HealthCheck> {
   const tell = async (check: () => Promise<string>): ReturnType<HealthCheck> => {
     try {
       return { ok: true, detail: await check() }
@@ -342,6 +341,7 @@ function healthChecks({ engine, store, progress }: Core): Record<string, HealthC
   return {
     engine: () => tell(async () => `Docker ${(await engine.status()).version}`),
     store: () => tell(async () => `deployment ${await store.sessions.deploymentId()}`),
+    audit: async () => ({ ok: audit.problem === undefined, detail: audit.problem ?? 'written' }),
     image: () =>
       tell(async () => {
         if (await engine.hasImage()) return 'ready'

@@ -76,6 +76,12 @@ export const SETTINGS = {
     fallback: 'flag',
     help: 'ask: gateway calls of a tool whose definition changed wait for a human, unless a rule allows them'
   }),
+  AUDIT_ARGUMENTS: given({
+    parse: oneOf('true', 'false'),
+    fallback: 'false',
+    help: 'true: the audit trail keeps the arguments of calls, not only their hash'
+  }),
+  AUDIT_MAX_MB: given({ parse: wholeNumber(1, 1_048_576), fallback: 256, help: 'audit trail at most' }),
   GATEWAY_EXPOSE: define({ parse: text, flag: 'expose', help: 'all, or a server: pass its tools through as they are' }),
   LOG_LEVEL: given({
     parse: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),

@@ -8,6 +8,7 @@ import { checkParams } from './check-params.ts'
 import type { Discovery } from './discovery.ts'
 import { fillParams } from './fill-params.ts'
 import type { GatewayCore } from './gateway-options.ts'
+import { onRecord, type RouteSeen } from './record-route.ts'
 import { type CallContext, refuseDenied, runTool } from './run-tool.ts'
 
 export interface ExecuteInput {
@@ -43,7 +44,15 @@ interface Route {
   confidence: number
   /** Named by the caller, not found by us. */
   explicit: boolean
+  /** What it was chosen among. */
+  candidates: Candidate[]
 }
+
+interface Choice extends Route {
+  params: Record<string, unknown>
+}
+
+type Question = { status: 'needs_choice' | 'needs_params'; candidates?: Candidate[] } & Record<string, unknown>
 
 const CANDIDATES = 5
 const DESCRIPTION_CHARS = 300
@@ -54,9 +63,25 @@ export async function execute(
   input: ExecuteInput,
   context: CallContext
 ): Promise<Executed> {
+  const asked = { caller: context.caller, by: 'execute', request: input.request } as const
+  const choice = await onRecord(core, asked, () => choose(core, discovery, input, context), whatWasSeen)
+  if ('status' in choice) return { kind: 'question', question: choice }
+  const { server, tool, confidence, explicit, params } = choice
+  const { result, ...called } = await runTool(core, { server, tool, args: params }, context)
+  if (explicit && input.request && result.isError !== true) core.learn(input.request, server, tool.name)
+  return { kind: 'result', result, route: { ...called, tool: tool.name, confidence } }
+}
+
+/** The tool and its parameters, or what has to be asked first. */
+async function choose(
+  core: GatewayCore,
+  discovery: Discovery,
+  input: ExecuteInput,
+  context: CallContext
+): Promise<Choice | Question> {
   const found = await findRoute(core, discovery, input, context)
-  if ('candidates' in found) return ask({ status: 'needs_choice', ...found })
-  const { server, tool, confidence, explicit } = found
+  if (!('tool' in found)) return { status: 'needs_choice', ...found }
+  const { server, tool, confidence } = found
   refuseDenied(core, server, tool.name)
   const params = input.request
     ? fillParams(tool.inputSchema, input.params, input.request, isReadOnly(tool))
@@ -65,15 +90,20 @@ export async function execute(
   if (problems.length > 0) {
     const said = problems.map(({ path, reason }) => `${path} ${reason}`)
     const { name, inputSchema } = tool
-    return ask({ status: 'needs_params', server, tool: name, confidence, problems: said, params, inputSchema })
+    return { status: 'needs_params', server, tool: name, confidence, problems: said, params, inputSchema }
   }
-  const { result, ...called } = await runTool(core, { server, tool, args: params }, context)
-  if (explicit && input.request && result.isError !== true) core.learn(input.request, server, tool.name)
-  return { kind: 'result', result, route: { ...called, tool: tool.name, confidence } }
+  return { ...found, params }
 }
 
-function ask(question: Record<string, unknown>): Executed {
-  return { kind: 'question', question }
+/** A tool that the caller named was not our decision: its call is on record by itself. */
+function whatWasSeen(choice: Choice | Question): RouteSeen | undefined {
+  if ('status' in choice) {
+    const { status, candidates = [], server, tool } = choice
+    const named = typeof server === 'string' && typeof tool === 'string' ? { server, tool } : {}
+    return { candidates, outcome: status, ...named }
+  }
+  const { server, tool, candidates, explicit } = choice
+  return explicit ? undefined : { candidates, outcome: 'chosen', server, tool: tool.name }
 }
 
 async function findRoute(
@@ -98,10 +128,10 @@ async function findRoute(
 
 async function namedRoute(core: GatewayCore, server: string, tool: string, context: CallContext): Promise<Route> {
   const known = core.index.tool(server, tool)
-  if (known) return { server, tool: known, confidence: 1, explicit: true }
+  if (known) return { server, tool: known, confidence: 1, explicit: true, candidates: [] }
   // Not seen yet, or new since: the server itself knows.
   const listed = (await core.connections.list(server, context)).find(({ name }) => name === tool)
-  if (listed) return { server, tool: listed, confidence: 1, explicit: true }
+  if (listed) return { server, tool: listed, confidence: 1, explicit: true, candidates: [] }
   const near = core.router.find(tool, { server, limit: 3 }).matches.map((match) => match.tool)
   const hint = near.length > 0 ? ` Did you mean ${near.join(', ')}?` : ''
   throw new AppError('not-found', 'unknown_tool', `The server "${server}" has no tool "${tool.slice(0, 100)}".${hint}`)
@@ -137,10 +167,10 @@ async function bySentence(
   })
   const [best] = matches
   const tool = best && core.index.tool(best.server, best.tool)
-  if (best && tool && !abstained) {
-    return { server: best.server, tool, confidence: roundConfidence(best.confidence), explicit: false }
-  }
   const candidates = matches.map((match) => candidate(core, match.server, match.tool, match.confidence))
+  if (best && tool && !abstained) {
+    return { server: best.server, tool, confidence: roundConfidence(best.confidence), explicit: false, candidates }
+  }
   return { candidates, ...(pending.length > 0 ? { pending } : {}) }
 }
 

@@ -1,5 +1,6 @@
 import type { Logger } from '../lib/logger.ts'
 import type { ApprovalPolicy } from '../tools/approval-policy.ts'
+import type { Audit } from '../tools/audit/audit.ts'
 import type { Connections } from '../tools/connections/connections.ts'
 import type { Router } from '../tools/routing/port.ts'
 import type { ToolIndex } from '../tools/tool-index.ts'
@@ -11,6 +12,7 @@ export interface GatewayCore {
   connections: Connections
   router: Router
   policy: ApprovalPolicy
+  audit: Audit
   /** A request that ended in a successful, explicitly chosen tool. */
   learn(request: string, server: string, tool: string): void
   approvals?: Approvals | undefined

@@ -10,6 +10,7 @@ import { Discovery } from './discovery.ts'
 import { type ExecuteInput, execute, roundConfidence } from './execute.ts'
 import type { GatewayCore, GatewayOptions } from './gateway-options.ts'
 import { changedFlag, listCapabilities } from './list-capabilities.ts'
+import { onRecord } from './record-route.ts'
 import type { CallContext } from './run-tool.ts'
 
 type Args = Record<string, unknown>
@@ -82,8 +83,16 @@ export class Gateway {
       throw new AppError('invalid', 'invalid_request', '"query" is missing: say what you look for.')
     const limit = number(args, 'limit', 1, MAX_LIMIT) ?? DEFAULT_LIMIT
     const threshold = number(args, 'threshold', 0, 1)
-    const { pending, failed } = await this.#discovery.discover(core, context)
-    const { matches, abstained } = core.router.find(query, { limit, ...(threshold === undefined ? {} : { threshold }) })
+    const asked = { caller: context.caller, by: 'find_tool', request: query } as const
+    const find = async () => {
+      const { pending, failed } = await this.#discovery.discover(core, context)
+      const options = { limit, ...(threshold === undefined ? {} : { threshold }) }
+      return { pending, failed, ...core.router.find(query, options) }
+    }
+    const { matches, abstained, pending, failed } = await onRecord(core, asked, find, (found) => ({
+      candidates: found.matches,
+      outcome: found.abstained ? 'abstained' : 'found'
+    }))
     await core.approvals?.definitions.refresh()
     return {
       matches: matches.map((match) => ({

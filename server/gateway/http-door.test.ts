@@ -4,6 +4,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { afterEach, describe, expect, it } from 'vitest'
 import { silentLogger } from '../lib/logger.ts'
 import { createPolicy } from '../tools/approval-policy.ts'
+import { noAudit } from '../tools/audit/audit.fixture.ts'
 import { child, openTestConnections, real, textOf } from '../tools/connections/connections.fixture.ts'
 import { Gateway } from './gateway.ts'
 import { openHttpDoor } from './http-door.ts'
@@ -15,7 +16,7 @@ afterEach(async () => {
 
 async function serve(servers: Record<string, unknown>): Promise<URL> {
   const test = await openTestConnections(servers)
-  const core = { ...test, policy: createPolicy([{ glob: '*', verdict: 'allow' }]), learn: () => {} }
+  const core = { ...test, policy: createPolicy([{ glob: '*', verdict: 'allow' }]), audit: noAudit, learn: () => {} }
   const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
   const door = openHttpDoor(gateway, '1', silentLogger)
   const http = createServer((request, response) => void door.handle(request, response))

@@ -5,12 +5,14 @@
 import type { ProgressCallback } from '@modelcontextprotocol/client'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
+import { callReturned, type Stage } from '../tools/audit/call-end.ts'
 import type { Caller } from '../tools/caller.ts'
 import { isCareful } from '../tools/tool-effects.ts'
 import { type ApprovedBy, approveCall } from './asking/approve-call.ts'
 import type { ClientVoice } from './asking/client-voice.ts'
 import { type Called, callWithFailover } from './call-with-failover.ts'
 import type { GatewayCore } from './gateway-options.ts'
+import { endOf } from './record-route.ts'
 
 export interface CallContext {
   caller: Caller
@@ -40,12 +42,21 @@ export interface ToolRun extends Called {
 
 export async function runTool(core: GatewayCore, wish: ToolWish, context: CallContext): Promise<ToolRun> {
   const { server, tool, args } = wish
-  refuseDenied(core, server, tool.name)
-  const approvedBy = await approveCall(core, wish, context)
-  const { voice: _, ...rest } = context
-  const called = await callWithFailover(core, server, { tool: tool.name, args, careful: isCareful(tool), ...rest })
-  const isChanged = core.approvals?.definitions.isChanged(called.server, tool.name) === true
-  return { ...called, ...(approvedBy ? { approvedBy } : {}), ...(isChanged ? { definitionChanged: true } : {}) }
+  const end = core.audit.begin({ caller: context.caller, server, tool: tool.name, args })
+  let stage: Stage = 'asking'
+  try {
+    refuseDenied(core, server, tool.name)
+    const approvedBy = await approveCall(core, wish, context)
+    stage = 'calling'
+    const { voice: _, ...rest } = context
+    const called = await callWithFailover(core, server, { tool: tool.name, args, careful: isCareful(tool), ...rest })
+    end({ ...callReturned(called.result), server: called.server, attempts: called.attempts })
+    const isChanged = core.approvals?.definitions.isChanged(called.server, tool.name) === true
+    return { ...called, ...(approvedBy ? { approvedBy } : {}), ...(isChanged ? { definitionChanged: true } : {}) }
+  } catch (error) {
+    end(endOf(error, stage))
+    throw error
+  }
 }
 
 /** Refuses early what will never be allowed, before anyone is asked for parameters. */

@@ -10,6 +10,7 @@ import { wireError } from '../lib/wire-error.ts'
 import type { Models } from '../models/port.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
 import { type Inbox, registerApprovalRoutes } from './approval-routes.ts'
+import { type AuditReader, registerAuditRoutes } from './audit-routes.ts'
 import { registerExport } from './export-route.ts'
 import { type FileTransfer, registerFileRoutes } from './file-routes.ts'
 import { type HealthCheck, registerHealth } from './health.ts'
@@ -31,6 +32,7 @@ export interface HttpServerOptions extends SecurityOptions {
   metrics: () => Promise<string>
   servers: ServerDirectory
   ownerOf: OwnerOf
+  audit: AuditReader
   /** The gateway's door; answers on the raw response. */
   mcp: (request: IncomingMessage, response: ServerResponse, body: unknown) => Promise<void>
   /** The built page. */
@@ -77,6 +79,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerServerRoutes(server, options.servers, options.ownerOf)
   registerApprovalRoutes(server, options.inbox)
   registerExport(server, options.sessions, options.transcript)
+  registerAuditRoutes(server, options.audit)
   // Many calls from one client are its business; who may call at all was settled before.
   server.all('/mcp', { config: { rateLimit: false }, bodyLimit: MAX_MCP_BYTES }, async (request, reply) => {
     reply.hijack()

@@ -45,6 +45,7 @@ async function open(mcpServers?: Record<string, unknown>) {
     metrics: async () => '',
     servers: serverDirectory(gateway, chat.policy, guard),
     ownerOf: () => 'local',
+    audit: { read: () => ({ entries: [], next: null }), ownerOf: () => 'local', problem: undefined },
     mcp: unused,
     webRoot: join(dir, 'none'),
     logger: silentLogger

@@ -1,0 +1,95 @@
+import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { type ChainHead, parseRow, type Row } from './audit-row.ts'
+
+/** One file of a chain; a chain begins in number 1 and goes on in the next when a file is full. */
+export interface AuditFile {
+  path: string
+  chain: string
+  number: number
+  bytes: number
+  modifiedAt: number
+}
+
+const NAME = /^([0-9a-f]{16})-(\d{6})\.jsonl$/
+const BLOCK = 64 * 1024
+
+export function auditFileName(chain: string, number: number): string {
+  return `${chain}-${String(number).padStart(6, '0')}.jsonl`
+}
+
+/** Those that are there, oldest first. */
+export function listAuditFiles(dir: string): AuditFile[] {
+  let names: string[]
+  try {
+    names = readdirSync(dir)
+  } catch {
+    return []
+  }
+  const files = names.flatMap((name) => {
+    const [, chain, number] = NAME.exec(name) ?? []
+    if (chain === undefined) return []
+    const path = join(dir, name)
+    try {
+      const { size, mtimeMs } = statSync(path)
+      return [{ path, chain, number: Number(number), bytes: size, modifiedAt: mtimeMs }]
+    } catch {
+      return []
+    }
+  })
+  return files.sort((a, b) => a.modifiedAt - b.modifiedAt || a.number - b.number)
+}
+
+/** The files of each chain, in the order of the chain. */
+export function byChain(files: AuditFile[]): Map<string, AuditFile[]> {
+  const chains = Map.groupBy(files, ({ chain }) => chain)
+  for (const own of chains.values()) own.sort((a, b) => a.number - b.number)
+  return chains
+}
+
+/** The last row that is whole. */
+export function headOf(path: string): ChainHead | undefined {
+  for (const line of linesBackwards(path)) {
+    const row = parseRow(line)
+    if (row) return { chain: row.chain, seq: row.seq, hash: row.hash }
+  }
+  return undefined
+}
+
+export function rowsOfKind(path: string, kind: Row['kind']): Row[] {
+  const mark = `"kind":"${kind}"`
+  const lines = readFileSync(path, 'utf8').split('\n')
+  return lines.flatMap((line) => (line.includes(mark) ? (parseRow(line) ?? []) : [])).filter((row) => row.kind === kind)
+}
+
+/** Newest first, a block at a time: who wants the last rows does not read all of it. A file that is gone has no lines. */
+export function* linesBackwards(path: string): Generator<string> {
+  let file: number
+  try {
+    file = openSync(path, 'r')
+  } catch {
+    return
+  }
+  try {
+    let end = statSync(path).size
+    let rest = Buffer.alloc(0)
+    while (end > 0) {
+      const start = Math.max(0, end - BLOCK)
+      const block = Buffer.alloc(end - start)
+      readSync(file, block, 0, block.length, start)
+      end = start
+      const joined = Buffer.concat([block, rest])
+      const cut = start === 0 ? 0 : joined.indexOf(0x0a) + 1
+      // A line longer than the block: its beginning is further up.
+      if (start > 0 && cut === 0) {
+        rest = joined
+        continue
+      }
+      rest = joined.subarray(0, cut)
+      const lines = joined.subarray(cut).toString('utf8').split('\n')
+      for (const line of lines.reverse()) if (line !== '') yield line
+    }
+  } finally {
+    closeSync(file)
+  }
+}

@@ -1,0 +1,214 @@
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { KnownSecrets } from '../../lib/known-secrets.ts'
+import { type Audit, type AuditOptions, openAudit } from './audit.ts'
+import { listAuditFiles } from './audit-files.ts'
+import { readAudit } from './read-audit.ts'
+import { verifyAudit } from './verify-audit.ts'
+
+const caller = { owner: 'local', door: 'stdio' } as const
+let dir: string
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'audit-'))
+})
+afterEach(() => rmSync(dir, { recursive: true, force: true }))
+
+function open(more: Partial<AuditOptions> = {}): Audit {
+  const usual = { version: '1', maxBytes: 1e8, maxAgeMs: 1e9, secrets: new KnownSecrets(), withArguments: false }
+  return openAudit({ dir: join(dir, 'audit'), ...usual, ...more })
+}
+
+function call(audit: Audit, tool = 'echo', args: unknown = {}): void {
+  audit.begin({ caller, server: 'everything', tool, args })({ outcome: 'ok', attempts: 1 })
+}
+
+const folder = () => join(dir, 'audit')
+const paths = () => readdirSync(folder()).map((name) => join(folder(), name))
+const onlyPath = () => String(paths()[0])
+const linesOf = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n')
+const states = () => verifyAudit(folder()).map(({ state }) => state)
+const read = (filter = {}) => readAudit(folder(), { limit: 100, ...filter })
+
+describe('the audit trail', () => {
+  it('keeps every call and decision, for its owner alone', async () => {
+    const audit = open()
+    const candidates = [{ server: 'everything', tool: 'echo', confidence: 0.9 }]
+    audit.decided({ caller, by: 'execute', request: 'say hi', candidates, outcome: 'chosen', ms: 1.5 })
+    call(audit, 'echo', { b: 1, a: [2] })
+    audit.begin({ caller: { owner: 'cookie-name', door: 'chat', session: 's1' }, server: 'x', tool: 'y', args: {} })
+    await audit.close()
+    const [open1, echo, route] = read().entries
+    expect(route).toMatchObject({ kind: 'route', by: 'execute', request: 'say hi', candidates, outcome: 'chosen' })
+    expect(echo).toMatchObject({ kind: 'call', server: 'everything', tool: 'echo', outcome: 'ok', attempts: 1 })
+    // Independent of the order of keys: {"a":[2],"b":1}
+    expect(echo?.argumentsHash).toBe('63c9663de90ee828bbda6cd9acf02d0c653986c1ec25aa239920641edc9a1de5')
+    expect(open1).toMatchObject({ session: 's1', outcome: 'unknown' })
+    expect(JSON.stringify(open1)).not.toContain('cookie-name')
+    expect(statSync(folder()).mode & 0o777).toBe(0o700)
+    expect(statSync(onlyPath()).mode & 0o777).toBe(0o600)
+    expect(states()).toEqual(['intact'])
+  })
+
+  it('has a call on disk before it is made, and shows it as running', () => {
+    const audit = open()
+    audit.begin({ caller, server: 's', tool: 't', args: {} })
+    expect(read().entries).toMatchObject([{ tool: 't', outcome: 'running' }])
+    expect(states()).toEqual(['running'])
+  })
+
+  it('holds no secret, whatever it is written in', async () => {
+    const secrets = new KnownSecrets()
+    secrets.add(['p"ss\nword', 'sk-12345', 'sk-12345-long'])
+    const audit = open({ secrets, withArguments: true })
+    call(audit, 'tool-sk-12345', { key: 'sk-12345-long', deep: [{ other: 'p"ss\nword' }] })
+    const request = 'use sk-12345 and p"ss\nword'
+    audit.decided({ caller, by: 'find_tool', request, candidates: [], outcome: 'abstained', ms: 1 })
+    await audit.close()
+    const text = readFileSync(onlyPath(), 'utf8')
+    expect(text).not.toMatch(/sk-12345|ss\\+nword/)
+    expect(read().entries[1]?.arguments).toBe('{"deep":[{"other":"[secret]"}],"key":"[secret]"}')
+  })
+
+  it('goes on in the next file and finds calls across the border', async () => {
+    const audit = open({ maxFileBytes: 2000 })
+    const end = audit.begin({ caller, server: 's', tool: 'long', args: {} })
+    for (let i = 0; i < 40; i++) call(audit, `t${i}`)
+    end({ outcome: 'failed', code: 'child_refused' })
+    await audit.close()
+    expect(paths().length).toBeGreaterThan(5)
+    const { entries } = read()
+    expect(entries.map(({ tool }) => tool)).toEqual([...Array.from({ length: 40 }, (_, i) => `t${39 - i}`), 'long'])
+    expect(entries.at(-1)).toMatchObject({ outcome: 'failed', code: 'child_refused' })
+    expect(states()).toEqual(['intact'])
+  })
+
+  it('removes the oldest files, says so in the chain, and still verifies', async () => {
+    const old = open({ maxFileBytes: 2000 })
+    for (let i = 0; i < 20; i++) call(old)
+    await old.close()
+    const audit = open({ maxFileBytes: 2000, maxBytes: 12_000 })
+    for (let i = 0; i < 100; i++) call(audit)
+    await audit.close()
+    const bytes = listAuditFiles(folder()).reduce((sum, file) => sum + file.bytes, 0)
+    expect(bytes).toBeLessThan(16_000)
+    expect(verifyAudit(folder()).flatMap(({ problems }) => problems)).toEqual([])
+  })
+
+  it('gives pages that neither repeat nor leave out, over several processes', async () => {
+    const trails = [open(), open(), open()]
+    for (let i = 0; i < 30; i++) call(trails[i % 3] ?? open(), `t${i}`)
+    const seen: string[] = []
+    let before: string | null | undefined
+    do {
+      const page = read({ limit: 7, ...(before ? { before } : {}) })
+      seen.push(...page.entries.map(({ id }) => id))
+      before = page.next
+    } while (before !== null)
+    expect(seen).toHaveLength(30)
+    expect(seen).toEqual([...new Set(seen)].sort().reverse())
+    expect(read({ tool: 't7' }).entries).toHaveLength(1)
+    expect(read({ outcome: 'failed' }).entries).toEqual([])
+    await Promise.all(trails.map((trail) => trail.close()))
+  })
+})
+
+describe('a trail that can not be written', () => {
+  it('refuses calls, says why, and tells of it afterwards', async () => {
+    const blocker = join(dir, 'audit')
+    writeFileSync(blocker, 'a file where the folder should be')
+    const audit = open()
+    expect(() => call(audit)).toThrow(expect.objectContaining({ code: 'audit_unavailable' }))
+    expect(() => call(audit)).toThrow(/can't be written \(E\w+\)/)
+    expect(audit.problem).toMatch(/E(EXIST|NOTDIR)/)
+    rmSync(blocker)
+    call(audit, 'after')
+    expect(audit.problem).toBeUndefined()
+    await audit.close()
+    expect(read().entries.map(({ tool }) => tool)).toEqual(['after'])
+    expect(linesOf(onlyPath()).find((line) => line.includes('"gap"'))).toMatch(/"refused":2/)
+    expect(states()).toEqual(['intact'])
+  })
+
+  it('notices that its file was removed, and verify does too', async () => {
+    const audit = open()
+    call(audit, 'lost')
+    rmSync(onlyPath())
+    const goOn = () => {
+      call(audit)
+      return paths().length
+    }
+    await expect.poll(goOn, { timeout: 5000, interval: 100 }).toBe(1)
+    await audit.close()
+    expect(states()).toEqual(['broken'])
+  })
+})
+
+describe('verify', () => {
+  /** An older chain and the one after it, which saw its end. */
+  async function twoChains(): Promise<{ path: string; lines: string[] }[]> {
+    rmSync(folder(), { recursive: true, force: true })
+    for (const name of ['one', 'two']) {
+      const audit = open()
+      for (let i = 0; i < 4; i++) call(audit, `${name}${i}`, { i })
+      await audit.close()
+    }
+    expect(states()).toEqual(['intact', 'intact'])
+    return listAuditFiles(folder()).map(({ path }) => ({ path, lines: linesOf(path) }))
+  }
+
+  it('finds any row that was edited, removed, doubled or moved', async () => {
+    const files = await twoChains()
+    const isSound = () => states().every((state) => state === 'intact') && states().length === 2
+    fc.assert(
+      fc.property(
+        fc.nat(1),
+        fc.nat(100),
+        fc.nat(10_000),
+        fc.constantFrom('edit', 'delete', 'swap', 'double', 'cut', 'truncate', 'unlink'),
+        (which, row, place, deed) => {
+          const { path, lines } = files[which] ?? { path: '', lines: [] }
+          const at = row % lines.length
+          const changed = tamper(lines, at, place, deed)
+          if (changed === undefined) rmSync(path)
+          else writeFileSync(path, changed)
+          const found = !isSound()
+          const whole = `${lines.join('\n')}\n`
+          writeFileSync(path, whole)
+          chmodSync(path, 0o600)
+          // The last chain is known to nobody else: without its file there is no trace of it.
+          const isInvisible = changed === whole || (which === 1 && changed === undefined)
+          return found || isInvisible
+        }
+      ),
+      { numRuns: 300 }
+    )
+    expect(isSound()).toBe(true)
+  })
+
+  function tamper(lines: string[], at: number, place: number, deed: string): string | undefined {
+    const rows = [...lines]
+    const row = String(rows[at])
+    const other = place % rows.length
+    if (deed === 'edit') {
+      const spot = place % row.length
+      rows[at] = row.slice(0, spot) + (row[spot] === '7' ? '8' : '7') + row.slice(spot + 1)
+    } else if (deed === 'delete') rows.splice(at, 1)
+    else if (deed === 'swap') [rows[at], rows[other]] = [String(rows[other]), row]
+    else if (deed === 'double') rows.splice(other, 0, row)
+    else if (deed === 'cut') return rows.join('\n').slice(0, -1 - (place % 200))
+    else if (deed === 'truncate') rows.length = at
+    else return undefined
+    return `${rows.join('\n')}\n`
+  }
+
+  it('says where', async () => {
+    const [first] = await twoChains()
+    if (!first) throw new Error('no file')
+    writeFileSync(first.path, `${first.lines.toSpliced(3, 1).join('\n')}\n`)
+    const broken = verifyAudit(folder()).find(({ state }) => state === 'broken')
+    expect(broken?.problems).toMatchObject([{ line: 4, reason: 'rows 3 to 3 are missing before this one' }])
+  })
+})

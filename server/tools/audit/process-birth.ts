@@ -1,0 +1,30 @@
+import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+
+const START_TIME = 19
+
+/** Tells a process from a later one of the same number; empty where the system does not say. */
+export function processBirth(pid: number): string {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return (
+      stat
+        .slice(stat.lastIndexOf(')') + 2)
+        .split(' ')
+        .at(START_TIME) ?? ''
+    )
+  } catch {
+    return ''
+  }
+}
+
+/** Whether the process that wrote a chain may still do so. Of another machine's nobody here can say. */
+export function mayLive({ pid, born, host }: { pid: number; born: string; host: string }): boolean {
+  if (host !== hostname()) return true
+  try {
+    process.kill(pid, 0)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false
+  }
+  return processBirth(pid) === born
+}

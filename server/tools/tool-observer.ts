@@ -1,0 +1,19 @@
+import type { AuditOutcome } from '../../contract/audit.ts'
+import type { Caller } from './caller.ts'
+
+export interface CallFact {
+  server: string
+  door: Caller['door']
+  outcome: AuditOutcome
+  ms: number
+  attempts: number
+}
+
+/** Hears of what happens to tools and servers, for figures. Must be quick and must not throw. */
+export interface ToolObserver {
+  called?(fact: CallFact): void
+  routed?(by: string, outcome: AuditOutcome): void
+  /** `again`: it had run before in this process. */
+  started?(server: string, ms: number, again: boolean): void
+  startFailed?(server: string, code: string): void
+}
