@@ -1,5 +1,6 @@
 /** The HTTP API, as the page calls it. Same origin only; the owner's cookie goes along by itself. */
 import type { ErrorReply, ModelsReply, SessionSummary } from '../contract/rest.ts'
+import type { AddServers, ServerDetail, ServersReply, TestReply } from '../contract/servers.ts'
 
 export interface WorkspaceFile {
   path: string
@@ -45,6 +46,7 @@ function sending(method: string, body: object): RequestInit {
 }
 
 const session = (id: string) => `/api/sessions/${encodeURIComponent(id)}`
+const server = (name: string) => `/api/servers/${encodeURIComponent(name)}`
 export const fileUrl = (id: string, path: string) => `${session(id)}/file?path=${encodeURIComponent(path)}`
 export const archiveUrl = (id: string) => `${session(id)}/archive`
 export const exportUrl = (id: string, format: 'md' | 'json') => `${session(id)}/export?format=${format}`
@@ -64,6 +66,12 @@ export const api = {
       body,
       headers: { 'content-type': 'application/octet-stream' }
     }),
+  servers: () => json<ServersReply>('/api/servers'),
+  server: (name: string) => json<ServerDetail>(server(name)),
+  addServers: <T>(wish: AddServers) => json<T>('/api/servers', sending('POST', wish)),
+  testServer: (name: string) => json<TestReply>(`${server(name)}/test`, sending('POST', {})),
+  switchServer: (name: string, how: 'enable' | 'disable') => request(`${server(name)}/${how}`, sending('POST', {})),
+  removeServer: (name: string) => request(server(name), { method: 'DELETE' }),
   login: (token: string) => request('/api/login', sending('POST', { token })),
   /** Its answer is a report in good and in bad health. */
   health: async (): Promise<Health | null> => {

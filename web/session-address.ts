@@ -22,6 +22,8 @@ export function firstSession(): { sessionId: string; isRemembered: boolean } {
 
 export function addressSession(sessionId: string): void {
   remember('last-session', sessionId)
+  // Another part of the page is open: the session comes into the address when its own part does.
+  if (/^#\/(servers|activity)/.test(location.hash)) return
   const hash = `#/s/${sessionId}`
   if (location.hash === '') history.replaceState(null, '', hash)
   else if (location.hash !== hash) history.pushState(null, '', hash)

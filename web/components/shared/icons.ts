@@ -24,6 +24,10 @@ export const ICONS = {
   terminal: 'M5 7l5 5-5 5M12 17h7',
   refresh: 'M19 12a7 7 0 1 1-2-5l2 2M19 4v5h-5',
   spark: 'M12 4l1.8 5.2L19 11l-5.2 1.8L12 18l-1.8-5.2L5 11l5.2-1.8z',
+  server: 'M4 5h16v6H4zM4 13h16v6H4zM8 8h.01M8 16h.01',
+  activity: 'M3 12h4l3-8 4 16 3-8h4',
+  back: 'M15 6l-6 6 6 6',
+  play: 'M8 5l11 7-11 7z',
   dots: 'M6 12h.01M12 12h.01M18 12h.01'
 } as const
 

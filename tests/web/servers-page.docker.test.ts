@@ -1,0 +1,224 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import axe from 'axe-core'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { launchBrowser, PHONE, type Visit, visit } from './browser.ts'
+import { RealServer } from './real-server.ts'
+import { WorkspacePage } from './workspace-page.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const everything = join(root, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js')
+const fixture = (name: string) => join(root, 'tests/fixtures/children', `${name}.ts`)
+const SECRET = 'sk-do-not-show-this-1234'
+
+let server: RealServer
+let browser: Browser
+const visits: Visit[] = []
+
+beforeAll(async () => {
+  server = await RealServer.start()
+  browser = await launchBrowser()
+})
+afterAll(async () => {
+  await browser?.close()
+  await server?.stop()
+})
+afterEach(async () => {
+  for (const one of visits.splice(0)) await one.close()
+})
+
+async function arrive(options: Parameters<typeof visit>[2] = {}): Promise<WorkspacePage & { visit: Visit }> {
+  const one = await visit(browser, server.url, options)
+  visits.push(one)
+  const me = Object.assign(new WorkspacePage(one.page), { visit: one })
+  await me.composer.waitFor()
+  return me
+}
+const registry = () => join(server.dataDir, 'mcp.json')
+const write = (mcpServers: Record<string, unknown>) => writeFileSync(registry(), JSON.stringify({ mcpServers }))
+const link = (page: Page, name: string | RegExp) => page.getByRole('link', { name })
+
+describe('the servers in the page', () => {
+  it('adds one by paste once its exact command is confirmed, and the chat can use it at once; disables and removes it', async () => {
+    const me = await arrive()
+    const { page } = me
+    await link(page, 'Servers').click()
+    await me.button('Add the first one').click()
+    const entry = { command: process.execPath, args: [everything], env: { API_KEY: SECRET } }
+    await page.getByRole('textbox', { name: /mcpServers/ }).fill(JSON.stringify({ mcpServers: { everything: entry } }))
+    await me.button('Show what would run').click()
+    const dialog = page.getByRole('dialog', { name: 'Exactly this will run' })
+    await dialog.getByText(`${process.execPath} ${everything}`).waitFor()
+    await dialog.getByText(/looks like a secret, and would stand/).waitFor()
+    expect(await dialog.textContent()).not.toContain(SECRET)
+    expect(() => statSync(registry())).toThrow()
+    await me.button('Add and start it').click()
+    await page.getByText(/It works: \d+ tools/).waitFor()
+    expect(statSync(registry()).mode & 0o777).toBe(0o600)
+    await page.getByRole('region', { name: 'Tools' }).getByText('echo', { exact: true }).waitFor()
+    await page.getByText('Healthy').waitFor()
+    expect(await page.textContent('body')).not.toContain(SECRET)
+
+    await me.button(/^New session$/).click()
+    await me.ask('use everything__echo {"message":"from the page"}')
+    await me.cards.getByText('everything', { exact: false }).first().waitFor()
+    await me.approve()
+    await me.outputs.getByText('Echo: from the page').waitFor()
+    await me.quiet()
+
+    await link(page, 'Servers').click()
+    await page.getByText('1 call', { exact: false }).first().waitFor()
+    await link(page, /^everything/).click()
+    await me.button('Disable').click()
+    await me.button('Enable').waitFor()
+    await page.getByText('Nothing is offered while it is off.').waitFor()
+    expect(JSON.parse(readFileSync(registry(), 'utf8')).mcpServers.everything.enabled).toBe(false)
+    await me.button('Remove').click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+    await page.getByText('No servers yet').waitFor()
+    expect(JSON.parse(readFileSync(registry(), 'utf8'))).toEqual({ mcpServers: {} })
+    expect(me.visit.offences).toEqual([])
+  })
+
+  it('adds one by form, with the keyboard alone, and says why one does not start', async () => {
+    const me = await arrive()
+    const { page } = me
+    const { keyboard } = page
+    await page.goto(`${server.url}/#/servers`)
+    await me.button('Add a server').focus()
+    await keyboard.press('Enter')
+    await me.button('Fill in a form').focus()
+    await keyboard.press('Enter')
+    await page.getByLabel('Name', { exact: true }).focus()
+    await keyboard.type('sick')
+    await page.getByLabel('Command', { exact: true }).focus()
+    await keyboard.type(process.execPath)
+    await keyboard.press('Tab')
+    await keyboard.type(fixture('crash-on-start'))
+    await me.button('Show what would run').focus()
+    await keyboard.press('Enter')
+    await page.getByText('outside any sandbox').waitFor()
+    await me.button('Add and start it').focus()
+    await keyboard.press('Enter')
+    await page
+      .getByRole('region', { name: 'Servers' })
+      .getByText(/did not start.*exit code 7/)
+      .first()
+      .waitFor()
+    await page.getByText('Failing').waitFor()
+    await page.getByRole('region', { name: 'Log', exact: true }).getByText('no configuration').waitFor()
+    expect(me.visit.offences).toEqual([])
+  })
+
+  it('shows what changes in the file by itself: new servers, broken entries, a broken file', async () => {
+    write({ good: { command: process.execPath, args: [fixture('steady')] } })
+    const me = await arrive()
+    const { page } = me
+    await page.goto(`${server.url}/#/servers`)
+    await link(page, /^good/).waitFor()
+    write({ good: { command: process.execPath, args: [fixture('steady')] }, bad: { command: 7 } })
+    await page.getByText(/"command" must be a text/).waitFor()
+    writeFileSync(registry(), '{ "mcpServers": { oops } }')
+    await page.getByText('The file was not taken over.').waitFor()
+    await link(page, /^good/).waitFor()
+    write({ bad: { command: 7 } })
+    await link(page, /^good/).waitFor({ state: 'hidden' })
+    await me.button('Remove bad').click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+    await page.getByText('No servers yet').waitFor()
+    expect(me.visit.offences).toEqual([])
+  })
+
+  it('takes hostile names, commands and texts for text', async () => {
+    write({})
+    const me = await arrive()
+    const { page } = me
+    await page.goto(`${server.url}/#/servers`)
+    const name = '<img src=x onerror="window.hacked=1">\u202e/?#%'
+    const entry = {
+      command: 'echo',
+      args: ['a\u200bb', '"; rm -rf /'],
+      description: '<script>window.hacked=1</script>'
+    }
+    await me.button('Add a server').click()
+    await page.getByRole('textbox', { name: /mcpServers/ }).fill(JSON.stringify({ [name]: entry }))
+    await me.button('Show what would run').click()
+    const dialog = page.getByRole('dialog', { name: 'Exactly this will run' })
+    await dialog.getByText('U+202E').first().waitFor()
+    await dialog.getByText('U+200B').first().waitFor()
+    await me.button('Add and start it').click()
+    await page
+      .getByRole('region', { name: 'Servers' })
+      .getByText(/did not start|ended/)
+      .first()
+      .waitFor()
+    await page.getByRole('heading', { name: /<img src=x/ }).waitFor()
+    expect(await page.evaluate('window.hacked')).toBeUndefined()
+    expect(await page.locator('img[src="x"]').count()).toBe(0)
+    await me.button('Add a server').click()
+    await page.getByRole('textbox', { name: /mcpServers/ }).fill('{"mcpServers":\n{"a": <b>}}')
+    await me.button('Show what would run').click()
+    await page
+      .getByRole('alert')
+      .getByText(/line 2/)
+      .waitFor()
+    await page.keyboard.press('Escape')
+    await me.button('Remove').click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+    await page.getByText('No servers yet').waitFor()
+    // The browser notes the refusal of what can't be read by itself.
+    expect(me.visit.offences.filter((text) => !/status of 400/.test(text))).toEqual([])
+  })
+
+  it.each([
+    ['light', undefined],
+    ['dark', undefined],
+    ['light', PHONE]
+  ] as const)('has no serious fault on any screen, %s', async (colorScheme, viewport) => {
+    const approval = { echo: 'allow', env: 'deny' }
+    write({
+      steady: { command: process.execPath, args: [fixture('steady')], approval },
+      off: { command: 'x', enabled: false },
+      bad: {}
+    })
+    const me = await arrive({ colorScheme, ...(viewport ? { viewport } : {}) })
+    const { page } = me
+    const faults: string[] = []
+    const look = async (screen: string) => {
+      faults.push(...(await seriousFaults(page)).map((id) => `${screen}: ${id}`))
+      const tooWide = (await page.evaluate(
+        'Math.max(...[...document.querySelectorAll("html, section, dialog div")].map((e) => e.scrollWidth - e.clientWidth))'
+      )) as number
+      if (tooWide > 0) faults.push(`${screen}: ${tooWide} px too wide`)
+    }
+    await page.goto(`${server.url}/#/servers`)
+    await link(page, /^steady/).waitFor()
+    await look('list')
+    await link(page, /^steady/).click()
+    await me.button('Test').click()
+    await page.getByText(/It works/).waitFor()
+    await page.getByText('runs without asking').first().waitFor()
+    await look('server')
+    await me.button('Add a server').click()
+    await look('paste')
+    await me.button('Fill in a form').click()
+    await look('form')
+    await page.getByLabel('Name', { exact: true }).fill('next')
+    await page.getByLabel('Command', { exact: true }).fill('x'.repeat(300))
+    await page.getByRole('textbox', { name: /^Variables/ }).fill('API_KEY=abcd1234')
+    await me.button('Show what would run').click()
+    await page.getByRole('dialog', { name: 'Exactly this will run' }).waitFor()
+    await look('plan')
+    expect(faults).toEqual([])
+    expect(me.visit.offences).toEqual([])
+  })
+})
+
+async function seriousFaults(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source)
+  const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id} ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)
+}

@@ -1,0 +1,38 @@
+import { defineStore } from 'pinia'
+import { computed, ref } from 'vue'
+import { useSession } from './session.ts'
+
+const OTHER = /^#\/(servers|activity)(?:\/(.*))?$/
+
+export type View = 'chat' | 'servers' | 'activity'
+
+/** Which part of the page is open: the address says it, as it says which session. */
+export const usePlace = defineStore('place', () => {
+  const session = useSession()
+  const hash = ref(location.hash)
+  const parts = computed(() => OTHER.exec(hash.value))
+  const view = computed((): View => (parts.value?.[1] as View | undefined) ?? 'chat')
+  /** Whose page of the servers is open. */
+  const server = computed(() => (view.value === 'servers' && parts.value?.[2] ? decoded(parts.value[2]) : null))
+
+  function follow(): void {
+    hash.value = location.hash
+  }
+  function toServer(name: string | null): void {
+    location.hash = name === null ? '#/servers' : `#/servers/${encodeURIComponent(name)}`
+  }
+  function toChat(): void {
+    if (view.value !== 'chat') location.hash = `#/s/${session.sessionId}`
+  }
+  addEventListener('hashchange', follow)
+  addEventListener('popstate', follow)
+  return { view, server, toServer, toChat }
+})
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,74 @@
+import { defineStore } from 'pinia'
+import { ref } from 'vue'
+import type {
+  AddedReply,
+  AddServers,
+  PlanReply,
+  ServerDetail,
+  ServersReply,
+  TestReply
+} from '../../contract/servers.ts'
+import { ApiError, api } from '../api.ts'
+import { count } from '../text/format.ts'
+import { useNotices } from './notices.ts'
+
+/** The MCP servers of the registry: what the server said last of them. */
+export const useServers = defineStore('servers', () => {
+  const notices = useNotices()
+  const reply = ref<ServersReply | null>(null)
+  const detail = ref<ServerDetail | null>(null)
+  /** Tests that run now, and how the last ones ended. */
+  const tests = ref(new Map<string, TestReply | 'running'>())
+  const failure = ref('')
+  let shown: string | null = null
+
+  /** The list; and, where a server's page is open, that. Keeps what there was when the server is away. */
+  async function load(): Promise<void> {
+    const name = shown
+    try {
+      const list = await api.servers()
+      reply.value = list
+      const isThere = list.servers.some((server) => server.name === name)
+      const found = name !== null && isThere ? await api.server(name) : null
+      if (name === shown) detail.value = found
+      failure.value = ''
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'unknown_server' && name === shown) detail.value = null
+      else failure.value = error instanceof Error ? error.message : String(error)
+    }
+  }
+  async function show(name: string | null): Promise<void> {
+    if (name !== shown) detail.value = null
+    shown = name
+    await load()
+  }
+  async function test(name: string): Promise<void> {
+    tests.value.set(name, 'running')
+    const done = await notices.attempt(() => api.testServer(name))
+    if (done) {
+      tests.value.set(name, done)
+      notices.announce(done.ok ? `${name} works: ${count(done.tools, 'tool')}.` : `${name} fails: ${done.reason}`)
+    } else tests.value.delete(name)
+    await load()
+  }
+  async function change(work: () => Promise<unknown>): Promise<boolean> {
+    const done = await notices.attempt(async () => {
+      await work()
+      return true
+    })
+    await load()
+    return done === true
+  }
+  const enable = (name: string) => change(() => api.switchServer(name, 'enable'))
+  const disable = (name: string) => change(() => api.switchServer(name, 'disable'))
+  const remove = (name: string) => change(() => api.removeServer(name))
+
+  const plan = (wish: AddServers): Promise<PlanReply> => api.addServers<PlanReply>(wish)
+  async function add(wish: AddServers, confirm: string): Promise<string[]> {
+    const { added } = await api.addServers<AddedReply>({ ...wish, confirm })
+    await load()
+    for (const name of added) void test(name)
+    return added
+  }
+  return { reply, detail, tests, failure, load, show, test, enable, disable, remove, plan, add }
+})

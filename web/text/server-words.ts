@@ -1,0 +1,36 @@
+import type { ServerHealth, ServerSummary, ShownValue, ToolVerdict } from '../../contract/servers.ts'
+
+export interface HealthWords {
+  label: string
+  dot: string
+  chip: string
+}
+
+const HEALTH: Record<ServerHealth | 'broken', HealthWords> = {
+  ok: { label: 'Healthy', dot: 'bg-ok', chip: 'bg-ok-soft text-ok' },
+  failing: { label: 'Failing', dot: 'bg-danger', chip: 'bg-danger-soft text-danger' },
+  unseen: { label: 'Never started', dot: 'bg-warn-line', chip: 'bg-warn-soft text-warn' },
+  off: { label: 'Off', dot: 'bg-line-strong', chip: 'bg-sunken text-muted' },
+  broken: { label: 'Left out', dot: 'bg-danger', chip: 'bg-danger-soft text-danger' }
+}
+
+export function healthWords(health: string): HealthWords {
+  return HEALTH[health as ServerHealth] ?? HEALTH.unseen
+}
+
+export function stateWords({ state, enabled }: Pick<ServerSummary, 'state' | 'enabled'>): string {
+  if (!enabled) return 'switched off'
+  return { running: 'running', starting: 'starting…', stopped: 'starts when needed' }[state] ?? state
+}
+
+export const VERDICTS: Record<ToolVerdict, { label: string; chip: string }> = {
+  ask: { label: 'asks you first', chip: 'bg-sunken text-muted' },
+  allow: { label: 'runs without asking', chip: 'bg-warn-soft text-warn' },
+  deny: { label: 'never runs', chip: 'bg-danger-soft text-danger' }
+}
+
+/** Values are never shown: only their names, and placeholders, which tell nobody anything. */
+export function valueWords({ placeholder, looksSecret }: ShownValue): string {
+  if (placeholder !== null) return placeholder
+  return looksSecret ? 'set, looks like a secret' : 'set'
+}
