@@ -1,6 +1,5 @@
 /** The registry's servers as a chat sees them: sources of tools, each call asked for unless a rule says otherwise. */
 import type { GatewayApp } from './app-gateway.ts'
-import type { GatewayCore } from './gateway/gateway-options.ts'
 import { messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
 import { type ApprovalPolicy, createPolicy } from './tools/approval-policy.ts'
@@ -16,25 +15,17 @@ export interface ChatServers {
 }
 
 export function chatServers(gateway: GatewayApp, logger: Logger): ChatServers {
-  let core: GatewayCore | undefined
-  const load = () =>
-    gateway.core().then(
-      (loaded) => {
-        core = loaded
-      },
-      (error) => logger.warn({ err: error }, `The registry's servers can't be offered: ${messageOf(error)}`)
-    )
   const enabled = () => [...gateway.registry().servers.values()].filter((server) => server.enabled)
-  if (enabled().length > 0) void load()
+  // Loaded before the first turn asks for it; from then on, at once.
+  if (enabled().length > 0) {
+    gateway.core().catch((error) => {
+      logger.warn({ err: error }, `The registry's servers can't be offered: ${messageOf(error)}`)
+    })
+  }
   let seen: ReturnType<GatewayApp['registry']> | undefined
   let policy: ApprovalPolicy = createPolicy([])
   return {
-    sources() {
-      const servers = enabled()
-      if (servers.length > 0 && !core) void load()
-      const loaded = core
-      return loaded ? servers.map(({ name }) => serverToolSource(name, loaded.index, loaded.connections)) : []
-    },
+    sources: () => enabled().map(({ name }) => serverToolSource(name, gateway.core)),
     policy(server, tool) {
       if (seen !== gateway.registry()) {
         seen = gateway.registry()

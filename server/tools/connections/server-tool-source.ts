@@ -3,17 +3,21 @@ import type { ToolIndex } from '../tool-index.ts'
 import type { ToolSource } from '../tool-source.ts'
 import type { Connections } from './connections.ts'
 
+type Core = () => Promise<{ index: ToolIndex; connections: Connections }>
+
 /** A server of the registry as the chat's toolbox wants it. Listing one that was seen before starts nothing. */
-export function serverToolSource(server: string, index: ToolIndex, connections: Connections): ToolSource {
+export function serverToolSource(server: string, core: Core): ToolSource {
   return {
     server,
     async list(asking) {
+      const { index, connections } = await core()
       const tools = index.tools(server) ?? (await connections.list(server, asking))
       return tools.map(({ name, description, inputSchema, annotations }) => {
         return { name, description, inputSchema, annotations }
       })
     },
     async call({ caller, name, args, signal, onOutput }): Promise<ToolResult> {
+      const { connections } = await core()
       const { result } = await connections.call(server, {
         caller,
         tool: name,
