@@ -104,8 +104,16 @@ async function gather(world: World, workers: Worker[], tidyMs: number): Promise<
         .map(({ Labels }) => Labels[LABEL.instance])
       return reserve.toSorted().join() === (await store.sessions.instances()).toSorted().join()
     }
-    await eventually('no container is too many', isTidy, tidyMs).catch(() => {})
-    await Promise.all(world.instances.map((instance) => instance.end('SIGTERM')))
+    const tidyUp = () => eventually('no container is too many', isTidy, tidyMs).catch(() => {})
+    const stop = () => Promise.all(world.instances.map((instance) => instance.end('SIGTERM')))
+    await tidyUp()
+    await stop()
+    // What a stop could not do in its time is the next start's to do.
+    if ((await containers()).length > 0) {
+      await world.instances[0]?.start()
+      await tidyUp()
+      await stop()
+    }
     const events = (sessionId: string) => store.events.read(sessionId, { limit: 10_000 })
     return {
       sessions: await Promise.all(
