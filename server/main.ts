@@ -1,7 +1,14 @@
 import { doctorCommand } from './cli/doctor.ts'
+import { engineProxyCommand } from './cli/engine-proxy.ts'
 import { gatewayCommand } from './cli/gateway.ts'
 import { runCli } from './cli/run-cli.ts'
 import { serveCommand } from './cli/serve.ts'
 import { serversCommand } from './cli/servers.ts'
 
-process.exitCode = await runCli(process.argv.slice(2), [serveCommand, gatewayCommand, serversCommand, doctorCommand])
+process.exitCode = await runCli(process.argv.slice(2), [
+  serveCommand,
+  gatewayCommand,
+  serversCommand,
+  doctorCommand,
+  engineProxyCommand
+])

@@ -70,7 +70,7 @@ function usage(problem: string): AppError {
 }
 
 function overview(commands: Command[]): string {
-  const rows = commands.map(({ name, summary }) => `  ${name.padEnd(10)}${summary}`)
+  const rows = commands.map(({ name, summary }) => `  ${name.padEnd(14)}${summary}`)
   return [
     'Usage: mcp-orchestrator COMMAND [--flag value …]',
     '',

@@ -1,0 +1,49 @@
+import { chmodSync, lstatSync, rmSync } from 'node:fs'
+import { AppError } from '../lib/errors.ts'
+import { createLogger } from '../lib/logger.ts'
+import { createEngineProxy } from '../sandbox/docker-proxy/engine-proxy.ts'
+import type { Command } from './command.ts'
+
+const ENGINE_SOCKET = '/var/run/docker.sock'
+
+export const engineProxyCommand: Command = {
+  name: 'engine-proxy',
+  summary: "lets only the sandboxes' calls through to the engine; for DOCKER_HOST of serve",
+  flags: {
+    listen: { type: 'string', help: 'path of the socket that it makes' },
+    engine: { type: 'string', help: `the engine's own socket (${ENGINE_SOCKET})` },
+    network: { type: 'string', multiple: true, help: 'an engine network that sandboxes may be on, beside none' }
+  },
+  async run(settings, { flags }) {
+    const { listen, engine, network } = flags
+    if (typeof listen !== 'string') {
+      throw new AppError('invalid', 'usage', 'Say where to listen: engine-proxy --listen /run/mcp/docker.sock')
+    }
+    const logger = createLogger(settings.LOG_LEVEL)
+    const proxy = createEngineProxy({
+      engineSocket: typeof engine === 'string' ? engine : ENGINE_SOCKET,
+      networks: Array.isArray(network) ? network : [],
+      logger
+    })
+    const stopped = Promise.withResolvers<void>()
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stopped.resolve)
+    proxy.once('error', (error) =>
+      stopped.reject(
+        new AppError('unavailable', 'proxy_failed', `The engine proxy can't listen at ${listen}: ${error.message}.`)
+      )
+    )
+    makeRoom(listen)
+    // Whoever may write to it may make sandboxes: its group decides, as with the engine's own.
+    proxy.listen(listen, () => chmodSync(listen, 0o660))
+    proxy.once('listening', () => process.stderr.write(`The engine proxy listens at ${listen}\n`))
+    await stopped.promise
+    proxy.close()
+    proxy.closeAllConnections()
+    return 0
+  }
+}
+
+/** A socket that an earlier one left behind; anything else stays. */
+function makeRoom(path: string): void {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path)
+}

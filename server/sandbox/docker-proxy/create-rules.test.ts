@@ -1,0 +1,120 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { childSpec } from '../docker/child-spec.ts'
+import { containerSpec } from '../docker/container-spec.ts'
+import { readCall } from './allowed-calls.ts'
+import { whyNotCreate, whyNotExec } from './create-rules.ts'
+
+const limits = { memoryMb: 512, cpus: 0.5, pids: 128, workspaceMb: 256, network: 'none' }
+const owner = { deployment: 'd', instance: 'i' }
+const sandbox = () => structuredClone(containerSpec({ limits, owner, image: 'sandbox:1', createdAt: 1 }))
+const none = { networks: [] }
+
+describe('what may be created', () => {
+  it('a sandbox as the orchestrator makes it, and a child without folders', () => {
+    expect(whyNotCreate(sandbox(), none)).toBeNull()
+    const child = childSpec({ limits, image: 'i', server: 's', instance: 'i', folders: [], createdAt: 1 })
+    expect(whyNotCreate(structuredClone(child), none)).toBeNull()
+  })
+
+  it.each([
+    ['Privileged', true],
+    ['privileged', true],
+    ['Binds', ['/:/host']],
+    ['Mounts', [{ Type: 'bind', Source: '/', Target: '/host' }]],
+    ['CapAdd', ['SYS_ADMIN']],
+    ['CapDrop', []],
+    ['Devices', [{ PathOnHost: '/dev/sda' }]],
+    ['PidMode', 'host'],
+    ['IpcMode', 'host'],
+    ['UsernsMode', 'host'],
+    ['NetworkMode', 'host'],
+    ['NetworkMode', 'container:x'],
+    ['SecurityOpt', ['no-new-privileges', 'seccomp=unconfined']],
+    ['SecurityOpt', ['apparmor=unconfined']],
+    ['ReadonlyRootfs', false],
+    ['VolumesFrom', ['x']],
+    ['CgroupParent', '/'],
+    ['Memory', 0],
+    ['PidsLimit', -1],
+    ['MaskedPaths', []],
+    ['RestartPolicy', { Name: 'always' }],
+    ['LogConfig', { Type: 'syslog', Config: { 'syslog-address': 'tcp://elsewhere' } }]
+  ])('HostConfig.%s %j is refused', (name, value) => {
+    const body = sandbox()
+    expect(whyNotCreate({ ...body, HostConfig: { ...body.HostConfig, [name]: value } }, none)).toContain(name)
+  })
+
+  it.each([
+    ['User', 'root'],
+    ['User', '0:0'],
+    ['User', ''],
+    ['Volumes', { '/x': {} }],
+    ['NetworkingConfig', { EndpointsConfig: { host: {} } }],
+    ['Labels', {}],
+    ['HostConfig', undefined]
+  ])('%s %j is refused', (name, value) => {
+    expect(whyNotCreate({ ...sandbox(), [name]: value }, none)).toEqual(expect.any(String))
+  })
+
+  it('any field that is not known is refused, in either place', () => {
+    const body = sandbox()
+    const known = new Set([...Object.keys(body), ...Object.keys(body.HostConfig ?? {})])
+    fc.assert(
+      fc.property(fc.string({ minLength: 1 }), fc.jsonValue(), (name, value) => {
+        fc.pre(!known.has(name) && !/^(Env|Tty|OpenStdin|StdinOnce|Attach\w+|Runtime|Mounts|__proto__)$/.test(name))
+        expect(whyNotCreate({ ...body, [name]: value }, none)).not.toBeNull()
+        expect(whyNotCreate({ ...body, HostConfig: { ...body.HostConfig, [name]: value } }, none)).not.toBeNull()
+      })
+    )
+  })
+
+  it('a network only where the administrator named it', () => {
+    const body = structuredClone(
+      containerSpec({ limits: { ...limits, network: 'lab' }, owner, image: 'i', createdAt: 1 })
+    )
+    expect(whyNotCreate(body, none)).toContain('NetworkMode')
+    expect(whyNotCreate(body, { networks: ['lab'] })).toBeNull()
+  })
+
+  it('no privileged process in a container', () => {
+    expect(whyNotExec({ Cmd: ['x'], Privileged: true })).not.toBeNull()
+    expect(whyNotExec({ Cmd: ['x'] })).toBeNull()
+  })
+})
+
+describe('which calls pass', () => {
+  it.each([
+    ['GET', '/v1.41/containers/json?filters=%7B%22label%22%3A%5B%22mcp-orchestrator.app%3Dsandbox%22%5D%7D', 'read'],
+    ['POST', '/containers/create?name=x', 'create'],
+    ['DELETE', '/v1.44/containers/abc?force=true', 'container'],
+    ['POST', '/exec/abc/start', 'exec']
+  ])('%s %s', (method, url, kind) => {
+    expect(readCall(method, url)).toMatchObject({ kind })
+  })
+
+  it.each([
+    ['GET', '/containers/json'],
+    ['GET', '/containers/json?filters={"label":["other=1"]}'],
+    ['GET', '/containers/abc/logs'],
+    ['GET', '/containers/abc/archive?path=/'],
+    ['PUT', '/containers/abc/archive?path=/'],
+    ['POST', '/containers/abc/update'],
+    ['POST', '/containers/abc/rename?name=y'],
+    ['POST', '/build'],
+    ['POST', '/images/create?fromImage=x'],
+    ['POST', '/images/load'],
+    ['POST', '/networks/create'],
+    ['POST', '/volumes/create'],
+    ['POST', '/swarm/init'],
+    ['POST', '/plugins/pull'],
+    ['GET', '/secrets'],
+    ['POST', '/containers/prune'],
+    ['GET', '/containers/%2e%2e/json'],
+    ['GET', '/images/../containers/abc/json'],
+    ['POST', '/v1.41/../build'],
+    ['post', '/containers/create']
+  ])('%s %s does not', (method, url) => {
+    expect(readCall(method, url)).toBeNull()
+  })
+})

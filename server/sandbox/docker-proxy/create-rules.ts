@@ -1,0 +1,109 @@
+/** What a container may be made of when the request comes through the proxy: nothing that is not named here. */
+import { APP, CHILD_APP, LABEL } from '../docker/container-spec.ts'
+
+type Fields = Record<string, unknown>
+type Rule = (value: unknown) => boolean
+
+export interface CreateOptions {
+  /** Engine networks that containers may be on, beside `none`. */
+  networks: readonly string[]
+}
+
+const isTrue: Rule = (value) => value === true
+const isFalse: Rule = (value) => value === false || value === undefined || value === null
+const isEmpty: Rule = (value) => value === undefined || value === null || Object.keys(Object(value)).length === 0
+const isText: Rule = (value) => typeof value === 'string'
+const isFlag: Rule = (value) => typeof value === 'boolean'
+const isPositive: Rule = (value) => typeof value === 'number' && value > 0
+const isTexts: Rule = (value) => Array.isArray(value) && value.every(isText)
+/** Anything: it can't widen what the container may do. */
+const isAny: Rule = () => true
+
+const CONTAINER: Record<string, Rule> = {
+  Image: isText,
+  Entrypoint: isTexts,
+  Cmd: isTexts,
+  Env: isTexts,
+  WorkingDir: isText,
+  Hostname: isText,
+  StopTimeout: isPositive,
+  NetworkDisabled: isFlag,
+  Labels: isAny,
+  HostConfig: isAny,
+  User: (value) => typeof value === 'string' && /^[1-9]\d*(:[1-9]\d*)?$/.test(value),
+  OpenStdin: isFlag,
+  StdinOnce: isFlag,
+  AttachStdin: isFlag,
+  AttachStdout: isFlag,
+  AttachStderr: isFlag,
+  Tty: isFlag
+}
+
+const HOST: Record<string, Rule> = {
+  CapDrop: (value) => Array.isArray(value) && value.includes('ALL'),
+  SecurityOpt: (value) => Array.isArray(value) && value.length === 1 && value[0] === 'no-new-privileges',
+  Privileged: isFalse,
+  ReadonlyRootfs: isTrue,
+  IpcMode: (value) => value === 'private',
+  Init: isFlag,
+  PidsLimit: isPositive,
+  Memory: isPositive,
+  MemorySwap: isPositive,
+  NanoCpus: isPositive,
+  Ulimits: isAny,
+  Tmpfs: isAny,
+  OomScoreAdj: (value) => typeof value === 'number' && value >= 0,
+  RestartPolicy: (value) => typeof value === 'object' && value !== null && 'Name' in value && value.Name === 'no',
+  AutoRemove: isFlag,
+  LogConfig: (value) => typeof value === 'object' && value !== null && 'Type' in value && value.Type === 'none',
+  // A runtime is the administrator's own choice; those that isolate less than the engine's default are not registered by accident.
+  Runtime: isText,
+  Mounts: isEmpty
+}
+
+const NEEDED_CONTAINER = ['Image', 'User', 'Labels', 'HostConfig']
+const NEEDED_HOST = [
+  'CapDrop',
+  'SecurityOpt',
+  'ReadonlyRootfs',
+  'NetworkMode',
+  'PidsLimit',
+  'Memory',
+  'MemorySwap',
+  'NanoCpus'
+]
+
+/** null: it may be created. Else the first field that is not as it must be. */
+export function whyNotCreate(body: unknown, { networks }: CreateOptions): string | null {
+  if (!isFields(body)) return 'the body is no object'
+  const { HostConfig, Labels } = body
+  if (!isFields(HostConfig)) return 'HostConfig is missing'
+  if (!isFields(Labels) || ![APP, CHILD_APP].includes(String(Labels[LABEL.app])))
+    return `the label ${LABEL.app} is missing`
+  const network: Rule = (value) => value === 'none' || networks.includes(String(value))
+  return (
+    firstProblem('', body, CONTAINER, NEEDED_CONTAINER) ??
+    firstProblem('HostConfig.', HostConfig, { ...HOST, NetworkMode: network }, NEEDED_HOST)
+  )
+}
+
+/** A process in a container of ours: no more than the container itself has. */
+export function whyNotExec(body: unknown): string | null {
+  if (!isFields(body)) return 'the body is no object'
+  return isFalse(body.Privileged) ? null : 'Privileged is not allowed'
+}
+
+function firstProblem(prefix: string, given: Fields, rules: Record<string, Rule>, needed: string[]): string | null {
+  const missing = needed.find((name) => given[name] === undefined)
+  if (missing !== undefined) return `${prefix}${missing} is missing`
+  for (const [name, value] of Object.entries(given)) {
+    const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
+    if (!rule) return `${prefix}${name.slice(0, 40)} is not allowed`
+    if (!rule(value)) return `${prefix}${name} is not allowed to be that`
+  }
+  return null
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

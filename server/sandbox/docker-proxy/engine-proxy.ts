@@ -1,0 +1,171 @@
+/**
+ * Stands between the orchestrator and the engine's socket, which otherwise means root on the host: lets through the calls that
+ * sandboxes need, on containers of ours, made as sandboxes are made. Owns the judging; knows nothing of sessions. Invariant: what is
+ * not understood is refused, and no byte of it reaches the engine.
+ */
+import { createServer, request as httpRequest, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Logger } from '../../lib/logger.ts'
+import { LABEL } from '../docker/container-spec.ts'
+import { type Call, readCall } from './allowed-calls.ts'
+import { type CreateOptions, whyNotCreate, whyNotExec } from './create-rules.ts'
+
+export interface EngineProxyOptions extends CreateOptions {
+  /** The engine's own socket. */
+  engineSocket: string
+  logger: Logger
+}
+
+const MAX_BODY_BYTES = 256 * 1024
+const LOOK_MS = 10_000
+
+export function createEngineProxy(options: EngineProxyOptions): Server {
+  const server = createServer((request, response) => {
+    void admit(options, request).then(
+      (body) => forward(options, request, response, body),
+      (error) => refuse(options, request, response, error)
+    )
+  })
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    socket.on('error', () => socket.destroy())
+    void admitStream(options, request).then(
+      () => joinStreams(options, request, socket, head),
+      (error) => {
+        options.logger.warn({ method: request.method, url: request.url }, `Refused: ${sentenceOf(error)}`)
+        socket.end('HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n')
+      }
+    )
+  })
+  return server
+}
+
+/** Resolves to the body where it had to be read; rejects with the reason when the call may not pass. */
+async function admit(options: EngineProxyOptions, request: IncomingMessage): Promise<Buffer | undefined> {
+  const call = callOf(request)
+  if (call.kind === 'read') return undefined
+  if (call.kind === 'create' || call.kind === 'exec-create') {
+    if (call.kind === 'exec-create') await mustBeOurs(options, call.id)
+    const body = await readBody(request)
+    const value: unknown = JSON.parse(body.toString('utf8'))
+    const problem = call.kind === 'create' ? whyNotCreate(value, options) : whyNotExec(value)
+    if (problem !== null) throw new Error(problem)
+    // As we understood it: a second key of the same name, which the engine might prefer, is gone.
+    return Buffer.from(JSON.stringify(value))
+  }
+  await mustBeAllowed(options, call)
+  return undefined
+}
+
+async function admitStream(options: EngineProxyOptions, request: IncomingMessage): Promise<void> {
+  const call = callOf(request)
+  if (!('stream' in call) || !call.stream) throw new Error('this call opens no stream')
+  await mustBeAllowed(options, call)
+}
+
+function callOf({ method = '', url = '' }: IncomingMessage): Call {
+  const call = readCall(method, url)
+  if (call === null) throw new Error('the orchestrator has no need of this call')
+  return call
+}
+
+async function mustBeAllowed(options: EngineProxyOptions, call: Extract<Call, { id: string }>): Promise<void> {
+  if (call.kind !== 'exec') return mustBeOurs(options, call.id)
+  const exec = await look(options, `/exec/${call.id}/json`)
+  // One that is not there: the engine says so itself.
+  if (exec !== null) await mustBeOurs(options, String(exec.ContainerID))
+}
+
+async function mustBeOurs(options: EngineProxyOptions, id: string): Promise<void> {
+  const container = await look(options, `/containers/${id}/json`)
+  if (container === null) return
+  const { Labels } = Object(container.Config) as { Labels?: Record<string, string> }
+  if (Labels?.[LABEL.app] === undefined) throw new Error('the container is none of ours')
+}
+
+async function look({ engineSocket }: EngineProxyOptions, path: string): Promise<Record<string, unknown> | null> {
+  const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown> | null>()
+  const request = httpRequest({ socketPath: engineSocket, path, timeout: LOOK_MS }, (response) => {
+    readBody(response, 4 * 1024 * 1024).then((body) => {
+      if (response.statusCode === 404) return resolve(null)
+      if (response.statusCode !== 200) return reject(new Error(`the engine answered ${response.statusCode}`))
+      resolve(JSON.parse(body.toString('utf8')))
+    }, reject)
+  })
+  request.on('timeout', () => request.destroy(new Error('the engine does not answer')))
+  request.on('error', reject)
+  request.end()
+  return promise
+}
+
+async function readBody(message: IncomingMessage, max = MAX_BODY_BYTES): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of message) {
+    bytes += chunk.length
+    if (bytes > max) throw new Error('the body is too large')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function forward(options: EngineProxyOptions, request: IncomingMessage, response: ServerResponse, body?: Buffer): void {
+  const { method, url: path } = request
+  const headers = { host: 'docker', ...contentHeaders(request, body) }
+  const upstream = httpRequest({ socketPath: options.engineSocket, method, path, headers }, (answer) => {
+    response.writeHead(answer.statusCode ?? 502, answer.headers)
+    answer.pipe(response)
+    answer.on('error', () => response.destroy())
+  })
+  upstream.on('error', (error) => {
+    if (response.headersSent) response.destroy()
+    else response.writeHead(502, { 'content-type': 'application/json' }).end(JSON.stringify({ message: error.message }))
+  })
+  response.once('close', () => upstream.destroy())
+  if (body) upstream.end(body)
+  else request.pipe(upstream)
+}
+
+function contentHeaders(request: IncomingMessage, body?: Buffer): Record<string, string | number> {
+  if (body) return { 'content-type': 'application/json', 'content-length': body.length }
+  const { 'content-type': type, 'content-length': length } = request.headers
+  return { ...(type === undefined ? {} : { 'content-type': type }), 'content-length': length ?? 0 }
+}
+
+/** From here on bytes go both ways, unread: the container's input and output. */
+function joinStreams(
+  { engineSocket }: EngineProxyOptions,
+  request: IncomingMessage,
+  client: Duplex,
+  head: Buffer
+): void {
+  const upstream: Socket = connect(engineSocket)
+  const { 'content-type': type = 'application/json', 'content-length': length = '0' } = request.headers
+  const lines = [
+    `${request.method} ${request.url} HTTP/1.1`,
+    'Host: docker',
+    'Connection: Upgrade',
+    'Upgrade: tcp',
+    `Content-Type: ${type}`,
+    `Content-Length: ${Number(length)}`
+  ]
+  upstream.write(`${lines.join('\r\n')}\r\n\r\n`)
+  upstream.write(head)
+  upstream.pipe(client)
+  client.pipe(upstream)
+  upstream.on('error', () => client.destroy())
+  client.once('close', () => upstream.destroy())
+  upstream.once('close', () => client.destroy())
+}
+
+function refuse(options: EngineProxyOptions, request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  const sentence = sentenceOf(error)
+  options.logger.warn({ method: request.method, url: request.url }, `Refused: ${sentence}`)
+  request.resume()
+  const body = JSON.stringify({ message: `The engine proxy does not let this through: ${sentence}.` })
+  response.writeHead(403, { 'content-type': 'application/json', connection: 'close' }).end(body)
+}
+
+function sentenceOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'it was not understood'
+}
