@@ -8,6 +8,7 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { WorkspaceFiles } from './checkpoint/workspace-files.ts'
 import { type CommandLine, parseCommandLine } from './command-line.ts'
 import { createServer } from './create-server.ts'
+import { runEgressRelay } from './egress-relay.ts'
 import { WorkspaceRoot } from './files/workspace-root.ts'
 import { LineTransport } from './line-transport.ts'
 import { log } from './log.ts'
@@ -15,7 +16,7 @@ import { endOtherProcesses } from './process/container-processes.ts'
 import { EpochFence } from './process/epoch-fence.ts'
 import { startSignOfLife } from './process/sign-of-life.ts'
 import { takeOver } from './process/take-over.ts'
-import { SERVER_EXIT } from './protocol.ts'
+import { EGRESS, SERVER_EXIT } from './protocol.ts'
 import { executeCommandTool } from './tools/execute-command.ts'
 import { listFilesTool } from './tools/list-files.ts'
 import { readFileTool } from './tools/read-file.ts'
@@ -67,7 +68,9 @@ function withFarewell(transport: LineTransport, farewell: () => void): LineTrans
 }
 
 try {
-  await main(parseCommandLine(process.argv.slice(2)))
+  const [first, ...others] = process.argv.slice(2)
+  if (first === EGRESS.command && others.length === 0) runEgressRelay()
+  else await main(parseCommandLine(process.argv.slice(2)))
 } catch (error) {
   log('The server could not start', error)
   process.exit(1)

@@ -26,6 +26,17 @@ export const INSIDE = {
   state: '/run/mcp'
 } as const
 
+/** `server.mjs egress` runs the relay of `egress-relay.ts` instead of the server. */
+export const EGRESS = {
+  command: 'egress',
+  /** Of the proxy, on the sandbox's own loopback. */
+  port: 3128,
+  origin: 'http://egress',
+  authority: 'egress:80',
+  /** Asked for once the port is open. */
+  ready: '/ready'
+} as const
+
 /** Exit codes of the server that its owner must tell apart. */
 export const SERVER_EXIT = {
   staleEpoch: 77,

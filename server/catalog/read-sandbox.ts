@@ -1,11 +1,13 @@
+import { homedir } from 'node:os'
 import { isAbsolute, normalize } from 'node:path'
 import { parseHostPattern } from '../lib/host-pattern.ts'
 import { EntryProblem, isObject, number, onlyKeys, text, texts } from './entry-values.ts'
 import type { SandboxWish } from './server-entry.ts'
 
-/** A server has no use for them, and much of the machine could be reached through them. */
-const NEVER_SHARED =
-  /^\/($|(proc|sys|dev|run|var\/run|etc|boot|root|home|opt\/mcp|workspace|tmp)\/?$)|^\/(proc|sys|dev|run|var\/run|opt\/mcp)\//
+/** Too much at once: whoever means a part of it can name that. */
+const TOO_MUCH = /^\/(bin|boot|etc|lib|lib64|opt|sbin|srv|tmp|usr|var|workspace)?$/
+/** Not files, or the sandbox's own. */
+const NEVER = /^\/(proc|sys|dev|run|var\/run|opt\/mcp)(\/|$)/
 
 export function readSandbox(value: unknown, path: string[]): SandboxWish {
   if (value === true) return {}
@@ -25,8 +27,10 @@ export function readSandbox(value: unknown, path: string[]): SandboxWish {
 export function sharedFolder(value: unknown, path: string[]): string {
   const folder = normalize(text(value, path)).replace(/(?<=.)\/$/, '')
   if (!isAbsolute(folder)) throw new EntryProblem(path, 'must be an absolute path when there is a sandbox')
-  if (NEVER_SHARED.test(folder))
-    throw new EntryProblem(path, `${folder} is not shared with a sandbox: name a folder in it`)
+  if (NEVER.test(folder)) throw new EntryProblem(path, `${folder} can't be shared with a sandbox`)
+  if (TOO_MUCH.test(folder) || `${homedir()}/`.startsWith(`${folder}/`)) {
+    throw new EntryProblem(path, `${folder} is too much to share with a sandbox: name a folder in it`)
+  }
   return folder
 }
 

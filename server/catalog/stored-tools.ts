@@ -36,6 +36,8 @@ export interface StoredServer {
   verdictAt?: number
   startMs?: number
   lastError?: { at: number; message: string }
+  /** Hosts that its sandbox refused it, by host and port. */
+  denied?: Record<string, { count: number; at: number }>
 }
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
@@ -94,7 +96,8 @@ function readStored(value: unknown): StoredServer | undefined {
     ...readAbout(value.about),
     ...readOffers(value.offers),
     ...(typeof value.startMs === 'number' ? { startMs: value.startMs } : {}),
-    ...readLastError(value.lastError)
+    ...readLastError(value.lastError),
+    ...readDenied(value.denied)
   }
 }
 
@@ -118,6 +121,15 @@ function readOffers(value: unknown): Pick<StoredServer, 'offers'> {
     if (Array.isArray(tools) && tools.every(isStoredTool)) offers[key] = tools
   }
   return { offers }
+}
+
+function readDenied(value: unknown): Pick<StoredServer, 'denied'> {
+  if (!isObject(value)) return {}
+  const denied = Object.entries(value).flatMap(([target, told]) => {
+    const { count, at } = isObject(told) ? told : {}
+    return typeof count === 'number' && typeof at === 'number' ? [[target, { count, at }] as const] : []
+  })
+  return { denied: Object.fromEntries(denied) }
 }
 
 function readLastError(value: unknown): Pick<StoredServer, 'lastError'> {

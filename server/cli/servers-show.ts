@@ -70,14 +70,17 @@ export async function showHealth(context: ServersContext): Promise<number> {
   const entries = chosen(context)
   return withCore(context, async ({ index }) => {
     const rows = entries.map(({ name, enabled }) => {
-      const { seenAt = 0, tools = [], startMs, lastError } = index.record(name) ?? {}
+      const { seenAt = 0, tools = [], startMs, lastError, denied } = index.record(name) ?? {}
       const seen = seenAt > 0 ? { seenAt: new Date(seenAt).toISOString(), tools: tools.length, startMs } : {}
       const failure = lastError ? { lastError: lastError.message, failedAt: new Date(lastError.at).toISOString() } : {}
-      return { server: name, enabled, ...seen, ...failure }
+      return { server: name, enabled, ...seen, ...failure, ...(denied ? { denied } : {}) }
     })
     const lines = rows.map((row) => {
       const seen = 'seenAt' in row ? `${row.tools} tools, seen ${row.seenAt}` : 'never seen'
-      return `${row.server.padEnd(24)} ${row.enabled ? seen : 'off'}${'lastError' in row ? `; last error: ${row.lastError}` : ''}`
+      const error = 'lastError' in row ? `; last error: ${row.lastError}` : ''
+      const hosts = Object.entries(row.denied ?? {}).map(([host, { count }]) => `${host} (${count})`)
+      const denied = hosts.length > 0 ? `; network refused: ${hosts.join(', ')}` : ''
+      return `${row.server.padEnd(24)} ${row.enabled ? seen : 'off'}${error}${denied}`
     })
     print(context, rows, lines)
     return rows.some((row) => row.enabled && 'lastError' in row) ? 1 : 0

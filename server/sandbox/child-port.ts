@@ -14,6 +14,9 @@ export interface ChildContainerWish {
   cwd?: string | undefined
   /** Folders of the engine's machine that it may read, each at its own path. */
   folders: string[]
+  /** The hosts that it may reach (`host-pattern.ts`); with none it has no network at all. */
+  hosts: string[]
+  onDenied(target: string, reason: string): void
   /** undefined: the sandbox image. */
   image?: string | undefined
   memoryMb?: number | undefined

@@ -30,6 +30,8 @@ interface ListedFacts {
   startMs?: number
 }
 
+const MAX_DENIED = 50
+
 export class ToolIndex {
   readonly #options: ToolIndexOptions
   readonly #entries = new Map<string, ServerEntry>()
@@ -120,6 +122,7 @@ export class ToolIndex {
     const offers = key === '' ? before?.offers : withOffer(before?.offers, key, tools)
     const record: StoredServer = {
       fingerprint: entry.fingerprint,
+      ...(before?.denied ? { denied: before.denied } : {}),
       ...(key === '' ? { seenAt: this.#now(), tools } : { seenAt: before?.seenAt ?? 0, tools: before?.tools ?? [] }),
       ...(about ? { about } : {}),
       ...(offers ? { offers } : {}),
@@ -136,6 +139,15 @@ export class ToolIndex {
     const before = this.#fresh(entry.name) ?? { fingerprint: entry.fingerprint, seenAt: 0, tools: [] }
     const { verdict: _, verdictAt: __, ...rest } = before
     this.#remember(entry, { ...rest, lastError: { at: this.#now(), message: message.slice(0, 1000) } })
+  }
+
+  /** Its network refused it a host, so many times by now. */
+  denied(entry: ServerEntry, target: string, count: number): void {
+    const before = this.#fresh(entry.name) ?? { fingerprint: entry.fingerprint, seenAt: 0, tools: [] }
+    const { [target]: _, ...others } = before.denied ?? {}
+    const kept = Object.entries(others).slice(1 - MAX_DENIED)
+    const denied = Object.fromEntries([...kept, [target, { count, at: this.#now() }]])
+    this.#remember(entry, { ...before, denied })
   }
 
   #remember(entry: ServerEntry, record: StoredServer): void {

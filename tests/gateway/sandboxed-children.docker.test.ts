@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { join, resolve } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { child, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
 import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
 
@@ -34,6 +36,29 @@ const boxed = (name: string, sandbox: unknown = true, more: Record<string, unkno
   ...more
 })
 const echo = (server: string, message = 'hi') => ({ server, tool: 'echo', params: { message } })
+
+async function output(command: ReturnType<typeof spawnGateway>): Promise<string> {
+  let said = ''
+  command.stdout.on('data', (chunk) => {
+    said += chunk
+  })
+  expect(await new Promise((done) => command.once('close', done))).toBe(0)
+  return said
+}
+
+/** A web server of this machine; ended with the test. */
+async function listen(name: string) {
+  const seen: string[] = []
+  const big = `${'x'.repeat(3_000_000)}END`
+  const server = createServer((request, response) => {
+    seen.push(request.url ?? '')
+    response.end(request.url === '/big' ? big : `${name} ${request.method} ${request.url}`)
+  }).listen(0, 'localhost')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const address = server.address()
+  return { port: typeof address === 'object' ? address?.port : 0, seen, big }
+}
 
 describe('servers in containers', { timeout: 120_000 }, () => {
   it('have the hardening of sessions and the limits of their entry', async () => {
@@ -136,6 +161,47 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     await gone(name)
   })
 
+  it('reach the named hosts and no other, and what they were refused is seen', async () => {
+    const name = unique('network')
+    const named = await listen('named')
+    const other = await listen('other')
+    const gateway = await start({
+      [name]: boxed('fetcher', { network: [`localhost:${named.port}`, '*.example.com'] }),
+      [`${name}-off`]: boxed('fetcher', {}, { env: { HTTP_PROXY: 'http://127.0.0.1:3128', NODE_USE_ENV_PROXY: '1' } })
+    })
+    const ask = async (server: string, tool: string, url: string) =>
+      textOf(await gateway.call('execute', { server, tool, params: { url } }))
+    expect(await ask(name, 'fetch', `http://localhost:${named.port}/a?b=c`)).toBe('200 named GET /a?b=c')
+    const big = await ask(name, 'fetch', `http://localhost:${named.port}/big`)
+    expect([big.length, big.slice(-3)]).toEqual([named.big.length + 4, named.big.slice(-3)])
+    for (let i = 0; i < 2; i++) {
+      const refused = await ask(name, 'fetch', `http://localhost:${other.port}/`)
+      expect(refused).toMatch(/^(403|failed)/)
+    }
+    await ask(name, 'fetch', 'http://169.254.169.254/latest/meta-data')
+    // Past the proxy there is nothing: its loopback is its own, and there is no route.
+    expect(await ask(name, 'dial', `http://127.0.0.1:${named.port}`)).toMatch(/ECONNREFUSED/)
+    expect(await ask(name, 'dial', `http://172.17.0.1:${named.port}`)).toMatch(/ENETUNREACH/)
+    // Without a list there is no proxy either.
+    expect(await ask(`${name}-off`, 'fetch', `http://localhost:${named.port}/`)).toMatch(/ECONNREFUSED/)
+    expect([named.seen, other.seen]).toEqual([['/a?b=c', '/big'], []])
+    const [id = ''] = containersOf(name)
+    expect(JSON.parse(docker('inspect', id))[0].HostConfig.NetworkMode).toBe('none')
+
+    expect(gateway.stderr()).toContain(`refused localhost:${other.port}: it is not on the list`)
+    gateway.process.stdin.end()
+    await gateway.exited
+    const settings = { DATA_DIR: join(gateway.dir, 'data') }
+    const logs = await output(spawnGateway(['servers', 'logs', name, '--config', gateway.config], settings))
+    expect(logs).toContain(`[network] refused localhost:${other.port}: it is not on the list`)
+    const health = JSON.parse(
+      await output(spawnGateway(['servers', 'health', name, '--json', '--config', gateway.config], settings))
+    )
+    expect(health).toMatchObject([
+      { server: name, denied: { [`localhost:${other.port}`]: { count: 1 }, '169.254.169.254:80': { count: 1 } } }
+    ])
+  })
+
   it('end when idle, and come back with the next call', async () => {
     const name = unique('idle')
     const { call } = await start({ [name]: boxed('steady', true, { idleSeconds: 0.2 }) })
@@ -198,12 +264,7 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     const tested = spawnGateway(['servers', 'test', '--config', gateway.config], {
       DATA_DIR: join(gateway.dir, 'other')
     })
-    let said = ''
-    tested.stdout.on('data', (chunk) => {
-      said += chunk
-    })
-    expect(await new Promise((done) => tested.once('close', done))).toBe(0)
-    expect(said).toMatch(/^ok {4}tested-.*: \d+ tools/)
+    expect(await output(tested)).toMatch(/^ok {4}tested-.*: \d+ tools/)
     await gone(name)
   })
 

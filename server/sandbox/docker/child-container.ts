@@ -10,6 +10,7 @@ import type { ChildContainer, ChildContainerWish } from '../child-port.ts'
 import type { SandboxLimits } from '../port.ts'
 import { HEARTBEAT_MS, LAUNCH, launchInput } from './child-scripts.ts'
 import { childSpec } from './child-spec.ts'
+import { openEgressTunnel, proxyVariables } from './egress-tunnel.ts'
 import type { EngineCall } from './engine-call.ts'
 import { type ExecStreams, execStreams } from './exec-streams.ts'
 import { removeContainer } from './remove-container.ts'
@@ -41,8 +42,9 @@ export async function startChildContainer(options: StartChildOptions): Promise<C
   try {
     const id = await create(options, name)
     hold = await holdAndStart(options, id)
-    const run = await runCommand(options, id)
-    run.stdin.write(launchInput({ HOME: INSIDE.root, ...wish.env }))
+    // The command itself begins when it is given its environment: not before its way out is open.
+    const [run] = await Promise.all([runCommand(options, id), openNetwork(options, id)])
+    run.stdin.write(launchInput({ HOME: INSIDE.root, ...proxyVariables(wish.hosts), ...wish.env }))
     return asChild(options, { id, hold, run })
   } catch (error) {
     hold?.destroy()
@@ -87,6 +89,11 @@ async function runCommand({ docker, call, wish }: StartChildOptions, containerId
   const { command, args, cwd } = wish
   const cmd = ['/bin/bash', '-c', LAUNCH, 'launch', command, ...args]
   return execStreams({ docker, call, containerId, cmd, workingDir: cwd ?? INSIDE.root })
+}
+
+async function openNetwork({ docker, call, wish }: StartChildOptions, containerId: string): Promise<void> {
+  const { hosts, onDenied } = wish
+  if (hosts.length > 0) await openEgressTunnel({ docker, call, containerId, hosts, onDenied })
 }
 
 function asChild(

@@ -13,6 +13,7 @@ import type { ChildContainers } from '../../sandbox/child-port.ts'
 import type { Caller } from '../caller.ts'
 import type { ToolIndex } from '../tool-index.ts'
 import { ChildProcesses } from './child-processes.ts'
+import { Denials } from './denials.ts'
 import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
 import { COMMON, Logins } from './logins.ts'
 import { openServer } from './open-server.ts'
@@ -207,6 +208,7 @@ export class Connections {
       const hide = (tokens: string[]) => log.hide(tokens)
       return entry.kind === 'remote' ? this.#logins?.provider(entry.name, entry.url, whose, hide) : undefined
     }
+    const { add: onDenied } = new Denials({ entry, log, logger, index })
     const connect = () =>
       new ServerConnection({
         entry,
@@ -232,6 +234,7 @@ export class Connections {
             verdict,
             signal,
             onToolsChanged,
+            onDenied,
             peer
           })
         },

@@ -8,17 +8,17 @@ import {
   type Transport
 } from '@modelcontextprotocol/client'
 import { fillPlaceholders, type SecretSource } from '../../catalog/placeholders.ts'
-import type { LocalEntry, RemoteEntry, SandboxWish, ServerEntry } from '../../catalog/server-entry.ts'
+import type { LocalEntry, RemoteEntry, ServerEntry } from '../../catalog/server-entry.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { ChildContainers } from '../../sandbox/child-port.ts'
 import { callFailure } from './call-failure.ts'
-import type { Child } from './child.ts'
 import type { ChildProcesses } from './child-processes.ts'
 import { ChildTransport } from './child-transport.ts'
 import { LiveServer, type Verdict } from './live-server.ts'
 import type { Peer } from './peer.ts'
 import { noValidator } from './raw-result.ts'
 import type { ServerLog } from './server-log.ts'
+import { startInSandbox } from './start-in-sandbox.ts'
 
 export interface OpenServerOptions {
   entry: ServerEntry
@@ -34,6 +34,8 @@ export interface OpenServerOptions {
   verdict?: Verdict | undefined
   signal: AbortSignal
   onToolsChanged(): void
+  /** It wanted to go where its entry does not let it. */
+  onDenied(target: string, reason: string): void
   /** The one client that this connection is for. */
   peer?: Peer | undefined
 }
@@ -112,33 +114,18 @@ function listenForChanges(client: Client, wish: SubscriptionFilter): void {
 }
 
 async function startChild(options: OpenServerOptions, entry: LocalEntry): Promise<ChildTransport> {
-  const { secrets, log, processes } = options
+  const { secrets, log, processes, containers, onDenied, signal } = options
   const filled = fillPlaceholders(entry.name, entry.env, secrets())
   log.hide(filled.secrets)
   const { name: server, command, args, cwd } = entry
-  const child = entry.sandbox
-    ? await startInSandbox(options, entry, entry.sandbox, filled.values)
-    : await processes.start({ server, command, args, cwd, env: filled.values })
+  const { sandbox } = entry
+  const env = filled.values
+  const child = sandbox
+    ? await startInSandbox(entry, { containers, sandbox, env, onDenied, signal })
+    : await processes.start({ server, command, args, cwd, env })
   child.stderr.on('data', (chunk: Buffer) => log.push(chunk))
   child.stderr.on('error', () => {})
   return new ChildTransport(child, { onNoise: (line) => log.noise(line) })
-}
-
-async function startInSandbox(
-  { containers, signal }: OpenServerOptions,
-  { name: server, command, args, cwd }: LocalEntry,
-  sandbox: SandboxWish,
-  env: Record<string, string>
-): Promise<Child> {
-  try {
-    const { folders = [], image, memoryMb, cpus } = sandbox
-    const wish = { server, command, args, cwd, env, folders, image, memoryMb, cpus }
-    return { ...(await (await containers()).start(wish, signal)), pid: 0 }
-  } catch (error) {
-    if (!isAppError(error) || error.details.permanent === true) throw error
-    const message = `The server "${server}" has no sandbox: ${error.message}`
-    throw new AppError(error.kind, error.code, message, { cause: error, details: { ...error.details, sandbox: true } })
-  }
 }
 
 function reach({ secrets, login, log }: OpenServerOptions, entry: RemoteEntry): Transport {

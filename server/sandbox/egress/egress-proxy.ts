@@ -1,0 +1,152 @@
+/**
+ * The only way from a server's container to the network: an HTTP proxy (CONNECT, and plain http:// requests) that lets through to
+ * the named hosts alone. Owns what is allowed and that a refusal is told; how connections come out of the container is not its
+ * business. Invariant: it dials an address that it has judged itself, and whatever it refuses is reported.
+ */
+import { createServer, request as httpRequest, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { type Duplex, pipeline } from 'node:stream'
+import { withDeadline } from '../../lib/deadline.ts'
+import { messageOf } from '../../lib/errors.ts'
+import type { HostPattern } from '../../lib/host-pattern.ts'
+import { judge, type Lookup, readTarget, type Target } from './egress-rules.ts'
+
+export interface EgressProxyOptions {
+  patterns: HostPattern[]
+  /** `target` is host:port. */
+  onDenied(target: string, reason: string): void
+  lookup?: Lookup
+}
+
+export interface EgressProxy {
+  /** A connection from inside. */
+  accept(stream: Duplex): void
+  close(): void
+}
+
+const MAX_CONNECTIONS = 64
+const CONNECT_MS = 10_000
+const IDLE_MS = 300_000
+const HEADERS_MS = 30_000
+/** Between the client and the proxy only (RFC 9110, 7.6.1). */
+const HOP_BY_HOP = /^(connection|proxy-.*|keep-alive|te|trailer|transfer-encoding|upgrade)$/i
+
+class Refusal extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
+  const server = createServer({ maxHeaderSize: 16_384, headersTimeout: HEADERS_MS, requestTimeout: 0 })
+  const streams = new Set<Duplex>()
+  server.on('request', (request, response) => void forward(options, request, response))
+  server.on('connect', (request: IncomingMessage, stream: Duplex, head: Buffer) => {
+    void tunnel(options, request, stream, head)
+  })
+  server.on('clientError', (_error, stream: Duplex) => stream.destroy())
+  return { accept: (stream) => accept(server, streams, stream), close: () => closeAll(server, streams) }
+}
+
+function accept(server: Server, streams: Set<Duplex>, stream: Duplex): void {
+  stream.on('error', () => {})
+  if (streams.size >= MAX_CONNECTIONS) {
+    stream.end(answer(503, `there are ${MAX_CONNECTIONS} connections already`))
+    return
+  }
+  streams.add(stream)
+  stream.once('close', () => streams.delete(stream))
+  // Any stream will do as a connection, as Node's documentation says.
+  server.emit('connection', stream)
+}
+
+function closeAll(server: Server, streams: Set<Duplex>): void {
+  for (const stream of streams) stream.destroy()
+  server.close()
+}
+
+async function tunnel(options: EgressProxyOptions, request: IncomingMessage, stream: Duplex, head: Buffer) {
+  stream.on('error', () => {})
+  try {
+    const upstream = await dial(options, readTarget(request.url ?? ''))
+    stream.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+    if (head.length > 0) upstream.write(head)
+    pipeline(stream, upstream, stream, () => upstream.destroy())
+  } catch (error) {
+    stream.end(answer(error instanceof Refusal ? error.status : 502, messageOf(error)))
+  }
+}
+
+async function forward(options: EgressProxyOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  try {
+    const url = URL.canParse(request.url ?? '') ? new URL(request.url ?? '') : undefined
+    if (url?.protocol !== 'http:') throw new Refusal(400, 'this is a proxy: ask it for http:// addresses, or CONNECT')
+    const upstream = await dial(options, readTarget(url.host, 80))
+    const kept = Object.entries(request.headers).filter(([name]) => !HOP_BY_HOP.test(name))
+    const headers = { ...Object.fromEntries(kept), host: url.host, connection: 'close' }
+    const path = `${url.pathname}${url.search}`
+    const onward = httpRequest({ createConnection: () => upstream, method: request.method, path, headers })
+    onward.on('response', (reply) => {
+      const known = Object.entries(reply.headers).filter(([name]) => !HOP_BY_HOP.test(name))
+      response.writeHead(reply.statusCode ?? 502, Object.fromEntries(known))
+      pipeline(reply, response, () => {})
+    })
+    onward.on('error', (error) => refuse(response, 502, messageOf(error)))
+    response.once('close', () => upstream.destroy())
+    pipeline(request, onward, () => {})
+  } catch (error) {
+    refuse(response, error instanceof Refusal ? error.status : 502, messageOf(error))
+  }
+}
+
+/** Throws Refusal, or why the host can't be reached. */
+async function dial({ patterns, lookup, onDenied }: EgressProxyOptions, target: Target | undefined): Promise<Socket> {
+  if (target === undefined) throw new Refusal(400, 'the host is malformed')
+  const verdict = await judge(patterns, target, lookup)
+  const name = `${target.host.includes(':') ? `[${target.host}]` : target.host}:${target.port}`
+  if ('denied' in verdict) {
+    onDenied(name, verdict.denied)
+    throw new Refusal(403, `${name} is refused: ${verdict.denied} ("network" of this server in mcp.json)`)
+  }
+  let failure: unknown
+  for (const address of verdict.addresses) {
+    try {
+      return await reach(address, target.port)
+    } catch (error) {
+      failure = error
+    }
+  }
+  throw failure
+}
+
+async function reach(host: string, port: number): Promise<Socket> {
+  const socket = connect({ host, port })
+  socket.setTimeout(IDLE_MS, () => socket.destroy())
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  socket.once('connect', resolve)
+  socket.on('error', reject)
+  try {
+    await withDeadline({ what: `${host} to answer`, ms: CONNECT_MS }, () => promise)
+    return socket
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+}
+
+function refuse(response: ServerResponse, status: number, reason: string): void {
+  if (response.headersSent) response.destroy()
+  else response.writeHead(status, { 'content-type': 'text/plain', connection: 'close' }).end(sentence(reason))
+}
+
+function answer(status: number, reason: string): string {
+  const body = sentence(reason)
+  const head = [`HTTP/1.1 ${status} Refused`, 'content-type: text/plain', `content-length: ${Buffer.byteLength(body)}`]
+  return `${[...head, 'connection: close'].join('\r\n')}\r\n\r\n${body}`
+}
+
+function sentence(reason: string): string {
+  return `mcp-orchestrator: ${reason}.\n`
+}

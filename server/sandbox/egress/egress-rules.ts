@@ -1,0 +1,45 @@
+import { lookup as systemLookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { withDeadline } from '../../lib/deadline.ts'
+import { type HostPattern, matchesHost, normalHost } from '../../lib/host-pattern.ts'
+import { isLoopback, isPublicAddress } from './public-address.ts'
+
+export interface Target {
+  host: string
+  port: number
+}
+
+export type Verdict = { addresses: string[] } | { denied: string }
+export type Lookup = (host: string) => Promise<string[]>
+
+const LOOKUP_MS = 5000
+const MAX_ADDRESSES = 8
+
+const lookupAll: Lookup = async (host) => (await systemLookup(host, { all: true })).map(({ address }) => address)
+
+/** `host:port`, as it stands in a CONNECT. */
+export function readTarget(authority: string, defaultPort?: number): Target | undefined {
+  const [, name = '', digits] = /^(\[[0-9a-f:.]+\]|[^\s:/@[\]]+)(?::(\d{1,5}))?$/i.exec(authority) ?? []
+  const host = normalHost(name)
+  const port = digits === undefined ? defaultPort : Number(digits)
+  return host === '' || port === undefined || port < 1 || port > 65_535 ? undefined : { host, port }
+}
+
+/**
+ * Which addresses may be dialled for a target. The name must be on the list, and so must an address that is not public: else
+ * whoever runs an allowed name's DNS could point it at this machine. The caller dials an address and never the name again.
+ */
+export async function judge(patterns: HostPattern[], { host, port }: Target, lookup = lookupAll): Promise<Verdict> {
+  const named = (name: string) => patterns.some((pattern) => matchesHost(pattern, name, port))
+  const namedItself = (name: string) => patterns.some((one) => !one.wildcard && matchesHost(one, name, port))
+  if (!named(host)) return { denied: 'it is not on the list' }
+  const found = isIP(host)
+    ? [host]
+    : await withDeadline({ what: `the address of ${host}`, ms: LOOKUP_MS }, () => lookup(host))
+  const addresses = found.slice(0, MAX_ADDRESSES).filter((address) => {
+    const ownMachine = host === 'localhost' && namedItself(host) && isLoopback(address)
+    return isPublicAddress(address) || namedItself(address) || ownMachine
+  })
+  if (addresses.length > 0) return { addresses }
+  return { denied: `it leads to ${found[0] ?? 'no address'}, which is not public and not on the list itself` }
+}
