@@ -9,7 +9,7 @@ const IN_FLIGHT = 32
 const BURST = 1600
 const BURSTS = 7
 
-/** Times of one call after the other, their ratio to `direct` at p50, and what the process in between used of the processors. */
+/** Times of one call after the other, their ratio to `direct` (and `directStdio`) at p50, and what the process in between used of the processors. */
 export async function callTimes(ways: Record<string, Way>): Promise<object> {
   const all = Object.entries(ways).map(([name, way]) => ({ name, way, times: [] as number[], cpu: [] as number[] }))
   for (let block = -WARM_UP_BLOCKS; block < BLOCKS; block++) {
@@ -21,11 +21,13 @@ export async function callTimes(ways: Record<string, Way>): Promise<object> {
       each.cpu.push((cpuMs(each.way.pid) - cpu) / BLOCK)
     }
   }
-  const direct = summary(all.find(({ name }) => name === 'direct')?.times ?? []).p50
+  const p50 = (wanted: string) => summary(all.find(({ name }) => name === wanted)?.times ?? []).p50
   return Object.fromEntries(
     all.map(({ name, times, cpu }) => {
       const ms = summary(times)
-      return [name, { ...ms, ratio: round(ms.p50 / direct), cpuMsPerCall: summary(cpu).p50 }]
+      const ratio = round(ms.p50 / p50('direct'))
+      const toStdio = 'directStdio' in ways ? { ratioToStdio: round(ms.p50 / p50('directStdio')) } : {}
+      return [name, { ...ms, ratio, ...toStdio, cpuMsPerCall: summary(cpu).p50 }]
     })
   )
 }

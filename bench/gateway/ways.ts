@@ -76,23 +76,27 @@ export interface HttpEnds {
   child: { url: string; pid: number }
 }
 
-export async function httpWays({
-  gateway,
-  child
-}: HttpEnds): Promise<Record<'direct' | 'relay' | 'gateway' | 'gatewayModern', Way>> {
-  const relay = await startHttpRelay(child.url)
-  const through = plain(await connectHttp(relay.url, relay.pid))
+/** `direct` is the child's own HTTP, `directStdio` the child as the gateway runs it. */
+export async function httpWays({ gateway, child }: HttpEnds): Promise<Record<string, Way>> {
   return {
     direct: plain(await connectHttp(child.url, child.pid)),
-    relay: {
-      ...through,
-      close: async () => {
-        await through.close()
-        relay.stop()
-      }
-    },
+    directStdio: plain(await connectStdio(EVERYTHING[0], [EVERYTHING[1]])),
+    relay: await throughRelay('http-relay.ts', [child.url]),
+    relayToStdio: await throughRelay('http-to-stdio-relay.ts', [...EVERYTHING]),
     gateway: executed(await connectHttp(gateway.url, gateway.pid)),
     gatewayModern: executed(await connectHttp(gateway.url, gateway.pid, 'auto'))
+  }
+}
+
+async function throughRelay(file: string, args: string[]): Promise<Way> {
+  const relay = await startHttpRelay(file, args)
+  const through = plain(await connectHttp(relay.url, relay.pid))
+  return {
+    ...through,
+    close: async () => {
+      await through.close()
+      relay.stop()
+    }
   }
 }
 
@@ -102,8 +106,8 @@ async function connectHttp(url: string, pid: number, era: Era = 'legacy') {
   return { client, pid }
 }
 
-async function startHttpRelay(target: string) {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'http-relay.ts'), target], {
+async function startHttpRelay(file: string, args: string[]) {
+  const child = spawn(process.execPath, [join(import.meta.dirname, file), ...args], {
     stdio: ['ignore', 'pipe', 'inherit']
   })
   const [port] = await once(child.stdout, 'data')

@@ -15,15 +15,12 @@ const CARRIED = ['traceparent', 'tracestate', 'baggage']
 
 /** The face of the gateway for one connection, or one request over HTTP: it has no state of its own. */
 export function createGatewayServer(gateway: Gateway, version: string, caller: Caller): Server {
-  const server = new Server(
-    { name: 'mcp-orchestrator', version },
-    {
-      capabilities: { tools: {} },
-      instructions: INSTRUCTIONS,
-      jsonSchemaValidator: noValidator,
-      requestState: { verify: async (state, context) => (await gateway.continuations()).verify(state, context) }
-    }
-  )
+  const server = new Server(serverIdentity(version), {
+    capabilities: { tools: {} },
+    instructions: INSTRUCTIONS,
+    jsonSchemaValidator: noValidator,
+    requestState: { verify: async (state, context) => (await gateway.continuations()).verify(state, context) }
+  })
   server.setRequestHandler('tools/list', () => ({ tools: GATEWAY_TOOLS }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const { name, arguments: args = {} } = params
@@ -32,12 +29,20 @@ export function createGatewayServer(gateway: Gateway, version: string, caller: C
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, message)
     }
     const round = { continuations: () => gateway.continuations(), call: callHash([caller.owner, name, args]) }
-    return withVoice(server, context, round, async (voice) => {
-      const result = await gateway.call(name, args, { ...callContext(context, caller), voice })
-      return { content: [], ...result }
-    })
+    return withVoice(server, context, round, async (voice) =>
+      withContent(await gateway.call(name, args, { ...callContext(context, caller), voice }))
+    )
   })
   return server
+}
+
+export function serverIdentity(version: string) {
+  return { name: 'mcp-orchestrator', version }
+}
+
+/** Every result has content, whatever a child left out. */
+export function withContent(result: Record<string, unknown>) {
+  return { content: [], ...result }
 }
 
 export function isGatewayTool(name: string): boolean {

@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { createMcpHandler, type McpRequestContext } from '@modelcontextprotocol/server'
+import { createMcpHandler, type McpRequestContext, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
-import { LOCAL_OWNER } from '../tools/caller.ts'
-import { createGatewayServer } from './create-gateway-server.ts'
+import { type Caller, LOCAL_OWNER } from '../tools/caller.ts'
+import { createGatewayServer, isGatewayTool } from './create-gateway-server.ts'
 import type { Gateway } from './gateway.ts'
+import { answerPlainCall, MODERN, type PlainCall, readPlainCall } from './plain-call.ts'
 
 export interface HttpDoor {
   /** `body` is what a framework has read already, parsed. Who may enter has been settled before. */
@@ -37,8 +38,18 @@ export function openHttpDoor(
   return {
     async handle(request, response, body) {
       const gone = new AbortController()
-      response.once('close', () => gone.abort())
+      response.once('close', () => {
+        if (!response.writableFinished) gone.abort()
+      })
+      response.setHeader('x-content-type-options', 'nosniff')
       try {
+        const plain = readPlainRequest(request, body)
+        if (plain && isGatewayTool(plain.name)) {
+          const caller: Caller = { owner: ownerOf(request.headers.cookie), door: 'http' }
+          const result = await answerPlainCall(gateway, version, plain, { caller, signal: gone.signal })
+          sendJson(response, { jsonrpc: '2.0', id: plain.id, result })
+          return
+        }
         const options = body === undefined ? {} : { parsedBody: body }
         await send(response, await handler.fetch(toWebRequest(request, body, gone.signal), options))
       } catch (error) {
@@ -50,6 +61,29 @@ export function openHttpDoor(
     },
     close: () => handler.close()
   }
+}
+
+/** A call whose headers and body say the same, and that no progress is wanted of: a single JSON answer is all there is to say. */
+function readPlainRequest({ method, headers }: IncomingMessage, body: unknown): PlainCall | undefined {
+  const { accept = '', 'content-type': type = '', 'mcp-protocol-version': version } = headers
+  if (method !== 'POST' || !accept.includes('application/json') || !accept.includes('text/event-stream'))
+    return undefined
+  if (!/^application\/json\s*(;|$)/i.test(type)) return undefined
+  const call = readPlainCall(body)
+  if (call === undefined || call.progressToken !== undefined) return undefined
+  const { 'mcp-method': namedMethod, 'mcp-name': namedTool } = headers
+  if (call.modern) {
+    return version === MODERN && namedMethod === 'tools/call' && namedTool === call.name ? call : undefined
+  }
+  const isOld = typeof version === 'string' && SUPPORTED_PROTOCOL_VERSIONS.includes(version) && version < MODERN
+  return isOld && namedMethod === undefined && namedTool === undefined ? call : undefined
+}
+
+function sendJson(response: ServerResponse, message: object): void {
+  if (response.destroyed) return
+  const text = JSON.stringify(message)
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
+  response.end(text)
 }
 
 function toWebRequest(request: IncomingMessage, body: unknown, signal: AbortSignal): Request {

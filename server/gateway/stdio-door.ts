@@ -3,8 +3,9 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import type { Logger } from '../lib/logger.ts'
 import { type Caller, LOCAL_OWNER } from '../tools/caller.ts'
 import { pushVoice } from './asking/client-voice.ts'
-import { carriedMeta, createGatewayServer, isGatewayTool } from './create-gateway-server.ts'
+import { createGatewayServer, isGatewayTool } from './create-gateway-server.ts'
 import type { Gateway } from './gateway.ts'
+import { answerPlainCall } from './plain-call.ts'
 import { openStdin } from './stdio-input.ts'
 import { StdioTransport } from './stdio-transport.ts'
 
@@ -23,9 +24,10 @@ export function openStdioDoor(gateway: Gateway, version: string, logger: Logger)
     output: process.stdout,
     shortWay: {
       knows: isGatewayTool,
-      call: (name, args, { meta, ...context }) => {
-        const voice = connection && pushVoice(connection)
-        return gateway.call(name, args, { caller, ...context, ...carriedMeta(meta), voice })
+      call: (call, context) => {
+        // A plain call of the newer revision comes from a client that can't be asked anything.
+        const voice = connection && !call.modern ? pushVoice(connection) : undefined
+        return answerPlainCall(gateway, version, call, { caller, ...context, voice })
       }
     }
   })

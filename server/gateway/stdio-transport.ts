@@ -1,18 +1,18 @@
 /**
- * The client's side of the stdio door. Owns framing and flow, and a short way for the calls of clients of the older revisions:
- * those need nothing of what the SDK does to a message, and it does it several times over. All else goes through the SDK.
+ * The client's side of the stdio door. Owns framing and flow, and a short way for plain calls; all else goes through the
+ * SDK, which also settles the era of the connection.
  */
 import type { Readable, Writable } from 'node:stream'
 import type { JSONRPCMessage, Progress, RequestId, Transport } from '@modelcontextprotocol/server'
 import { AppError, messageOf } from '../lib/errors.ts'
 import { LineReader } from '../lib/line-reader.ts'
+import { MODERN, type PlainCall, readPlainCall } from './plain-call.ts'
 
 export interface ShortWay {
   /** Never rejects. */
   call(
-    name: string,
-    args: Record<string, unknown>,
-    context: { signal: AbortSignal; onProgress?: (progress: Progress) => void; meta?: Record<string, unknown> }
+    call: PlainCall,
+    context: { signal: AbortSignal; onProgress?: (progress: Progress) => void }
   ): Promise<Record<string, unknown>>
   knows(name: string): boolean
 }
@@ -25,14 +25,10 @@ export interface StdioTransportOptions {
   maxLineBytes?: number
 }
 
-type Params = Record<string, unknown>
-
 const MAX_LINE_BYTES = 16 * 1024 * 1024
 const BUSY = 4
 const MAX_IN_FLIGHT = 10_000
 const PARSE_ERROR = -32_700
-/** From here on every message carries an envelope that only the SDK reads. */
-const FIRST_MODERN = '2026'
 
 export class StdioTransport implements Transport {
   onclose?: (() => void) | undefined
@@ -47,8 +43,9 @@ export class StdioTransport implements Transport {
   readonly #resolveClosed: () => void
   #input: Readable | undefined
   #outbox = ''
-  #initialize: RequestId | undefined
+  #greeting: { id: RequestId; isModern: boolean } | undefined
   #isShort = false
+  #isModern = false
   #open = true
 
   constructor(options: StdioTransportOptions) {
@@ -74,7 +71,8 @@ export class StdioTransport implements Transport {
 
   async send(message: JSONRPCMessage): Promise<void> {
     if (!this.#open) throw new AppError('cancelled', 'client_gone', 'The client has gone.')
-    if ('result' in message && message.id === this.#initialize) this.#greeted(message.result)
+    const greeting = this.#greeting
+    if (greeting && 'result' in message && message.id === greeting.id) this.#greeted(message.result, greeting.isModern)
     this.#post(message)
   }
 
@@ -104,39 +102,36 @@ export class StdioTransport implements Transport {
   }
 
   #takeLongWay(message: JSONRPCMessage): void {
-    if ('method' in message && message.method === 'initialize' && 'id' in message) this.#initialize = message.id
+    const greets = 'method' in message && (message.method === 'initialize' || message.method === 'server/discover')
+    if (greets && 'id' in message) this.#greeting = { id: message.id, isModern: message.method !== 'initialize' }
     this.onmessage?.(message)
   }
 
-  #greeted(result: Params): void {
-    this.#isShort = typeof result.protocolVersion === 'string' && result.protocolVersion < FIRST_MODERN
+  /** The SDK has settled the era of the connection. */
+  #greeted({ protocolVersion }: Record<string, unknown>, isModern: boolean): void {
+    this.#isModern = isModern
+    this.#isShort = isModern || (typeof protocolVersion === 'string' && protocolVersion < MODERN)
   }
 
   #takeShortWay(message: JSONRPCMessage): boolean {
-    if (!('method' in message) || !isParams(message.params)) return false
-    const { params } = message
-    if (message.method === 'notifications/cancelled') {
-      const controller = this.#running.get(params.requestId as RequestId)
+    if ('method' in message && message.method === 'notifications/cancelled') {
+      const controller = this.#running.get(message.params?.requestId as RequestId)
       controller?.abort()
       return controller !== undefined
     }
-    if (message.method !== 'tools/call' || !('id' in message)) return false
-    const { id } = message
-    const { name, arguments: args = {}, _meta: meta = {} } = params
-    const isSimple = typeof name === 'string' && isParams(args) && isParams(meta) && this.#options.shortWay.knows(name)
-    const isNew = (typeof id === 'string' || typeof id === 'number') && !this.#running.has(id)
-    if (!isSimple || !isNew || this.#running.size >= MAX_IN_FLIGHT) return false
-    void this.#call(id, name, args, meta)
+    const call = readPlainCall(message)
+    if (call === undefined || call.modern !== this.#isModern || !this.#options.shortWay.knows(call.name)) return false
+    if (this.#running.has(call.id) || this.#running.size >= MAX_IN_FLIGHT) return false
+    void this.#call(call)
     return true
   }
 
-  async #call(id: RequestId, name: string, args: Params, meta: Params): Promise<void> {
+  async #call(call: PlainCall): Promise<void> {
+    const { id, progressToken } = call
     const controller = new AbortController()
     this.#running.set(id, controller)
-    const { progressToken, ...carried } = meta
-    const result = await this.#options.shortWay.call(name, args, {
+    const result = await this.#options.shortWay.call(call, {
       signal: controller.signal,
-      meta: carried,
       ...(progressToken === undefined ? {} : { onProgress: (progress) => this.#progress(id, progressToken, progress) })
     })
     this.#running.delete(id)
@@ -190,8 +185,4 @@ export class StdioTransport implements Transport {
     this.onclose?.()
     this.#resolveClosed()
   }
-}
-
-function isParams(value: unknown): value is Params {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
