@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { silentLogger } from '../lib/logger.ts'
@@ -14,12 +15,16 @@ afterEach(async () => {
   for (const close of closers.splice(0).toReversed()) await close()
 })
 
-async function serve(servers: Record<string, unknown>): Promise<URL> {
+/** With `parsed` as behind a framework, which has read the body; without it the door reads, and the SDK answers all. */
+async function serve(servers: Record<string, unknown>, parsed = true): Promise<URL> {
   const test = await openTestConnections(servers)
   const core = { ...test, policy: createPolicy([{ glob: '*', verdict: 'allow' }]), audit: noAudit, learn: () => {} }
   const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
   const door = openHttpDoor(gateway, '1', silentLogger)
-  const http = createServer((request, response) => void door.handle(request, response))
+  const http = createServer(async (request, response) => {
+    const body = parsed && request.method === 'POST' ? await json(request) : undefined
+    await door.handle(request, response, body)
+  })
   await new Promise<void>((ready) => http.listen(0, '127.0.0.1', ready))
   closers.push(
     () => test.close(),
@@ -38,8 +43,13 @@ async function connect(url: URL, mode: 'legacy' | 'auto'): Promise<Client> {
 }
 
 describe('the gateway over HTTP', { timeout: 30_000 }, () => {
-  it.each(['legacy', 'auto'] as const)('serves the official client (%s)', async (mode) => {
-    const url = await serve({ everything: real('server-everything') })
+  it.each([
+    ['legacy', true],
+    ['legacy', false],
+    ['auto', true],
+    ['auto', false]
+  ] as const)('serves the official client (%s, parsed: %s)', async (mode, parsed) => {
+    const url = await serve({ everything: real('server-everything') }, parsed)
     const client = await connect(url, mode)
     expect(client.getProtocolEra()).toBe(mode === 'auto' ? 'modern' : 'legacy')
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain('execute')
@@ -77,4 +87,49 @@ describe('the gateway over HTTP', { timeout: 30_000 }, () => {
     const gone = await client.callTool({ name: 'execute', arguments: { server: 'gone', tool: 'x' } })
     expect([gone.isError, textOf({ ...gone })]).toEqual([true, expect.stringContaining('"gone"')])
   })
+
+  it.each<[string, Record<string, string>, Record<string, unknown>, number]>([
+    ['an older call', { 'mcp-protocol-version': '2025-11-25' }, {}, 200],
+    ['a newer call', modernHeaders(), envelope(), 200],
+    ['a newer call of a client that can be asked', modernHeaders(), envelope({ elicitation: {} }), 200],
+    ['a newer call under an older header', { 'mcp-protocol-version': '2025-11-25' }, envelope(), 400],
+    ['a newer header without an envelope', modernHeaders(), {}, 400],
+    ['a name that is not the one in the header', { ...modernHeaders(), 'mcp-name': 'find_tool' }, envelope(), 400],
+    ['an unknown revision', { 'mcp-protocol-version': '1999-01-01' }, {}, 400],
+    ['a client that takes no JSON', { 'mcp-protocol-version': '2025-11-25', accept: 'text/event-stream' }, {}, 406],
+    ['a body that calls itself text', { 'mcp-protocol-version': '2025-11-25', 'content-type': 'text/plain' }, {}, 415]
+  ])('answers %s as the SDK would', async (_what, headers, meta, status) => {
+    const servers = { steady: child('steady') }
+    const params = {
+      name: 'execute',
+      arguments: { server: 'steady', tool: 'echo', params: { message: 'x' } },
+      _meta: meta
+    }
+    const ask = async (parsed: boolean) => {
+      const answer = await fetch(await serve(servers, parsed), {
+        method: 'POST',
+        headers: { accept: 'application/json, text/event-stream', 'content-type': 'application/json', ...headers },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params })
+      })
+      const text = await answer.text()
+      return [answer.status, JSON.parse(text.replace(/^event: message\ndata: /, ''))]
+    }
+    const [short, long] = [await ask(true), await ask(false)]
+    expect(short).toEqual(long)
+    expect(short[0]).toBe(status)
+  })
 })
+
+function modernHeaders(): Record<string, string> {
+  return { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'execute' }
+}
+
+function envelope(clientCapabilities = {}): Record<string, unknown> {
+  const prefix = 'io.modelcontextprotocol/'
+  const clientInfo = { name: 'test', version: '1' }
+  return {
+    [`${prefix}protocolVersion`]: '2026-07-28',
+    [`${prefix}clientInfo`]: clientInfo,
+    [`${prefix}clientCapabilities`]: clientCapabilities
+  }
+}

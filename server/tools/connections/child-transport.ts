@@ -42,6 +42,8 @@ export class ChildTransport implements Transport {
   readonly #pending = new Set<string | number>()
   /** Calls go past the SDK. */
   readonly calls = new RawCalls((message) => this.#post(message))
+  /** Answers behind a notification, until the next round of the event loop. */
+  #held: JSONRPCMessage[] | undefined
   #outbox = ''
   readonly #drained = Promise.withResolvers<void>()
   #noiseBytes = 0
@@ -133,8 +135,30 @@ export class ChildTransport implements Transport {
     }
     this.#noiseBytes = 0
     if (!('method' in message) && message.id !== undefined) this.#pending.delete(message.id)
+    if (!this.calls.take(message)) this.#deliver(message)
+  }
+
+  /** The SDK hears a notification a moment later and an answer at once: one right behind its last progress would overtake it. */
+  #deliver(message: JSONRPCMessage): void {
+    if (!('method' in message) && this.#held) {
+      this.#held.push(message)
+      return
+    }
+    if (!this.#held && 'method' in message && !('id' in message)) {
+      this.#held = []
+      setImmediate(this.#release)
+    }
+    this.#hand(message)
+  }
+
+  readonly #release = (): void => {
+    const held = this.#held ?? []
+    this.#held = undefined
+    for (const message of held) this.#hand(message)
+  }
+
+  #hand(message: JSONRPCMessage): void {
     try {
-      if (this.calls.take(message)) return
       this.onmessage?.(message)
     } catch (error) {
       this.onerror?.(error instanceof Error ? error : new Error(messageOf(error)))
@@ -171,7 +195,7 @@ export class ChildTransport implements Transport {
     for (const id of lost) {
       this.#pending.delete(id)
       const answer = { jsonrpc: '2.0' as const, id, error: { code: RESULT_TOO_LARGE, message: 'result_too_large' } }
-      if (!this.calls.take(answer)) this.onmessage?.(answer)
+      if (!this.calls.take(answer)) this.#deliver(answer)
     }
   }
 
@@ -184,6 +208,7 @@ export class ChildTransport implements Transport {
     if (!this.#open) return
     this.#open = false
     this.reason = reason
+    this.#release()
     this.#pending.clear()
     this.calls.fail(new SdkError(SdkErrorCode.ConnectionClosed, reason))
     this.#child.stdout.resume()

@@ -294,6 +294,14 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect(seen).toEqual([1, 2, 3])
   })
 
+  it('loses no progress that comes in one write with the answer', async () => {
+    const { call, index } = await open({ modern: child('modern') })
+    const seen: number[] = []
+    const { result } = await call('modern', 'steps', {}, { onProgress: ({ progress }) => void seen.push(progress) })
+    expect([textOf(result), seen]).toEqual(['done', [1, 2, 3]])
+    expect(index.verdict('modern')).toMatchObject({ kind: 'modern' })
+  })
+
   it('answers 1,000 concurrent calls over 10 servers, each to its asker', async () => {
     const names = Array.from({ length: 10 }, (_, i) => `s${i}`)
     const { call, connections } = await open(Object.fromEntries(names.map((name) => [name, child('steady', [name])])))
