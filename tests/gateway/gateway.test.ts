@@ -71,8 +71,25 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     expect(processesWith(word)).toHaveLength(1)
   })
 
-  it('carries progress and cancellation through', async () => {
-    const { client } = await start({ everything: real('server-everything'), steady: child('steady') })
+  it.each(['legacy', 'auto'] as const)(
+    'gives 1,000 calls at once over 10 servers each its own answer (%s)',
+    async (era) => {
+      const names = Array.from({ length: 10 }, (_, i) => `s${i}`)
+      const { call } = await start(Object.fromEntries(names.map((name) => [name, child('steady', [name])])), { era })
+      const asked = Array.from({ length: 1000 }, (_, i) => ({ server: `s${i % 10}`, message: `m${i}` }))
+      const answers = await Promise.all(
+        asked.map(({ server, message }) => call('execute', { server, tool: 'echo', params: { message } }))
+      )
+      const got = answers.map((answer) => ({
+        server: (route(answer) as { server: string }).server,
+        message: textOf(answer)
+      }))
+      expect(got).toEqual(asked)
+    }
+  )
+
+  it.each(['legacy', 'auto'] as const)('carries progress and cancellation through (%s)', async (era) => {
+    const { client } = await start({ everything: real('server-everything'), steady: child('steady') }, { era })
     const seen: number[] = []
     const long = { server: 'everything', tool: 'trigger-long-running-operation', params: { duration: 0.3, steps: 3 } }
     await client.callTool({ name: 'execute', arguments: long }, { onprogress: ({ progress }) => seen.push(progress) })
