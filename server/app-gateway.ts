@@ -13,6 +13,7 @@ import type { GatewayCore } from './gateway/gateway-options.ts'
 import { AppError } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
 import { packageVersion } from './lib/package-version.ts'
+import type { Models } from './models/port.ts'
 import type { KeyValueStore } from './storage/key-value-store.ts'
 import type { ApprovalPolicy, PolicyRule } from './tools/approval-policy.ts'
 
@@ -43,6 +44,8 @@ export interface GatewayAppOptions {
   facts?: KeyValueStore
   /** Where a trail is open already; whoever opened it closes it. */
   trail?: Trail
+  /** Where they are open already. */
+  models?: Models
 }
 
 interface Loaded {
@@ -154,13 +157,11 @@ async function loadCore(
   let policy: ApprovalPolicy = policyOf(registry)
   return {
     core: {
-      index,
-      connections,
-      router,
+      ...{ index, connections, router, approvals },
       policy: (server, tool) => policy(server, tool),
       audit: trail.audit,
       learn: usage.learn,
-      approvals
+      writeText: modelWriter(settings, logger, options.models)
     },
     update(next) {
       ruled = createPolicy(rulesOf(next))
@@ -192,6 +193,19 @@ function serverLogs(settings: Settings): string {
 async function openContainers(settings: Settings, logger: Logger) {
   const { createChildContainers } = await import('./sandbox/docker/child-containers.ts')
   return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, logger })
+}
+
+/** Texts by a model that the user has a key for. It is loaded with the first of them: it is as large as all the rest. */
+function modelWriter(settings: Settings, logger: Logger, open: Models | undefined): GatewayCore['writeText'] {
+  const { ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY, OPENAI_COMPATIBLE_BASE_URL, LLM_PROVIDER } = settings
+  const isConfigured = ANTHROPIC_API_KEY ?? GEMINI_API_KEY ?? OPENAI_API_KEY ?? OPENAI_COMPATIBLE_BASE_URL
+  if (LLM_PROVIDER === 'demo' || isConfigured === undefined) return undefined
+  let models = open
+  return async (wish, signal) => {
+    const { openModels, writeText } = await import('./app-models.ts')
+    models ??= openModels(settings, logger)
+    return writeText(models, wish, signal)
+  }
 }
 
 async function openFacts(settings: Settings, logger: Logger) {

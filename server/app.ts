@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Progress } from '../contract/live.ts'
 import { openTrail, type Trail, trailReader } from './app-audit.ts'
 import { createGatewayApp } from './app-gateway.ts'
+import { openModels } from './app-models.ts'
 import { type ChatServers, chatServers, serverDirectory } from './app-servers.ts'
 import { sandboxLimits } from './config/sandbox-limits.ts'
 import type { Settings } from './config/settings.ts'
@@ -18,7 +19,6 @@ import { AppError, messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
 import { packageRoot } from './lib/package-root.ts'
 import { ProgressBoard } from './lib/progress-board.ts'
-import { createModels } from './models/create-models.ts'
 import type { Models } from './models/port.ts'
 import { createDockerEngine } from './sandbox/docker/docker-engine.ts'
 import type { SandboxEngine } from './sandbox/port.ts'
@@ -71,24 +71,6 @@ export function openEngine(settings: Settings, logger: Logger): SandboxEngine {
 export async function openStore(settings: Settings, logger: Logger): Promise<Store> {
   if (settings.REDIS_URL) return openRedisStore({ url: settings.REDIS_URL, logger })
   return openEmbeddedStore({ dataDir: resolve(settings.DATA_DIR), logger })
-}
-
-export function openModels(settings: Settings, logger: Logger): Models {
-  const access = (apiKey: string | undefined, baseUrl: string | undefined) =>
-    apiKey === undefined ? undefined : { apiKey, ...(baseUrl ? { baseUrl } : {}) }
-  const compatibleUrl = settings.OPENAI_COMPATIBLE_BASE_URL
-  const compatibleKey = settings.OPENAI_COMPATIBLE_API_KEY
-  return createModels({
-    provider: settings.LLM_PROVIDER === 'claude' ? 'anthropic' : settings.LLM_PROVIDER,
-    model: settings.LLM_MODEL,
-    anthropic: access(settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL),
-    gemini: access(settings.GEMINI_API_KEY, settings.GEMINI_BASE_URL),
-    openai: access(settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL),
-    openaiCompatible: compatibleUrl
-      ? { baseUrl: compatibleUrl, ...(compatibleKey ? { apiKey: compatibleKey } : {}) }
-      : undefined,
-    logger
-  })
 }
 
 function sessionsOptions(settings: Settings): SessionsOptions {
@@ -198,7 +180,8 @@ export async function createApp(
   const models = openModels(settings, logger)
   const { facts } = core.store
   const trail = openTrail(settings)
-  const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, facts, trail })
+  const shared = { facts, trail, models }
+  const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, ...shared })
   const servers = chatServers(gateway, logger)
   const guard = createDefinitionGuard(facts)
   const chat = createChat(settings, core, models, servers, guard, logger)

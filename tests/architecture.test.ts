@@ -12,6 +12,7 @@ const RANKS: string[][] = [
   ['server/app-servers.ts'],
   ['server/app-gateway.ts'],
   ['server/app-audit.ts'],
+  ['server/app-models.ts'],
   ['server/config', 'server/http', 'server/socket', 'server/gateway'],
   ['server/sessions'],
   ['server/agent'],
@@ -79,7 +80,7 @@ describe('the house', () => {
   it('lets only app and cli know the settings', () => {
     const wrong = shipped.filter(
       (file) =>
-        !/^server\/(cli|config|app(-gateway|-audit)?\.ts)/.test(file.path) &&
+        !/^server\/(cli|config|app(-gateway|-audit|-models)?\.ts)/.test(file.path) &&
         local(file).some((t) => within(t, 'server/config'))
     )
     expect(wrong.map(({ path }) => path)).toEqual([])

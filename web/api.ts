@@ -1,5 +1,12 @@
 /** The HTTP API, as the page calls it. Same origin only; the owner's cookie goes along by itself. */
-import type { ErrorReply, ModelsReply, SessionSummary } from '../contract/rest.ts'
+import type {
+  ApprovalAnswer,
+  ApprovalCard,
+  ApprovalsReply,
+  ErrorReply,
+  ModelsReply,
+  SessionSummary
+} from '../contract/rest.ts'
 import type { AddServers, ServerDetail, ServersReply, TestReply } from '../contract/servers.ts'
 
 export interface WorkspaceFile {
@@ -72,6 +79,9 @@ export const api = {
   testServer: (name: string) => json<TestReply>(`${server(name)}/test`, sending('POST', {})),
   switchServer: (name: string, how: 'enable' | 'disable') => request(`${server(name)}/${how}`, sending('POST', {})),
   removeServer: (name: string) => request(server(name), { method: 'DELETE' }),
+  approvals: () => json<ApprovalsReply>('/api/approvals'),
+  answerApproval: ({ id, hash }: ApprovalCard, answer: ApprovalAnswer) =>
+    request(`/api/approvals/${encodeURIComponent(id)}`, sending('POST', { ...answer, hash })),
   login: (token: string) => request('/api/login', sending('POST', { token })),
   /** Its answer is a report in good and in bad health. */
   health: async (): Promise<Health | null> => {

@@ -1,6 +1,7 @@
 /** Says for each part that the workspace needs whether it is there, or what to do. Makes one sandbox to see its limits for real. */
 import { randomUUID } from 'node:crypto'
-import { openEngine, openModels, openStore } from '../app.ts'
+import { openEngine, openStore } from '../app.ts'
+import { openModels } from '../app-models.ts'
 import type { Settings } from '../config/settings.ts'
 import { messageOf } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'

@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline/promises'
 import type { Registry } from '../catalog/registry.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { Settings } from '../config/settings.ts'
@@ -32,4 +33,15 @@ export function oneName({ names }: ServersContext): string {
   const [name] = names
   if (name !== undefined && names.length === 1) return name
   throw new AppError('invalid', 'usage', 'Name one server. See mcp-orchestrator servers --help.')
+}
+
+/** Nobody at a terminal is a no. */
+export async function askedYes(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY) return false
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim())
+  } finally {
+    terminal.close()
+  }
 }

@@ -1,11 +1,10 @@
 import { homedir } from 'node:os'
 import { resolve } from 'node:path'
-import { createInterface } from 'node:readline/promises'
 import { type FoundServer, findClientServers, readClientFile } from '../catalog/client-files.ts'
 import { describeTarget } from '../catalog/describe-target.ts'
 import { addServers } from '../catalog/edit-registry.ts'
 import { AppError } from '../lib/errors.ts'
-import { print, type ServersContext } from './servers-context.ts'
+import { askedYes, print, type ServersContext } from './servers-context.ts'
 
 /** Shows the exact commands of what other clients have, and takes them over after a yes. What is there already stays as it is. */
 export async function importServers(context: ServersContext): Promise<number> {
@@ -42,14 +41,4 @@ export async function importServers(context: ServersContext): Promise<number> {
 
 function firstOfEachName(found: FoundServer[]): FoundServer[] {
   return [...new Map(found.toReversed().map((server) => [server.name, server])).values()].toReversed()
-}
-
-async function askedYes(question: string): Promise<boolean> {
-  if (!process.stdin.isTTY) return false
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  try {
-    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim())
-  } finally {
-    terminal.close()
-  }
 }

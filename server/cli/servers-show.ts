@@ -97,7 +97,7 @@ export async function showLogs(context: ServersContext): Promise<number> {
   return 0
 }
 
-async function withCore(context: ServersContext, job: (core: GatewayCore) => Promise<number>): Promise<number> {
+export async function withCore(context: ServersContext, job: (core: GatewayCore) => Promise<number>): Promise<number> {
   const app = await createGatewayApp(context.settings, createLogger('silent'), {
     environment: process.env,
     optionalRegistry: true

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { describeProblem, loadRegistry } from '../catalog/registry.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Command } from './command.ts'
+import { acceptDefinitions } from './servers-accept.ts'
 import type { ServersContext } from './servers-context.ts'
 import { addServer, removeServer, switchServer } from './servers-edit.ts'
 import { importServers } from './servers-import.ts'
@@ -22,7 +23,8 @@ const ACTIONS: Record<string, (context: ServersContext) => Promise<number>> = {
   disable: (context) => switchServer(context, false),
   import: importServers,
   login: loginServer,
-  logout: logoutServer
+  logout: logoutServer,
+  accept: acceptDefinitions
 }
 
 export const serversCommand: Command = {
@@ -37,11 +39,12 @@ export const serversCommand: Command = {
     'add NAME --url URL [--header K=V] a remote server',
     'remove | enable | disable NAME',
     'login | logout NAME               a remote server that wants OAuth',
-    'import [FILE]                     takes over the servers of other clients'
+    'import [FILE]                     takes over the servers of other clients',
+    'accept [NAME …]                   shows tools whose definition changed, and accepts them'
   ],
   flags: {
     json: { type: 'boolean', help: 'prints JSON' },
-    yes: { type: 'boolean', help: 'import: does not ask' },
+    yes: { type: 'boolean', help: 'import, accept: does not ask' },
     url: { type: 'string', help: 'add: address of a remote server' },
     header: { type: 'string', multiple: true, help: 'add: a header of its requests, NAME=VALUE' },
     env: { type: 'string', multiple: true, help: 'add: a variable for the server, NAME=VALUE' },

@@ -3,13 +3,11 @@ import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
 import { unknownServer } from '../tools/connections/connections.ts'
 import type { RawResult } from '../tools/connections/live-server.ts'
-import { isReadOnly } from '../tools/tool-effects.ts'
-import { checkParams } from './check-params.ts'
 import type { Discovery } from './discovery.ts'
-import { fillParams } from './fill-params.ts'
 import type { GatewayCore } from './gateway-options.ts'
 import { onRecord, type RouteSeen } from './record-route.ts'
 import { type CallContext, refuseDenied, runTool } from './run-tool.ts'
+import { type SettledParams, settleParams } from './settle-params.ts'
 
 export interface ExecuteInput {
   request?: string | undefined
@@ -36,6 +34,9 @@ interface RouteTaken {
   attempts: number
   approvedBy?: string
   definitionChanged?: true
+  /** What was really sent, where not all of it is the caller's, and what filled in which. */
+  params?: Record<string, unknown>
+  filledBy?: Record<string, string>
 }
 
 interface Route {
@@ -48,9 +49,7 @@ interface Route {
   candidates: Candidate[]
 }
 
-interface Choice extends Route {
-  params: Record<string, unknown>
-}
+type Choice = Route & SettledParams
 
 type Question = { status: 'needs_choice' | 'needs_params'; candidates?: Candidate[] } & Record<string, unknown>
 
@@ -66,10 +65,14 @@ export async function execute(
   const asked = { caller: context.caller, by: 'execute', request: input.request } as const
   const choice = await onRecord(core, asked, () => choose(core, discovery, input, context), whatWasSeen)
   if ('status' in choice) return { kind: 'question', question: choice }
-  const { server, tool, confidence, explicit, params } = choice
-  const { result, ...called } = await runTool(core, { server, tool, args: params }, context)
+  const { server, tool, confidence, explicit, params, filledBy, needsYes } = choice
+  const { result, ...called } = await runTool(core, { server, tool, args: params, filledBy, needsYes }, context)
   if (explicit && input.request && result.isError !== true) core.learn(input.request, server, tool.name)
-  return { kind: 'result', result, route: { ...called, tool: tool.name, confidence } }
+  return {
+    kind: 'result',
+    result,
+    route: { ...called, tool: tool.name, confidence, ...(filledBy ? { params, filledBy } : {}) }
+  }
 }
 
 /** The tool and its parameters, or what has to be asked first. */
@@ -83,16 +86,14 @@ async function choose(
   if (!('tool' in found)) return { status: 'needs_choice', ...found }
   const { server, tool, confidence } = found
   refuseDenied(core, server, tool.name)
-  const params = input.request
-    ? fillParams(tool.inputSchema, input.params, input.request, isReadOnly(tool))
-    : input.params
-  const problems = checkParams(tool.inputSchema, params)
+  const settled = await settleParams(core, found, input, context)
+  const { params, problems } = settled
   if (problems.length > 0) {
     const said = problems.map(({ path, reason }) => `${path} ${reason}`)
     const { name, inputSchema } = tool
     return { status: 'needs_params', server, tool: name, confidence, problems: said, params, inputSchema }
   }
-  return { ...found, params }
+  return { ...found, ...settled }
 }
 
 /** A tool that the caller named was not our decision: its call is on record by itself. */

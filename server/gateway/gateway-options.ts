@@ -5,6 +5,7 @@ import type { Connections } from '../tools/connections/connections.ts'
 import type { Router } from '../tools/routing/port.ts'
 import type { ToolIndex } from '../tools/tool-index.ts'
 import type { Approvals } from './asking/approve-call.ts'
+import type { ClientVoice } from './asking/client-voice.ts'
 
 /** What the four tools stand on. Loaded when the first of them is called: the list of tools needs none of it. */
 export interface GatewayCore {
@@ -16,6 +17,8 @@ export interface GatewayCore {
   /** A request that ended in a successful, explicitly chosen tool. */
   learn(request: string, server: string, tool: string): void
   approvals?: Approvals | undefined
+  /** A text by a model that the user has configured. */
+  writeText?: ClientVoice['write'] | undefined
 }
 
 export interface GatewayOptions {

@@ -175,6 +175,7 @@ export class FakeServer {
         ]
       }
     }
+    if (pathname === '/api/approvals') return { approvals: [], now: Date.now() }
     if (pathname === '/api/sessions' && method === 'GET') return { sessions: this.#summaries() }
     if (pathname.endsWith('/files')) {
       const files = [...this.files].map(([path, { length: size }]) => ({ path, type: 'file', size, mtimeMs: 1 }))

@@ -1,5 +1,6 @@
 import { watch } from 'vue'
 import { recall, remember } from '../remembered.ts'
+import { useInbox } from '../stores/inbox.ts'
 import { useNotices } from '../stores/notices.ts'
 import { useSession } from '../stores/session.ts'
 import { count } from '../text/format.ts'
@@ -20,8 +21,10 @@ export async function wantNotifications(wanted: boolean): Promise<boolean> {
 export function useAttention(title: () => string): void {
   const session = useSession()
   const notices = useNotices()
+  const inbox = useInbox()
+  const waitingCalls = () => session.pendingIds.length + inbox.cards.length
   watch(
-    [() => session.pendingIds.length, title],
+    [waitingCalls, title],
     ([waiting, name]) => {
       const place = name === '' ? NAME : `${revealPlainly(name)} · ${NAME}`
       document.title = waiting > 0 ? `(${waiting}) Waiting for you · ${place}` : place
@@ -30,15 +33,12 @@ export function useAttention(title: () => string): void {
     },
     { immediate: true }
   )
-  watch(
-    () => session.pendingIds.length,
-    (waiting, before) => {
-      if (waiting === 0 || waiting <= before) return
-      const text = `${count(waiting, 'tool call waits', 'tool calls wait')} for your decision.`
-      notices.announce(text)
-      if (document.visibilityState === 'hidden' && 'Notification' in window && notificationsWanted()) {
-        new Notification(NAME, { body: text, tag: session.sessionId })
-      }
+  watch(waitingCalls, (waiting, before) => {
+    if (waiting === 0 || waiting <= before) return
+    const text = `${count(waiting, 'tool call waits', 'tool calls wait')} for your decision.`
+    notices.announce(text)
+    if (document.visibilityState === 'hidden' && 'Notification' in window && notificationsWanted()) {
+      new Notification(NAME, { body: text, tag: session.sessionId })
     }
-  )
+  })
 }

@@ -1,0 +1,47 @@
+import { defineStore } from 'pinia'
+import { ref } from 'vue'
+import type { ApprovalAnswer, ApprovalCard } from '../../contract/rest.ts'
+import { api } from '../api.ts'
+import { useNotices } from './notices.ts'
+
+const EVERY_MS = 2000
+
+/** Calls of outside clients that wait for a person at this page. Asked for again and again: they come from other processes. */
+export const useInbox = defineStore('inbox', () => {
+  const notices = useNotices()
+  const cards = ref<ApprovalCard[]>([])
+  const deciding = ref(new Set<string>())
+  const isShown = ref(false)
+  /** Added to this browser's clock, it is the server's. */
+  const clockOffset = ref(0)
+  let timer: ReturnType<typeof setTimeout> | undefined
+
+  async function load(): Promise<void> {
+    try {
+      const { approvals, now } = await api.approvals()
+      cards.value = approvals
+      clockOffset.value = now - Date.now()
+    } catch {
+      // The page says by other means that the server is away; what was there may have been answered meanwhile.
+      cards.value = []
+    }
+  }
+
+  /** For as long as the page is open. */
+  function watchCards(): void {
+    clearTimeout(timer)
+    void load().finally(() => {
+      timer = setTimeout(watchCards, EVERY_MS)
+    })
+  }
+
+  async function answer(card: ApprovalCard, given: ApprovalAnswer): Promise<void> {
+    if (deciding.value.has(card.id)) return
+    deciding.value.add(card.id)
+    await notices.attempt(() => api.answerApproval(card, given))
+    await load()
+    deciding.value.delete(card.id)
+  }
+
+  return { cards, deciding, isShown, clockOffset, watchCards, answer }
+})
