@@ -2,6 +2,7 @@
  * The second composition root: the gateway alone. Beside `app.ts` because it must start in the time of a bare MCP server: what a
  * call needs (store, router, MCP client) is loaded with the first call, and nothing of the workspace at all.
  */
+import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Trail } from './app-audit.ts'
 import { describeProblem, loadRegistry, type Registry } from './catalog/registry.ts'
@@ -139,13 +140,17 @@ async function loadCore(
   })
   const { look } = approvals.definitions
   const index = new ToolIndex({ stored: new StoredTools(store.facts), router, logger, onSeen: look })
+  const loginDir = join(resolve(settings.DATA_DIR), 'logins')
+  // Children find it covered, also when it is filled later.
+  mkdirSync(loginDir, { recursive: true, mode: 0o700 })
   const connections = new Connections({
     index,
     credentials,
     environment: options.environment,
     openContainers: () => openContainers(settings, logger),
     logDir: serverLogs(settings),
-    loginDir: join(resolve(settings.DATA_DIR), 'logins'),
+    loginDir,
+    hidden: [loginDir, ...(settings.CREDENTIALS_FILE === undefined ? [] : [resolve(settings.CREDENTIALS_FILE)])],
     version: packageVersion(),
     logger
   })

@@ -2,12 +2,14 @@
  * The local processes that MCP servers run in. Owns their start and their end; knows no protocol. Invariant: when a child is
  * stopped, and when this process ends in whatever way, nothing that a child started lives on.
  */
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError, messageOf } from '../../lib/errors.ts'
 import type { Child } from './child.ts'
+import { findIsolation, type Isolation } from './child-isolation.ts'
+import { checkCommand } from './find-command.ts'
 import { MARK, prepareSweep, type Sweep } from './process-sweep.ts'
 
 export interface ChildCommand {
@@ -27,12 +29,16 @@ export class ChildProcesses {
   readonly #id = randomBytes(16).toString('hex')
   readonly #inherited: Record<string, string>
   readonly #children = new Set<Child>()
+  readonly #hidden: string[]
+  #isolation: Promise<Isolation | undefined> | undefined
   #watchdog: Sweep | undefined
   #count = 0
   /** One sweep for all is on its way. */
   #stopping = false
 
-  constructor(environment: Record<string, string | undefined>) {
+  /** `hidden` are files and folders of ours that no child shall see. */
+  constructor(environment: Record<string, string | undefined>, hidden: string[] = []) {
+    this.#hidden = hidden
     this.#inherited = Object.fromEntries(
       INHERITED.flatMap((name) => {
         const value = environment[name]
@@ -49,22 +55,32 @@ export class ChildProcesses {
   /** Rejects when the command can't be run at all. */
   async start(options: ChildCommand): Promise<Child> {
     const { server, command, args, cwd } = options
+    const isolation = await this.isolation()
     if (this.#stopping) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
     const mark = `${this.#id}.${++this.#count}.`
+    const env: Record<string, string> = { ...this.#inherited, ...options.env, [MARK]: mark }
     this.#watch()
-    const process = spawn(command, args, {
-      cwd,
+    try {
+      if (isolation) checkCommand(command, env.PATH ?? DEFAULT_PATH, cwd)
+      const words = isolation?.wrap(command, args, this.#hidden) ?? { command, args }
+      const stdio: 'pipe'[] = ['pipe', 'pipe', 'pipe', ...(isolation ? ['pipe' as const] : [])]
       // A session of its own: what it starts can be told from everything else.
-      detached: true,
-      stdio: 'pipe',
-      env: { ...this.#inherited, ...options.env, [MARK]: mark }
-    })
-    process.stdin.on('error', () => {})
-    const { promise: spawned, resolve, reject } = Promise.withResolvers<void>()
-    process.once('spawn', resolve)
-    process.once('error', (error) => reject(cannotRun(server, command, cwd, error)))
-    await spawned
-    return this.#adopt(process, mark)
+      const process = spawn(words.command, words.args, { cwd, detached: true, stdio, env })
+      isolation?.settle(process)
+      const { promise: spawned, resolve, reject } = Promise.withResolvers<void>()
+      process.once('spawn', resolve)
+      process.once('error', reject)
+      await spawned
+      return this.#adopt(process, mark)
+    } catch (error) {
+      throw cannotRun(server, command, cwd, error)
+    }
+  }
+
+  /** How children are kept apart; undefined where that can't be done. */
+  isolation(): Promise<Isolation | undefined> {
+    this.#isolation ??= findIsolation()
+    return this.#isolation
   }
 
   /** Stops all of them together. */
@@ -78,8 +94,10 @@ export class ChildProcesses {
     await watchdog?.go()
   }
 
-  #adopt(process: ChildProcessWithoutNullStreams, mark: string): Child {
-    const pid = process.pid ?? 0
+  #adopt(process: ChildProcess, mark: string): Child {
+    const { stdin, stdout, stderr, pid } = process
+    if (!stdin || !stdout || !stderr || pid === undefined) throw new Error('it has no streams')
+    stdin.on('error', () => {})
     const { promise: exited, resolve } = Promise.withResolvers<string>()
     let swept: Promise<void> | undefined
     const sweep = async () => {
@@ -87,7 +105,6 @@ export class ChildProcesses {
       swept ??= prepareSweep(mark, this.#inherited.PATH ?? DEFAULT_PATH).go()
       await swept
     }
-    const { stdin, stdout, stderr } = process
     const child: Child = {
       stdin,
       stdout,
@@ -95,7 +112,7 @@ export class ChildProcesses {
       pid,
       exited,
       stop: async (graceMs = GRACE_MS) => {
-        process.stdin.end()
+        stdin.end()
         await Promise.race([exited, delay(graceMs, undefined, { ref: false })])
         await sweep()
       }

@@ -32,6 +32,8 @@ export interface ConnectionsOptions {
   logDir?: string | undefined
   /** The engine's side of servers that want a sandbox: loaded with the first of them. */
   openContainers: () => Promise<ChildContainers>
+  /** Files and folders of ours that no child shall see. */
+  hidden?: string[] | undefined
   /** Folder of the logins to remote servers. */
   loginDir?: string | undefined
   version: string
@@ -73,7 +75,7 @@ export class Connections {
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
-    this.#processes = new ChildProcesses(options.environment)
+    this.#processes = new ChildProcesses(options.environment, options.hidden)
     this.#logins = options.loginDir === undefined ? undefined : new Logins(options.loginDir)
   }
 
