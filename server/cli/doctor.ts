@@ -6,6 +6,7 @@ import type { Settings } from '../config/settings.ts'
 import { messageOf } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { SandboxEngine } from '../sandbox/port.ts'
+import { findIsolation } from '../tools/connections/child-isolation.ts'
 import type { Command } from './command.ts'
 
 interface Finding {
@@ -37,6 +38,7 @@ export const doctorCommand: Command = {
       if (image) await check('limits', () => describeLimits(engine))
     }
     await check('network', async () => describeNetwork(settings))
+    await check('children', describeChildren)
     await check('store', () => describeStore(settings))
     await check('models', () => describeModels(settings))
     await engine.close()
@@ -76,6 +78,12 @@ async function describeLimits(engine: SandboxEngine): Promise<string> {
 function describeNetwork(settings: Settings): string {
   if (settings.SANDBOX_NETWORK === 'none') return 'none: sandboxes have no network'
   return `ON: sandboxes are on the network "${settings.SANDBOX_NETWORK}", and so is everything that runs in them`
+}
+
+async function describeChildren(): Promise<string> {
+  const isolation = await findIsolation()
+  if (isolation) return isolation.text
+  return "not kept apart here: a server can read the secrets of the others; give those you don't trust a sandbox in mcp.json"
 }
 
 async function describeStore(settings: Settings): Promise<string> {

@@ -1,7 +1,7 @@
 /**
  * Keeps children of one user apart: each runs in a user namespace of its own, where the kernel refuses it the memory, environment and
  * streams of every process outside, and in a mount namespace where our secret files are covered up. Its uid, HOME, files and caches
- * stay what they are. Why this and not another uid per child: docs/decisions/0006-children-apart-by-user-namespace.md.
+ * stay what they are. Why this and not another uid per child: docs/decisions/0006.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
