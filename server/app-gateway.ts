@@ -140,17 +140,13 @@ async function loadCore(
   })
   const { look } = approvals.definitions
   const index = new ToolIndex({ stored: new StoredTools(store.facts), router, logger, onSeen: look })
-  const loginDir = join(resolve(settings.DATA_DIR), 'logins')
-  // Children find it covered, also when it is filled later.
-  mkdirSync(loginDir, { recursive: true, mode: 0o700 })
   const connections = new Connections({
     index,
     credentials,
     environment: options.environment,
     openContainers: () => openContainers(settings, logger),
     logDir: serverLogs(settings),
-    loginDir,
-    hidden: [loginDir, ...(settings.CREDENTIALS_FILE === undefined ? [] : [resolve(settings.CREDENTIALS_FILE)])],
+    ...secretPlaces(settings),
     version: packageVersion(),
     logger
   })
@@ -181,6 +177,13 @@ async function loadCore(
       await store.close()
     }
   }
+}
+
+function secretPlaces({ DATA_DIR, CREDENTIALS_FILE }: Settings): { loginDir: string; hidden: string[] } {
+  const loginDir = join(resolve(DATA_DIR), 'logins')
+  // Children find it covered, also when it is filled later.
+  mkdirSync(loginDir, { recursive: true, mode: 0o700 })
+  return { loginDir, hidden: [loginDir, ...(CREDENTIALS_FILE === undefined ? [] : [resolve(CREDENTIALS_FILE)])] }
 }
 
 /** The rules of the registry alone: what none of them speaks of is `ask` there. */
