@@ -23,6 +23,7 @@ import type { Models } from './models/port.ts'
 import { createDockerEngine } from './sandbox/docker/docker-engine.ts'
 import type { SandboxEngine } from './sandbox/port.ts'
 import { Chat } from './sessions/chat.ts'
+import { recordRefusals } from './sessions/record-refusals.ts'
 import { ownerName, SessionAccess, sameSecret, secret } from './sessions/session-access.ts'
 import { SessionDirectory } from './sessions/session-directory.ts'
 import { SessionFeed } from './sessions/session-feed.ts'
@@ -38,6 +39,7 @@ import { openRedisStore } from './storage/redis/open-redis-store.ts'
 import { openSocketAdapter } from './storage/redis/socket-adapter.ts'
 import type { Store } from './storage/store.ts'
 import { ApprovalInbox } from './tools/approvals/approval-inbox.ts'
+import type { Audit } from './tools/audit/audit.ts'
 import { LOCAL_OWNER } from './tools/caller.ts'
 import { createDefinitionGuard, type DefinitionGuard } from './tools/definition-guard.ts'
 
@@ -184,7 +186,7 @@ export async function createApp(
   const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, ...shared })
   const servers = chatServers(gateway, logger)
   const guard = createDefinitionGuard(facts)
-  const chat = createChat(settings, core, models, servers, guard, logger)
+  const chat = createChat(settings, core, models, servers, guard, trail.audit, logger)
   const { sessions, feed, access, progress } = core
   const directory = openDirectory(settings, core, chat)
   const { isAccessToken, checkAccess } = accessOf(settings)
@@ -254,15 +256,17 @@ function createChat(
   models: Models,
   servers: ChatServers,
   guard: DefinitionGuard,
+  audit: Audit,
   logger: Logger
 ): Chat {
-  return new Chat({
+  const ownerOf = (sessionId: string) => access.ownerOf(sessionId)
+  const chat = new Chat({
     sessions,
     events: store.events,
     models,
     policy: servers.policy,
     guard,
-    toolbox: new Toolbox({ sources: servers.sources, ownerOf: (id) => access.ownerOf(id), logger }),
+    toolbox: new Toolbox({ sources: servers.sources, ownerOf, audit, logger }),
     options: {
       limits: { maxSteps: MAX_STEPS, maxSessionTokens: settings.MAX_SESSION_TOKENS },
       maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,
@@ -275,6 +279,8 @@ function createChat(
     },
     live: feed.live
   })
+  recordRefusals({ feed, transcript: (sessionId) => chat.transcript(sessionId), ownerOf, audit, logger })
+  return chat
 }
 
 /** An MCP client without the cookie of a page is whoever may come in here at all. */

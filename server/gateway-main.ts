@@ -1,6 +1,7 @@
 /** The entry of the commands that must start fast: a client waits for the gateway at every one of its own starts. */
+import { auditCommand } from './cli/audit.ts'
 import { gatewayCommand } from './cli/gateway.ts'
 import { runCli } from './cli/run-cli.ts'
 import { serversCommand } from './cli/servers.ts'
 
-process.exitCode = await runCli(process.argv.slice(2), [gatewayCommand, serversCommand])
+process.exitCode = await runCli(process.argv.slice(2), [gatewayCommand, serversCommand, auditCommand])

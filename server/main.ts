@@ -1,3 +1,4 @@
+import { auditCommand } from './cli/audit.ts'
 import { doctorCommand } from './cli/doctor.ts'
 import { engineProxyCommand } from './cli/engine-proxy.ts'
 import { gatewayCommand } from './cli/gateway.ts'
@@ -9,6 +10,7 @@ process.exitCode = await runCli(process.argv.slice(2), [
   serveCommand,
   gatewayCommand,
   serversCommand,
+  auditCommand,
   doctorCommand,
   engineProxyCommand
 ])

@@ -62,8 +62,14 @@ export async function execute(
   input: ExecuteInput,
   context: CallContext
 ): Promise<Executed> {
-  const asked = { caller: context.caller, by: 'execute', request: input.request } as const
-  const choice = await onRecord(core, asked, () => choose(core, discovery, input, context), whatWasSeen)
+  const { request, server: wanted, tool: named } = input
+  const asked = { caller: context.caller, by: 'execute', request, server: wanted, tool: named } as const
+  const choice = await onRecord(
+    core,
+    asked,
+    () => choose(core, discovery, input, context),
+    (chosen) => whatWasSeen(chosen, named)
+  )
   if ('status' in choice) return { kind: 'question', question: choice }
   const { server, tool, confidence, explicit, params, filledBy, needsYes } = choice
   const { result, ...called } = await runTool(core, { server, tool, args: params, filledBy, needsYes }, context)
@@ -97,11 +103,12 @@ async function choose(
 }
 
 /** A tool that the caller named was not our decision: its call is on record by itself. */
-function whatWasSeen(choice: Choice | Question): RouteSeen | undefined {
+function whatWasSeen(choice: Choice | Question, wanted: string | undefined): RouteSeen | undefined {
   if ('status' in choice) {
     const { status, candidates = [], server, tool } = choice
     const named = typeof server === 'string' && typeof tool === 'string' ? { server, tool } : {}
-    return { candidates, outcome: status, ...named }
+    const outcome = status === 'needs_choice' && wanted === undefined ? 'abstained' : status
+    return { candidates, outcome, ...named }
   }
   const { server, tool, candidates, explicit } = choice
   return explicit ? undefined : { candidates, outcome: 'chosen', server, tool: tool.name }

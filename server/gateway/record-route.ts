@@ -8,7 +8,7 @@ export type RouteSeen = Pick<RouteFacts, 'candidates' | 'outcome' | 'server' | '
 /** Has a decision made and puts it on record before anything is done about it; also one that failed. */
 export async function onRecord<T>(
   { audit }: GatewayCore,
-  asked: Pick<RouteFacts, 'caller' | 'by' | 'request'>,
+  asked: Pick<RouteFacts, 'caller' | 'by' | 'request' | 'server' | 'tool'>,
   decide: () => Promise<T>,
   seen: (decision: T) => RouteSeen | undefined
 ): Promise<T> {
@@ -18,7 +18,7 @@ export async function onRecord<T>(
     decision = await decide()
   } catch (error) {
     try {
-      audit.decided({ ...asked, candidates: [], ms: since(began), ...endOf(error, 'routing') })
+      audit.decided({ ...asked, candidates: [], ms: since(began), ...endOf(error, 'deciding') })
     } catch {
       // What went wrong first is what the caller has to hear; the trail keeps count of what it could not take.
     }

@@ -43,7 +43,7 @@ export interface ToolRun extends Called {
 export async function runTool(core: GatewayCore, wish: ToolWish, context: CallContext): Promise<ToolRun> {
   const { server, tool, args } = wish
   const end = core.audit.begin({ caller: context.caller, server, tool: tool.name, args })
-  let stage: Stage = 'asking'
+  let stage: Stage = 'deciding'
   try {
     refuseDenied(core, server, tool.name)
     const approvedBy = await approveCall(core, wish, context)

@@ -7,6 +7,8 @@ import { openEmbeddedStore } from '../storage/embedded/open-embedded-store.ts'
 import type { EventLog, StoredEvent } from '../storage/event-log.ts'
 import type { Store } from '../storage/store.ts'
 import { type ApprovalPolicy, createPolicy } from '../tools/approval-policy.ts'
+import { noAudit } from '../tools/audit/audit.fixture.ts'
+import type { Audit } from '../tools/audit/audit.ts'
 import { createDefinitionGuard } from '../tools/definition-guard.ts'
 import type { ToolSource } from '../tools/tool-source.ts'
 import { Chat } from './chat.ts'
@@ -23,6 +25,7 @@ export interface FakeChatOptions {
   sources?: ToolSource[]
   policy?: ApprovalPolicy
   options?: Partial<ChatOptions>
+  audit?: Audit
   /** Stands between the chat and its log. */
   events?: (log: EventLog) => EventLog
 }
@@ -43,14 +46,14 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
   const store = await openEmbeddedStore({ dataDir, logger: silentLogger })
   const events = given.events?.(store.events) ?? store.events
   const requests: StepRequest[] = []
-  const { sources = [], policy = createPolicy([]), options } = given
+  const { sources = [], policy = createPolicy([]), options, audit = noAudit } = given
   const deps: ChatDeps = {
     sessions: fakeSessions(store),
     events,
     models: scripted(given.model ?? (() => [said('ok')]), requests),
     policy,
     guard: createDefinitionGuard(store.facts),
-    toolbox: new Toolbox({ sources: () => sources, ownerOf: async () => 'local', logger: silentLogger }),
+    toolbox: new Toolbox({ sources: () => sources, ownerOf: async () => 'local', audit, logger: silentLogger }),
     options: { limits: { maxSteps: 20 }, maxHistoryTokens: 10_000, network: 'none', ...options },
     logger: silentLogger,
     append: async (sessionId, list, epoch) =>

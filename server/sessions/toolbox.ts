@@ -4,6 +4,9 @@ import type { OutputChunk } from '../../workspace-server/protocol.ts'
 import { withDeadline } from '../lib/deadline.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
+import type { ToolResult } from '../sandbox/port.ts'
+import type { Audit } from '../tools/audit/audit.ts'
+import { callFailed, callReturned, type Stage } from '../tools/audit/call-end.ts'
 import type { Caller } from '../tools/caller.ts'
 import {
   approvalHash,
@@ -12,7 +15,7 @@ import {
   type ToolDefinitionInput,
   WORKSPACE
 } from '../tools/offered-tool.ts'
-import type { ToolSource } from '../tools/tool-source.ts'
+import type { ToolCallInput, ToolSource } from '../tools/tool-source.ts'
 import { isNotOurs } from './not-ours.ts'
 import type { Hold } from './session-manager.ts'
 
@@ -23,9 +26,17 @@ interface Asking {
   signal: AbortSignal
 }
 
+export interface RunInput {
+  sessionId: string
+  call: CallEntry
+  signal: AbortSignal
+  onOutput: (chunk: OutputChunk) => void
+}
+
 export interface ToolboxOptions {
   sources: () => ToolSource[]
   ownerOf: (sessionId: string) => Promise<string>
+  audit: Audit
   logger: Logger
 }
 
@@ -65,14 +76,26 @@ export class Toolbox {
   }
 
   /** Runs what was approved, and only that: another definition or other arguments than the human saw are refused. */
-  async run(
-    hold: Hold,
-    input: { sessionId: string; call: CallEntry; signal: AbortSignal; onOutput: (chunk: OutputChunk) => void }
-  ): Promise<void> {
+  async run(hold: Hold, input: RunInput): Promise<void> {
     const { sessionId, call, signal, onOutput } = input
     const { callId, server, name, decision } = call
     if (!decision?.approved) throw new AppError('forbidden', 'not_approved', 'Nobody has approved this call.')
     const caller = await this.#caller(sessionId)
+    const args = decision.editedArgs ?? call.args
+    const end = this.#options.audit.begin({ caller, server, tool: name, args })
+    let stage: Stage = 'deciding'
+    try {
+      await this.#checkApproved(hold, input, caller)
+      stage = 'calling'
+      end(callReturned(await this.#call(hold, server, { callId, caller, name, args, signal, onOutput })))
+    } catch (error) {
+      end(callFailed(error, stage))
+      throw error
+    }
+  }
+
+  async #checkApproved(hold: Hold, { sessionId, call, signal }: RunInput, caller: Caller): Promise<void> {
+    const { callId, server, name } = call
     const tools = offerTools(server, await this.#list(hold, server, { caller, signal }), new Set())
     const tool = tools.find((candidate) => candidate.name === name)
     if (!tool) throw new AppError('not-found', 'tool_gone', `${server} no longer offers ${name}.`)
@@ -83,14 +106,12 @@ export class Toolbox {
         `${server}/${name} is not the tool that was approved: it has changed since.`
       )
     }
-    const args = decision.editedArgs ?? call.args
-    if (server === WORKSPACE) {
-      const workspace = await hold.workspace(signal)
-      await workspace.runTool({ callId, name, args, signal, onOutput })
-      return
-    }
+  }
+
+  async #call(hold: Hold, server: string, input: ToolCallInput): Promise<ToolResult> {
+    if (server === WORKSPACE) return (await hold.workspace(input.signal)).runTool(input)
     const source = this.#source(server)
-    await hold.journal(callId, () => source.call({ callId, caller, name, args, signal, onOutput }))
+    return hold.journal(input.callId, () => source.call(input))
   }
 
   async #list(hold: Hold, server: string, { caller, signal }: Asking): Promise<ToolDefinitionInput[]> {
@@ -105,7 +126,7 @@ export class Toolbox {
   }
 
   async #caller(sessionId: string): Promise<Caller> {
-    return { owner: await this.#options.ownerOf(sessionId), door: 'chat' }
+    return { owner: await this.#options.ownerOf(sessionId), door: 'chat', session: sessionId }
   }
 
   /** The sandbox's name is taken: a server under it would pass for the sandbox. */

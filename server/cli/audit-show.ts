@@ -1,0 +1,100 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { AUDIT_OUTCOMES, type AuditEntry, type AuditOutcome } from '../../contract/audit.ts'
+import { AppError } from '../lib/errors.ts'
+import { type AuditFilter, readAudit } from '../tools/audit/read-audit.ts'
+import { verifyAudit } from '../tools/audit/verify-audit.ts'
+import type { CommandInput } from './command.ts'
+
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 100_000
+const LOOK_MS = 300
+const FOLLOWED = 1000
+const UNITS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+export async function showAudit(dir: string, action: string, flags: CommandInput['flags']): Promise<number> {
+  const json = flags.json === true
+  if (action === 'verify') return verify(dir, json)
+  if (action !== 'show') throw usage(`There is no "audit ${action}"`)
+  const filter = readFilter(flags)
+  const { entries } = readAudit(dir, filter)
+  if (!json && entries.length === 0) process.stderr.write(`Nothing is on record in ${dir}.\n`)
+  print(entries.toReversed(), json)
+  if (flags.follow === true) await follow(dir, filter, json, entries)
+  return 0
+}
+
+function verify(dir: string, json: boolean): number {
+  const chains = verifyAudit(dir)
+  const lines = chains.flatMap(({ chain, state, rows, problems }) => [
+    `${state.padEnd(9)} ${chain} ${rows} rows`,
+    ...problems.map(({ file, line, reason }) => `          ${file === '' ? '' : `${file}:${line}: `}${reason}`)
+  ])
+  const isBroken = chains.some(({ state }) => state === 'broken')
+  const text = json ? chains.map((chain) => JSON.stringify(chain)) : [...lines, `${chains.length} chains in ${dir}`]
+  process.stdout.write(text.map((line) => `${line}\n`).join(''))
+  return isBroken ? 1 : 0
+}
+
+async function follow(dir: string, filter: AuditFilter, json: boolean, shown: AuditEntry[]): Promise<never> {
+  const printed = new Set(shown.map(({ id }) => id))
+  const since = Date.now() - LOOK_MS
+  for (;;) {
+    await delay(LOOK_MS)
+    const { entries } = readAudit(dir, { ...filter, since: filter.since ?? since, limit: FOLLOWED })
+    // Once, when it is over.
+    const fresh = entries.filter(({ id, outcome }) => outcome !== 'running' && !printed.has(id)).toReversed()
+    for (const { id } of fresh) printed.add(id)
+    print(fresh, json)
+  }
+}
+
+function print(entries: AuditEntry[], json: boolean): void {
+  process.stdout.write(entries.map((entry) => `${json ? JSON.stringify(entry) : row(entry)}\n`).join(''))
+}
+
+function row(entry: AuditEntry): string {
+  const { at, door, kind, by, server, tool, outcome, code, attempts, ms, request, candidates } = entry
+  const target = server === undefined ? (by ?? '') : `${server}/${tool}`
+  const end = `${outcome}${code === undefined ? '' : ` (${code})`}${(attempts ?? 1) > 1 ? ` ${attempts} attempts` : ''}`
+  const best = candidates?.map((each) => `${each.server}/${each.tool} ${each.confidence}`).slice(0, 3)
+  const asked = [request === undefined ? '' : JSON.stringify(request.slice(0, 80)), best?.join(', ') ?? '']
+  const columns = [
+    at,
+    door.padEnd(5),
+    kind.padEnd(5),
+    target.padEnd(32),
+    end.padEnd(24),
+    `${ms ?? '-'} ms`.padStart(12)
+  ]
+  // Names come from outside: nothing in them may steer a terminal.
+  return [...columns, ...asked]
+    .join(' ')
+    .trimEnd()
+    .replace(/\p{Cc}/gu, '?')
+}
+
+function readFilter(flags: CommandInput['flags']): AuditFilter {
+  const text = (name: string) => (typeof flags[name] === 'string' ? flags[name] : undefined)
+  const limit = Number(text('limit') ?? DEFAULT_LIMIT)
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) throw usage('--limit must be a whole number')
+  const outcome = text('outcome')
+  if (outcome !== undefined && !isOutcome(outcome)) throw usage(`--outcome must be one of ${AUDIT_OUTCOMES.join(', ')}`)
+  const since = readSince(text('since'))
+  return { limit, server: text('server'), tool: text('tool'), outcome, since, maxLookedAt: Number.POSITIVE_INFINITY }
+}
+
+function isOutcome(text: string): text is AuditOutcome {
+  return AUDIT_OUTCOMES.some((outcome) => outcome === text)
+}
+
+function readSince(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const [, count, unit = ''] = /^(\d+)([smhd])$/.exec(text) ?? []
+  const at = count === undefined ? Date.parse(text) : Date.now() - Number(count) * (UNITS[unit] ?? 0)
+  if (Number.isNaN(at)) throw usage('--since must be a time such as 2026-01-31T10:00 or an age such as 2h')
+  return at
+}
+
+function usage(problem: string): AppError {
+  return new AppError('invalid', 'usage', `${problem}. See mcp-orchestrator audit --help.`)
+}

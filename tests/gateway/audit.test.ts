@@ -1,0 +1,145 @@
+import { execFile } from 'node:child_process'
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterEach, describe, expect, it } from 'vitest'
+import type { AuditEntry } from '../../contract/audit.ts'
+import { child, real, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
+import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
+
+const running: GatewayProcess[] = []
+const start: typeof startGateway = async (servers, options) => {
+  const gateway = await startGateway(servers, options)
+  running.push(gateway)
+  return gateway
+}
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((gateway) => gateway.end()))
+})
+
+async function audit(dir: string, ...args: string[]): Promise<{ code: number | null; out: string }> {
+  const command = spawnGateway(['audit', ...args], { DATA_DIR: join(dir, 'data') })
+  let out = ''
+  command.stdout.on('data', (chunk) => {
+    out += chunk
+  })
+  const code = await new Promise<number | null>((done) => command.once('close', done))
+  return { code, out }
+}
+
+async function rows(dir: string, ...args: string[]): Promise<AuditEntry[]> {
+  const { out } = await audit(dir, '--json', '--limit', '1000', ...args)
+  return out.split('\n').flatMap((line) => (line === '' ? [] : JSON.parse(line)))
+}
+
+const auditText = (dir: string) => {
+  const folder = join(dir, 'data', 'audit')
+  if (!existsSync(folder)) return ''
+  return readdirSync(folder)
+    .map((name) => readFileSync(join(folder, name), 'utf8'))
+    .join('')
+}
+
+describe('the audit trail of a real gateway', { timeout: 60_000 }, () => {
+  it('has a row for every way a request can end', async () => {
+    const { call, client, dir } = await start({
+      everything: { ...real('server-everything'), approval: { 'get-env': 'deny', 'get-tiny-image': 'ask' } },
+      steady: child('steady'),
+      broken: child('crash-on-start')
+    })
+    const run = (server: string, tool: string, params: Record<string, unknown> = {}) =>
+      call('execute', { server, tool, params })
+    await run('everything', 'echo', { message: 'hello' })
+    await call('find_tool', { query: 'add two numbers together' })
+    await call('execute', { request: 'zzz qqq xxyyzz' })
+    await run('everything', 'get-sum', { a: 1 })
+    await run('everything', 'get-env')
+    await run('everything', 'get-tiny-image')
+    await run('nowhere', 'x')
+    await run('broken', 'x')
+    const controller = new AbortController()
+    const hanging = client.callTool(
+      { name: 'execute', arguments: { server: 'steady', tool: 'hang' } },
+      { signal: controller.signal }
+    )
+    hanging.catch(() => {})
+    await until('the call to be on record', () => auditText(dir).includes('"tool":"hang"'))
+    controller.abort()
+    await until('the end of the cancelled call', () => auditText(dir).includes('"outcome":"cancelled"'))
+    const seen = (await rows(dir)).map(({ kind, server, tool, outcome, code }) => [kind, server, tool, outcome, code])
+    expect(seen).toEqual([
+      ['call', 'everything', 'echo', 'ok', undefined],
+      ['route', undefined, undefined, 'found', undefined],
+      ['route', undefined, undefined, 'abstained', undefined],
+      ['route', 'everything', 'get-sum', 'needs_params', undefined],
+      ['route', 'everything', 'get-env', 'refused', 'denied_by_policy'],
+      ['call', 'everything', 'get-tiny-image', 'refused', 'approval_unavailable'],
+      ['route', 'nowhere', 'x', 'failed', 'unknown_server'],
+      ['route', 'broken', 'x', 'failed', expect.stringMatching(/^server_/)],
+      ['call', 'steady', 'hang', 'cancelled', 'cancelled']
+    ])
+    expect(await rows(dir, '--server', 'everything', '--outcome', 'ok', '--since', '5m')).toHaveLength(1)
+  })
+
+  it('shows a call that a kill -9 cut short, and a process that was killed', async () => {
+    const { client, dir, process: gateway, exited } = await start({ steady: child('steady') })
+    client.callTool({ name: 'execute', arguments: { server: 'steady', tool: 'hang' } }).catch(() => {})
+    await until('the call to be on record', () => auditText(dir).includes('"tool":"hang"'))
+    gateway.kill('SIGKILL')
+    await exited
+    expect(await rows(dir)).toMatchObject([{ tool: 'hang', outcome: 'unknown' }])
+    expect(await audit(dir, 'verify')).toMatchObject({ code: 0, out: expect.stringMatching(/^unclosed /) })
+  })
+
+  it('finds what was changed, and says where', async () => {
+    const { call, dir, process: gateway, exited } = await start({ everything: real('server-everything') })
+    await call('execute', { server: 'everything', tool: 'echo', params: { message: 'hello' } })
+    gateway.stdin.end()
+    await exited
+    expect(await audit(dir, 'verify')).toMatchObject({ code: 0, out: expect.stringMatching(/^intact /) })
+    const folder = join(dir, 'data', 'audit')
+    const [name = ''] = readdirSync(folder)
+    const text = readFileSync(join(folder, name), 'utf8')
+    writeFileSync(join(folder, name), text.replace('"tool":"echo"', '"tool":"ohce"'))
+    const { code, out } = await audit(dir, 'verify')
+    expect([code, out]).toEqual([1, expect.stringContaining(`${name}:2: this row was edited`)])
+  })
+
+  it('runs nothing that it can not record, and goes on when it can', async () => {
+    const { call, dir } = await start({ everything: real('server-everything') })
+    const folder = join(dir, 'data', 'audit')
+    await call('list_capabilities', {})
+    writeFileSync(folder, 'no folder')
+    const echo = { server: 'everything', tool: 'echo', params: { message: 'hello' } }
+    const refused = await call('execute', echo)
+    expect([refused.isError, refused._meta]).toEqual([
+      true,
+      { 'mcp-orchestrator/error': { code: 'audit_unavailable' } }
+    ])
+    rmSync(folder)
+    expect(textOf(await call('execute', echo))).toBe('Echo: hello')
+    await until('the gap to be told', () => /"kind":"gap".*"refused":1/.test(auditText(dir)))
+  })
+
+  it('holds no secret, with arguments too', async () => {
+    const secret = `s3cr3t-${crypto.randomUUID()}`
+    const credentials = join(process.env.TMPDIR ?? '/tmp', `credentials-${crypto.randomUUID()}.json`)
+    writeFileSync(credentials, JSON.stringify({ KEY: secret }))
+    chmodSync(credentials, 0o600)
+    const entry = { ...real('server-everything'), env: { KEY: `\${secret:${'KEY'}}` } }
+    const env = { CREDENTIALS_FILE: credentials, AUDIT_ARGUMENTS: 'true' }
+    const { call, dir } = await start({ everything: entry }, { env })
+    await call('find_tool', { query: `what is ${secret}` })
+    await call('execute', { server: 'everything', tool: 'echo', params: { message: `it is ${secret}` } })
+    await call('execute', { server: 'everything', tool: secret })
+    await call('execute', { request: `echo ${secret} please` })
+    const { stdout } = await promisify(execFile)('grep', ['-rlF', secret, join(dir, 'data', 'audit')]).catch(() => ({
+      stdout: ''
+    }))
+    expect(stdout).toBe('')
+    const texts = (await rows(dir)).map(({ arguments: args, request }) => args ?? request)
+    expect(texts).toContain('{"message":"it is [secret]"}')
+    expect(texts).toContain('what is [secret]')
+    rmSync(credentials)
+  })
+})
