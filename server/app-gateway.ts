@@ -9,6 +9,7 @@ import { describeProblem, loadRegistry, type Registry } from './catalog/registry
 import { RegistryWatch } from './catalog/watch-registry.ts'
 import { sandboxLimits } from './config/sandbox-limits.ts'
 import type { Settings } from './config/settings.ts'
+import type { Exposed } from './gateway/expose/exposed.ts'
 import { Gateway } from './gateway/gateway.ts'
 import type { GatewayCore } from './gateway/gateway-options.ts'
 import { AppError } from './lib/errors.ts'
@@ -32,6 +33,8 @@ export interface GatewayApp {
   logDir: string
   /** What the tools stand on; loaded with the first call. */
   core(): Promise<GatewayCore>
+  /** With `GATEWAY_EXPOSE`: what clients see in place of the four tools. */
+  exposed?: () => Promise<Exposed>
   /** Applies changes of the registry as they come. */
   watch(): void
   stop(): Promise<void>
@@ -85,6 +88,7 @@ export async function createGatewayApp(
   })
   const version = packageVersion()
   const core = async () => (await load()).core
+  const expose = readExpose(settings.GATEWAY_EXPOSE, file, registry)
   return {
     gateway: new Gateway({ version, logger, core }),
     version,
@@ -94,6 +98,7 @@ export async function createGatewayApp(
     reload: () => watch.reload(),
     core,
     logDir: serverLogs(settings),
+    ...(expose ? { exposed: exposedOnce(expose, core, version, logger) } : {}),
     watch: () => watch.start(),
     async stop() {
       watch.close()
@@ -225,7 +230,27 @@ async function openFacts(settings: Settings, logger: Logger) {
   return openEmbeddedStore({ dataDir: resolve(settings.DATA_DIR), logger })
 }
 
-export function refuseExpose(settings: Settings): void {
-  if (settings.GATEWAY_EXPOSE === undefined) return
-  throw new AppError('invalid', 'invalid_setting', 'GATEWAY_EXPOSE is not available yet: leave it unset.')
+/** `only` undefined: all servers. */
+function readExpose(wish: string | undefined, file: string, { servers }: Registry): { only?: string } | undefined {
+  if (wish === undefined) return undefined
+  if (wish === 'all') return {}
+  if (servers.get(wish)?.enabled) return { only: wish }
+  const problem = servers.has(wish) ? `"${wish}", which is switched off` : `"${wish.slice(0, 100)}", which is not there`
+  const message = `GATEWAY_EXPOSE (--expose) must be "all" or a server in ${file}; it is ${problem}.`
+  throw new AppError('invalid', 'invalid_setting', message)
+}
+
+function exposedOnce(expose: { only?: string }, core: () => Promise<GatewayCore>, version: string, logger: Logger) {
+  let opening: Promise<Exposed> | undefined
+  const open = async () => {
+    const { Exposed } = await import('./gateway/expose/exposed.ts')
+    return new Exposed({ only: expose.only, core: await core(), version, logger })
+  }
+  return () => {
+    opening ??= open().catch((error) => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
 }

@@ -4,11 +4,12 @@ import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Progress } from '../contract/live.ts'
 import { openTrail, type Trail, trailReader } from './app-audit.ts'
-import { createGatewayApp } from './app-gateway.ts'
+import { createGatewayApp, type GatewayApp } from './app-gateway.ts'
 import { openModels } from './app-models.ts'
 import { type ChatServers, chatServers, serverDirectory } from './app-servers.ts'
 import { sandboxLimits } from './config/sandbox-limits.ts'
 import type { Settings } from './config/settings.ts'
+import { openExposedHttp } from './gateway/expose/exposed-http.ts'
 import { openHttpDoor } from './gateway/http-door.ts'
 import { createHttpServer } from './http/create-http-server.ts'
 import type { HealthCheck } from './http/health.ts'
@@ -190,7 +191,7 @@ export async function createApp(
   const { sessions, feed, access, progress } = core
   const directory = openDirectory(settings, core, chat)
   const { isAccessToken, checkAccess } = accessOf(settings)
-  const door = openHttpDoor(gateway.gateway, gateway.version, logger, ownerOfCookies)
+  const door = openMcpDoor(gateway, logger)
   const inbox = new ApprovalInbox(facts)
   const http = await createHttpServer({
     inbox,
@@ -242,6 +243,11 @@ export async function createApp(
       await core.stop()
     }
   }
+}
+
+function openMcpDoor(gateway: GatewayApp, logger: Logger) {
+  const exposed = gateway.exposed && openExposedHttp(gateway.exposed, logger, ownerOfCookies)
+  return openHttpDoor(gateway.gateway, gateway.version, logger, ownerOfCookies, exposed)
 }
 
 function openDirectory(settings: Settings, { sessions, store, feed, access }: Core, chat: Chat): SessionDirectory {

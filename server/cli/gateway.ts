@@ -1,4 +1,4 @@
-import { createGatewayApp, refuseExpose } from '../app-gateway.ts'
+import { createGatewayApp, type GatewayApp } from '../app-gateway.ts'
 import { openStdioDoor } from '../gateway/stdio-door.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { Command } from './command.ts'
@@ -12,11 +12,11 @@ export const gatewayCommand: Command = {
   defaults: userDefaults,
   ignoresDotenv: true,
   async run(settings) {
-    refuseExpose(settings)
     const logger = createLogger(settings.LOG_LEVEL)
     const optionalRegistry = settings.MCP_CONFIG === userDefaults(process.env).MCP_CONFIG
     const app = await createGatewayApp(settings, logger, { environment: process.env, optionalRegistry })
-    const door = openStdioDoor(app.gateway, app.version, logger)
+    const exposed = app.exposed && (await openExposed(app.exposed))
+    const door = openStdioDoor(app.gateway, app.version, logger, exposed)
     app.watch()
     const signalled = new Promise<void>((resolve) => {
       for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => resolve())
@@ -28,4 +28,10 @@ export const gatewayCommand: Command = {
     setTimeout(() => process.exit(0), EXIT_MS).unref()
     return 0
   }
+}
+
+/** Loaded when it is wanted: the four tools start without it. */
+async function openExposed(exposed: NonNullable<GatewayApp['exposed']>) {
+  const { ExposedStdio } = await import('../gateway/expose/exposed-stdio.ts')
+  return new ExposedStdio(exposed)
 }

@@ -6,7 +6,7 @@ import type { CallContext } from './run-tool.ts'
 import { GATEWAY_TOOLS, INSTRUCTIONS } from './tool-definitions.ts'
 
 /** Nothing here asks a client to fill in a form, and building the SDK's own costs start-up time. */
-const noValidator = {
+export const noValidator = {
   getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'Schemas are not checked here.' })
 }
 const NAMES = new Set(GATEWAY_TOOLS.map(({ name }) => name))

@@ -3,10 +3,10 @@
  * catalogue are below. Invariant: nothing is loaded or started before a tool is called.
  */
 import { AppError } from '../lib/errors.ts'
-import { wireError } from '../lib/wire-error.ts'
 import { InputNeeded } from './asking/client-voice.ts'
 import type { Continuations } from './asking/continuations.ts'
 import { Discovery } from './discovery.ts'
+import { errorResult } from './error-result.ts'
 import { type ExecuteInput, execute, roundConfidence } from './execute.ts'
 import type { GatewayCore, GatewayOptions } from './gateway-options.ts'
 import { changedFlag, listCapabilities } from './list-capabilities.ts'
@@ -42,12 +42,7 @@ export class Gateway {
     } catch (error) {
       // Not a failure: the client is asked, and calls again.
       if (error instanceof InputNeeded) throw error
-      const { code, message } = wireError(error, this.#options.logger)
-      return {
-        content: [{ type: 'text', text: message }],
-        isError: true,
-        _meta: { 'mcp-orchestrator/error': { code } }
-      }
+      return errorResult(error, this.#options.logger)
     }
   }
 

@@ -6,6 +6,7 @@ import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { type Caller, LOCAL_OWNER } from '../tools/caller.ts'
 import { createGatewayServer, isGatewayTool } from './create-gateway-server.ts'
+import type { ExposedHttp } from './expose/exposed-http.ts'
 import type { Gateway } from './gateway.ts'
 import { answerPlainCall, MODERN, type PlainCall, readPlainCall } from './plain-call.ts'
 
@@ -15,26 +16,27 @@ export interface HttpDoor {
   close(): Promise<void>
 }
 
-const MAX_BODY_BYTES = 16 * 1024 * 1024
+export type OwnerOf = (cookies: string | undefined) => string
+
+export const MAX_BODY_BYTES = 16 * 1024 * 1024
 
 /**
  * Serves the gateway over Streamable HTTP, every revision, without sessions: any instance can answer any request. `ownerOf` says
- * who a request has proved to be, from its cookies.
+ * who a request has proved to be, from its cookies. With `exposed` it serves the servers' own tools in place of its four.
  */
 export function openHttpDoor(
   gateway: Gateway,
   version: string,
   logger: Logger,
-  ownerOf: (cookies: string | undefined) => string = () => LOCAL_OWNER
+  ownerOf: OwnerOf = () => LOCAL_OWNER,
+  exposed?: ExposedHttp
 ): HttpDoor {
   const serve = ({ requestInfo }: McpRequestContext) => {
     const owner = ownerOf(requestInfo?.headers.get('cookie') ?? undefined)
     return createGatewayServer(gateway, version, { owner, door: 'http' })
   }
-  const handler = createMcpHandler(serve, {
-    maxRequestBodySize: MAX_BODY_BYTES,
-    onerror: (error) => logger.debug({ err: error }, 'gateway request')
-  })
+  const onerror = (error: Error) => logger.debug({ err: error }, 'gateway request')
+  const handler = exposed ?? createMcpHandler(serve, { maxRequestBodySize: MAX_BODY_BYTES, onerror })
   return {
     async handle(request, response, body) {
       const gone = new AbortController()
@@ -43,7 +45,7 @@ export function openHttpDoor(
       })
       response.setHeader('x-content-type-options', 'nosniff')
       try {
-        const plain = readPlainRequest(request, body)
+        const plain = exposed ? undefined : readPlainRequest(request, body)
         if (plain && isGatewayTool(plain.name)) {
           const caller: Caller = { owner: ownerOf(request.headers.cookie), door: 'http' }
           const result = await answerPlainCall(gateway, version, plain, { caller, signal: gone.signal })

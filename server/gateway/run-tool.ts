@@ -7,6 +7,7 @@ import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
 import { callReturned, type Stage } from '../tools/audit/call-end.ts'
 import type { Caller } from '../tools/caller.ts'
+import type { CallInput } from '../tools/connections/live-server.ts'
 import { isCareful } from '../tools/tool-effects.ts'
 import { type ApprovedBy, approveCall } from './asking/approve-call.ts'
 import type { ClientVoice } from './asking/client-voice.ts'
@@ -22,6 +23,8 @@ export interface CallContext {
   voice?: ClientVoice | undefined
   /** What goes on to the child in `_meta`: trace context. */
   meta?: Record<string, unknown> | undefined
+  /** In the new revision, what the child had asked for and now gets. */
+  retry?: CallInput['retry']
 }
 
 export interface ToolWish {

@@ -4,6 +4,7 @@ import type { Logger } from '../lib/logger.ts'
 import { type Caller, LOCAL_OWNER } from '../tools/caller.ts'
 import { pushVoice } from './asking/client-voice.ts'
 import { createGatewayServer, isGatewayTool } from './create-gateway-server.ts'
+import type { ExposedStdio } from './expose/exposed-stdio.ts'
 import type { Gateway } from './gateway.ts'
 import { answerPlainCall } from './plain-call.ts'
 import { openStdin } from './stdio-input.ts'
@@ -15,15 +16,18 @@ export interface StdioDoor {
   close(): Promise<void>
 }
 
-/** Serves the gateway on this process's stdin and stdout, in the revision that the client opens with. */
-export function openStdioDoor(gateway: Gateway, version: string, logger: Logger): StdioDoor {
+/**
+ * Serves the gateway on this process's stdin and stdout, in the revision that the client opens with.
+ * With `exposed` it serves the servers' own tools in place of its four.
+ */
+export function openStdioDoor(gateway: Gateway, version: string, logger: Logger, exposed?: ExposedStdio): StdioDoor {
   const caller: Caller = { owner: LOCAL_OWNER, door: 'stdio' }
   let connection: Server | undefined
   const transport = new StdioTransport({
     input: openStdin,
     output: process.stdout,
     shortWay: {
-      knows: isGatewayTool,
+      knows: exposed ? () => false : isGatewayTool,
       call: (call, context) => {
         // A plain call of the newer revision comes from a client that can't be asked anything.
         const voice = connection && !call.modern ? pushVoice(connection) : undefined
@@ -35,9 +39,16 @@ export function openStdioDoor(gateway: Gateway, version: string, logger: Logger)
     connection = createGatewayServer(gateway, version, caller)
     return connection
   }
-  const handle = serveStdio(open, {
+  const handle = serveStdio(exposed ? exposed.createServer : open, {
     transport,
     onerror: (error) => logger.debug({ err: error }, 'client connection')
   })
-  return { closed: transport.closed, close: () => handle.close() }
+  exposed?.tap(transport)
+  return {
+    closed: transport.closed,
+    async close() {
+      await handle.close()
+      exposed?.close()
+    }
+  }
 }

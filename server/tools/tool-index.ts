@@ -130,7 +130,7 @@ export class ToolIndex {
       ...(verdict && !(sameVerdict && this.verdict(entry.name)) ? { verdict, verdictAt: this.#now() } : {}),
       ...(startMs === undefined ? {} : { startMs })
     }
-    const old = key === '' ? before?.tools : before?.offers?.[key]
+    const old = (key === '' ? undefined : before?.offers?.[key]) ?? before?.tools
     this.#remember(entry, record)
     if (hashes(old) !== hashes(tools)) this.#tell(entry.name)
   }

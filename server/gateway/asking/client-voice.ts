@@ -45,11 +45,19 @@ const KEY = 'answer'
 
 /** For clients of the older revisions, over a connection that carries requests both ways. */
 export function pushVoice(server: Server): ClientVoice {
-  const options = (signal: AbortSignal) => ({ signal, timeout: MAX_WAIT_MS })
-  return voiceOf(server.getClientCapabilities(), {
-    choose: async (question, signal) =>
-      readChoice(await server.request(elicitation(question), options(signal)), question),
-    write: async (wish, signal) => readText(await server.request(sampling(wish), options(signal)))
+  return askingVoice(server.getClientCapabilities(), (request, signal) =>
+    server.request(request, { signal, timeout: MAX_WAIT_MS })
+  )
+}
+
+/** For whoever has a way of asking a client. */
+export function askingVoice(
+  capabilities: unknown,
+  ask: (request: ReturnType<typeof elicitation> | ReturnType<typeof sampling>, signal: AbortSignal) => Promise<unknown>
+): ClientVoice {
+  return voiceOf(capabilities, {
+    choose: async (question, signal) => readChoice(await ask(elicitation(question), signal), question),
+    write: async (wish, signal) => readText(await ask(sampling(wish), signal))
   })
 }
 

@@ -1,0 +1,35 @@
+import type { Server } from '@modelcontextprotocol/server'
+import type { Caller } from '../../tools/caller.ts'
+import type { PeerNotification } from '../../tools/connections/peer.ts'
+import { rawResult } from '../../tools/connections/raw-result.ts'
+import { createExposedServer } from './create-exposed-server.ts'
+import type { Exposed } from './exposed.ts'
+import { OwnLanes } from './lanes.ts'
+
+export interface ClientConnection {
+  server: Server
+  lanes: OwnLanes
+}
+
+/** One client that stays: its news reach it by themselves, and its lanes end with it. */
+export function connectClient(exposed: Exposed, caller: Caller, era: 'legacy' | 'modern'): ClientConnection {
+  const news = (notification: PeerNotification) => void server.notification(notification).catch(() => {})
+  const lanes = new OwnLanes((of, capabilities) =>
+    exposed.openLane(of, capabilities, {
+      tell: (notification) => {
+        // In the new revision messages belong to a request that has asked for them.
+        if (era === 'legacy' || notification.method !== 'notifications/message') news(notification)
+      },
+      ...(era === 'legacy' ? { ask: (request, signal) => server.request(request, rawResult, { signal }) } : {})
+    })
+  )
+  const server = createExposedServer({ exposed, lanes, caller, era })
+  const stopHearing = exposed.core.index.onChange((of) => {
+    if (exposed.shows(of) && server.transport) news({ method: 'notifications/tools/list_changed' })
+  })
+  server.onclose = () => {
+    stopHearing()
+    lanes.close()
+  }
+  return { server, lanes }
+}

@@ -1,0 +1,184 @@
+/**
+ * The connections of one client of the pass-through mode, or of one request at a time. Owns where a server's questions and news
+ * go, and what has to be said to a server again when it was restarted. Invariant: they reach nobody but the client behind it.
+ */
+import { type ClientCapabilities, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import { messageOf } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import type { Caller } from '../../tools/caller.ts'
+import type { Connections } from '../../tools/connections/connections.ts'
+import type { LiveServer, RawResult } from '../../tools/connections/live-server.ts'
+import type { Peer, PeerNotification, PeerRequest } from '../../tools/connections/peer.ts'
+import type { Scope } from './scope.ts'
+
+/** Where that goes which belongs to no request. */
+export type Standalone = Omit<Scope, 'ask' | 'server'> & { ask?: Scope['ask'] }
+
+export interface ClientLaneOptions {
+  connections: Connections
+  caller: Caller
+  capabilities: ClientCapabilities
+  standalone: Standalone
+  logger: Logger
+}
+
+interface Watched {
+  stop: Promise<() => Promise<void>>
+  letGo(): void
+  watchers: number
+}
+
+const POSTPONE_MS = 2000
+const MAX_WATCHED = 1000
+const NEEDS: Record<string, 'elicitation' | 'sampling' | 'roots'> = {
+  'elicitation/create': 'elicitation',
+  'sampling/createMessage': 'sampling',
+  'roots/list': 'roots'
+}
+
+export class ClientLane implements Peer {
+  readonly caller: Caller
+  readonly capabilities: ClientCapabilities
+  readonly #options: ClientLaneOptions
+  readonly #scopes: Scope[] = []
+  readonly #watched = new Map<string, Watched>()
+  #level: string | undefined
+
+  constructor(options: ClientLaneOptions) {
+    const { elicitation, sampling, roots } = options.capabilities
+    this.#options = options
+    // Nothing is carried through that a client says of itself beyond these.
+    this.capabilities = {
+      ...(elicitation ? { elicitation } : {}),
+      ...(sampling ? { sampling } : {}),
+      ...(roots ? { roots } : {})
+    }
+    this.caller = { ...options.caller, connection: options.connections.openLane(this) }
+  }
+
+  get level(): string | undefined {
+    return this.#level
+  }
+
+  async during<T>(scope: Scope, job: () => Promise<T>): Promise<T> {
+    this.#scopes.push(scope)
+    try {
+      return await job()
+    } finally {
+      this.#scopes.splice(this.#scopes.indexOf(scope), 1)
+    }
+  }
+
+  async onRequest(server: string, request: PeerRequest, signal: AbortSignal): Promise<RawResult> {
+    const need = NEEDS[request.method]
+    const ask = this.#scopeOf(server)?.ask ?? this.#options.standalone.ask
+    if (need === undefined || this.capabilities[need] === undefined || ask === undefined) {
+      throw new ProtocolError(
+        ProtocolErrorCode.MethodNotFound,
+        'The client behind this connection does not answer that.'
+      )
+    }
+    const live = this.#connection(server).live
+    const postponing = setInterval(() => live?.postponeDeadlines(), POSTPONE_MS)
+    try {
+      return await ask(request, signal)
+    } finally {
+      clearInterval(postponing)
+    }
+  }
+
+  onNotification(server: string, notification: PeerNotification): void {
+    const isOfRequest = notification.method === 'notifications/message'
+    const to = (isOfRequest && this.#scopeOf(server)) || this.#options.standalone
+    to.tell(notification)
+  }
+
+  /** A server that is new, or new again, knows neither level nor subscriptions. */
+  onOpened(server: string, live: LiveServer): void {
+    const report = (error: unknown) => this.#options.logger.debug({ server }, messageOf(error))
+    if (this.#level !== undefined) this.#sendLevel(live, this.#level).catch(report)
+    for (const [key, watched] of this.#watched) {
+      const { server: of, uri } = JSON.parse(key)
+      if (of !== server) continue
+      watched.stop = live.subscribe(uri)
+      watched.stop.catch(report)
+    }
+  }
+
+  async setLevel(servers: string[], level: string): Promise<void> {
+    this.#level = level
+    const running = servers.map((server) => this.#connection(server).live)
+    await Promise.all(running.map((live) => live && this.#sendLevel(live, level)))
+  }
+
+  /** To all that run: those that start later ask by themselves. */
+  async notifyServers(servers: string[], method: string): Promise<void> {
+    await Promise.all(
+      servers.map((server) =>
+        this.#connection(server)
+          .live?.notify(method)
+          .catch(() => {})
+      )
+    )
+  }
+
+  /** Starts the server if need be, and keeps it from stopping. Several of one client may watch the same. */
+  async watch(server: string, uri: string, signal: AbortSignal): Promise<void> {
+    const key = JSON.stringify({ server, uri })
+    const known = this.#watched.get(key)
+    if (known) {
+      known.watchers++
+      await known.stop
+      return
+    }
+    if (this.#watched.size >= MAX_WATCHED) {
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No more than ${MAX_WATCHED} subscriptions at once.`)
+    }
+    const connection = this.#connection(server)
+    await connection.list(signal)
+    const { live } = connection
+    if (!live) throw new ProtocolError(ProtocolErrorCode.InternalError, `The server "${server}" has just ended.`)
+    const watched = { stop: live.subscribe(uri), letGo: connection.hold(), watchers: 1 }
+    this.#watched.set(key, watched)
+    try {
+      await watched.stop
+    } catch (error) {
+      this.#forget(key)
+      throw error
+    }
+  }
+
+  async unwatch(server: string, uri: string): Promise<void> {
+    const key = JSON.stringify({ server, uri })
+    const watched = this.#watched.get(key)
+    if (watched === undefined || --watched.watchers > 0) return
+    this.#forget(key)
+    await (await watched.stop)()
+  }
+
+  close(): void {
+    for (const key of [...this.#watched.keys()]) this.#forget(key)
+    if (this.caller.connection !== undefined) this.#options.connections.release(this.caller.connection)
+  }
+
+  #forget(key: string): void {
+    this.#watched.get(key)?.letGo()
+    this.#watched.delete(key)
+  }
+
+  /** Of several under way the latest: all are of the same client. */
+  #scopeOf(server: string): Scope | undefined {
+    return this.#scopes.findLast((scope) => scope.server === server)
+  }
+
+  #connection(server: string) {
+    return this.#options.connections.connection(server, this.caller)
+  }
+
+  async #sendLevel(live: LiveServer, level: string): Promise<void> {
+    // A server of the new revision is told with every request.
+    if (live.verdict?.kind === 'modern' || live.capabilities.logging === undefined) return
+    const signal = AbortSignal.timeout(POSTPONE_MS)
+    await live.request({ caller: this.caller, method: 'logging/setLevel', params: { level }, signal })
+  }
+}

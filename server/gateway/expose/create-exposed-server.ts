@@ -1,0 +1,161 @@
+import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
+import type { RawResult } from '../../tools/connections/live-server.ts'
+import { noValidator } from '../create-gateway-server.ts'
+import { errorResult } from '../error-result.ts'
+import { runTool } from '../run-tool.ts'
+import { ExposedFace, type FaceOptions } from './exposed-face.ts'
+import { type ListKind, listAll } from './list-all.ts'
+import { ofServer, passOn, passOnError } from './pass-on.ts'
+
+type Answer = RawResult & { content: [] }
+
+/** The exposed servers as one MCP server. `exposed.meet` comes before, so that its capabilities are true. */
+export function createExposedServer(options: FaceOptions): Server {
+  const { exposed } = options
+  const capabilities = exposed.capabilities()
+  const instructions = exposed.instructions()
+  const server = new Server(
+    { name: 'mcp-orchestrator', version: exposed.version },
+    { capabilities, jsonSchemaValidator: noValidator, ...(instructions ? { instructions } : {}) }
+  )
+  const face = new ExposedFace(server, options)
+  server.setRequestHandler('tools/list', (_, context) => listTools(face, context))
+  server.setRequestHandler('tools/call', ({ params }, context) => callTool(face, params, context))
+  if (capabilities.resources) serveResources(server, face)
+  if (capabilities.prompts) servePrompts(server, face)
+  if (capabilities.completions) {
+    server.setRequestHandler('completion/complete', async ({ params }, context) => {
+      const { ref } = params
+      const isPrompt = ref.type === 'ref/prompt'
+      const target = isPrompt ? exposed.target(ref.name) : exposed.resources.target(ref.uri)
+      const there = ofServer(exposed, target, isPrompt ? ref.name : ref.uri)
+      const translated = isPrompt ? { ...ref, name: there.name } : { ...ref, uri: there.name }
+      return complete(await passOn(face, there.server, context, 'completion/complete', { ...params, ref: translated }))
+    })
+  }
+  if (capabilities.logging && options.era === 'legacy') {
+    server.setRequestHandler('logging/setLevel', async ({ params }, context) => {
+      const lane = face.lane(context)
+      await lane.setLevel(exposed.servers(), params.level)
+      return {}
+    })
+  }
+  server.setNotificationHandler('notifications/roots/list_changed', async () => {
+    const told = face.lanes
+      .all()
+      .map((lane) => lane.notifyServers(exposed.servers(), 'notifications/roots/list_changed'))
+    await Promise.all(told)
+  })
+  return server
+}
+
+async function listTools(face: ExposedFace, context: ServerContext) {
+  const { exposed } = face
+  const lane = face.lane(context)
+  const asking = { caller: lane.caller, signal: context.mcpReq.signal }
+  await exposed.meet(asking.caller, asking.signal)
+  if (exposed.only !== undefined) await exposed.meetFor(lane, asking.signal)
+  const tools = exposed.servers().flatMap((server) =>
+    exposed.tools(server, lane.capabilities).map(({ name, hash: _, shown, inputSchema, ...tool }) => ({
+      ...tool,
+      ...shown,
+      name: exposed.names.of(server, name),
+      inputSchema: { ...inputSchema, type: 'object' as const }
+    }))
+  )
+  return { tools }
+}
+
+async function callTool(
+  face: ExposedFace,
+  { name, arguments: args = {} }: { name: string; arguments?: Record<string, unknown> | undefined },
+  context: ServerContext
+): Promise<Answer> {
+  const { exposed } = face
+  const found = await exposed.tool(name, face.lane(context), context.mcpReq.signal).catch((error) => error)
+  if (found instanceof Error) return withContent(errorResult(found, exposed.logger))
+  if (found === undefined) {
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name.slice(0, 100)}`)
+  }
+  const { server, tool } = found
+  try {
+    const result = await face.serve(
+      server,
+      context,
+      async (called) => (await runTool(exposed.core, { server, tool, args }, called)).result
+    )
+    return withContent(result)
+  } catch (error) {
+    const said = passOnError(error)
+    if (said) throw said
+    return withContent(errorResult(error, exposed.logger))
+  }
+}
+
+function serveResources(server: Server, face: ExposedFace): void {
+  const { exposed } = face
+  const list = (kind: ListKind) => (request: { params?: object | undefined }, context: ServerContext) =>
+    listAll(face, context, kind, { ...request.params })
+  server.setRequestHandler('resources/list', async (request, context) => ({
+    resources: [],
+    ...(await list('resources')(request, context))
+  }))
+  server.setRequestHandler('resources/templates/list', async (request, context) => ({
+    resourceTemplates: [],
+    ...(await list('resourceTemplates')(request, context))
+  }))
+  server.setRequestHandler('resources/read', async ({ params }, context) => {
+    const targets = exposed.resourceTargets(params.uri)
+    for (const [at, { server: owner, name }] of targets.entries()) {
+      try {
+        const result = await passOn(face, owner, context, 'resources/read', { ...params, uri: name })
+        return { contents: [], ...renamed(result, name, params.uri) }
+      } catch (error) {
+        // Nobody has listed it: another may know it.
+        if (at === targets.length - 1) throw error
+      }
+    }
+    throw new ProtocolError(ProtocolErrorCode.ResourceNotFound, `Resource not found: ${params.uri.slice(0, 500)}`)
+  })
+  if (!exposed.capabilities().resources?.subscribe) return
+  server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, context) => {
+    const { server: owner, name } = ofServer(exposed, exposed.resourceTargets(uri)[0], uri)
+    await face
+      .lane(context)
+      .watch(owner, name, context.mcpReq.signal)
+      .catch((error) => Promise.reject(passOnError(error) ?? error))
+    return {}
+  })
+  server.setRequestHandler('resources/unsubscribe', async ({ params: { uri } }, context) => {
+    const { server: owner, name } = ofServer(exposed, exposed.resourceTargets(uri)[0], uri)
+    await face.lane(context).unwatch(owner, name)
+    return {}
+  })
+}
+
+function servePrompts(server: Server, face: ExposedFace): void {
+  const { exposed } = face
+  server.setRequestHandler('prompts/list', async (request, context) => ({
+    prompts: [],
+    ...(await listAll(face, context, 'prompts', { ...request.params }))
+  }))
+  server.setRequestHandler('prompts/get', async ({ params }, context) => {
+    const { server: owner, name } = ofServer(exposed, exposed.target(params.name), params.name)
+    return { messages: [], ...(await passOn(face, owner, context, 'prompts/get', { ...params, name })) }
+  })
+}
+
+/** The SDK wants to see what every result of this kind has; a question in its place has none of it. */
+function withContent(result: RawResult): Answer {
+  return { content: [], ...result }
+}
+
+function complete(result: RawResult) {
+  return { completion: { values: [] }, ...result }
+}
+
+/** A resource that is shown under another URI answers to that one. */
+function renamed(result: RawResult, from: string, to: string): RawResult {
+  if (from === to || !Array.isArray(result.contents)) return result
+  return { ...result, contents: result.contents.map((item) => (item?.uri === from ? { ...item, uri: to } : item)) }
+}

@@ -1,0 +1,172 @@
+/**
+ * One client of the pass-through mode, over one connection, in one session, or for one request. Owns how a request gets to its
+ * server and how what the server asks meanwhile gets back: as requests to a client of the older revisions, as results of the new.
+ */
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type ClientCapabilities,
+  LOG_LEVEL_META_KEY,
+  type Server,
+  type ServerContext
+} from '@modelcontextprotocol/server'
+import type { Caller } from '../../tools/caller.ts'
+import type { RawResult } from '../../tools/connections/live-server.ts'
+import type { PeerNotification } from '../../tools/connections/peer.ts'
+import { rawResult } from '../../tools/connections/raw-result.ts'
+import { askingVoice } from '../asking/client-voice.ts'
+import type { CallContext } from '../run-tool.ts'
+import type { ClientLane } from './client-lane.ts'
+import type { Exposed } from './exposed.ts'
+import { HeldCall } from './held-call.ts'
+import type { Borrowed, Lanes } from './lanes.ts'
+import { levelOf } from './log-level.ts'
+import type { Scope } from './scope.ts'
+
+export interface FaceOptions {
+  exposed: Exposed
+  lanes: Lanes
+  caller: Caller
+  era: 'legacy' | 'modern'
+}
+
+export type Job = (context: CallContext, lane: ClientLane) => Promise<RawResult>
+
+/** A human may have to be fetched. */
+const QUESTION_MS = 600_000
+
+export class ExposedFace {
+  readonly exposed: Exposed
+  readonly lanes: Lanes
+  readonly #caller: Caller
+  readonly #era: FaceOptions['era']
+  readonly #server: Server
+
+  constructor(server: Server, { exposed, lanes, caller, era }: FaceOptions) {
+    this.#server = server
+    this.exposed = exposed
+    this.lanes = lanes
+    this.#caller = caller
+    this.#era = era
+  }
+
+  capabilities({ mcpReq }: ServerContext): ClientCapabilities {
+    if (this.#era === 'legacy') return this.#server.getClientCapabilities() ?? {}
+    const envelope: Record<string, unknown> = mcpReq.envelope ?? {}
+    const declared = envelope[CLIENT_CAPABILITIES_META_KEY]
+    return typeof declared === 'object' ? { ...declared } : {}
+  }
+
+  /** The lane of what belongs to no request of its own. */
+  lane(context: ServerContext): ClientLane {
+    const capabilities = this.capabilities(context)
+    return this.lanes.borrow({ server: '', caller: this.#caller, capabilities, isModern: false, alone: false }).lane
+  }
+
+  /** For a request that may be answered by a question. */
+  async serve(server: string, context: ServerContext, job: Job): Promise<RawResult> {
+    if (this.#era === 'legacy') return this.plainly(server, context, job)
+    const { held } = this.exposed
+    const request = JSON.stringify([server, context.mcpReq.method])
+    const state: string | undefined = context.mcpReq.requestState()
+    if (held.isOne(state)) return held.round(held.take(state, request), request, context)
+    const call = new HeldCall(server)
+    const ask: Scope['ask'] = (question, signal) => call.ask(question, signal)
+    const { lane, release } = this.#borrow(server, context, true)
+    call.start(async () => {
+      try {
+        return await lane.during(call, () =>
+          job(
+            {
+              ...this.#context(server, context, lane, call.signal),
+              voice: askingVoice(this.capabilities(context), ask)
+            },
+            lane
+          )
+        )
+      } finally {
+        release()
+      }
+    })
+    return held.round(call, request, context)
+  }
+
+  /** For all others: lists, completion. */
+  async plainly(server: string, context: ServerContext, job: Job): Promise<RawResult> {
+    const { lane, release } = this.#borrow(server, context, false)
+    const { mcpReq } = context
+    const scope: Scope = {
+      server,
+      ask: (request, signal) => mcpReq.send(request, rawResult, { signal, timeout: QUESTION_MS }),
+      tell: (notification) => void mcpReq.notify(this.translate(server, notification)).catch(() => {})
+    }
+    try {
+      return await lane.during(scope, () =>
+        job(
+          {
+            ...this.#context(server, context, lane, mcpReq.signal),
+            voice: askingVoice(this.capabilities(context), scope.ask)
+          },
+          lane
+        )
+      )
+    } finally {
+      release()
+    }
+  }
+
+  /** A server's news in the client's names. */
+  translate(server: string, { method, params = {} }: PeerNotification): PeerNotification {
+    if (this.exposed.only !== undefined) return { method, params }
+    if (typeof params.uri === 'string')
+      return { method, params: { ...params, uri: this.exposed.resources.of(server, params.uri) } }
+    if (method !== 'notifications/message') return { method, params }
+    return {
+      method,
+      params: { ...params, logger: typeof params.logger === 'string' ? `${server}/${params.logger}` : server }
+    }
+  }
+
+  #borrow(server: string, context: ServerContext, mayAsk: boolean): Borrowed {
+    const capabilities = this.capabilities(context)
+    const level = levelOf(context.mcpReq.envelope)
+    const client = this.#server.getClientVersion()
+    const caller = { ...this.#caller, ...(client ? { client: `${client.name}/${client.version}` } : {}) }
+    const { elicitation, sampling, roots } = capabilities
+    const isModern = this.exposed.isModern(server)
+    const asks = mayAsk && !isModern && (elicitation ?? sampling ?? roots) !== undefined
+    const borrowed = this.lanes.borrow({ server, caller, capabilities, isModern, alone: asks || level !== undefined })
+    if (level !== undefined) borrowed.lane.setLevel([server], level).catch(() => {})
+    return borrowed
+  }
+
+  #context(server: string, context: ServerContext, lane: ClientLane, signal: AbortSignal): CallContext {
+    const { mcpReq } = context
+    const { progressToken, ...carried } = mcpReq._meta ?? {}
+    const meta = { ...carried, ...(this.exposed.isModern(server) ? this.#envelope(context, lane) : {}) }
+    const requestState: string | undefined = mcpReq.requestState()
+    const retry = {
+      ...(mcpReq.inputResponses ? { inputResponses: mcpReq.inputResponses } : {}),
+      ...(requestState === undefined ? {} : { requestState })
+    }
+    return {
+      caller: lane.caller,
+      signal,
+      ...(Object.keys(meta).length > 0 ? { meta } : {}),
+      ...(Object.keys(retry).length > 0 ? { retry } : {}),
+      ...(progressToken === undefined
+        ? {}
+        : {
+            onProgress: (progress) => {
+              const params = { ...progress, progressToken }
+              mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {})
+            }
+          })
+    }
+  }
+
+  #envelope(context: ServerContext, { level }: ClientLane): Record<string, unknown> {
+    const { elicitation, sampling, roots } = this.capabilities(context)
+    const capabilities = { ...(elicitation && { elicitation }), ...(sampling && { sampling }), ...(roots && { roots }) }
+    return { [CLIENT_CAPABILITIES_META_KEY]: capabilities, ...(level ? { [LOG_LEVEL_META_KEY]: level } : {}) }
+  }
+}

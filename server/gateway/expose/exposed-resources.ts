@@ -1,0 +1,62 @@
+/**
+ * Whose resource a URI is. URIs stay as they are, because tools hand them out in their results; only one that two servers have is
+ * shown under another for the second. Owns that choice and what was learnt from lists.
+ */
+import { UriTemplate } from '@modelcontextprotocol/server'
+import type { Target } from './exposed-names.ts'
+
+const ALIAS = 'mcp-orchestrator://'
+const MAX_KNOWN = 20_000
+const MAX_TEMPLATES = 1000
+
+export class ExposedResources {
+  readonly #only: string | undefined
+  readonly #owners = new Map<string, string>()
+  readonly #templates = new Map<string, { server: string; template: UriTemplate }>()
+
+  constructor(only: string | undefined) {
+    this.#only = only
+  }
+
+  /** How a listed resource is shown; the first server that lists a URI keeps it. */
+  of(server: string, uri: string): string {
+    if (this.#only !== undefined) return uri
+    const owner = this.#owners.get(uri)
+    if (owner === undefined && this.#owners.size < MAX_KNOWN) this.#owners.set(uri, server)
+    return owner === undefined || owner === server
+      ? uri
+      : `${ALIAS}${encodeURIComponent(server)}/${encodeURIComponent(uri)}`
+  }
+
+  learnTemplate(server: string, uriTemplate: string): void {
+    if (this.#only !== undefined || this.#templates.has(uriTemplate) || this.#templates.size >= MAX_TEMPLATES) return
+    try {
+      this.#templates.set(uriTemplate, { server, template: new UriTemplate(uriTemplate) })
+    } catch {
+      // A template that can't be read can't be matched either.
+    }
+  }
+
+  /** `name` is the server's own URI. undefined: nobody has listed it. */
+  target(uri: string): Target | undefined {
+    if (this.#only !== undefined) return { server: this.#only, name: uri }
+    const owner = this.#owners.get(uri) ?? this.#templates.get(uri)?.server
+    if (owner !== undefined) return { server: owner, name: uri }
+    const alias = readAlias(uri)
+    if (alias) return alias
+    for (const { server, template } of this.#templates.values()) {
+      if (template.match(uri) !== null) return { server, name: uri }
+    }
+    return undefined
+  }
+}
+
+function readAlias(uri: string): Target | undefined {
+  if (!uri.startsWith(ALIAS)) return undefined
+  const [server = '', name = ''] = uri.slice(ALIAS.length).split('/')
+  try {
+    return { server: decodeURIComponent(server), name: decodeURIComponent(name) }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * The pass-through mode: a client sees the servers' own tools, resources and prompts. Owns which servers are exposed, what they
+ * have together and who has what; how a client is served is `exposed-face.ts`. Invariant: listing tools starts no known server.
+ */
+import type { ClientCapabilities, ServerCapabilities } from '@modelcontextprotocol/server'
+import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { messageOf } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import type { Caller } from '../../tools/caller.ts'
+import { capabilityKey } from '../../tools/connections/peer.ts'
+import { Discovery } from '../discovery.ts'
+import type { GatewayCore } from '../gateway-options.ts'
+import { ClientLane, type Standalone } from './client-lane.ts'
+import { ExposedNames, type Target } from './exposed-names.ts'
+import { ExposedResources } from './exposed-resources.ts'
+import { HeldCalls } from './held-call.ts'
+
+export interface ExposedOptions {
+  /** The one server that is exposed, without prefixes; undefined: all of them. */
+  only: string | undefined
+  core: GatewayCore
+  version: string
+  logger: Logger
+}
+
+type Has = (capabilities: ServerCapabilities) => unknown
+
+const EVERYTHING: ServerCapabilities = {
+  tools: { listChanged: true },
+  resources: { subscribe: true, listChanged: true },
+  prompts: { listChanged: true },
+  completions: {},
+  logging: {}
+}
+
+export class Exposed {
+  readonly core: GatewayCore
+  readonly version: string
+  readonly logger: Logger
+  readonly names: ExposedNames
+  readonly resources: ExposedResources
+  readonly held = new HeldCalls()
+  readonly only: string | undefined
+  readonly #discovery = new Discovery()
+
+  constructor({ only, core, version, logger }: ExposedOptions) {
+    this.core = core
+    this.version = version
+    this.logger = logger
+    this.only = only
+    this.names = new ExposedNames(only)
+    this.resources = new ExposedResources(only)
+  }
+
+  shows(server: string): boolean {
+    return this.only === undefined || this.only === server
+  }
+
+  servers(): string[] {
+    return this.core.index.entries().flatMap(({ name }) => (this.shows(name) ? [name] : []))
+  }
+
+  /** Those that have it, or may have it because they were never seen. */
+  serversWith(has: Has): string[] {
+    return this.servers().filter((server) => {
+      const about = this.core.index.record(server)?.about
+      return about === undefined || has(about.capabilities)
+    })
+  }
+
+  /** Of all that is exposed. What has not been seen yet may have anything. */
+  capabilities(): ServerCapabilities {
+    const known = this.servers().map((server) => this.core.index.record(server)?.about?.capabilities)
+    if (known.length === 0 || known.includes(undefined)) return EVERYTHING
+    const any = (has: Has) => known.some((capabilities) => has(capabilities ?? {}))
+    return {
+      tools: { listChanged: true },
+      ...(any(({ resources }) => resources)
+        ? { resources: { subscribe: any(({ resources }) => resources?.subscribe), listChanged: true } }
+        : {}),
+      ...(any(({ prompts }) => prompts) ? { prompts: { listChanged: true } } : {}),
+      ...(any(({ completions }) => completions) ? { completions: {} } : {}),
+      ...(any(({ logging }) => logging) ? { logging: {} } : {})
+    }
+  }
+
+  instructions(): string | undefined {
+    return this.only === undefined ? undefined : this.core.index.record(this.only)?.about?.instructions
+  }
+
+  /** Gets to know what was never seen, within a moment. */
+  async meet(caller: Caller, signal: AbortSignal): Promise<void> {
+    const unknown = this.servers().filter((server) => this.core.index.record(server)?.about === undefined)
+    if (unknown.length === 0) return
+    try {
+      if (this.only !== undefined) await this.core.connections.list(this.only, { caller, signal })
+      else await this.#discovery.discover(this.core, { caller, signal })
+    } catch (error) {
+      this.logger.warn(`A server could not be listed: ${messageOf(error)}`)
+    }
+  }
+
+  /** With one server it is worth a start to know what it offers to just this kind of client. */
+  async meetFor(lane: ClientLane, signal: AbortSignal): Promise<void> {
+    if (this.only === undefined || this.isModern(this.only)) return
+    const { index, connections } = this.core
+    if (index.offer(this.only, capabilityKey(lane.capabilities)) !== undefined) return
+    await connections.list(this.only, { caller: lane.caller, signal }).catch((error) => {
+      this.logger.warn(`A server could not be listed: ${messageOf(error)}`)
+    })
+  }
+
+  /** Whoever has it; if nobody has listed it, whoever may have it. */
+  resourceTargets(uri: string): Target[] {
+    const target = this.resources.target(uri)
+    if (target !== undefined) return this.servers().includes(target.server) ? [target] : []
+    return this.serversWith(({ resources }) => resources).map((server) => ({ server, name: uri }))
+  }
+
+  openLane(caller: Caller, capabilities: ClientCapabilities, standalone: Standalone): ClientLane {
+    const { logger } = this
+    return new ClientLane({ connections: this.core.connections, caller, capabilities, standalone, logger })
+  }
+
+  isModern(server: string): boolean {
+    return this.core.index.verdict(server)?.kind === 'modern'
+  }
+
+  /** As last seen; what a server offers to this kind of client alone is known once it has been asked for one. */
+  tools(server: string, capabilities: ClientCapabilities): StoredTool[] {
+    const { index } = this.core
+    return index.offer(server, capabilityKey(capabilities)) ?? index.tools(server) ?? []
+  }
+
+  async tool(
+    exposed: string,
+    lane: ClientLane,
+    signal: AbortSignal
+  ): Promise<{ server: string; tool: StoredTool } | undefined> {
+    const target = this.target(exposed, (server) => this.tools(server, lane.capabilities))
+    if (target === undefined) return undefined
+    const find = (tools: StoredTool[]) => tools.find(({ name }) => name === target.name)
+    const known = find(this.tools(target.server, lane.capabilities))
+    const tool = known ?? find(await this.core.connections.list(target.server, { caller: lane.caller, signal }))
+    return tool && { server: target.server, tool }
+  }
+
+  /** A name that was made in another process may have to be made again to be known. */
+  target(exposed: string, listed: (server: string) => { name: string }[] = () => []): Target | undefined {
+    const isThere = (target: Target | undefined) => target !== undefined && this.servers().includes(target.server)
+    const target = this.names.target(exposed)
+    if (isThere(target)) return target
+    for (const server of this.servers()) for (const { name } of listed(server)) this.names.of(server, name)
+    const again = this.names.target(exposed)
+    return isThere(again) ? again : undefined
+  }
+
+  close(): void {
+    this.held.close()
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * A request of a client of the new revision at a server of an older one: the server asks in the middle of it, the client wants a
+ * question as the answer and sends the request again with what it was asked for. Owns the request in between these rounds.
+ */
+import {
+  isInputRequiredResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  type ServerContext
+} from '@modelcontextprotocol/server'
+import type { RawResult } from '../../tools/connections/live-server.ts'
+import type { PeerNotification, PeerRequest } from '../../tools/connections/peer.ts'
+import { reachesLevel } from './log-level.ts'
+import type { Scope } from './scope.ts'
+
+interface Question {
+  request: PeerRequest
+  answer(response: RawResult): void
+}
+
+const PREFIX = 'held:'
+const HOLD_MS = 600_000
+const MAX_HELD = 1000
+
+export class HeldCall implements Scope {
+  readonly server: string
+  readonly #abort = new AbortController()
+  readonly #open = new Map<string, Question>()
+  #context: ServerContext | undefined
+  #asked = Promise.withResolvers<void>()
+  #result: Promise<RawResult> | undefined
+  #count = 0
+
+  constructor(server: string) {
+    this.server = server
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  /** Whose results and questions the rounds are made of. */
+  start(job: () => Promise<RawResult>): void {
+    this.#result = job()
+    this.#result.catch(() => {})
+  }
+
+  /** One round: resolves to the server's result, or to its questions. */
+  async round(context: ServerContext, tokenOf: () => string): Promise<RawResult> {
+    const { inputResponses = {}, signal } = context.mcpReq
+    this.#context = context
+    for (const [key, { answer }] of this.#open) {
+      const response = inputResponses[key]
+      if (typeof response !== 'object' || response === null) continue
+      this.#open.delete(key)
+      answer({ ...response })
+    }
+    const onAbort = () => this.end()
+    signal.addEventListener('abort', onAbort, { once: true })
+    try {
+      if (this.#open.size === 0) {
+        this.#asked = Promise.withResolvers()
+        const first = await Promise.race([this.#result, this.#asked.promise])
+        if (first !== undefined) return first
+        // What is asked in one breath is one round.
+        await new Promise((next) => setImmediate(next))
+      }
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+    }
+    const inputRequests = Object.fromEntries([...this.#open].map(([key, { request }]) => [key, request]))
+    return { resultType: 'input_required', inputRequests, requestState: tokenOf() }
+  }
+
+  ask(request: PeerRequest, signal: AbortSignal): Promise<RawResult> {
+    const key = `question-${++this.#count}`
+    const { promise, resolve, reject } = Promise.withResolvers<RawResult>()
+    const forget = () => {
+      this.#open.delete(key)
+      reject(new ProtocolError(ProtocolErrorCode.InternalError, 'Nobody answered.'))
+    }
+    signal.addEventListener('abort', forget, { once: true })
+    this.signal.addEventListener('abort', forget, { once: true })
+    this.#open.set(key, { request, answer: resolve })
+    this.#asked.resolve()
+    return promise
+  }
+
+  tell(notification: PeerNotification): void {
+    const { mcpReq } = this.#context ?? {}
+    if (notification.method === 'notifications/message' && !reachesLevel(notification.params, mcpReq?.envelope)) return
+    mcpReq?.notify(notification).catch(() => {})
+  }
+
+  end(): void {
+    this.#abort.abort()
+  }
+}
+
+interface Held {
+  call: HeldCall
+  /** Of the request that it is; another can't be answered with it. */
+  request: string
+  timer: NodeJS.Timeout
+}
+
+/** Those that wait for their client. In this process alone: another instance does not know them. */
+export class HeldCalls {
+  readonly #held = new Map<string, Held>()
+
+  isOne(state: string | undefined): state is string {
+    return state?.startsWith(PREFIX) === true
+  }
+
+  take(state: string, request: string): HeldCall {
+    const held = this.#held.get(state)
+    if (held === undefined || held.request !== request) {
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid or expired requestState')
+    }
+    this.#held.delete(state)
+    clearTimeout(held.timer)
+    return held.call
+  }
+
+  async round(call: HeldCall, request: string, context: ServerContext): Promise<RawResult> {
+    const result = await call.round(context, () => this.#hold(call, request))
+    if (!isInputRequiredResult(result)) call.end()
+    return result
+  }
+
+  close(): void {
+    for (const { call, timer } of this.#held.values()) {
+      clearTimeout(timer)
+      call.end()
+    }
+    this.#held.clear()
+  }
+
+  #hold(call: HeldCall, request: string): string {
+    const [oldest] = this.#held.keys()
+    if (this.#held.size >= MAX_HELD && oldest !== undefined) this.#drop(oldest)
+    const state = `${PREFIX}${crypto.randomUUID()}`
+    this.#held.set(state, { call, request, timer: setTimeout(() => this.#drop(state), HOLD_MS).unref() })
+    return state
+  }
+
+  #drop(state: string): void {
+    const held = this.#held.get(state)
+    this.#held.delete(state)
+    clearTimeout(held?.timer)
+    held?.call.end()
+  }
+}

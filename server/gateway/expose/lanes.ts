@@ -1,0 +1,111 @@
+import type { ClientCapabilities } from '@modelcontextprotocol/server'
+import type { Caller } from '../../tools/caller.ts'
+import { capabilityKey } from '../../tools/connections/peer.ts'
+import type { ClientLane } from './client-lane.ts'
+
+export interface LaneWish {
+  server: string
+  caller: Caller
+  capabilities: ClientCapabilities
+  /** A server of the new revision hears with every request what its client can do. */
+  isModern: boolean
+  /** What the server asks and says can't be told apart by request: no other may use the lane meanwhile. */
+  alone: boolean
+}
+
+export interface Borrowed {
+  lane: ClientLane
+  release(): void
+}
+
+export interface Lanes {
+  borrow(wish: LaneWish): Borrowed
+  all(): ClientLane[]
+  close(): void
+}
+
+type OpenLane = (caller: Caller, capabilities: ClientCapabilities) => ClientLane
+
+const MAX_LANES = 256
+const MAX_IDLE = 2
+
+/** For one client, over a connection or in a session: all its requests go over the same lane. */
+export class OwnLanes implements Lanes {
+  readonly #open: OpenLane
+  /** In the new revision every request says what the client can do; as a rule always the same. */
+  readonly #lanes = new Map<string, ClientLane>()
+
+  constructor(open: OpenLane) {
+    this.#open = open
+  }
+
+  borrow({ caller, capabilities }: LaneWish): Borrowed {
+    const key = JSON.stringify([caller.owner, capabilityKey(capabilities)])
+    return { lane: getOrOpen(this.#lanes, key, () => this.#open(caller, capabilities)), release: () => {} }
+  }
+
+  all(): ClientLane[] {
+    return [...this.#lanes.values()]
+  }
+
+  close(): void {
+    for (const lane of this.#lanes.values()) lane.close()
+    this.#lanes.clear()
+  }
+}
+
+/** For requests that belong to no connection: many clients, of whom none may hear what is another's. */
+export class SharedLanes implements Lanes {
+  readonly #open: OpenLane
+  readonly #common = new Map<string, ClientLane>()
+  readonly #idle = new Map<string, ClientLane[]>()
+  readonly #busy = new Set<ClientLane>()
+
+  constructor(open: OpenLane) {
+    this.#open = open
+  }
+
+  borrow({ server, caller, capabilities: declared, isModern, alone }: LaneWish): Borrowed {
+    // So that one connection does for all kinds of clients.
+    const capabilities = isModern ? {} : declared
+    const key = JSON.stringify([caller.owner, capabilityKey(capabilities)])
+    if (!alone) {
+      return { lane: getOrOpen(this.#common, key, () => this.#open(caller, capabilities)), release: () => {} }
+    }
+    const place = `${server}\n${key}`
+    const lane = this.#idle.get(place)?.pop() ?? this.#open(caller, capabilities)
+    this.#busy.add(lane)
+    return { lane, release: () => this.#giveBack(place, lane) }
+  }
+
+  all(): ClientLane[] {
+    return [...this.#common.values(), ...[...this.#idle.values()].flat(), ...this.#busy]
+  }
+
+  close(): void {
+    for (const lane of this.all()) lane.close()
+    this.#common.clear()
+    this.#idle.clear()
+    this.#busy.clear()
+  }
+
+  #giveBack(place: string, lane: ClientLane): void {
+    if (!this.#busy.delete(lane)) return
+    const idle = this.#idle.get(place) ?? []
+    if (idle.length >= MAX_IDLE || this.#idle.size >= MAX_LANES) lane.close()
+    else this.#idle.set(place, [...idle, lane])
+  }
+}
+
+function getOrOpen(lanes: Map<string, ClientLane>, key: string, open: () => ClientLane): ClientLane {
+  const known = lanes.get(key)
+  if (known) return known
+  const [oldest] = lanes.keys()
+  if (lanes.size >= MAX_LANES && oldest !== undefined) {
+    lanes.get(oldest)?.close()
+    lanes.delete(oldest)
+  }
+  const lane = open()
+  lanes.set(key, lane)
+  return lane
+}

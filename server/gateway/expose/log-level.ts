@@ -1,0 +1,14 @@
+import { LOG_LEVEL_META_KEY } from '@modelcontextprotocol/server'
+
+const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency']
+
+/** What a client of the new revision wants to be told in the course of one request; nothing, if it does not say. */
+export function levelOf(envelope: Record<string, unknown> = {}): string | undefined {
+  const level = envelope[LOG_LEVEL_META_KEY]
+  return typeof level === 'string' ? level : undefined
+}
+
+export function reachesLevel(params: Record<string, unknown> = {}, envelope?: Record<string, unknown>): boolean {
+  const level = levelOf(envelope)
+  return level !== undefined && LEVELS.indexOf(String(params.level)) >= LEVELS.indexOf(level)
+}

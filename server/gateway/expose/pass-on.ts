@@ -1,0 +1,50 @@
+import { ProtocolError, ProtocolErrorCode, type ServerContext } from '@modelcontextprotocol/server'
+import { isAppError } from '../../lib/errors.ts'
+import { wireError } from '../../lib/wire-error.ts'
+import type { RawResult } from '../../tools/connections/live-server.ts'
+import type { Exposed } from './exposed.ts'
+import type { ExposedFace } from './exposed-face.ts'
+import type { Target } from './exposed-names.ts'
+
+/** Those that the new revision may answer with a question. */
+const MAY_ASK = new Set(['prompts/get', 'resources/read'])
+
+/** Sends a request on to one server as it is, and the answer back, errors included. */
+export async function passOn(
+  face: ExposedFace,
+  server: string,
+  context: ServerContext,
+  method: string,
+  params: Record<string, unknown>
+): Promise<RawResult> {
+  const { core, logger } = face.exposed
+  try {
+    const way = MAY_ASK.has(method) ? 'serve' : 'plainly'
+    return await face[way](server, context, ({ meta, retry, ...rest }) => {
+      const { _meta: _, ...own } = params
+      return core.connections.request(server, {
+        method,
+        params: { ...own, ...retry, ...(meta ? { _meta: meta } : {}) },
+        ...rest
+      })
+    })
+  } catch (error) {
+    throw passOnError(error) ?? inOurWords(error, logger)
+  }
+}
+
+/** What the server itself has answered, with its code and data. */
+export function passOnError(error: unknown): Error | undefined {
+  if (error instanceof ProtocolError) return error
+  return isAppError(error, 'child_refused') && error.cause instanceof Error ? error.cause : undefined
+}
+
+export function ofServer(exposed: Exposed, target: Target | undefined, shown: string): Target {
+  if (target !== undefined && exposed.servers().includes(target.server)) return target
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Nothing here is called "${shown.slice(0, 200)}".`)
+}
+
+function inOurWords(error: unknown, logger: Exposed['logger']): ProtocolError {
+  const { code, message } = wireError(error, logger)
+  return new ProtocolError(ProtocolErrorCode.InternalError, message, { code })
+}
