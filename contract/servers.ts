@@ -35,7 +35,8 @@ export interface ServerTarget {
   cwd: string | null
   env: ShownValue[]
   headers: ShownValue[]
-  sandbox: { image: string | null; network: string } | null
+  /** `folders` it may read beside `cwd`; `network` is `none` or the hosts that it may reach. */
+  sandbox: { image: string | null; network: string; folders: string[] } | null
   approval: Record<string, ToolVerdict>
   enabled: boolean
   description: string | null

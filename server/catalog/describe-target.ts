@@ -21,7 +21,11 @@ export function showTarget(entry: ServerEntry): ServerTarget {
     env: showValues(local?.env ?? {}),
     headers: showValues(entry.kind === 'remote' ? entry.headers : {}),
     sandbox: local?.sandbox
-      ? { image: local.sandbox.image ?? null, network: [local.sandbox.network ?? 'none'].flat().join(', ') }
+      ? {
+          image: local.sandbox.image ?? null,
+          network: local.sandbox.network?.join(', ') || 'none',
+          folders: local.sandbox.folders ?? []
+        }
       : null,
     approval: entry.approval,
     enabled: entry.enabled,

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -43,6 +43,27 @@ describe("an enabled server's tools in the chat", () => {
 
     await server.stop()
     await eventually('its child is gone', () => childCount() === 0)
+  })
+
+  it('run in containers where the entry says so, which end with the server', async () => {
+    const dataDir = temporaryFolder()
+    const name = `boxed-${crypto.randomUUID().slice(0, 8)}`
+    const modules = realpathSync(join(packageRoot(), 'node_modules'))
+    const args = [join(modules, '@modelcontextprotocol/server-everything/dist/index.js')]
+    const boxed = { command: 'node', args, sandbox: { folders: [modules] }, approval: { echo: 'allow' } }
+    const file = join(dataDir, 'mcp.json')
+    writeFileSync(file, JSON.stringify({ mcpServers: { [name]: boxed } }))
+    const server = await serve({ MCP_CONFIG: file }, { dataDir })
+    const client = server.connect('chat-boxed')
+    await client.ready()
+    await client.ask('message', `use ${name}__echo {"message":"from inside"}`)
+    const result = await client.wait('tool:result')
+    expect(JSON.stringify(result.content)).toContain('Echo: from inside')
+    const containers = () =>
+      execFileSync('docker', ['ps', '-aq', '--filter', `label=mcp-orchestrator.server=${name}`], { encoding: 'utf8' })
+    expect(containers()).not.toBe('')
+    await server.stop()
+    await eventually('its container is gone', () => containers() === '')
   })
 
   it('are behind the four tools at /mcp too, for any MCP client', async () => {

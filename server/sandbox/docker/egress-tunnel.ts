@@ -35,7 +35,7 @@ export async function openEgressTunnel({ hosts, onDenied, ...exec }: EgressTunne
   const relay = await execStreams({ ...exec, cmd, workingDir: INSIDE.root })
   const stderr = new ByteTail(STDERR_BYTES)
   relay.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
-  const proxy = createEgressProxy({ patterns, onDenied })
+  const proxy = await createEgressProxy({ patterns, onDenied })
   const { promise: ready, resolve, reject } = Promise.withResolvers<void>()
   const server = createServer({ settings: { maxConcurrentStreams: MAX_STREAMS } })
   server.on('session', (session) => session.on('error', () => {}))

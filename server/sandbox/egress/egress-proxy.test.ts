@@ -29,7 +29,7 @@ async function start(hosts: (web: number) => string[]) {
   const denied: string[] = []
   const patterns = hosts(web).flatMap((host) => parseHostPattern(host) ?? [])
   const lookup = async () => ['127.0.0.1']
-  const proxy = createEgressProxy({
+  const proxy = await createEgressProxy({
     patterns,
     lookup,
     onDenied: (target, reason) => denied.push(`${target} ${reason}`)

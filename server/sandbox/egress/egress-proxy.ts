@@ -3,7 +3,7 @@
  * the named hosts alone. Owns what is allowed and that a refusal is told; how connections come out of the container is not its
  * business. Invariant: it dials an address that it has judged itself, and whatever it refuses is reported.
  */
-import { createServer, request as httpRequest, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 import { withDeadline } from '../../lib/deadline.ts'
@@ -39,7 +39,9 @@ class Refusal extends Error {
   }
 }
 
-export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
+/** Loads its HTTP with the first one: that takes longer than the gateway's whole start. */
+export async function createEgressProxy(options: EgressProxyOptions): Promise<EgressProxy> {
+  const { createServer } = await import('node:http')
   const server = createServer({ maxHeaderSize: 16_384, headersTimeout: HEADERS_MS, requestTimeout: 0 })
   const streams = new Set<Duplex>()
   server.on('request', (request, response) => void forward(options, request, response))
@@ -87,7 +89,12 @@ async function forward(options: EgressProxyOptions, request: IncomingMessage, re
     const kept = Object.entries(request.headers).filter(([name]) => !HOP_BY_HOP.test(name))
     const headers = { ...Object.fromEntries(kept), host: url.host, connection: 'close' }
     const path = `${url.pathname}${url.search}`
-    const onward = httpRequest({ createConnection: () => upstream, method: request.method, path, headers })
+    const onward = (await import('node:http')).request({
+      createConnection: () => upstream,
+      method: request.method,
+      path,
+      headers
+    })
     onward.on('response', (reply) => {
       const known = Object.entries(reply.headers).filter(([name]) => !HOP_BY_HOP.test(name))
       response.writeHead(reply.statusCode ?? 502, Object.fromEntries(known))
