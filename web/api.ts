@@ -1,4 +1,5 @@
 /** The HTTP API, as the page calls it. Same origin only; the owner's cookie goes along by itself. */
+import type { AuditReply } from '../contract/audit.ts'
 import type {
   ApprovalAnswer,
   ApprovalCard,
@@ -73,6 +74,10 @@ export const api = {
       body,
       headers: { 'content-type': 'application/octet-stream' }
     }),
+  audit: (query: Record<string, string | undefined>) => {
+    const given = Object.entries(query).flatMap(([key, value]) => (value ? [[key, value]] : []))
+    return json<AuditReply>(`/api/audit?${new URLSearchParams(given)}`)
+  },
   servers: () => json<ServersReply>('/api/servers'),
   server: (name: string) => json<ServerDetail>(server(name)),
   addServers: <T>(wish: AddServers) => json<T>('/api/servers', sending('POST', wish)),

@@ -8,6 +8,7 @@ import { createLogger } from '../lib/logger.ts'
 import type { SandboxEngine } from '../sandbox/port.ts'
 import { findIsolation } from '../tools/connections/child-isolation.ts'
 import type { Command } from './command.ts'
+import { checkServers } from './doctor-servers.ts'
 
 interface Finding {
   part: string
@@ -17,8 +18,9 @@ interface Finding {
 
 export const doctorCommand: Command = {
   name: 'doctor',
-  summary: 'checks engine, image, runtime, limits, store and models, and says what to do',
-  async run(settings) {
+  summary: 'checks engine, image, runtime, limits, store, models and servers, and says what to do',
+  flags: { servers: { type: 'boolean', help: 'also starts every server, to see its tools' } },
+  async run(settings, { flags }) {
     const logger = createLogger('silent')
     const engine = openEngine(settings, logger)
     const findings: Finding[] = []
@@ -41,6 +43,7 @@ export const doctorCommand: Command = {
     await check('children', describeChildren)
     await check('store', () => describeStore(settings))
     await check('models', () => describeModels(settings))
+    await checkServers(settings, check, flags.servers === true)
     await engine.close()
     return findings.every(({ ok }) => ok) ? 0 : 1
   }

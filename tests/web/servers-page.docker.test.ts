@@ -1,5 +1,6 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import axe from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -171,6 +172,41 @@ describe('the servers in the page', () => {
     expect(me.visit.offences.filter((text) => !/status of 400/.test(text))).toEqual([])
   })
 
+  it('shows what was routed and called, newest first, filtered and page by page', async () => {
+    write({ steady: { command: process.execPath, args: [fixture('steady')] } })
+    const client = new Client({ name: 'outside', version: '1' })
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${server.url}/mcp`)))
+    const echo = (message: string) =>
+      client.callTool({ name: 'execute', arguments: { server: 'steady', tool: 'echo', params: { message } } })
+    await expect.poll(async () => (await echo('first')).isError).not.toBe(true)
+    const request = '<img src=x onerror="window.hacked=1"> find \u202e'
+    await client.callTool({ name: 'find_tool', arguments: { query: request } })
+    const me = await arrive()
+    const { page } = me
+    await link(page, 'Activity').click()
+    const rows = page.getByRole('list', { name: /newest first/ }).locator('> li')
+    await rows.getByText('U+202E').first().waitFor()
+    expect(await page.evaluate('window.hacked')).toBeUndefined()
+    const calls = rows.filter({ hasText: 'steady / echo' })
+    await calls.getByText('a client over HTTP').first().waitFor()
+    // It comes by itself.
+    const before = await calls.count()
+    await echo('second')
+    await expect.poll(() => calls.count(), { timeout: 15_000 }).toBeGreaterThan(before)
+    await page.getByLabel('Outcome').selectOption('failed')
+    await page.getByText('Nothing yet.').waitFor()
+    await page.getByLabel('Outcome').selectOption('')
+    await page.getByLabel('Server', { exact: true }).fill('steady')
+    await calls.first().waitFor()
+    expect(await rows.filter({ hasText: 'U+202E' }).count()).toBe(0)
+    await Promise.all(Array.from({ length: 60 }, (_, at) => echo(`call ${at}`)))
+    await me.button('Show older').click()
+    await expect.poll(() => calls.count()).toBeGreaterThan(60)
+    expect(await seriousFaults(page)).toEqual([])
+    await client.close()
+    expect(me.visit.offences).toEqual([])
+  })
+
   it.each([
     ['light', undefined],
     ['dark', undefined],
@@ -200,6 +236,10 @@ describe('the servers in the page', () => {
     await page.getByText(/It works/).waitFor()
     await page.getByText('runs without asking').first().waitFor()
     await look('server')
+    await page.goto(`${server.url}/#/activity`)
+    await page.getByRole('heading', { name: 'Activity' }).waitFor()
+    await look('activity')
+    await page.goto(`${server.url}/#/servers`)
     await me.button('Add a server').click()
     await look('paste')
     await me.button('Fill in a form').click()

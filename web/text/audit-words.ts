@@ -1,0 +1,33 @@
+import type { AuditEntry, AuditOutcome } from '../../contract/audit.ts'
+
+const GOOD = 'bg-ok-soft text-ok'
+const BAD = 'bg-danger-soft text-danger'
+const UNSURE = 'bg-warn-soft text-warn'
+const PLAIN = 'bg-sunken text-muted'
+
+export const OUTCOMES: Record<AuditOutcome, { label: string; chip: string }> = {
+  running: { label: 'running', chip: PLAIN },
+  ok: { label: 'done', chip: GOOD },
+  tool_error: { label: 'the tool reported an error', chip: BAD },
+  refused: { label: 'refused', chip: UNSURE },
+  failed: { label: 'failed', chip: BAD },
+  cancelled: { label: 'cancelled', chip: PLAIN },
+  asked: { label: 'asked a human', chip: UNSURE },
+  unknown: { label: 'outcome unknown', chip: BAD },
+  chosen: { label: 'chose a tool', chip: PLAIN },
+  found: { label: 'found tools', chip: PLAIN },
+  abstained: { label: 'was not sure enough', chip: UNSURE },
+  needs_choice: { label: 'asked to choose', chip: UNSURE },
+  needs_params: { label: 'asked for parameters', chip: UNSURE }
+}
+
+const DOORS = { stdio: 'a client over stdio', http: 'a client over HTTP', chat: 'the chat' }
+
+export function outcomeWords(outcome: string): { label: string; chip: string } {
+  return OUTCOMES[outcome as AuditOutcome] ?? { label: outcome, chip: PLAIN }
+}
+
+/** Who asked, as far as it is known; a client's own word for itself is no proof. */
+export function askerWords({ door, client }: Pick<AuditEntry, 'door' | 'client'>): string {
+  return client === undefined ? DOORS[door] : `${DOORS[door]} (${client})`
+}
