@@ -5,7 +5,8 @@ const needsServices = [
   '**/*.redis.test.ts',
   'tests/{e2e,gateway}/**/*.test.ts',
   // Real child servers: no service, but seconds each, and sensitive to a crowd.
-  'server/tools/connections/{connections,owners,instances}.test.ts'
+  'server/tools/connections/{connections,owners,instances}.test.ts',
+  'server/gateway/call-with-failover.test.ts'
 ]
 const ignored = ['**/node_modules/**', '**/dist/**']
 

@@ -3,6 +3,8 @@ import type { CallInput, RawResult } from '../tools/connections/live-server.ts'
 import { isCareful } from '../tools/tool-effects.ts'
 import type { GatewayCore } from './gateway-options.ts'
 
+type CallCore = Pick<GatewayCore, 'connections' | 'index' | 'policy' | 'approvals'>
+
 export interface Called {
   server: string
   result: RawResult
@@ -10,7 +12,7 @@ export interface Called {
 }
 
 /** Makes the call, and makes it to an alternative when it certainly did not run or is safe to repeat; else its failure stands. */
-export async function callWithFailover(core: GatewayCore, server: string, input: CallInput): Promise<Called> {
+export async function callWithFailover(core: CallCore, server: string, input: CallInput): Promise<Called> {
   try {
     return { server, ...(await core.connections.call(server, input)) }
   } catch (error) {
@@ -32,7 +34,7 @@ export async function callWithFailover(core: GatewayCore, server: string, input:
 }
 
 /** Those that have a tool of this name, and where the policy lets it be called. */
-function alternatives({ index, policy, approvals }: GatewayCore, server: string, tool: string): string[] {
+function alternatives({ index, policy, approvals }: CallCore, server: string, tool: string): string[] {
   return (index.entry(server)?.alternatives ?? []).filter((other) => {
     const mayHaveIt = index.tools(other) === undefined || index.tool(other, tool) !== undefined
     // One that would have to be asked for is none: nobody has been asked about it.

@@ -53,6 +53,7 @@ export class ServerConnection {
   #idleTimer: NodeJS.Timeout | undefined
   #usedAt = 0
   #busy = 0
+  #pulse: Promise<void> | undefined
   #starts = 0
   #startedAt = 0
   #lastError: ServerState['lastError']
@@ -182,7 +183,7 @@ export class ServerConnection {
     try {
       return await live.call(input)
     } catch (error) {
-      if (isAppError(error, 'child_timeout')) void this.#checkPulse(live)
+      if (isAppError(error, 'child_timeout')) this.#doubt(live)
       if (isAppError(error, 'child_lost') && live.pid === undefined) this.#drop(live)
       if (!isAppError(error)) throw error
       // A server may well put its own token into a complaint.
@@ -191,6 +192,13 @@ export class ServerConnection {
       this.#lastError = { at: Date.now(), message }
       throw new AppError(kind, code, message, { details, cause })
     }
+  }
+
+  /** Who comes next waits until it is known whether this one still lives: it may not take their call too. */
+  #doubt(live: LiveServer): void {
+    this.#pulse ??= this.#checkPulse(live).finally(() => {
+      this.#pulse = undefined
+    })
   }
 
   /** One that hangs is ended, so that the next call finds a fresh one. */
@@ -210,6 +218,7 @@ export class ServerConnection {
       const message = `The server "${this.entry.name}" was changed or removed.`
       throw new AppError('unavailable', 'server_retired', message, { details: { sent: false, start: true } })
     }
+    await this.#pulse
     if (this.#live?.isOpen) return this.#live
     this.#starting ??= this.#start().finally(() => {
       this.#starting = undefined
