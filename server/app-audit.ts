@@ -13,6 +13,8 @@ import type { ToolObserver } from './tools/tool-observer.ts'
 
 export interface Trail {
   audit: Audit
+  /** Who counts along. */
+  observer: ToolObserver | undefined
   /** Values that come out of it are known from then on. */
   watched(credentials: Credentials): Credentials
   /** Those that the registry refers to, as far as they can be found now. */
@@ -44,6 +46,7 @@ export function openTrail(settings: Settings, observer?: ToolObserver): Trail {
   })
   return {
     audit,
+    observer,
     watched: (credentials) => ({
       ...credentials,
       source(owner) {

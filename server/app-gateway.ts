@@ -33,6 +33,8 @@ export interface GatewayApp {
   logDir: string
   /** What the tools stand on; loaded with the first call. */
   core(): Promise<GatewayCore>
+  /** The same, if it has been loaded; loads nothing. */
+  loaded(): GatewayCore | undefined
   /** With `GATEWAY_EXPOSE`: what clients see in place of the four tools. */
   exposed?: () => Promise<Exposed>
   /** Applies changes of the registry as they come. */
@@ -87,7 +89,11 @@ export async function createGatewayApp(
     }
   })
   const version = packageVersion()
-  const core = async () => (await load()).core
+  let loaded: GatewayCore | undefined
+  const core = async () => {
+    loaded = (await load()).core
+    return loaded
+  }
   const expose = readExpose(settings.GATEWAY_EXPOSE, file, registry)
   return {
     gateway: new Gateway({ version, logger, core }),
@@ -97,6 +103,7 @@ export async function createGatewayApp(
     registryProblem: () => watch.problem,
     reload: () => watch.reload(),
     core,
+    loaded: () => loaded,
     logDir: serverLogs(settings),
     ...(expose ? { exposed: exposedOnce(expose, core, version, logger) } : {}),
     watch: () => watch.start(),
@@ -153,6 +160,7 @@ async function loadCore(
     logDir: serverLogs(settings),
     ...secretPlaces(settings),
     version: packageVersion(),
+    observer: trail.observer,
     logger
   })
   await index.load(registry)

@@ -13,7 +13,7 @@ import { openExposedHttp } from './gateway/expose/exposed-http.ts'
 import { openHttpDoor } from './gateway/http-door.ts'
 import { createHttpServer } from './http/create-http-server.ts'
 import type { HealthCheck } from './http/health.ts'
-import { createMetrics } from './http/metrics.ts'
+import { createMetrics, type Metrics } from './http/metrics.ts'
 import { backoffMs } from './lib/backoff.ts'
 import { ACCESS_COOKIE, isLoopbackHost, OWNER_COOKIE, readCookie } from './lib/browser-proof.ts'
 import { AppError, messageOf } from './lib/errors.ts'
@@ -182,7 +182,8 @@ export async function createApp(
   const core = await createCore(settings, logger)
   const models = openModels(settings, logger)
   const { facts } = core.store
-  const trail = openTrail(settings)
+  const metrics = createMetrics()
+  const trail = openTrail(settings, metrics.observer)
   const shared = { facts, trail, models }
   const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, ...shared })
   const servers = chatServers(gateway, logger)
@@ -193,6 +194,7 @@ export async function createApp(
   const { isAccessToken, checkAccess } = accessOf(settings)
   const door = openMcpDoor(gateway, logger)
   const inbox = new ApprovalInbox(facts)
+  watchFigures(metrics, core, gateway, inbox, trail)
   const http = await createHttpServer({
     inbox,
     healthChecks: healthChecks(core, trail),
@@ -201,10 +203,8 @@ export async function createApp(
     files: new WorkspaceTransfer(sessions),
     maxUploadBytes: MAX_UPLOAD_BYTES,
     transcript: (sessionId) => chat.transcript(sessionId),
-    checkAccess,
-    isAccessToken,
-    newSecret: secret,
-    metrics: sandboxMetrics(core),
+    ...{ checkAccess, isAccessToken, newSecret: secret },
+    metrics: metrics.text,
     ownerOf: ownerOfCookies,
     servers: serverDirectory(gateway, servers.policy, guard),
     audit: trailReader(settings, trail, ownerOfCookies),
@@ -318,11 +318,27 @@ function accessOf({ AUTH_TOKEN }: Settings) {
   return { isAccessToken, checkAccess }
 }
 
-function sandboxMetrics({ store, sessions }: Core) {
-  return createMetrics({
+function watchFigures(
+  metrics: Metrics,
+  { store, sessions }: Core,
+  gateway: GatewayApp,
+  inbox: ApprovalInbox,
+  { audit }: Trail
+): void {
+  metrics.watch({
     live_sandboxes: { help: 'Sandboxes that are bound to a session.', read: () => store.sessions.countLive() },
-    warm_sandboxes: { help: 'Sandboxes kept ready by this instance.', read: () => sessions.pool.ready }
+    warm_sandboxes: { help: 'Sandboxes kept ready by this instance.', read: () => sessions.pool.ready },
+    approvals_waiting: { help: 'Gateway calls that wait in the inbox.', read: async () => (await inbox.open()).length },
+    audit_failing: { help: '1: nothing can be recorded.', read: () => (audit.problem === undefined ? 0 : 1) }
   })
+  metrics.watchServers(() =>
+    [...gateway.registry().servers.keys()].flatMap((server) => {
+      const state = gateway.loaded()?.connections.state(server)
+      if (!state) return []
+      const running = state.instances.filter((instance) => instance.state === 'running').length
+      return [{ server, breaker: state.breaker, busy: state.busy, running }]
+    })
+  )
 }
 
 function healthChecks({ engine, store, progress }: Core, { audit }: Trail): Record<string, HealthCheck> {

@@ -1,25 +1,127 @@
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { ToolObserver } from '../tools/tool-observer.ts'
 
-/** Gauges that are read when someone scrapes; nothing is counted in between. */
-export function createMetrics(
-  gauges: Record<string, { help: string; read: () => Promise<number> | number }>
-): () => Promise<string> {
+export interface ServerFigures {
+  server: string
+  breaker: string
+  /** Connections that are open. */
+  running: number
+  /** Calls under way. */
+  busy: number
+}
+
+export interface Metrics {
+  text(): Promise<string>
+  /** Counts what it hears. */
+  observer: Required<ToolObserver>
+  /** Figures that are read when someone scrapes. */
+  watch(gauges: Record<string, { help: string; read: () => Promise<number> | number }>): void
+  watchServers(read: () => ServerFigures[]): void
+}
+
+const PREFIX = 'mcp_orchestrator_'
+/** Registries change, and a label is kept for ever: what comes after these is counted together. */
+const MAX_SERVERS = 200
+const BREAKERS = ['closed', 'open', 'half-open']
+const CALL_SECONDS = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300]
+const START_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+
+export function createMetrics(): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
-  for (const [name, { help, read }] of Object.entries(gauges)) {
-    const gauge = new Gauge({
-      name: `mcp_orchestrator_${name}`,
+  const watch: Metrics['watch'] = (gauges) => {
+    for (const [name, { help, read }] of Object.entries(gauges)) watchOne(registry, name, help, read)
+  }
+  const known = new Set<string>()
+  const labelOf = (server: string) => {
+    if (known.size < MAX_SERVERS) known.add(server)
+    return known.has(server) ? server : 'other'
+  }
+  return {
+    text: () => registry.metrics(),
+    observer: toolObserver(registry, labelOf),
+    watch,
+    watchServers: (read) => watchServers(registry, read, labelOf)
+  }
+}
+
+function watchOne(registry: Registry, name: string, help: string, read: () => Promise<number> | number): void {
+  const gauge = new Gauge({
+    name: PREFIX + name,
+    help,
+    registers: [registry],
+    async collect() {
+      // A store that is away must not hide the rest.
+      gauge.set(
+        await Promise.resolve()
+          .then(read)
+          .catch(() => Number.NaN)
+      )
+    }
+  })
+}
+
+function toolObserver(registry: Registry, labelOf: (server: string) => string): Required<ToolObserver> {
+  const registers = [registry]
+  const count = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+    new Counter({ name: PREFIX + name, help, labelNames, registers })
+  const time = (name: string, help: string, buckets: number[]) =>
+    new Histogram({ name: PREFIX + name, help, labelNames: ['server'], buckets, registers })
+  const calls = count('calls_total', 'Calls of tools.', 'server', 'door', 'outcome')
+  const retries = count('call_retries_total', 'Further attempts of calls.', 'server')
+  const callSeconds = time(
+    'call_seconds',
+    'From the request for a call to its end, with approval and start.',
+    CALL_SECONDS
+  )
+  const routes = count(
+    'routing_decisions_total',
+    'Requests in words; abstained: none was sure enough.',
+    'by',
+    'outcome'
+  )
+  const starts = count('server_starts_total', 'Servers that were started.', 'server')
+  const restarts = count('server_restarts_total', 'Starts of a server that had run before.', 'server')
+  const failures = count('server_start_failures_total', 'Starts that failed.', 'server')
+  const startSeconds = time('server_start_seconds', 'From the start of a server to its list of tools.', START_SECONDS)
+  const denials = count('egress_denials_total', 'Connections that a server in a sandbox was refused.', 'server')
+  return {
+    called({ server, door, outcome, ms, attempts }) {
+      const label = labelOf(server)
+      calls.inc({ server: label, door, outcome })
+      callSeconds.observe({ server: label }, ms / 1000)
+      if (attempts > 1) retries.inc({ server: label }, attempts - 1)
+    },
+    routed: (by, outcome) => routes.inc({ by, outcome }),
+    started(server, ms, again) {
+      starts.inc({ server: labelOf(server) })
+      startSeconds.observe({ server: labelOf(server) }, ms / 1000)
+      if (again) restarts.inc({ server: labelOf(server) })
+    },
+    startFailed: (server) => failures.inc({ server: labelOf(server) }),
+    denied: (server) => denials.inc({ server: labelOf(server) })
+  }
+}
+
+function watchServers(registry: Registry, read: () => ServerFigures[], labelOf: (server: string) => string): void {
+  const gauge = (name: string, help: string, add: (gauge: Gauge, server: string, figures: ServerFigures) => void) => {
+    const labelNames = name === 'server_breaker' ? ['server', 'state'] : ['server']
+    const own: Gauge = new Gauge({
+      name: PREFIX + name,
       help,
+      labelNames,
       registers: [registry],
-      async collect() {
-        // A store that is away must not hide the rest.
-        gauge.set(
-          await Promise.resolve()
-            .then(read)
-            .catch(() => Number.NaN)
-        )
+      collect() {
+        own.reset()
+        for (const figures of read()) add(own, labelOf(figures.server), figures)
       }
     })
   }
-  return () => registry.metrics()
+  gauge('server_connections', 'Open connections to a server, instances and owners together.', (own, server, figures) =>
+    own.inc({ server }, figures.running)
+  )
+  gauge('server_calls_running', 'Calls under way.', (own, server, { busy }) => own.inc({ server }, busy))
+  gauge('server_breaker', 'Whether failed starts keep a server at rest.', (own, server, { breaker }) => {
+    for (const state of BREAKERS) own.inc({ server, state }, breaker === state ? 1 : 0)
+  })
 }

@@ -16,4 +16,6 @@ export interface ToolObserver {
   /** `again`: it had run before in this process. */
   started?(server: string, ms: number, again: boolean): void
   startFailed?(server: string, code: string): void
+  /** A server in a sandbox wanted out, and might not. */
+  denied?(server: string): void
 }

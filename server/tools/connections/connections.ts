@@ -12,6 +12,7 @@ import type { Logger } from '../../lib/logger.ts'
 import type { ChildContainers } from '../../sandbox/child-port.ts'
 import type { Caller } from '../caller.ts'
 import type { ToolIndex } from '../tool-index.ts'
+import type { ToolObserver } from '../tool-observer.ts'
 import { ChildProcesses } from './child-processes.ts'
 import { Denials } from './denials.ts'
 import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
@@ -37,6 +38,7 @@ export interface ConnectionsOptions {
   /** Folder of the logins to remote servers. */
   loginDir?: string | undefined
   version: string
+  observer?: ToolObserver | undefined
   logger: Logger
 }
 
@@ -202,7 +204,7 @@ export class Connections {
   }
 
   #create(entry: ServerEntry, owner: string | undefined, peer: Peer | undefined): Scoped {
-    const { index, credentials, logDir, version, logger } = this.#options
+    const { index, credentials, logDir, version, observer, logger } = this.#options
     const log = new ServerLog(logDir === undefined ? undefined : serverLogFile(logDir, entry.name))
     const secrets = () => credentials.source(owner)
     const login = () => {
@@ -210,9 +212,14 @@ export class Connections {
       const hide = (tokens: string[]) => log.hide(tokens)
       return entry.kind === 'remote' ? this.#logins?.provider(entry.name, entry.url, whose, hide) : undefined
     }
-    const { add: onDenied } = new Denials({ entry, log, logger, index })
-    const connect = () =>
-      new ServerConnection({
+    const denials = new Denials({ entry, log, logger, index })
+    const onDenied = (target: string, reason: string) => {
+      denials.add(target, reason)
+      observer?.denied?.(entry.name)
+    }
+    const connect = () => {
+      let starts = 0
+      return new ServerConnection({
         entry,
         log,
         logger,
@@ -241,12 +248,17 @@ export class Connections {
           })
         },
         onListed: (tools, { live, startMs }) => {
+          if (startMs !== undefined) observer?.started?.(entry.name, startMs, starts++ > 0)
           const facts = live ? { verdict: live.verdict, about: aboutOf(live), ...(startMs ? { startMs } : {}) } : {}
           index.listed(entry, tools, facts, peer ? capabilityKey(peer.capabilities) : '')
           if (live) peer?.onOpened(entry.name, live)
         },
-        onFailed: (error) => index.failed(entry, error.message)
+        onFailed: (error) => {
+          index.failed(entry, error.message)
+          if (error.code !== 'server_resting') observer?.startFailed?.(entry.name, error.code)
+        }
       })
+    }
     // What a client sets up in a conversation of its own is there in that one only.
     return { log, pool: new ServerPool(peer ? 1 : entry.instances, connect) }
   }
