@@ -4,8 +4,8 @@
  * which a part is not written yet.
  */
 import { existsSync } from 'node:fs'
-import { rename, rm, stat } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type BuildOptions, build, type Plugin } from 'rolldown'
 
 const root = join(import.meta.dirname, '..')
@@ -15,7 +15,11 @@ interface Bundle {
   entry: string
   file: string
   options: BuildOptions
+  /** What is imported later becomes files of their own. */
+  split?: boolean
 }
+
+const DAY_MS = 86_400_000
 
 const LEAN: BuildOptions = { external: ['docker-modem/lib/ssh'], plugins: [leanDockerode()] }
 
@@ -27,10 +31,12 @@ const bundles: Bundle[] = [
     file: 'main.mjs',
     options: LEAN
   },
-  // Without the workspace, because every client waits for the gateway to start. Names stay readable in its stack traces.
+  // Without the workspace, because every client waits for the gateway to start; and in parts, because in one file the modules
+  // of Node that a later part wants would be loaded at the start too. Names stay readable in its stack traces.
   {
     entry: 'server/gateway-main.ts',
     file: 'gateway.mjs',
+    split: true,
     options: { ...LEAN, output: { minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } } } }
   }
 ]
@@ -57,15 +63,17 @@ function leanDockerode(): Plugin {
   }
 }
 
-async function bundle({ entry, file, options }: Bundle): Promise<void> {
+async function bundle({ entry, file, options, split = false }: Bundle): Promise<void> {
   const input = join(root, entry)
   if (!existsSync(input)) {
     console.error(`build: ${entry} is not there, dist/${file} left out`)
     return
   }
-  const target = join(dist, file)
-  // Written beside and renamed: a server or a test that starts meanwhile sees the old file or the new one, never half.
-  const draft = `${target}.${process.pid}`
+  // Written beside and renamed: a server or a test that starts meanwhile sees the old files or the new ones, never half.
+  const draft = join(dist, `.draft-${process.pid}`)
+  const parts = file.replace('.mjs', '')
+  const chunkFileNames = `${parts}/[hash].mjs`
+  const output = { dir: draft, entryFileNames: file, chunkFileNames, format: 'esm', codeSplitting: split } as const
   try {
     await build({
       cwd: root,
@@ -73,14 +81,25 @@ async function bundle({ entry, file, options }: Bundle): Promise<void> {
       platform: 'node',
       logLevel: 'warn',
       ...options,
-      output: { file: draft, format: 'esm', codeSplitting: false, ...options.output }
+      output: { ...output, ...options.output }
     })
-    await rename(draft, target)
+    if (split) await moveParts(join(draft, parts), join(dist, parts))
+    // Last, when all that it asks for is there.
+    await rename(join(draft, file), join(dist, file))
   } finally {
-    await rm(draft, { force: true })
+    await rm(draft, { recursive: true, force: true })
   }
-  const { size } = await stat(target)
-  console.error(`build: ${relative(root, target)} ${Math.ceil(size / 1024)} KB`)
+  const { size } = await stat(join(dist, file))
+  console.error(`build: dist/${file} ${Math.ceil(size / 1024)} KB`)
+}
+
+/** Old parts stay for a day: what was started before this build loads some of its own only when it is first called. */
+async function moveParts(from: string, to: string): Promise<void> {
+  await mkdir(to, { recursive: true })
+  for (const name of await readdir(to)) {
+    if (Date.now() - (await stat(join(to, name))).mtimeMs > DAY_MS) await rm(join(to, name), { force: true })
+  }
+  for (const name of await readdir(from)) await rename(join(from, name), join(to, name))
 }
 
 async function page(): Promise<void> {

@@ -50,6 +50,11 @@ export function readPlainCall(message: unknown): PlainCall | undefined {
   return { id, name, args, meta, modern, ...(progressToken === undefined ? {} : { progressToken }) }
 }
 
+/** Every message of the newer revision says so. */
+export function claimsModern(params: unknown): boolean {
+  return isFields(params) && isFields(params._meta) && params._meta[PROTOCOL_VERSION_META_KEY] === MODERN
+}
+
 /** Never rejects. */
 export async function answerPlainCall(
   gateway: Gateway,

@@ -6,7 +6,7 @@ import type { Readable, Writable } from 'node:stream'
 import type { JSONRPCMessage, Progress, RequestId, Transport } from '@modelcontextprotocol/server'
 import { AppError, messageOf } from '../lib/errors.ts'
 import { LineReader } from '../lib/line-reader.ts'
-import { MODERN, type PlainCall, readPlainCall } from './plain-call.ts'
+import { claimsModern, MODERN, type PlainCall, readPlainCall } from './plain-call.ts'
 
 export interface ShortWay {
   /** Never rejects. */
@@ -102,12 +102,14 @@ export class StdioTransport implements Transport {
   }
 
   #takeLongWay(message: JSONRPCMessage): void {
-    const greets = 'method' in message && (message.method === 'initialize' || message.method === 'server/discover')
-    if (greets && 'id' in message) this.#greeting = { id: message.id, isModern: message.method !== 'initialize' }
+    if (!this.#isShort && 'method' in message && 'id' in message) {
+      const isModern = message.method !== 'initialize' && claimsModern(message.params)
+      if (isModern || message.method === 'initialize') this.#greeting = { id: message.id, isModern }
+    }
     this.onmessage?.(message)
   }
 
-  /** The SDK has settled the era of the connection. */
+  /** The SDK has settled the era of the connection: with `initialize`, or with the first message of the newer revision. */
   #greeted({ protocolVersion }: Record<string, unknown>, isModern: boolean): void {
     this.#isModern = isModern
     this.#isShort = isModern || (typeof protocolVersion === 'string' && protocolVersion < MODERN)

@@ -23,8 +23,6 @@ export interface AuditWriterOptions {
 }
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
-/** How long the end of a call may wait for company before it is written. */
-const FLUSH_MS = 5
 const LOOK_MS = 1000
 const MAX_FOLLOWED = 64
 
@@ -38,7 +36,9 @@ export class AuditWriter {
   #seq = 0
   #prev = FIRST_PREV
   #unwritten = ''
-  #timer: NodeJS.Timeout | undefined
+  /** Not sealed yet. */
+  #waiting: { at: string; body: RowBody }[] = []
+  #soon: NodeJS.Immediate | undefined
   #lookedAt = 0
   #trouble: { since: string; refused: number; reason: string } | undefined
   #closed = false
@@ -57,6 +57,7 @@ export class AuditWriter {
   write(body: RowBody): number {
     if (this.#closed) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
     if (this.#seq === 0) this.#begin()
+    this.#sealWaiting()
     const before = { seq: this.#seq, prev: this.#prev, unwritten: this.#unwritten }
     const seq = this.#append(body)
     try {
@@ -71,15 +72,16 @@ export class AuditWriter {
     return seq
   }
 
-  /** Written within milliseconds, or as soon as it can be: until then, `write` refuses. */
+  /** Written at the end of this round of the event loop, behind an answer; until it can be, `write` refuses. */
   writeSoon(body: RowBody): void {
     if (this.#closed) return
-    this.#append(body)
-    this.#timer ??= setTimeout(() => this.#tryFlush(), FLUSH_MS).unref()
+    this.#waiting.push({ at: new Date().toISOString(), body })
+    this.#soon ??= setImmediate(() => this.#tryFlush())
   }
 
   close(unfinished: number): void {
     if (this.#closed) return
+    this.#sealWaiting()
     if (this.#seq > 0) this.#append({ kind: 'stop', unfinished })
     this.#tryFlush()
     this.#closed = true
@@ -97,9 +99,12 @@ export class AuditWriter {
     this.#append({ kind: 'start', pid, born: processBirth(pid), host: hostname(), version, follows })
   }
 
-  #append(body: RowBody): number {
+  #sealWaiting(): void {
+    for (const { at, body } of this.#waiting.splice(0)) this.#append(body, at)
+  }
+
+  #append(body: RowBody, at = new Date().toISOString()): number {
     const seq = this.#seq++
-    const at = new Date().toISOString()
     const { line, hash } = sealRow({ chain: this.chain, seq, at, prev: this.#prev }, body)
     this.#prev = hash
     this.#unwritten += `${line}\n`
@@ -115,8 +120,9 @@ export class AuditWriter {
   }
 
   #flush(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
+    if (this.#soon) clearImmediate(this.#soon)
+    this.#soon = undefined
+    this.#sealWaiting()
     if (this.#unwritten === '') return
     try {
       const file = this.#open()
