@@ -161,6 +161,16 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     await gone(name)
   })
 
+  it('leave nothing behind when the gateway is killed while one is made', async () => {
+    const name = unique('early')
+    const gateway = await startGateway({ [name]: boxed('stubborn') })
+    gateway.call('execute', { server: name, tool: 'ready' }).catch(() => {})
+    await until('its container to be made', () => containersOf(name).length === 1)
+    gateway.process.kill('SIGKILL')
+    await gateway.exited
+    await gone(name)
+  })
+
   it('reach the named hosts and no other, and what they were refused is seen', async () => {
     const name = unique('network')
     const named = await listen('named')

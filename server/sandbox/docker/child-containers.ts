@@ -1,7 +1,7 @@
 /**
  * MCP servers of the registry in containers of a Docker engine. Owns the containers of this process; knows no protocol. Each is
- * held by one stream (`child-scripts.ts`): when that ends, so does the container. Invariant: a start that fails leaves nothing
- * behind, and what a dead process left half made is removed by the next one.
+ * held by one stream (`child-scripts.ts`): when that ends, so does the container; `container-watchdog.ts` sees to those that never
+ * came to run. Invariant: whatever fails or is killed, here or in an earlier process, no container is left.
  */
 import { randomUUID } from 'node:crypto'
 import Dockerode from 'dockerode'
@@ -12,6 +12,7 @@ import type { ChildContainer, ChildContainers, ChildContainerWish } from '../chi
 import type { SandboxLimits } from '../port.ts'
 import { startChildContainer } from './child-container.ts'
 import { CHILD_APP, LABEL } from './container-spec.ts'
+import { watchContainers } from './container-watchdog.ts'
 import { createEngineCall, type EngineCall } from './engine-call.ts'
 import { readEngineStatus } from './engine-status.ts'
 import { createImageBuilder, type ImageBuilder } from './image-builder.ts'
@@ -38,7 +39,7 @@ export function createChildContainers(options: ChildContainersOptions): ChildCon
   const live = new Set<ChildContainer>()
   const builders = new Map<string | undefined, ImageBuilder>()
   let stopping = false
-  let swept = false
+  let watched = false
 
   const imageOf = (image: string | undefined) => {
     const own = image ?? options.image
@@ -55,8 +56,11 @@ export function createChildContainers(options: ChildContainersOptions): ChildCon
       // Before the image, whose builder would only say that it can't build.
       await readEngineStatus(docker, call)
       const image = await imageOf(wish.image)
-      if (!swept) void sweepLeftovers(docker, call, logger)
-      swept = true
+      if (!watched) {
+        watched = true
+        await watchContainers(docker, `${LABEL.instance}=${instance}`)
+        void sweepLeftovers(docker, call, logger)
+      }
       const child = await startChildContainer({ docker, call, limits, image, instance, wish, logger })
       live.add(child)
       void child.exited.then(() => live.delete(child))
