@@ -30,29 +30,33 @@ export interface GatewayProcess {
 export interface GatewayProcessOptions {
   era?: 'legacy' | 'auto'
   env?: Record<string, string>
+  args?: string[]
   /** What the client can be asked, and how it answers. */
   capabilities?: ClientCapabilities
   onClient?: (client: Client) => void
+  /** In place of one that is made here. */
+  client?: Client
 }
 
 type Servers = Record<string, unknown>
 
 export async function startGateway(
   servers: Servers | ((at: { dir: string }) => Servers),
-  { era = 'legacy', env = {}, capabilities = {}, onClient }: GatewayProcessOptions = {}
+  { era = 'legacy', env = {}, args = [], capabilities = {}, onClient, client: given }: GatewayProcessOptions = {}
 ): Promise<GatewayProcess> {
   const dir = mkdtempSync(join(tmpdir(), 'gateway-'))
   const config = join(dir, 'mcp.json')
   const mcpServers = typeof servers === 'function' ? servers({ dir }) : servers
   writeFileSync(config, JSON.stringify({ mcpServers }, null, 2))
-  const process = spawnGateway(['gateway', '--config', config], { DATA_DIR: join(dir, 'data'), ...env })
+  const process = spawnGateway(['gateway', '--config', config, ...args], { DATA_DIR: join(dir, 'data'), ...env })
   const noise: string[] = []
   let stderr = ''
   process.stderr.on('data', (chunk) => {
     stderr += chunk
   })
   const exited = new Promise<number | null>((done) => process.once('exit', (code) => done(code)))
-  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: era }, capabilities })
+  const made = () => new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: era }, capabilities })
+  const client = given ?? made()
   onClient?.(client)
   await client.connect(new PipeTransport(process, noise))
   return {

@@ -71,8 +71,8 @@ export class ClientLane implements Peer {
 
   async onRequest(server: string, request: PeerRequest, signal: AbortSignal): Promise<RawResult> {
     const need = NEEDS[request.method]
-    const ask = this.#scopeOf(server)?.ask ?? this.#options.standalone.ask
-    if (need === undefined || this.capabilities[need] === undefined || ask === undefined) {
+    const asker = this.#scopeOf(server) ?? this.#options.standalone
+    if (need === undefined || this.capabilities[need] === undefined || asker.ask === undefined) {
       throw new ProtocolError(
         ProtocolErrorCode.MethodNotFound,
         'The client behind this connection does not answer that.'
@@ -81,7 +81,7 @@ export class ClientLane implements Peer {
     const live = this.#connection(server).live
     const postponing = setInterval(() => live?.postponeDeadlines(), POSTPONE_MS)
     try {
-      return await ask(request, signal)
+      return await asker.ask(request, signal)
     } finally {
       clearInterval(postponing)
     }

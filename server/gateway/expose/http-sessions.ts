@@ -97,7 +97,7 @@ export class HttpSessions {
     request.signal.addEventListener('abort', over, { once: true })
     const { body, status, headers } = await session.transport.handleRequest(request, options)
     if (body === null) over()
-    return new Response(body && body.pipeThrough(new TransformStream({ flush: over })), { status, headers })
+    return new Response(body?.pipeThrough(new TransformStream({ flush: over })) ?? null, { status, headers })
   }
 
   /** Of those that nobody uses at the moment, the one that has waited longest leaves. */
