@@ -60,7 +60,7 @@ interface Loaded {
   close(): Promise<void>
 }
 
-/** Throws when the registry as a whole can't be used. */
+/** Throws when the registry as a whole, or the credentials file, can't be used. */
 export async function createGatewayApp(
   settings: Settings,
   logger: Logger,
@@ -68,6 +68,10 @@ export async function createGatewayApp(
 ): Promise<GatewayApp> {
   const file = resolve(settings.MCP_CONFIG)
   let registry = await loadRegistry(file, { optional: options.optionalRegistry })
+  if (settings.CREDENTIALS_FILE !== undefined) {
+    const { openCredentials } = await import('./catalog/credentials.ts')
+    openCredentials({ file: settings.CREDENTIALS_FILE, environment: {} }).source()
+  }
   for (const problem of registry.problems) logger.warn(describeProblem(file, problem))
   let loading: Promise<Loaded> | undefined
   const load = () => {
