@@ -1,5 +1,5 @@
 /** Pictures for the README, of the real page with a real sandbox: `node tests/web/take-screenshots.ts FOLDER`. */
-import { mkdir } from 'node:fs/promises'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { BrowserContextOptions } from 'playwright-core'
 import { launchBrowser, PHONE, visit } from './browser.ts'
@@ -34,7 +34,32 @@ async function picture(name: string, options: BrowserContextOptions): Promise<vo
   await one.close()
 }
 
+/** One server that works, one that is off, one whose command is missing. */
+async function serversPicture(): Promise<void> {
+  const packages = 'node_modules/@modelcontextprotocol'
+  await symlink(resolve('node_modules'), join(server.dataDir, 'node_modules'))
+  const mcpServers = {
+    everything: { command: 'node', args: [join(packages, 'server-everything/dist/index.js')] },
+    memory: { command: 'node', args: [join(packages, 'server-memory/dist/index.js')], enabled: false },
+    notes: { command: 'notes-mcp', args: ['--folder', 'notes'] }
+  }
+  await writeFile(join(server.dataDir, 'mcp.json'), JSON.stringify({ mcpServers }))
+  const one = await visit(browser, server.url, { deviceScaleFactor: 1.5, viewport: { width: 1360, height: 850 } })
+  const me = new WorkspacePage(one.page)
+  for (const [name, end] of [
+    ['notes', 'Failing'],
+    ['everything', 'Healthy']
+  ] as const) {
+    await one.page.goto(`${server.url}/#/servers/${name}`)
+    await me.button('Test').click()
+    await one.page.getByText(end).waitFor()
+  }
+  await one.page.screenshot({ path: join(folder, 'servers.png') })
+  await one.close()
+}
+
 try {
+  await serversPicture()
   await picture('workspace-light', { viewport: { width: 1360, height: 850 } })
   await picture('workspace-dark', { viewport: { width: 1360, height: 850 }, colorScheme: 'dark' })
   await picture('workspace-phone', { viewport: PHONE })
