@@ -29,7 +29,7 @@ describe('SessionManager', () => {
     rmSync(dir, { recursive: true, force: true })
   })
 
-  async function start(instanceId: string, options: Partial<SessionsOptions> = {}): Promise<SessionManager> {
+  function create(instanceId: string, options: Partial<SessionsOptions> = {}): SessionManager {
     const checkpoints = openCheckpointStore({
       dir: join(dir, 'checkpoints'),
       maxSessionBytes: 2 ** 24,
@@ -42,6 +42,11 @@ describe('SessionManager', () => {
       { ...DEFAULT_SESSIONS_OPTIONS, warmPoolSize: 0, ...options }
     )
     managers.push(manager)
+    return manager
+  }
+
+  async function start(instanceId: string, options: Partial<SessionsOptions> = {}): Promise<SessionManager> {
+    const manager = create(instanceId, options)
     await manager.start()
     return manager
   }
@@ -116,6 +121,14 @@ describe('SessionManager', () => {
     await vi.waitFor(() => expect(manager.pool.ready).toBe(2), { timeout: 5000 })
     await manager.stop()
     expect(engine.containers.size).toBe(0)
+  })
+
+  it('labels also those containers that are made before its start is complete: else nobody would ever find them', async () => {
+    const manager = create('one', { warmPoolSize: 1 })
+    manager.pool.fill()
+    await vi.waitFor(() => expect(manager.pool.ready).toBe(1))
+    const deployment = await store.sessions.deploymentId()
+    expect([...engine.containers.values()].map(({ owner }) => owner)).toEqual([{ deployment, instance: 'one' }])
   })
 
   it('never uses a warm container for a second session', async () => {

@@ -54,9 +54,9 @@ export class SessionManager {
     const made = new Set<string>()
     const deployment = () => this.#deployment
     const { engine, logger, instanceId } = deps
-    const owner = () => ({ deployment: this.#deployment, instance: instanceId })
+    const owner = async () => ({ deployment: await this.#knownDeployment(), instance: instanceId })
     this.pool = new WarmPool({ engine, owner, size: options.warmPoolSize, logger, made })
-    this.#context = { deps, options, pool: this.pool, made, deployment }
+    this.#context = { deps, options, pool: this.pool, made, owner }
     const session = (id: string) => this.#session(id)
     const done = (live: LiveSession) => this.#forget(live)
     this.janitor = new Janitor({ deps, options, made, deployment, session, done })
@@ -168,6 +168,12 @@ export class SessionManager {
 
   #forget(session: LiveSession): void {
     if (session.isForgettable) this.#sessions.delete(session.sessionId)
+  }
+
+  /** A container without its deployment's label would be found by no janitor: whoever makes one before the first beat asks. */
+  async #knownDeployment(): Promise<string> {
+    if (this.#deployment === '') this.#deployment = await this.#deps.store.deploymentId()
+    return this.#deployment
   }
 
   async #beat(): Promise<void> {

@@ -3,7 +3,7 @@
  * Acts only under an epoch that its owner holds the lease for; the container itself refuses an older one.
  */
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
-import type { ContainerState, WorkspaceConnection } from '../sandbox/port.ts'
+import type { ContainerState, SandboxOwner, WorkspaceConnection } from '../sandbox/port.ts'
 import { leaseLost } from '../storage/store-errors.ts'
 import type { SessionEvents } from './session-events.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
@@ -16,7 +16,7 @@ export interface SandboxContext {
   pool: WarmPool
   /** Ids of the containers that this instance made and that no session is bound to yet. */
   made: Set<string>
-  deployment: () => string
+  owner: () => Promise<SandboxOwner>
 }
 
 const BEYOND_USE = new Set(['container_restarted', 'takeover_failed', 'server_crashed'])
@@ -182,9 +182,9 @@ export class SessionSandbox {
     }
   }
 
-  #openCold(): Promise<WorkspaceConnection> {
-    const { deps, made, deployment } = this.#context
-    return openFresh(deps.engine, { deployment: deployment(), instance: deps.instanceId }, this.#epoch, made)
+  async #openCold(): Promise<WorkspaceConnection> {
+    const { deps, made, owner } = this.#context
+    return openFresh(deps.engine, await owner(), this.#epoch, made)
   }
 
   async #use(connection: WorkspaceConnection): Promise<void> {

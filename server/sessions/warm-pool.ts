@@ -9,7 +9,7 @@ import type { SandboxEngine, SandboxOwner, WorkspaceConnection } from '../sandbo
 
 export interface WarmPoolOptions {
   engine: SandboxEngine
-  owner: () => SandboxOwner
+  owner: () => Promise<SandboxOwner>
   size: number
   logger: Logger
   /** Ids of the containers that this instance made and that no session is bound to yet: no orphans. */
@@ -65,7 +65,7 @@ export class WarmPool {
 
   async #make(): Promise<void> {
     try {
-      const member = await openFresh(this.#options.engine, this.#options.owner(), 0, this.#options.made)
+      const member = await openFresh(this.#options.engine, await this.#options.owner(), 0, this.#options.made)
       this.#failures = 0
       this.#members.push(member)
       void member.closed.then(() => this.#drop(member))

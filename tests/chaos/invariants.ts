@@ -17,7 +17,7 @@ export interface Evidence {
   sessions: SessionEvidence[]
   /** All taken after the servers were told to stop. */
   records: SessionRecord[]
-  containers: string[]
+  containers: { id: string; state: string; instance: string | undefined }[]
   instances: string[]
 }
 
@@ -95,7 +95,12 @@ function ofContainers({ records, containers }: Evidence): string[] {
     ({ containerId }) => String(containerId)
   )
   return [
-    ...containers.filter((id) => !bound.has(id)).map((id) => `The container ${id.slice(0, 12)} belongs to no session.`),
+    ...containers
+      .filter(({ id }) => !bound.has(id))
+      .map(
+        ({ id, state, instance }) =>
+          `The container ${id.slice(0, 12)} (${state}, made by ${instance}) belongs to no session.`
+      ),
     ...[...bound].flatMap(([id, { length }]) =>
       length > 1 ? [`The container ${id.slice(0, 12)} belongs to ${length} sessions.`] : []
     )

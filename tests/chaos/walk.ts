@@ -46,7 +46,7 @@ export async function walk(engine: PrivateEngine, options: WalkOptions): Promise
     stopping.abort()
     await Promise.all(working)
     say(`${seconds} s are over; all is up again`)
-    const evidence = await gather(world, workers, options.tidyMs ?? TIDY_MS)
+    const evidence = await gather(world, workers, options.tidyMs ?? TIDY_MS, say)
     const messages = workers.reduce((sum, { journal }) => sum + journal.accepted.length, 0)
     const effects = evidence.sessions.reduce(
       (sum, { effects }) => sum + (Array.isArray(effects) ? effects.length : 0),
@@ -85,7 +85,7 @@ async function shake(world: World, { seed, seconds, fault }: WalkOptions, say: (
   return done
 }
 
-async function gather(world: World, workers: Worker[], tidyMs: number): Promise<Evidence> {
+async function gather(world: World, workers: Worker[], tidyMs: number, say: (line: string) => void): Promise<Evidence> {
   const sessions = await Promise.all(
     workers.map(async (worker) => ({
       journal: worker.journal,
@@ -104,7 +104,7 @@ async function gather(world: World, workers: Worker[], tidyMs: number): Promise<
         .map(({ Labels }) => Labels[LABEL.instance])
       return reserve.toSorted().join() === (await store.sessions.instances()).toSorted().join()
     }
-    const tidyUp = () => eventually('no container is too many', isTidy, tidyMs).catch(() => {})
+    const tidyUp = () => eventually('no container is too many', isTidy, tidyMs).catch((error) => say(String(error)))
     const stop = () => Promise.all(world.instances.map((instance) => instance.end('SIGTERM')))
     await tidyUp()
     await stop()
@@ -120,7 +120,12 @@ async function gather(world: World, workers: Worker[], tidyMs: number): Promise<
         sessions.map(async (session) => ({ ...session, events: await events(session.journal.sessionId) }))
       ),
       records: await store.sessions.list(),
-      containers: (await containers()).map(({ Id }) => Id),
+      containers: (await containers()).map(({ Id, State, Labels, Created }) => ({
+        id: Id,
+        state: State,
+        instance: Labels[LABEL.instance],
+        created: Created
+      })),
       instances: await store.sessions.instances()
     }
   } finally {
