@@ -220,7 +220,7 @@ async function openContainers(settings: Settings, logger: Logger) {
   return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, logger })
 }
 
-/** Texts by a model that the user has a key for. It is loaded with the first of them: it is as large as all the rest. */
+/** Texts by a model that the user has a key for; loaded with the first of them. */
 function modelWriter(settings: Settings, logger: Logger, open: Models | undefined): GatewayCore['writeText'] {
   const { ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY, OPENAI_COMPATIBLE_BASE_URL, LLM_PROVIDER } = settings
   const isConfigured = ANTHROPIC_API_KEY ?? GEMINI_API_KEY ?? OPENAI_API_KEY ?? OPENAI_COMPATIBLE_BASE_URL

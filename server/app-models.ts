@@ -1,4 +1,4 @@
-/** The models that the settings give access to. Its own bundle beside the gateway's, which loads it when it first needs a text. */
+/** The models that the settings give access to. The gateway loads this only when it first needs a text: it is as large as the rest. */
 import type { Settings } from './config/settings.ts'
 import { AppError } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'

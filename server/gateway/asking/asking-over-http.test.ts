@@ -1,0 +1,120 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { afterEach, describe, expect, it } from 'vitest'
+import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
+import { silentLogger } from '../../lib/logger.ts'
+import { createPolicy } from '../../tools/approval-policy.ts'
+import { noAudit } from '../../tools/audit/audit.fixture.ts'
+import { child, memoryFacts, openTestConnections, textOf } from '../../tools/connections/connections.fixture.ts'
+import { Gateway } from '../gateway.ts'
+import { openHttpDoor } from '../http-door.ts'
+import { openApprovals } from './open-approvals.ts'
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).toReversed()) await close()
+})
+
+/** Two instances that share a store, as behind a balancer. */
+async function serveTwo() {
+  const dir = temporaryFolder()
+  closers.push(() => discard(dir))
+  const facts = memoryFacts()
+  const count = join(dir, 'count')
+  const serve = async () => {
+    const test = await openTestConnections({ steady: child('steady', [count]) }, { facts })
+    const approvals = openApprovals(facts, silentLogger, { waitMs: 20_000, asksAboutChange: () => false })
+    const core = { ...test, approvals, policy: createPolicy([]), audit: noAudit, learn: () => {} }
+    const door = openHttpDoor(
+      new Gateway({ version: '1', logger: silentLogger, core: async () => core }),
+      '1',
+      silentLogger
+    )
+    const http = createServer((request, response) => void door.handle(request, response))
+    await new Promise<void>((ready) => http.listen(0, '127.0.0.1', ready))
+    closers.push(
+      () => test.close(),
+      () => door.close(),
+      () => http.closeAllConnections(),
+      () => new Promise((done) => http.close(done))
+    )
+    return { url: new URL(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`), inbox: approvals.inbox }
+  }
+  const written = () => (existsSync(count) ? readFileSync(count, 'utf8').trim().split('\n') : [])
+  return { one: await serve(), other: await serve(), written }
+}
+
+const write = (message: string) => ({
+  name: 'execute',
+  arguments: { server: 'steady', tool: 'write', params: { message } }
+})
+const yes = { answer: { action: 'accept', content: { answer: 'Yes, run it' } } }
+
+/** A client of the newer revision, without the SDK's own way of answering. */
+async function connect(url: URL) {
+  const client = new Client(
+    { name: 'test', version: '1' },
+    {
+      versionNegotiation: { mode: 'auto' },
+      capabilities: { elicitation: { form: {} } },
+      inputRequired: { autoFulfill: false }
+    }
+  )
+  await client.connect(new StreamableHTTPClientTransport(url))
+  closers.push(() => client.close())
+  return async (params: Record<string, unknown>): Promise<Record<string, unknown>> => ({
+    ...(await client.request({ method: 'tools/call', params }, { allowInputRequired: true }))
+  })
+}
+
+describe('a yes given in rounds', { timeout: 30_000 }, () => {
+  it('runs the call that was shown, once, on whichever instance it arrives', async () => {
+    const { one, other, written } = await serveTwo()
+    const [call, callOther] = [await connect(one.url), await connect(other.url)]
+    const asked = await call(write('one'))
+    expect(asked.resultType).toBe('input_required')
+    const requestState = String(asked.requestState)
+    expect(written()).toEqual([])
+    const tampered = `${requestState.slice(0, -4)}AAAA`
+    for (const wrong of [
+      { ...write('two'), requestState, inputResponses: yes },
+      { ...write('one'), requestState: tampered, inputResponses: yes }
+    ])
+      await expect(call(wrong)).rejects.toThrow(/another question|Invalid or expired/)
+    // The first of the two has used it up.
+    await expect(callOther({ ...write('one'), requestState, inputResponses: yes })).rejects.toThrow(
+      'Invalid or expired'
+    )
+
+    const again = await call(write('one'))
+    const answered = { ...write('one'), requestState: again.requestState, inputResponses: yes }
+    const both = await Promise.allSettled([call(answered), callOther(answered)])
+    expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    expect(written()).toEqual(['one'])
+    // Without an answer in it, or with a no, nothing runs.
+    const third = await call(write('three'))
+    const empty = await call({ ...write('three'), requestState: third.requestState })
+    expect([empty.isError, textOf(empty)]).toEqual([true, expect.stringContaining('said no')])
+    expect(written()).toEqual(['one'])
+  })
+
+  it('comes from the inbox for a client of the older revisions, which has no way back', async () => {
+    const { one, other, written } = await serveTwo()
+    const client = new Client({ name: 'old', version: '1' }, { capabilities: { elicitation: {} } })
+    await client.connect(new StreamableHTTPClientTransport(one.url))
+    closers.push(() => client.close())
+    const refused = await client.callTool(write('nobody there'))
+    expect(textOf({ ...refused })).toContain('no web page is running')
+    other.inbox.attend()
+    closers.push(() => other.inbox.leave())
+    const waiting = client.callTool(write('through the inbox'))
+    await expect.poll(async () => (await other.inbox.open()).length).toBe(1)
+    const [card] = await other.inbox.open()
+    await other.inbox.answer(card?.id ?? '', card?.hash ?? '', { approved: true })
+    expect(textOf({ ...(await waiting) })).toBe('written')
+    expect(written()).toEqual(['through the inbox'])
+  })
+})
