@@ -1,0 +1,118 @@
+import { PassThrough } from 'node:stream'
+import { setImmediate as nextRound } from 'node:timers/promises'
+import type { JSONRPCMessage } from '@modelcontextprotocol/server'
+import { describe, expect, it } from 'vitest'
+import type { PlainCall } from './plain-call.ts'
+import { StdioTransport } from './stdio-transport.ts'
+
+const meta = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientCapabilities': {}
+}
+const call = (id: number, params: object = {}) => ({
+  jsonrpc: '2.0' as const,
+  id,
+  method: 'tools/call',
+  params: { name: 'known', arguments: {}, ...params }
+})
+
+/** `sdk` is what came the long way, `short` what did not, `written` what the client got. */
+async function open(
+  answer: (call: PlainCall, signal: AbortSignal) => Promise<Record<string, unknown>> = async () => ({})
+) {
+  const input = new PassThrough()
+  const output = new PassThrough()
+  const sdk: JSONRPCMessage[] = []
+  const short: PlainCall[] = []
+  const transport = new StdioTransport({
+    input: (onChunk) => input.on('data', onChunk),
+    output,
+    maxLineBytes: 1000,
+    shortWay: {
+      knows: (name) => name === 'known',
+      call: (plain, { signal }) => {
+        short.push(plain)
+        return answer(plain, signal)
+      }
+    }
+  })
+  transport.onmessage = (message) => void sdk.push(message)
+  await transport.start()
+  const settled = async () => {
+    for (let round = 0; round < 5; round++) await nextRound()
+  }
+  return {
+    transport,
+    sdk,
+    short,
+    async say(...messages: (object | string)[]) {
+      for (const message of messages)
+        input.write(`${typeof message === 'string' ? message : JSON.stringify(message)}\n`)
+      await settled()
+    },
+    written: () =>
+      String(output.read() ?? '')
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line))
+  }
+}
+
+async function greeted(answer?: Parameters<typeof open>[0]) {
+  const door = await open(answer)
+  await door.say({ jsonrpc: '2.0', id: 0, method: 'initialize', params: {} })
+  await door.transport.send({ jsonrpc: '2.0', id: 0, result: { protocolVersion: '2025-11-25' } })
+  door.written()
+  return door
+}
+
+describe('the client side of the stdio door', () => {
+  it('takes no short way before the SDK has greeted the client', async () => {
+    const { say, sdk, short } = await open()
+    await say(call(1))
+    expect([sdk.length, short.length]).toEqual([1, 0])
+  })
+
+  it('takes it once an older client is greeted, and never for the other era or an unknown tool', async () => {
+    const { say, sdk, short, written } = await greeted(async ({ args }) => ({ content: [], args }))
+    await say(call(1, { arguments: { a: 1 } }), call(2, { _meta: meta }), call(3, { name: 'unknown' }))
+    expect(short.map(({ id }) => id)).toEqual([1])
+    expect(sdk.slice(1)).toMatchObject([{ id: 2 }, { id: 3 }])
+    expect(written()).toEqual([{ jsonrpc: '2.0', id: 1, result: { content: [], args: { a: 1 } } }])
+  })
+
+  it('takes it for a newer client after the SDK has answered one of its messages, not after an error', async () => {
+    const { say, sdk, short, transport } = await open()
+    await say(call(1, { _meta: meta }))
+    await transport.send({ jsonrpc: '2.0', id: 1, error: { code: -32_600, message: 'no' } })
+    await say(call(2, { _meta: meta }))
+    await transport.send({ jsonrpc: '2.0', id: 2, result: {} })
+    await say(call(3, { _meta: meta }), call(4))
+    expect(short.map(({ id, modern }) => [id, modern])).toEqual([[3, true]])
+    expect(sdk).toMatchObject([{ id: 1 }, { id: 2 }, { id: 4 }])
+  })
+
+  it('ends a call that is cancelled, without an answer, and passes on a cancellation that is not for it', async () => {
+    const { say, sdk, written } = await greeted(
+      (_call, signal) => new Promise((done) => signal.addEventListener('abort', () => done({})))
+    )
+    const cancel = (requestId: number) => ({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } })
+    await say(call(1), cancel(1), cancel(9))
+    expect(written()).toEqual([])
+    expect(sdk.slice(1)).toEqual([cancel(9)])
+  })
+
+  it('answers two calls of the same id once on the short way', async () => {
+    const { say, sdk, short } = await greeted(() => new Promise(() => {}))
+    await say(call(1), call(1))
+    expect([short.length, sdk.length]).toEqual([1, 2])
+  })
+
+  it('refuses what is no message, and goes on', async () => {
+    const { say, written } = await greeted()
+    await say('{"broken', '7', 'x'.repeat(2000), '', call(1))
+    const [broken, number, long, answer] = written()
+    for (const refusal of [broken, number, long]) expect(refusal).toMatchObject({ error: { code: -32_700 } })
+    expect(answer).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
+  })
+})
