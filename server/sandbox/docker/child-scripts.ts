@@ -16,19 +16,11 @@ for _ in 1 2 3 4 5; do sleep 0.1 || exit 0; done
 `
 
 /**
- * Runs the command. Its environment comes first on stdin (NAME=value, each ended by NUL, then one empty), because whatever the
+ * Becomes the command. Its environment comes first on stdin (NAME=value, each ended by NUL, then one empty), because whatever the
  * engine is told it may show: in its events, to who inspects, in its log. Bash reads a pipe byte by byte, so what follows is left
- * for the command. What the command leaves running is ended with it: it would hold the streams open.
+ * for the command.
  */
-export const LAUNCH = `
-while IFS= read -r -d '' pair && [[ -n $pair ]]; do export "$pair"; done
-before=(/proc/[0-9]*)
-before=" \${before[*]} "
-( exec "$@" )
-code=$?
-for dir in /proc/[0-9]*; do [[ $before == *" $dir "* ]] || kill -KILL "\${dir#/proc/}"; done 2>/dev/null
-exit $code
-`
+export const LAUNCH = `while IFS= read -r -d '' pair && [[ -n $pair ]]; do export "$pair"; done; exec "$@"`
 
 export function launchInput(env: Record<string, string>): Buffer {
   const pairs = Object.entries(env).map(([name, value]) => `${name}=${value}\0`)
