@@ -5,10 +5,11 @@ import type { UsageOpinion } from './usage-memory.ts'
 
 const MAYBE_NAMED = 0.2
 const LEXICAL_SHARPNESS = 6
-const LEXICAL_FLOOR = 0.007
-const USAGE_WEIGHT = 1.7
-const USAGE_FLOOR = 0.00003
-const MODEL_SCALE = 4
+/** Beside past requests words count for less; beside a nearly equal past request for nothing. */
+const LEXICAL_BESIDE_USAGE = 3
+const VOTES_WEIGHT = 0.9
+const NO_VOTES = 0.01
+const PULL_WEIGHT = 6
 /** More than anyone may ask for; of equal ones at the end all or none. */
 const MAX_RANKED = 60
 
@@ -44,15 +45,16 @@ function shares(logits: Map<number, number>): Map<number, number> {
   return new Map([...logits].map(([slot, logit]) => [slot, Math.exp(logit - top) / sum]))
 }
 
-function usageShares({ opinion, only, slotOf }: RankInput): Map<number, number> {
+function usageLogits({ opinion, only, slotOf }: RankInput): Map<number, number> {
   const logits = new Map<number, number>()
-  for (const [key, { votes, model }] of opinion?.byTool ?? []) {
+  const trust = VOTES_WEIGHT * Math.sqrt(opinion?.nearest ?? 0)
+  for (const [key, { votes, pull }] of opinion?.byTool ?? []) {
     const slot = slotOf(key)
     // A tool that is gone, or not asked for, must not take part of the votes with it.
     if (slot === undefined || (only && !only.has(slot))) continue
-    logits.set(slot, model / MODEL_SCALE + Math.log(votes + 0.01))
+    logits.set(slot, trust * Math.log((votes + NO_VOTES) / NO_VOTES) + PULL_WEIGHT * pull)
   }
-  return shares(logits)
+  return logits
 }
 
 function lexicalShares(input: RankInput, slots: ReadonlySet<number>): Map<number, number> {
@@ -84,20 +86,15 @@ function front(candidates: Candidate[]): Candidate[] {
 
 export function rank(input: RankInput): Candidate[] {
   const { lexical, named, opinion, only, keyOf } = input
-  const usage = usageShares(input)
-  const slots = only ?? new Set([...lexical.touched, ...usage.keys(), ...named.tools])
+  const logits = usageLogits(input)
+  const usage = shares(logits)
+  const slots = only ?? new Set([...lexical.touched, ...logits.keys(), ...named.tools])
   const words = lexicalShares(input, slots)
-  // Past requests count by how near they are: a history about other things must not drown the words.
-  const trust = usage.size === 0 ? 0 : USAGE_WEIGHT * Math.sqrt(opinion?.nearest ?? 0)
-  let sum = 0
-  for (const share of words.values()) sum += Math.exp((share - 1) * LEXICAL_SHARPNESS)
+  const sharpness = logits.size === 0 ? LEXICAL_SHARPNESS : LEXICAL_BESIDE_USAGE * (1 - (opinion?.nearest ?? 0))
   const candidates: Candidate[] = []
   for (const [slot, share] of words) {
-    const past = usage.get(slot) ?? 0
-    const byWords = (share - 1) * LEXICAL_SHARPNESS
-    const total =
-      trust === 0 ? byWords : Math.log(Math.exp(byWords) / sum + LEXICAL_FLOOR) + trust * Math.log(past + USAGE_FLOOR)
-    candidates.push({ slot, exact: named.tools.has(slot), total, lexical: share, usage: past })
+    const total = share * sharpness + (logits.get(slot) ?? 0)
+    candidates.push({ slot, exact: named.tools.has(slot), total, lexical: share, usage: usage.get(slot) ?? 0 })
   }
   return front(candidates).sort(
     (a, b) => Number(b.exact) - Number(a.exact) || b.total - a.total || (keyOf(a.slot) < keyOf(b.slot) ? -1 : 1)

@@ -1,18 +1,19 @@
-/** What past requests say about a new one: votes of the most similar ones, and a naive Bayes model over their words. */
+/** What past requests say about a new one: votes of the most similar ones, and a linear model over their words. */
 import type { UsageExample } from './port.ts'
-import { createUsageStore, type Feature, featureTexts, type UsageStore, type UsedTool } from './usage-store.ts'
+import { pullsOn, trainPulls } from './usage-model.ts'
+import { createUsageStore, type Feature, featureTexts, rarity, type UsageStore, type UsedTool } from './usage-store.ts'
 
 const SHORTLIST = 120
 const BINS = 512
 const NEIGHBOURS = 30
-/** Small on purpose: a word that a tool was never asked with counts strongly against it. */
-const SMOOTHING = 0.01
+/** The linear model is trained again when this share of the examples is new. */
+const NEW_SHARE = 0.1
 
 export interface UsageEvidence {
   /** Share of the neighbours' votes, 0 to 1. */
   votes: number
-  /** Log-likelihood of the request under the tool's past requests, up to a constant. */
-  model: number
+  /** Of the linear model, in units of its margin. */
+  pull: number
 }
 
 export interface UsageOpinion {
@@ -28,38 +29,14 @@ export interface UsageMemory {
   opinion(request: string): UsageOpinion | undefined
 }
 
-interface Tally {
-  /** Shared weight by example, counted from the oldest. */
-  dots: Float64Array
-  gains: Map<UsedTool, number>
-  mass: number
-}
-
-function rarity(store: UsageStore, feature: Feature | undefined): number {
-  return Math.log(1 + store.size / (feature?.examples.length ?? 0.5))
-}
-
-function tally(store: UsageStore, known: readonly Feature[]): Tally {
+/** Shared weight by example, counted from the oldest. */
+function dotsWith(store: UsageStore, known: readonly Feature[]): Float64Array {
   const dots = new Float64Array(store.size)
-  const gains = new Map<UsedTool, number>()
-  let mass = 0
   for (const feature of known) {
-    const rare = rarity(store, feature)
-    const weight = Math.min(1.5, Math.sqrt(rare / 6))
-    const times: UsedTool[] = []
-    mass += weight
-    for (const id of feature.examples) {
-      const at = id - store.firstId
-      dots[at] = (dots[at] ?? 0) + rare * rare
-      const tool = store.entry(id)?.tool
-      if (tool && tool.tally++ === 0) times.push(tool)
-    }
-    for (const tool of times) {
-      gains.set(tool, (gains.get(tool) ?? 0) + weight * Math.log(1 + tool.tally / SMOOTHING))
-      tool.tally = 0
-    }
+    const weight = rarity(store, feature) ** 2
+    for (const id of feature.examples) dots[id - store.firstId] = (dots[id - store.firstId] ?? 0) + weight
   }
-  return { dots, gains, mass }
+  return dots
 }
 
 /** Positions of about the highest SHORTLIST values: by a histogram, for sorting all of them would cost more than the rest. */
@@ -95,27 +72,38 @@ function vote(store: UsageStore, dots: Float64Array, norm: number): { votes: Map
 
 export function createUsageMemory(maxExamples: number): UsageMemory {
   const store = createUsageStore()
+  let learned = 0
+  let nextTraining = 1
+
+  /** Training costs more than an answer, so it waits until there is enough that is new. */
+  function train(): void {
+    if (learned < nextTraining) return
+    trainPulls(store)
+    nextTraining = learned + Math.max(1, store.size * NEW_SHARE)
+  }
+
   return {
     learn(example, key) {
       if (maxExamples <= 0) return
       if (store.size >= maxExamples) store.dropOldest()
       store.add(example, key)
+      learned += 1
     },
     examples: store.examples,
-    clear: store.clear,
+    clear() {
+      store.clear()
+      nextTraining = learned + 1
+    },
     opinion(request) {
       const asked = featureTexts(request)
       const known = asked.map((text) => store.features.get(text)).filter((feature) => feature !== undefined)
       if (known.length === 0) return undefined
       const norm = Math.sqrt(asked.reduce((sum, text) => sum + rarity(store, store.features.get(text)) ** 2, 0))
-      const { dots, gains, mass } = tally(store, known)
-      const { votes, nearest } = vote(store, dots, norm)
+      train()
+      const pulls = pullsOn(store, known, norm)
+      const { votes, nearest } = vote(store, dotsWith(store, known), norm)
       const byTool = new Map<string, UsageEvidence>()
-      for (const [tool, gain] of gains) {
-        const size = Math.log(tool.features + SMOOTHING * store.features.size)
-        const model = gain - mass * size + 0.5 * Math.log(tool.examples)
-        byTool.set(tool.key, { votes: votes.get(tool) ?? 0, model })
-      }
+      for (const [tool, pull] of pulls) byTool.set(tool.key, { votes: votes.get(tool) ?? 0, pull })
       return { byTool, nearest }
     }
   }

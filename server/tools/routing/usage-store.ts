@@ -1,6 +1,6 @@
 /** Past requests, by their words; an example that leaves takes exactly its own contribution with it. */
 import type { UsageExample } from './port.ts'
-import { pairsOf, terms } from './words.ts'
+import { pairsOf, terms, words } from './words.ts'
 
 const MAX_FEATURE_TERMS = 60
 const MAX_REQUEST = 2000
@@ -9,6 +9,10 @@ export interface Feature {
   text: string
   /** Ids of the examples that have it, ascending. */
   examples: number[]
+  /** Parallel lists: the tools that were asked with it, how often, and how much it speaks for each (`usage-model.ts`). */
+  tools: UsedTool[]
+  uses: number[]
+  pulls: number[]
 }
 
 export interface UsedTool {
@@ -16,8 +20,8 @@ export interface UsedTool {
   examples: number
   /** Features of all its examples, with repetitions. */
   features: number
-  /** Scratch of whoever counts over examples; 0 between counts. */
-  tally: number
+  /** Scratch of whoever adds up over features; 0 in between. */
+  sum: number
 }
 
 export interface Stored {
@@ -38,10 +42,33 @@ export interface UsageStore {
   clear(): void
 }
 
-/** Words and pairs of words. */
+/** Words as they stand, small ones too (how people ask tells tools apart), their stems, and pairs of stems. */
 export function featureTexts(request: string): string[] {
-  const found = terms(request.slice(0, MAX_REQUEST), 'prose', MAX_FEATURE_TERMS)
-  return [...new Set(found), ...pairsOf(found)]
+  const text = request.slice(0, MAX_REQUEST)
+  const found = terms(text, 'prose', MAX_FEATURE_TERMS)
+  return [...new Set([...found, ...words(text, 'prose').slice(0, MAX_FEATURE_TERMS)]), ...pairsOf(found)]
+}
+
+function count(feature: Feature, tool: UsedTool): void {
+  const at = feature.tools.indexOf(tool)
+  if (at >= 0) {
+    feature.uses[at] = (feature.uses[at] ?? 0) + 1
+    return
+  }
+  feature.tools.push(tool)
+  feature.uses.push(1)
+  feature.pulls.push(0)
+}
+
+function uncount(feature: Feature, tool: UsedTool): void {
+  const at = feature.tools.indexOf(tool)
+  const left = (feature.uses[at] ?? 1) - 1
+  if (left > 0) feature.uses[at] = left
+  else for (const list of [feature.tools, feature.uses, feature.pulls]) list.splice(at, 1)
+}
+
+export function rarity(store: UsageStore, feature: Feature | undefined): number {
+  return Math.log(1 + store.size / (feature?.examples.length ?? 0.5))
 }
 
 export function createUsageStore(): UsageStore {
@@ -60,14 +87,15 @@ export function createUsageStore(): UsageStore {
     },
     add(example, key) {
       const id = firstId + stored.length
+      const tool = tools.get(key) ?? { key, examples: 0, features: 0, sum: 0 }
+      tools.set(key, tool)
       const own = featureTexts(example.request).map((text) => {
-        const feature = features.get(text) ?? { text, examples: [] }
+        const feature = features.get(text) ?? { text, examples: [], tools: [], uses: [], pulls: [] }
         features.set(text, feature)
         feature.examples.push(id)
+        count(feature, tool)
         return feature
       })
-      const tool = tools.get(key) ?? { key, examples: 0, features: 0, tally: 0 }
-      tools.set(key, tool)
       tool.examples += 1
       tool.features += own.length
       stored.push({ example: { ...example, request: example.request.slice(0, MAX_REQUEST) }, tool, features: own })
@@ -78,6 +106,7 @@ export function createUsageStore(): UsageStore {
       firstId += 1
       for (const feature of oldest.features) {
         feature.examples.shift()
+        uncount(feature, oldest.tool)
         if (feature.examples.length === 0) features.delete(feature.text)
       }
       oldest.tool.examples -= 1
