@@ -1,15 +1,21 @@
 /**
  * Fits the weights in `server/tools/routing/confidence.ts`: node bench/fit-confidence.ts [folder of the data]
  * Takes the tuning half (by hash of the request) of several sets, with and without distractors and past requests;
- * every set weighs the same, however large. Requests that no tool serves teach it what unsure looks like.
+ * a set's size does not count. Requests that no tool serves teach it what unsure looks like. Reports what the
+ * weights do on the other halves, and, fitted without a set, on that set.
  */
 import { createCatalogue, toolKey } from '../server/tools/routing/catalogue.ts'
 import { confidenceOf } from '../server/tools/routing/confidence.ts'
 import { EVIDENCE_NAMES } from '../server/tools/routing/evidence.ts'
+import { DEFAULT_THRESHOLD } from '../server/tools/routing/router.ts'
 import { createUsageMemory } from '../server/tools/routing/usage-memory.ts'
+import { calibrationError, chanceError } from './calibration.ts'
 import { byServer, halfOf, readRoutingSet, routingDataFolder, type SetOptions } from './routing-data.ts'
 
 interface Sample {
+  set: string
+  label: string
+  half: 0 | 1
   evidence: number[]
   right: number
   weight: number
@@ -17,21 +23,28 @@ interface Sample {
 
 const MIX: { name: string; options: SetOptions; weight: number }[] = [
   { name: 'metatool', options: {}, weight: 1 },
-  { name: 'metatool', options: { distractors: true }, weight: 0.3 },
+  { name: 'metatool', options: { distractors: true }, weight: 0.7 },
   { name: 'metatool', options: { examplesPerTool: 1 }, weight: 0.3 },
   { name: 'metatool', options: { examplesPerTool: 5 }, weight: 0.5 },
   { name: 'metatool', options: { examplesPerTool: 1000 }, weight: 1 },
-  { name: 'metatool', options: { examplesPerTool: 1000, distractors: true }, weight: 0.3 },
+  { name: 'metatool', options: { examplesPerTool: 1000, distractors: true }, weight: 0.5 },
   { name: 'stabletoolbench', options: {}, weight: 1 },
-  { name: 'stabletoolbench', options: { distractors: true }, weight: 0.5 },
+  { name: 'stabletoolbench', options: { distractors: true }, weight: 0.7 },
   { name: 'mcpproxy_golden', options: {}, weight: 0.5 },
+  { name: 'mcpproxy_golden', options: { distractors: true }, weight: 0.4 },
   { name: 'bfcl_live', options: {}, weight: 0.7 },
-  { name: 'bfcl_live', options: { distractors: true }, weight: 0.3 },
-  { name: 'bfcl_live', options: { irrelevant: true }, weight: 0.15 }
+  { name: 'bfcl_live', options: { distractors: true }, weight: 0.5 },
+  { name: 'bfcl_live', options: { irrelevant: true }, weight: 0.3 },
+  { name: 'bfcl_live', options: { irrelevant: true, distractors: true }, weight: 0 }
 ]
-const MAX_SAMPLES = 600
+const MAX_SAMPLES = 1200
 const RIDGE = 0.0005
 const ROUNDS = 15
+
+function labelOf(name: string, { distractors, examplesPerTool, irrelevant }: SetOptions): string {
+  const parts = [name, distractors ? 'haystack' : '', examplesPerTool ? `${examplesPerTool} uses` : '']
+  return [...parts, irrelevant ? 'irrelevant' : ''].filter(Boolean).join(' + ')
+}
 
 async function samplesOf(folder: string, { name, options, weight }: (typeof MIX)[number]): Promise<Sample[]> {
   const set = await readRoutingSet(folder, name, options)
@@ -39,14 +52,15 @@ async function samplesOf(folder: string, { name, options, weight }: (typeof MIX)
   for (const example of set.usage) usage.learn(example, toolKey(example.server, example.tool))
   const catalogue = createCatalogue(usage)
   for (const [server, tools] of byServer(set.tools)) catalogue.setServer(server, tools)
-  const asked = set.requests.filter(({ query }) => halfOf(query) === 0)
-  const step = Math.max(1, Math.ceil(asked.length / MAX_SAMPLES))
-  const chosen = asked.filter((_, at) => at % step === 0)
+  const step = Math.max(1, Math.ceil(set.requests.length / MAX_SAMPLES))
+  const chosen = set.requests.filter((_, at) => at % step === 0)
   return chosen.flatMap(({ query, gold }) => {
     const { ranked, evidence } = catalogue.judge(query)
     const tool = ranked[0] && catalogue.tool(ranked[0].slot)
     if (!tool || ranked[0]?.exact) return []
-    return [{ evidence, right: gold.includes(`${tool.server}::${tool.name}`) ? 1 : 0, weight: weight / chosen.length }]
+    const right = gold.includes(`${tool.server}::${tool.name}`) ? 1 : 0
+    const label = labelOf(name, options)
+    return [{ set: name, label, half: halfOf(query), evidence, right, weight: weight / chosen.length }]
   })
 }
 
@@ -92,7 +106,35 @@ if (folder === undefined) {
   console.error('The routing data is not here; give its folder as the first argument.')
   process.exit(2)
 }
+/** For each mix: calibration error, share above the default threshold, and share of right first answers, of the samples given. */
+function report(title: string, samples: Sample[], weights: number[]): void {
+  for (const [label, group] of Map.groupBy(samples, (sample) => sample.label)) {
+    const answers = group.map(({ evidence, right }) => ({
+      confidence: confidenceOf(evidence, weights),
+      first: right === 1
+    }))
+    const answered = answers.filter(({ confidence }) => confidence >= DEFAULT_THRESHOLD).length / answers.length
+    const right = answers.filter(({ first }) => first).length / answers.length
+    const figures = [calibrationError(answers), chanceError(answers), answered, right].map((value) => value.toFixed(3))
+    console.error(`${title} ${label.padEnd(36)} error, by chance, answered, right: ${figures.join('  ')}`)
+  }
+}
+
 const samples = (await Promise.all(MIX.map((part) => samplesOf(folder, part)))).flat()
-const weights = fitWeights(samples)
+const weights = fitWeights(samples.filter(({ half }) => half === 0))
 console.error(`${samples.length} samples`)
+report(
+  'held-out half',
+  samples.filter(({ half }) => half === 1),
+  weights
+)
+// The harder question: a data set that the fit has not seen at all.
+for (const set of new Set(samples.map((sample) => sample.set))) {
+  const others = fitWeights(samples.filter((sample) => sample.set !== set))
+  report(
+    'unseen set   ',
+    samples.filter((sample) => sample.set === set),
+    others
+  )
+}
 for (const [at, name] of EVIDENCE_NAMES.entries()) console.log(`  ${(weights[at] ?? 0).toFixed(3)}, // ${name}`)

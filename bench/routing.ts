@@ -1,6 +1,7 @@
 /** How often the router's first (or one of its first five) answers is right, how true its confidence is, how fast it answers. */
 import type { Router } from '../server/tools/routing/port.ts'
 import { createRouter, DEFAULT_THRESHOLD } from '../server/tools/routing/router.ts'
+import { calibrationError, chanceError } from './calibration.ts'
 import {
   byServer,
   halfOf,
@@ -33,7 +34,6 @@ const SETS: { label: string; name: string; options: SetOptions }[] = [
   { label: 'stabletoolbench + haystack', name: 'stabletoolbench', options: { distractors: true } },
   { label: 'mcpproxy_golden + haystack', name: 'mcpproxy_golden', options: { distractors: true } }
 ]
-const BINS = 10
 
 function routerFor(set: RoutingSet): Router {
   const router = createRouter()
@@ -61,24 +61,14 @@ function percent(answers: readonly Answer[], holds: (answer: Answer) => boolean)
   return round((100 * answers.filter(holds).length) / Math.max(1, answers.length))
 }
 
-/** Mean distance between what is promised and what is kept, over ten bins of confidence. */
-function calibrationError(answers: readonly Answer[]): number {
-  let sum = 0
-  for (let bin = 0; bin < BINS; bin += 1) {
-    const inside = answers.filter(({ confidence }) => Math.min(BINS - 1, Math.floor(confidence * BINS)) === bin)
-    const promised = inside.reduce((total, { confidence }) => total + confidence, 0)
-    sum += Math.abs(promised - inside.filter(({ first }) => first).length)
-  }
-  return round(sum / Math.max(1, answers.length))
-}
-
 function figuresOf(answers: readonly Answer[]): object {
   const answered = answers.filter(({ abstained }) => !abstained)
   return {
     first: percent(answers, ({ first }) => first),
     withinFive: percent(answers, ({ withinFive }) => withinFive),
     firstOrNamesake: percent(answers, ({ firstOrNamesake }) => firstOrNamesake),
-    calibrationError: calibrationError(answers),
+    calibrationError: round(calibrationError(answers)),
+    calibrationErrorByChance: round(chanceError(answers)),
     answered: percent(answers, ({ abstained }) => !abstained),
     rightWhenAnswered: percent(answered, ({ first }) => first),
     requests: answers.length

@@ -38,7 +38,8 @@ export function createCatalogue(usage: UsageMemory): Catalogue {
   const servers = new Map<string, number[]>()
   const slots = new Map<string, number>()
   const serverOf = (slot: number): string => index.tools[slot]?.server ?? ''
-  const keyOf = (slot: number): string => toolKey(serverOf(slot), index.tools[slot]?.name ?? '')
+  const nameOf = (slot: number): string => index.tools[slot]?.name ?? ''
+  const keyOf = (slot: number): string => toolKey(serverOf(slot), nameOf(slot))
 
   function removeServer(server: string): void {
     for (const slot of servers.get(server) ?? []) {
@@ -81,7 +82,10 @@ export function createCatalogue(usage: UsageMemory): Catalogue {
       const slotOf = (key: string): number | undefined => slots.get(key)
       const ranked = rank({ only, serverOf, keyOf, slotOf, lexical, named, opinion })
       const nearest = ranked.some((candidate) => candidate.usage > 0) ? (opinion?.nearest ?? 0) : 0
-      return { ranked, evidence: evidenceOf({ ranked, lexical, serverOf, restricted, nearest }) }
+      return {
+        ranked,
+        evidence: evidenceOf({ ranked, lexical, serverOf, nameOf, restricted, size: only?.size ?? index.size, nearest })
+      }
     }
   }
 }

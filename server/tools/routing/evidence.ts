@@ -1,5 +1,6 @@
 /** What a ranking shows about how sure its first answer is; the inputs of the confidence model. */
 import type { LexicalScores } from './lexical-scorer.ts'
+import { nameKey } from './name-book.ts'
 import type { Candidate } from './ranking.ts'
 
 export const EVIDENCE_NAMES = [
@@ -13,6 +14,10 @@ export const EVIDENCE_NAMES = [
   'requestLength',
   'sameServer',
   'restricted',
+  'known',
+  'crowd',
+  'namesakes',
+  'catalogueSize',
   'usageShare',
   'usageMargin',
   'nearestRequest',
@@ -20,12 +25,17 @@ export const EVIDENCE_NAMES = [
 ] as const
 
 const TIE = 0.9
+const RIVAL = 0.6
+const CROWD_SHARPNESS = 8
 
 export interface EvidenceInput {
   ranked: readonly Candidate[]
   lexical: LexicalScores
   serverOf(slot: number): string
+  nameOf(slot: number): string
   restricted: boolean
+  /** Number of tools to choose from. */
+  size: number
   /** Likeness of the nearest past request; 0 without any. */
   nearest: number
 }
@@ -42,6 +52,12 @@ function usageEvidence(ranked: readonly Candidate[], first: Candidate, nearest: 
   return [first.usage * nearest, Math.max(0, first.usage - rival), nearest, agreement]
 }
 
+/** How many share the top, each counted by how near it comes. */
+function crowdOf(ranked: readonly Candidate[], first: Candidate): number {
+  const sum = ranked.reduce((total, { lexical }) => total + Math.exp(CROWD_SHARPNESS * (lexical - first.lexical)), 0)
+  return Math.log(sum)
+}
+
 export function evidenceOf(input: EvidenceInput): number[] {
   const { ranked, lexical, serverOf, nearest } = input
   const [first, second] = ranked
@@ -50,6 +66,11 @@ export function evidenceOf(input: EvidenceInput): number[] {
   // A look at the first fifty is enough: ties are at the top.
   const ties = ranked.slice(1, 50).filter(({ lexical: share }) => share >= TIE * first.lexical).length
   const server = serverOf(first.slot)
+  const name = nameKey(input.nameOf(first.slot))
+  // The same tool of another server, or another edition of it: either may be meant.
+  const namesakes = ranked
+    .slice(1, 20)
+    .filter(({ slot, lexical: share }) => share >= RIVAL * first.lexical && nameKey(input.nameOf(slot)) === name).length
   const rivals = ranked.slice(1, 4)
   const same = rivals.filter(({ slot }) => serverOf(slot) === server).length
   return [
@@ -63,6 +84,10 @@ export function evidenceOf(input: EvidenceInput): number[] {
     Math.log1p(lexical.concepts),
     rivals.length > 0 ? same / rivals.length : 1,
     input.restricted ? 1 : 0,
+    lexical.known,
+    crowdOf(ranked, first),
+    Math.log1p(namesakes),
+    Math.log(1 + input.size) / 8,
     ...usageEvidence(ranked, first, nearest)
   ]
 }

@@ -5,7 +5,7 @@ import type { Posting } from './postings.ts'
 
 const K1 = 0.75
 /** In the order of FIELDS: name, server, description, params, hints. */
-const FIELD_WEIGHTS = [1.5, 1.3, 1, 0.35, 1.2]
+const FIELD_WEIGHTS = [1.5, 1.3, 1, 0.45, 1.2]
 const FIELD_B = [0.4, 0.25, 0.55, 0.65, 0.7]
 
 /** Parallel lists: for each tool that has the word or a relative of it, what a weight of 1 gives. */
@@ -14,6 +14,9 @@ export interface Gains {
   score: number[]
   cover: number[]
   name: number[]
+  /** Parallel lists: for each server, the best score of its tools. */
+  servers: number[]
+  serverScore: number[]
 }
 
 export type GainsOf = (concept: Concept) => Gains
@@ -35,6 +38,21 @@ export function createGains(index: LexicalIndex): GainsOf {
   let version = -1
   /** 1 + position in the lists of the concept at hand. */
   let places = new Int32Array(0)
+  let bestOf = new Float64Array(0)
+
+  function addServers(found: Gains): void {
+    for (let at = 0; at < found.slots.length; at += 1) {
+      const server = index.tools[found.slots[at] ?? 0]?.serverId ?? 0
+      const best = bestOf[server] ?? 0
+      const score = found.score[at] ?? 0
+      if (best === 0) found.servers.push(server)
+      if (score > best) bestOf[server] = score
+    }
+    for (const server of found.servers) {
+      found.serverScore.push(bestOf[server] ?? 0)
+      bestOf[server] = 0
+    }
+  }
 
   function saturation(term: string, posting: Posting): Float64Array {
     const known = saturations.get(term)
@@ -52,9 +70,10 @@ export function createGains(index: LexicalIndex): GainsOf {
     if (version !== index.version) {
       saturations.clear()
       places = new Int32Array(index.tools.length)
+      bestOf = new Float64Array(index.servers)
       version = index.version
     }
-    const found: Gains = { slots: [], score: [], cover: [], name: [] }
+    const found: Gains = { slots: [], score: [], cover: [], name: [], servers: [], serverScore: [] }
     for (const variant of concept.variants) {
       const posting = index.posting(variant.term)
       if (!posting) continue
@@ -80,6 +99,7 @@ export function createGains(index: LexicalIndex): GainsOf {
       }
     }
     for (const slot of found.slots) places[slot] = 0
+    addServers(found)
     return found
   }
 }

@@ -15,6 +15,8 @@ const MAX_DESCRIPTION = 4000
 
 export interface IndexedTool {
   server: string
+  /** A small number that stands for the server. */
+  serverId: number
   name: string
   description: string
   terms: string[]
@@ -26,6 +28,8 @@ export interface IndexedTool {
 export interface LexicalIndex {
   readonly tools: (IndexedTool | undefined)[]
   readonly size: number
+  /** Above every `serverId`. */
+  readonly servers: number
   /** Changes whenever a tool comes or goes. */
   readonly version: number
   add(tool: RoutableTool, hints: ServerHints | undefined): number
@@ -66,10 +70,18 @@ function packCounts(byField: string[][]): Map<string, number> {
   return packed
 }
 
+function addTo(totals: number[], lengths: readonly number[], times: 1 | -1): void {
+  lengths.forEach((length, field) => {
+    totals[field] = (totals[field] ?? 0) + times * length
+  })
+}
+
 export function createLexicalIndex(vocabulary: Vocabulary): LexicalIndex {
   const tools: (IndexedTool | undefined)[] = []
   const free: number[] = []
   const postings = createPostings(vocabulary)
+  /** Kept when a server leaves: lists that change often come back under the same name. */
+  const serverIds = new Map<string, number>()
   const totals = FIELDS.map(() => 0)
   let size = 0
   let version = 0
@@ -86,6 +98,9 @@ export function createLexicalIndex(vocabulary: Vocabulary): LexicalIndex {
     get size() {
       return size
     },
+    get servers() {
+      return serverIds.size
+    },
     get version() {
       return version
     },
@@ -95,11 +110,11 @@ export function createLexicalIndex(vocabulary: Vocabulary): LexicalIndex {
       const packed = packCounts(byField)
       for (const [term, counts] of packed) postings.post(term, slot, counts)
       const lengths = byField.map((found) => found.length)
-      lengths.forEach((length, field) => {
-        totals[field] = (totals[field] ?? 0) + length
-      })
+      addTo(totals, lengths, 1)
+      if (!serverIds.has(tool.server)) serverIds.set(tool.server, serverIds.size)
       tools[slot] = {
         server: tool.server,
+        serverId: serverIds.get(tool.server) ?? 0,
         name: tool.name,
         description: tool.description.slice(0, MAX_DESCRIPTION),
         terms: [...packed.keys()],
@@ -114,9 +129,7 @@ export function createLexicalIndex(vocabulary: Vocabulary): LexicalIndex {
       const tool = tools[slot]
       if (!tool) return
       for (const term of tool.terms) postings.unpost(term, slot)
-      tool.lengths.forEach((length, field) => {
-        totals[field] = (totals[field] ?? 0) - length
-      })
+      addTo(totals, tool.lengths, -1)
       tools[slot] = undefined
       free.push(slot)
       size -= 1

@@ -5,6 +5,8 @@ import { createGains, type Gains } from './gains.ts'
 import type { LexicalIndex } from './lexical-index.ts'
 
 const NAME_COVERAGE = 0.35
+/** What the other tools of its server say counts a little for a tool: "Search by name" of a football server. */
+const SERVER = 0.15
 const BEST_CLAUSE = 1.6
 const BACKGROUND = 0.85
 /** A server that serves several clauses of a request is likelier to be meant by each. */
@@ -20,6 +22,8 @@ export interface LexicalScores {
   nameCoverage: Float64Array
   /** The request's weight: what a tool that has all of its words could score. */
   mass: number
+  /** Share of it in words that the catalogue knows, or has relatives of. */
+  known: number
   concepts: number
 }
 
@@ -39,7 +43,7 @@ function addGains(into: LexicalScores, { slots, score, cover, name }: Gains, wei
 
 export function createLexicalScorer(index: LexicalIndex, reader: ConceptReader): LexicalScorer {
   const gainsOf = createGains(index)
-  function scoreConcepts(concepts: readonly Concept[], known: Map<string, Gains>): LexicalScores {
+  function scoreConcepts(concepts: readonly Concept[], gainsFor: Map<string, Gains>): LexicalScores {
     const size = index.tools.length
     const scores: LexicalScores = {
       touched: [],
@@ -47,19 +51,28 @@ export function createLexicalScorer(index: LexicalIndex, reader: ConceptReader):
       coverage: new Float64Array(size),
       nameCoverage: new Float64Array(size),
       mass: 0,
+      known: 0,
       concepts: concepts.length
     }
+    const servers = new Float64Array(index.servers)
+    let known = 0
     for (const concept of concepts) {
       scores.mass += concept.weight * concept.idf
-      const gains = known.get(concept.term) ?? gainsOf(concept)
-      known.set(concept.term, gains)
+      const gains = gainsFor.get(concept.term) ?? gainsOf(concept)
+      gainsFor.set(concept.term, gains)
       addGains(scores, gains, concept.weight)
+      gains.servers.forEach((server, at) => {
+        servers[server] = (servers[server] ?? 0) + (gains.serverScore[at] ?? 0) * concept.weight
+      })
+      if (concept.variants.length > 0) known += concept.weight * concept.idf
     }
+    scores.known = scores.mass > 0 ? known / scores.mass : 0
     for (const slot of scores.touched) {
       scores.coverage[slot] = (scores.coverage[slot] ?? 0) / scores.mass
       const share = Math.min(1, (scores.nameCoverage[slot] ?? 0) / Math.max(index.nameMass(slot), Number.MIN_VALUE))
       scores.nameCoverage[slot] = share
-      scores.score[slot] = (scores.score[slot] ?? 0) * (1 + NAME_COVERAGE * share)
+      const ofServer = servers[index.tools[slot]?.serverId ?? 0] ?? 0
+      scores.score[slot] = (scores.score[slot] ?? 0) * (1 + NAME_COVERAGE * share) + SERVER * ofServer
     }
     return scores
   }

@@ -7,9 +7,9 @@ const MAYBE_NAMED = 0.2
 const LEXICAL_SHARPNESS = 6
 /** Beside past requests words count for less; beside a nearly equal past request for nothing. */
 const LEXICAL_BESIDE_USAGE = 3
-const VOTES_WEIGHT = 0.9
+const VOTES_WEIGHT = 1.2
 const NO_VOTES = 0.01
-const PULL_WEIGHT = 6
+const PULL_WEIGHT = 7
 /** More than anyone may ask for; of equal ones at the end all or none. */
 const MAX_RANKED = 60
 
@@ -47,7 +47,7 @@ function shares(logits: Map<number, number>): Map<number, number> {
 
 function usageLogits({ opinion, only, slotOf }: RankInput): Map<number, number> {
   const logits = new Map<number, number>()
-  const trust = VOTES_WEIGHT * Math.sqrt(opinion?.nearest ?? 0)
+  const trust = VOTES_WEIGHT * (opinion?.nearest ?? 0)
   for (const [key, { votes, pull }] of opinion?.byTool ?? []) {
     const slot = slotOf(key)
     // A tool that is gone, or not asked for, must not take part of the votes with it.

@@ -6,6 +6,8 @@ import { createUsageStore, type Feature, featureTexts, rarity, type UsageStore, 
 const SHORTLIST = 120
 const BINS = 512
 const NEIGHBOURS = 30
+/** So many uses of a tool are half believed: one past request must not outweigh the words. */
+const FEW = 2
 /** The linear model is trained again when this share of the examples is new. */
 const NEW_SHARE = 0.1
 
@@ -103,7 +105,10 @@ export function createUsageMemory(maxExamples: number): UsageMemory {
       const pulls = pullsOn(store, known, norm)
       const { votes, nearest } = vote(store, dotsWith(store, known), norm)
       const byTool = new Map<string, UsageEvidence>()
-      for (const [tool, pull] of pulls) byTool.set(tool.key, { votes: votes.get(tool) ?? 0, pull })
+      for (const [tool, pull] of pulls) {
+        const grown = tool.examples / (tool.examples + FEW)
+        byTool.set(tool.key, { votes: votes.get(tool) ?? 0, pull: pull * grown })
+      }
       return { byTool, nearest }
     }
   }

@@ -1,0 +1,33 @@
+/** How true confidences are. */
+
+const BINS = 10
+const DRAWS = 200
+
+export interface Judged {
+  confidence: number
+  first: boolean
+}
+
+/** Expected calibration error: mean distance between what is promised and what is kept, over ten bins of confidence. */
+export function calibrationError(answers: readonly Judged[]): number {
+  const gaps = new Float64Array(BINS)
+  for (const { confidence, first } of answers) {
+    const bin = Math.min(BINS - 1, Math.floor(confidence * BINS))
+    gaps[bin] = (gaps[bin] ?? 0) + confidence - (first ? 1 : 0)
+  }
+  return gaps.reduce((sum, gap) => sum + Math.abs(gap), 0) / Math.max(1, answers.length)
+}
+
+/** What that error would be by chance alone if every confidence were exactly true: large in small sets. */
+export function chanceError(answers: readonly Judged[]): number {
+  let state = 1
+  const random = () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+  let sum = 0
+  for (let draw = 0; draw < DRAWS; draw += 1) {
+    sum += calibrationError(answers.map(({ confidence }) => ({ confidence, first: random() < confidence })))
+  }
+  return sum / DRAWS
+}
