@@ -179,6 +179,7 @@ async function loadCore(
       policy: (server, tool) => policy(server, tool),
       audit: trail.audit,
       learn: usage.learn,
+      forgetUsage: usage.forget,
       writeText: modelWriter(settings, logger, options.models)
     },
     update(next) {

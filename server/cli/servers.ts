@@ -10,6 +10,7 @@ import { addServer, removeServer, switchServer } from './servers-edit.ts'
 import { importServers } from './servers-import.ts'
 import { loginServer, logoutServer } from './servers-login.ts'
 import { listServers, showHealth, showLogs, testServers } from './servers-show.ts'
+import { showUsage } from './servers-usage.ts'
 import { userDefaults } from './user-folders.ts'
 
 const ACTIONS: Record<string, (context: ServersContext) => Promise<number>> = {
@@ -24,7 +25,8 @@ const ACTIONS: Record<string, (context: ServersContext) => Promise<number>> = {
   import: importServers,
   login: loginServer,
   logout: logoutServer,
-  accept: acceptDefinitions
+  accept: acceptDefinitions,
+  usage: showUsage
 }
 
 export const serversCommand: Command = {
@@ -40,11 +42,13 @@ export const serversCommand: Command = {
     'remove | enable | disable NAME',
     'login | logout NAME               a remote server that wants OAuth',
     'import [FILE]                     takes over the servers of other clients',
-    'accept [NAME …]                   shows tools whose definition changed, and accepts them'
+    'accept [NAME …]                   shows tools whose definition changed, and accepts them',
+    'usage [NAME …] [--clear]          past requests that routing learns from; forgets all of them'
   ],
   flags: {
     json: { type: 'boolean', help: 'prints JSON' },
     yes: { type: 'boolean', help: 'import, accept: does not ask' },
+    clear: { type: 'boolean', help: 'usage: forgets all of it' },
     url: { type: 'string', help: 'add: address of a remote server' },
     header: { type: 'string', multiple: true, help: 'add: a header of its requests, NAME=VALUE' },
     env: { type: 'string', multiple: true, help: 'add: a variable for the server, NAME=VALUE' },

@@ -16,6 +16,8 @@ export interface GatewayCore {
   audit: Audit
   /** A request that ended in a successful, explicitly chosen tool. */
   learn(request: string, server: string, tool: string): void
+  /** Forgets every such request, in the store too. */
+  forgetUsage?: (() => Promise<void>) | undefined
   approvals?: Approvals | undefined
   /** A text by a model that the user has configured. */
   writeText?: ClientVoice['write'] | undefined

@@ -5,21 +5,38 @@ import type { Router, UsageExample } from './routing/port.ts'
 
 const SPACE = 'routing-usage'
 const KEY = 'examples'
+const CLEARED = 'cleared'
 const MAX_STORED = 2000
 const SAVE_MS = 2000
 
+export interface StoredUsage {
+  learn(request: string, server: string, tool: string): void
+  /** Forgets all of it, here and in the store. Another process that runs forgets when it next saves or starts. */
+  forget(): Promise<void>
+  flush(): Promise<void>
+}
+
 /** Keeps what the router has learnt from use, in this machine's store and nowhere else. */
-export async function openStoredUsage(facts: KeyValueStore, router: Router, logger: Logger) {
-  const stored = await facts.get(SPACE, KEY)
-  for (const item of Array.isArray(stored) ? stored : []) {
-    const example = readExample(item)
-    if (example) router.learn(example)
-  }
+export async function openStoredUsage(facts: KeyValueStore, router: Router, logger: Logger): Promise<StoredUsage> {
+  for (const example of await readExamples(facts)) router.learn(example)
+  let cleared = await clearedAt(facts)
+  let fresh: UsageExample[] = []
   let timer: NodeJS.Timeout | undefined
-  const save = async () => {
+
+  /** Adds to what is there: several gateways may share the store, and any of them may have been told to forget. */
+  async function save(): Promise<void> {
     clearTimeout(timer)
     timer = undefined
-    const examples = router.usage().slice(-MAX_STORED)
+    const latest = await clearedAt(facts)
+    if (latest > cleared) {
+      cleared = latest
+      fresh = fresh.filter(({ at }) => at > latest)
+      router.forgetUsage()
+      for (const example of fresh) router.learn(example)
+    }
+    const added = fresh
+    fresh = []
+    const examples = [...(await readExamples(facts)), ...added].slice(-MAX_STORED)
     await facts.set(
       SPACE,
       KEY,
@@ -28,14 +45,35 @@ export async function openStoredUsage(facts: KeyValueStore, router: Router, logg
   }
   const report = (error: unknown) => logger.warn(`What was learnt from use could not be stored: ${messageOf(error)}`)
   return {
-    learn(request: string, server: string, tool: string): void {
-      router.learn({ request, server, tool, at: Date.now() })
+    learn(request, server, tool) {
+      const example = { request, server, tool, at: Date.now() }
+      router.learn(example)
+      fresh = [...fresh, example].slice(-MAX_STORED)
       timer ??= setTimeout(() => void save().catch(report), SAVE_MS).unref()
     },
-    async flush(): Promise<void> {
+    async forget() {
+      clearTimeout(timer)
+      timer = undefined
+      fresh = []
+      cleared = Date.now()
+      router.forgetUsage()
+      await facts.set(SPACE, CLEARED, cleared)
+      await facts.remove(SPACE, KEY)
+    },
+    async flush() {
       if (timer) await save().catch(report)
     }
   }
+}
+
+async function clearedAt(facts: KeyValueStore): Promise<number> {
+  const at = await facts.get(SPACE, CLEARED)
+  return typeof at === 'number' ? at : 0
+}
+
+async function readExamples(facts: KeyValueStore): Promise<UsageExample[]> {
+  const stored = await facts.get(SPACE, KEY)
+  return Array.isArray(stored) ? stored.flatMap((item) => readExample(item) ?? []) : []
 }
 
 function readExample(value: unknown): UsageExample | undefined {
