@@ -23,13 +23,13 @@ interface Sample {
 
 const MIX: { name: string; options: SetOptions; weight: number }[] = [
   { name: 'metatool', options: {}, weight: 1 },
-  { name: 'metatool', options: { distractors: true }, weight: 0.7 },
+  { name: 'metatool', options: { distractors: true }, weight: 1 },
   { name: 'metatool', options: { examplesPerTool: 1 }, weight: 0.3 },
   { name: 'metatool', options: { examplesPerTool: 5 }, weight: 0.5 },
   { name: 'metatool', options: { examplesPerTool: 1000 }, weight: 1 },
   { name: 'metatool', options: { examplesPerTool: 1000, distractors: true }, weight: 0.5 },
-  { name: 'stabletoolbench', options: {}, weight: 1 },
-  { name: 'stabletoolbench', options: { distractors: true }, weight: 0.7 },
+  { name: 'stabletoolbench', options: {}, weight: 2 },
+  { name: 'stabletoolbench', options: { distractors: true }, weight: 1 },
   { name: 'mcpproxy_golden', options: {}, weight: 0.5 },
   { name: 'mcpproxy_golden', options: { distractors: true }, weight: 0.4 },
   { name: 'bfcl_live', options: {}, weight: 0.7 },

@@ -5,20 +5,25 @@
 
 /** In the order of EVIDENCE_NAMES. */
 const WEIGHTS: readonly number[] = [
-  -3.636, // bias
-  0.496, // margin
-  1.379, // marginToFifth
-  0.597, // strength
-  2.22, // coverage
-  0.075, // nameCoverage
-  -0.362, // nearTies
-  0.829, // requestLength
-  0.386, // sameServer
-  0.358, // restricted
-  1.962, // usageShare
-  2.61, // usageMargin
-  1.391, // nearestRequest
-  -0.751 // agreement
+  -3.375, // bias
+  1.248, // margin
+  1.729, // marginToFifth
+  0.377, // strength
+  1.87, // coverage
+  0.116, // nameCoverage
+  -0.43, // nearTies
+  0.817, // requestLength
+  0.71, // asks
+  0.585, // sameServer
+  -0.401, // restricted
+  -0.365, // known
+  0.357, // crowd
+  -0.74, // namesakes
+  -0.726, // catalogueSize
+  0.361, // usageShare
+  3.313, // usageMargin
+  1.106, // nearestRequest
+  -0.464 // agreement
 ]
 
 /** A tool named in the request is what was asked for, unless the name was meant otherwise. */

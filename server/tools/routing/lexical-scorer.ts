@@ -25,6 +25,8 @@ export interface LexicalScores {
   /** Share of it in words that the catalogue knows, or has relatives of. */
   known: number
   concepts: number
+  /** How many things are asked for. */
+  asks: number
 }
 
 export interface LexicalScorer {
@@ -52,7 +54,8 @@ export function createLexicalScorer(index: LexicalIndex, reader: ConceptReader):
       nameCoverage: new Float64Array(size),
       mass: 0,
       known: 0,
-      concepts: concepts.length
+      concepts: concepts.length,
+      asks: 1
     }
     const servers = new Float64Array(index.servers)
     let known = 0
@@ -83,6 +86,7 @@ export function createLexicalScorer(index: LexicalIndex, reader: ConceptReader):
       const known = new Map<string, Gains>()
       const whole = scoreConcepts(reader.read(request, clauses), known)
       if (clauses.length === 0) return whole
+      whole.asks = Math.max(1, clauses.filter(({ asks }) => asks).length)
       const best = new Float64Array(index.tools.length)
       const servers = new Map<string, number>()
       for (const clause of clauses) {

@@ -17,7 +17,7 @@ export interface RouterOptions {
 }
 
 /** Chosen so that at least four of five requests that have an answer get one. */
-export const DEFAULT_THRESHOLD = 0.3
+export const DEFAULT_THRESHOLD = 0.25
 const MAX_EXAMPLES = 20_000
 const DEFAULT_LIMIT = 5
 const MAX_LIMIT = 50
