@@ -1,5 +1,8 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -16,11 +19,11 @@ afterEach(async () => {
 })
 
 /** With `parsed` as behind a framework, which has read the body; without it the door reads, and the SDK answers all. */
-async function serve(servers: Record<string, unknown>, parsed = true): Promise<URL> {
-  const test = await openTestConnections(servers)
+async function serve(servers: Record<string, unknown>, parsed = true, credentials?: string): Promise<URL> {
+  const test = await openTestConnections(servers, credentials === undefined ? {} : { credentials })
   const core = { ...test, policy: createPolicy([{ glob: '*', verdict: 'allow' }]), audit: noAudit, learn: () => {} }
   const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
-  const door = openHttpDoor(gateway, '1', silentLogger)
+  const door = openHttpDoor(gateway, '1', silentLogger, (cookies) => cookies ?? 'local')
   const http = createServer(async (request, response) => {
     const body = parsed && request.method === 'POST' ? await json(request) : undefined
     await door.handle(request, response, body)
@@ -35,14 +38,28 @@ async function serve(servers: Record<string, unknown>, parsed = true): Promise<U
   return new URL(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`)
 }
 
-async function connect(url: URL, mode: 'legacy' | 'auto'): Promise<Client> {
+async function connect(url: URL, mode: 'legacy' | 'auto', headers: Record<string, string> = {}): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
-  await client.connect(new StreamableHTTPClientTransport(url))
+  await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }))
   closers.push(() => client.close())
   return client
 }
 
 describe('the gateway over HTTP', { timeout: 30_000 }, () => {
+  it.each(['legacy', 'auto'] as const)('uses the credentials of the owner of each request (%s)', async (mode) => {
+    const credentials = join(mkdtempSync(join(tmpdir(), 'door-')), 'credentials')
+    const stored = { KEY: 'common', owners: { anna: { KEY: 'of-anna' }, ben: { KEY: 'of-ben' } } }
+    writeFileSync(credentials, JSON.stringify(stored), { mode: 0o600 })
+    const url = await serve({ a: child('who', [], { env: { TOKEN: `\${secret:KEY}` } }) }, true, credentials)
+    const who = async (headers: Record<string, string>) => {
+      const client = await connect(url, mode, headers)
+      const answer = await client.callTool({ name: 'execute', arguments: { server: 'a', tool: 'who' } })
+      return JSON.parse(textOf({ ...answer })).TOKEN
+    }
+    const asked = [who({ cookie: 'anna' }), who({}), who({ cookie: 'ben' }), who({ cookie: 'cleo' })]
+    expect(await Promise.all(asked)).toEqual(['of-anna', 'common', 'of-ben', 'common'])
+  })
+
   it.each([
     ['legacy', true],
     ['legacy', false],

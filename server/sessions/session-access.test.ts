@@ -3,7 +3,7 @@ import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
 import { silentLogger } from '../lib/logger.ts'
 import { openEmbeddedStore } from '../storage/embedded/open-embedded-store.ts'
 import type { Store } from '../storage/store.ts'
-import { SessionAccess, sameSecret, secret, validSessionId } from './session-access.ts'
+import { ownerName, SessionAccess, sameSecret, secret, validSessionId } from './session-access.ts'
 
 let dataDir: string
 let store: Store
@@ -30,6 +30,13 @@ describe('a session', () => {
       await expect(access.check('s1', { token: wrong })).rejects.toMatchObject(forbidden)
     }
     await expect(access.open('s1', { owner: 'somebody' })).rejects.toMatchObject(forbidden)
+  })
+
+  it('calls servers in the name of its owner, or in its own', async () => {
+    await access.open('s1', { owner: 'me' })
+    await access.open('s2', {})
+    expect(await access.ownerOf('s1')).toBe(ownerName('me'))
+    expect([await access.ownerOf('s2'), await access.ownerOf('gone')]).toEqual(['session:s2', 'session:gone'])
   })
 
   it('of an owner opens with the cookie alone', async () => {

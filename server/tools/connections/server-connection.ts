@@ -218,7 +218,7 @@ export class ServerConnection {
       const message = `The server "${this.entry.name}" was changed or removed.`
       throw new AppError('unavailable', 'server_retired', message, { details: { sent: false, start: true } })
     }
-    await this.#pulse
+    if (this.#pulse) await this.#pulse
     if (this.#live?.isOpen) return this.#live
     this.#starting ??= this.#start().finally(() => {
       this.#starting = undefined
