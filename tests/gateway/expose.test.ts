@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { child, real, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
 import { type Door, type Era, type Opened, openExposed } from './exposed-client.ts'
 import { processesWith, spawnGateway } from './gateway-process.ts'
@@ -23,8 +23,14 @@ const everything = { everything: real('server-everything') }
 const text = (result: object) => textOf({ ...result })
 
 describe.each(MATRIX)('server-everything passed through over %s, client %s', { timeout: 60_000 }, (door, era) => {
+  let shared: Opened
+  beforeAll(async () => {
+    shared = await openExposed(door, era, everything, { only: 'everything' })
+  })
+  afterAll(() => shared.close())
+
   it('has its own tools, those for this kind of client included', async () => {
-    const { client } = await open(door, era, everything, { only: 'everything' })
+    const { client } = shared
     expect(client.getProtocolEra()).toBe(era === 'auto' ? 'modern' : 'legacy')
     const names = (await client.listTools()).tools.map(({ name }) => name)
     expect(names).toEqual(expect.arrayContaining(['echo', 'trigger-elicitation-request', 'trigger-sampling-request']))
@@ -34,7 +40,7 @@ describe.each(MATRIX)('server-everything passed through over %s, client %s', { t
   })
 
   it('asks the client: elicitation, sampling, roots', async () => {
-    const { client, asked } = await open(door, era, everything, { only: 'everything' })
+    const { client, asked } = shared
     const elicited = await client.callTool({ name: 'trigger-elicitation-request', arguments: {} })
     expect(JSON.stringify(elicited)).toContain('someone')
     const sampling = { name: 'trigger-sampling-request', arguments: { prompt: 'hello', maxTokens: 10 } }
@@ -44,7 +50,7 @@ describe.each(MATRIX)('server-everything passed through over %s, client %s', { t
   })
 
   it('has resources, prompts and completion', async () => {
-    const { client } = await open(door, era, everything, { only: 'everything' })
+    const { client } = shared
     const { resources } = await client.listResources()
     const [first] = resources
     expect(resources.length).toBeGreaterThan(1)
@@ -172,6 +178,14 @@ describe('pass-through', { timeout: 60_000 }, () => {
     const { client } = await open('stdio', 'legacy', { a: server }, { only: 'a' })
     const denied = await client.callTool({ name: 'write', arguments: { message: 'x' } })
     expect([denied.isError, text(denied)]).toEqual([true, 'The policy in mcp.json does not allow a/write.'])
+  })
+
+  it.each(['legacy', 'auto'] as const)("asks the client's human where the policy says so (%s)", async (era) => {
+    const server = child('steady', [], { approval: { pid: 'ask' } })
+    const { client, asked } = await open('stdio', era, { a: server }, { only: 'a' })
+    const result = await client.callTool({ name: 'pid', arguments: {} })
+    expect([result.isError ?? false, text(result)]).toEqual([false, expect.stringMatching(/^\d+$/)])
+    expect(asked).toEqual(['elicitation/create'])
   })
 
   it('does not start for a server that is not there', async () => {

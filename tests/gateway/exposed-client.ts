@@ -33,8 +33,11 @@ export function createClient(era: Era, name = 'someone', canAnswer = true): Expo
     }
   )
   if (canAnswer) {
-    client.setRequestHandler('elicitation/create', ({ method }) => {
+    client.setRequestHandler('elicitation/create', ({ method, params }) => {
       asked.push(method)
+      // The gateway's own question has choices; the first one is the plain yes.
+      const choices = /"answer":\{.*?"enum":\["(.*?)"/.exec(JSON.stringify(params))
+      if (choices) return { action: 'accept' as const, content: { answer: choices[1] ?? '' } }
       return { action: 'accept' as const, content: { name, username: name, email: `${name}@example.com` } }
     })
     client.setRequestHandler('sampling/createMessage', ({ method }) => {

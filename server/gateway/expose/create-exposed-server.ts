@@ -40,6 +40,7 @@ export function createExposedServer(options: FaceOptions): Server {
       return {}
     })
   }
+  if (options.era === 'modern') return server
   server.setNotificationHandler('notifications/roots/list_changed', async () => {
     const told = face.lanes
       .all()
@@ -82,6 +83,7 @@ async function callTool(
     const result = await face.serve(
       server,
       context,
+      [tool.name, args],
       async (called) => (await runTool(exposed.core, { server, tool, args }, called)).result
     )
     return withContent(result)

@@ -13,7 +13,7 @@ import type { Caller } from '../../tools/caller.ts'
 import type { RawResult } from '../../tools/connections/live-server.ts'
 import type { PeerNotification } from '../../tools/connections/peer.ts'
 import { rawResult } from '../../tools/connections/raw-result.ts'
-import { askingVoice } from '../asking/client-voice.ts'
+import { askingVoice, callHash } from '../asking/client-voice.ts'
 import type { CallContext } from '../run-tool.ts'
 import type { ClientLane } from './client-lane.ts'
 import type { Exposed } from './exposed.ts'
@@ -62,11 +62,11 @@ export class ExposedFace {
     return this.lanes.borrow({ server: '', caller: this.#caller, capabilities, isModern: false, alone: false }).lane
   }
 
-  /** For a request that may be answered by a question. */
-  async serve(server: string, context: ServerContext, job: Job): Promise<RawResult> {
+  /** For a request that may be answered by a question; `subject` is what an answer must be about. */
+  async serve(server: string, context: ServerContext, subject: unknown, job: Job): Promise<RawResult> {
     if (this.#era === 'legacy') return this.plainly(server, context, job)
     const { held } = this.exposed
-    const request = JSON.stringify([server, context.mcpReq.method])
+    const request = callHash([this.#caller.owner, server, context.mcpReq.method, subject])
     const state: string | undefined = context.mcpReq.requestState()
     if (held.isOne(state)) return held.round(held.take(state, request), request, context)
     const call = new HeldCall(server)

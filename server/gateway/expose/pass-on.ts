@@ -3,7 +3,7 @@ import { isAppError } from '../../lib/errors.ts'
 import { wireError } from '../../lib/wire-error.ts'
 import type { RawResult } from '../../tools/connections/live-server.ts'
 import type { Exposed } from './exposed.ts'
-import type { ExposedFace } from './exposed-face.ts'
+import type { ExposedFace, Job } from './exposed-face.ts'
 import type { Target } from './exposed-names.ts'
 
 /** Those that the new revision may answer with a question. */
@@ -19,15 +19,12 @@ export async function passOn(
 ): Promise<RawResult> {
   const { core, logger } = face.exposed
   try {
-    const way = MAY_ASK.has(method) ? 'serve' : 'plainly'
-    return await face[way](server, context, ({ meta, retry, ...rest }) => {
-      const { _meta: _, ...own } = params
-      return core.connections.request(server, {
-        method,
-        params: { ...own, ...retry, ...(meta ? { _meta: meta } : {}) },
-        ...rest
-      })
-    })
+    const { _meta: _, ...own } = params
+    const job: Job = ({ meta, retry, voice: __, ...rest }) => {
+      const all = { ...own, ...retry, ...(meta ? { _meta: meta } : {}) }
+      return core.connections.request(server, { method, params: all, ...rest })
+    }
+    return MAY_ASK.has(method) ? await face.serve(server, context, own, job) : await face.plainly(server, context, job)
   } catch (error) {
     throw passOnError(error) ?? inOurWords(error, logger)
   }
