@@ -21,7 +21,7 @@ interface Bundle {
 
 const DAY_MS = 86_400_000
 
-const LEAN: BuildOptions = { external: ['docker-modem/lib/ssh'], plugins: [leanDockerode()] }
+const LEAN: BuildOptions = { external: ['docker-modem/lib/ssh', /^@opentelemetry\//], plugins: [leanDockerode()] }
 
 const bundles: Bundle[] = [
   // The sandbox has no node_modules, and every byte is parsed at the start of every container.

@@ -18,6 +18,7 @@ import { packageVersion } from './lib/package-version.ts'
 import type { Models } from './models/port.ts'
 import type { KeyValueStore } from './storage/key-value-store.ts'
 import type { ApprovalPolicy, PolicyRule } from './tools/approval-policy.ts'
+import type { Tracing } from './tools/tracing/tracing.ts'
 
 export interface GatewayApp {
   gateway: Gateway
@@ -148,6 +149,7 @@ async function loadCore(
     openCredentials({ file: settings.CREDENTIALS_FILE, environment: options.environment })
   )
   trail.learn(registry, credentials)
+  const tracing = await openTracer(settings)
   const router = createRouter()
   let ruled: ApprovalPolicy = createPolicy(rulesOf(registry))
   const approvals = openApprovals(store.facts, logger, {
@@ -164,7 +166,7 @@ async function loadCore(
     logDir: serverLogs(settings),
     ...secretPlaces(settings),
     version: packageVersion(),
-    observer: trail.observer,
+    ...{ observer: trail.observer, tracing },
     logger
   })
   await index.load(registry)
@@ -175,7 +177,7 @@ async function loadCore(
   let policy: ApprovalPolicy = policyOf(registry)
   return {
     core: {
-      ...{ index, connections, router, approvals },
+      ...{ index, connections, router, approvals, tracing },
       policy: (server, tool) => policy(server, tool),
       audit: trail.audit,
       learn: usage.learn,
@@ -189,12 +191,18 @@ async function loadCore(
       index.update(next)
     },
     async close() {
-      await connections.close()
+      await Promise.all([connections.close(), tracing?.close()])
       if (!options.trail) await trail.audit.close()
       await usage.flush()
       await store.close()
     }
   }
+}
+
+async function openTracer({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Settings): Promise<Tracing | undefined> {
+  if (endpoint === undefined) return undefined
+  const { openTracing } = await import('./tools/tracing/otel-tracing.ts')
+  return openTracing({ endpoint, version: packageVersion() })
 }
 
 function secretPlaces({ DATA_DIR, CREDENTIALS_FILE }: Settings): { loginDir: string; hidden: string[] } {

@@ -28,6 +28,8 @@ const FENCES: [pattern: RegExp, rooms: string[]][] = [
   [/^(ai|@ai-sdk\/.*)$/, ['server/models']],
   [/^@modelcontextprotocol\//, ['server/tools', 'server/gateway', 'server/sandbox', 'workspace-server']],
   [/^(fastify|@fastify\/.*)$/, ['server/http']],
+  [/^@opentelemetry\//, ['server/tools/tracing']],
+  [/^prom-client$/, ['server/http']],
   [/^node:sqlite$/, ['server/storage/embedded']]
 ]
 

@@ -76,6 +76,10 @@ export const SETTINGS = {
     fallback: 'flag',
     help: 'ask: gateway calls of a tool whose definition changed wait for a human, unless a rule allows them'
   }),
+  OTEL_EXPORTER_OTLP_ENDPOINT: define({
+    parse: url('http:', 'https:'),
+    help: 'OpenTelemetry collector (OTLP over HTTP, without /v1/traces) that spans of calls are sent to'
+  }),
   AUDIT_ARGUMENTS: given({
     parse: oneOf('true', 'false'),
     fallback: 'false',

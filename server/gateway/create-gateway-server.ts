@@ -1,5 +1,6 @@
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
 import type { Caller } from '../tools/caller.ts'
+import type { TraceMeta } from '../tools/tracing/tracing.ts'
 import { callHash, withVoice } from './asking/client-voice.ts'
 import type { Gateway } from './gateway.ts'
 import type { CallContext } from './run-tool.ts'
@@ -14,7 +15,7 @@ const NAMES = new Set(GATEWAY_TOOLS.map(({ name }) => name))
 const CARRIED = ['traceparent', 'tracestate', 'baggage']
 
 /** The face of the gateway for one connection, or one request over HTTP: it has no state of its own. */
-export function createGatewayServer(gateway: Gateway, version: string, caller: Caller): Server {
+export function createGatewayServer(gateway: Gateway, version: string, caller: Caller, trace: TraceMeta = {}): Server {
   const server = new Server(serverIdentity(version), {
     capabilities: { tools: {} },
     instructions: INSTRUCTIONS,
@@ -30,7 +31,7 @@ export function createGatewayServer(gateway: Gateway, version: string, caller: C
     }
     const round = { continuations: () => gateway.continuations(), call: callHash([caller.owner, name, args]) }
     return withVoice(server, context, round, async (voice) =>
-      withContent(await gateway.call(name, args, { ...callContext(context, caller), voice }))
+      withContent(await gateway.call(name, args, { ...callContext(context, caller, trace), voice }))
     )
   })
   return server
@@ -54,9 +55,9 @@ export function carriedMeta(meta: Record<string, unknown> = {}): { meta?: Record
   return carried.length > 0 ? { meta: Object.fromEntries(carried.map((key) => [key, meta[key]])) } : {}
 }
 
-function callContext({ mcpReq }: ServerContext, caller: Caller): CallContext {
+function callContext({ mcpReq }: ServerContext, caller: Caller, trace: TraceMeta): CallContext {
   const { progressToken } = mcpReq._meta ?? {}
-  const context: CallContext = { caller, signal: mcpReq.signal, ...carriedMeta(mcpReq._meta) }
+  const context: CallContext = { caller, signal: mcpReq.signal, ...carriedMeta({ ...trace, ...mcpReq._meta }) }
   if (progressToken === undefined) return context
   return {
     ...context,

@@ -4,6 +4,7 @@ import type { Audit } from '../tools/audit/audit.ts'
 import type { Connections } from '../tools/connections/connections.ts'
 import type { Router } from '../tools/routing/port.ts'
 import type { ToolIndex } from '../tools/tool-index.ts'
+import type { Tracing } from '../tools/tracing/tracing.ts'
 import type { Approvals } from './asking/approve-call.ts'
 import type { ClientVoice } from './asking/client-voice.ts'
 
@@ -14,6 +15,8 @@ export interface GatewayCore {
   router: Router
   policy: ApprovalPolicy
   audit: Audit
+  /** Where a collector is set. */
+  tracing?: Tracing | undefined
   /** A request that ended in a successful, explicitly chosen tool. */
   learn(request: string, server: string, tool: string): void
   /** Forgets every such request, in the store too. */

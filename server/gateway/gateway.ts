@@ -3,6 +3,7 @@
  * catalogue are below. Invariant: nothing is loaded or started before a tool is called.
  */
 import { AppError } from '../lib/errors.ts'
+import { traced } from '../tools/tracing/tracing.ts'
 import { InputNeeded } from './asking/client-voice.ts'
 import type { Continuations } from './asking/continuations.ts'
 import { Discovery } from './discovery.ts'
@@ -55,6 +56,11 @@ export class Gateway {
 
   async #run(name: string, args: Args, context: CallContext): Promise<Record<string, unknown>> {
     const core = await this.#options.core()
+    const about = { parent: context.meta, attributes: { door: context.caller.door } }
+    return traced(core.tracing, `gateway ${name}`, about, () => this.#runOn(core, name, args, context))
+  }
+
+  async #runOn(core: GatewayCore, name: string, args: Args, context: CallContext): Promise<Record<string, unknown>> {
     if (name === 'execute') return this.#execute(core, readExecute(args), context)
     if (name === 'find_tool') return answer(await this.#findTool(core, args, context))
     if (name === 'list_capabilities') {

@@ -78,6 +78,29 @@ describe('the gateway over HTTP', { timeout: 30_000 }, () => {
     expect(seen).toEqual([1, 2])
   })
 
+  it('carries the trace context of the HTTP request on to the child, unless the message has its own', async () => {
+    const url = await serve({ steady: child('steady') })
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+    const ask = async (_meta: Record<string, unknown>, header: string) => {
+      const params = { name: 'execute', arguments: { server: 'steady', tool: 'meta' }, _meta }
+      const answer = await fetch(url, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+          'mcp-protocol-version': '2025-06-18',
+          traceparent: header
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
+      })
+      return answer.text()
+    }
+    expect(await ask({}, traceparent)).toContain(traceparent)
+    expect(await ask({}, 'nonsense')).not.toContain('nonsense')
+    const own = '00-11111111111111111111111111111111-2222222222222222-01'
+    expect(await ask({ traceparent: own }, traceparent)).toContain(own)
+  })
+
   it('cancels what its client has given up', async () => {
     const url = await serve({ steady: child('steady') })
     const client = await connect(url, 'auto')

@@ -5,6 +5,7 @@ import { createMcpHandler, type McpRequestContext, SUPPORTED_PROTOCOL_VERSIONS }
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { type Caller, LOCAL_OWNER } from '../tools/caller.ts'
+import { traceFromHeaders } from '../tools/tracing/tracing.ts'
 import { createGatewayServer, isGatewayTool } from './create-gateway-server.ts'
 import type { ExposedHttp } from './expose/exposed-http.ts'
 import type { Gateway } from './gateway.ts'
@@ -33,7 +34,8 @@ export function openHttpDoor(
 ): HttpDoor {
   const serve = ({ requestInfo }: McpRequestContext) => {
     const owner = ownerOf(requestInfo?.headers.get('cookie') ?? undefined)
-    return createGatewayServer(gateway, version, { owner, door: 'http' })
+    const trace = traceFromHeaders((name) => requestInfo?.headers.get(name))
+    return createGatewayServer(gateway, version, { owner, door: 'http' }, trace)
   }
   const onerror = (error: Error) => logger.debug({ err: error }, 'gateway request')
   const handler = exposed ?? createMcpHandler(serve, { maxRequestBodySize: MAX_BODY_BYTES, onerror })
@@ -48,7 +50,9 @@ export function openHttpDoor(
         const plain = exposed ? undefined : readPlainRequest(request, body)
         if (plain && isGatewayTool(plain.name)) {
           const caller: Caller = { owner: ownerOf(request.headers.cookie), door: 'http' }
-          const result = await answerPlainCall(gateway, version, plain, { caller, signal: gone.signal })
+          const trace = traceFromHeaders((name) => request.headers[name]?.toString())
+          const call = { ...plain, meta: { ...trace, ...plain.meta } }
+          const result = await answerPlainCall(gateway, version, call, { caller, signal: gone.signal })
           sendJson(response, { jsonrpc: '2.0', id: plain.id, result })
           return
         }

@@ -1,5 +1,6 @@
 import { type CallEnd, type RouteFacts, since } from '../tools/audit/audit.ts'
 import { callFailed, type Stage } from '../tools/audit/call-end.ts'
+import { traced } from '../tools/tracing/tracing.ts'
 import { InputNeeded } from './asking/client-voice.ts'
 import type { GatewayCore } from './gateway-options.ts'
 
@@ -7,7 +8,7 @@ export type RouteSeen = Pick<RouteFacts, 'candidates' | 'outcome' | 'server' | '
 
 /** Has a decision made and puts it on record before anything is done about it; also one that failed. */
 export async function onRecord<T>(
-  { audit }: GatewayCore,
+  { audit, tracing }: GatewayCore,
   asked: Pick<RouteFacts, 'caller' | 'by' | 'request' | 'server' | 'tool'>,
   decide: () => Promise<T>,
   seen: (decision: T) => RouteSeen | undefined
@@ -15,7 +16,7 @@ export async function onRecord<T>(
   const began = performance.now()
   let decision: T
   try {
-    decision = await decide()
+    decision = await traced(tracing, 'routing', {}, decide)
   } catch (error) {
     try {
       audit.decided({ ...asked, candidates: [], ms: since(began), ...endOf(error, 'deciding') })

@@ -9,6 +9,7 @@ import { callReturned, type Stage } from '../tools/audit/call-end.ts'
 import type { Caller } from '../tools/caller.ts'
 import type { CallInput } from '../tools/connections/live-server.ts'
 import { isCareful } from '../tools/tool-effects.ts'
+import { traced } from '../tools/tracing/tracing.ts'
 import { type ApprovedBy, approveCall } from './asking/approve-call.ts'
 import type { ClientVoice } from './asking/client-voice.ts'
 import { type Called, callWithFailover } from './call-with-failover.ts'
@@ -45,14 +46,19 @@ export interface ToolRun extends Called {
 
 export async function runTool(core: GatewayCore, wish: ToolWish, context: CallContext): Promise<ToolRun> {
   const { server, tool, args } = wish
+  const { tracing } = core
   const end = core.audit.begin({ caller: context.caller, server, tool: tool.name, args })
   let stage: Stage = 'deciding'
   try {
     refuseDenied(core, server, tool.name)
-    const approvedBy = await approveCall(core, wish, context)
+    const about = { parent: context.meta, attributes: { server, tool: tool.name } }
+    const approvedBy = await traced(tracing, 'approval', about, () => approveCall(core, wish, context))
     stage = 'calling'
     const { voice: _, ...rest } = context
-    const called = await callWithFailover(core, server, { tool: tool.name, args, careful: isCareful(tool), ...rest })
+    const input = { tool: tool.name, args, careful: isCareful(tool), ...rest }
+    const called = await traced(tracing, 'server call', about, () =>
+      callWithFailover(core, server, tracing ? { ...input, meta: tracing.carry(context.meta) } : input)
+    )
     end({ ...callReturned(called.result), server: called.server, attempts: called.attempts })
     const isChanged = core.approvals?.definitions.isChanged(called.server, tool.name) === true
     return { ...called, ...(approvedBy ? { approvedBy } : {}), ...(isChanged ? { definitionChanged: true } : {}) }

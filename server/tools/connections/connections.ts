@@ -13,6 +13,7 @@ import type { ChildContainers } from '../../sandbox/child-port.ts'
 import type { Caller } from '../caller.ts'
 import type { ToolIndex } from '../tool-index.ts'
 import type { ToolObserver } from '../tool-observer.ts'
+import { type Tracing, traced } from '../tracing/tracing.ts'
 import { ChildProcesses } from './child-processes.ts'
 import { Denials } from './denials.ts'
 import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
@@ -39,6 +40,7 @@ export interface ConnectionsOptions {
   loginDir?: string | undefined
   version: string
   observer?: ToolObserver | undefined
+  tracing?: Tracing | undefined
   logger: Logger
 }
 
@@ -204,7 +206,7 @@ export class Connections {
   }
 
   #create(entry: ServerEntry, owner: string | undefined, peer: Peer | undefined): Scoped {
-    const { index, credentials, logDir, version, observer, logger } = this.#options
+    const { index, credentials, logDir, version, observer, tracing, logger } = this.#options
     const log = new ServerLog(logDir === undefined ? undefined : serverLogFile(logDir, entry.name))
     const secrets = () => credentials.source(owner)
     const login = () => {
@@ -232,20 +234,10 @@ export class Connections {
             this.#containers ??= this.#options.openContainers()
             return this.#containers
           }
-          return openServer({
-            entry,
-            processes,
-            containers,
-            secrets,
-            login,
-            log,
-            version,
-            verdict,
-            signal,
-            onToolsChanged,
-            onDenied,
-            peer
-          })
+          const places = { processes, containers, secrets, login, log }
+          const options = { ...places, entry, version, verdict, signal, onToolsChanged, onDenied, peer }
+          const about = { attributes: { server: entry.name } }
+          return traced(tracing, 'server start', about, () => openServer(options))
         },
         onListed: (tools, { live, startMs }) => {
           if (startMs !== undefined) observer?.started?.(entry.name, startMs, starts++ > 0)

@@ -1,0 +1,78 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { child, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
+import { startGateway } from './gateway-process.ts'
+
+interface Span {
+  name: string
+  traceId: string
+  spanId: string
+  parentSpanId?: string
+}
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).toReversed()) await close()
+})
+
+/** Takes what an exporter sends, as JSON. */
+async function collector() {
+  const bodies: string[] = []
+  const server = createServer((request, response) => {
+    let body = ''
+    request.on('data', (chunk) => {
+      body += chunk
+    })
+    request.on('end', () => {
+      if (request.url === '/v1/traces') bodies.push(body)
+      response.setHeader('content-type', 'application/json').end('{}')
+    })
+  })
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
+  closers.push(() => server.close())
+  const spans = (): Span[] =>
+    bodies.flatMap((body) =>
+      JSON.parse(body).resourceSpans.flatMap((resource: { scopeSpans: { spans: Span[] }[] }) =>
+        resource.scopeSpans.flatMap((scope) => scope.spans)
+      )
+    )
+  return { endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, spans, text: () => bodies.join('') }
+}
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c'
+const PARENT = 'b7ad6b7169203331'
+const traceparent = `00-${TRACE}-${PARENT}-01`
+const call = (params: Record<string, unknown>) => ({
+  name: 'execute',
+  arguments: { server: 'steady', tool: 'meta', params },
+  _meta: { traceparent, tracestate: 'vendor=1' }
+})
+
+describe('trace context', { timeout: 60_000 }, () => {
+  it('reaches the child as it came where nobody traces', async () => {
+    const gateway = await startGateway({ steady: child('steady') })
+    closers.push(() => gateway.end())
+    const seen = JSON.parse(textOf({ ...(await gateway.client.callTool(call({}))) }))
+    expect(seen).toMatchObject({ traceparent, tracestate: 'vendor=1' })
+  })
+
+  it('goes on from our own spans where a collector is set, and no argument is in any', async () => {
+    const { endpoint, spans, text } = await collector()
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }
+    const gateway = await startGateway({ steady: child('steady') }, { env })
+    closers.push(() => gateway.end())
+    const seen = JSON.parse(textOf({ ...(await gateway.client.callTool(call({ word: 's3cr3t-word' }))) }))
+    await until('the spans to arrive', () => spans().some(({ name }) => name === 'gateway execute'))
+    const named = (name: string) => spans().find((span) => span.name === name)
+    const root = named('gateway execute')
+    expect(root).toMatchObject({ traceId: TRACE, parentSpanId: PARENT })
+    for (const name of ['routing', 'approval', 'server call']) {
+      expect(named(name)).toMatchObject({ traceId: TRACE, parentSpanId: root?.spanId })
+    }
+    expect(named('server start')?.traceId).toBe(TRACE)
+    expect(seen.traceparent).toBe(`00-${TRACE}-${named('server call')?.spanId}-01`)
+    expect(seen.tracestate).toBe('vendor=1')
+    expect(text()).not.toContain('s3cr3t-word')
+  })
+})
