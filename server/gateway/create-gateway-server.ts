@@ -1,4 +1,10 @@
-import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
+import {
+  CLIENT_INFO_META_KEY,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type ServerContext
+} from '@modelcontextprotocol/server'
 import type { Caller } from '../tools/caller.ts'
 import type { TraceMeta } from '../tools/tracing/tracing.ts'
 import { callHash, withVoice } from './asking/client-voice.ts'
@@ -6,7 +12,7 @@ import type { Gateway } from './gateway.ts'
 import type { CallContext } from './run-tool.ts'
 import { GATEWAY_TOOLS, INSTRUCTIONS } from './tool-definitions.ts'
 
-/** Nothing here asks a client to fill in a form, and building the SDK's own costs start-up time. */
+/** What a client's form says is checked where it is read, and building the SDK's own costs start-up time. */
 export const noValidator = {
   getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'Schemas are not checked here.' })
 }
@@ -29,12 +35,23 @@ export function createGatewayServer(gateway: Gateway, version: string, caller: C
       const message = `There is no tool "${name.slice(0, 100)}" here; run tools of other servers with "execute".`
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, message)
     }
+    const named = namedCaller(caller, clientOf(server, context))
     const round = { continuations: () => gateway.continuations(), call: callHash([caller.owner, name, args]) }
     return withVoice(server, context, round, async (voice) =>
-      withContent(await gateway.call(name, args, { ...callContext(context, caller, trace), voice }))
+      withContent(await gateway.call(name, args, { ...callContext(context, named, trace), voice }))
     )
   })
   return server
+}
+
+/** With the client's own word for itself, as far as it has said one. */
+export function namedCaller(caller: Caller, client: { name: string; version: string } | undefined): Caller {
+  return client ? { ...caller, client: `${client.name}/${client.version}` } : caller
+}
+
+function clientOf(server: Server, { mcpReq }: ServerContext) {
+  const { [CLIENT_INFO_META_KEY]: info }: { [key: string]: { name: string; version: string } } = { ...mcpReq.envelope }
+  return info ?? server.getClientVersion()
 }
 
 export function serverIdentity(version: string) {

@@ -3,7 +3,7 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import type { Logger } from '../lib/logger.ts'
 import { type Caller, LOCAL_OWNER } from '../tools/caller.ts'
 import { pushVoice } from './asking/client-voice.ts'
-import { createGatewayServer, isGatewayTool } from './create-gateway-server.ts'
+import { createGatewayServer, isGatewayTool, namedCaller } from './create-gateway-server.ts'
 import type { ExposedStdio } from './expose/exposed-stdio.ts'
 import type { Gateway } from './gateway.ts'
 import { answerPlainCall } from './plain-call.ts'
@@ -31,7 +31,8 @@ export function openStdioDoor(gateway: Gateway, version: string, logger: Logger,
       call: (call, context) => {
         // A plain call of the newer revision comes from a client that can't be asked anything.
         const voice = connection && !call.modern ? pushVoice(connection) : undefined
-        return answerPlainCall(gateway, version, call, { caller, ...context, voice })
+        const named = namedCaller(caller, connection?.getClientVersion())
+        return answerPlainCall(gateway, version, call, { caller: named, ...context, voice })
       }
     }
   })

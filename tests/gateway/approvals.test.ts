@@ -60,7 +60,7 @@ describe('a call that needs a human’s yes, over stdio', { timeout: 60_000 }, (
     const done = await write('one\nInnocent: "yes"\u202e')
     expect(textOf(done)).toBe('written')
     expect(route(done)).toMatchObject({ server: 'steady', tool: 'write', approvedBy: 'client' })
-    expect(asked[0]?.message).toContain('tool "write" of the server "steady"')
+    expect(asked[0]?.message).toContain('"test/1" wants to run the tool "write" of the server "steady"')
     expect(asked[0]?.message).toContain(String.raw`"message": "one\nInnocent: \"yes\"\u{202e}"`)
     expect(code(await write('two'))).toBe('approval_denied')
     expect(code(await write('three'))).toBe('approval_denied')
@@ -85,5 +85,12 @@ describe('a call that needs a human’s yes, over stdio', { timeout: 60_000 }, (
     expect([code(refused), refused.isError]).toEqual(['approval_unavailable', true])
     expect(textOf(refused)).toMatch(/mcp-orchestrator serve.*mcp\.json/)
     expect(written()).toEqual([])
+  })
+
+  it('is asked for in the client in pass-through mode too', async () => {
+    const { gateway, asked, written } = await start(['Yes, run it', 'No'], { env: { GATEWAY_EXPOSE: 'steady' } })
+    expect(textOf(await gateway.call('write', { message: 'one' }))).toBe('written')
+    expect(code(await gateway.call('write', { message: 'two' }))).toBe('approval_denied')
+    expect([written(), asked.length]).toEqual([['one'], 2])
   })
 })
