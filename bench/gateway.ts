@@ -39,7 +39,7 @@ async function stdioFigures(): Promise<object> {
 }
 
 /** The child over its own HTTP and over stdio: which of the two counts as direct is a matter of taste, so both ratios are shown. */
-export async function httpFigures(): Promise<object> {
+async function httpFigures(): Promise<object> {
   const folder = registryFolder({ everything: everythingEntry })
   const served = await serve({ MCP_CONFIG: folder.config }, { bundle: true })
   const port = await freePort()

@@ -23,6 +23,8 @@ export interface AuditWriterOptions {
 }
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
+/** How long the end of a call may wait for company before it is written. */
+const FLUSH_MS = 5
 const LOOK_MS = 1000
 const MAX_FOLLOWED = 64
 
@@ -38,7 +40,8 @@ export class AuditWriter {
   #unwritten = ''
   /** Not sealed yet. */
   #waiting: { at: string; body: RowBody }[] = []
-  #soon: NodeJS.Immediate | undefined
+  #sealing: NodeJS.Immediate | undefined
+  #timer: NodeJS.Timeout | undefined
   #lookedAt = 0
   #trouble: { since: string; refused: number; reason: string } | undefined
   #closed = false
@@ -72,11 +75,16 @@ export class AuditWriter {
     return seq
   }
 
-  /** Written at the end of this round of the event loop, behind an answer; until it can be, `write` refuses. */
+  /** Sealed behind the answer that it is about, and written within milliseconds; until it can be, `write` refuses. */
   writeSoon(body: RowBody): void {
     if (this.#closed) return
     this.#waiting.push({ at: new Date().toISOString(), body })
-    this.#soon ??= setImmediate(() => this.#tryFlush())
+    this.#sealing ??= setImmediate(() => this.#sealWaiting())
+    // Not for each row: the timer runs its time, and writes what has come meanwhile.
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      this.#tryFlush()
+    }, FLUSH_MS).unref()
   }
 
   close(unfinished: number): void {
@@ -85,6 +93,7 @@ export class AuditWriter {
     if (this.#seq > 0) this.#append({ kind: 'stop', unfinished })
     this.#tryFlush()
     this.#closed = true
+    clearTimeout(this.#timer)
     if (this.#file) closeSync(this.#file.handle)
     this.#file = undefined
   }
@@ -100,6 +109,7 @@ export class AuditWriter {
   }
 
   #sealWaiting(): void {
+    this.#sealing = undefined
     for (const { at, body } of this.#waiting.splice(0)) this.#append(body, at)
   }
 
@@ -120,8 +130,6 @@ export class AuditWriter {
   }
 
   #flush(): void {
-    if (this.#soon) clearImmediate(this.#soon)
-    this.#soon = undefined
     this.#sealWaiting()
     if (this.#unwritten === '') return
     try {
