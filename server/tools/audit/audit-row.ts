@@ -49,7 +49,7 @@ export type RowBody =
       server?: string | undefined
       outcome: AuditOutcome
       code?: string | undefined
-      attempts: number
+      attempts?: number | undefined
       ms: number
     }
   /** For a time nothing could be written, and so many were refused because of it. */

@@ -1,6 +1,9 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { KnownSecrets } from '../../lib/known-secrets.ts'
@@ -132,6 +135,29 @@ describe('a trail that can not be written', () => {
     expect(states()).toEqual(['intact'])
   })
 
+  it('leaves no half row where there is no room, and refuses from then on', async () => {
+    const script = `
+      import { openAudit } from ${JSON.stringify(join(import.meta.dirname, 'audit.ts'))}
+      import { KnownSecrets } from ${JSON.stringify(join(import.meta.dirname, '../../lib/known-secrets.ts'))}
+      const usual = { version: '1', maxBytes: 1e8, maxAgeMs: 1e9, secrets: new KnownSecrets(), withArguments: false }
+      const audit = openAudit({ dir: process.argv[1], ...usual })
+      const codes = []
+      for (let i = 0; i < 100; i++) {
+        try {
+          audit.begin({ caller: { owner: 'local', door: 'stdio' }, server: 's', tool: 't' + i, args: {} })({ outcome: 'ok' })
+          codes.push('ok')
+        } catch ({ code }) { codes.push(code) }
+      }
+      console.log(JSON.stringify([codes[0], codes.at(-1), audit.problem]))
+    `
+    // No file may grow beyond 16 blocks: the kernel takes a part of the write, as a full disk does.
+    const run = `trap '' XFSZ; ulimit -f 16; exec "$0" --input-type=module -e "$1" "$2"`
+    const { stdout } = await promisify(execFile)('sh', ['-c', run, process.execPath, script, folder()])
+    expect(JSON.parse(stdout)).toEqual(['ok', 'audit_unavailable', expect.stringMatching(/ENOSPC|EFBIG/)])
+    expect(readFileSync(onlyPath(), 'utf8')).toMatch(/\}\n$/)
+    expect(states()).toEqual(['unclosed'])
+  })
+
   it('notices that its file was removed, and verify does too', async () => {
     const audit = open()
     call(audit, 'lost')
@@ -167,7 +193,7 @@ describe('verify', () => {
         fc.nat(1),
         fc.nat(100),
         fc.nat(10_000),
-        fc.constantFrom('edit', 'delete', 'swap', 'double', 'cut', 'truncate', 'unlink'),
+        fc.constantFrom('edit', 'delete', 'swap', 'double', 'cut', 'truncate', 'unlink', 'reseal'),
         (which, row, place, deed) => {
           const { path, lines } = files[which] ?? { path: '', lines: [] }
           const at = row % lines.length
@@ -178,8 +204,9 @@ describe('verify', () => {
           const whole = `${lines.join('\n')}\n`
           writeFileSync(path, whole)
           chmodSync(path, 0o600)
-          // The last chain is known to nobody else: without its file there is no trace of it.
-          const isInvisible = changed === whole || (which === 1 && changed === undefined)
+          // The last chain is known to nobody else: without its file there is no trace of it, and its last row can be made anew.
+          const isLast = which === 1 && (changed === undefined || (deed === 'reseal' && at === lines.length - 1))
+          const isInvisible = changed === whole || isLast
           return found || isInvisible
         }
       ),
@@ -198,7 +225,10 @@ describe('verify', () => {
     } else if (deed === 'delete') rows.splice(at, 1)
     else if (deed === 'swap') [rows[at], rows[other]] = [String(rows[other]), row]
     else if (deed === 'double') rows.splice(other, 0, row)
-    else if (deed === 'cut') return rows.join('\n').slice(0, -1 - (place % 200))
+    else if (deed === 'reseal') {
+      const text = row.replace(/"at":"..../, '"at":"1999').replace(/,"hash":"[0-9a-f]+"\}$/, '}')
+      rows[at] = `${text.slice(0, -1)},"hash":"${createHash('sha256').update(text).digest('hex')}"}`
+    } else if (deed === 'cut') return rows.join('\n').slice(0, -1 - (place % 200))
     else if (deed === 'truncate') rows.length = at
     else return undefined
     return `${rows.join('\n')}\n`

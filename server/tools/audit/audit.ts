@@ -24,6 +24,7 @@ export interface CallEnd {
   code?: string | undefined
   /** Where another server than the chosen one answered. */
   server?: string | undefined
+  /** Where it is known; of a call that failed it is not. */
   attempts?: number | undefined
 }
 
@@ -87,12 +88,12 @@ export function openAudit(options: AuditOptions): Audit {
         arguments: withArguments ? clean(text, MAX_ARGUMENTS) : undefined
       })
       open++
-      return ({ outcome, code, server: other, attempts = 1 }) => {
+      return ({ outcome, code, server: other, attempts }) => {
         open--
         const ms = since(began)
         const answered = other === server ? undefined : other
         writer.writeSoon({ kind: 'end', call, server: answered, outcome, code, attempts, ms })
-        observer?.called?.({ server: other ?? server, door: caller.door, outcome, ms, attempts })
+        observer?.called?.({ server: other ?? server, door: caller.door, outcome, ms, attempts: attempts ?? 1 })
       }
     },
     decided({ caller, by, request, candidates, outcome, server, tool, ms, code }) {
