@@ -39,7 +39,9 @@ describe('what may be created', () => {
     ['PidsLimit', -1],
     ['MaskedPaths', []],
     ['RestartPolicy', { Name: 'always' }],
-    ['LogConfig', { Type: 'syslog', Config: { 'syslog-address': 'tcp://elsewhere' } }]
+    ['LogConfig', { Type: 'syslog', Config: { 'syslog-address': 'tcp://elsewhere' } }],
+    ['LogConfig', { Type: 'none', type: 'syslog', Config: {} }],
+    ['RestartPolicy', { Name: 'no', name: 'always' }]
   ])('HostConfig.%s %j is refused', (name, value) => {
     const body = sandbox()
     expect(whyNotCreate({ ...body, HostConfig: { ...body.HostConfig, [name]: value } }, none)).toContain(name)
@@ -77,10 +79,14 @@ describe('what may be created', () => {
     expect(whyNotCreate(body, { networks: ['lab'] })).toBeNull()
   })
 
-  it('no privileged process in a container', () => {
-    expect(whyNotExec({ Cmd: ['x'], Privileged: true })).not.toBeNull()
-    expect(whyNotExec({ Cmd: ['x'] })).toBeNull()
-  })
+  // Checked: when only `Privileged` was looked at, `privileged`, which the engine takes for the same, went through.
+  it.each([{ Privileged: true }, { privileged: true }, { PRIVILEGED: true }, { User: 'root' }, { user: '0' }])(
+    'no process in a container with %j',
+    (more) => {
+      expect(whyNotExec({ Cmd: ['x'], ...more })).not.toBeNull()
+      expect(whyNotExec({ Cmd: ['x'], Privileged: false, AttachStdin: true, Env: [] })).toBeNull()
+    }
+  )
 })
 
 describe('which calls pass', () => {

@@ -18,6 +18,11 @@ const isPositive: Rule = (value) => typeof value === 'number' && value > 0
 const isTexts: Rule = (value) => Array.isArray(value) && value.every(isText)
 /** Anything: it can't widen what the container may do. */
 const isAny: Rule = () => true
+/** Nothing beside: the engine reads keys in any case, so that a second spelling would win. */
+const isJust =
+  (rules: Record<string, Rule>): Rule =>
+  (value) =>
+    isFields(value) && firstProblem('', value, rules, Object.keys(rules)) === null
 
 const CONTAINER: Record<string, Rule> = {
   Image: isText,
@@ -53,12 +58,23 @@ const HOST: Record<string, Rule> = {
   Ulimits: isAny,
   Tmpfs: isAny,
   OomScoreAdj: (value) => typeof value === 'number' && value >= 0,
-  RestartPolicy: (value) => typeof value === 'object' && value !== null && 'Name' in value && value.Name === 'no',
+  RestartPolicy: isJust({ Name: (value) => value === 'no' }),
   AutoRemove: isFlag,
-  LogConfig: (value) => typeof value === 'object' && value !== null && 'Type' in value && value.Type === 'none',
+  LogConfig: isJust({ Type: (value) => value === 'none', Config: isEmpty }),
   // A runtime is the administrator's own choice; those that isolate less than the engine's default are not registered by accident.
   Runtime: isText,
   Mounts: isEmpty
+}
+
+const EXEC: Record<string, Rule> = {
+  Cmd: isTexts,
+  Env: isTexts,
+  WorkingDir: isText,
+  AttachStdin: isFlag,
+  AttachStdout: isFlag,
+  AttachStderr: isFlag,
+  Tty: isFlag,
+  Privileged: isFalse
 }
 
 const NEEDED_CONTAINER = ['Image', 'User', 'Labels', 'HostConfig']
@@ -89,8 +105,7 @@ export function whyNotCreate(body: unknown, { networks }: CreateOptions): string
 
 /** A process in a container of ours: no more than the container itself has. */
 export function whyNotExec(body: unknown): string | null {
-  if (!isFields(body)) return 'the body is no object'
-  return isFalse(body.Privileged) ? null : 'Privileged is not allowed'
+  return isFields(body) ? firstProblem('', body, EXEC, ['Cmd']) : 'the body is no object'
 }
 
 function firstProblem(prefix: string, given: Fields, rules: Record<string, Rule>, needed: string[]): string | null {

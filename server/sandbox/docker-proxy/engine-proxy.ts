@@ -4,12 +4,12 @@
  * not understood is refused, and no byte of it reaches the engine.
  */
 import { createServer, request as httpRequest, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Logger } from '../../lib/logger.ts'
 import { LABEL } from '../docker/container-spec.ts'
 import { type Call, readCall } from './allowed-calls.ts'
 import { type CreateOptions, whyNotCreate, whyNotExec } from './create-rules.ts'
+import { joinStreams } from './join-streams.ts'
 
 export interface EngineProxyOptions extends CreateOptions {
   /** The engine's own socket. */
@@ -29,32 +29,27 @@ export function createEngineProxy(options: EngineProxyOptions): Server {
   })
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
-    void admitStream(options, request).then(
-      () => joinStreams(options, request, socket, head),
-      (error) => {
-        options.logger.warn({ method: request.method, url: request.url }, `Refused: ${sentenceOf(error)}`)
-        socket.end('HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n')
-      }
-    )
+    const joined = admitStream(options, request).then(() => joinStreams(options.engineSocket, request, socket, head))
+    void joined.catch((error) => {
+      options.logger.warn({ method: request.method, url: request.url }, `Refused: ${sentenceOf(error)}`)
+      socket.end('HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n')
+    })
   })
   return server
 }
 
-/** Resolves to the body where it had to be read; rejects with the reason when the call may not pass. */
-async function admit(options: EngineProxyOptions, request: IncomingMessage): Promise<Buffer | undefined> {
+/** Resolves to the body, of known length: bytes beyond it would be another request. Rejects with the reason when the call may not pass. */
+async function admit(options: EngineProxyOptions, request: IncomingMessage): Promise<Buffer> {
   const call = callOf(request)
-  if (call.kind === 'read') return undefined
-  if (call.kind === 'create' || call.kind === 'exec-create') {
-    if (call.kind === 'exec-create') await mustBeOurs(options, call.id)
-    const body = await readBody(request)
-    const value: unknown = JSON.parse(body.toString('utf8'))
-    const problem = call.kind === 'create' ? whyNotCreate(value, options) : whyNotExec(value)
-    if (problem !== null) throw new Error(problem)
-    // As we understood it: a second key of the same name, which the engine might prefer, is gone.
-    return Buffer.from(JSON.stringify(value))
-  }
-  await mustBeAllowed(options, call)
-  return undefined
+  if (call.kind === 'exec-create') await mustBeOurs(options, call.id)
+  else if ('id' in call) await mustBeAllowed(options, call)
+  const body = await readBody(request)
+  if (call.kind !== 'create' && call.kind !== 'exec-create') return body
+  const value: unknown = JSON.parse(body.toString('utf8'))
+  const problem = call.kind === 'create' ? whyNotCreate(value, options) : whyNotExec(value)
+  if (problem !== null) throw new Error(problem)
+  // As we understood it: a second key of the same name, which the engine might prefer, is gone.
+  return Buffer.from(JSON.stringify(value))
 }
 
 async function admitStream(options: EngineProxyOptions, request: IncomingMessage): Promise<void> {
@@ -109,9 +104,10 @@ async function readBody(message: IncomingMessage, max = MAX_BODY_BYTES): Promise
   return Buffer.concat(chunks)
 }
 
-function forward(options: EngineProxyOptions, request: IncomingMessage, response: ServerResponse, body?: Buffer): void {
+function forward(options: EngineProxyOptions, request: IncomingMessage, response: ServerResponse, body: Buffer): void {
   const { method, url: path } = request
-  const headers = { host: 'docker', ...contentHeaders(request, body) }
+  const type = request.headers['content-type'] ?? 'application/json'
+  const headers = { host: 'docker', 'content-type': type, 'content-length': body.length }
   const upstream = httpRequest({ socketPath: options.engineSocket, method, path, headers }, (answer) => {
     response.writeHead(answer.statusCode ?? 502, answer.headers)
     answer.pipe(response)
@@ -122,40 +118,7 @@ function forward(options: EngineProxyOptions, request: IncomingMessage, response
     else response.writeHead(502, { 'content-type': 'application/json' }).end(JSON.stringify({ message: error.message }))
   })
   response.once('close', () => upstream.destroy())
-  if (body) upstream.end(body)
-  else request.pipe(upstream)
-}
-
-function contentHeaders(request: IncomingMessage, body?: Buffer): Record<string, string | number> {
-  if (body) return { 'content-type': 'application/json', 'content-length': body.length }
-  const { 'content-type': type, 'content-length': length } = request.headers
-  return { ...(type === undefined ? {} : { 'content-type': type }), 'content-length': length ?? 0 }
-}
-
-/** From here on bytes go both ways, unread: the container's input and output. */
-function joinStreams(
-  { engineSocket }: EngineProxyOptions,
-  request: IncomingMessage,
-  client: Duplex,
-  head: Buffer
-): void {
-  const upstream: Socket = connect(engineSocket)
-  const { 'content-type': type = 'application/json', 'content-length': length = '0' } = request.headers
-  const lines = [
-    `${request.method} ${request.url} HTTP/1.1`,
-    'Host: docker',
-    'Connection: Upgrade',
-    'Upgrade: tcp',
-    `Content-Type: ${type}`,
-    `Content-Length: ${Number(length)}`
-  ]
-  upstream.write(`${lines.join('\r\n')}\r\n\r\n`)
-  upstream.write(head)
-  upstream.pipe(client)
-  client.pipe(upstream)
-  upstream.on('error', () => client.destroy())
-  client.once('close', () => upstream.destroy())
-  upstream.once('close', () => client.destroy())
+  upstream.end(body)
 }
 
 function refuse(options: EngineProxyOptions, request: IncomingMessage, response: ServerResponse, error: unknown): void {

@@ -1,0 +1,105 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
+import { silentLogger } from '../../lib/logger.ts'
+import { LABEL } from '../docker/container-spec.ts'
+import { createEngineProxy } from './engine-proxy.ts'
+
+const dir = temporaryFolder()
+const engineSocket = join(dir, 'engine.sock')
+const proxySocket = join(dir, 'proxy.sock')
+/** What the engine was asked to do, with the body. */
+const seen: string[] = []
+const servers: Server[] = []
+
+const SMUGGLED = 'POST /containers/create HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}'
+
+beforeAll(async () => {
+  const engine = createServer(async (request, response) => {
+    const body = await text(request)
+    if (request.method !== 'GET') seen.push(`${request.method} ${request.url} ${body}`)
+    if (request.url === '/containers/ours/json') {
+      response.end(JSON.stringify({ Config: { Labels: { [LABEL.app]: 'sandbox' } } }))
+    } else response.writeHead(request.url?.startsWith('/exec/') ? 404 : 200).end('{"message":"so it is"}')
+  })
+  engine.on('upgrade', (request, socket: Socket, head) => {
+    if (request.url?.startsWith('/containers/ours/attach')) {
+      socket.write('HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\nhello ')
+      socket.write(head)
+      return void socket.pipe(socket)
+    }
+    // As Docker does with a start that fails: an answer, and then the connection is open for the next request.
+    seen.push(`POST ${request.url} `)
+    const take = (bytes: Buffer) => seen.push(`${seen.pop()}${bytes}`)
+    take(head)
+    socket.on('data', take)
+    socket.write('HTTP/1.1 404 Not Found\r\nContent-Length: 8\r\n\r\nso it is')
+  })
+  const proxy = createEngineProxy({ engineSocket, networks: [], logger: silentLogger })
+  for (const [server, path] of [[engine, engineSocket] as const, [proxy, proxySocket] as const]) {
+    server.listen(path)
+    servers.push(server)
+    await once(server, 'listening')
+  }
+})
+
+beforeEach(() => void seen.splice(0))
+
+afterAll(() => {
+  for (const server of servers) {
+    server.close()
+    server.closeAllConnections()
+  }
+  discard(dir)
+})
+
+/** Sends bytes as they are, and more when the answer has come; resolves to all that came back until it is quiet. */
+async function raw(bytes: string, { after, more }: { after: RegExp; more: string }): Promise<string> {
+  const socket = connect(proxySocket)
+  let answer = ''
+  socket.on('data', (chunk) => {
+    const had = after.test(answer)
+    answer += chunk
+    if (had || !after.test(answer)) return
+    socket.write(more)
+    socket.setTimeout(200, () => socket.destroy())
+  })
+  socket.on('error', () => {})
+  socket.write(bytes)
+  await new Promise((resolve) => socket.once('close', resolve))
+  return answer
+}
+
+// Checked: with the body piped on under "Content-Length: 0", the engine saw the second request too.
+it('lets no second request ride in the body of an allowed one', async () => {
+  const body = `${SMUGGLED.length.toString(16)}\r\n${SMUGGLED}\r\n0\r\n\r\n`
+  const answer = await raw(
+    `POST /containers/ours/start HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${body}`,
+    { after: /so it is/, more: '' }
+  )
+  expect(answer).toMatch(/^HTTP\/1.1 200/)
+  expect(seen).toEqual([`POST /containers/ours/start ${SMUGGLED}`])
+})
+
+// Checked: when the bytes were joined before the engine had agreed, it took what followed for a request of its own.
+it.each(['', SMUGGLED])('passes nothing on after a stream that the engine did not open (%j at once)', async (early) => {
+  const answer = await raw(
+    `POST /exec/none/start HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 2\r\n\r\n{}${early}`,
+    { after: /so it is/, more: SMUGGLED }
+  )
+  expect(answer).toMatch(/^HTTP\/1.1 404/)
+  expect(seen).toEqual(['POST /exec/none/start {}'])
+})
+
+it('joins a stream that the engine opened, with what came early', async () => {
+  const answer = await raw(
+    'POST /containers/ours/attach?stream=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\nearly ',
+    { after: /hello early/, more: 'late' }
+  )
+  expect(answer).toMatch(/^HTTP\/1.1 101 /)
+  expect(answer).toMatch(/hello early late$/)
+})
