@@ -8,6 +8,8 @@ export const addServersSchema = z
   .object({
     mcpServers: z.record(z.string(), z.unknown()).optional(),
     text: z.string().max(MAX_PASTE).optional(),
+    /** Puts what looks like a secret into the credentials file, and a placeholder into the registry. */
+    moveSecrets: z.boolean().optional(),
     /** From the reply to the same request without it: what was shown is what is added. */
     confirm: z.string().max(200).optional()
   })
@@ -59,6 +61,8 @@ export interface PlanReply {
   confirm: string | null
   servers: PlannedServer[]
   problems: ServerProblem[]
+  /** There is a credentials file that secrets can be moved to. */
+  canMoveSecrets: boolean
 }
 
 export interface AddedReply {

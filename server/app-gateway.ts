@@ -30,6 +30,7 @@ export interface GatewayApp {
   registryProblem(): string | undefined
   /** Applies what stands in the file now. */
   reload(): Promise<void>
+  credentialsFile: string | undefined
   /** Folder of what servers write to stderr. */
   logDir: string
   /** What the tools stand on; loaded with the first call. */
@@ -110,6 +111,7 @@ export async function createGatewayApp(
     core,
     loaded: () => loaded,
     logDir: serverLogs(settings),
+    credentialsFile: settings.CREDENTIALS_FILE,
     ...(expose ? { exposed: exposedOnce(expose, core, version, logger) } : {}),
     watch: () => watch.start(),
     async stop() {

@@ -68,7 +68,10 @@ function warnings(entry: ServerEntry): string[] {
   const found: string[] = []
   const values = entry.kind === 'local' ? entry.env : entry.headers
   const secret = Object.keys(values).filter((name) => looksSecret(name, values[name] ?? ''))
-  if (secret.length > 0) found.push(`${secret.join(', ')}: looks like a secret, and would stand in mcp.json as it is.`)
+  if (secret.length > 0)
+    found.push(
+      `${secret.join(', ')}: looks like a secret, and would stand in mcp.json as it is; the credentials file is its place.`
+    )
   const allowed = Object.entries(entry.approval).filter(([, verdict]) => verdict === 'allow')
   if (allowed.length > 0) found.push(`Runs without asking you: ${allowed.map(([glob]) => glob).join(', ')}.`)
   if (entry.kind === 'local') {

@@ -8,7 +8,7 @@ import { chatServers, serverDirectory } from '../app-servers.ts'
 import { loadSettings } from '../config/load-settings.ts'
 import { AppError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/logger.ts'
-import { child, memoryFacts } from '../tools/connections/connections.fixture.ts'
+import { child, memoryFacts, textOf } from '../tools/connections/connections.fixture.ts'
 import { createDefinitionGuard } from '../tools/definition-guard.ts'
 import { createHttpServer } from './create-http-server.ts'
 
@@ -20,11 +20,13 @@ afterEach(async () => {
 const SECRET = 'sk-hidden-value-1234567890'
 
 /** The routes over a real registry, with real children, and nothing else behind them. */
-async function open(mcpServers?: Record<string, unknown>) {
+async function open(mcpServers?: Record<string, unknown>, credentials = '') {
   const dir = mkdtempSync(join(tmpdir(), 'server-routes-'))
   const file = join(dir, 'mcp.json')
+  const secretsFile = join(dir, 'credentials')
+  writeFileSync(secretsFile, credentials, { mode: 0o600 })
   if (mcpServers) writeFileSync(file, JSON.stringify({ mcpServers, other: 'kept' }))
-  const settings = loadSettings({ env: { MCP_CONFIG: file, DATA_DIR: dir } })
+  const settings = loadSettings({ env: { MCP_CONFIG: file, DATA_DIR: dir, CREDENTIALS_FILE: secretsFile } })
   const facts = memoryFacts()
   const environment = { PATH: process.env.PATH }
   const gateway = await createGatewayApp(settings, silentLogger, { environment, optionalRegistry: true, facts })
@@ -63,7 +65,7 @@ async function open(mcpServers?: Record<string, unknown>) {
     const text = await answer.text()
     return { status: answer.status, text, json: (text === '' ? null : JSON.parse(text)) as T }
   }
-  return { ask, file, chat, gateway, facts, saved: () => JSON.parse(readFileSync(file, 'utf8')) }
+  return { ask, file, secretsFile, chat, gateway, facts, saved: () => JSON.parse(readFileSync(file, 'utf8')) }
 }
 
 describe('the API of the servers', { timeout: 30_000 }, () => {
@@ -213,6 +215,42 @@ describe('the API of the servers', { timeout: 30_000 }, () => {
     const names = ['a', 'b', 'c']
     await Promise.all(names.map((name) => ask('POST', `/${name}/disable`, {})))
     for (const name of names) expect(saved().mcpServers[name].enabled).toBe(false)
+  })
+
+  it.each([
+    ['an empty file', ''],
+    ['a JSON file', '{ "OLD": "kept", "owners": { "local": { "A": "b" } } }'],
+    ['a file of lines', '# mine\nOLD=kept\n']
+  ])('moves secrets into %s, and the server gets them from there', async (_name, before) => {
+    const { ask, saved, secretsFile, gateway } = await open(undefined, before)
+    const env = { API_KEY: SECRET, PASSWORD: `it's "odd" #1`, MODE: 'plain' }
+    const body = { mcpServers: { 'my server': child('steady', [], { env }) }, moveSecrets: true }
+    const plan = await ask<PlanReply>('POST', '', body)
+    expect(plan.text).not.toContain(SECRET)
+    expect(plan.json.canMoveSecrets).toBe(true)
+    const placeholder = `\${secret:MY_SERVER_API_KEY}`
+    expect(plan.json.servers[0]?.env[0]).toMatchObject({ placeholder, looksSecret: false })
+    const { confirm } = plan.json
+    expect(await ask('POST', '', { ...body, moveSecrets: false, confirm })).toMatchObject({ status: 409 })
+    expect(await ask('POST', '', { ...body, confirm })).toMatchObject({ status: 201 })
+    expect(JSON.stringify(saved())).not.toContain(SECRET)
+    expect(saved().mcpServers['my server'].env.MODE).toBe('plain')
+    expect(statSync(secretsFile).mode & 0o777).toBe(0o600)
+    if (before) expect(readFileSync(secretsFile, 'utf8')).toMatch(/OLD.*kept/)
+    const { connections } = await gateway.core()
+    const caller = { owner: 'local', door: 'http' } as const
+    const { signal } = new AbortController()
+    const { result } = await connections.call('my server', { caller, tool: 'env', args: {}, careful: false, signal })
+    expect(JSON.parse(textOf(result))).toMatchObject(env)
+    // Another secret of the same name is not overwritten.
+    await ask('DELETE', '/my%20server')
+    const other = {
+      mcpServers: { 'my server': child('steady', [], { env: { API_KEY: 'sk-other' } }) },
+      moveSecrets: true
+    }
+    const again = (await ask<PlanReply>('POST', '', other)).json
+    const refused = await ask('POST', '', { ...other, confirm: again.confirm })
+    expect(refused).toMatchObject({ status: 409, text: expect.stringContaining('secret_exists') })
   })
 
   it('takes names that need escaping', async () => {

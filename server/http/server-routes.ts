@@ -15,8 +15,8 @@ export function registerServerRoutes(server: FastifyInstance, servers: ServerDir
   server.get<Named>('/api/servers/:name', (request) => servers.detail(request.params.name))
 
   server.post('/api/servers', change, async (request, reply) => {
-    const { text, mcpServers, confirm } = wishOf(request.body)
-    const answer = await servers.add({ text: text ?? JSON.stringify({ mcpServers }, null, 2), confirm })
+    const { text, mcpServers, moveSecrets, confirm } = wishOf(request.body)
+    const answer = await servers.add({ text: text ?? JSON.stringify({ mcpServers }, null, 2), moveSecrets, confirm })
     return reply.code(confirm === undefined ? 200 : 201).send(answer)
   })
 

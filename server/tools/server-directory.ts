@@ -14,7 +14,8 @@ import type {
 } from '../../contract/servers.ts'
 import { describeTarget, showTarget } from '../catalog/describe-target.ts'
 import { addServers, removeServer, switchServer } from '../catalog/edit-registry.ts'
-import { planServers } from '../catalog/plan-servers.ts'
+import { storeSecrets, takeSecretsOut } from '../catalog/move-secrets.ts'
+import { planServers, type ServersPlan } from '../catalog/plan-servers.ts'
 import type { Registry, RegistryProblem } from '../catalog/registry.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { StoredTool } from '../catalog/stored-tools.ts'
@@ -38,12 +39,14 @@ export interface ServerDirectoryOptions {
   /** The chat's. */
   policy: ApprovalPolicy
   guard: DefinitionGuard
+  credentialsFile?: string | undefined
   /** The end of what a server wrote to stderr. */
   log(server: string): Promise<string>
 }
 
 export interface AddWish {
   text: string
+  moveSecrets?: boolean | undefined
   confirm?: string | undefined
 }
 
@@ -80,24 +83,26 @@ export class ServerDirectory {
   }
 
   /** Without the right `confirm` it only says what would be added. */
-  async add({ text, confirm }: AddWish): Promise<PlanReply | AddedReply> {
-    const { file, registry } = this.#options
-    const { servers, problems } = registry()
-    const isTaken = (name: string) =>
-      servers.has(name) || problems.some(({ server, fatal }) => fatal && server === name)
-    const plan = planServers(text, isTaken)
-    const hash = createHmac('sha256', this.#key).update(canonicalJson(plan.raw)).digest('base64url')
+  async add(wish: AddWish): Promise<PlanReply | AddedReply> {
+    const { file, credentialsFile } = this.#options
+    const { confirm } = wish
+    const { plan, secrets } = this.#plan(wish)
+    const hash = createHmac('sha256', this.#key)
+      .update(canonicalJson([plan.raw, [...secrets]]))
+      .digest('base64url')
     if (confirm === undefined) {
       return {
         confirm: plan.servers.length > 0 ? hash : null,
         servers: plan.servers,
-        problems: plan.problems.map(shownProblem)
+        problems: plan.problems.map(shownProblem),
+        canMoveSecrets: credentialsFile !== undefined
       }
     }
     if (confirm !== hash || plan.servers.length === 0) {
       const message = 'What would be added is not what was shown: look at it again, and confirm that.'
       throw new AppError('conflict', 'confirmation_stale', message)
     }
+    if (credentialsFile && secrets.size > 0) await storeSecrets(credentialsFile, secrets)
     await addServers(file, plan.raw)
     await this.#options.reload()
     return { added: Object.keys(plan.raw) }
@@ -129,6 +134,18 @@ export class ServerDirectory {
   async remove(name: string): Promise<void> {
     await removeServer(this.#options.file, name)
     await this.#options.reload()
+  }
+
+  #plan({ text, moveSecrets }: AddWish): { plan: ServersPlan; secrets: Map<string, string> } {
+    const { registry, credentialsFile } = this.#options
+    const { servers, problems } = registry()
+    const plan = planServers(text, (name) => {
+      return servers.has(name) || problems.some(({ server, fatal }) => fatal && server === name)
+    })
+    if (!moveSecrets || credentialsFile === undefined) return { plan, secrets: new Map() }
+    const moved = takeSecretsOut(plan.raw)
+    const shown = planServers(JSON.stringify({ mcpServers: moved.servers }), () => false)
+    return { plan: { ...shown, problems: plan.problems }, secrets: moved.secrets }
   }
 
   #entry(name: string): ServerEntry {

@@ -19,6 +19,10 @@ const visits: Visit[] = []
 
 beforeAll(async () => {
   server = await RealServer.start()
+  writeFileSync(join(server.dataDir, 'credentials.json'), '{}', { mode: 0o600 })
+  writeFileSync(join(server.dataDir, '.env'), `CREDENTIALS_FILE=${join(server.dataDir, 'credentials.json')}\n`)
+  await server.end('SIGTERM')
+  await server.run()
   browser = await launchBrowser()
 })
 afterAll(async () => {
@@ -54,8 +58,12 @@ describe('the servers in the page', () => {
     await dialog.getByText(/looks like a secret, and would stand/).waitFor()
     expect(await dialog.textContent()).not.toContain(SECRET)
     expect(() => statSync(registry())).toThrow()
+    await dialog.getByLabel(/Keep the secrets in the credentials file/).check()
+    await dialog.getByText(`\${secret:EVERYTHING_API_KEY}`).waitFor()
     await me.button('Add and start it').click()
     await page.getByText(/It works: \d+ tools/).waitFor()
+    expect(readFileSync(registry(), 'utf8')).not.toContain(SECRET)
+    expect(readFileSync(join(server.dataDir, 'credentials.json'), 'utf8')).toContain(SECRET)
     expect(statSync(registry()).mode & 0o777).toBe(0o600)
     await page.getByRole('region', { name: 'Tools' }).getByText('echo', { exact: true }).waitFor()
     await page.getByText('Healthy').waitFor()
