@@ -65,7 +65,7 @@ it('says of each server what it lacks, and starts none', async () => {
 it('starts them when asked to, and says what is wrong with the file', async () => {
   const said = await diagnose({ fine: child('steady'), sick: child('crash-on-start') }, true)
   expect(said).toEqual([
-    expect.stringMatching(/^ok server fine: .*; 11 tools$/),
+    expect.stringMatching(/^ok server fine: .*; \d+ tools$/),
     expect.stringMatching(/^FAILS server The server "sick" did not start/)
   ])
   expect(await diagnose('{"mcpServers": ')).toEqual([expect.stringMatching(/^FAILS servers .*line 1/)])
