@@ -20,9 +20,10 @@ export function registerServerRoutes(server: FastifyInstance, servers: ServerDir
     return reply.code(confirm === undefined ? 200 : 201).send(answer)
   })
 
-  server.post<Named>('/api/servers/:name/test', change, (request) => {
+  server.post<Named>('/api/servers/:name/test', change, (request, reply) => {
     const gone = new AbortController()
-    request.raw.socket.once('close', () => gone.abort())
+    // Of the reply, not of its connection, which serves many.
+    reply.raw.once('close', () => gone.abort())
     return servers.test(request.params.name, ownerOf(request.headers.cookie), gone.signal)
   })
 
