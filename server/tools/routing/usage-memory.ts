@@ -1,11 +1,22 @@
 /** What past requests say about a new one: votes of the most similar ones, and a linear model over their words. */
 import type { UsageExample } from './port.ts'
 import { pullsOn, trainPulls } from './usage-model.ts'
-import { createUsageStore, type Feature, featureTexts, rarity, type UsageStore, type UsedTool } from './usage-store.ts'
+import {
+  createUsageStore,
+  type Feature,
+  featureTexts,
+  normOf,
+  rarity,
+  type UsageStore,
+  type UsedTool
+} from './usage-store.ts'
 
 const SHORTLIST = 120
 const BINS = 512
 const NEIGHBOURS = 30
+/** Words that so many past requests have, and such a share of them, tell no neighbour from another, but cost most of the time. */
+const MANY = 100
+const COMMON = 0.1
 /** So many uses of a tool are half believed: one past request must not outweigh the words. */
 const FEW = 2
 /** The linear model is trained again when this share of the examples is new. */
@@ -35,6 +46,7 @@ export interface UsageMemory {
 function dotsWith(store: UsageStore, known: readonly Feature[]): Float64Array {
   const dots = new Float64Array(store.size)
   for (const feature of known) {
+    if (feature.examples.length > MANY && feature.examples.length > COMMON * store.size) continue
     const weight = rarity(store, feature) ** 2
     for (const id of feature.examples) dots[id - store.firstId] = (dots[id - store.firstId] ?? 0) + weight
   }
@@ -61,8 +73,7 @@ function vote(store: UsageStore, dots: Float64Array, norm: number): { votes: Map
   for (const at of shortlist(dots)) {
     const entry = store.entry(store.firstId + at)
     if (!entry) continue
-    const own = Math.sqrt(entry.features.reduce((sum, feature) => sum + rarity(store, feature) ** 2, 0))
-    near.push({ at, tool: entry.tool, likeness: (dots[at] ?? 0) / (own * norm) })
+    near.push({ at, tool: entry.tool, likeness: (dots[at] ?? 0) / (normOf(store, entry) * norm) })
   }
   near.sort((a, b) => b.likeness - a.likeness || a.at - b.at)
   const voters = near.slice(0, NEIGHBOURS)

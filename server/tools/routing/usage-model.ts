@@ -2,7 +2,7 @@
  * A linear model over the words of past requests. It starts from each tool's mean request, and is then corrected on
  * every example that another tool would win, or nearly (passive-aggressive updates).
  */
-import { type Feature, rarity, type UsageStore, type UsedTool } from './usage-store.ts'
+import { type Feature, normOf, rarity, type UsageStore, type UsedTool } from './usage-store.ts'
 
 const ROUNDS = 5
 const MARGIN = 0.3
@@ -55,7 +55,7 @@ function flatten(store: UsageStore, features: readonly Feature[]): Flat {
     const entry = store.entry(store.firstId + at)
     if (!entry) return []
     const values = Float64Array.from(entry.features, (feature) => rarity(store, feature))
-    const norm = Math.hypot(...values)
+    const norm = normOf(store, entry)
     const own = Uint32Array.from(entry.features, (feature) => featureIds.get(feature) ?? 0)
     return [{ tool: idOf(entry.tool), features: own, values: values.map((value) => value / norm) }]
   })

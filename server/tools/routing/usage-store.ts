@@ -28,10 +28,15 @@ export interface Stored {
   example: UsageExample
   tool: UsedTool
   features: Feature[]
+  /** Its length as a vector of rarities, as it was at `normAt` (see `normOf`). */
+  norm: number
+  normAt: number
 }
 
 export interface UsageStore {
   readonly size: number
+  /** Changes with every example that comes or goes. */
+  readonly version: number
   /** Id of the oldest example; they only grow. */
   readonly firstId: number
   readonly features: ReadonlyMap<string, Feature>
@@ -71,9 +76,21 @@ export function rarity(store: UsageStore, feature: Feature | undefined): number 
   return Math.log(1 + store.size / (feature?.examples.length ?? 0.5))
 }
 
+/** Kept until the store changes: rarities do. */
+export function normOf(store: UsageStore, entry: Stored): number {
+  if (entry.normAt !== store.version) {
+    let sum = 0
+    for (const feature of entry.features) sum += rarity(store, feature) ** 2
+    entry.norm = Math.sqrt(sum)
+    entry.normAt = store.version
+  }
+  return entry.norm
+}
+
 export function createUsageStore(): UsageStore {
   let stored: Stored[] = []
   let firstId = 0
+  let version = 0
   const features = new Map<string, Feature>()
   const tools = new Map<string, UsedTool>()
 
@@ -81,6 +98,9 @@ export function createUsageStore(): UsageStore {
     features,
     get size() {
       return stored.length
+    },
+    get version() {
+      return version
     },
     get firstId() {
       return firstId
@@ -98,12 +118,15 @@ export function createUsageStore(): UsageStore {
       })
       tool.examples += 1
       tool.features += own.length
-      stored.push({ example: { ...example, request: example.request.slice(0, MAX_REQUEST) }, tool, features: own })
+      version += 1
+      const kept = { ...example, request: example.request.slice(0, MAX_REQUEST) }
+      stored.push({ example: kept, tool, features: own, norm: 0, normAt: -1 })
     },
     dropOldest() {
       const oldest = stored.shift()
       if (!oldest) return
       firstId += 1
+      version += 1
       for (const feature of oldest.features) {
         feature.examples.shift()
         uncount(feature, oldest.tool)
@@ -117,6 +140,7 @@ export function createUsageStore(): UsageStore {
     examples: () => stored.map(({ example }) => example),
     clear() {
       stored = []
+      version += 1
       features.clear()
       tools.clear()
     }
