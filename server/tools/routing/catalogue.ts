@@ -3,9 +3,10 @@ import { createConceptReader } from './concepts.ts'
 import { evidenceOf } from './evidence.ts'
 import { createLexicalIndex, type IndexedTool } from './lexical-index.ts'
 import { createLexicalScorer } from './lexical-scorer.ts'
+import { standOut } from './meaning.ts'
 import { createNameIndex } from './named.ts'
 import { createNearWords } from './near-words.ts'
-import type { RoutableTool, ServerHints } from './port.ts'
+import type { Likeness, RoutableTool, ServerHints } from './port.ts'
 import { type Candidate, rank } from './ranking.ts'
 import type { UsageMemory } from './usage-memory.ts'
 
@@ -22,7 +23,7 @@ export interface Catalogue {
   setServer(server: string, tools: readonly RoutableTool[], hints?: ServerHints): void
   removeServer(server: string): void
   tool(slot: number): IndexedTool | undefined
-  judge(request: string, server?: string): Judgement
+  judge(request: string, options?: { server?: string | undefined; likeness?: Likeness | undefined }): Judgement
 }
 
 /** The length keeps apart names that contain whatever would separate them. */
@@ -71,7 +72,7 @@ export function createCatalogue(usage: UsageMemory): Catalogue {
       servers.set(server, own)
       names.addServer(server)
     },
-    judge(text, server) {
+    judge(text, { server, likeness } = {}) {
       const request = text.slice(0, MAX_REQUEST)
       const lexical = scorer.score(request)
       const named = names.named(request)
@@ -80,7 +81,16 @@ export function createCatalogue(usage: UsageMemory): Catalogue {
       const restricted = server !== undefined || named.servers.size > 0
       const only = restricted ? slotsOf(wanted) : undefined
       const slotOf = (key: string): number | undefined => slots.get(key)
-      const ranked = rank({ only, serverOf, keyOf, slotOf, lexical, named, opinion })
+      const ranked = rank({
+        only,
+        serverOf,
+        keyOf,
+        slotOf,
+        lexical,
+        named,
+        opinion,
+        meaning: standOut(likeness, slotOf)
+      })
       const nearest = ranked.some((candidate) => candidate.usage > 0) ? (opinion?.nearest ?? 0) : 0
       return {
         ranked,

@@ -54,7 +54,8 @@ function hintText(hints: ServerHints | undefined): string {
 }
 
 function fieldTerms(tool: RoutableTool, hints: ServerHints | undefined): string[][] {
-  const texts = [tool.name, tool.server, tool.description, tool.params ?? '', hintText(hints)]
+  const hinted = [...(tool.examples ?? []), hintText(hints)].join(' \n ')
+  const texts = [tool.name, tool.server, tool.description, tool.params ?? '', hinted]
   return texts.map((text, field) => terms(text, field < 2 ? 'name' : 'prose', FIELD_TERMS[field] ?? 0))
 }
 

@@ -6,6 +6,8 @@ export interface RoutableTool {
   description: string
   /** Names and descriptions of its parameters, as text. */
   params?: string | undefined
+  /** Requests that it is meant for, as a person or a model wrote them. */
+  examples?: readonly string[] | undefined
 }
 
 /** What the registry says about a server, beyond its tools. */
@@ -37,11 +39,21 @@ export interface UsageExample {
   at: number
 }
 
+/** How near the meaning of each tool is to that of a request: cosines of embeddings, by `toolKey`. */
+export type Likeness = ReadonlyMap<string, number>
+
+export interface FindOptions {
+  limit?: number | undefined
+  threshold?: number | undefined
+  server?: string | undefined
+  likeness?: Likeness | undefined
+}
+
 export interface Router {
   /** Replaces what is known of a server; cheap, because lists change while requests come. */
   setServer(server: string, tools: RoutableTool[], hints?: ServerHints): void
   removeServer(server: string): void
-  find(request: string, options?: { limit?: number; threshold?: number; server?: string }): RouteResult
+  find(request: string, options?: FindOptions): RouteResult
   /** A request that ended in a successful, explicitly chosen tool. Bounded; the oldest go first. */
   learn(example: UsageExample): void
   usage(): readonly UsageExample[]

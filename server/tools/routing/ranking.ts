@@ -10,6 +10,8 @@ const LEXICAL_BESIDE_USAGE = 3
 const VOTES_WEIGHT = 1.2
 const NO_VOTES = 0.01
 const PULL_WEIGHT = 7
+/** For one standard deviation; a word match of the best tool counts as six. */
+const MEANING_WEIGHT = 2
 /** More than anyone may ask for; of equal ones at the end all or none. */
 const MAX_RANKED = 60
 
@@ -23,6 +25,8 @@ export interface Candidate {
   lexical: number
   /** What past requests say, 0 to 1. */
   usage: number
+  /** Standard deviations by which its likeness in meaning stands out; 0 without embeddings. */
+  meaning: number
 }
 
 export interface RankInput {
@@ -35,6 +39,8 @@ export interface RankInput {
   lexical: LexicalScores
   named: Named
   opinion: UsageOpinion | undefined
+  /** How far the likeness of a tool stands out, by slot; empty without embeddings. */
+  meaning: ReadonlyMap<number, number>
 }
 
 function shares(logits: Map<number, number>): Map<number, number> {
@@ -85,16 +91,18 @@ function front(candidates: Candidate[]): Candidate[] {
 }
 
 export function rank(input: RankInput): Candidate[] {
-  const { lexical, named, opinion, only, keyOf } = input
+  const { lexical, named, opinion, only, keyOf, meaning } = input
   const logits = usageLogits(input)
   const usage = shares(logits)
-  const slots = only ?? new Set([...lexical.touched, ...logits.keys(), ...named.tools])
+  const slots = only ?? new Set([...lexical.touched, ...logits.keys(), ...meaning.keys(), ...named.tools])
   const words = lexicalShares(input, slots)
   const sharpness = logits.size === 0 ? LEXICAL_SHARPNESS : LEXICAL_BESIDE_USAGE * (1 - (opinion?.nearest ?? 0))
   const candidates: Candidate[] = []
   for (const [slot, share] of words) {
-    const total = share * sharpness + (logits.get(slot) ?? 0)
-    candidates.push({ slot, exact: named.tools.has(slot), total, lexical: share, usage: usage.get(slot) ?? 0 })
+    const near = meaning.get(slot) ?? 0
+    const total = share * sharpness + (logits.get(slot) ?? 0) + MEANING_WEIGHT * near
+    const past = usage.get(slot) ?? 0
+    candidates.push({ slot, exact: named.tools.has(slot), total, lexical: share, usage: past, meaning: near })
   }
   return front(candidates).sort(
     (a, b) => Number(b.exact) - Number(a.exact) || b.total - a.total || (keyOf(a.slot) < keyOf(b.slot) ? -1 : 1)

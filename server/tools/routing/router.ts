@@ -5,6 +5,7 @@
  */
 import { createCatalogue, toolKey } from './catalogue.ts'
 import { confidenceOf, NAMED } from './confidence.ts'
+import { withMeaning } from './meaning.ts'
 import type { RouteMatch, Router } from './port.ts'
 import type { Candidate } from './ranking.ts'
 import { createUsageMemory } from './usage-memory.ts'
@@ -27,7 +28,7 @@ function confidences(ranked: readonly Candidate[], evidence: readonly number[]):
   const named = ranked.filter(({ exact }) => exact).length
   const [first] = ranked
   if (!first) return []
-  const learned = confidenceOf(evidence)
+  const learned = withMeaning(confidenceOf(evidence), ranked)
   const top = named > 0 ? Math.max(NAMED / named, Math.min(learned, NAMED)) : learned
   const odds = ranked.slice(1).map((candidate) => Math.exp(Math.min(0, candidate.total - first.total)))
   const sum = odds.reduce((total, value) => total + value, 1)
@@ -46,8 +47,8 @@ export function createRouter(options: RouterOptions = {}): Router {
   return {
     setServer: catalogue.setServer,
     removeServer: catalogue.removeServer,
-    find(request, { limit = DEFAULT_LIMIT, threshold = defaultThreshold, server } = {}) {
-      const { ranked, evidence } = catalogue.judge(request, server)
+    find(request, { limit = DEFAULT_LIMIT, threshold = defaultThreshold, server, likeness } = {}) {
+      const { ranked, evidence } = catalogue.judge(request, { server, likeness })
       const sure = confidences(ranked, evidence)
       const matches: RouteMatch[] = []
       for (const [at, { slot }] of ranked
