@@ -28,7 +28,9 @@ function confidences(ranked: readonly Candidate[], evidence: readonly number[]):
   const named = ranked.filter(({ exact }) => exact).length
   const [first] = ranked
   if (!first) return []
-  const learned = withMeaning(confidenceOf(evidence), ranked)
+  // The model has only seen firsts that share a word with the request, or a past request.
+  const seen = first.lexical > 0 || first.usage > 0
+  const learned = withMeaning(seen ? confidenceOf(evidence) : 0, ranked)
   const top = named > 0 ? Math.max(NAMED / named, Math.min(learned, NAMED)) : learned
   const odds = ranked.slice(1).map((candidate) => Math.exp(Math.min(0, candidate.total - first.total)))
   const sum = odds.reduce((total, value) => total + value, 1)

@@ -9,9 +9,8 @@ export interface Feature {
   text: string
   /** Ids of the examples that have it, ascending. */
   examples: number[]
-  /** Parallel lists: the tools that were asked with it, how often, and how much it speaks for each (`usage-model.ts`). */
+  /** Parallel lists: the tools that were asked with it, and how much it speaks for each (`usage-model.ts`). */
   tools: UsedTool[]
-  uses: number[]
   pulls: number[]
 }
 
@@ -54,22 +53,10 @@ export function featureTexts(request: string): string[] {
   return [...new Set([...found, ...words(text, 'prose').slice(0, MAX_FEATURE_TERMS)]), ...pairsOf(found)]
 }
 
-function count(feature: Feature, tool: UsedTool): void {
-  const at = feature.tools.indexOf(tool)
-  if (at >= 0) {
-    feature.uses[at] = (feature.uses[at] ?? 0) + 1
-    return
-  }
+function addTool(feature: Feature, tool: UsedTool): void {
+  if (feature.tools.includes(tool)) return
   feature.tools.push(tool)
-  feature.uses.push(1)
   feature.pulls.push(0)
-}
-
-function uncount(feature: Feature, tool: UsedTool): void {
-  const at = feature.tools.indexOf(tool)
-  const left = (feature.uses[at] ?? 1) - 1
-  if (left > 0) feature.uses[at] = left
-  else for (const list of [feature.tools, feature.uses, feature.pulls]) list.splice(at, 1)
 }
 
 export function rarity(store: UsageStore, feature: Feature | undefined): number {
@@ -110,10 +97,10 @@ export function createUsageStore(): UsageStore {
       const tool = tools.get(key) ?? { key, examples: 0, features: 0, sum: 0 }
       tools.set(key, tool)
       const own = featureTexts(example.request).map((text) => {
-        const feature = features.get(text) ?? { text, examples: [], tools: [], uses: [], pulls: [] }
+        const feature = features.get(text) ?? { text, examples: [], tools: [], pulls: [] }
         features.set(text, feature)
         feature.examples.push(id)
-        count(feature, tool)
+        addTool(feature, tool)
         return feature
       })
       tool.examples += 1
@@ -129,7 +116,11 @@ export function createUsageStore(): UsageStore {
       version += 1
       for (const feature of oldest.features) {
         feature.examples.shift()
-        uncount(feature, oldest.tool)
+        if (!feature.examples.some((id) => stored[id - firstId]?.tool === oldest.tool)) {
+          const at = feature.tools.indexOf(oldest.tool)
+          feature.tools.splice(at, 1)
+          feature.pulls.splice(at, 1)
+        }
         if (feature.examples.length === 0) features.delete(feature.text)
       }
       oldest.tool.examples -= 1
