@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { child } from '../../server/tools/connections/connections.fixture.ts'
-import { spawnGateway } from './gateway-process.ts'
+import { spawnGateway, startGateway } from './gateway-process.ts'
 
 function workplace(mcpServers: Record<string, unknown>) {
   const dir = mkdtempSync(join(tmpdir(), 'servers-'))
@@ -98,6 +98,20 @@ describe('servers', { timeout: 60_000 }, () => {
     expect(logs.out).toContain('no configuration found')
     const all = [tested, health, logs].map(({ out, err }) => out + err).join('')
     expect(all).not.toContain('hidden-value')
+  })
+
+  it('shows what routing has learnt from use, and forgets it', async () => {
+    const { run, dir } = workplace({ good: child('noise', ['little']) })
+    const config = join(dir, 'mcp.json')
+    const { mcpServers } = JSON.parse(readFileSync(config, 'utf8'))
+    const gateway = await startGateway(mcpServers, { env: { DATA_DIR: join(dir, 'data') } })
+    await gateway.call('execute', { request: 'is everything alright?', server: 'good', tool: 'fine', params: {} })
+    await gateway.end()
+    const shown = await run('usage', '--json')
+    expect(JSON.parse(shown.out)).toMatchObject([{ request: 'is everything alright?', server: 'good', tool: 'fine' }])
+    expect((await run('usage', 'good')).out).toMatch(/ "good" "fine": "is everything alright\?"\n$/)
+    expect((await run('usage', '--clear')).out).toMatch(/^Forgot 1 past requests\./)
+    expect((await run('usage')).out).toBe('Nothing has been learnt from use yet.\n')
   })
 
   it('imports what other clients have, after a yes', async () => {
