@@ -4,9 +4,12 @@
  * which a part is not written yet.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type BuildOptions, build, type Plugin } from 'rolldown'
+import type { Plugin as PagePlugin } from 'vite'
+import { writeSbom } from './sbom.ts'
+import { noticesText, packagesOf } from './third-party-notices.ts'
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
@@ -20,6 +23,22 @@ interface Bundle {
 }
 
 const DAY_MS = 86_400_000
+/** npm runs this for a package that goes to others, too: that one has nothing of earlier builds. */
+const packing = ['pack', 'publish'].includes(process.env.npm_command ?? '')
+
+/** Everything that went into a bundle or the page. */
+const modules = new Set<string>()
+
+/** A checkout has it; who installed the package may add it. */
+const SSH = `module.exports = (options) => {
+  let agent
+  try {
+    agent = require('docker-modem/lib/ssh')
+  } catch {
+    throw new Error('DOCKER_HOST=ssh:// needs docker-modem beside mcp-orchestrator: run npm install docker-modem.')
+  }
+  return agent(options)
+}`
 
 const LEAN: BuildOptions = { external: ['docker-modem/lib/ssh', /^@opentelemetry\//], plugins: [leanDockerode()] }
 
@@ -47,7 +66,7 @@ const bundles: Bundle[] = [
  */
 function leanDockerode(): Plugin {
   const replaced = [
-    { from: 'docker-modem', source: './ssh', code: `module.exports = (o) => require('docker-modem/lib/ssh')(o)` },
+    { from: 'docker-modem', source: './ssh', code: SSH },
     { from: 'dockerode', source: './session', code: `module.exports = () => { throw new Error('not bundled') }` }
   ]
   return {
@@ -75,7 +94,7 @@ async function bundle({ entry, file, options, split = false }: Bundle): Promise<
   const chunkFileNames = `${parts}/[hash].mjs`
   const output = { dir: draft, entryFileNames: file, chunkFileNames, format: 'esm', codeSplitting: split } as const
   try {
-    await build({
+    const { output: made } = await build({
       cwd: root,
       input,
       platform: 'node',
@@ -83,6 +102,7 @@ async function bundle({ entry, file, options, split = false }: Bundle): Promise<
       ...options,
       output: { ...output, ...options.output }
     })
+    remember(made)
     if (split) await moveParts(join(draft, parts), join(dist, parts))
     // Last, when all that it asks for is there.
     await rename(join(draft, file), join(dist, file))
@@ -97,7 +117,8 @@ async function bundle({ entry, file, options, split = false }: Bundle): Promise<
 async function moveParts(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true })
   for (const name of await readdir(to)) {
-    if (Date.now() - (await stat(join(to, name))).mtimeMs > DAY_MS) await rm(join(to, name), { force: true })
+    const { mtimeMs } = await stat(join(to, name))
+    if (Date.now() - mtimeMs >= (packing ? 0 : DAY_MS)) await rm(join(to, name), { force: true })
   }
   for (const name of await readdir(from)) await rename(join(from, name), join(to, name))
 }
@@ -106,9 +127,27 @@ async function page(): Promise<void> {
   if (!existsSync(join(root, 'web/index.html'))) return
   process.env.NODE_ENV = 'production' // a test runner that builds would get the page's debug code
   const { build: buildPage } = await import('vite')
-  await buildPage({ configFile: join(root, 'vite.config.ts'), logLevel: 'warn' })
+  const record: PagePlugin = {
+    name: 'record-modules',
+    generateBundle(_options, made) {
+      remember(Object.values(made))
+    }
+  }
+  await buildPage({ configFile: join(root, 'vite.config.ts'), logLevel: 'warn', plugins: [record] })
   console.error('build: dist/web')
+}
+
+function remember(made: { type: string; moduleIds?: string[] }[]): void {
+  for (const id of made.flatMap(({ moduleIds = [] }) => moduleIds)) modules.add(id)
+}
+
+async function notices(): Promise<void> {
+  const packages = packagesOf(modules, root)
+  await writeFile(join(dist, 'THIRD-PARTY-NOTICES.txt'), noticesText(packages))
+  console.error(`build: dist/THIRD-PARTY-NOTICES.txt ${packages.length} packages`)
 }
 
 for (const each of bundles) await bundle(each)
 await page()
+await notices()
+if (packing) console.error(`build: dist/sbom.json ${writeSbom(root)} packages`)

@@ -8,6 +8,7 @@ import { createLogger } from '../lib/logger.ts'
 import type { SandboxEngine } from '../sandbox/port.ts'
 import { findIsolation } from '../tools/connections/child-isolation.ts'
 import type { Command } from './command.ts'
+import { describeNode } from './doctor-node.ts'
 import { checkServers } from './doctor-servers.ts'
 
 interface Finding {
@@ -18,7 +19,7 @@ interface Finding {
 
 export const doctorCommand: Command = {
   name: 'doctor',
-  summary: 'checks engine, image, runtime, limits, store, models and servers, and says what to do',
+  summary: 'checks Node, engine, image, runtime, limits, store, models and servers, and says what to do',
   flags: { servers: { type: 'boolean', help: 'also starts every server, to see its tools' } },
   async run(settings, { flags }) {
     const logger = createLogger('silent')
@@ -33,6 +34,7 @@ export const doctorCommand: Command = {
       process.stdout.write(`${found.ok ? 'ok   ' : 'FAILS'} ${part.padEnd(9)}${found.text}\n`)
       return found.ok
     }
+    await check('node', () => describeNode())
     const engineOk = await check('engine', () => describeEngine(engine))
     if (engineOk) {
       await check('runtime', () => describeRuntime(engine, settings))

@@ -262,7 +262,7 @@ describe('servers in containers', { timeout: 120_000 }, () => {
       { env: { DOCKER_HOST: 'unix:///nowhere/docker.sock' } }
     )
     expect(textOf(await call('execute', echo('boxed')))).toMatch(
-      /"boxed" has no sandbox: The container engine does not answer at \/nowhere\/docker.sock: start Docker, or run `npm run setup`\./
+      /"boxed" has no sandbox: The container engine does not answer at \/nowhere\/docker.sock: start Docker, or run `npm run setup` in a checkout\./
     )
     expect(textOf(await call('execute', echo('fine')))).toBe('hi')
   })

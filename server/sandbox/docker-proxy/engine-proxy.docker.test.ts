@@ -8,6 +8,8 @@ import { discard, startCore, type TestCore, temporaryFolder } from '../../../tes
 import { silentLogger } from '../../lib/logger.ts'
 import { containerSpec } from '../docker/container-spec.ts'
 import { createDockerEngine } from '../docker/docker-engine.ts'
+import { readImageAssets } from '../docker/image-assets.ts'
+import { createImageBuilder } from '../docker/image-builder.ts'
 import { createEngineProxy } from './engine-proxy.ts'
 
 const limits = { memoryMb: 128, cpus: 0.5, pids: 64, workspaceMb: 16, network: 'none' }
@@ -76,4 +78,17 @@ it('touches no container that is not ours', async () => {
   } finally {
     await foreign.remove({ force: true })
   }
+})
+
+it('lets no image be made, and the orchestrator says where to make it', async () => {
+  const assets = async () => ({ ...(await readImageAssets()), server: Buffer.from(dir) })
+  const newer = createImageBuilder(docker, { logger: silentLogger, assets })
+  const missing = { code: 'sandbox_image_missing', message: expect.stringMatching(/no build through.*npm run setup/) }
+  await expect(newer.ensure()).rejects.toMatchObject(missing)
+  const nowhere = async () => ({ ...(await assets()), packages: Buffer.from(dir) })
+  await expect(createImageBuilder(docker, { logger: silentLogger, assets: nowhere }).ensure()).rejects.toMatchObject(
+    missing
+  )
+  const own = createImageBuilder(docker, { logger: silentLogger, image: 'registry.invalid/own:1' })
+  await expect(own.ensure()).rejects.toMatchObject(missing)
 })

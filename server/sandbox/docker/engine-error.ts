@@ -28,7 +28,8 @@ const RULES: Rule[] = [
     when: /\b(ECONNREFUSED|ENOENT|ENOTFOUND|EHOSTUNREACH|ECONNRESET|EPIPE|ETIMEDOUT|ENOTSOCK)\b|socket hang up/,
     kind: 'unavailable',
     code: 'engine_unavailable',
-    say: ({ address }) => `The container engine does not answer at ${address}: start Docker, or run \`npm run setup\`.`
+    say: ({ address }) =>
+      `The container engine does not answer at ${address}: start Docker, or run \`npm run setup\` in a checkout.`
   },
   {
     when: /unknown (or invalid )?runtime|runtime "?[\w.-]+"? (is )?not (found|installed)/i,
@@ -40,7 +41,7 @@ const RULES: Rule[] = [
     when: /no such image|unable to find image/i,
     kind: 'unavailable',
     code: 'image_missing',
-    say: ({ image }) => `The sandbox image ${image} is not there: run \`npm run setup\`.`
+    say: ({ image }) => `The sandbox image ${image} is not there: run \`mcp-orchestrator doctor\`, which builds it.`
   },
   {
     when: /network [\w.-]+ not found|could not find a network/i,
@@ -90,6 +91,11 @@ export function translateEngineError(error: unknown, what: string, context: Erro
 export function engineStatus(error: unknown): number | undefined {
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined
   return typeof status === 'number' ? status : undefined
+}
+
+/** Our own engine proxy (server/sandbox/docker-proxy) lets no pull, build or import through. */
+export function isProxyRefusal(error: unknown): boolean {
+  return engineStatus(error) === 403 && /engine proxy/.test(messageOf(error))
 }
 
 export async function engineAddress(docker: Dockerode): Promise<string> {

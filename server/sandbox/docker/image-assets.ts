@@ -24,7 +24,7 @@ export interface NodeBinary {
 
 export async function readImageAssets(root: string = packageRoot()): Promise<ImageAssets> {
   const server = await readFile(join(root, 'dist/workspace-server.mjs')).catch((cause: unknown) => {
-    const message = 'dist/workspace-server.mjs is missing: run `npm run build`.'
+    const message = 'dist/workspace-server.mjs is missing: run `npm run build`, or install the package again.'
     throw new AppError('internal', 'not_built', message, { cause })
   })
   const image = (file: string) => readFile(join(root, 'images', file))
@@ -67,8 +67,9 @@ async function findNode(root: string): Promise<NodeBinary> {
   const publicImage = `node:${version}-bookworm-slim`
   if (process.platform !== 'linux') return { version, file: null, publicImage }
   const path = join(dirname(manifest), 'bin/node')
-  const { size } = await stat(path)
-  return { version, file: { path, size, arch: engineArch(process.arch) }, publicImage }
+  // Not fetched where npm was told to run no install scripts. The machine's own may need libraries that the image lacks.
+  const found = await stat(path).catch(() => null)
+  return { version, file: found && { path, size: found.size, arch: engineArch(process.arch) }, publicImage }
 }
 
 /** Node's name of an architecture as engines call it. */

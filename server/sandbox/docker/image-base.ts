@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type Dockerode from 'dockerode'
 import { AppError } from '../../lib/errors.ts'
+import { isProxyRefusal } from './engine-error.ts'
 import { baseImageName, type ImageAssets, repoAndTag } from './image-assets.ts'
 import { DEBOOTSTRAP_RECIPE, debootstrap } from './image-debootstrap.ts'
 import { engineArch, inspectImage, pullUnlessPresent } from './image-lookup.ts'
@@ -29,6 +30,7 @@ export async function ensureDefaultBase(docker: Dockerode, assets: ImageAssets, 
     await fromRegistry(docker, assets, name, say)
     return name
   } catch (error) {
+    if (isProxyRefusal(error)) throw error
     reason = engineMessage(error)
   }
   say(`No base from a registry (${reason}).`)
@@ -36,7 +38,8 @@ export async function ensureDefaultBase(docker: Dockerode, assets: ImageAssets, 
     await fromPackages(docker, assets, name, say)
     return name
   } catch (error) {
-    const advice = 'Run `npm run setup`, give the engine access to a registry, or set SANDBOX_IMAGE to an image it has.'
+    const advice =
+      'Give the engine access to a registry, install mmdebstrap (`npm run setup` in a checkout does), or set SANDBOX_IMAGE to an image it has.'
     const tried = `${PUBLIC_BASE}: ${reason}; built locally: ${engineMessage(error)}`
     const message = `The sandbox image has no base (${tried}). ${advice}`
     throw new AppError('unavailable', 'sandbox_image_unavailable', message, { cause: error })
@@ -60,7 +63,8 @@ async function fromRegistry(docker: Dockerode, assets: ImageAssets, name: string
 
 async function fromPackages(docker: Dockerode, assets: ImageAssets, name: string, say: Say): Promise<void> {
   const arch = await engineArch(docker)
-  if (assets.node.file?.arch !== arch) throw new Error(`the engine runs ${arch} programs and this machine does not`)
+  if (!assets.node.file) throw new Error('this machine has no Node that fits into the image: run `npm rebuild node`')
+  if (assets.node.file.arch !== arch) throw new Error(`the engine runs ${arch} programs and this machine does not`)
   say('Building a base from Debian packages on this machine, about a minute…')
   const dir = await mkdtemp(join(tmpdir(), 'mcp-orchestrator-base-'))
   try {

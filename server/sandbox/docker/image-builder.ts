@@ -6,6 +6,7 @@
 import type Dockerode from 'dockerode'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { isProxyRefusal } from './engine-error.ts'
 import { type ImageAssets, readImageAssets, repoAndTag, sandboxImageName } from './image-assets.ts'
 import { defaultBaseName, ensureDefaultBase } from './image-base.ts'
 import { sandboxDockerfile } from './image-dockerfile.ts'
@@ -80,7 +81,7 @@ export function createImageBuilder(docker: Dockerode, options: ImageBuilderOptio
       try {
         return await running
       } catch (error) {
-        throw isAppError(error) ? error : failed(error)
+        throw isAppError(error) ? error : isProxyRefusal(error) ? needsBuild(error) : failed(error)
       } finally {
         if (onProgress) listeners.delete(onProgress)
       }
@@ -131,6 +132,12 @@ async function context(docker: Dockerode, assets: ImageAssets, base: string, own
     ...(binary ? [{ path: 'node', mode: 0o711, content: binary }] : []),
     ...(binary ? [{ path: 'readable-node', mode: 0o755, content: binary }] : [])
   ])
+}
+
+function needsBuild(cause: unknown): AppError {
+  const message =
+    "The engine has no sandbox image of this version, and its proxy lets no build through: build it beside the engine with `npm run setup`, or `mcp-orchestrator doctor` on the engine's own socket."
+  return new AppError('unavailable', 'sandbox_image_missing', message, { cause })
 }
 
 function failed(cause: unknown): AppError {

@@ -1,5 +1,6 @@
 import type Dockerode from 'dockerode'
 import { AppError } from '../../lib/errors.ts'
+import { isProxyRefusal } from './engine-error.ts'
 import { inspectImage, pullUnlessPresent } from './image-lookup.ts'
 import { engineMessage } from './image-progress.ts'
 
@@ -19,6 +20,7 @@ async function pull(docker: Dockerode, image: string, say: (line: string) => voi
   try {
     return await pullUnlessPresent(docker, image, say)
   } catch (error) {
+    if (isProxyRefusal(error)) throw error
     throw missing(image, error)
   }
 }
