@@ -25,6 +25,26 @@ describe('commands', () => {
     )
   })
 
+  // Checked: without the bound on depth the first of these is taken.
+  it.each([65, 100_000])('refuse arguments of %i levels', (levels) => {
+    const deep = JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`)
+    const parse = (args: unknown) => COMMAND_SCHEMAS['tool:approval'].safeParse({ callId: 'c', approved: true, args })
+    expect(parse(deep).success).toBe(false)
+    expect(parse(JSON.parse(`${'{"a":'.repeat(64)}1${'}'.repeat(64)}`)).success).toBe(true)
+  })
+
+  it('change the prototype of nothing, whatever the names are', () => {
+    const name = fc.oneof(fc.constantFrom('__proto__', 'constructor', 'prototype', 'toString'), fc.string())
+    fc.assert(
+      fc.property(fc.dictionary(name, fc.jsonValue()), (names) => {
+        const args = JSON.parse(`{"__proto__":{"polluted":1},${JSON.stringify(names).slice(1)}`.replace(/,}$/, '}'))
+        const parsed = COMMAND_SCHEMAS['tool:approval'].safeParse({ callId: 'c', approved: true, args })
+        expect(Object.getPrototypeOf(parsed.data?.args ?? {})).toBe(Object.prototype)
+        expect('polluted' in {}).toBe(false)
+      })
+    )
+  })
+
   it('parse any JSON without throwing', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {

@@ -2,7 +2,10 @@
 import { z } from 'zod'
 
 export const MAX_MESSAGE_CHARS = 100_000
-const args = z.record(z.string(), z.unknown())
+const MAX_ARGS_DEPTH = 64
+const args = z
+  .record(z.string(), z.unknown())
+  .refine((value) => isNoDeeper(value, MAX_ARGS_DEPTH), `Arguments are nested at most ${MAX_ARGS_DEPTH} levels deep.`)
 const text = z.string().trim().min(1, 'A message must have some text.').max(MAX_MESSAGE_CHARS)
 
 export const COMMAND_SCHEMAS = {
@@ -30,6 +33,12 @@ export const COMMAND_SCHEMAS = {
   /** For a client that missed an event: answered with the whole snapshot. */
   'session:snapshot': z.unknown().transform(() => ({}))
 } as const
+
+/** Else whoever walks them later, on the server or in the page, runs out of stack. */
+function isNoDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  return levels > 0 && Object.values(value).every((item) => isNoDeeper(item, levels - 1))
+}
 
 export type CommandName = keyof typeof COMMAND_SCHEMAS
 export type CommandInput<C extends CommandName> = z.input<(typeof COMMAND_SCHEMAS)[C]>

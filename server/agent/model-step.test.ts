@@ -70,12 +70,15 @@ describe('a step', () => {
     expect(ofType(events, 'turn:end')).toEqual([])
   })
 
-  it.each(['{"a":', '[]', '"x"', 'null', '7'])('does not ask for a call whose arguments are %s', async (args) => {
-    const { events } = await run(() => [done(call('files__read', args))])
-    expect(ofType(events, 'tool:approval_required')).toEqual([])
-    const [response] = ofType(events, 'agent:response')
-    expect(response?.data.parts).toMatchObject([{ invalid: expect.stringContaining('JSON object') }])
-  })
+  it.each(['{"a":', '[]', '"x"', 'null', '7', `${'{"a":'.repeat(65)}1${'}'.repeat(65)}`])(
+    'does not ask for a call whose arguments are %s',
+    async (args) => {
+      const { events } = await run(() => [done(call('files__read', args))])
+      expect(ofType(events, 'tool:approval_required')).toEqual([])
+      const [response] = ofType(events, 'agent:response')
+      expect(response?.data.parts).toMatchObject([{ invalid: expect.stringContaining('JSON object') }])
+    }
+  )
 
   it('asks for nothing that is not on offer', async () => {
     const { events } = await run(() => [done(call('read'), call('files__read', '{}', 'ok'))])

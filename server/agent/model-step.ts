@@ -2,9 +2,11 @@
  * One step of the model, from the history to the events that belong in the log. Streams what a person wants to see meanwhile;
  * does no I/O of its own and runs no tool: a call becomes a request for approval, decided at once only by policy.
  */
+
 import { randomUUID } from 'node:crypto'
 import type { EventData, EventType } from '../../contract/events.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
+import { parseHostileJson } from '../lib/hostile-json.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
 import type { ApprovalPolicy } from '../tools/approval-policy.ts'
 import type { DefinitionChange } from '../tools/definition-guard.ts'
@@ -174,7 +176,7 @@ function decide(
 
 function parseArgs(text: string): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(text === '' ? '{}' : text)
+    const value: unknown = parseHostileJson(Buffer.from(text === '' ? '{}' : text))
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   } catch {}
   return undefined

@@ -68,19 +68,19 @@ class Reader {
   }
 
   #object(): Record<string, unknown> {
-    const entries: [string, unknown][] = []
+    const entries = new Map<string, unknown>()
     this.#at++
     while (!this.#ends('}')) {
       if (this.#text[this.#at] !== '"') throw this.#wrong('a name in double quotes is missing')
       const line = this.#line
       const key = this.#string()
-      if (entries.some(([name]) => name === key)) throw this.#wrong(`"${key.slice(0, 80)}" stands here twice`)
+      if (entries.has(key)) throw this.#wrong(`"${key.slice(0, 80)}" stands here twice`)
       this.#path.push(key)
       this.lines.set(JSON.stringify(this.#path), line)
       this.#skip()
       if (this.#text[this.#at] !== ':') throw this.#wrong('a colon is missing')
       this.#at++
-      entries.push([key, this.#value()])
+      entries.set(key, this.#value())
       this.#path.pop()
       this.#separator('}')
     }

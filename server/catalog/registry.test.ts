@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { describeProblem, diffRegistries, loadRegistry, readRegistry } from './registry.ts'
 
@@ -90,6 +91,59 @@ describe('the registry', () => {
     [`${'['.repeat(100)}`, /more than 64 levels/]
   ])('says where %j is malformed', (text, sentence) => {
     expect(() => readRegistry(text, 'mcp.json')).toThrow(sentence)
+  })
+
+  it('takes any text without an end or another error than its own', () => {
+    const words = fc.constantFrom(
+      ...[
+        '{',
+        '}',
+        '[',
+        ']',
+        ':',
+        ',',
+        '"mcpServers"',
+        '"command"',
+        '"url"',
+        '"env"',
+        '"sandbox"',
+        '"approval"',
+        '"x"'
+      ],
+      ...['1', 'null', '-', '//', '/*', '*/', '\n', '\\', '"', '"__proto__"', '"${secret:A}"', '\u0000', '1e999']
+    )
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.array(words).map((list) => list.join(''))
+    )
+    fc.assert(
+      fc.property(text, (each) => {
+        expect(() => readRegistry(each, 'f')).toThrow(expect.objectContaining({ code: 'registry_malformed' }))
+      }),
+      { numRuns: 300 }
+    )
+  })
+
+  it('takes any entry for a server or a problem', () => {
+    const known = ['command', 'args', 'env', 'url', 'headers', 'sandbox', 'timeoutMs', 'approval', 'instances', 'cwd']
+    const name = fc.oneof(fc.constantFrom('__proto__', 'constructor', 'toString', ''), fc.string())
+    const entry = fc.dictionary(fc.constantFrom(...known, '__proto__', 'enabled'), fc.jsonValue())
+    fc.assert(
+      fc.property(fc.dictionary(name, fc.oneof(entry, fc.jsonValue())), (servers) => {
+        const named = Object.entries(servers).map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`)
+        const { servers: read, problems } = readRegistry(`{"mcpServers":{${named.join()}}}`, 'f')
+        const broken = problems.filter(({ fatal }) => fatal).map(({ server }) => server)
+        expect([...read.keys(), ...broken].sort()).toEqual(Object.keys(servers).sort())
+        expect('command' in {}).toBe(false)
+      }),
+      { numRuns: 300 }
+    )
+  })
+
+  // Checked: with a search through all names for each, this took minutes.
+  it('is quick on a file that was made to be slow', () => {
+    const many = Array.from({ length: 200_000 }, (_, at) => `"${at}":1`).join()
+    expect(() => readRegistry(`{"mcpServers":{${many}}}`, 'f')).toThrow(/more than 1000 servers/)
   })
 
   it('takes a missing file for an empty one only where that is meant', async () => {

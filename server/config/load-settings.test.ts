@@ -1,5 +1,7 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { loadSettings } from './load-settings.ts'
+import { SETTINGS } from './settings.ts'
 
 describe('loadSettings', () => {
   it('has the documented defaults', () => {
@@ -38,6 +40,32 @@ describe('loadSettings', () => {
   it('does not repeat a password from a malformed URL', () => {
     expect(() => loadSettings({ env: { REDIS_URL: 'http://user:hunter2@host' } })).toThrow(
       expect.not.objectContaining({ message: expect.stringContaining('hunter2') })
+    )
+  })
+
+  it('takes any texts for settings, or names the one that is wrong; and repeats no secret', () => {
+    const names = Object.keys(SETTINGS) as (keyof typeof SETTINGS)[]
+    const secret = 'hush-5c1f'
+    const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('-1', '1e9', '0x10', 'NaN', ' 1', secret))
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom(...names), text), fc.string(), (env, dotenv) => {
+        try {
+          loadSettings({ env, dotenv })
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'invalid_setting' })
+          expect(names.some((name) => String(error).includes(name))).toBe(true)
+        }
+        const secrets = names.filter((name) => /_KEY$|^AUTH_TOKEN$|_URL$/.test(name))
+        for (const name of secrets) {
+          const wrong = { env: { [name]: `${secret}:` } }
+          try {
+            loadSettings(wrong)
+          } catch (error) {
+            expect(String(error)).not.toContain(secret)
+          }
+        }
+      }),
+      { numRuns: 200 }
     )
   })
 

@@ -1,3 +1,5 @@
+import { parseHostileJson } from '../../lib/hostile-json.ts'
+
 export type Arguments = { value: Record<string, JsonValue>; invalid?: never } | { value?: never; invalid: string }
 type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
 
@@ -5,7 +7,7 @@ type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string
 export function readArguments(args: string): Arguments {
   let value: unknown
   try {
-    value = JSON.parse(args)
+    value = parseHostileJson(Buffer.from(args))
   } catch (error) {
     return { invalid: `The arguments are not valid JSON: ${error instanceof Error ? error.message : 'unreadable'}.` }
   }

@@ -68,6 +68,25 @@ describe('StreamDemuxer', () => {
     expect(stdout()).toBe('')
   })
 
+  it('takes any bytes for frames or for damage', () => {
+    const odd = fc.tuple(fc.nat(5), fc.uint8Array({ maxLength: 9 }))
+    const piece = fc.oneof(
+      fc.uint8Array({ maxLength: 30 }),
+      odd.map(([type, payload]) => frame(type, Buffer.from(payload)))
+    )
+    fc.assert(
+      fc.property(fc.array(piece), (pieces) => {
+        try {
+          const { demuxer } = collect()
+          for (const bytes of pieces) demuxer.push(Buffer.from(bytes))
+        } catch (error) {
+          expect(error).toMatchObject({ code: expect.stringMatching(/^(stream_corrupt|engine_stream_error)$/) })
+        }
+      }),
+      { numRuns: 500 }
+    )
+  })
+
   it('reports an error of the engine with its text, whole or in pieces', () => {
     for (const step of [1, 5, 1000]) {
       const { demuxer, stdout } = collect()

@@ -146,7 +146,9 @@ function postpone(pending: Pending): void {
 
 function readError(error: unknown): ProtocolError {
   const { code, message, data } = recordOf(error)
-  return new ProtocolError(typeof code === 'number' ? code : -32603, String(message ?? 'Unknown error'), data)
+  // No String(): of {"toString": 0} it throws, and here that would be in a listener, where nothing catches it.
+  const sentence = typeof message === 'string' ? message : 'Unknown error'
+  return new ProtocolError(typeof code === 'number' ? code : -32603, sentence, data)
 }
 
 function recordOf(value: unknown): Record<string, unknown> {
