@@ -1,7 +1,7 @@
 /**
  * Owns the answer to "which tool serves this request, and how sure is that". Knows nothing of connections, of who asks,
- * or of where examples are stored. Invariant: the same tools, examples and request give the same answer, in whatever
- * order the tools came.
+ * or of where examples are stored. Invariant: the same calls give the same answers, and in which order tools came
+ * changes none.
  */
 import { createCatalogue, toolKey } from './catalogue.ts'
 import { confidenceOf, NAMED } from './confidence.ts'

@@ -31,6 +31,17 @@ describe('the linear model over past requests', () => {
     for (const [request, tool] of uses) expect(ask(request)[0]?.[0], request).toBe(tool)
   })
 
+  it('a word that is new since the training takes nothing from those it knows', () => {
+    const memory = createUsageMemory(1000)
+    const learn = (request: string, tool: string, at: number) => memory.learn({ request, server: 's', tool, at }, tool)
+    for (let at = 0; at < 40; at += 1) learn(`${at % 2 ? 'mail' : 'draw'} report ${at}`, at % 2 ? 'post' : 'chart', at)
+    const before = memory.opinion('mail report')?.byTool.get('post')?.pull ?? 0
+    learn('zeppelin', 'post', 40)
+    const pull = memory.opinion('zeppelin mail report')?.byTool.get('post')?.pull ?? 0
+    expect(before).toBeGreaterThan(0)
+    expect(pull).toBeGreaterThan(0)
+  })
+
   it('a single tool needs no rival', () => {
     expect(trained([['book a table', 'only']])('book a table')[0]?.[0]).toBe('only')
   })

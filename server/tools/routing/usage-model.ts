@@ -24,6 +24,8 @@ export function pullsOn(store: UsageStore, known: readonly Feature[], norm: numb
   }
   const pulls = new Map<UsedTool, number>()
   for (const tool of touched) {
+    // One whose sum was 0 in between is listed twice.
+    if (pulls.has(tool)) continue
     pulls.set(tool, tool.sum / MARGIN)
     tool.sum = 0
   }

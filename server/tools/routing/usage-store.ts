@@ -17,8 +17,6 @@ export interface Feature {
 export interface UsedTool {
   key: string
   examples: number
-  /** Features of all its examples, with repetitions. */
-  features: number
   /** Scratch of whoever adds up over features; 0 in between. */
   sum: number
 }
@@ -94,7 +92,7 @@ export function createUsageStore(): UsageStore {
     },
     add(example, key) {
       const id = firstId + stored.length
-      const tool = tools.get(key) ?? { key, examples: 0, features: 0, sum: 0 }
+      const tool = tools.get(key) ?? { key, examples: 0, sum: 0 }
       tools.set(key, tool)
       const own = featureTexts(example.request).map((text) => {
         const feature = features.get(text) ?? { text, examples: [], tools: [], pulls: [] }
@@ -104,7 +102,6 @@ export function createUsageStore(): UsageStore {
         return feature
       })
       tool.examples += 1
-      tool.features += own.length
       version += 1
       const kept = { ...example, request: example.request.slice(0, MAX_REQUEST) }
       stored.push({ example: kept, tool, features: own, norm: 0, normAt: -1 })
@@ -124,7 +121,6 @@ export function createUsageStore(): UsageStore {
         if (feature.examples.length === 0) features.delete(feature.text)
       }
       oldest.tool.examples -= 1
-      oldest.tool.features -= oldest.features.length
       if (oldest.tool.examples === 0) tools.delete(oldest.tool.key)
     },
     entry: (id) => stored[id - firstId],
