@@ -1,21 +1,23 @@
+import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { ChildTransport } from './child-transport.ts'
 
 /** A child that is nothing but its streams. */
 async function open() {
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
   const never = new Promise<string>(() => {})
-  const child = { pid: 0, stdin, stdout, stderr, exited: never, stop: async () => {} }
+  const stop = vi.fn(async () => {})
+  const child = { pid: 0, stdin, stdout, stderr, exited: never, stop }
   const transport = new ChildTransport(child, { onNoise: () => {}, maxLineBytes: 100_000 })
   transport.onmessage = () => {}
   await transport.start()
   const call = () => transport.calls.call({ name: 'x' }, { timeoutMs: 60_000, signal: new AbortController().signal })
   /** An exception here is one in a stream's listener there: the end of the whole process. */
   const say = (text: string) => void stdout.emit('data', Buffer.from(text))
-  return { transport, call, say }
+  return { transport, stdout, stop, call, say }
 }
 
 const KEYS = ['jsonrpc', 'id', 'method', 'params', 'result', 'error', 'code', 'message', 'data', 'progressToken']
@@ -74,5 +76,23 @@ describe('what a child writes', () => {
     line('call:2', 'forged')
     line('call:1', 'real 1')
     expect(await Promise.all([first, second])).toEqual([{ text: 'real 1' }, { text: 'real 2' }])
+  })
+})
+
+describe('a child that closes its output', () => {
+  it('is not open from then on, so that the next call finds a fresh server', async () => {
+    const { transport, stdout } = await open()
+    expect(transport.isOpen).toBe(true)
+    stdout.end()
+    await once(stdout, 'end')
+    expect(transport.isOpen).toBe(false)
+    expect(() => transport.assertAlive(false)).toThrow('not there any more')
+  })
+
+  it('is ended if it lives on', async () => {
+    const { transport, stdout, stop } = await open()
+    stdout.end()
+    await expect.poll(() => stop.mock.calls.length).toBe(1)
+    expect(transport.reason).toBe('it closed its output')
   })
 })

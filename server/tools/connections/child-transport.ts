@@ -62,8 +62,9 @@ export class ChildTransport implements Transport {
     void this.#follow()
   }
 
+  /** One that is leaving takes no more calls: who comes now needs the next one, and not three refusals of this. */
   get isOpen(): boolean {
-    return this.#open
+    return this.#open && !this.#leaving
   }
 
   async start(): Promise<void> {
@@ -122,6 +123,8 @@ export class ChildTransport implements Transport {
       Promise.race([this.#drained.promise, soon])
     ])
     this.#end(reason)
+    // One that closed its output and lives on would be nobody's.
+    await this.#child.stop().catch(() => {})
   }
 
   #onLine(bytes: Buffer): void {
