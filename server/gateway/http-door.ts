@@ -4,9 +4,9 @@ import { pipeline } from 'node:stream/promises'
 import { createMcpHandler, type McpRequestContext, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
-import { type Caller, LOCAL_OWNER } from '../tools/caller.ts'
+import { LOCAL_OWNER } from '../tools/caller.ts'
 import { traceFromHeaders } from '../tools/tracing/tracing.ts'
-import { createGatewayServer, isGatewayTool } from './create-gateway-server.ts'
+import { createGatewayServer, isGatewayTool, namedCaller } from './create-gateway-server.ts'
 import type { ExposedHttp } from './expose/exposed-http.ts'
 import type { Gateway } from './gateway.ts'
 import { answerPlainCall, MODERN, type PlainCall, readPlainCall } from './plain-call.ts'
@@ -49,7 +49,7 @@ export function openHttpDoor(
       try {
         const plain = exposed ? undefined : readPlainRequest(request, body)
         if (plain && isGatewayTool(plain.name)) {
-          const caller: Caller = { owner: ownerOf(request.headers.cookie), door: 'http' }
+          const caller = namedCaller({ owner: ownerOf(request.headers.cookie), door: 'http' }, plain.client)
           const trace = traceFromHeaders((name) => request.headers[name]?.toString())
           const call = { ...plain, meta: { ...trace, ...plain.meta } }
           const result = await answerPlainCall(gateway, version, call, { caller, signal: gone.signal })

@@ -33,7 +33,8 @@ describe('which calls are plain', () => {
       name: 'execute',
       args: { a: 1 },
       meta: { traceparent: 't' },
-      modern: true
+      modern: true,
+      client: { name: 'test', version: '1' }
     })
     expect(readPlainCall(call({ _meta: { [VERSION]: '2026-07-28', [CAPABILITIES]: {} } }))?.modern).toBe(true)
   })

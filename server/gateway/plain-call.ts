@@ -21,6 +21,8 @@ export interface PlainCall {
   meta: Fields
   progressToken?: string | number
   modern: boolean
+  /** The client's word for itself, which every call of the newer revision may carry. */
+  client?: { name: string; version: string }
 }
 
 type Fields = Record<string, unknown>
@@ -40,14 +42,24 @@ export function readPlainCall(message: unknown): PlainCall | undefined {
   if (typeof name !== 'string' || !isFields(args) || !isFields(_meta)) return undefined
   const modern = _meta[PROTOCOL_VERSION_META_KEY] !== undefined
   if (modern && !isPlainEnvelope(_meta)) return undefined
-  const { progressToken, ...rest } = _meta
+  const { progressToken, [CLIENT_INFO_META_KEY]: info, ...rest } = _meta
+  if (info !== undefined && !modern) return undefined
   if (progressToken !== undefined && !isId(progressToken)) return undefined
   const meta: Fields = {}
   for (const [key, value] of Object.entries(rest)) {
     if (!key.startsWith(RESERVED)) meta[key] = value
     else if (!modern || !ENVELOPE.has(key)) return undefined
   }
-  return { id, name, args, meta, modern, ...(progressToken === undefined ? {} : { progressToken }) }
+  const client = isClientInfo(info) ? { name: info.name, version: info.version } : undefined
+  return {
+    id,
+    name,
+    args,
+    meta,
+    modern,
+    ...(progressToken === undefined ? {} : { progressToken }),
+    ...(client && { client })
+  }
 }
 
 /** Every message of the newer revision says so. */
@@ -78,8 +90,13 @@ function isPlainEnvelope(meta: Fields): boolean {
   if (meta[PROTOCOL_VERSION_META_KEY] !== MODERN) return false
   if (!isFields(capabilities) || Object.keys(capabilities).length > 0) return false
   if (info === undefined) return true
-  const isComplete = isFields(info) && typeof info.name === 'string' && typeof info.version === 'string'
-  return isComplete && hasOnly(info, IN_CLIENT_INFO) && (info.title === undefined || typeof info.title === 'string')
+  return (
+    isClientInfo(info) && hasOnly(info, IN_CLIENT_INFO) && (info.title === undefined || typeof info.title === 'string')
+  )
+}
+
+function isClientInfo(info: unknown): info is Fields & { name: string; version: string } {
+  return isFields(info) && typeof info.name === 'string' && typeof info.version === 'string'
 }
 
 function isId(value: unknown): value is string | number {

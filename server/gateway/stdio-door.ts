@@ -31,7 +31,7 @@ export function openStdioDoor(gateway: Gateway, version: string, logger: Logger,
       call: (call, context) => {
         // A plain call of the newer revision comes from a client that can't be asked anything.
         const voice = connection && !call.modern ? pushVoice(connection) : undefined
-        const named = namedCaller(caller, connection?.getClientVersion())
+        const named = namedCaller(caller, call.client ?? connection?.getClientVersion())
         return answerPlainCall(gateway, version, call, { caller: named, ...context, voice })
       }
     }

@@ -11,6 +11,7 @@ import { RESULT_TOO_LARGE } from './child-transport.ts'
 import { loginNeeded } from './logins.ts'
 
 const MAX_TEXT_CHARS = 1000
+const MAX_CAUSES = 5
 /** The connection was refused, so nothing has been sent over it. */
 const UNREACHED = new Set([
   'ECONNREFUSED',
@@ -80,9 +81,9 @@ function remoteFailure(server: string, error: unknown, text: string): RemoteFail
     const sent = status !== 404
     return { kind: 'unavailable', code: 'child_lost', message: `"${server}" answered with HTTP ${status}.`, sent }
   }
-  const cause = error instanceof Error ? error.cause : undefined
-  const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-  if (UNREACHED.has(reason)) {
+  const chain = causesOf(error)
+  const reason = chain.map((each) => ('code' in each ? String(each.code) : '')).find((code) => UNREACHED.has(code))
+  if (reason !== undefined) {
     return {
       kind: 'unavailable',
       code: 'child_unreachable',
@@ -90,15 +91,22 @@ function remoteFailure(server: string, error: unknown, text: string): RemoteFail
       sent: false
     }
   }
-  if (error instanceof TypeError) {
+  if (chain.some((each) => each instanceof TypeError)) {
     return {
       kind: 'unavailable',
       code: 'child_lost',
-      message: `The connection to "${server}" broke: ${text}`,
+      message: `The connection to "${server}" broke: ${chain.at(-1)?.message.slice(0, MAX_TEXT_CHARS) ?? text}`,
       sent: true
     }
   }
   return undefined
+}
+
+/** The greeting's failure is wrapped by the SDK, and that of a request by `fetch`: what happened is the innermost. */
+export function causesOf(error: unknown): Error[] {
+  const chain: Error[] = []
+  for (let each = error; each instanceof Error && chain.length < MAX_CAUSES; each = each.cause) chain.push(each)
+  return chain
 }
 
 const SAFE_TO_REPEAT = ['child_lost', 'child_timeout']

@@ -11,6 +11,7 @@ import {
 } from '@modelcontextprotocol/client'
 import { withDeadline } from '../../lib/deadline.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { causesOf } from './call-failure.ts'
 import { boundedFetch, type Login, withExpiry } from './logins.ts'
 
 export interface LoginOptions {
@@ -47,7 +48,8 @@ export async function oauthLogin({ server, url, show, waitMs }: LoginOptions): P
     return { url, issuer: tokens.issuer, client: { ...client }, ...withExpiry({ ...tokens }) }
   } catch (error) {
     if (isAppError(error)) throw error
-    const message = `The login to "${server}" failed: ${messageOf(error).slice(0, 300)}.`
+    const why = causesOf(error).map(messageOf).join(': ')
+    const message = `The login to "${server}" failed: ${why.slice(0, 300)}.`
     throw new AppError('unavailable', 'login_failed', message, { cause: error })
   } finally {
     door.closeAllConnections()
