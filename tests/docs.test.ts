@@ -1,15 +1,19 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { ENTRY_KEYS } from '../server/catalog/read-entry.ts'
+import { SANDBOX_KEYS } from '../server/catalog/read-sandbox.ts'
+import { readRegistry } from '../server/catalog/registry.ts'
 import { SETTINGS } from '../server/config/settings.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
-const markdown = ['README.md', 'images/README.md', ...below('docs', '.md')]
+const markdown = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'images/README.md', ...below('docs', '.md')]
 const sources = below('server', '.ts').filter((path) => !/\.(test|contract|model|fixture)\.ts$/.test(path))
 const fileNames = new Set(
-  ['server', 'workspace-server', 'contract', 'web', 'scripts', 'images']
+  ['server', 'workspace-server', 'contract', 'web', 'scripts', 'images', 'tests', 'docs', 'bench']
     .flatMap((dir) => below(dir, ''))
+    .concat(readdirSync(root))
     .map((path) => basename(path))
 )
 
@@ -29,6 +33,39 @@ function codes(): Set<string> {
   return found
 }
 
+/** What the papers write in code, where a command means the command. */
+function codeIn(file: string): string {
+  const text = read(file)
+  const blocks = [...text.matchAll(/^ {4}.*$|^```[\s\S]*?^```/gm)].map(([block]) => block)
+  const spans = [...text.matchAll(/`([^`\n]+)`/g)].map(([, span]) => span ?? '')
+  return [...blocks, ...spans].join('\n')
+}
+
+function wordsAfter(start: RegExp, file: string): string[] {
+  const words = [...codeIn(file).matchAll(new RegExp(`${start.source} ([a-z][a-z:-]*)`, 'g'))]
+  return words.map(([, word]) => word ?? '')
+}
+
+/** As GitHub makes them of headings. */
+function anchors(path: string): Set<string> {
+  const headings = [...readFileSync(path, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading ?? '')
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-')
+    )
+  )
+}
+
+/** The `name: '…'` of each command of the command line. */
+function commands(): string[] {
+  return below('server/cli', '.ts').flatMap((path) =>
+    [...read(path).matchAll(/: Command = \{\s*name: '([a-z-]+)'/g)].map(([, name]) => name ?? '')
+  )
+}
+
 describe('the papers', () => {
   it.each(markdown)('%s names only paths that exist', (file) => {
     const names = [...read(file).matchAll(/`([a-z][\w./-]*)`/g)].map(([, name]) => name ?? '')
@@ -40,6 +77,36 @@ describe('the papers', () => {
     expect(files.filter((name) => !fileNames.has(name))).toEqual([])
   })
 
+  it.each(markdown)('%s links only to what is there', (file) => {
+    const links = [...read(file).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target ?? '')
+    const relative = links.filter((target) => !/^[a-z]+:/.test(target))
+    const broken = relative.filter((target) => {
+      const [path = '', anchor] = target.split('#')
+      const found = path === '' ? join(root, file) : resolve(root, dirname(file), path)
+      return !existsSync(found) || (anchor !== undefined && !anchors(found).has(anchor))
+    })
+    expect(broken).toEqual([])
+  })
+
+  it.each(markdown)('%s names only commands and scripts that exist', (file) => {
+    const known = commands()
+    expect(known).toContain('serve')
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+    expect(wordsAfter(/mcp-orchestrator/, file).filter((word) => !known.includes(word))).toEqual([])
+    const run = [...wordsAfter(/npm run(?: -s)?/, file), ...wordsAfter(/npm(?= (?:test|start))/, file)]
+    expect(run.filter((name) => scripts[name] === undefined)).toEqual([])
+  })
+
+  it('name every guide, decision and paper from the README or the architecture', () => {
+    const start = ['README.md', 'docs/ARCHITECTURE.md']
+    const linked = new Set(
+      start.flatMap((file) =>
+        [...read(file).matchAll(/\]\(([^)\s#]+)/g)].map(([, target]) => join(dirname(file), target ?? ''))
+      )
+    )
+    expect(below('docs', '.md').filter((path) => !linked.has(path) && !start.includes(path))).toEqual([])
+  })
+
   it('document every error code', () => {
     const documented = read('docs/ERRORS.md')
     expect(codes().size).toBeGreaterThan(50)
@@ -49,5 +116,18 @@ describe('the papers', () => {
   it('document every setting', () => {
     const readme = read('README.md')
     expect(Object.keys(SETTINGS).filter((name) => !readme.includes(`\`${name}\``))).toEqual([])
+  })
+
+  it('document every key of mcp.json', () => {
+    const guide = read('docs/guides/mcp-json.md')
+    expect([...ENTRY_KEYS, ...SANDBOX_KEYS].filter((key) => !guide.includes(`\`${key}\``))).toEqual([])
+  })
+
+  it.each(markdown)('%s shows JSON that can be pasted', (file) => {
+    for (const [, block = ''] of read(file).matchAll(/```json\n([\s\S]*?)```/g)) {
+      const shown: unknown = JSON.parse(block)
+      if (!/"(mcpS|s)ervers"/.test(block)) continue
+      expect(readRegistry(JSON.stringify(shown), file).problems).toEqual([])
+    }
   })
 })

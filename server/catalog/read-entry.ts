@@ -25,14 +25,14 @@ import {
 type Raw = Record<string, unknown>
 
 /** Ours, those of the clients whose files are pasted, and those that such clients write for themselves only. */
-const KNOWN = new Set(
+export const ENTRY_KEYS = new Set(
   `command args env cwd url serverUrl headers type transport disabled enabled description keywords examples sandbox
    timeoutMs idleSeconds instances alternatives approval autoApprove alwaysAllow disabledTools`.split(/\s+/)
 )
 const MAX_MS = 86_400_000
 
 export function unknownKeys(raw: Raw): string[] {
-  return Object.keys(raw).filter((key) => !KNOWN.has(key))
+  return Object.keys(raw).filter((key) => !ENTRY_KEYS.has(key))
 }
 
 /** Throws EntryProblem. */

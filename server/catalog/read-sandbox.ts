@@ -9,10 +9,12 @@ const TOO_MUCH = /^\/(bin|boot|etc|lib|lib64|opt|sbin|srv|tmp|usr|var|workspace)
 /** Not files, or the sandbox's own. */
 const NEVER = /^\/(proc|sys|dev|run|var\/run|opt\/mcp)(\/|$)/
 
+export const SANDBOX_KEYS = ['image', 'network', 'folders', 'memoryMb', 'cpus']
+
 export function readSandbox(value: unknown, path: string[]): SandboxWish {
   if (value === true) return {}
   if (!isObject(value)) throw new EntryProblem(path, 'must be true, false or an object')
-  onlyKeys(value, ['image', 'network', 'folders', 'memoryMb', 'cpus'], path)
+  onlyKeys(value, SANDBOX_KEYS, path)
   const { image, network, folders, memoryMb, cpus } = value
   return {
     ...(image === undefined ? {} : { image: text(image, [...path, 'image']) }),

@@ -6,7 +6,7 @@ import { launchBrowser, PHONE, visit } from './browser.ts'
 import { RealServer } from './real-server.ts'
 import { WorkspacePage } from './workspace-page.ts'
 
-const folder = resolve(process.argv[2] ?? 'docs/images')
+const folder = resolve(process.argv[2] ?? 'docs/pictures')
 const SCRIPT = 'import statistics\nprices = [3, 5, 8, 13]\nprint("mean", statistics.mean(prices))\n'
 
 await mkdir(folder, { recursive: true })
@@ -59,10 +59,11 @@ async function serversPicture(): Promise<void> {
 }
 
 try {
-  await serversPicture()
   await picture('workspace-light', { viewport: { width: 1360, height: 850 } })
   await picture('workspace-dark', { viewport: { width: 1360, height: 850 }, colorScheme: 'dark' })
   await picture('workspace-phone', { viewport: PHONE })
+  // Last: its server that does not start would be a notice in the chats.
+  await serversPicture()
 } finally {
   await browser.close()
   await server.stop()
