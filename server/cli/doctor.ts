@@ -1,5 +1,4 @@
 /** Says for each part that the workspace needs whether it is there, or what to do. Makes one sandbox to see its limits for real. */
-import { randomUUID } from 'node:crypto'
 import { openEngine, openStore } from '../app.ts'
 import { openModels } from '../app-models.ts'
 import type { Settings } from '../config/settings.ts'
@@ -9,6 +8,7 @@ import type { SandboxEngine } from '../sandbox/port.ts'
 import { findIsolation } from '../tools/connections/child-isolation.ts'
 import type { Command } from './command.ts'
 import { describeNode } from './doctor-node.ts'
+import { describeLimits, listContents } from './doctor-sandbox.ts'
 import { checkServers } from './doctor-servers.ts'
 
 interface Finding {
@@ -20,7 +20,10 @@ interface Finding {
 export const doctorCommand: Command = {
   name: 'doctor',
   summary: 'checks Node, engine, image, runtime, limits, store, models and servers, and says what to do',
-  flags: { servers: { type: 'boolean', help: 'also starts every server, to see its tools' } },
+  flags: {
+    servers: { type: 'boolean', help: 'also starts every server, to see its tools' },
+    image: { type: 'boolean', help: 'also lists what is in the sandbox image, with versions' }
+  },
   async run(settings, { flags }) {
     const logger = createLogger('silent')
     const engine = openEngine(settings, logger)
@@ -40,6 +43,7 @@ export const doctorCommand: Command = {
       await check('runtime', () => describeRuntime(engine, settings))
       const image = await check('image', () => engine.ensureImage((line) => process.stdout.write(`      ${line}\n`)))
       if (image) await check('limits', () => describeLimits(engine))
+      if (image && flags.image === true) await check('contents', () => describeContents(engine))
     }
     await check('network', async () => describeNetwork(settings))
     await check('children', describeChildren)
@@ -66,18 +70,9 @@ async function describeRuntime(engine: SandboxEngine, settings: Settings): Promi
   )
 }
 
-async function describeLimits(engine: SandboxEngine): Promise<string> {
-  const containerId = await engine.create({ deployment: `doctor-${randomUUID()}`, instance: 'doctor' })
-  try {
-    const connection = await engine.connect(containerId, 1)
-    const limits = await engine.verifyLimits(connection)
-    await connection.close()
-    const memory = limits.memoryBytes === null ? 'memory as the engine says' : `${limits.memoryBytes / 2 ** 20} MB`
-    const files = Math.round(limits.workspaceBytes / 2 ** 20)
-    return `enforced: ${memory}, ${limits.cpus ?? '?'} CPU, ${limits.pids ?? '?'} processes, ${files} MB of files, uid ${limits.uid}, no capability`
-  } finally {
-    await engine.remove(containerId)
-  }
+async function describeContents(engine: SandboxEngine): Promise<string> {
+  const lines = await listContents(engine)
+  return [`${lines.length} packages`, ...lines].join('\n      ')
 }
 
 function describeNetwork(settings: Settings): string {

@@ -1,0 +1,24 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { describeNode, NODE_BINARIES } from './doctor-node.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'doctor-node-'))
+const [version = ''] = Object.keys(NODE_BINARIES)
+afterAll(() => rmSync(dir, { recursive: true }))
+
+function binary(folder: string): string {
+  mkdirSync(join(dir, folder), { recursive: true })
+  writeFileSync(join(dir, folder, 'node'), 'another program')
+  return join(dir, folder, 'node')
+}
+
+it('refuses another program in the place of the pinned Node', async () => {
+  await expect(describeNode(binary('node_modules/node/bin'), version)).rejects.toThrow(/is not the Node .* pinned/)
+})
+
+it("lets a machine have its own, and says that it is that one's", async () => {
+  expect(await describeNode(binary('bin'), version)).toMatch(/of this machine/)
+  expect(await describeNode(binary('bin'), '99.0.0')).toMatch(/not one whose hash is known/)
+})

@@ -1,0 +1,40 @@
+/** What only a sandbox itself can tell: doctor makes one, looks, and removes it. */
+import { randomUUID } from 'node:crypto'
+import type { SandboxEngine, WorkspaceConnection } from '../sandbox/port.ts'
+
+const LIST_MS = 30_000
+const LIST = `
+echo "node $(/opt/mcp/bin/node --version | tr -d v)"
+if command -v dpkg-query >/dev/null; then dpkg-query -W -f '\${Package} \${Version}\\n'
+elif command -v rpm >/dev/null; then rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\\n' | sort
+else echo 'no package manager in this image: its contents are not listed'; fi`
+
+export async function describeLimits(engine: SandboxEngine): Promise<string> {
+  const limits = await inSandbox(engine, (connection) => engine.verifyLimits(connection))
+  const memory = limits.memoryBytes === null ? 'memory as the engine says' : `${limits.memoryBytes / 2 ** 20} MB`
+  const files = Math.round(limits.workspaceBytes / 2 ** 20)
+  return `enforced: ${memory}, ${limits.cpus ?? '?'} CPU, ${limits.pids ?? '?'} processes, ${files} MB of files, uid ${limits.uid}, no capability`
+}
+
+/** The packages of the image with their versions, as its own package manager knows them. */
+export async function listContents(engine: SandboxEngine): Promise<string[]> {
+  const options = { timeoutMs: LIST_MS }
+  const { structuredContent } = await inSandbox(engine, (connection) =>
+    connection.callTool('execute_command', { command: LIST }, options)
+  )
+  return String(structuredContent?.stdout ?? '')
+    .trim()
+    .split('\n')
+}
+
+async function inSandbox<T>(engine: SandboxEngine, look: (connection: WorkspaceConnection) => Promise<T>): Promise<T> {
+  const containerId = await engine.create({ deployment: `doctor-${randomUUID()}`, instance: 'doctor' })
+  try {
+    const connection = await engine.connect(containerId, 1)
+    const seen = await look(connection)
+    await connection.close()
+    return seen
+  } finally {
+    await engine.remove(containerId)
+  }
+}
