@@ -1,8 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isObject } from './entry-values.ts'
-import { parseJsonWithLines } from './json-with-lines.ts'
+import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import { EntryProblem, isObject } from './entry-values.ts'
+import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from './json-with-lines.ts'
 import { readEntry } from './read-entry.ts'
+import { describeProblem } from './registry.ts'
 import type { ServerEntry } from './server-entry.ts'
 
 export interface FoundServer {
@@ -11,6 +13,12 @@ export interface FoundServer {
   name: string
   raw: Record<string, unknown>
   entry: ServerEntry
+}
+
+export interface ClientServers {
+  servers: FoundServer[]
+  /** What can't be taken over, and why; a sentence each. */
+  problems: string[]
 }
 
 /** Where other clients keep their servers, under the user's home and the folder that we are in. */
@@ -29,30 +37,70 @@ const LOCAL: [client: string, path: string][] = [
   ['VS Code', '.vscode/mcp.json']
 ]
 
-/** The servers in the files of Claude Desktop, Claude Code, Cursor, VS Code and Windsurf; a file or entry that can't be read is skipped. */
-export async function findClientServers(home: string, folder: string): Promise<FoundServer[]> {
+/** The servers in the files of Claude Desktop, Claude Code, Cursor, VS Code and Windsurf. What can't be read hides no other. */
+export async function findClientServers(home: string, folder: string): Promise<ClientServers> {
   const files = [
     ...FILES.map(([client, [path = '']]) => ({ client, file: join(home, path) })),
     ...LOCAL.map(([client, path]) => ({ client, file: join(folder, path) }))
   ]
-  const found = await Promise.all(files.map(({ client, file }) => readClientFile(client, file)))
-  return found.flat()
+  const found = await Promise.all(
+    files.map(({ client, file }) =>
+      readClientFile(client, file, folder).catch((error): ClientServers => {
+        const isSilent = isAppError(error) && error.details.silent === true
+        return { servers: [], problems: isSilent ? [] : [messageOf(error)] }
+      })
+    )
+  )
+  return { servers: found.flatMap(({ servers }) => servers), problems: found.flatMap(({ problems }) => problems) }
 }
 
-export async function readClientFile(client: string, file: string): Promise<FoundServer[]> {
-  let value: unknown
-  try {
-    value = parseJsonWithLines(await readFile(file, 'utf8')).value
-  } catch {
-    return []
-  }
-  const listed = isObject(value) ? (value.mcpServers ?? value.servers) : undefined
-  if (!isObject(listed)) return []
-  return Object.entries(listed).flatMap(([name, raw]) => {
-    try {
-      return isObject(raw) ? [{ client, file, name, raw, entry: readEntry(name, raw, 0) }] : []
-    } catch {
-      return []
-    }
+/** Throws when the file as a whole can't be used. `folder`: where a client has servers for one folder alone, for that one. */
+export async function readClientFile(client: string, file: string, folder?: string): Promise<ClientServers> {
+  const located = await locate(file)
+  const { value } = located
+  const lists = isObject(value) ? [['mcpServers'], ['servers'], ['projects', folder ?? '', 'mcpServers']] : []
+  const listed = lists.flatMap((path) => {
+    const list = path.reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), value)
+    return isObject(list) ? [{ path, list }] : []
   })
+  if (listed.length === 0) throw unusable(`${file} has no servers: it needs an object "mcpServers".`, true)
+  const result: ClientServers = { servers: [], problems: [] }
+  for (const { path, list } of listed) {
+    for (const [name, raw] of Object.entries(list)) {
+      const lineOf = (inner: string[]) => located.lineOf([...path, name, ...inner])
+      try {
+        const entry = readEntry(name, raw, 0)
+        if (isThisGateway(entry))
+          result.problems.push(`${file}: server "${name}" is this gateway itself; it is left out.`)
+        else if (isObject(raw)) result.servers.push({ client, file, name, raw, entry })
+      } catch (error) {
+        if (!(error instanceof EntryProblem)) throw error
+        const reason = `${error.path.length > 0 ? `"${error.path.join('.')}" ` : ''}${error.message}`
+        result.problems.push(describeProblem(file, { server: name, line: lineOf(error.path), reason, fatal: true }))
+      }
+    }
+  }
+  return result
+}
+
+async function locate(file: string): Promise<LocatedJson> {
+  try {
+    return parseJsonWithLines(await readFile(file, 'utf8'))
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) throw unusable(`${file}, line ${error.line}: ${error.message}.`)
+    const isMissing = error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')
+    throw unusable(`${file} can't be used: ${isMissing ? 'there is no such file' : messageOf(error)}.`, isMissing)
+  }
+}
+
+/** `silent`: nothing to speak of where the file was only looked for. */
+function unusable(message: string, silent = false): AppError {
+  return new AppError('invalid', 'registry_unreadable', message, { details: { silent } })
+}
+
+/** Whoever has moved to the gateway has it in their client's file: it must not become a child of itself. */
+function isThisGateway(entry: ServerEntry): boolean {
+  if (entry.kind !== 'local') return false
+  const words = [entry.command, ...entry.args]
+  return words.includes('gateway') && words.some((word) => /(^|[/\\])mcp-orchestrator(\.cmd|[@:][^/\\]*)?$/.test(word))
 }

@@ -10,10 +10,11 @@ import { askedYes, print, type ServersContext } from './servers-context.ts'
 export async function importServers(context: ServersContext): Promise<number> {
   const { names, registry, file, flags, json } = context
   const [from] = names
-  const found =
+  const { servers: found, problems } =
     from === undefined
       ? await findClientServers(process.env.HOME || homedir(), process.cwd())
       : await readClientFile(from, resolve(from))
+  for (const problem of new Set([...problems, ...clashes(found)])) process.stderr.write(`${problem}\n`)
   const fresh = firstOfEachName(found).filter(({ name }) => !registry.servers.has(name))
   const rows = fresh.map(({ name, client, file: source, entry }) => ({
     name,
@@ -41,4 +42,13 @@ export async function importServers(context: ServersContext): Promise<number> {
 
 function firstOfEachName(found: FoundServer[]): FoundServer[] {
   return [...new Map(found.toReversed().map((server) => [server.name, server])).values()].toReversed()
+}
+
+function clashes(found: FoundServer[]): string[] {
+  const kept = new Map(firstOfEachName(found).map((server) => [server.name, server]))
+  return found.flatMap(({ name, client, file, entry }) => {
+    const first = kept.get(name)
+    if (first === undefined || first.entry.fingerprint === entry.fingerprint) return []
+    return [`${file}: server "${name}" of ${client} is left out: ${first.client} has another one of this name.`]
+  })
 }

@@ -124,6 +124,11 @@ describe('servers', { timeout: 60_000 }, () => {
     expect(Object.keys(saved().mcpServers)).toEqual(['mine'])
     expect((await run('import', '--yes')).code).toBe(0)
     expect(saved().mcpServers).toEqual({ mine: { command: 'mine' }, files: { command: 'npx', args: ['files'] } })
-    expect((await run('import', '--yes')).out).toMatch(/nothing new/)
+    const again = await run('import', '--yes')
+    expect([again.out, again.err]).toEqual([
+      expect.stringMatching(/nothing new/),
+      expect.stringContaining('server "bad": needs either "command"')
+    ])
+    expect(await run('import', join(dir, 'no.json'))).toMatchObject({ code: 2, out: '' })
   })
 })
