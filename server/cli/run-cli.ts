@@ -82,10 +82,12 @@ function overview(commands: Command[]): string {
 
 function commandHelp(command: Command): string {
   const own = Object.entries(command.flags ?? {}).map(([name, { help }]) => `  ${`--${name}`.padEnd(30)}${help}`)
+  const defaults = command.defaults?.(process.env) ?? {}
   const rows = (Object.keys(SETTINGS) as SettingName[]).flatMap((name) => {
     const flag = flagOf(name)
     const setting: { help: string; fallback?: unknown } = SETTINGS[name]
-    const fallback = setting.fallback === undefined ? '' : ` (${setting.fallback})`
+    const usual = defaults[name] ?? setting.fallback
+    const fallback = usual === undefined ? '' : ` (${usual})`
     const how = flag ? `--${flag}` : '(no flag)'
     return `  ${how.padEnd(30)}${name.padEnd(28)}${setting.help}${fallback}`
   })
@@ -96,7 +98,7 @@ function commandHelp(command: Command): string {
     ...(command.usage ? [''] : []),
     ...own,
     ...(own.length > 0 ? [''] : []),
-    'Flag, or variable in the environment or .env:',
+    `Flag, or variable in the environment${command.ignoresDotenv ? '' : ' or .env'}:`,
     ...rows
   ].join('\n')
 }
