@@ -131,6 +131,18 @@ describe('SessionManager', () => {
     expect([...engine.containers.values()].map(({ owner }) => owner)).toEqual([{ deployment, instance: 'one' }])
   })
 
+  it('removes also what is still in the making when it stops, without waiting for it', async () => {
+    const { promise: slow, reject } = Promise.withResolvers<never>()
+    vi.spyOn(engine, 'connect').mockReturnValue(slow)
+    const manager = await start('one', { warmPoolSize: 1 })
+    await vi.waitFor(() => expect(engine.containers.size).toBe(1))
+    const stopped = manager.stop()
+    await vi.waitFor(() => expect(engine.containers.size).toBe(0))
+    reject(new AppError('unavailable', 'container_gone', 'gone'))
+    await stopped
+    expect(engine.containers.size).toBe(0)
+  })
+
   it('never uses a warm container for a second session', async () => {
     const manager = await start('one', { warmPoolSize: 1 })
     await vi.waitFor(() => expect(manager.pool.ready).toBe(1))

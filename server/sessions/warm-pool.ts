@@ -20,6 +20,8 @@ export class WarmPool {
   readonly #options: WarmPoolOptions
   readonly #members: WorkspaceConnection[] = []
   readonly #making = new Set<Promise<void>>()
+  /** Ids of those in the making. */
+  readonly #fresh = new Set<string>()
   #failures = 0
   #retry: NodeJS.Timeout | undefined
   #stopped = false
@@ -59,19 +61,35 @@ export class WarmPool {
   async stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#retry)
+    // On a busy machine the making takes longer than a stop may: what there is of it goes at once.
+    await Promise.allSettled([...this.#fresh].map((containerId) => this.#discard(containerId)))
     await Promise.allSettled(this.#making)
     await Promise.allSettled(this.#members.splice(0).map((member) => this.#discard(member.containerId)))
   }
 
   async #make(): Promise<void> {
     try {
-      const member = await openFresh(this.#options.engine, await this.#options.owner(), 0, this.#options.made)
+      const member = await openFresh(this.#options.engine, await this.#options.owner(), 0, this.#made)
+      this.#fresh.delete(member.containerId)
       this.#failures = 0
       this.#members.push(member)
       void member.closed.then(() => this.#drop(member))
     } catch (error) {
+      if (this.#stopped) return
       this.#options.logger.warn({ err: error }, `A warm sandbox could not be made: ${messageOf(error)}`)
       this.#retryLater()
+    }
+  }
+
+  readonly #made = {
+    add: (containerId: string) => {
+      this.#options.made.add(containerId)
+      this.#fresh.add(containerId)
+      if (this.#stopped) void this.#discard(containerId)
+    },
+    delete: (containerId: string) => {
+      this.#fresh.delete(containerId)
+      this.#options.made.delete(containerId)
     }
   }
 
@@ -110,7 +128,7 @@ export async function openFresh(
   engine: SandboxEngine,
   owner: SandboxOwner,
   epoch: number,
-  made: Set<string>
+  made: { add(containerId: string): void; delete(containerId: string): void }
 ): Promise<WorkspaceConnection> {
   const containerId = await engine.create(owner)
   made.add(containerId)

@@ -15,9 +15,10 @@ export interface SessionEvidence {
 
 export interface Evidence {
   sessions: SessionEvidence[]
+  /** Containers too many, while the servers were still up and had had their time to clear them up. */
+  strays: { id: string; state: string; instance: string }[]
   /** All taken after the servers were told to stop. */
   records: SessionRecord[]
-  containers: { id: string; state: string; instance: string | undefined }[]
   instances: string[]
 }
 
@@ -89,18 +90,16 @@ function ofEffects({ events, effects }: SessionEvidence): string[] {
   ]
 }
 
-function ofContainers({ records, containers }: Evidence): string[] {
+function ofContainers({ records, strays }: Evidence): string[] {
   const bound = Map.groupBy(
     records.filter(({ containerId }) => containerId !== null),
     ({ containerId }) => String(containerId)
   )
   return [
-    ...containers
-      .filter(({ id }) => !bound.has(id))
-      .map(
-        ({ id, state, instance }) =>
-          `The container ${id.slice(0, 12)} (${state}, made by ${instance}) belongs to no session.`
-      ),
+    ...strays.map(
+      ({ id, state, instance }) =>
+        `The container ${id.slice(0, 12)} (${state}, made by ${instance}) belongs to no session.`
+    ),
     ...[...bound].flatMap(([id, { length }]) =>
       length > 1 ? [`The container ${id.slice(0, 12)} belongs to ${length} sessions.`] : []
     )

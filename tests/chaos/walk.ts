@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { LABEL } from '../../server/sandbox/docker/container-spec.ts'
+import type { Store } from '../../server/storage/store.ts'
 import { eventually } from '../fixtures/core.ts'
 import type { PrivateEngine } from '../private-dockerd.ts'
 import { FAULTS, pickFault } from './faults.ts'
@@ -95,40 +96,35 @@ async function gather(world: World, workers: Worker[], tidyMs: number, say: (lin
   for (const worker of workers) worker.close()
   const store = await world.openStore()
   try {
-    const containers = () => world.engine.docker.listContainers({ all: true })
-    // What killed servers left behind is cleared up by the others, after a time of grace; then each has its one in reserve.
+    // What killed servers left behind is cleared up by the others, after a time of grace.
+    let strays: Evidence['strays'] = []
     const isTidy = async () => {
-      const bound = new Set((await store.sessions.list()).map(({ containerId }) => containerId))
-      const reserve = (await containers())
-        .filter(({ Id }) => !bound.has(Id))
-        .map(({ Labels }) => Labels[LABEL.instance])
-      return reserve.toSorted().join() === (await store.sessions.instances()).toSorted().join()
+      strays = await findStrays(world, store)
+      return strays.length === 0
     }
-    const tidyUp = () => eventually('no container is too many', isTidy, tidyMs).catch((error) => say(String(error)))
-    const stop = () => Promise.all(world.instances.map((instance) => instance.end('SIGTERM')))
-    await tidyUp()
-    await stop()
-    // What a stop could not do in its time is the next start's to do.
-    if ((await containers()).length > 0) {
-      await world.instances[0]?.start()
-      await tidyUp()
-      await stop()
-    }
+    await eventually('no container is too many', isTidy, tidyMs).catch((error) => say(String(error)))
+    await Promise.all(world.instances.map((instance) => instance.end('SIGTERM')))
     const events = (sessionId: string) => store.events.read(sessionId, { limit: 10_000 })
     return {
       sessions: await Promise.all(
         sessions.map(async (session) => ({ ...session, events: await events(session.journal.sessionId) }))
       ),
       records: await store.sessions.list(),
-      containers: (await containers()).map(({ Id, State, Labels, Created }) => ({
-        id: Id,
-        state: State,
-        instance: Labels[LABEL.instance],
-        created: Created
-      })),
+      strays,
       instances: await store.sessions.instances()
     }
   } finally {
     await store.close()
   }
+}
+
+/** Containers that no session is bound to, beyond the one that each living server keeps in reserve. */
+async function findStrays({ engine }: World, store: Store): Promise<Evidence['strays']> {
+  const containers = await engine.docker.listContainers({ all: true })
+  const bound = new Set((await store.sessions.list()).map(({ containerId }) => containerId))
+  const reserve = new Set(await store.sessions.instances())
+  return containers
+    .filter(({ Id }) => !bound.has(Id))
+    .map(({ Id, State, Labels }) => ({ id: Id, state: State, instance: Labels[LABEL.instance] ?? '' }))
+    .filter(({ instance }) => !reserve.delete(instance))
 }
