@@ -76,7 +76,8 @@ function row(entry: AuditEntry): string {
 function readFilter(flags: CommandInput['flags']): AuditFilter {
   const text = (name: string) => (typeof flags[name] === 'string' ? flags[name] : undefined)
   const limit = Number(text('limit') ?? DEFAULT_LIMIT)
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) throw usage('--limit must be a whole number')
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
+    throw usage(`--limit must be a whole number from 1 to ${MAX_LIMIT}`)
   const outcome = text('outcome')
   if (outcome !== undefined && !isOutcome(outcome)) throw usage(`--outcome must be one of ${AUDIT_OUTCOMES.join(', ')}`)
   const since = readSince(text('since'))

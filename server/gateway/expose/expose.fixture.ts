@@ -4,6 +4,7 @@ import { json } from 'node:stream/consumers'
 import { silentLogger } from '../../lib/logger.ts'
 import { createPolicy } from '../../tools/approval-policy.ts'
 import { noAudit } from '../../tools/audit/audit.fixture.ts'
+import type { Audit } from '../../tools/audit/audit.ts'
 import { openTestConnections } from '../../tools/connections/connections.fixture.ts'
 import { Gateway } from '../gateway.ts'
 import { openHttpDoor } from '../http-door.ts'
@@ -11,9 +12,9 @@ import { Exposed } from './exposed.ts'
 import { openExposedHttp } from './exposed-http.ts'
 
 /** The HTTP door in the pass-through mode, without the workspace around it. */
-export async function serveExposed(servers: Record<string, unknown>, only?: string) {
+export async function serveExposed(servers: Record<string, unknown>, only?: string, audit: Audit = noAudit) {
   const test = await openTestConnections(servers)
-  const core = { ...test, policy: createPolicy([{ glob: '*', verdict: 'allow' }]), audit: noAudit, learn: () => {} }
+  const core = { ...test, policy: createPolicy([{ glob: '*', verdict: 'allow' }]), audit, learn: () => {} }
   const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
   const exposed = new Exposed({ only, core, version: '1', logger: silentLogger })
   const http = openExposedHttp(

@@ -14,6 +14,7 @@ import type { RawResult } from '../../tools/connections/live-server.ts'
 import type { PeerNotification } from '../../tools/connections/peer.ts'
 import { rawResult } from '../../tools/connections/raw-result.ts'
 import { askingVoice, callHash } from '../asking/client-voice.ts'
+import { namedCaller } from '../create-gateway-server.ts'
 import type { CallContext } from '../run-tool.ts'
 import type { ClientLane } from './client-lane.ts'
 import type { Exposed } from './exposed.ts'
@@ -129,12 +130,16 @@ export class ExposedFace {
   #borrow(server: string, context: ServerContext, mayAsk: boolean): Borrowed {
     const capabilities = this.capabilities(context)
     const level = levelOf(context.mcpReq.envelope)
-    const client = this.#server.getClientVersion()
-    const caller = { ...this.#caller, ...(client ? { client: `${client.name}/${client.version}` } : {}) }
     const { elicitation, sampling, roots } = capabilities
     const isModern = this.exposed.isModern(server)
     const asks = mayAsk && !isModern && (elicitation ?? sampling ?? roots) !== undefined
-    const borrowed = this.lanes.borrow({ server, caller, capabilities, isModern, alone: asks || level !== undefined })
+    const borrowed = this.lanes.borrow({
+      server,
+      caller: this.#caller,
+      capabilities,
+      isModern,
+      alone: asks || level !== undefined
+    })
     if (level !== undefined) borrowed.lane.setLevel([server], level).catch(() => {})
     return borrowed
   }
@@ -149,7 +154,8 @@ export class ExposedFace {
       ...(requestState === undefined ? {} : { requestState })
     }
     return {
-      caller: lane.caller,
+      // A lane may have been another client's before: only the request says whose it is now.
+      caller: namedCaller(lane.caller, this.#server.getClientVersion()),
       signal,
       ...(Object.keys(meta).length > 0 ? { meta } : {}),
       ...(Object.keys(retry).length > 0 ? { retry } : {}),

@@ -49,7 +49,7 @@ describe('the inbox of two processes with one Redis', () => {
     await expect.poll(async () => (await page.open()).length).toBe(1)
     const [shown] = await page.open()
     controller.abort()
-    await expect(asked).rejects.toThrow()
+    await expect(asked).rejects.toMatchObject({ kind: 'cancelled', code: 'cancelled' })
     expect(await page.open()).toEqual([])
     await expect(page.answer(shown?.id ?? '', 'h', { approved: true })).rejects.toMatchObject({ code: 'approval_gone' })
   })

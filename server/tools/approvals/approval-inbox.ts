@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ApprovalAnswer, ApprovalCard } from '../../../contract/rest.ts'
-import { AppError } from '../../lib/errors.ts'
+import { AppError, isAppError } from '../../lib/errors.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
 
 const CARDS = 'approval-cards'
@@ -70,7 +70,7 @@ export class ApprovalInbox {
         await delay(POLL_MS, undefined, { signal }).catch(() => {})
       }
       const outcome = await this.#withdraw(card.id)
-      signal.throwIfAborted()
+      if (signal.aborted) throw cancelled(signal.reason)
       if (outcome) return read(outcome)
       throw new AppError('timeout', 'approval_timeout', `Nobody answered within ${waitMs / 1000} s; it was not run.`)
     } finally {
@@ -149,6 +149,12 @@ function isCard(value: unknown): value is ApprovalCard {
   if (!isRecord(value) || !isRecord(value.args)) return false
   const texts = [value.id, value.hash, value.server, value.tool]
   return texts.every((text) => typeof text === 'string') && typeof value.expiresAt === 'number'
+}
+
+/** Its client has given up: that is no fault of ours, and nothing has been run. */
+function cancelled(reason: unknown): AppError {
+  if (isAppError(reason)) return reason
+  return new AppError('cancelled', 'cancelled', 'The call was cancelled before anyone answered; it was not run.')
 }
 
 function gone(): AppError {
