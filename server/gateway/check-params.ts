@@ -39,7 +39,8 @@ function check(schema: Schema, value: unknown, path: string, problems: ParamsPro
 function checkObject(schema: Schema, value: Schema, path: string, problems: ParamsProblem[], depth: number): void {
   const at = (name: string) => (path ? `${path}.${name}` : name)
   for (const name of requiredOf(schema)) {
-    if (value[name] === undefined) problems.push({ path: at(name), reason: 'is missing', missing: true })
+    if (!Object.hasOwn(value, name) || value[name] === undefined)
+      problems.push({ path: at(name), reason: 'is missing', missing: true })
   }
   const properties = isSchema(schema.properties) ? schema.properties : {}
   for (const [name, item] of Object.entries(value)) {

@@ -1,11 +1,11 @@
 import { appendFile, mkdir, readFile, rename, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ByteTail } from '../../lib/byte-tail.ts'
+import { KnownSecrets } from '../../lib/known-secrets.ts'
 
 const TAIL_BYTES = 16 * 1024
 const MAX_FILE_BYTES = 512 * 1024
 const FLUSH_MS = 500
-const MIN_SECRET = 4
 
 export function serverLogFile(dir: string, server: string): string {
   return join(dir, `${encodeURIComponent(server)}.log`)
@@ -24,7 +24,7 @@ export class ServerLog {
   #unwritten = new ByteTail(TAIL_BYTES)
   #hasUnwritten = false
   #timer: NodeJS.Timeout | undefined
-  #secrets: string[] = []
+  readonly #secrets = new KnownSecrets()
   #noise = 0
 
   constructor(file: string | undefined) {
@@ -32,11 +32,11 @@ export class ServerLog {
   }
 
   hide(secrets: string[]): void {
-    this.#secrets = [...new Set([...this.#secrets, ...secrets])].filter((secret) => secret.length >= MIN_SECRET)
+    this.#secrets.add(secrets)
   }
 
   redact(text: string): string {
-    return this.#secrets.reduce((clean, secret) => clean.replaceAll(secret, '[secret]'), text)
+    return this.#secrets.redact(text)
   }
 
   push(chunk: Buffer): void {
