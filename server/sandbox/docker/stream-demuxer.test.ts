@@ -72,7 +72,8 @@ describe('StreamDemuxer', () => {
     const odd = fc.tuple(fc.nat(5), fc.uint8Array({ maxLength: 9 }))
     const piece = fc.oneof(
       fc.uint8Array({ maxLength: 30 }),
-      odd.map(([type, payload]) => frame(type, Buffer.from(payload)))
+      odd.map(([type, payload]) => frame(type, Buffer.from(payload))),
+      fc.tuple(fc.nat(5), fc.nat(255)).map(([type, high]) => Buffer.from([type, 0, 0, 0, high, 0, 0, 1]))
     )
     fc.assert(
       fc.property(fc.array(piece), (pieces) => {
