@@ -99,7 +99,7 @@ function unusable(message: string, silent = false): AppError {
 }
 
 /** Whoever has moved to the gateway has it in their client's file: it must not become a child of itself. */
-function isThisGateway(entry: ServerEntry): boolean {
+export function isThisGateway(entry: ServerEntry): boolean {
   if (entry.kind !== 'local') return false
   const words = [entry.command, ...entry.args]
   return words.includes('gateway') && words.some((word) => /(^|[/\\])mcp-orchestrator(\.cmd|[@:][^/\\]*)?$/.test(word))

@@ -3,6 +3,7 @@
  * itself. Writes nothing and starts nothing; what it returns to be shown has no value of a variable in it.
  */
 import type { PlannedServer } from '../../contract/servers.ts'
+import { isThisGateway } from './client-files.ts'
 import { looksSecret, showTarget } from './describe-target.ts'
 import { isObject } from './entry-values.ts'
 import { parseJsonWithLines } from './json-with-lines.ts'
@@ -74,6 +75,7 @@ function warnings(entry: ServerEntry): string[] {
     )
   const allowed = Object.entries(entry.approval).filter(([, verdict]) => verdict === 'allow')
   if (allowed.length > 0) found.push(`Runs without asking you: ${allowed.map(([glob]) => glob).join(', ')}.`)
+  if (isThisGateway(entry)) found.push('This is the gateway itself: it would become a server of its own.')
   if (entry.kind === 'local') {
     const loaders = Object.keys(entry.env).filter((name) => LOADERS.test(name))
     if (loaders.length > 0)
