@@ -40,7 +40,7 @@ const SSH = `module.exports = (options) => {
   return agent(options)
 }`
 
-const LEAN: BuildOptions = { external: ['docker-modem/lib/ssh', /^@opentelemetry\//], plugins: [leanDockerode()] }
+const LEAN: BuildOptions = { external: ['docker-modem/lib/ssh'], plugins: [leanDockerode()] }
 
 const bundles: Bundle[] = [
   // The sandbox has no node_modules, and every byte is parsed at the start of every container.

@@ -1,4 +1,4 @@
-/** Spans for an OpenTelemetry collector. Its packages are heavy: they stay outside the bundle, and are loaded where one is set. */
+/** Spans for an OpenTelemetry collector. Its packages are heavy: they are loaded where one is set, and are parts of their own in the gateway's bundle. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Span } from '@opentelemetry/api'
 import { isAppError } from '../../lib/errors.ts'
