@@ -21,7 +21,7 @@ interface Service {
   cap_drop: string[]
   security_opt: string[]
   environment?: Record<string, string>
-  command?: string[]
+  command?: string | string[]
   volumes?: string[]
   tmpfs?: string[]
   ports?: string[]
@@ -76,7 +76,7 @@ describe('compose.yaml', () => {
     expect(redis).not.toHaveProperty('ports')
     expect(redis.networks).toEqual(['inside'])
     expect(compose.networks.inside).toEqual({ internal: true })
-    expect(redis.command?.join(' ')).toContain('--appendonly yes')
+    expect(redis.command).toContain('--appendonly yes')
   })
 })
 
@@ -128,7 +128,7 @@ describe('the image, the proxy and the server', () => {
     const job = { what: 'the image', quietMs: 60_000, totalMs: 120_000, body }
     await runEngineJob(job, () => docker.buildImage(body, { t: id, buildargs, networkmode: 'none', forcerm: true }))
     await docker.createNetwork({ Name: id })
-    await create(proxy, proxy.command ?? [])
+    await create(proxy, [proxy.command ?? []].flat())
     const env = [`AUTH_TOKEN=${token}`, 'LLM_PROVIDER=demo', 'REDIS_URL=', 'WARM_POOL_SIZE=0']
     const server = await create(orchestrator, ['serve'], { env })
     const { NetworkSettings } = await server.inspect()
