@@ -18,6 +18,10 @@ import { packageVersion } from './lib/package-version.ts'
 import type { Models } from './models/port.ts'
 import type { KeyValueStore } from './storage/key-value-store.ts'
 import type { ApprovalPolicy, PolicyRule } from './tools/approval-policy.ts'
+import type { Enrichment, EnrichmentOptions } from './tools/enrichment/enrichment.ts'
+import type { WriteText } from './tools/enrichment/tool-examples.ts'
+import type { Router } from './tools/routing/port.ts'
+import type { ToolIndexOptions } from './tools/tool-index.ts'
 import type { Tracing } from './tools/tracing/tracing.ts'
 
 export interface GatewayApp {
@@ -129,8 +133,6 @@ async function loadCore(
 ): Promise<Loaded> {
   const [
     { Connections },
-    { ToolIndex },
-    { StoredTools },
     { openCredentials },
     { createRouter },
     { createPolicy },
@@ -138,8 +140,6 @@ async function loadCore(
     store
   ] = await Promise.all([
     import('./tools/connections/connections.ts'),
-    import('./tools/tool-index.ts'),
-    import('./catalog/stored-tools.ts'),
     import('./catalog/credentials.ts'),
     import('./tools/routing/router.ts'),
     import('./tools/approval-policy.ts'),
@@ -158,8 +158,10 @@ async function loadCore(
     waitMs: settings.APPROVAL_WAIT_SECONDS * 1000,
     asksAboutChange: (server, tool) => settings.CHANGED_TOOLS === 'ask' && ruled(server, tool) !== 'allow'
   })
-  const { look } = approvals.definitions
-  const index = new ToolIndex({ stored: new StoredTools(store.facts), router, logger, onSeen: look })
+  const writeText = modelWriter(settings, logger, options.models)
+  const { index, enrichment } = await openIndex(settings, { facts: store.facts, router, logger, write: writeText }, (...seen) =>
+    approvals.definitions.look(...seen)
+  )
   const connections = new Connections({
     index,
     credentials,
@@ -172,6 +174,7 @@ async function loadCore(
     logger
   })
   await index.load(registry)
+  await enrichment?.restore()
   const { openStoredUsage } = await import('./tools/stored-usage.ts')
   const usage = await openStoredUsage(store.facts, router, logger)
   // Outside clients have a human of their own in front of them: without a rule, a call is allowed.
@@ -179,12 +182,11 @@ async function loadCore(
   let policy: ApprovalPolicy = policyOf(registry)
   return {
     core: {
-      ...{ index, connections, router, approvals, tracing },
+      ...{ index, connections, router, approvals, tracing, enrichment, writeText },
       policy: (server, tool) => policy(server, tool),
       audit: trail.audit,
       learn: usage.learn,
-      forgetUsage: usage.forget,
-      writeText: modelWriter(settings, logger, options.models)
+      forgetUsage: usage.forget
     },
     update(next) {
       ruled = createPolicy(rulesOf(next))
@@ -193,7 +195,7 @@ async function loadCore(
       index.update(next)
     },
     async close() {
-      await Promise.all([connections.close(), tracing?.close()])
+      await Promise.all([connections.close(), tracing?.close(), enrichment?.close()])
       if (!options.trail) await trail.audit.close()
       await usage.flush()
       await store.close()
@@ -205,6 +207,46 @@ async function openTracer({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Settings): 
   if (endpoint === undefined) return undefined
   const { openTracing } = await import('./tools/tracing/otel-tracing.ts')
   return openTracing({ endpoint, version: packageVersion() })
+}
+
+interface IndexMeans extends Omit<EnrichmentOptions, 'index'> {
+  router: Router
+}
+
+/** The tools, and what a model adds to their routing. */
+async function openIndex(settings: Settings, means: IndexMeans, onSeen: NonNullable<ToolIndexOptions['onSeen']>) {
+  const [{ ToolIndex }, { StoredTools }] = await Promise.all([
+    import('./tools/tool-index.ts'),
+    import('./catalog/stored-tools.ts')
+  ])
+  let enrichment: Enrichment | undefined
+  const { facts, router, logger } = means
+  const index = new ToolIndex({
+    ...{ stored: new StoredTools(facts), router, logger },
+    onSeen(server, tools) {
+      onSeen(server, tools)
+      enrichment?.seen()
+    },
+    examplesOf: (hash) => enrichment?.examplesOf(hash)
+  })
+  enrichment = await openEnrichment(settings, { ...means, index })
+  return { index, enrichment }
+}
+
+/** Only where the settings ask for it: it sends descriptions of tools, and requests, to a provider. */
+async function openEnrichment(settings: Settings, { write, ...means }: EnrichmentOptions) {
+  const { EMBEDDING_MODEL: model, ROUTING_EXAMPLES: examples } = settings
+  if (model === undefined && examples === 'false') return undefined
+  if (examples === 'true' && !write) {
+    means.logger.warn('ROUTING_EXAMPLES has no effect: no model provider is configured.')
+  }
+  const [{ Enrichment }, { createEmbedder }, { modelAccess }] = await Promise.all([
+    import('./tools/enrichment/enrichment.ts'),
+    import('./models/embedder.ts'),
+    import('./config/model-access.ts')
+  ])
+  const embedder = model === undefined ? undefined : createEmbedder(model, modelAccess(settings))
+  return new Enrichment({ ...means, embedder, ...(examples === 'true' ? { write } : {}) })
 }
 
 function secretPlaces({ DATA_DIR, CREDENTIALS_FILE }: Settings): { loginDir: string; hidden: string[] } {
@@ -232,7 +274,7 @@ async function openContainers(settings: Settings, logger: Logger) {
 }
 
 /** Texts by a model that the user has a key for; loaded with the first of them. */
-function modelWriter(settings: Settings, logger: Logger, open: Models | undefined): GatewayCore['writeText'] {
+function modelWriter(settings: Settings, logger: Logger, open: Models | undefined): WriteText | undefined {
   const { ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY, OPENAI_COMPATIBLE_BASE_URL, LLM_PROVIDER } = settings
   const isConfigured = ANTHROPIC_API_KEY ?? GEMINI_API_KEY ?? OPENAI_API_KEY ?? OPENAI_COMPATIBLE_BASE_URL
   if (LLM_PROVIDER === 'demo' || isConfigured === undefined) return undefined

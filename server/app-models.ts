@@ -1,4 +1,5 @@
 /** The models that the settings give access to. The gateway loads this only when it first needs a text: it is as large as the rest. */
+import { modelAccess } from './config/model-access.ts'
 import type { Settings } from './config/settings.ts'
 import { AppError } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
@@ -7,21 +8,7 @@ import { DEMO_INFO } from './models/demo/demo-info.ts'
 import type { Models } from './models/port.ts'
 
 export function openModels(settings: Settings, logger: Logger): Models {
-  const access = (apiKey: string | undefined, baseUrl: string | undefined) =>
-    apiKey === undefined ? undefined : { apiKey, ...(baseUrl ? { baseUrl } : {}) }
-  const compatibleUrl = settings.OPENAI_COMPATIBLE_BASE_URL
-  const compatibleKey = settings.OPENAI_COMPATIBLE_API_KEY
-  return createModels({
-    provider: settings.LLM_PROVIDER === 'claude' ? 'anthropic' : settings.LLM_PROVIDER,
-    model: settings.LLM_MODEL,
-    anthropic: access(settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL),
-    gemini: access(settings.GEMINI_API_KEY, settings.GEMINI_BASE_URL),
-    openai: access(settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL),
-    openaiCompatible: compatibleUrl
-      ? { baseUrl: compatibleUrl, ...(compatibleKey ? { apiKey: compatibleKey } : {}) }
-      : undefined,
-    logger
-  })
+  return createModels({ ...modelAccess(settings), logger })
 }
 
 /** One answer of the default model, as text. The demo model knows no more than the rules do. */

@@ -47,6 +47,13 @@ function checkTogether(settings: Settings): void {
   if (settings.AUTH_TOKEN && settings.AUTH_TOKEN.length < 16) {
     throw new AppError('invalid', 'invalid_setting', 'AUTH_TOKEN must have at least 16 characters.')
   }
+  const { EMBEDDING_MODEL: embedding, OPENAI_API_KEY: key, OPENAI_COMPATIBLE_BASE_URL: server } = settings
+  const lacking = embedding?.startsWith('openai/')
+    ? !key && 'OPENAI_API_KEY'
+    : embedding && !server && 'OPENAI_COMPATIBLE_BASE_URL'
+  if (lacking) {
+    throw new AppError('invalid', 'invalid_setting', `EMBEDDING_MODEL is "${embedding}": set ${lacking} too.`)
+  }
 }
 
 function isLoopback(host: string): boolean {

@@ -45,3 +45,11 @@ export function url(...protocols: string[]): ParseValue<string> {
     )
   }
 }
+
+/** `wanted` says in words what the pattern wants. */
+export function matching(pattern: RegExp, wanted: string): ParseValue<string> {
+  return (value, name) => {
+    if (pattern.test(value)) return value
+    throw invalidSetting(name, wanted, value)
+  }
+}

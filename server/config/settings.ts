@@ -2,7 +2,7 @@
  * Every setting with its name, default and form: the one table that environment, `.env`, flags, help and documentation share.
  * A setting marked secret has no flag, because command lines are public.
  */
-import { decimal, oneOf, type ParseValue, text, url, wholeNumber } from './parse-value.ts'
+import { decimal, matching, oneOf, type ParseValue, text, url, wholeNumber } from './parse-value.ts'
 
 interface Setting<T> {
   parse: ParseValue<T>
@@ -43,6 +43,15 @@ export const SETTINGS = {
   GEMINI_BASE_URL: define({ parse: url('http:', 'https:'), help: 'without version' }),
   OPENAI_BASE_URL: define({ parse: url('http:', 'https:'), help: 'with /v1' }),
   OPENAI_COMPATIBLE_BASE_URL: define({ parse: url('http:', 'https:'), help: 'with /v1' }),
+  EMBEDDING_MODEL: define({
+    parse: matching(/^openai(-compatible)?\/\S{1,200}$/, 'openai/MODEL or openai-compatible/MODEL'),
+    help: 'routes requests by meaning too, in other languages: sends them and tool descriptions to that provider'
+  }),
+  ROUTING_EXAMPLES: given({
+    parse: oneOf('true', 'false'),
+    fallback: 'false',
+    help: 'true: the default model writes example requests for each tool, once: sends it the descriptions, costs tokens'
+  }),
   SANDBOX_IMAGE: define({ parse: text, help: 'own image as the base of the sandbox (images/README.md)' }),
   SANDBOX_RUNTIME: define({ parse: text, help: "the engine's runtime, e.g. runsc for gVisor" }),
   SANDBOX_MEMORY_MB: given({ parse: wholeNumber(64, 1_048_576), fallback: 512, help: 'memory of a sandbox' }),

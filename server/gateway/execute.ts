@@ -6,6 +6,7 @@ import type { RawResult } from '../tools/connections/live-server.ts'
 import type { Discovery } from './discovery.ts'
 import type { GatewayCore } from './gateway-options.ts'
 import { onRecord, type RouteSeen } from './record-route.ts'
+import { routeRequest } from './route-request.ts'
 import { type CallContext, refuseDenied, runTool } from './run-tool.ts'
 import { type SettledParams, settleParams } from './settle-params.ts'
 
@@ -169,10 +170,8 @@ async function bySentence(
   context: CallContext
 ) {
   const { pending } = await discovery.discover(core, context)
-  const { matches, abstained } = core.router.find(request, {
-    limit: CANDIDATES,
-    ...(server === undefined ? {} : { server })
-  })
+  const options = { limit: CANDIDATES, ...(server === undefined ? {} : { server }) }
+  const { matches, abstained } = await routeRequest(core, request, options, context.signal)
   const [best] = matches
   const tool = best && core.index.tool(best.server, best.tool)
   const candidates = matches.map((match) => candidate(core, match.server, match.tool, match.confidence))

@@ -2,6 +2,7 @@ import type { Logger } from '../lib/logger.ts'
 import type { ApprovalPolicy } from '../tools/approval-policy.ts'
 import type { Audit } from '../tools/audit/audit.ts'
 import type { Connections } from '../tools/connections/connections.ts'
+import type { Enrichment } from '../tools/enrichment/enrichment.ts'
 import type { Router } from '../tools/routing/port.ts'
 import type { ToolIndex } from '../tools/tool-index.ts'
 import type { Tracing } from '../tools/tracing/tracing.ts'
@@ -13,6 +14,8 @@ export interface GatewayCore {
   index: ToolIndex
   connections: Connections
   router: Router
+  /** Where a model that helps with routing is configured. */
+  enrichment?: Enrichment | undefined
   policy: ApprovalPolicy
   audit: Audit
   /** Where a collector is set. */

@@ -12,6 +12,7 @@ import { type ExecuteInput, execute, roundConfidence } from './execute.ts'
 import type { GatewayCore, GatewayOptions } from './gateway-options.ts'
 import { changedFlag, listCapabilities } from './list-capabilities.ts'
 import { onRecord } from './record-route.ts'
+import { routeRequest } from './route-request.ts'
 import type { CallContext } from './run-tool.ts'
 
 type Args = Record<string, unknown>
@@ -88,7 +89,7 @@ export class Gateway {
     const find = async () => {
       const { pending, failed } = await this.#discovery.discover(core, context)
       const options = { limit, ...(threshold === undefined ? {} : { threshold }) }
-      return { pending, failed, ...core.router.find(query, options) }
+      return { pending, failed, ...(await routeRequest(core, query, options, context.signal)) }
     }
     const { matches, abstained, pending, failed } = await onRecord(core, asked, find, (found) => ({
       candidates: found.matches,
@@ -122,7 +123,9 @@ async function explainTool(core: GatewayCore, args: Args, context: CallContext):
   }
   const { name, hash: _, ...definition } = known
   await core.approvals?.definitions.refresh()
-  return { server, tool: name, ...definition, ...changedFlag(core, server, name) }
+  const examples = core.enrichment?.examplesOf(known.hash) ?? []
+  const written = examples.length > 0 ? { exampleRequests: examples } : {}
+  return { server, tool: name, ...definition, ...written, ...changedFlag(core, server, name) }
 }
 
 /** As data for programs, and the same as text for models. */

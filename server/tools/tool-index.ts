@@ -17,6 +17,8 @@ export interface ToolIndexOptions {
   logger: Logger
   /** Told of the tools of a server whenever they are read or listed. */
   onSeen?: ((server: string, tools: StoredTool[]) => void) | undefined
+  /** Requests that a definition is known to be meant for. */
+  examplesOf?: ((hash: string) => readonly string[] | undefined) | undefined
   now?: () => number
 }
 
@@ -65,6 +67,12 @@ export class ToolIndex {
       this.#publish(entry)
       if (isOther) this.#tell(entry.name)
     }
+  }
+
+  /** What the router is told of it is no longer all that is known. */
+  refresh(server: string): void {
+    const entry = this.#entries.get(server)
+    if (entry) this.#publish(entry)
   }
 
   /** Hears of servers whose tools are not what they were. */
@@ -170,11 +178,12 @@ export class ToolIndex {
     }
     this.#tools.set(entry.name, new Map(record.tools.map((tool) => [tool.name, tool])))
     this.#options.onSeen?.(entry.name, record.tools)
-    const routable = record.tools.map(({ name, description, inputSchema }) => ({
+    const routable = record.tools.map(({ name, description, inputSchema, hash }) => ({
       server: entry.name,
       name,
       description,
-      params: parameterText(inputSchema)
+      params: parameterText(inputSchema),
+      examples: this.#options.examplesOf?.(hash)
     }))
     const { description, keywords, examples } = entry
     router.setServer(entry.name, routable, { description, keywords, examples })

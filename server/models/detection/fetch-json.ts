@@ -4,28 +4,47 @@ import type { Endpoint } from '../providers/endpoint.ts'
 
 const MAX_BYTES = 4 * 1024 * 1024
 
-/** GET of one JSON document of a provider, bounded in size; every failure is a sentence for the user. */
-export async function fetchJson(endpoint: Endpoint, path: string, signal: AbortSignal): Promise<unknown> {
-  const response = await send(endpoint, path, signal)
-  const body = await readBounded(response, endpoint)
-  if (!response.ok) throw refused(response.status, body, endpoint)
+/** What is asked for, as it stands in messages. */
+export interface Wanted {
+  name: string
+  code: string
+  /** Sent along, as JSON. */
+  body?: unknown
+}
+
+const MODELS: Wanted = { name: 'a list of models', code: 'model_list_unreadable' }
+
+/** One JSON document of a provider, bounded in size; every failure is a sentence for the user. */
+export async function fetchJson(
+  endpoint: Endpoint,
+  path: string,
+  signal: AbortSignal,
+  wanted = MODELS
+): Promise<unknown> {
+  const response = await send(endpoint, path, signal, wanted)
+  const body = await readBounded(response, endpoint, wanted)
+  if (!response.ok) throw refused(response.status, body, endpoint, wanted)
   try {
     return JSON.parse(body)
   } catch {
-    throw nonsense(endpoint)
+    throw nonsense(endpoint, wanted)
   }
 }
 
-export function nonsense({ label, shownUrl, urlSetting }: Endpoint): AppError {
-  const message = `${label} did not answer with a list of models at ${shownUrl}. Check ${urlSetting}.`
-  return new AppError('unavailable', 'model_list_unreadable', message)
+export function nonsense({ label, shownUrl, urlSetting }: Endpoint, { name, code } = MODELS): AppError {
+  const message = `${label} did not answer with ${name} at ${shownUrl}. Check ${urlSetting}.`
+  return new AppError('unavailable', code, message)
 }
 
-async function send(endpoint: Endpoint, path: string, signal: AbortSignal): Promise<Response> {
+async function send(endpoint: Endpoint, path: string, signal: AbortSignal, { body }: Wanted): Promise<Response> {
+  const posted =
+    body === undefined
+      ? {}
+      : { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
   try {
-    const headers = { accept: 'application/json', ...authHeaders(endpoint) }
+    const headers = { accept: 'application/json', ...posted.headers, ...authHeaders(endpoint) }
     // A redirect would carry the key to another host.
-    return await fetch(endpoint.url + path, { headers, signal, redirect: 'manual' })
+    return await fetch(endpoint.url + path, { ...posted, headers, signal, redirect: 'manual' })
   } catch (error) {
     throw unreachable(error, endpoint)
   }
@@ -43,13 +62,13 @@ function authHeaders({ provider, apiKey }: Endpoint): Record<string, string> {
   }
 }
 
-async function readBounded(response: Response, endpoint: Endpoint): Promise<string> {
+async function readBounded(response: Response, endpoint: Endpoint, wanted: Wanted): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0
   try {
     for await (const chunk of response.body ?? []) {
       size += chunk.byteLength
-      if (size > MAX_BYTES) throw nonsense(endpoint)
+      if (size > MAX_BYTES) throw nonsense(endpoint, wanted)
       chunks.push(chunk)
     }
   } catch (error) {
@@ -65,7 +84,7 @@ function unreachable(error: unknown, { label, shownUrl, secrets, urlSetting }: E
   return new AppError('unavailable', 'model_unreachable', message)
 }
 
-function refused(status: number, body: string, endpoint: Endpoint): AppError {
+function refused(status: number, body: string, endpoint: Endpoint, { name, code }: Wanted): AppError {
   const { label, shownUrl, keySetting, urlSetting, secrets } = endpoint
   const said = cleanText(body.match(/"message"\s*:\s*"((?:[^"\\]|\\.){1,500})/)?.[1] ?? '', secrets, 200)
   const quote = said === '' ? '' : `: "${said}"`
@@ -75,8 +94,8 @@ function refused(status: number, body: string, endpoint: Endpoint): AppError {
   }
   if (status >= 300 && status < 400) {
     const message = `${label} answers at ${shownUrl} with a redirect. Set ${urlSetting} to the final address.`
-    return new AppError('unavailable', 'model_list_unreadable', message)
+    return new AppError('unavailable', code, message)
   }
-  const message = `${label} answered ${status} at ${shownUrl} when asked for its models${quote}. Check ${urlSetting}, or try again later.`
-  return new AppError('unavailable', 'model_list_unreadable', message, { details: { status } })
+  const message = `${label} answered ${status} at ${shownUrl} when asked for ${name}${quote}. Check ${urlSetting}, or try again later.`
+  return new AppError('unavailable', code, message, { details: { status } })
 }

@@ -44,7 +44,7 @@ const CONVENTIONS: Record<RemoteProviderId, Convention> = {
 }
 
 /** The configured providers, in the order in which one is picked as the default. */
-export function configuredEndpoints(options: ModelsOptions): Endpoint[] {
+export function configuredEndpoints(options: Omit<ModelsOptions, 'logger'>): Endpoint[] {
   const { anthropic, gemini, openai, openaiCompatible } = options
   return [
     anthropic && endpoint('anthropic', anthropic),

@@ -1,0 +1,56 @@
+import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
+
+export interface DefinitionCacheOptions<T> {
+  facts: KeyValueStore
+  space: string
+  /** Rows kept at most, of this and other gateways on the same store. */
+  most: number
+  write(value: T): Json
+  /** undefined: not readable, as if it were not there. */
+  read(value: Json): T | undefined
+}
+
+const AT_ONCE = 100
+
+/** What was once worked out about a definition, by a key that stands for all that it depends on. Bounded: the oldest go first. */
+export class DefinitionCache<T> {
+  readonly #options: DefinitionCacheOptions<T>
+  /** When each was written, apart from the values: those are too large to be listed for it. */
+  readonly #ledger: string
+
+  constructor(options: DefinitionCacheOptions<T>) {
+    this.#options = options
+    this.#ledger = `${options.space}-written`
+  }
+
+  async load(keys: readonly string[]): Promise<Map<string, T>> {
+    const { facts, space, read } = this.#options
+    const found = new Map<string, T>()
+    for (let from = 0; from < keys.length; from += AT_ONCE) {
+      const some = keys.slice(from, from + AT_ONCE)
+      const values = await Promise.all(some.map((key) => facts.get(space, key)))
+      some.forEach((key, at) => {
+        const value = read(values[at] ?? null)
+        if (value !== undefined) found.set(key, value)
+      })
+    }
+    return found
+  }
+
+  async save(key: string, value: T): Promise<void> {
+    const { facts, space, write } = this.#options
+    await facts.set(this.#ledger, key, Date.now())
+    await facts.set(space, key, write(value))
+  }
+
+  /** Those in use here stay. */
+  async prune(inUse: ReadonlySet<string>): Promise<void> {
+    const { facts, space, most } = this.#options
+    const rows = await facts.list(this.#ledger)
+    const old = rows.filter(({ key }) => !inUse.has(key)).sort((a, b) => Number(a.value) - Number(b.value))
+    for (const { key } of old.slice(0, Math.max(0, rows.length - most))) {
+      await facts.remove(space, key)
+      await facts.remove(this.#ledger, key)
+    }
+  }
+}

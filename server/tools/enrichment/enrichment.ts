@@ -1,0 +1,77 @@
+/**
+ * What a model adds to routing, where one is configured: likeness in meaning, and example requests. Owns when that is worked out (in
+ * the background, from the first call on); the router owns what it counts for. Invariant: without it, everything goes on.
+ */
+import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { messageOf } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import type { Embedder } from '../../models/embedder.ts'
+import type { KeyValueStore } from '../../storage/key-value-store.ts'
+import type { Likeness } from '../routing/port.ts'
+import type { ToolIndex } from '../tool-index.ts'
+import { ToolExamples, type WriteText } from './tool-examples.ts'
+import { ToolMeanings } from './tool-meanings.ts'
+
+export interface KnownTool {
+  server: string
+  tool: StoredTool
+}
+
+export interface EnrichmentOptions {
+  index: ToolIndex
+  facts: KeyValueStore
+  logger: Logger
+  /** For likeness in meaning. */
+  embedder?: Embedder | undefined
+  /** For example requests. */
+  write?: WriteText | undefined
+}
+
+export class Enrichment {
+  readonly #meanings: ToolMeanings | undefined
+  readonly #examples: ToolExamples | undefined
+  readonly #logger: Logger
+  #awake = false
+
+  constructor({ index, facts, logger, embedder, write }: EnrichmentOptions) {
+    this.#logger = logger
+    const tools = () =>
+      index.entries().flatMap(({ name }) => (index.tools(name) ?? []).map((tool) => ({ server: name, tool })))
+    const common = { facts, logger, tools }
+    const onWritten = (server: string) => index.refresh(server)
+    this.#meanings = embedder && new ToolMeanings({ ...common, embedder })
+    this.#examples = write && new ToolExamples({ ...common, write, onWritten })
+  }
+
+  /** Takes what is in the store already; asks no model. */
+  async restore(): Promise<void> {
+    await Promise.all([this.#meanings?.restore(), this.#examples?.restore()]).catch((error) => {
+      this.#logger.warn(`What models said of tools could not be read: ${messageOf(error)}`)
+    })
+  }
+
+  /** Somebody uses the tools: from now on, what is missing is worked out. */
+  wake(): void {
+    this.#awake = true
+    this.seen()
+  }
+
+  /** Tools may be other ones than before. */
+  seen(): void {
+    if (!this.#awake) return
+    this.#meanings?.wake()
+    this.#examples?.wake()
+  }
+
+  async likeness(request: string, signal: AbortSignal): Promise<Likeness | undefined> {
+    return this.#meanings?.likeness(request, signal)
+  }
+
+  examplesOf(hash: string): readonly string[] | undefined {
+    return this.#examples?.of(hash)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#meanings?.close(), this.#examples?.close()])
+  }
+}
