@@ -131,21 +131,15 @@ async function loadCore(
   options: GatewayAppOptions,
   registry: Registry
 ): Promise<Loaded> {
-  const [
-    { Connections },
-    { openCredentials },
-    { createRouter },
-    { createPolicy },
-    { openApprovals },
-    store
-  ] = await Promise.all([
-    import('./tools/connections/connections.ts'),
-    import('./catalog/credentials.ts'),
-    import('./tools/routing/router.ts'),
-    import('./tools/approval-policy.ts'),
-    import('./gateway/asking/open-approvals.ts'),
-    options.facts ? { facts: options.facts, close: async () => {} } : openFacts(settings, logger)
-  ])
+  const [{ Connections }, { openCredentials }, { createRouter }, { createPolicy }, { openApprovals }, store] =
+    await Promise.all([
+      import('./tools/connections/connections.ts'),
+      import('./catalog/credentials.ts'),
+      import('./tools/routing/router.ts'),
+      import('./tools/approval-policy.ts'),
+      import('./gateway/asking/open-approvals.ts'),
+      options.facts ? { facts: options.facts, close: async () => {} } : openFacts(settings, logger)
+    ])
   const trail = options.trail ?? (await import('./app-audit.ts')).openTrail(settings)
   const credentials = trail.watched(
     openCredentials({ file: settings.CREDENTIALS_FILE, environment: options.environment })
@@ -159,9 +153,8 @@ async function loadCore(
     asksAboutChange: (server, tool) => settings.CHANGED_TOOLS === 'ask' && ruled(server, tool) !== 'allow'
   })
   const writeText = modelWriter(settings, logger, options.models)
-  const { index, enrichment } = await openIndex(settings, { facts: store.facts, router, logger, write: writeText }, (...seen) =>
-    approvals.definitions.look(...seen)
-  )
+  const means = { facts: store.facts, router, logger, write: writeText }
+  const { index, enrichment } = await openIndex(settings, means, approvals.definitions.look)
   const connections = new Connections({
     index,
     credentials,

@@ -28,7 +28,9 @@ describe('loadSettings', () => {
     ['LLM_PROVIDER', 'skynet', /^LLM_PROVIDER must be one of anthropic/],
     ['REDIS_URL', 'localhost:6379', /^REDIS_URL must be a URL that begins with redis:\/\/ or rediss:\/\/\.$/],
     ['LOG_LEVEL', 'loud', /^LOG_LEVEL must be one of/],
-    ['AUTH_TOKEN', 'short', /^AUTH_TOKEN must have/]
+    ['AUTH_TOKEN', 'short', /^AUTH_TOKEN must have/],
+    ['EMBEDDING_MODEL', 'small', /^EMBEDDING_MODEL must be openai\/MODEL or/],
+    ['EMBEDDING_MODEL', 'openai/small', /^EMBEDDING_MODEL is .* set OPENAI_API_KEY too/]
   ])('stops at %s=%s with a sentence', (name, value, sentence) => {
     expect(() => loadSettings({ env: { [name]: value } })).toThrow(sentence)
   })
