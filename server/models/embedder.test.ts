@@ -25,7 +25,7 @@ describe('embeddings', () => {
     fake.mode = mode
     const failure = await embed(['x'], signal).catch((error) => error)
     expect(failure.code).toBe('embeddings_unreadable')
-    expect(failure.message).toMatch(/embeddings at http.*OPENAI_COMPATIBLE_BASE_URL/)
+    expect(failure.message).toMatch(/embeddings.*Check OPENAI_COMPATIBLE_BASE_URL/)
     expect(failure.message).not.toContain('my-secret-key')
   })
 
