@@ -8,7 +8,7 @@ import { createCatalogue, toolKey } from '../server/tools/routing/catalogue.ts'
 import { confidenceOf } from '../server/tools/routing/confidence.ts'
 import { EVIDENCE_NAMES } from '../server/tools/routing/evidence.ts'
 import { DEFAULT_THRESHOLD } from '../server/tools/routing/router.ts'
-import { createUsageMemory } from '../server/tools/routing/usage-memory.ts'
+import { AT_ONCE, createUsageMemory } from '../server/tools/routing/usage-memory.ts'
 import { calibrationError, chanceError } from './calibration.ts'
 import { byServer, halfOf, readRoutingSet, routingDataFolder, type SetOptions } from './routing-data.ts'
 
@@ -48,7 +48,7 @@ function labelOf(name: string, { distractors, examplesPerTool, irrelevant }: Set
 
 async function samplesOf(folder: string, { name, options, weight }: (typeof MIX)[number]): Promise<Sample[]> {
   const set = await readRoutingSet(folder, name, options)
-  const usage = createUsageMemory(20_000)
+  const usage = createUsageMemory(20_000, AT_ONCE)
   for (const example of set.usage) usage.learn(example, toolKey(example.server, example.tool))
   const catalogue = createCatalogue(usage)
   for (const [server, tools] of byServer(set.tools)) catalogue.setServer(server, tools)

@@ -1,6 +1,7 @@
 /** How often the router's first (or one of its first five) answers is right, how true its confidence is, how fast it answers. */
 import type { Router } from '../server/tools/routing/port.ts'
 import { createRouter, DEFAULT_THRESHOLD } from '../server/tools/routing/router.ts'
+import { AT_ONCE } from '../server/tools/routing/usage-memory.ts'
 import { calibrationError, chanceError } from './calibration.ts'
 import {
   byServer,
@@ -36,7 +37,7 @@ const SETS: { label: string; name: string; options: SetOptions }[] = [
 ]
 
 function routerFor(set: RoutingSet): Router {
-  const router = createRouter()
+  const router = createRouter({ schedule: AT_ONCE })
   for (const [server, tools] of byServer(set.tools)) router.setServer(server, tools)
   for (const example of set.usage) router.learn(example)
   return router
@@ -85,7 +86,7 @@ async function speed(folder: string): Promise<object> {
   const set = await readRoutingSet(folder, 'metatool', { distractors: true, examplesPerTool: 1000 })
   const long = await readRoutingSet(folder, 'stabletoolbench')
   const before = heapMb()
-  const router = createRouter()
+  const router = createRouter({ schedule: AT_ONCE })
   for (const [server, tools] of byServer(set.tools)) router.setServer(server, tools)
   const indexMb = heapMb() - before
   const time = (requests: { query: string }[]): { p50: number; p95: number } => {

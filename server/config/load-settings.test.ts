@@ -45,7 +45,7 @@ describe('loadSettings', () => {
     )
   })
 
-  it('takes any texts for settings, or names the one that is wrong; and repeats no secret', () => {
+  it('takes any texts for settings, or names the one that is wrong; and repeats no secret', { timeout: 30_000 }, () => {
     const names = Object.keys(SETTINGS) as (keyof typeof SETTINGS)[]
     const secret = 'hush-5c1f'
     const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('-1', '1e9', '0x10', 'NaN', ' 1', secret))

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { RoutableTool, Router } from './port.ts'
 import { createRouter } from './router.ts'
+import { AT_ONCE } from './usage-memory.ts'
 
 const tool = (server: string, name: string, description = '', params?: string): RoutableTool => ({
   server,
@@ -40,7 +41,7 @@ const REQUESTS = [
 ]
 
 function build(names = Object.keys(SERVERS)): Router {
-  const router = createRouter()
+  const router = createRouter({ schedule: AT_ONCE })
   for (const name of names) router.setServer(name, SERVERS[name] ?? [])
   return router
 }
@@ -185,7 +186,7 @@ describe('servers come and go', () => {
   it('any history ends like building what is left afresh', () => {
     fc.assert(
       fc.property(steps, (history) => {
-        const lived = createRouter()
+        const lived = createRouter({ schedule: AT_ONCE })
         const left = new Map<string, RoutableTool[]>()
         for (const { server, tools: count } of history) {
           const tools = (Object.hasOwn(SERVERS, server) ? SERVERS[server] : SERVERS.files)?.slice(0, count) ?? []
@@ -196,7 +197,7 @@ describe('servers come and go', () => {
           // Answers between the changes must not linger.
           lived.find('open a new file issue about the weather')
         }
-        const fresh = createRouter()
+        const fresh = createRouter({ schedule: AT_ONCE })
         for (const [server, tools] of [...left].reverse()) fresh.setServer(server, tools)
         for (const request of REQUESTS) {
           const one = lived.find(request, { limit: 50 })
@@ -213,7 +214,7 @@ describe('servers come and go', () => {
   })
 
   it('the server asked to set is the server of its tools, and the last of two namesakes counts', () => {
-    const router = createRouter()
+    const router = createRouter({ schedule: AT_ONCE })
     router.setServer('real', [tool('liar', 'go', 'old words'), tool('liar', 'go', 'Start the engine')])
     const { matches } = router.find('start the engine')
     expect(matches).toHaveLength(1)
@@ -251,7 +252,7 @@ describe('learns from use', () => {
   })
 
   it('keeps no more than it was told to', () => {
-    const router = createRouter({ maxExamples: 2 })
+    const router = createRouter({ maxExamples: 2, schedule: AT_ONCE })
     for (const at of [1, 2, 3]) router.learn({ request: `request ${at}`, server: 's', tool: 't', at })
     expect(router.usage().map((example) => example.at)).toEqual([2, 3])
   })
@@ -265,7 +266,7 @@ describe('hostile input', () => {
     )
     fc.assert(
       fc.property(fc.array(fc.tuple(text, text, text), { maxLength: 6 }), text, (tools, request) => {
-        const router = createRouter()
+        const router = createRouter({ schedule: AT_ONCE })
         for (const [server, name, description] of tools)
           router.setServer(server, [tool(server, name, description, name)])
         router.learn({ request, server: request, tool: request, at: 0 })

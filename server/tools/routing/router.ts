@@ -1,20 +1,22 @@
 /**
  * Owns the answer to "which tool serves this request, and how sure is that". Knows nothing of connections, of who asks,
- * or of where examples are stored. Invariant: the same calls give the same answers, and in which order tools came
- * changes none.
+ * or of where examples are stored. Invariant: the same calls give the same answers (once it has trained on
+ * what was learnt), and in which order tools came changes none.
  */
 import { createCatalogue, toolKey } from './catalogue.ts'
 import { confidenceOf, NAMED } from './confidence.ts'
 import { withMeaning } from './meaning.ts'
 import type { RouteMatch, Router } from './port.ts'
 import type { Candidate } from './ranking.ts'
-import { createUsageMemory } from './usage-memory.ts'
+import { createUsageMemory, type Schedule } from './usage-memory.ts'
 
 export interface RouterOptions {
   /** Below this confidence of the first match the router abstains. */
   threshold?: number
   /** Past requests kept; the oldest go first. */
   maxExamples?: number
+  /** When the next slice of training runs; without it, between other work. */
+  schedule?: Schedule
 }
 
 /** Chosen so that at least four of five requests that have an answer get one. */
@@ -43,7 +45,7 @@ function confidences(ranked: readonly Candidate[], evidence: readonly number[]):
 }
 
 export function createRouter(options: RouterOptions = {}): Router {
-  const usage = createUsageMemory(options.maxExamples ?? MAX_EXAMPLES)
+  const usage = createUsageMemory(options.maxExamples ?? MAX_EXAMPLES, options.schedule)
   const catalogue = createCatalogue(usage)
   const defaultThreshold = options.threshold ?? DEFAULT_THRESHOLD
   return {

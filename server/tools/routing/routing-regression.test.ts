@@ -1,6 +1,7 @@
 /** Requests that never use a tool's own name, over a small catalogue like that of everyday servers. */
 import { describe, expect, it } from 'vitest'
 import { createRouter } from './router.ts'
+import { AT_ONCE } from './usage-memory.ts'
 
 const CATALOGUE: Record<string, Record<string, string>> = {
   disk: {
@@ -55,7 +56,7 @@ const CASES: [request: string, right: string][] = [
 ]
 
 function router() {
-  const built = createRouter()
+  const built = createRouter({ schedule: AT_ONCE })
   for (const [server, tools] of Object.entries(CATALOGUE)) {
     built.setServer(
       server,

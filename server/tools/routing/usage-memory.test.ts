@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createUsageMemory, type UsageEvidence, type UsageMemory } from './usage-memory.ts'
+import { AT_ONCE, createUsageMemory, type UsageEvidence, type UsageMemory } from './usage-memory.ts'
 
 const example = (request: string, tool: string, at = 0) => ({ request, server: 's', tool, at })
 const requests = fc.array(
@@ -13,7 +13,7 @@ const requests = fc.array(
 
 describe('opinion', () => {
   it('votes for the tool of the most similar request', () => {
-    const memory = createUsageMemory(10)
+    const memory = createUsageMemory(10, AT_ONCE)
     memory.learn(example('book a table for dinner', 'restaurant'), 'restaurant')
     memory.learn(example('what is the weather in Oslo', 'weather'), 'weather')
     const opinion = memory.opinion('weather in Bergen tomorrow')
@@ -24,13 +24,13 @@ describe('opinion', () => {
   })
 
   it('knows a request that it has seen', () => {
-    const memory = createUsageMemory(10)
+    const memory = createUsageMemory(10, AT_ONCE)
     memory.learn(example('what is the weather in Oslo', 'weather'), 'weather')
     expect(memory.opinion('What is the weather in Oslo?')?.nearest).toBeCloseTo(1)
   })
 
   it('has none about what was never asked, nor without words', () => {
-    const memory = createUsageMemory(10)
+    const memory = createUsageMemory(10, AT_ONCE)
     memory.learn(example('weather in Oslo', 'weather'), 'weather')
     memory.learn(example('', 'nothing'), 'nothing')
     expect(memory.opinion('translate a poem')).toBeUndefined()
@@ -49,9 +49,9 @@ describe('bounds', () => {
   it('the oldest go first, and leave nothing behind', () => {
     fc.assert(
       fc.property(requests, fc.integer({ min: 1, max: 8 }), (all, max) => {
-        const long = createUsageMemory(max)
+        const long = createUsageMemory(max, AT_ONCE)
         for (const [request, tool] of all) long.learn(example(request, tool), tool)
-        const fresh = createUsageMemory(max)
+        const fresh = createUsageMemory(max, AT_ONCE)
         for (const [request, tool] of all.slice(-max)) fresh.learn(example(request, tool), tool)
         expect(long.examples()).toEqual(fresh.examples())
         for (const ask of ['red apple', 'car race', 'pie']) expect(rounded(long, ask)).toEqual(rounded(fresh, ask))
@@ -60,13 +60,13 @@ describe('bounds', () => {
   })
 
   it('keeps a bounded part of a request', () => {
-    const memory = createUsageMemory(2)
+    const memory = createUsageMemory(2, AT_ONCE)
     memory.learn(example('word '.repeat(200_000), 'a'), 'a')
     expect(memory.examples()[0]?.request.length).toBeLessThanOrEqual(2000)
   })
 
   it('keeps nothing when told to keep nothing', () => {
-    const memory = createUsageMemory(0)
+    const memory = createUsageMemory(0, AT_ONCE)
     memory.learn(example('weather', 'a'), 'a')
     expect(memory.examples()).toEqual([])
     expect(memory.opinion('weather')).toBeUndefined()
@@ -76,7 +76,7 @@ describe('bounds', () => {
 it('shares of votes add up to one', () => {
   fc.assert(
     fc.property(requests, (all) => {
-      const memory = createUsageMemory(100)
+      const memory = createUsageMemory(100, AT_ONCE)
       for (const [request, tool] of all) memory.learn(example(request, tool), tool)
       const opinion = memory.opinion('red apple car')
       if (!opinion) return

@@ -1,6 +1,6 @@
 /** What past requests say about a new one: votes of the most similar ones, and a linear model over their words. */
 import type { UsageExample } from './port.ts'
-import { pullsOn, trainPulls } from './usage-model.ts'
+import { inSlices, pullsOn, training } from './usage-model.ts'
 import {
   createUsageStore,
   type Feature,
@@ -21,6 +21,8 @@ const COMMON = 0.1
 const FEW = 2
 /** The linear model is trained again when this share of the examples is new. */
 const NEW_SHARE = 0.1
+/** A few milliseconds: calls come in between. */
+export const SLICE_OPERATIONS = 100_000
 
 export interface UsageEvidence {
   /** Share of the neighbours' votes, 0 to 1. */
@@ -83,16 +85,28 @@ function vote(store: UsageStore, dots: Float64Array, norm: number): { votes: Map
   return { votes, nearest: Math.min(1, near[0]?.likeness ?? 0) }
 }
 
-export function createUsageMemory(maxExamples: number): UsageMemory {
+/** When the next slice of training runs. */
+export type Schedule = (slice: () => void) => void
+
+/** For whoever wants to measure what is known, not when. */
+export const AT_ONCE: Schedule = (slice) => slice()
+
+export function createUsageMemory(maxExamples: number, schedule: Schedule = setImmediate): UsageMemory {
   const store = createUsageStore()
   let learned = 0
   let nextTraining = 1
+  let running: symbol | undefined
 
-  /** Training costs more than an answer, so it waits until there is enough that is new. */
+  /** Costs far more than an answer: it waits until there is enough that is new, and goes on in slices beside the answers. */
   function train(): void {
-    if (learned < nextTraining) return
-    trainPulls(store)
+    if (running || learned < nextTraining) return
+    const own = Symbol('training')
+    running = own
     nextTraining = learned + Math.max(1, store.size * NEW_SHARE)
+    const next: Schedule = (slice) => schedule(() => running === own && slice())
+    inSlices(training(store), SLICE_OPERATIONS, next, () => {
+      running = undefined
+    })
   }
 
   return {
@@ -105,6 +119,7 @@ export function createUsageMemory(maxExamples: number): UsageMemory {
     examples: store.examples,
     clear() {
       store.clear()
+      running = undefined
       nextTraining = learned + 1
     },
     opinion(request) {

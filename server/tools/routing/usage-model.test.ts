@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { createUsageMemory } from './usage-memory.ts'
+import { AT_ONCE, createUsageMemory, SLICE_OPERATIONS } from './usage-memory.ts'
+import { inSlices, training } from './usage-model.ts'
+import { createUsageStore } from './usage-store.ts'
 
 function trained(uses: [request: string, tool: string][]) {
-  const memory = createUsageMemory(1000)
+  const memory = createUsageMemory(1000, AT_ONCE)
   uses.forEach(([request, tool], at) => {
     memory.learn({ request, server: 's', tool, at }, tool)
   })
@@ -32,7 +34,7 @@ describe('the linear model over past requests', () => {
   })
 
   it('a word that is new since the training takes nothing from those it knows', () => {
-    const memory = createUsageMemory(1000)
+    const memory = createUsageMemory(1000, AT_ONCE)
     const learn = (request: string, tool: string, at: number) => memory.learn({ request, server: 's', tool, at }, tool)
     for (let at = 0; at < 40; at += 1) learn(`${at % 2 ? 'mail' : 'draw'} report ${at}`, at % 2 ? 'post' : 'chart', at)
     const before = memory.opinion('mail report')?.byTool.get('post')?.pull ?? 0
@@ -44,5 +46,76 @@ describe('the linear model over past requests', () => {
 
   it('a single tool needs no rival', () => {
     expect(trained([['book a table', 'only']])('book a table')[0]?.[0]).toBe('only')
+  })
+})
+
+describe('training beside the answers', () => {
+  const uses = Array.from({ length: 600 }, (_, at) => ({
+    request: `please ${at % 7 ? 'draw' : 'mail'} the report number ${at} about topic ${at % 40}`,
+    server: 's',
+    tool: at % 7 ? `chart ${at % 40}` : 'post',
+    at
+  }))
+
+  it('is cut into slices of a bounded number of operations', () => {
+    const store = createUsageStore()
+    for (const use of uses) store.add(use, use.tool)
+    let total = 0
+    let longest = 0
+    const steps = [...training(store)]
+    for (const step of steps) {
+      total += step
+      longest = Math.max(longest, step)
+    }
+    expect(total).toBeGreaterThan(5 * SLICE_OPERATIONS)
+    expect(longest).toBeLessThan(SLICE_OPERATIONS / 10)
+    const waiting: (() => void)[] = []
+    let done = false
+    let spent = 0
+    const counted = training(store)
+    const walk = (function* () {
+      for (const step of counted) {
+        spent += step
+        yield step
+      }
+    })()
+    inSlices(
+      walk,
+      SLICE_OPERATIONS,
+      (slice) => waiting.push(slice),
+      () => {
+        done = true
+      }
+    )
+    for (let slice = waiting.shift(); slice; slice = waiting.shift()) {
+      spent = 0
+      slice()
+      expect(spent).toBeLessThan(SLICE_OPERATIONS + longest)
+    }
+    expect(done).toBe(true)
+  })
+
+  it('goes on while examples come and go, ends with forgetting, and answers from what it knew meanwhile', () => {
+    const waiting: (() => void)[] = []
+    const memory = createUsageMemory(600, (slice) => waiting.push(slice))
+    const pull = () => memory.opinion('mail the report')?.byTool.get('post')?.pull
+    for (const use of uses) memory.learn(use, use.tool)
+    expect(pull()).toBe(0)
+    expect(waiting).toHaveLength(1)
+    for (let slice = waiting.shift(), at = 0; slice; slice = waiting.shift(), at += 1) {
+      memory.learn({ request: `sing song ${at}`, server: 's', tool: 'sing', at }, 'sing')
+      slice()
+    }
+    const first = pull() ?? 0
+    expect(first).toBeGreaterThan(0)
+    // A second one is under way: the first goes on answering until it is done.
+    for (const use of uses.slice(0, 200)) memory.learn(use, use.tool)
+    expect(pull()).toBeGreaterThan(0)
+    expect(waiting).toHaveLength(1)
+    for (const value of memory.opinion('mail the report')?.byTool.values() ?? []) expect(value.pull).not.toBeNaN()
+    memory.clear()
+    waiting.shift()?.()
+    expect(waiting).toEqual([])
+    expect(pull()).toBeUndefined()
   })
 })

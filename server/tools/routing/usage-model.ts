@@ -1,8 +1,9 @@
 /**
  * A linear model over the words of past requests. It starts from each tool's mean request, and is then corrected on
- * every example that another tool would win, or nearly (passive-aggressive updates).
+ * every example that another tool would win, or nearly (passive-aggressive updates). Training is a walk that can rest after every
+ * step: examples may come and go meanwhile, and the pulls as they were go on answering until it is done.
  */
-import { type Feature, normOf, rarity, type UsageStore, type UsedTool } from './usage-store.ts'
+import { type Feature, normOf, rarity, type Stored, type UsageStore, type UsedTool } from './usage-store.ts'
 
 const ROUNDS = 5
 const MARGIN = 0.3
@@ -34,62 +35,89 @@ export function pullsOn(store: UsageStore, known: readonly Feature[], norm: numb
 
 /** The store as flat arrays: training goes over all of it several times. */
 interface Flat {
+  tools: UsedTool[]
   /** Where the pairs of each feature begin, and behind the last one, where they end. */
   starts: Uint32Array
   pairTools: Uint16Array
   pulls: Float64Array
   examples: { tool: number; features: Uint32Array; values: Float64Array }[]
-  tools: number
 }
 
-function flatten(store: UsageStore, features: readonly Feature[]): Flat {
+/** Yields how much was done since it last did. */
+type Walk<T> = Generator<number, T>
+
+function* flatten(store: UsageStore, features: readonly Feature[], entries: readonly Stored[]): Walk<Flat> {
+  const found = new Set<UsedTool>()
+  const own: UsedTool[][] = []
+  const starts = new Uint32Array(features.length + 1)
+  const featureIds = new Map<Feature, number>()
+  for (const [id, feature] of features.entries()) {
+    own.push([...feature.tools])
+    for (const tool of feature.tools) found.add(tool)
+    featureIds.set(feature, id)
+    starts[id + 1] = (starts[id] ?? 0) + feature.tools.length
+    yield feature.tools.length
+  }
   // By name, not by arrival: of equal rivals the first is corrected.
-  const tools = [...new Set(features.flatMap((feature) => feature.tools))].sort((a, b) => (a.key < b.key ? -1 : 1))
+  const tools = [...found].sort((a, b) => (a.key < b.key ? -1 : 1))
   const toolIds = new Map(tools.map((tool, id) => [tool, id]))
   const idOf = (tool: UsedTool): number => toolIds.get(tool) ?? 0
-  const featureIds = new Map(features.map((feature, id) => [feature, id]))
-  const starts = new Uint32Array(features.length + 1)
-  features.forEach((feature, id) => {
-    starts[id + 1] = (starts[id] ?? 0) + feature.tools.length
-  })
-  const pairTools = Uint16Array.from(features.flatMap((feature) => feature.tools.map(idOf)))
-  const examples = mixedOrder(store.size).flatMap((at) => {
-    const entry = store.entry(store.firstId + at)
-    if (!entry) return []
-    const values = Float64Array.from(entry.features, (feature) => rarity(store, feature))
+  const pairTools = new Uint16Array(starts[features.length] ?? 0)
+  for (const [id, list] of own.entries()) {
+    pairTools.set(list.map(idOf), starts[id])
+    yield list.length
+  }
+  const examples: Flat['examples'] = []
+  for (const at of mixedOrder(entries.length)) {
+    const entry = entries[at]
+    const tool = entry && toolIds.get(entry.tool)
+    // One that has left meanwhile has taken its words with it.
+    if (tool === undefined || !entry?.features.every((feature) => feature.examples.length > 0)) continue
     const norm = normOf(store, entry)
-    const own = Uint32Array.from(entry.features, (feature) => featureIds.get(feature) ?? 0)
-    return [{ tool: idOf(entry.tool), features: own, values: values.map((value) => value / norm) }]
-  })
-  return { starts, pairTools, pulls: new Float64Array(pairTools.length), examples, tools: tools.length }
+    const values = Float64Array.from(entry.features, (feature) => rarity(store, feature) / norm)
+    const ids = Uint32Array.from(entry.features, (feature) => featureIds.get(feature) ?? 0)
+    examples.push({ tool, features: ids, values })
+    yield entry.features.length
+  }
+  return { starts, pairTools, pulls: new Float64Array(pairTools.length), examples, tools }
 }
 
 /** Words that a tool was never asked with say nothing of it, whatever happens: that keeps the model small. */
-function shift({ starts, pairTools, pulls }: Flat, example: Flat['examples'][number], tool: number, by: number): void {
+function shift(flat: Flat, example: Flat['examples'][number], tool: number, by: number): number {
+  const { starts, pairTools, pulls } = flat
+  let looked = 0
   for (let at = 0; at < example.features.length; at += 1) {
     const feature = example.features[at] ?? 0
     const end = starts[feature + 1] ?? 0
     for (let pair = starts[feature] ?? 0; pair < end; pair += 1) {
+      looked += 1
       if (pairTools[pair] !== tool) continue
       pulls[pair] = (pulls[pair] ?? 0) + by * (example.values[at] ?? 0)
       break
     }
   }
+  return looked
 }
 
-function startFromMeans(flat: Flat): void {
-  for (const example of flat.examples) shift(flat, example, example.tool, 1)
-  const squares = new Float64Array(flat.tools)
-  flat.pairTools.forEach((tool, pair) => {
-    squares[tool] = (squares[tool] ?? 0) + (flat.pulls[pair] ?? 0) ** 2
-  })
-  flat.pairTools.forEach((tool, pair) => {
-    flat.pulls[pair] = (flat.pulls[pair] ?? 0) / Math.sqrt(squares[tool] ?? 1)
-  })
+function* startFromMeans(flat: Flat): Walk<void> {
+  const { pairTools, pulls } = flat
+  for (const example of flat.examples) yield shift(flat, example, example.tool, 1)
+  const squares = new Float64Array(flat.tools.length)
+  for (let pair = 0; pair < pairTools.length; pair += 1) {
+    const tool = pairTools[pair] ?? 0
+    squares[tool] = (squares[tool] ?? 0) + (pulls[pair] ?? 0) ** 2
+    yield 1
+  }
+  for (let pair = 0; pair < pairTools.length; pair += 1) {
+    pulls[pair] = (pulls[pair] ?? 0) / Math.sqrt(squares[pairTools[pair] ?? 0] || 1)
+    yield 1
+  }
 }
 
-function correct(flat: Flat, example: Flat['examples'][number], sums: Float64Array): void {
+/** How much had to be looked at. */
+function correct(flat: Flat, example: Flat['examples'][number], sums: Float64Array): number {
   const { starts, pairTools, pulls } = flat
+  let looked = 2 * sums.length
   sums.fill(0)
   for (let at = 0; at < example.features.length; at += 1) {
     const feature = example.features[at] ?? 0
@@ -98,6 +126,7 @@ function correct(flat: Flat, example: Flat['examples'][number], sums: Float64Arr
     for (let pair = starts[feature] ?? 0; pair < end; pair += 1) {
       const tool = pairTools[pair] ?? 0
       sums[tool] = (sums[tool] ?? 0) + value * (pulls[pair] ?? 0)
+      looked += 1
     }
   }
   let rival = example.tool === 0 ? 1 : 0
@@ -105,10 +134,9 @@ function correct(flat: Flat, example: Flat['examples'][number], sums: Float64Arr
     if (tool !== example.tool && (sums[tool] ?? 0) > (sums[rival] ?? 0) + EQUAL) rival = tool
   }
   const lacking = MARGIN - (sums[example.tool] ?? 0) + (sums[rival] ?? 0)
-  if (lacking <= 0) return
+  if (lacking <= 0) return looked
   const step = Math.min(MAX_STEP, lacking / 2)
-  shift(flat, example, example.tool, step)
-  shift(flat, example, rival, -step)
+  return looked + shift(flat, example, example.tool, step) + shift(flat, example, rival, -step)
 }
 
 /** Positions in an order that is the same every time and unlike that of arrival. */
@@ -125,13 +153,43 @@ function mixedOrder(size: number): number[] {
   return order
 }
 
-export function trainPulls(store: UsageStore): void {
+export function* training(store: UsageStore): Walk<void> {
   const features = [...store.features.values()]
-  const flat = flatten(store, features)
-  startFromMeans(flat)
-  const sums = new Float64Array(flat.tools)
-  for (let round = 0; round < ROUNDS; round += 1) for (const example of flat.examples) correct(flat, example, sums)
-  features.forEach((feature, id) => {
-    feature.pulls = Array.from(flat.pulls.subarray(flat.starts[id], flat.starts[id + 1]))
-  })
+  const entries = Array.from({ length: store.size }, (_, at) => store.entry(store.firstId + at)).filter(
+    (entry) => entry !== undefined
+  )
+  const flat = yield* flatten(store, features, entries)
+  yield* startFromMeans(flat)
+  const sums = new Float64Array(flat.tools.length)
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const example of flat.examples) yield correct(flat, example, sums)
+  }
+  for (const [id, feature] of features.entries()) yield takeOver(flat, id, feature)
+}
+
+/** Its tools may be other ones by now. */
+function takeOver({ starts, pairTools, pulls, tools }: Flat, id: number, feature: Feature): number {
+  const [from = 0, to = 0] = starts.subarray(id, id + 2)
+  const trained = new Map<UsedTool | undefined, number>()
+  for (let pair = from; pair < to; pair += 1) trained.set(tools[pairTools[pair] ?? 0], pulls[pair] ?? 0)
+  feature.pulls = feature.tools.map((tool) => trained.get(tool) ?? 0)
+  return feature.tools.length + to - from
+}
+
+/** Takes a walk in slices of about so many operations; `next` decides when the next one comes. */
+export function inSlices(
+  walk: Walk<void>,
+  operations: number,
+  next: (slice: () => void) => void,
+  done: () => void
+): void {
+  const slice = () => {
+    for (let spent = 0; spent < operations; ) {
+      const step = walk.next()
+      if (step.done) return done()
+      spent += step.value + 1
+    }
+    next(slice)
+  }
+  next(slice)
 }
