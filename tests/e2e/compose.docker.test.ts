@@ -8,12 +8,14 @@ import { join, resolve } from 'node:path'
 import Dockerode from 'dockerode'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { silentLogger } from '../../server/lib/logger.ts'
 import { readImageAssets } from '../../server/sandbox/docker/image-assets.ts'
 import { defaultBaseName } from '../../server/sandbox/docker/image-base.ts'
+import { createImageBuilder } from '../../server/sandbox/docker/image-builder.ts'
 import { runEngineJob } from '../../server/sandbox/docker/image-progress.ts'
 import { type TarFile, tarStream } from '../../server/sandbox/docker/image-tar.ts'
 import { type Client, connectClient } from '../fixtures/client.ts'
-import { discard, eventually, startCore, temporaryFolder } from '../fixtures/core.ts'
+import { discard, eventually, temporaryFolder } from '../fixtures/core.ts'
 
 interface Service {
   user: string
@@ -115,13 +117,14 @@ describe('the image, the proxy and the server', () => {
     return container
   }
 
+  const addressOf = async (container: Dockerode.Container) =>
+    `http://${(await container.inspect()).NetworkSettings.Networks[id]?.IPAddress}:3000`
+
   const logs = async (container: Dockerode.Container) =>
     (await container.logs({ stdout: true, stderr: true })).toString('utf8').replaceAll('\0', '')
 
   beforeAll(async () => {
-    const core = await startCore()
-    await core.stop()
-    discard(core.dataDir)
+    await createImageBuilder(docker, { logger: silentLogger }).ensure()
     const assets = await readImageAssets()
     const body = tarStream(context())
     const buildargs = { BASE: defaultBaseName(assets) }
@@ -131,17 +134,9 @@ describe('the image, the proxy and the server', () => {
     await create(proxy, [proxy.command ?? []].flat())
     const env = [`AUTH_TOKEN=${token}`, 'LLM_PROVIDER=demo', 'REDIS_URL=', 'WARM_POOL_SIZE=0']
     const server = await create(orchestrator, ['serve'], { env })
-    const { NetworkSettings } = await server.inspect()
-    url = `http://${NetworkSettings.Networks[id]?.IPAddress}:3000`
-    await eventually(
-      'ready',
-      () =>
-        fetch(`${url}/readyz`).then(
-          (r) => r.ok,
-          () => false
-        ),
-      60_000
-    )
+    url = await addressOf(server)
+    const isReady = () => fetch(`${url}/readyz`).then((answer) => answer.ok)
+    await eventually('ready', () => isReady().catch(() => false), 60_000)
   })
 
   afterAll(async () => {
@@ -183,12 +178,13 @@ describe('the image, the proxy and the server', () => {
     const other = join(dir, 'workspace-server.mjs')
     writeFileSync(other, '// another version\n', { mode: 0o644 })
     const binds = [`${other}:/opt/mcp-orchestrator/dist/workspace-server.mjs:ro`]
-    const env = ['HOST=127.0.0.1', 'REDIS_URL=', 'DATA_DIR=/tmp/data', 'LLM_PROVIDER=demo']
-    const doctor = await create(orchestrator, ['doctor'], { env, binds })
-    await doctor.wait()
-    expect(await logs(doctor)).toMatch(
-      /FAILS image +The engine has no sandbox image .*lets no build through: .*npm run setup/
-    )
+    const env = ['REDIS_URL=', 'DATA_DIR=/tmp/data', 'LLM_PROVIDER=demo', `AUTH_TOKEN=${token}`]
+    const server = await create(orchestrator, ['serve'], { env, binds })
+    const said = /The engine has no sandbox image .*lets no build through: .*npm run setup/
+    await eventually('in the log', async () => said.test(await logs(server)), 30_000)
+    const ready = await fetch(`${await addressOf(server)}/readyz`)
+    expect(ready.status).toBe(503)
+    expect(JSON.stringify(await ready.json())).toMatch(said)
   })
 })
 
