@@ -82,6 +82,7 @@ describe('the registry', () => {
     ])
   })
 
+  // Checked with the defence off: no look at doubles → no error.
   it.each([
     ['', /line 1: the file ends too early/],
     ['{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', /line 1: "a" stands here twice/],
@@ -110,7 +111,7 @@ describe('the registry', () => {
         '"approval"',
         '"x"'
       ],
-      ...['1', 'null', '-', '//', '/*', '*/', '\n', '\\', '"', '"__proto__"', '"${secret:A}"', '\u0000', '1e999']
+      ...['1', 'null', '-', '//', '/*', '*/', '\n', '\\', '"', '"__proto__"', `"\${secret:A}"`, '\u0000', '1e999']
     )
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),
@@ -140,7 +141,7 @@ describe('the registry', () => {
     )
   })
 
-  // Checked: with a search through all names for each, this took minutes.
+  // Checked: with a search through all names for each, this did not end within 170 s.
   it('is quick on a file that was made to be slow', () => {
     const many = Array.from({ length: 200_000 }, (_, at) => `"${at}":1`).join()
     expect(() => readRegistry(`{"mcpServers":{${many}}}`, 'f')).toThrow(/more than 1000 servers/)

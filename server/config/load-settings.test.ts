@@ -45,6 +45,7 @@ describe('loadSettings', () => {
     )
   })
 
+  // Checked with the defence off: the value is repeated → the value is in the sentence.
   it('takes any texts for settings, or names the one that is wrong; and repeats no secret', { timeout: 30_000 }, () => {
     const names = Object.keys(SETTINGS) as (keyof typeof SETTINGS)[]
     const secret = 'hush-5c1f'
@@ -57,20 +58,19 @@ describe('loadSettings', () => {
           expect(error).toMatchObject({ code: 'invalid_setting' })
           expect(names.some((name) => String(error).includes(name))).toBe(true)
         }
-        const secrets = names.filter((name) => /_KEY$|^AUTH_TOKEN$|_URL$/.test(name))
-        for (const name of secrets) {
-          const wrong = { env: { [name]: `${secret}:` } }
-          try {
-            loadSettings(wrong)
-          } catch (error) {
-            expect(String(error)).not.toContain(secret)
-          }
-        }
       }),
       { numRuns: 200 }
     )
+    for (const name of names.filter((each) => /_KEY$|^AUTH_TOKEN$|_URL$/.test(each))) {
+      try {
+        loadSettings({ env: { [name]: `${secret}:` } })
+      } catch (error) {
+        expect(String(error)).not.toContain(secret)
+      }
+    }
   })
 
+  // Checked with the defence off: no check → it would listen.
   it.each(['0.0.0.0', '::', '192.0.2.1', 'example.test'])('refuses to listen on %s without AUTH_TOKEN', (HOST) => {
     expect(() => loadSettings({ env: { HOST } })).toThrow(/AUTH_TOKEN/)
     expect(loadSettings({ env: { HOST, AUTH_TOKEN: 'a-token-of-some-length' } }).HOST).toBe(HOST)

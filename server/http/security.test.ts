@@ -12,6 +12,7 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 describe('what goes out with the page', () => {
+  // Checked with the defence off: frame-ancestors of the own site → another policy.
   it('lets nobody frame it, and runs no script but its own files', async () => {
     const { headers } = await server.inject('/')
     const policy = String(headers['content-security-policy'])
@@ -25,6 +26,7 @@ describe('what goes out with the page', () => {
     expect(policy).not.toMatch(/unsafe|\*|https?:/)
   })
 
+  // Checked with the defence off: SameSite=Lax → another cookie.
   it('is a cookie that no script reads and no other site sends', async () => {
     const [cookie] = (await server.inject('/')).cookies
     expect(cookie).toMatchObject({ name: OWNER_COOKIE, value: 'fresh', httpOnly: true, sameSite: 'Strict' })
@@ -32,6 +34,7 @@ describe('what goes out with the page', () => {
 })
 
 describe('what comes from a page of another site', () => {
+  // Checked with the defence off: any Origin → 200, “changed”.
   it.each(['https://evil.example', 'null', 'http://localhost:1', 'http://localhost.evil.example'])(
     'changes nothing: %s',
     async (origin) => {

@@ -194,6 +194,7 @@ describe('the API of the servers', { timeout: 30_000 }, () => {
     expect(tools.filter(({ changed }) => changed).map(({ name }) => name)).toEqual(['echo'])
   })
 
+  // Checked with the defence off: any Origin, any type → the change is made.
   it('takes no change that another site could have sent', async () => {
     const { ask } = await open({ steady: child('steady') })
     const body = JSON.stringify({ mcpServers: { x: { command: 'x' } } })

@@ -47,6 +47,7 @@ describe('an approved call', () => {
     expect(source.calls).toEqual([{ to: 'you' }])
   })
 
+  // Checked with the defence off: no change is seen → the call runs.
   it('is refused when the tool changed meanwhile; the next card shows the difference; accepting it is remembered', async () => {
     const source = mail()
     let round = 0

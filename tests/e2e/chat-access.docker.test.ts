@@ -23,6 +23,7 @@ async function open(id: string, options: Parameters<Served['connect']>[1] = {}):
 }
 
 describe('a stranger with the session id', () => {
+  // Checked with the defence off: any proof → the stranger comes in.
   it('is forbidden over the socket, joins no room and sees no event', async () => {
     const id = newId()
     const mine = await open(id)
@@ -38,6 +39,7 @@ describe('a stranger with the session id', () => {
     for (const { seen } of strangers) expect(seen.map(({ event }) => event)).toEqual(['connect_error'])
   })
 
+  // Checked with the defence off: any proof → 200 instead of 403.
   it('is forbidden over HTTP, just as for a session that is not there', async () => {
     const id = newId()
     const cookie = owner()
@@ -56,6 +58,7 @@ describe('a stranger with the session id', () => {
     expect(await others.json()).toEqual({ sessions: [] })
   })
 
+  // Checked with the defence off: any Origin → no refusal comes.
   it('is turned away when it comes from a page of another site, or by a name that is not ours', async () => {
     const id = newId()
     const cookie = owner()
@@ -72,6 +75,7 @@ describe('a stranger with the session id', () => {
     await server.connect(newId(), { headers: local }).ready()
   })
 
+  // Checked with the defence off: a cookie for every visit → a cookie is given out.
   it('does not take an owner over: the page opened from a link elsewhere gives out no new cookie', async () => {
     const visit = (headers: Record<string, string>) => fetch(`${server.url}/api/models`, { headers })
     const cookies = async (headers: Record<string, string>) => (await visit(headers)).headers.getSetCookie()
@@ -85,6 +89,7 @@ describe('a stranger with the session id', () => {
 })
 
 describe('with an access token', () => {
+  // Checked with the defence off: no check → the client comes in.
   it('nobody comes in without it, over the socket or HTTP', async () => {
     const secret = 'an access token of some length'
     const guarded = await serve({ AUTH_TOKEN: secret })
@@ -146,6 +151,7 @@ describe('commands', () => {
     expect(await client.ask('message', { text: 'x'.repeat(100_001) })).toMatchObject({ ok: false })
   })
 
+  // Checked with the defence off: no limit → 340 answers instead of 300.
   it('are limited per session, over all its tabs', async () => {
     const cookie = owner()
     const id = newId()

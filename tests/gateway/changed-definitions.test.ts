@@ -88,6 +88,7 @@ describe('a tool whose definition changed', { timeout: 60_000 }, () => {
     expect(meta(await note('three'))['mcp-orchestrator/route']).not.toHaveProperty('definitionChanged')
   })
 
+  // Checked with the defence off: no change is seen → the call runs.
   it('waits for a yes, with the difference shown, where changes are asked about and no rule allows it', async () => {
     const { open, close, change, noted } = world()
     await (await open({ CHANGED_TOOLS: 'ask' })).note('one')

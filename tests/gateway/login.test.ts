@@ -85,6 +85,7 @@ describe('a remote server that wants OAuth', { timeout: 60_000 }, () => {
     expect(oauth.refreshes).toBeGreaterThan(0)
   })
 
+  // Checked with the defence off: no look at the issuer → another refusal, after the other issuer was asked.
   it('gets no token of another issuer, and none is sent there', async () => {
     const { oauth, servers, data } = await open()
     await servers('login', 'guarded')

@@ -53,6 +53,7 @@ async function open() {
 }
 
 describe('secrets', { timeout: 60_000 }, () => {
+  // Checked with the defence off: no namespaces → the sibling’s environment can be read.
   it('of a sibling or of the gateway are not to be had from inside a child', async () => {
     const { gateway, call, credentials, login } = await open()
     const other = JSON.parse(await call('b', 'look')).pid
@@ -69,6 +70,7 @@ describe('secrets', { timeout: 60_000 }, () => {
     expect(env.sort()).toEqual(['HOME', 'MCP_ORCHESTRATOR_CHILD', 'MORE', 'PATH', 'PWD', 'TOKEN'])
   })
 
+  // Checked with the defence off: nothing is redacted → the secret is in the answer.
   it('show in no command line, log, error, answer or file of ours', async () => {
     const { gateway, call, command, credentials, login, data } = await open()
     const said: string[] = []

@@ -72,6 +72,7 @@ it('follows an answer that is written, but never pulls back who has scrolled up'
   expect(one?.offences).toEqual([])
 })
 
+// Checked with the defence off: text as it is → no hidden character is shown.
 it('shows hidden characters in names of tools and servers, and a tool that changed', async () => {
   const { me, session } = await arrive()
   session.append('user:message', { turnId: 't', text: 'go' })

@@ -7,6 +7,7 @@ const html = (source: string) =>
     .join('')
 
 describe('toBlocks', () => {
+  // Checked with the defence off: html: true → the tag is in the page.
   it('leaves HTML as text', () => {
     expect(html('<script>x</script> <b onclick="x">hi</b>')).not.toMatch(/<(script|b)/)
     expect(html('<!-- x --><style>*{}</style>')).not.toMatch(/<(style|!--)/)

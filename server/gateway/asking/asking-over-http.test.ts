@@ -71,6 +71,7 @@ async function connect(url: URL) {
 }
 
 describe('a yes given in rounds', { timeout: 30_000 }, () => {
+  // Checked with the defence off: counts more than once → both rounds run.
   it('runs the call that was shown, once, on whichever instance it arrives', async () => {
     const { one, other, written } = await serveTwo()
     const [call, callOther] = [await connect(one.url), await connect(other.url)]

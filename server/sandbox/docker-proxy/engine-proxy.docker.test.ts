@@ -44,6 +44,7 @@ it('sessions work through it as they do without: start, call, pause, end', async
   expect(await core.sh(id, 'head -c 3000000 /dev/zero | wc -c')).toContain('3000000')
 })
 
+// Checked with the defence off: no look at the fields → the container is made.
 it('refuses what would be root on the host, and leaves nothing behind', async () => {
   const image = (await core.engine.ensureImage()) ?? ''
   const owner = { deployment: 'attack', instance: 'attack' }
@@ -59,6 +60,7 @@ it('refuses what would be root on the host, and leaves nothing behind', async ()
   expect(await direct.listContainers({ all: true, filters: { label } })).toEqual([])
 })
 
+// Checked with the defence off: no look at the label → the container is shown.
 it('touches no container that is not ours', async () => {
   const image = (await core.engine.ensureImage()) ?? ''
   const foreign = await direct.createContainer({

@@ -32,6 +32,7 @@ async function besideNeighbour<T>(harm: Promise<T>): Promise<T> {
 }
 
 describe('from inside, as a command', () => {
+  // Checked with the defence off: the engine’s default capabilities → a bounding set that is not empty.
   it('there is no network, no capability, no root and nothing to write to outside the tmpfs', async () => {
     const { id, connection } = await sandboxes.open()
     expect((await run(connection, 'ls /sys/class/net')).stdout).toBe('lo\n')
@@ -61,6 +62,7 @@ describe('from inside, as a command', () => {
     await engine.remove(id)
   })
 
+  // Checked: not exploded without its limit, which would end the host; but without PidsLimit container-spec.test.ts fails.
   it('a fork bomb ends at its limit', async () => {
     const { id, connection } = await sandboxes.open()
     const bomb = 'bomb() { bomb | bomb & }; bomb; sleep 3; echo survived'
@@ -74,6 +76,7 @@ describe('from inside, as a command', () => {
     await engine.remove(id)
   })
 
+  // Checked with the defence off: a larger tmpfs → 400 MB instead of 256.
   it('an endless file ends at its limit', async () => {
     const { id, connection } = await sandboxes.open()
     const { exitCode, signal } = await besideNeighbour(run(connection, 'yes > file'))
@@ -86,6 +89,7 @@ describe('from inside, as a command', () => {
     await engine.remove(id)
   })
 
+  // Checked: without nr_inodes server/sandbox/docker/container-spec.test.ts “bounds every writable place” fails; a million inodes were not tried on a shared host.
   it('an endless number of files ends at its limit', async () => {
     const { id, connection } = await sandboxes.open()
     const many = `python3 -c 'for i in range(10**6): open(str(i), "w").close()'`
@@ -93,6 +97,7 @@ describe('from inside, as a command', () => {
     await engine.remove(id)
   })
 
+  // Checked with the defence off: a limit four times as high → “got it”.
   it('an allocation of 600 MB is killed', async () => {
     const { id, connection } = await sandboxes.open()
     const hog = `python3 -c 'x = bytearray(600 * 1024 * 1024); print("got it")'`
@@ -129,6 +134,7 @@ describe('the server inside', () => {
     await engine.remove(id)
   })
 
+  // Checked with the defence off: no --disable-sigusr1 → port 9229 is open.
   it('opens no debugger on a signal', async () => {
     const { id, connection } = await sandboxes.open()
     const { stdout } = await run(
@@ -140,6 +146,7 @@ describe('the server inside', () => {
     await engine.remove(id)
   })
 
+  // Checked with the defence off: the server on a readable copy of Node → the connection ends, as tampered with.
   it('can not be impersonated through any process that a command finds', async () => {
     const { id, connection } = await sandboxes.open()
     if (!(connection instanceof DockerWorkspaceConnection)) throw new Error('not the connection of this engine')

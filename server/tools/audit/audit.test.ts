@@ -62,6 +62,7 @@ describe('the audit trail', () => {
     expect(states()).toEqual(['running'])
   })
 
+  // Checked with the defence off: nothing is redacted → the secret is in the file.
   it('holds no secret, whatever it is written in', async () => {
     const secrets = new KnownSecrets()
     secrets.add(['p"ss\nword', 'sk-12345', 'sk-12345-long'])
@@ -185,6 +186,7 @@ describe('verify', () => {
     return listAuditFiles(folder()).map(({ path }) => ({ path, lines: linesOf(path) }))
   }
 
+  // Checked with the defence off: no look at the seal → the edited row is not found.
   it('finds any row that was edited, removed, doubled or moved', async () => {
     const files = await twoChains()
     const isSound = () => states().every((state) => state === 'intact') && states().length === 2

@@ -66,6 +66,7 @@ describe('what a child writes', () => {
     )
   })
 
+  // Checked with the defence off: any id answers the oldest call → “forged”.
   it('answers only what was asked, once, whatever ids it makes up', async () => {
     const { call, say } = await open()
     const first = call()

@@ -35,6 +35,7 @@ async function open(servers: Record<string, unknown>, credentials: string) {
 }
 
 describe('connections by owner', { timeout: 60_000 }, () => {
+  // Checked with the defence off: all share one connection → one owner’s key for all.
   it("use each owner's own credentials, and the common ones for all who have none", async () => {
     const common = { KEY: 'common-key', OTHER: 'x' }
     const owners = { anna: { KEY: 'annas-key' }, ben: { KEY: 'bens-key' }, cleo: { UNRELATED: 'y' } }
