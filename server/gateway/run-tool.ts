@@ -1,7 +1,7 @@
 /**
  * The one way from a chosen tool to a child's answer, whichever face or mode chose it: policy, a human's yes where one is wanted,
  * the call with its failover, the record of it. Invariant: no tool is called for an outside client past this function. (The chat
- * asks and records in `sessions/toolbox.ts`; what is no tool call, such as reading a resource, is passed on unasked and unrecorded.)
+ * asks and records in `sessions/toolbox.ts`; what is no tool call, such as reading a resource, goes through `run-request.ts`.)
  */
 import type { ProgressCallback } from '@modelcontextprotocol/client'
 import type { StoredTool } from '../catalog/stored-tools.ts'

@@ -1,11 +1,11 @@
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
 import type { RawResult } from '../../tools/connections/live-server.ts'
-import { noValidator } from '../create-gateway-server.ts'
+import { namedCaller, noValidator } from '../create-gateway-server.ts'
 import { errorResult } from '../error-result.ts'
 import { runTool } from '../run-tool.ts'
 import { ExposedFace, type FaceOptions } from './exposed-face.ts'
 import { type ListKind, listAll } from './list-all.ts'
-import { ofServer, passOn, passOnError } from './pass-on.ts'
+import { inOurWords, ofServer, passOn, passOnError, watchOn } from './pass-on.ts'
 
 type Answer = RawResult & { content: [] }
 
@@ -121,11 +121,12 @@ function serveResources(server: Server, face: ExposedFace): void {
   })
   if (!exposed.capabilities().resources?.subscribe) return
   server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, context) => {
-    const { server: owner, name } = ofServer(exposed, exposed.resourceTargets(uri)[0], uri)
-    await face
-      .lane(context)
-      .watch(owner, name, context.mcpReq.signal)
-      .catch((error) => Promise.reject(passOnError(error) ?? error))
+    const target = ofServer(exposed, exposed.resourceTargets(uri)[0], uri)
+    const lane = face.lane(context)
+    const caller = namedCaller(lane.caller, server.getClientVersion())
+    await watchOn(exposed, lane, target, context.mcpReq.signal, caller).catch((error) => {
+      throw passOnError(error) ?? inOurWords(error, exposed.logger)
+    })
     return {}
   })
   server.setRequestHandler('resources/unsubscribe', async ({ params: { uri } }, context) => {

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { silentLogger } from '../../lib/logger.ts'
-import { createPolicy } from '../../tools/approval-policy.ts'
+import { createPolicy, type PolicyRule } from '../../tools/approval-policy.ts'
 import { noAudit } from '../../tools/audit/audit.fixture.ts'
 import type { Audit } from '../../tools/audit/audit.ts'
 import { openTestConnections } from '../../tools/connections/connections.fixture.ts'
@@ -12,9 +12,14 @@ import { Exposed } from './exposed.ts'
 import { openExposedHttp } from './exposed-http.ts'
 
 /** The HTTP door in the pass-through mode, without the workspace around it. */
-export async function serveExposed(servers: Record<string, unknown>, only?: string, audit: Audit = noAudit) {
+export async function serveExposed(
+  servers: Record<string, unknown>,
+  only?: string,
+  audit: Audit = noAudit,
+  rules: PolicyRule[] = []
+) {
   const test = await openTestConnections(servers)
-  const core = { ...test, policy: createPolicy([{ glob: '*', verdict: 'allow' }]), audit, learn: () => {} }
+  const core = { ...test, policy: createPolicy([{ glob: '*', verdict: 'allow' }, ...rules]), audit, learn: () => {} }
   const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
   const exposed = new Exposed({ only, core, version: '1', logger: silentLogger })
   const http = openExposedHttp(

@@ -15,6 +15,7 @@ import type { Exposed } from './exposed.ts'
 import { HttpSessions } from './http-sessions.ts'
 import { SharedLanes } from './lanes.ts'
 import { listenOf } from './listen-filter.ts'
+import { watchOn } from './pass-on.ts'
 
 export interface ExposedHttp {
   fetch(request: Request, options?: { parsedBody?: unknown }): Promise<Response>
@@ -93,7 +94,7 @@ async function watchWhile(exposed: Exposed, lane: ClientLane, uris: string[], si
     const [target] = exposed.resourceTargets(uri)
     if (target === undefined) continue
     try {
-      await lane.watch(target.server, target.name, signal)
+      await watchOn(exposed, lane, target, signal)
       signal.addEventListener('abort', () => void lane.unwatch(target.server, target.name).catch(() => {}), {
         once: true
       })

@@ -4,6 +4,7 @@ import { type Caller, LOCAL_OWNER } from '../../tools/caller.ts'
 import { type ClientConnection, connectClient } from './client-connection.ts'
 import type { Exposed } from './exposed.ts'
 import { cancelledOf, listenOf } from './listen-filter.ts'
+import { watchOn } from './pass-on.ts'
 
 const MEET_MS = 10_000
 
@@ -50,8 +51,9 @@ export class ExposedStdio {
     this.#listening.set(id, uris)
     for (const uri of uris) {
       const [target] = exposed.resourceTargets(uri)
-      await (target && lane?.watch(target.server, target.name, AbortSignal.timeout(MEET_MS)))?.catch((error) =>
-        exposed.logger.debug({ server: target?.server }, `A subscription failed: ${messageOf(error)}`)
+      if (target === undefined || lane === undefined) continue
+      await watchOn(exposed, lane, target, AbortSignal.timeout(MEET_MS)).catch((error) =>
+        exposed.logger.debug({ server: target.server }, `A subscription failed: ${messageOf(error)}`)
       )
     }
   }

@@ -10,6 +10,7 @@ import type { Caller } from '../../tools/caller.ts'
 import { capabilityKey } from '../../tools/connections/peer.ts'
 import { Discovery } from '../discovery.ts'
 import type { GatewayCore } from '../gateway-options.ts'
+import { isDenied } from '../run-request.ts'
 import { ClientLane, type Standalone } from './client-lane.ts'
 import { ExposedNames, type Target } from './exposed-names.ts'
 import { ExposedResources } from './exposed-resources.ts'
@@ -114,7 +115,9 @@ export class Exposed {
   resourceTargets(uri: string): Target[] {
     const target = this.resources.target(uri)
     if (target !== undefined) return this.servers().includes(target.server) ? [target] : []
-    return this.serversWith(({ resources }) => resources).map((server) => ({ server, name: uri }))
+    const may = this.serversWith(({ resources }) => resources)
+    const open = may.filter((server) => !isDenied(this.core, server, 'resources/read'))
+    return (open.length > 0 ? open : may).map((server) => ({ server, name: uri }))
   }
 
   openLane(caller: Caller, capabilities: ClientCapabilities, standalone: Standalone): ClientLane {

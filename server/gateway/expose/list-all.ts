@@ -1,6 +1,7 @@
 import type { ServerCapabilities, ServerContext } from '@modelcontextprotocol/server'
 import { messageOf } from '../../lib/errors.ts'
 import type { RawResult } from '../../tools/connections/live-server.ts'
+import { isDenied } from '../run-request.ts'
 import type { Exposed } from './exposed.ts'
 import type { ExposedFace } from './exposed-face.ts'
 import { passOn } from './pass-on.ts'
@@ -48,8 +49,11 @@ export async function listAll(
 ): Promise<RawResult> {
   const { exposed } = face
   const { method, has, show } = KINDS[kind]
-  if (exposed.only !== undefined) return passOn(face, exposed.only, context, method, params)
-  const lists = exposed.serversWith(has).map(async (server) => {
+  const isOpen = (server: string) => !isDenied(exposed.core, server, method)
+  if (exposed.only !== undefined)
+    return isOpen(exposed.only) ? passOn(face, exposed.only, context, method, params) : { [kind]: [] }
+  const open = exposed.serversWith(has).filter(isOpen)
+  const lists = open.map(async (server) => {
     try {
       return (await pages(face, server, context, kind)).map((item) => show(exposed, server, item))
     } catch (error) {

@@ -2,6 +2,8 @@ import { ProtocolError, ProtocolErrorCode, type ServerContext } from '@modelcont
 import { isAppError } from '../../lib/errors.ts'
 import { wireError } from '../../lib/wire-error.ts'
 import type { RawResult } from '../../tools/connections/live-server.ts'
+import { runRequest } from '../run-request.ts'
+import type { ClientLane } from './client-lane.ts'
 import type { Exposed } from './exposed.ts'
 import type { ExposedFace, Job } from './exposed-face.ts'
 import type { Target } from './exposed-names.ts'
@@ -22,12 +24,25 @@ export async function passOn(
     const { _meta: _, ...own } = params
     const job: Job = ({ meta, retry, voice: __, ...rest }) => {
       const all = { ...own, ...retry, ...(meta ? { _meta: meta } : {}) }
-      return core.connections.request(server, { method, params: all, ...rest })
+      const wish = { server, method, params: own, caller: rest.caller }
+      return runRequest(core, wish, () => core.connections.request(server, { method, params: all, ...rest }))
     }
     return MAY_ASK.has(method) ? await face.serve(server, context, own, job) : await face.plainly(server, context, job)
   } catch (error) {
     throw passOnError(error) ?? inOurWords(error, logger)
   }
+}
+
+/** A subscription is a read that goes on: by the same rules, and on record. */
+export async function watchOn(
+  { core }: Exposed,
+  lane: ClientLane,
+  { server, name: uri }: Target,
+  signal: AbortSignal,
+  caller = lane.caller
+): Promise<void> {
+  const wish = { server, method: 'resources/subscribe', params: { uri }, caller }
+  await runRequest(core, wish, () => lane.watch(server, uri, signal))
 }
 
 /** What the server itself has answered, with its code and data. */
@@ -41,7 +56,7 @@ export function ofServer(exposed: Exposed, target: Target | undefined, shown: st
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Nothing here is called "${shown.slice(0, 200)}".`)
 }
 
-function inOurWords(error: unknown, logger: Exposed['logger']): ProtocolError {
+export function inOurWords(error: unknown, logger: Exposed['logger']): ProtocolError {
   const { code, message } = wireError(error, logger)
   return new ProtocolError(ProtocolErrorCode.InternalError, message, { code })
 }

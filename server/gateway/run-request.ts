@@ -1,0 +1,48 @@
+import type { Stage } from '../tools/audit/call-end.ts'
+import type { Caller } from '../tools/caller.ts'
+import type { GatewayCore } from './gateway-options.ts'
+import { endOf } from './record-route.ts'
+import { refuseDenied } from './run-tool.ts'
+
+export interface RequestWish {
+  server: string
+  method: string
+  params: Record<string, unknown>
+  caller: Caller
+}
+
+/** What tells a client only what there is; everything else goes on record. */
+const LISTS: Record<string, string> = {
+  'resources/list': 'resources/read',
+  'resources/templates/list': 'resources/read',
+  'prompts/list': 'prompts/get'
+}
+
+/**
+ * The way to a server for what is no tool call, such as reading a resource. The rules know it by its method as they know a tool by
+ * its name, so that `*` stands for it too; only a `deny` counts. Like a call, it is on record before it is made.
+ */
+export async function runRequest<T>(core: GatewayCore, wish: RequestWish, job: () => Promise<T>): Promise<T> {
+  const { server, method, params, caller } = wish
+  const listed = LISTS[method]
+  if (listed !== undefined) {
+    refuseDenied(core, server, listed)
+    return job()
+  }
+  const end = core.audit.begin({ caller, server, tool: method, args: params })
+  let stage: Stage = 'deciding'
+  try {
+    refuseDenied(core, server, method)
+    stage = 'calling'
+    const result = await job()
+    end({ outcome: 'ok' })
+    return result
+  } catch (error) {
+    end(endOf(error, stage))
+    throw error
+  }
+}
+
+export function isDenied({ policy }: GatewayCore, server: string, method: string): boolean {
+  return policy(server, LISTS[method] ?? method) === 'deny'
+}
