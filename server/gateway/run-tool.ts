@@ -54,6 +54,8 @@ export async function runTool(core: GatewayCore, wish: ToolWish, context: CallCo
     refuseDenied(core, server, tool.name)
     const about = { parent: context.meta, attributes: { server, tool: tool.name } }
     const approvedBy = await traced(tracing, 'approval', about, () => approveCall(core, wish, context))
+    // A human takes their time, and the rules may have changed meanwhile.
+    if (approvedBy) refuseDenied(core, server, tool.name)
     stage = 'calling'
     const { voice: _, ...rest } = context
     const input = { tool: tool.name, args, careful: isCareful(tool), ...rest }

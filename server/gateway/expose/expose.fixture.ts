@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { silentLogger } from '../../lib/logger.ts'
-import { createPolicy, type PolicyRule } from '../../tools/approval-policy.ts'
+import type { ApprovalPolicy } from '../../tools/approval-policy.ts'
 import { noAudit } from '../../tools/audit/audit.fixture.ts'
 import type { Audit } from '../../tools/audit/audit.ts'
 import { openTestConnections } from '../../tools/connections/connections.fixture.ts'
@@ -16,10 +16,10 @@ export async function serveExposed(
   servers: Record<string, unknown>,
   only?: string,
   audit: Audit = noAudit,
-  rules: PolicyRule[] = []
+  policy: ApprovalPolicy = () => 'allow'
 ) {
   const test = await openTestConnections(servers)
-  const core = { ...test, policy: createPolicy([{ glob: '*', verdict: 'allow' }, ...rules]), audit, learn: () => {} }
+  const core = { ...test, policy, audit, learn: () => {} }
   const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
   const exposed = new Exposed({ only, core, version: '1', logger: silentLogger })
   const http = openExposedHttp(

@@ -18,7 +18,7 @@ import { namedCaller } from '../create-gateway-server.ts'
 import type { CallContext } from '../run-tool.ts'
 import type { ClientLane } from './client-lane.ts'
 import type { Exposed } from './exposed.ts'
-import { HeldCall } from './held-call.ts'
+import { HeldCall, tellProgress } from './held-call.ts'
 import type { Borrowed, Lanes } from './lanes.ts'
 import { levelOf } from './log-level.ts'
 import type { Scope } from './scope.ts'
@@ -78,7 +78,7 @@ export class ExposedFace {
         return await lane.during(call, () =>
           job(
             {
-              ...this.#context(server, context, lane, call.signal),
+              ...this.#context(server, context, lane, call),
               voice: askingVoice(this.capabilities(context), ask)
             },
             lane
@@ -104,7 +104,10 @@ export class ExposedFace {
       return await lane.during(scope, () =>
         job(
           {
-            ...this.#context(server, context, lane, mcpReq.signal),
+            ...this.#context(server, context, lane, {
+              signal: mcpReq.signal,
+              progress: (progress) => tellProgress(mcpReq, progress)
+            }),
             voice: askingVoice(this.capabilities(context), scope.ask)
           },
           lane
@@ -144,7 +147,12 @@ export class ExposedFace {
     return borrowed
   }
 
-  #context(server: string, context: ServerContext, lane: ClientLane, signal: AbortSignal): CallContext {
+  #context(
+    server: string,
+    context: ServerContext,
+    lane: ClientLane,
+    { signal, progress }: Pick<HeldCall, 'signal' | 'progress'>
+  ): CallContext {
     const { mcpReq } = context
     const { progressToken, ...carried } = mcpReq._meta ?? {}
     const meta = { ...carried, ...(this.exposed.isModern(server) ? this.#envelope(context, lane) : {}) }
@@ -159,14 +167,7 @@ export class ExposedFace {
       signal,
       ...(Object.keys(meta).length > 0 ? { meta } : {}),
       ...(Object.keys(retry).length > 0 ? { retry } : {}),
-      ...(progressToken === undefined
-        ? {}
-        : {
-            onProgress: (progress) => {
-              const params = { ...progress, progressToken }
-              mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {})
-            }
-          })
+      ...(progressToken === undefined ? {} : { onProgress: progress })
     }
   }
 

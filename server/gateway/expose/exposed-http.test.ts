@@ -1,5 +1,6 @@
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { Client, type Progress, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { expect, it } from 'vitest'
+import { createPolicy, type Verdict } from '../../tools/approval-policy.ts'
 import { noAudit } from '../../tools/audit/audit.fixture.ts'
 import type { Audit } from '../../tools/audit/audit.ts'
 import { child, real } from '../../tools/connections/connections.fixture.ts'
@@ -44,13 +45,12 @@ it.each(['all', 'only'] as const)(
       }
     }
     const servers = { a: real('server-everything') }
-    const rule = { glob: 'a/*', verdict: 'deny' as const }
     const only = mode === 'only' ? 'a' : undefined
     const uri = 'demo://resource/dynamic/text/1'
     const ref = { type: 'ref/prompt' as const, name: only ? 'completable-prompt' : 'a__completable-prompt' }
-    for (const rules of [[], [rule]]) {
+    for (const verdict of ['allow', 'deny'] as const) {
       rows.length = 0
-      const served = await serveExposed(servers, only, audit, rules)
+      const served = await serveExposed(servers, only, audit, createPolicy([{ glob: 'a/*', verdict }]))
       const client = new Client({ name: 'ann', version: '1' })
       try {
         await client.connect(new StreamableHTTPClientTransport(served.url))
@@ -61,7 +61,7 @@ it.each(['all', 'only'] as const)(
           () => client.subscribeResource({ uri })
         ]
         const methods = ['resources/read', 'prompts/get', 'completion/complete', 'resources/subscribe']
-        const isOpen = rules.length === 0
+        const isOpen = verdict === 'allow'
         expect((await client.listResources()).resources.length > 0).toBe(isOpen)
         expect((await client.listPrompts()).prompts.length > 0).toBe(isOpen)
         for (const ask of asked) {
@@ -74,6 +74,38 @@ it.each(['all', 'only'] as const)(
         await client.close()
         await served.close()
       }
+    }
+  }
+)
+
+// The question is one round of the call, the progress belongs to the next.
+it.each(['legacy', 'auto'] as const)(
+  'goes by the rules as they are after the yes, and reports progress then (%s)',
+  async (mode) => {
+    const rule: { now: Verdict; next: Verdict } = { now: 'ask', next: 'ask' }
+    const served = await serveExposed({ a: real('server-everything') }, 'a', noAudit, () => rule.now)
+    const capabilities = { elicitation: { form: {} } }
+    const client = new Client({ name: 'ann', version: '1' }, { versionNegotiation: { mode }, capabilities })
+    client.setRequestHandler('elicitation/create', () => {
+      rule.now = rule.next
+      return { action: 'accept' as const, content: { answer: 'Yes, run it' } }
+    })
+    try {
+      await client.connect(new StreamableHTTPClientTransport(served.url))
+      await client.listTools()
+      const seen: number[] = []
+      const long = { name: 'trigger-long-running-operation', arguments: { duration: 0.2, steps: 2 } }
+      // The client's own count of rounds has no total.
+      const onprogress = ({ progress, total }: Progress) => void (total === undefined || seen.push(progress))
+      const call = () => client.callTool(long, { onprogress })
+      await call()
+      expect(seen).toEqual([1, 2])
+      rule.next = 'deny'
+      expect(JSON.stringify(await call())).toContain('denied_by_policy')
+      expect(seen).toEqual([1, 2])
+    } finally {
+      await client.close()
+      await served.close()
     }
   }
 )

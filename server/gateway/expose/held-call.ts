@@ -4,6 +4,8 @@
  */
 import {
   isInputRequiredResult,
+  type Progress,
+  type ProgressCallback,
   ProtocolError,
   ProtocolErrorCode,
   type ServerContext
@@ -92,9 +94,21 @@ export class HeldCall implements Scope {
     mcpReq?.notify(notification).catch(() => {})
   }
 
+  /** Every round is a request of its own, with its own token. */
+  readonly progress: ProgressCallback = (progress) => {
+    const { mcpReq } = this.#context ?? {}
+    if (mcpReq) tellProgress(mcpReq, progress)
+  }
+
   end(): void {
     this.#abort.abort()
   }
+}
+
+export function tellProgress({ _meta, notify }: ServerContext['mcpReq'], progress: Progress): void {
+  if (_meta?.progressToken === undefined) return
+  const params = { ...progress, progressToken: _meta.progressToken }
+  notify({ method: 'notifications/progress', params }).catch(() => {})
 }
 
 interface Held {

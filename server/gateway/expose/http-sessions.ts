@@ -50,9 +50,11 @@ export class HttpSessions {
     if (request.method !== 'POST') return refusal(400, 'Bad Request: Mcp-Session-Id header is required')
     if (!this.#makeRoom()) return refusal(503, 'Too many sessions: try again later')
     const session = await this.#open(caller, request.signal)
-    const response = await this.#serve(session, request, options)
-    if (session.transport.sessionId === undefined) await session.close()
-    return response
+    try {
+      return await this.#serve(session, request, options)
+    } finally {
+      if (session.transport.sessionId === undefined) await session.close()
+    }
   }
 
   async close(): Promise<void> {
@@ -95,9 +97,14 @@ export class HttpSessions {
       session.usedAt = Date.now()
     }
     request.signal.addEventListener('abort', over, { once: true })
-    const { body, status, headers } = await session.transport.handleRequest(request, options)
-    if (body === null) over()
-    return new Response(body?.pipeThrough(new TransformStream({ flush: over })) ?? null, { status, headers })
+    try {
+      const { body, status, headers } = await session.transport.handleRequest(request, options)
+      if (body === null) over()
+      return new Response(body?.pipeThrough(new TransformStream({ flush: over })) ?? null, { status, headers })
+    } catch (error) {
+      over()
+      throw error
+    }
   }
 
   /** Of those that nobody uses at the moment, the one that has waited longest leaves. */

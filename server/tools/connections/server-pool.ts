@@ -20,6 +20,7 @@ export class ServerPool {
   readonly #max: number
   readonly #create: () => ServerConnection
   readonly #instances: ServerConnection[] = []
+  #retired = false
 
   constructor(max: number, create: () => ServerConnection) {
     this.#max = max
@@ -67,6 +68,7 @@ export class ServerPool {
   }
 
   async retire(): Promise<void> {
+    this.#retired = true
     await Promise.all(this.#instances.map((instance) => instance.retire()))
   }
 
@@ -96,6 +98,8 @@ export class ServerPool {
   #add(): ServerConnection {
     const instance = this.#create()
     this.#instances.push(instance)
+    // It starts nothing then: nobody would end it.
+    if (this.#retired) void instance.retire()
     return instance
   }
 }
