@@ -45,9 +45,9 @@ const LOG_LINES = 200
 /** The same servers as a person manages them. */
 export function serverDirectory(gateway: GatewayApp, policy: ApprovalPolicy, guard: DefinitionGuard): ServerDirectory {
   const { file, registry, registryProblem: problem, reload, core, logDir, credentialsFile } = gateway
-  const log = async (server: string) => {
-    const live = (await core()).connections.logTail(server)
-    return live === '' ? ((await readServerLog(logDir, server, LOG_LINES)) ?? []).join('\n') : live
+  const log = async (server: string, owner: string) => {
+    const live = (await core()).connections.logTail(server, owner)
+    return live === '' ? ((await readServerLog(logDir, server, LOG_LINES, owner)) ?? []).join('\n') : live
   }
   return new ServerDirectory({ file, registry, problem, reload, core, policy, guard, log, credentialsFile })
 }

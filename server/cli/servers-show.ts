@@ -94,7 +94,8 @@ export async function showLogs(context: ServersContext): Promise<number> {
   const name = oneName(context)
   const dir = join(resolve(context.settings.DATA_DIR), 'server-logs')
   const file = serverLogFile(dir, name)
-  const lines = await readServerLog(dir, name, LOG_LINES)
+  const lines = await readServerLog(dir, name, LOG_LINES, LOCAL_OWNER)
+  if (!lines) chosen(context)
   if (!lines) throw new AppError('not-found', 'no_log', `"${name}" has written nothing yet (${file}).`)
   print(context, { server: name, file, lines }, lines)
   return 0

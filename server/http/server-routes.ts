@@ -3,7 +3,7 @@ import { addServersSchema } from '../../contract/servers.ts'
 import { AppError } from '../lib/errors.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
 
-/** Whose credentials a test uses, by the cookies of the request. */
+/** Whose credentials a test uses and whose log is shown, by the cookies of the request. */
 export type OwnerOf = (cookies: string | undefined) => string
 
 type Named = { Params: { name: string } }
@@ -12,7 +12,9 @@ type Named = { Params: { name: string } }
 export function registerServerRoutes(server: FastifyInstance, servers: ServerDirectory, ownerOf: OwnerOf): void {
   const change = { preHandler: refuseOther }
   server.get('/api/servers', () => servers.list())
-  server.get<Named>('/api/servers/:name', (request) => servers.detail(request.params.name))
+  server.get<Named>('/api/servers/:name', (request) =>
+    servers.detail(request.params.name, ownerOf(request.headers.cookie))
+  )
 
   server.post('/api/servers', change, async (request, reply) => {
     const { text, mcpServers, moveSecrets, confirm } = wishOf(request.body)

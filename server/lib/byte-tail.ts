@@ -20,9 +20,14 @@ export class ByteTail {
     this.#total += bytes.length
   }
 
+  /** Whether something came before what is left. */
+  get isCut(): boolean {
+    return this.#total > this.#maxBytes
+  }
+
   /** A character cut in half at the front is left out. */
   text(): string {
-    if (this.#total <= this.#maxBytes) return this.#ring.toString('utf8', 0, this.#total)
+    if (!this.isCut) return this.#ring.toString('utf8', 0, this.#total)
     const bytes = Buffer.concat([this.#ring.subarray(this.#end), this.#ring.subarray(0, this.#end)])
     let start = 0
     while (start < 3 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start++

@@ -1,4 +1,5 @@
-const MIN_SECRET = 4
+/** What is shorter tells nobody much, and is in every other word. */
+export const MIN_SECRET = 4
 
 /** The secret values that this process has seen, so that what it writes down can be cleared of them. */
 export class KnownSecrets {
@@ -14,6 +15,26 @@ export class KnownSecrets {
         (a, b) => b.length - a.length
       )
     }
+  }
+
+  /** How much of its beginning is the rest of a secret that was cut in two there. */
+  restAtStart(text: string): number {
+    return this.#longest((form, size) => text.startsWith(form.slice(-size)))
+  }
+
+  /** How much of its end may be a secret that goes on in what comes next. */
+  beginningAtEnd(text: string): number {
+    return this.#longest((form, size) => text.endsWith(form.slice(0, size)))
+  }
+
+  #longest(fits: (form: string, size: number) => boolean): number {
+    let longest = 0
+    for (const form of this.#forms) {
+      let size = form.length - 1
+      while (size > longest && !fits(form, size)) size--
+      longest = Math.max(longest, size)
+    }
+    return longest
   }
 
   redact(text: string): string {

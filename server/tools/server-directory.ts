@@ -40,7 +40,7 @@ export interface ServerDirectoryOptions {
   guard: DefinitionGuard
   credentialsFile?: string | undefined
   /** The end of what a server wrote to stderr. */
-  log(server: string): Promise<string>
+  log(server: string, owner: string): Promise<string>
 }
 
 export interface AddWish {
@@ -69,7 +69,8 @@ export class ServerDirectory {
     }
   }
 
-  async detail(name: string): Promise<ServerDetail> {
+  /** `owner`: who asks. What servers wrote for another is not theirs to see. */
+  async detail(name: string, owner: string): Promise<ServerDetail> {
     const entry = this.#entry(name)
     const { index } = await this.#options.core()
     const { tools, ...summary } = await this.#summary(entry)
@@ -77,7 +78,7 @@ export class ServerDirectory {
       ...summary,
       ...showTarget(entry),
       tools: tools.map((tool) => ({ ...tool, description: index.tool(name, tool.name)?.description ?? '' })),
-      log: await this.#options.log(name)
+      log: await this.#options.log(name, owner)
     }
   }
 

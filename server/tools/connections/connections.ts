@@ -20,7 +20,7 @@ import type { CallInput, LiveServer, RawResult, RequestInput } from './live-serv
 import { COMMON, Logins } from './logins.ts'
 import { openServer } from './open-server.ts'
 import { capabilityKey, type Peer } from './peer.ts'
-import { ServerConnection } from './server-connection.ts'
+import { ServerConnection, type ServerState } from './server-connection.ts'
 import { ServerLog, serverLogFile } from './server-log.ts'
 import { combine, type PoolState, ServerPool } from './server-pool.ts'
 import { StartGate } from './start-gate.ts'
@@ -44,6 +44,8 @@ export interface ConnectionsOptions {
   logger: Logger
 }
 
+/** What everyone may hear of a failure whose words may be of one owner's data. */
+const FAILED_FOR_OWNER = 'It failed for an owner with credentials of their own.'
 const STARTING_AT_ONCE = 4
 const MAX_TEXT = 20_000
 /** Connections of one server that different owners or clients have to themselves. */
@@ -62,6 +64,8 @@ interface Hub {
 }
 
 interface Scoped {
+  /** Whose credentials it uses, where they are not the common ones. */
+  owner: string | undefined
   pool: ServerPool
   log: ServerLog
 }
@@ -89,7 +93,10 @@ export class Connections {
 
   /** Of all instances together, and of each. */
   state(server: string): PoolState | undefined {
-    return combine(this.#pools(server).flatMap(({ pool }) => pool.states))
+    const states = this.#pools(server).flatMap(({ pool, owner }) =>
+      owner === undefined ? pool.states : pool.states.map(withoutWords)
+    )
+    return combine(states)
   }
 
   /** Made since this process began. */
@@ -97,8 +104,10 @@ export class Connections {
     return this.#calls.get(server) ?? 0
   }
 
-  logTail(server: string): string {
+  /** Of what is shared, and of what is this owner's alone. */
+  logTail(server: string, asker: string): string {
     return this.#pools(server)
+      .filter(({ owner }) => owner === undefined || owner === asker)
       .map(({ log }) => log.tail())
       .join('')
   }
@@ -207,7 +216,7 @@ export class Connections {
 
   #create(entry: ServerEntry, owner: string | undefined, peer: Peer | undefined): Scoped {
     const { index, credentials, logDir, version, observer, tracing, logger } = this.#options
-    const log = new ServerLog(logDir === undefined ? undefined : serverLogFile(logDir, entry.name))
+    const log = new ServerLog(logDir === undefined ? undefined : serverLogFile(logDir, entry.name, owner))
     const secrets = () => credentials.source(owner)
     const login = () => {
       const whose = owner !== undefined && this.#logins?.has(entry.name, owner) ? owner : COMMON
@@ -246,13 +255,13 @@ export class Connections {
           if (live) peer?.onOpened(entry.name, live)
         },
         onFailed: (error) => {
-          index.failed(entry, error.message)
+          index.failed(entry, owner === undefined ? error.message : FAILED_FOR_OWNER)
           if (error.code !== 'server_resting') observer?.startFailed?.(entry.name, error.code)
         }
       })
     }
     // What a client sets up in a conversation of its own is there in that one only.
-    return { log, pool: new ServerPool(peer ? 1 : entry.instances, connect) }
+    return { owner, log, pool: new ServerPool(peer ? 1 : entry.instances, connect) }
   }
 }
 
@@ -267,6 +276,10 @@ function makeRoom({ entry, pools }: Hub): void {
   }
   const message = `The server "${entry.name}" is at work for ${pools.size} owners, which is the most: try again later.`
   throw new AppError('unavailable', 'too_many_owners', message, { details: { sent: false } })
+}
+
+function withoutWords({ lastError, ...state }: ServerState): ServerState {
+  return { ...state, ...(lastError ? { lastError: { at: lastError.at, message: FAILED_FOR_OWNER } } : {}) }
 }
 
 function aboutOf({ capabilities, instructions }: LiveServer): ServerAbout {

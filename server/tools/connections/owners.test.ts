@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Caller } from '../caller.ts'
 import { child, openTestConnections, type TestConnections, textOf, until } from './connections.fixture.ts'
+import { readServerLog } from './server-log.ts'
 
 const opened: TestConnections[] = []
 afterEach(async () => {
@@ -48,6 +49,19 @@ describe('connections by owner', { timeout: 60_000 }, () => {
     // Cleo and the one without a name share: three processes, not four.
     expect(connections.childPids).toHaveLength(3)
     expect(connections.state('a')).toMatchObject({ state: 'running' })
+  })
+
+  it('keep what a server writes for one owner from all others', async () => {
+    const file = credentialsFile({ KEY: 'common-key', owners: { anna: { KEY: 'annas-key' } } })
+    const { call, connections, dir } = await open({ a: child('steady', [], { env: { TOKEN: secret('KEY') } }) }, file)
+    await call('a', 'complain', {}, { caller: caller('anna') })
+    await until('her words', () => connections.logTail('a', 'anna').includes('secret is'))
+    await call('a', 'die', {}, { caller: caller('anna'), careful: true }).catch(() => {})
+    expect(connections.logTail('a', 'ben')).toBe('')
+    await connections.stop('a')
+    expect(await readServerLog(join(dir, 'logs'), 'a', 10, 'ben')).toBeUndefined()
+    expect(await readServerLog(join(dir, 'logs'), 'a', 10, 'anna')).toEqual(['secret is [secret]'])
+    expect(connections.state('a')?.lastError?.message).toMatch(/^It failed for an owner/)
   })
 
   it('are shared by all owners where no secret differs', async () => {

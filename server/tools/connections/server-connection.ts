@@ -170,7 +170,7 @@ export class ServerConnection {
     const live = this.#live ?? (await this.#starting?.catch(() => undefined))
     this.#live = undefined
     await live?.close()
-    await this.log.flush()
+    await this.log.flush({ final: true })
   }
 
   async #callOn(live: LiveServer, input: CallInput): Promise<RawResult> {

@@ -1,20 +1,30 @@
+import { hash } from 'node:crypto'
 import { appendFile, mkdir, readFile, rename, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ByteTail } from '../../lib/byte-tail.ts'
-import { KnownSecrets } from '../../lib/known-secrets.ts'
+import { KnownSecrets, MIN_SECRET } from '../../lib/known-secrets.ts'
 
 const TAIL_BYTES = 16 * 1024
 const MAX_FILE_BYTES = 512 * 1024
 const FLUSH_MS = 500
 
-export function serverLogFile(dir: string, server: string): string {
-  return join(dir, `${encodeURIComponent(server)}.log`)
+/** With an owner: of the processes that use credentials of their own. An owner is known by a secret, which is in no name. */
+export function serverLogFile(dir: string, server: string, owner?: string): string {
+  const whose = owner === undefined ? '' : `@${hash('sha256', `log:${owner}`, 'hex').slice(0, 16)}`
+  return join(dir, `${encodeURIComponent(server)}${whose}.log`)
 }
 
-/** The last lines that any process of it has written; undefined when there are none. */
-export async function readServerLog(dir: string, server: string, lines: number): Promise<string[] | undefined> {
-  const text = await readFile(serverLogFile(dir, server), 'utf8').catch(() => undefined)
-  return text?.trimEnd().split('\n').slice(-lines)
+/** The last lines of what is everyone's, then of what is this owner's alone; undefined when there are none. */
+export async function readServerLog(
+  dir: string,
+  server: string,
+  lines: number,
+  owner: string
+): Promise<string[] | undefined> {
+  const files = [serverLogFile(dir, server), serverLogFile(dir, server, owner)]
+  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => undefined)))
+  const found = texts.filter((text) => text !== undefined)
+  return found.length === 0 ? undefined : found.flatMap((text) => text.trimEnd().split('\n').slice(-lines))
 }
 
 /** What a server writes beside the protocol: a tail in memory, and a bounded file that outlives the process. Secrets are blotted out. */
@@ -53,16 +63,21 @@ export class ServerLog {
   }
 
   tail(): string {
-    return this.redact(this.#tail.text())
+    return this.#clean(this.#tail)
   }
 
-  async flush(): Promise<void> {
+  /** What may be the beginning of a secret waits for the rest of it, unless nothing more will come. */
+  async flush({ final = false } = {}): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
     if (this.#file === undefined || !this.#hasUnwritten) return
-    const text = this.redact(this.#unwritten.text())
+    const raw = this.#unwritten.text()
+    const waiting = final ? 0 : this.#secrets.beginningAtEnd(raw)
+    const text = this.#clean(this.#unwritten, waiting)
     this.#unwritten = new ByteTail(TAIL_BYTES)
-    this.#hasUnwritten = false
+    this.#unwritten.push(Buffer.from(raw.slice(raw.length - waiting)))
+    this.#hasUnwritten = waiting > 0
+    if (text === '') return
     try {
       await mkdir(dirname(this.#file), { recursive: true, mode: 0o700 })
       const size = await stat(this.#file).then(
@@ -74,5 +89,14 @@ export class ServerLog {
     } catch {
       // A log that can't be written is no reason to fail a call.
     }
+  }
+
+  /** Secrets are blotted out, also one that is cut in two at either end. */
+  #clean(bytes: ByteTail, without = 0): string {
+    const raw = bytes.text()
+    const from = bytes.isCut ? this.#secrets.restAtStart(raw) : 0
+    const text = this.redact(raw.slice(from, raw.length - without))
+    const open = this.#secrets.beginningAtEnd(text)
+    return open < MIN_SECRET ? text : `${text.slice(0, -open)}[secret]`
   }
 }
