@@ -18,6 +18,22 @@ describe('the files of other clients', () => {
     return file
   }
 
+  it('have placeholders of their own: those of the environment become ours, the others are named', async () => {
+    const of = (text: string) => `\${${text}}`
+    const env = { A: of('TOKEN'), B: `x-${of('PORT:-80')}`, C: of('env:KEPT') }
+    const code = put('.mcp.json', { mcpServers: { a: { command: 'a', args: [of('DIR')], env } } })
+    const vs = put('.vscode/mcp.json', {
+      servers: { b: { command: 'b', cwd: of('workspaceFolder'), env: { A: of('input:x') } } }
+    })
+    const one = await readClientFile('Claude Code', code)
+    expect(one.servers[0]?.raw).toMatchObject({ args: [of('DIR')], env: { ...env, A: of('env:TOKEN') } })
+    expect(one.problems).toEqual([expect.stringContaining(`"a" has ${of('DIR')}, ${of('PORT:-80')}, which nobody`)])
+    const other = await readClientFile('VS Code', vs)
+    expect(other.problems).toEqual([
+      expect.stringContaining(`"b" has ${of('workspaceFolder')}, ${of('input:x')}, which`)
+    ])
+  })
+
   it('are found, those for this folder alone among them', async () => {
     put('.config/Claude/claude_desktop_config.json', { mcpServers: { desktop: { command: 'a' } } })
     put('.claude.json', {

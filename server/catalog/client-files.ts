@@ -6,6 +6,7 @@ import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from './json-wi
 import { readEntry } from './read-entry.ts'
 import { describeProblem } from './registry.ts'
 import type { ServerEntry } from './server-entry.ts'
+import { translatePlaceholders } from './translate-placeholders.ts'
 
 export interface FoundServer {
   client: string
@@ -66,13 +67,15 @@ export async function readClientFile(client: string, file: string, folder?: stri
   if (listed.length === 0) throw unusable(`${file} has no servers: it needs an object "mcpServers".`, true)
   const result: ClientServers = { servers: [], problems: [] }
   for (const { path, list } of listed) {
-    for (const [name, raw] of Object.entries(list)) {
+    for (const [name, theirs] of Object.entries(list)) {
+      const { raw, left } = translatePlaceholders(file, theirs)
       const lineOf = (inner: string[]) => located.lineOf([...path, name, ...inner])
       try {
         const entry = readEntry(name, raw, 0)
         if (isThisGateway(entry))
           result.problems.push(`${file}: server "${name}" is this gateway itself; it is left out.`)
         else if (isObject(raw)) result.servers.push({ client, file, name, raw, entry })
+        if (left.length > 0) result.problems.push(notFilled(file, name, left))
       } catch (error) {
         if (!(error instanceof EntryProblem)) throw error
         const reason = `${error.path.length > 0 ? `"${error.path.join('.')}" ` : ''}${error.message}`
@@ -81,6 +84,10 @@ export async function readClientFile(client: string, file: string, folder?: stri
     }
   }
   return result
+}
+
+function notFilled(file: string, name: string, left: string[]): string {
+  return `${file}: server "${name}" has ${left.join(', ')}, which nobody fills in here: put the values into mcp.json, or \${env:NAME} or \${secret:NAME} under its "env" or "headers".`
 }
 
 async function locate(file: string): Promise<LocatedJson> {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AUDIT_OUTCOMES, type AuditEntry, type AuditOutcome } from '../../contract/audit.ts'
 import { AppError } from '../lib/errors.ts'
@@ -24,6 +25,8 @@ export async function showAudit(dir: string, action: string, flags: CommandInput
 }
 
 function verify(dir: string, json: boolean): number {
+  // No record at all is not a record that holds.
+  if (!existsSync(dir)) throw new AppError('not-found', 'no_audit', `There is no audit trail in ${dir}.`)
   const chains = verifyAudit(dir)
   const lines = chains.flatMap(({ chain, state, rows, problems }) => [
     `${state.padEnd(9)} ${chain} ${rows} rows`,

@@ -1,6 +1,7 @@
 import { createGatewayApp, type GatewayApp } from '../app-gateway.ts'
 import { openStdioDoor } from '../gateway/stdio-door.ts'
 import { createLogger } from '../lib/logger.ts'
+import { refuseNesting } from '../tools/connections/gateway-depth.ts'
 import type { Command } from './command.ts'
 import { userDefaults } from './user-folders.ts'
 
@@ -12,6 +13,7 @@ export const gatewayCommand: Command = {
   defaults: userDefaults,
   ignoresDotenv: true,
   async run(settings) {
+    refuseNesting(process.env)
     const logger = createLogger(settings.LOG_LEVEL)
     const optionalRegistry = settings.MCP_CONFIG === userDefaults(process.env).MCP_CONFIG
     const app = await createGatewayApp(settings, logger, { environment: process.env, optionalRegistry })

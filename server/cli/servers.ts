@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describeProblem, loadRegistry } from '../catalog/registry.ts'
 import { AppError } from '../lib/errors.ts'
-import type { Command } from './command.ts'
+import type { Command, CommandInput } from './command.ts'
 import { acceptDefinitions } from './servers-accept.ts'
 import type { ServersContext } from './servers-context.ts'
 import { addServer, removeServer, switchServer } from './servers-edit.ts'
@@ -27,6 +27,27 @@ const ACTIONS: Record<string, (context: ServersContext) => Promise<number>> = {
   logout: logoutServer,
   accept: acceptDefinitions,
   usage: showUsage
+}
+
+/** What only some of them take; what another is given is most likely a mistake. */
+const FLAGS_OF: Record<string, string[]> = {
+  add: ['url', 'header', 'env', 'description'],
+  import: ['yes'],
+  accept: ['yes'],
+  login: ['owner'],
+  logout: ['owner'],
+  usage: ['clear']
+}
+const MAX_NAMES: Record<string, number> = { list: 0, import: 1 }
+
+function refuseForeign(action: string, names: string[], { flags, rest }: Pick<CommandInput, 'flags' | 'rest'>): void {
+  const known = ['json', ...(FLAGS_OF[action] ?? [])]
+  const flag = Object.keys(flags).find((name) => !known.includes(name))
+  const word = names[MAX_NAMES[action] ?? names.length] ?? (action === 'add' ? undefined : rest[0])
+  const foreign = flag === undefined ? word && `"${word.slice(0, 100)}"` : `--${flag}`
+  if (foreign === undefined) return
+  const message = `"servers ${action}" does not take ${foreign}. See mcp-orchestrator servers --help.`
+  throw new AppError('invalid', 'usage', message)
 }
 
 export const serversCommand: Command = {
@@ -61,6 +82,7 @@ export const serversCommand: Command = {
     const act = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined
     if (!act)
       throw new AppError('invalid', 'usage', `There is no "servers ${action}". See mcp-orchestrator servers --help.`)
+    refuseForeign(action, names, { flags, rest })
     const file = resolve(settings.MCP_CONFIG)
     const registry = await loadRegistry(file, { optional: true })
     for (const problem of registry.problems) process.stderr.write(`${describeProblem(file, problem)}\n`)

@@ -67,7 +67,10 @@ describe('servers', { timeout: 60_000 }, () => {
     [['remove', 'nobody'], /no server "nobody"/],
     [['dance'], /no "servers dance"/],
     [['list', '--colour'], /Unknown option '--colour'/],
-    [['test', 'nobody'], /no server "nobody"/]
+    [['test', 'nobody'], /no server "nobody"/],
+    [['logs', 'nobody'], /no server "nobody"/],
+    [['list', 'extra'], /"servers list" does not take "extra"/],
+    [['list', '--url', 'x'], /"servers list" does not take --url/]
   ])('says what is wrong with %j in one sentence', async (args, sentence) => {
     const { code, out, err } = await workplace({}).run(...args)
     expect([code === 0, out, err.trim().split('\n').length]).toEqual([false, '', 1])

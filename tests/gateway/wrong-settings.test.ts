@@ -1,9 +1,9 @@
 import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { child } from '../../server/tools/connections/connections.fixture.ts'
-import { processesWith, spawnGateway } from './gateway-process.ts'
+import { processesWith, spawnGateway, startGateway } from './gateway-process.ts'
 
 interface Place {
   dir: string
@@ -65,6 +65,28 @@ describe('what is set wrongly', { timeout: 60_000 }, () => {
       false,
       expect.stringMatching(/^mcp-orchestrator: The credentials file .*nothing/)
     ])
+  })
+
+  it('stops a gateway that is its own server before it goes on for ever', async () => {
+    const refused = await run(place({ mcpServers: {} }), ['gateway'], { MCP_ORCHESTRATOR_DEPTH: '2' })
+    expect([refused.code, refused.out, refused.err.trim().split('\n').length]).toEqual([1, '', 1])
+    const main = resolve(import.meta.dirname, '../../server/gateway-main.ts')
+    const gateway = await startGateway(({ dir }) => ({
+      self: { command: process.execPath, args: [main, 'gateway', '--config', join(dir, 'mcp.json'), '--data-dir', dir] }
+    }))
+    try {
+      const inner = { server: 'self', tool: 'execute', params: { server: 'self', tool: 'execute', params: {} } }
+      const answer = await gateway.call('execute', inner)
+      expect(JSON.stringify(answer)).toContain('behind a gateway: take the gateway itself out of its mcp.json')
+    } finally {
+      await gateway.end()
+    }
+  })
+
+  it('is no audit trail to verify where there is none', async () => {
+    const at = place({ mcpServers: {} })
+    const { code, out, err } = await run(at, ['audit', 'verify', '--json'])
+    expect([code, out, err]).toEqual([1, '', expect.stringContaining(`no audit trail in ${at.data}`)])
   })
 
   it.each([

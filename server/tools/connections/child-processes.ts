@@ -10,6 +10,7 @@ import { AppError, messageOf } from '../../lib/errors.ts'
 import type { Child } from './child.ts'
 import { findIsolation, type Isolation } from './child-isolation.ts'
 import { checkCommand } from './find-command.ts'
+import { DEPTH, depthBelow } from './gateway-depth.ts'
 import { MARK, prepareSweep, type Sweep } from './process-sweep.ts'
 
 export interface ChildCommand {
@@ -30,6 +31,7 @@ export class ChildProcesses {
   readonly #inherited: Record<string, string>
   readonly #children = new Set<Child>()
   readonly #hidden: string[]
+  readonly #depth: string
   #isolation: Promise<Isolation | undefined> | undefined
   #watchdog: Sweep | undefined
   #count = 0
@@ -39,6 +41,7 @@ export class ChildProcesses {
   /** `hidden` are files and folders of ours that no child shall see. */
   constructor(environment: Record<string, string | undefined>, hidden: string[] = []) {
     this.#hidden = hidden
+    this.#depth = depthBelow(environment)
     this.#inherited = Object.fromEntries(
       INHERITED.flatMap((name) => {
         const value = environment[name]
@@ -58,7 +61,7 @@ export class ChildProcesses {
     const isolation = await this.isolation()
     if (this.#stopping) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
     const mark = `${this.#id}.${++this.#count}.`
-    const env: Record<string, string> = { ...this.#inherited, ...options.env, [MARK]: mark }
+    const env: Record<string, string> = { ...this.#inherited, ...options.env, [MARK]: mark, [DEPTH]: this.#depth }
     this.#watch()
     try {
       if (isolation) checkCommand(command, env.PATH ?? DEFAULT_PATH, cwd)
