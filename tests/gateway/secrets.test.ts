@@ -67,7 +67,15 @@ describe('secrets', { timeout: 60_000 }, () => {
     // Our secret files are covered, and the user's own files are not.
     expect(read).toEqual(['', expect.stringMatching(/refused/), readFileSync(gateway.config, 'utf8')])
     expect(statSync(home).isDirectory()).toBe(true)
-    expect(env.sort()).toEqual(['HOME', 'MCP_ORCHESTRATOR_CHILD', 'MORE', 'PATH', 'PWD', 'TOKEN'])
+    expect(env.sort()).toEqual([
+      'HOME',
+      'MCP_ORCHESTRATOR_CHILD',
+      'MCP_ORCHESTRATOR_DEPTH',
+      'MORE',
+      'PATH',
+      'PWD',
+      'TOKEN'
+    ])
   })
 
   // Checked with the defence off: nothing is redacted → the secret is in the answer.
