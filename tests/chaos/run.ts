@@ -1,5 +1,5 @@
 /**
- * `npm run test:chaos -- [--seeds 20] [--seconds 180] [--seed N] [--fault NAME] [--bug NAME]`: walks one seed after the other and
+ * `npm run test:chaos -- [--seeds 20] [--from 1] [--seconds 180] [--seed N] [--fault NAME] [--bug NAME]`: walks one seed after the other and
  * says which failed; `--seed` replays one.
  */
 import { parseArgs } from 'node:util'
@@ -10,6 +10,7 @@ const { values } = parseArgs({
   options: {
     seeds: { type: 'string', default: '20' },
     seconds: { type: 'string', default: '180' },
+    from: { type: 'string', default: '1' },
     seed: { type: 'string' },
     sessions: { type: 'string', default: '6' },
     instances: { type: 'string', default: '2' },
@@ -18,7 +19,7 @@ const { values } = parseArgs({
   }
 })
 const print = (line: string) => process.stdout.write(`${line}\n`)
-const first = Number(values.seed ?? 1)
+const first = Number(values.seed ?? values.from)
 const seeds =
   values.seed === undefined ? Array.from({ length: Number(values.seeds) }, (_, index) => first + index) : [first]
 const failed: number[] = []
