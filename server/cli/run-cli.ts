@@ -15,6 +15,7 @@ export async function runCli(args: string[], commands: Command[]): Promise<numbe
     if (name === undefined || name === '--help' || name === '-h' || name === 'help') return say(overview(commands))
     const command = commands.find((candidate) => candidate.name === name)
     if (!command) throw usage(`There is no command "${name}".`)
+    if (command.name !== 'gateway') leaveWithReader()
     const { help, settings: flags, input } = readArguments(command, rest)
     if (help) return say(commandHelp(command))
     const defaults = command.defaults?.(process.env) ?? {}
@@ -101,6 +102,14 @@ function commandHelp(command: Command): string {
     `Flag, or variable in the environment${command.ignoresDotenv ? '' : ' or .env'}:`,
     ...rows
   ].join('\n')
+}
+
+/** `doctor | head`: who has read enough is no failure. The gateway sees to its own client's going. */
+function leaveWithReader(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0)
+    throw error
+  })
 }
 
 function explainBug(error: unknown): string {
