@@ -16,6 +16,7 @@ export interface Verdict {
 }
 
 const SLICES = 10
+const MAX_DOTS = 1500
 const WIDTH = 720
 const HEIGHT = 150
 const LEFT = 56
@@ -96,7 +97,15 @@ function slices({ timings, samples, options }: LoadRun): string[] {
 
 export function toSvg({ timings, samples, options }: LoadRun): string {
   const total = options.seconds * 1000
-  const calls = timings.map(({ at, callMs }) => ({ at, value: callMs }))
+  // Enough to see the shape, and every slow one.
+  const every = Math.ceil(timings.length / MAX_DOTS)
+  const slow = quantile(
+    timings.map(({ callMs }) => callMs),
+    0.98
+  )
+  const calls = timings
+    .filter(({ callMs }, index) => index % every === 0 || callMs > slow)
+    .map(({ at, callMs }) => ({ at, value: callMs }))
   const of = (read: (sample: Sample) => number) => samples.map((sample) => ({ at: sample.at, value: read(sample) }))
   const panels = [
     panel('tool call, ms', calls, total, true),
@@ -119,7 +128,7 @@ export function toSvg({ timings, samples, options }: LoadRun): string {
   const rows = panels.map((body, index) => `<g transform="translate(0 ${index * (HEIGHT + 40) + 24})">${body}</g>`)
   const height = panels.length * (HEIGHT + 40) + 20
   const style = 'font: 12px sans-serif; background: white'
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" style="${style}">\n${rows.join('\n')}\n</svg>\n`
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" style="${style}">\n<title>Latency, memory, open files and containers over time</title>\n${rows.join('\n')}\n</svg>\n`
 }
 
 function panel(title: string, points: { at: number; value: number }[], total: number, dots = false): string {
