@@ -18,7 +18,7 @@ export interface Journal {
 }
 
 const ACK_MS = 8_000
-const TURN_MS = 15_000
+const TURN_MS = 12_000
 const FINAL_MS = 90_000
 
 export const MARKER = /\bm-[\w-]+-(?:yes|no)\b/g
@@ -88,7 +88,7 @@ export class Worker {
     const client = this.#client
     const from = client?.seen.length ?? 0
     if (!client || !(await this.#send(`run echo ${marker} >> runs.txt; cat runs.txt`))) throw new Error('not accepted')
-    const result = await client.wait('tool:result', (data) => resultText(data).includes(marker), { from, ms: 30_000 })
+    const result = await client.wait('tool:result', (data) => resultText(data).includes(marker), { from, ms: TURN_MS })
     await client.wait('turn:end', undefined, { from, ms: TURN_MS })
     return resultText(result).match(MARKER) ?? []
   }
