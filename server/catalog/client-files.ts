@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
-import { EntryProblem, isObject } from './entry-values.ts'
+import { isRecord } from '../lib/is-record.ts'
+import { EntryProblem } from './entry-values.ts'
 import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from './json-with-lines.ts'
 import { readEntry } from './read-entry.ts'
 import { describeProblem } from './registry.ts'
@@ -59,10 +60,10 @@ export async function findClientServers(home: string, folder: string): Promise<C
 export async function readClientFile(client: string, file: string, folder?: string): Promise<ClientServers> {
   const located = await locate(file)
   const { value } = located
-  const lists = isObject(value) ? [['mcpServers'], ['servers'], ['projects', folder ?? '', 'mcpServers']] : []
+  const lists = isRecord(value) ? [['mcpServers'], ['servers'], ['projects', folder ?? '', 'mcpServers']] : []
   const listed = lists.flatMap((path) => {
-    const list = path.reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), value)
-    return isObject(list) ? [{ path, list }] : []
+    const list = path.reduce<unknown>((at, key) => (isRecord(at) ? at[key] : undefined), value)
+    return isRecord(list) ? [{ path, list }] : []
   })
   if (listed.length === 0) throw unusable(`${file} has no servers: it needs an object "mcpServers".`, true)
   const result: ClientServers = { servers: [], problems: [] }
@@ -74,7 +75,7 @@ export async function readClientFile(client: string, file: string, folder?: stri
         const entry = readEntry(name, raw, 0)
         if (isThisGateway(entry))
           result.problems.push(`${file}: server "${name}" is this gateway itself; it is left out.`)
-        else if (isObject(raw)) result.servers.push({ client, file, name, raw, entry })
+        else if (isRecord(raw)) result.servers.push({ client, file, name, raw, entry })
         if (left.length > 0) result.problems.push(notFilled(file, name, left))
       } catch (error) {
         if (!(error instanceof EntryProblem)) throw error

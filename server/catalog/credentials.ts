@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { AppError, messageOf } from '../lib/errors.ts'
-import { isObject } from './entry-values.ts'
+import { isRecord } from '../lib/is-record.ts'
 import type { SecretSource } from './placeholders.ts'
 
 const MAX_BYTES = 1024 * 1024
@@ -74,9 +74,9 @@ function readCredentials(file: string, text: string): Stored {
     // The parser's own words would quote the file.
     throw unreadable(file, 'it is no valid JSON')
   }
-  if (!isObject(value)) throw unreadable(file, 'it must be one JSON object of texts')
+  if (!isRecord(value)) throw unreadable(file, 'it must be one JSON object of texts')
   const { owners = {}, ...common } = value
-  if (!isObject(owners) || !Object.values(owners).every(isTexts)) {
+  if (!isRecord(owners) || !Object.values(owners).every(isTexts)) {
     throw unreadable(file, '"owners" must be an object with an object of texts for each owner')
   }
   if (!isTexts(common)) throw unreadable(file, 'it must be one JSON object of texts')
@@ -89,7 +89,7 @@ function readCredentials(file: string, text: string): Stored {
 }
 
 function isTexts(value: unknown): boolean {
-  return isObject(value) && Object.values(value).every((item) => typeof item === 'string')
+  return isRecord(value) && Object.values(value).every((item) => typeof item === 'string')
 }
 
 function onlyTexts(values: Record<string, unknown>): Record<string, string> {

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { AppError } from '../lib/errors.ts'
-import { isObject } from './entry-values.ts'
+import { isRecord } from '../lib/is-record.ts'
 import { readRegistry } from './registry.ts'
 
 type RawServers = Record<string, unknown>
@@ -25,9 +25,9 @@ async function editNow(file: string, edit: (servers: RawServers) => void): Promi
     throw error
   })
   const document = parsePlain(before, file)
-  const root = isObject(document.servers) && document.mcpServers === undefined ? 'servers' : 'mcpServers'
+  const root = isRecord(document.servers) && document.mcpServers === undefined ? 'servers' : 'mcpServers'
   const listed = document[root]
-  const servers = isObject(listed) ? listed : {}
+  const servers = isRecord(listed) ? listed : {}
   edit(servers)
   document[root] = servers
   const text = `${JSON.stringify(document, null, 2)}\n`
@@ -58,7 +58,7 @@ export async function removeServer(file: string, name: string): Promise<void> {
 export async function switchServer(file: string, name: string, on: boolean): Promise<void> {
   await editRegistry(file, (servers) => {
     const raw = Object.hasOwn(servers, name) ? servers[name] : undefined
-    if (!isObject(raw)) throw unknown(name, file)
+    if (!isRecord(raw)) throw unknown(name, file)
     const { disabled: _, enabled: __, ...others } = raw
     put(servers, name, on ? others : { ...others, enabled: false })
   })
@@ -86,7 +86,7 @@ function parsePlain(text: string, file: string): Record<string, unknown> {
       `${file} has comments or trailing commas: change it by hand.`
     )
   }
-  if (isObject(document)) return document
+  if (isRecord(document)) return document
   throw new AppError('invalid', 'registry_malformed', `${file}, line 1: it must be an object.`)
 }
 

@@ -1,4 +1,5 @@
 /** What is wrong with a member of an entry; `path` leads to it from the entry. */
+import { isRecord } from '../lib/is-record.ts'
 export class EntryProblem extends Error {
   readonly path: string[]
   constructor(path: string[], reason: string) {
@@ -35,7 +36,7 @@ export function texts(value: unknown, path: string[]): string[] {
 }
 
 export function textMap(value: unknown, path: string[]): Record<string, string> {
-  if (!isObject(value)) throw new EntryProblem(path, 'must be an object of texts')
+  if (!isRecord(value)) throw new EntryProblem(path, 'must be an object of texts')
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => {
       const scalar = typeof item === 'number' || typeof item === 'boolean' ? String(item) : item
@@ -59,8 +60,4 @@ export function flag(value: unknown, path: string[]): boolean {
 export function onlyKeys(value: Raw, known: string[], path: string[]): void {
   const odd = Object.keys(value).find((key) => !known.includes(key))
   if (odd !== undefined) throw new EntryProblem([...path, odd], `is unknown here; known are ${known.join(', ')}`)
-}
-
-export function isObject(value: unknown): value is Raw {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,9 +1,9 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { parseEnv } from 'node:util'
 import { AppError } from '../lib/errors.ts'
+import { isRecord } from '../lib/is-record.ts'
 import { openCredentials } from './credentials.ts'
 import { looksSecret } from './describe-target.ts'
-import { isObject } from './entry-values.ts'
 
 type Raw = Record<string, unknown>
 
@@ -25,7 +25,7 @@ export function takeSecretsOut(servers: Record<string, Raw>): {
     return `${scheme}\${secret:${key}}`
   }
   const clean = (server: string, values: unknown) =>
-    isObject(values)
+    isRecord(values)
       ? Object.fromEntries(
           Object.entries(values).map(([name, value]) => {
             return [

@@ -3,9 +3,9 @@
  * itself. Writes nothing and starts nothing; what it returns to be shown has no value of a variable in it.
  */
 import type { PlannedServer } from '../../contract/servers.ts'
+import { isRecord } from '../lib/is-record.ts'
 import { isThisGateway } from './client-files.ts'
 import { looksSecret, showTarget } from './describe-target.ts'
-import { isObject } from './entry-values.ts'
 import { parseJsonWithLines } from './json-with-lines.ts'
 import { type RegistryProblem, readRegistry } from './registry.ts'
 import type { ServerEntry } from './server-entry.ts'
@@ -31,7 +31,7 @@ export function planServers(text: string, taken: (name: string) => boolean): Ser
     if (taken(entry.name)) {
       const reason = 'there is a server of this name already; remove it first'
       plan.problems.push({ server: entry.name, line: entry.line, reason, fatal: true })
-    } else if (isObject(raw)) {
+    } else if (isRecord(raw)) {
       raws.push([entry.name, raw])
       plan.servers.push({ ...showTarget(entry), warnings: warnings(entry) })
     }
@@ -42,8 +42,8 @@ export function planServers(text: string, taken: (name: string) => boolean): Ser
 /** Some clients' documentation shows the inner object alone. The lines stay as they are. */
 function wrapped(text: string): string {
   const value = tryParse(text)
-  if (!isObject(value) || isObject(value.mcpServers) || isObject(value.servers)) return text
-  const looksInner = Object.values(value).some((item) => isObject(item) && ('command' in item || 'url' in item))
+  if (!isRecord(value) || isRecord(value.mcpServers) || isRecord(value.servers)) return text
+  const looksInner = Object.values(value).some((item) => isRecord(item) && ('command' in item || 'url' in item))
   return looksInner ? `{"mcpServers":${text}}` : text
 }
 
@@ -57,8 +57,8 @@ function tryParse(text: string): unknown {
 }
 
 function listOf(value: unknown): Record<string, unknown> {
-  const listed = isObject(value) ? (value.mcpServers ?? value.servers) : undefined
-  return isObject(listed) ? listed : {}
+  const listed = isRecord(value) ? (value.mcpServers ?? value.servers) : undefined
+  return isRecord(listed) ? listed : {}
 }
 
 /** They decide what a command loads before its own first line. */

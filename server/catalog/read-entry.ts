@@ -1,16 +1,6 @@
 import { createHash } from 'node:crypto'
-import {
-  EntryProblem,
-  flag,
-  isObject,
-  number,
-  onlyKeys,
-  optional,
-  required,
-  text,
-  textMap,
-  texts
-} from './entry-values.ts'
+import { isRecord } from '../lib/is-record.ts'
+import { EntryProblem, flag, number, onlyKeys, optional, required, text, textMap, texts } from './entry-values.ts'
 import { hasPlaceholder } from './placeholders.ts'
 import { readSandbox, sharedFolder } from './read-sandbox.ts'
 import {
@@ -37,7 +27,7 @@ export function unknownKeys(raw: Raw): string[] {
 
 /** Throws EntryProblem. */
 export function readEntry(name: string, raw: unknown, line: number): ServerEntry {
-  if (!isObject(raw)) throw new EntryProblem([], 'must be an object')
+  if (!isRecord(raw)) throw new EntryProblem([], 'must be an object')
   if (name.length === 0 || name.length > 100 || hasControlCharacter(name)) {
     throw new EntryProblem([], 'a server needs a name of 1 to 100 printable characters')
   }
@@ -102,7 +92,7 @@ function readBase(name: string, raw: Raw, line: number): EntryBase {
 
 function readTimeouts(value: unknown, path: string[]): OperationTimeouts {
   const read = number(1, MAX_MS)
-  if (!isObject(value)) {
+  if (!isRecord(value)) {
     const ms = read(value, path)
     return { startMs: ms, listMs: ms, callMs: ms }
   }

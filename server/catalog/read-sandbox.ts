@@ -1,7 +1,8 @@
 import { homedir } from 'node:os'
 import { isAbsolute, normalize } from 'node:path'
 import { parseHostPattern } from '../lib/host-pattern.ts'
-import { EntryProblem, isObject, number, onlyKeys, text, texts } from './entry-values.ts'
+import { isRecord } from '../lib/is-record.ts'
+import { EntryProblem, number, onlyKeys, text, texts } from './entry-values.ts'
 import type { SandboxWish } from './server-entry.ts'
 
 /** Too much at once: whoever means a part of it can name that. */
@@ -13,7 +14,7 @@ export const SANDBOX_KEYS = ['image', 'network', 'folders', 'memoryMb', 'cpus']
 
 export function readSandbox(value: unknown, path: string[]): SandboxWish {
   if (value === true) return {}
-  if (!isObject(value)) throw new EntryProblem(path, 'must be true, false or an object')
+  if (!isRecord(value)) throw new EntryProblem(path, 'must be true, false or an object')
   onlyKeys(value, SANDBOX_KEYS, path)
   const { image, network, folders, memoryMb, cpus } = value
   return {

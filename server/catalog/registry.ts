@@ -4,7 +4,8 @@
  */
 import { readFile, stat } from 'node:fs/promises'
 import { AppError, messageOf } from '../lib/errors.ts'
-import { EntryProblem, isObject } from './entry-values.ts'
+import { isRecord } from '../lib/is-record.ts'
+import { EntryProblem } from './entry-values.ts'
 import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from './json-with-lines.ts'
 import { readEntry, unknownKeys } from './read-entry.ts'
 import type { ServerEntry } from './server-entry.ts'
@@ -44,9 +45,9 @@ export async function loadRegistry(file: string, options: { optional: boolean })
 export function readRegistry(text: string, file: string): Registry {
   const located = locate(text, file)
   const { value } = located
-  const listed = isObject(value) ? (value.mcpServers ?? value.servers) : undefined
-  if (!isObject(listed)) throw broken(file, 1, 'it needs an object "mcpServers"')
-  const root = isObject(value) && value.mcpServers !== undefined ? 'mcpServers' : 'servers'
+  const listed = isRecord(value) ? (value.mcpServers ?? value.servers) : undefined
+  if (!isRecord(listed)) throw broken(file, 1, 'it needs an object "mcpServers"')
+  const root = isRecord(value) && value.mcpServers !== undefined ? 'mcpServers' : 'servers'
   const names = Object.keys(listed)
   if (names.length > MAX_SERVERS) throw broken(file, 1, `it has more than ${MAX_SERVERS} servers`)
   const registry: Registry = { servers: new Map(), problems: [] }
@@ -64,7 +65,7 @@ function addEntry(registry: Registry, located: LocatedJson, root: string, name: 
     registry.problems.push({ server: name, line: lineOf(error.path), reason: `${what}${error.message}`, fatal: true })
     return
   }
-  for (const key of isObject(raw) ? unknownKeys(raw) : []) {
+  for (const key of isRecord(raw) ? unknownKeys(raw) : []) {
     registry.problems.push({ server: name, line: lineOf([key]), reason: `unknown key "${key}"`, fatal: false })
   }
 }

@@ -3,7 +3,7 @@
  * server's tools; a record of another fingerprint is of another server and does not count.
  */
 import { createHash } from 'node:crypto'
-import { isObject } from './entry-values.ts'
+import { isRecord } from '../lib/is-record.ts'
 
 export interface StoredTool {
   name: string
@@ -86,7 +86,7 @@ export function toolHash(tool: Omit<StoredTool, 'hash'>): string {
 
 /** What lies in the store was written by this program, perhaps by another version of it. */
 function readStored(value: unknown): StoredServer | undefined {
-  if (!isObject(value) || typeof value.fingerprint !== 'string' || !Array.isArray(value.tools)) return undefined
+  if (!isRecord(value) || typeof value.fingerprint !== 'string' || !Array.isArray(value.tools)) return undefined
   if (typeof value.seenAt !== 'number' || !value.tools.every(isStoredTool)) return undefined
   return {
     fingerprint: value.fingerprint,
@@ -102,20 +102,20 @@ function readStored(value: unknown): StoredServer | undefined {
 }
 
 function readVerdict({ verdict, verdictAt }: Record<string, unknown>): Pick<StoredServer, 'verdict' | 'verdictAt'> {
-  if (!isObject(verdict) || typeof verdictAt !== 'number') return {}
+  if (!isRecord(verdict) || typeof verdictAt !== 'number') return {}
   if (verdict.kind === 'legacy') return { verdict: { kind: 'legacy' }, verdictAt }
   const { discover } = verdict
-  return verdict.kind === 'modern' && isObject(discover) ? { verdict: { kind: 'modern', discover }, verdictAt } : {}
+  return verdict.kind === 'modern' && isRecord(discover) ? { verdict: { kind: 'modern', discover }, verdictAt } : {}
 }
 
 function readAbout(value: unknown): Pick<StoredServer, 'about'> {
-  if (!isObject(value) || !isObject(value.capabilities)) return {}
+  if (!isRecord(value) || !isRecord(value.capabilities)) return {}
   const { capabilities, instructions } = value
   return { about: { capabilities, ...(typeof instructions === 'string' ? { instructions } : {}) } }
 }
 
 function readOffers(value: unknown): Pick<StoredServer, 'offers'> {
-  if (!isObject(value)) return {}
+  if (!isRecord(value)) return {}
   const offers: Record<string, StoredTool[]> = {}
   for (const [key, tools] of Object.entries(value)) {
     if (Array.isArray(tools) && tools.every(isStoredTool)) offers[key] = tools
@@ -124,26 +124,26 @@ function readOffers(value: unknown): Pick<StoredServer, 'offers'> {
 }
 
 function readDenied(value: unknown): Pick<StoredServer, 'denied'> {
-  if (!isObject(value)) return {}
+  if (!isRecord(value)) return {}
   const denied = Object.entries(value).flatMap(([target, told]) => {
-    const { count, at } = isObject(told) ? told : {}
+    const { count, at } = isRecord(told) ? told : {}
     return typeof count === 'number' && typeof at === 'number' ? [[target, { count, at }] as const] : []
   })
   return { denied: Object.fromEntries(denied) }
 }
 
 function readLastError(value: unknown): Pick<StoredServer, 'lastError'> {
-  if (!isObject(value) || typeof value.at !== 'number' || typeof value.message !== 'string') return {}
+  if (!isRecord(value) || typeof value.at !== 'number' || typeof value.message !== 'string') return {}
   return { lastError: { at: value.at, message: value.message } }
 }
 
 function isStoredTool(value: unknown): value is StoredTool {
   return (
-    isObject(value) &&
+    isRecord(value) &&
     typeof value.name === 'string' &&
     typeof value.description === 'string' &&
     typeof value.hash === 'string' &&
-    isObject(value.inputSchema)
+    isRecord(value.inputSchema)
   )
 }
 

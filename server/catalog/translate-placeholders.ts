@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { isObject } from './entry-values.ts'
+import { isRecord } from '../lib/is-record.ts'
 import { isPlaceholder } from './placeholders.ts'
 
 export interface Translated {
@@ -15,7 +15,7 @@ const FILLED = new Set(['env', 'headers'])
 /** Claude Code writes a bare name for a variable of the environment; in the files of the others that is no placeholder. */
 export function translatePlaceholders(file: string, raw: unknown): Translated {
   const left = new Set<string>()
-  if (!isObject(raw)) return { raw, left: [] }
+  if (!isRecord(raw)) return { raw, left: [] }
   const isClaudeCode = ['.mcp.json', '.claude.json'].includes(basename(file))
   const fill = (text: string) =>
     text.replace(ANY, (whole) => {
@@ -25,7 +25,7 @@ export function translatePlaceholders(file: string, raw: unknown): Translated {
       return whole
     })
   const entries = Object.entries(raw).map(([key, value]) => {
-    if (!FILLED.has(key) || !isObject(value)) {
+    if (!FILLED.has(key) || !isRecord(value)) {
       for (const [found] of JSON.stringify(value ?? null).matchAll(ANY)) left.add(found)
       return [key, value]
     }

@@ -1,4 +1,5 @@
 /** The part of JSON Schema that tells a caller what it forgot or mistook. What it doesn't know it lets pass: the child checks too. */
+import { isRecord } from '../lib/is-record.ts'
 
 export interface ParamsProblem {
   path: string
@@ -30,10 +31,10 @@ function check(schema: Schema, value: unknown, path: string, problems: ParamsPro
   if (schema.const !== undefined && !same(schema.const, value)) wrong(`must be ${JSON.stringify(schema.const)}`)
   if (typeof value === 'number') checkNumber(schema, value, wrong)
   if (typeof value === 'string') checkText(schema, value, wrong)
-  if (Array.isArray(value) && isSchema(schema.items)) {
+  if (Array.isArray(value) && isRecord(schema.items)) {
     for (const [index, item] of value.entries()) check(schema.items, item, `${path}[${index}]`, problems, depth + 1)
   }
-  if (isSchema(value)) checkObject(schema, value, path, problems, depth)
+  if (isRecord(value)) checkObject(schema, value, path, problems, depth)
 }
 
 function checkObject(schema: Schema, value: Schema, path: string, problems: ParamsProblem[], depth: number): void {
@@ -42,12 +43,12 @@ function checkObject(schema: Schema, value: Schema, path: string, problems: Para
     if (!Object.hasOwn(value, name) || value[name] === undefined)
       problems.push({ path: at(name), reason: 'is missing', missing: true })
   }
-  const properties = isSchema(schema.properties) ? schema.properties : {}
+  const properties = isRecord(schema.properties) ? schema.properties : {}
   for (const [name, item] of Object.entries(value)) {
     const own = Object.hasOwn(properties, name) ? properties[name] : undefined
-    const known = isSchema(own) ? own : undefined
+    const known = isRecord(own) ? own : undefined
     if (known !== undefined && item !== undefined) check(known, item, at(name), problems, depth + 1)
-    else if (known === undefined && schema.additionalProperties === false && !isSchema(schema.patternProperties)) {
+    else if (known === undefined && schema.additionalProperties === false && !isRecord(schema.patternProperties)) {
       problems.push({ path: at(name), reason: 'is not a parameter of this tool', missing: false })
     }
   }
@@ -69,9 +70,9 @@ export function requiredOf(schema: Schema): string[] {
 }
 
 export function propertiesOf(schema: Schema): Record<string, Schema> {
-  if (!isSchema(schema.properties)) return {}
+  if (!isRecord(schema.properties)) return {}
   return Object.fromEntries(
-    Object.entries(schema.properties).filter((pair): pair is [string, Schema] => isSchema(pair[1]))
+    Object.entries(schema.properties).filter((pair): pair is [string, Schema] => isRecord(pair[1]))
   )
 }
 
@@ -82,17 +83,13 @@ export function typesOf(schema: Schema): string[] {
 
 function isOfType(value: unknown, type: string): boolean {
   if (type === 'array') return Array.isArray(value)
-  if (type === 'object') return isSchema(value)
+  if (type === 'object') return isRecord(value)
   if (type === 'null') return value === null
   if (type === 'integer') return Number.isInteger(value)
   if (type === 'number') return typeof value === 'number'
   if (type === 'string') return typeof value === 'string'
   if (type === 'boolean') return typeof value === 'boolean'
   return true
-}
-
-function isSchema(value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function same(a: unknown, b: unknown): boolean {

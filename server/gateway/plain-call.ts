@@ -9,6 +9,7 @@ import {
   type RequestId,
   SERVER_INFO_META_KEY
 } from '@modelcontextprotocol/server'
+import { isRecord } from '../lib/is-record.ts'
 import { carriedMeta, serverIdentity, withContent } from './create-gateway-server.ts'
 import type { Gateway } from './gateway.ts'
 import type { CallContext } from './run-tool.ts'
@@ -35,11 +36,11 @@ const IN_PARAMS = new Set(['name', 'arguments', '_meta'])
 const IN_CLIENT_INFO = new Set(['name', 'version', 'title'])
 
 export function readPlainCall(message: unknown): PlainCall | undefined {
-  if (!isFields(message) || message.method !== 'tools/call' || message.jsonrpc !== '2.0') return undefined
+  if (!isRecord(message) || message.method !== 'tools/call' || message.jsonrpc !== '2.0') return undefined
   const { id, params } = message
-  if (!isId(id) || !isFields(params) || !hasOnly(message, IN_MESSAGE) || !hasOnly(params, IN_PARAMS)) return undefined
+  if (!isId(id) || !isRecord(params) || !hasOnly(message, IN_MESSAGE) || !hasOnly(params, IN_PARAMS)) return undefined
   const { name, arguments: args = {}, _meta = {} } = params
-  if (typeof name !== 'string' || !isFields(args) || !isFields(_meta)) return undefined
+  if (typeof name !== 'string' || !isRecord(args) || !isRecord(_meta)) return undefined
   const modern = _meta[PROTOCOL_VERSION_META_KEY] !== undefined
   if (modern && !isPlainEnvelope(_meta)) return undefined
   const { progressToken, [CLIENT_INFO_META_KEY]: info, ...rest } = _meta
@@ -64,7 +65,7 @@ export function readPlainCall(message: unknown): PlainCall | undefined {
 
 /** Every message of the newer revision says so. */
 export function claimsModern(params: unknown): boolean {
-  return isFields(params) && isFields(params._meta) && params._meta[PROTOCOL_VERSION_META_KEY] === MODERN
+  return isRecord(params) && isRecord(params._meta) && params._meta[PROTOCOL_VERSION_META_KEY] === MODERN
 }
 
 /** Never rejects. */
@@ -81,14 +82,14 @@ export async function answerPlainCall(
 /** What the newer revision wants to find in every result. */
 function modernResult(result: Fields, serverInfo: Fields): Fields {
   const { resultType = 'complete', _meta } = result
-  return { ...result, resultType, _meta: { [SERVER_INFO_META_KEY]: serverInfo, ...(isFields(_meta) ? _meta : {}) } }
+  return { ...result, resultType, _meta: { [SERVER_INFO_META_KEY]: serverInfo, ...(isRecord(_meta) ? _meta : {}) } }
 }
 
 /** A client that can do something special may be asked to: that is a conversation, which the SDK leads. */
 function isPlainEnvelope(meta: Fields): boolean {
   const { [CLIENT_INFO_META_KEY]: info, [CLIENT_CAPABILITIES_META_KEY]: capabilities } = meta
   if (meta[PROTOCOL_VERSION_META_KEY] !== MODERN) return false
-  if (!isFields(capabilities) || Object.keys(capabilities).length > 0) return false
+  if (!isRecord(capabilities) || Object.keys(capabilities).length > 0) return false
   if (info === undefined) return true
   return (
     isClientInfo(info) && hasOnly(info, IN_CLIENT_INFO) && (info.title === undefined || typeof info.title === 'string')
@@ -96,7 +97,7 @@ function isPlainEnvelope(meta: Fields): boolean {
 }
 
 function isClientInfo(info: unknown): info is Fields & { name: string; version: string } {
-  return isFields(info) && typeof info.name === 'string' && typeof info.version === 'string'
+  return isRecord(info) && typeof info.name === 'string' && typeof info.version === 'string'
 }
 
 function isId(value: unknown): value is string | number {
@@ -106,8 +107,4 @@ function isId(value: unknown): value is string | number {
 function hasOnly(fields: Fields, allowed: Set<string>): boolean {
   for (const key in fields) if (!allowed.has(key)) return false
   return true
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

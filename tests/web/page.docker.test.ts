@@ -1,8 +1,8 @@
-import axe from 'axe-core'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { launchBrowser, PHONE, type Visit, visit, watchOffences } from './browser.ts'
 import { RealServer } from './real-server.ts'
+import { seriousFaults } from './serious-faults.ts'
 import { WorkspacePage } from './workspace-page.ts'
 
 let server: RealServer
@@ -332,11 +332,3 @@ describe('everyone can use it', () => {
     expect(me.visit.offences).toEqual([])
   })
 })
-
-async function seriousFaults(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source)
-  const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id} ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)
-}

@@ -1,11 +1,11 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import axe from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { launchBrowser, PHONE, type Visit, visit } from './browser.ts'
 import { RealServer } from './real-server.ts'
+import { seriousFaults } from './serious-faults.ts'
 import { WorkspacePage } from './workspace-page.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -264,11 +264,3 @@ describe('the servers in the page', () => {
     expect(me.visit.offences).toEqual([])
   })
 })
-
-async function seriousFaults(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source)
-  const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id} ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)
-}

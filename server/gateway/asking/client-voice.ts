@@ -14,6 +14,7 @@ import {
   type ServerContext
 } from '@modelcontextprotocol/server'
 import { AppError } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
 import { canonicalJson } from '../../tools/offered-tool.ts'
 import type { Continuation, Continuations } from './continuations.ts'
 
@@ -178,8 +179,4 @@ function readText(response: unknown): string {
 
 function stale(): AppError {
   return new AppError('conflict', 'approval_stale', 'This answer was given to another question: make the call anew.')
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,4 +1,5 @@
 /** What a container may be made of when the request comes through the proxy: nothing that is not named here. */
+import { isRecord } from '../../lib/is-record.ts'
 import { APP, CHILD_APP, LABEL } from '../docker/container-spec.ts'
 
 type Fields = Record<string, unknown>
@@ -22,7 +23,7 @@ const isAny: Rule = () => true
 const isJust =
   (rules: Record<string, Rule>): Rule =>
   (value) =>
-    isFields(value) && firstProblem('', value, rules, Object.keys(rules)) === null
+    isRecord(value) && firstProblem('', value, rules, Object.keys(rules)) === null
 
 const CONTAINER: Record<string, Rule> = {
   Image: isText,
@@ -91,10 +92,10 @@ const NEEDED_HOST = [
 
 /** null: it may be created. Else the first field that is not as it must be. */
 export function whyNotCreate(body: unknown, { networks }: CreateOptions): string | null {
-  if (!isFields(body)) return 'the body is no object'
+  if (!isRecord(body)) return 'the body is no object'
   const { HostConfig, Labels } = body
-  if (!isFields(HostConfig)) return 'HostConfig is missing'
-  if (!isFields(Labels) || ![APP, CHILD_APP].includes(String(Labels[LABEL.app])))
+  if (!isRecord(HostConfig)) return 'HostConfig is missing'
+  if (!isRecord(Labels) || ![APP, CHILD_APP].includes(String(Labels[LABEL.app])))
     return `the label ${LABEL.app} is missing`
   const network: Rule = (value) => value === 'none' || networks.includes(String(value))
   return (
@@ -105,7 +106,7 @@ export function whyNotCreate(body: unknown, { networks }: CreateOptions): string
 
 /** A process in a container of ours: no more than the container itself has. */
 export function whyNotExec(body: unknown): string | null {
-  return isFields(body) ? firstProblem('', body, EXEC, ['Cmd']) : 'the body is no object'
+  return isRecord(body) ? firstProblem('', body, EXEC, ['Cmd']) : 'the body is no object'
 }
 
 function firstProblem(prefix: string, given: Fields, rules: Record<string, Rule>, needed: string[]): string | null {
@@ -117,8 +118,4 @@ function firstProblem(prefix: string, given: Fields, rules: Record<string, Rule>
     if (!rule(value)) return `${prefix}${name} is not allowed to be that`
   }
   return null
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,7 +1,7 @@
 import { ProtocolError, ProtocolErrorCode, SdkError, SdkErrorCode } from '@modelcontextprotocol/client'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
 import { connectionLost } from './docker-stream-transport.ts'
-import { isRecord } from './incoming-message.ts'
 import { SIEVE_ERROR } from './message-sieve.ts'
 
 const MAX_TEXT_CHARS = 500

@@ -1,7 +1,7 @@
 import type Dockerode from 'dockerode'
+import { isRecord } from '../../lib/is-record.ts'
 import type { EngineStatus } from '../port.ts'
 import type { EngineCall } from './engine-call.ts'
-import { isRecord } from './incoming-message.ts'
 
 const STATUS_MS = 5000
 

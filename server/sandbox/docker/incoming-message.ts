@@ -1,3 +1,4 @@
+import { isRecord } from '../../lib/is-record.ts'
 export interface WireError {
   code: number
   message: string
@@ -41,8 +42,4 @@ function readError(error: unknown): WireError {
     message: typeof message === 'string' ? message.slice(0, MAX_MESSAGE_CHARS) : 'Unknown error',
     ...(isRecord(data) && typeof data.code === 'string' ? { data: { code: data.code.slice(0, 64) } } : {})
   }
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,5 +1,5 @@
 import type { OutputChunk } from '../../../workspace-server/protocol.ts'
-import { isRecord } from './incoming-message.ts'
+import { isRecord } from '../../lib/is-record.ts'
 
 const MAX_MESSAGE_CHARS = 1024 * 1024
 

@@ -9,8 +9,8 @@ import type {
   RestoreResult,
   WorkspaceEntry
 } from '../../../workspace-server/protocol.ts'
+import { isRecord } from '../../lib/is-record.ts'
 import type { ToolDefinition, ToolResult } from '../port.ts'
-import { isRecord } from './incoming-message.ts'
 import { isWorkspacePath } from './workspace-path.ts'
 
 const MAX_CONTENT_PARTS = 1000

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { JSONRPCMessage, ProgressToken, RequestId } from '@modelcontextprotocol/client'
 import { AppError } from '../../lib/errors.ts'
-import { isRecord } from './incoming-message.ts'
+import { isRecord } from '../../lib/is-record.ts'
 
 const MAX_PENDING = 1024
 const MAX_CANCELLED = 256

@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ApprovalAnswer, ApprovalCard } from '../../../contract/rest.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
 
 const CARDS = 'approval-cards'
@@ -163,10 +164,6 @@ function gone(): AppError {
 
 function alreadyDecided(): AppError {
   return new AppError('conflict', 'already_decided', 'Somebody has answered this already.')
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function toJson(value: unknown): Json {

@@ -11,8 +11,8 @@ import {
   extractWWWAuthenticateParams,
   refreshAuthorization
 } from '@modelcontextprotocol/client'
-import { isObject } from '../../catalog/entry-values.ts'
 import { AppError, messageOf } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
 
 export interface Login {
   url: string
@@ -138,7 +138,7 @@ export class Logins {
 function asLogin(text: string): Login | undefined {
   try {
     const { url, issuer, client, tokens, expiresAt } = JSON.parse(text)
-    if (typeof url !== 'string' || typeof issuer !== 'string' || !isObject(client) || !isObject(tokens))
+    if (typeof url !== 'string' || typeof issuer !== 'string' || !isRecord(client) || !isRecord(tokens))
       return undefined
     const { client_id } = client
     const { access_token, token_type, refresh_token } = tokens

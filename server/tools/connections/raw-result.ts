@@ -1,3 +1,5 @@
+import { isRecord } from '../../lib/is-record.ts'
+
 type Answer = Record<string, unknown>
 
 interface RawResultSchema {
@@ -15,15 +17,11 @@ export const rawResult: RawResultSchema = {
   '~standard': {
     version: 1,
     vendor: 'mcp-orchestrator',
-    validate: (value) => (isAnswer(value) ? { value } : { issues: [{ message: 'the result is no object' }] })
+    validate: (value) => (isRecord(value) ? { value } : { issues: [{ message: 'the result is no object' }] })
   }
 }
 
 /** Building the SDK's own costs start-up time and memory; a child's output is its client's to judge. */
 export const noValidator = {
   getValidator: () => () => ({ valid: true as const, data: undefined as never, errorMessage: undefined })
-}
-
-function isAnswer(value: unknown): value is Answer {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

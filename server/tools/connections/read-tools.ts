@@ -1,4 +1,5 @@
 import { type StoredTool, toolHash } from '../../catalog/stored-tools.ts'
+import { isRecord } from '../../lib/is-record.ts'
 
 const MAX_NAME = 200
 const MAX_DESCRIPTION = 20_000
@@ -16,7 +17,7 @@ export function readTools(listed: unknown[]): StoredTool[] {
 }
 
 function readTool(item: unknown): StoredTool | undefined {
-  if (!isObject(item) || typeof item.name !== 'string' || item.name.length === 0 || item.name.length > MAX_NAME) return
+  if (!isRecord(item) || typeof item.name !== 'string' || item.name.length === 0 || item.name.length > MAX_NAME) return
   const inputSchema = bounded(item.inputSchema)
   if (inputSchema === undefined) return
   const outputSchema = bounded(item.outputSchema)
@@ -36,9 +37,5 @@ function readTool(item: unknown): StoredTool | undefined {
 }
 
 function bounded(value: unknown): Record<string, unknown> | undefined {
-  return isObject(value) && JSON.stringify(value).length <= MAX_SCHEMA_CHARS ? value : undefined
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isRecord(value) && JSON.stringify(value).length <= MAX_SCHEMA_CHARS ? value : undefined
 }

@@ -1,3 +1,4 @@
+import { isRecord } from '../../lib/is-record.ts'
 import type { ToolResult } from '../../sandbox/port.ts'
 import type { ToolIndex } from '../tool-index.ts'
 import type { ToolSource } from '../tool-source.ts'
@@ -35,8 +36,4 @@ export function serverToolSource(server: string, core: Core): ToolSource {
       }
     }
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
