@@ -14,7 +14,7 @@ export const useInbox = defineStore('inbox', () => {
   const isShown = ref(false)
   /** Added to this browser's clock, it is the server's. */
   const clockOffset = ref(0)
-  let timer: ReturnType<typeof setTimeout> | undefined
+  let isWatching = false
 
   async function load(): Promise<void> {
     try {
@@ -27,12 +27,12 @@ export const useInbox = defineStore('inbox', () => {
     }
   }
 
-  /** For as long as the page is open. */
+  /** For as long as the page is open, however many buttons show it. */
   function watchCards(): void {
-    clearTimeout(timer)
-    void load().finally(() => {
-      timer = setTimeout(watchCards, EVERY_MS)
-    })
+    if (isWatching) return
+    isWatching = true
+    const again = () => void load().finally(() => setTimeout(again, EVERY_MS))
+    again()
   }
 
   async function answer(card: ApprovalCard, given: ApprovalAnswer): Promise<void> {
