@@ -1,8 +1,10 @@
 import { chmodSync, lstatSync, rmSync } from 'node:fs'
+import { decimal, type ParseValue, wholeNumber } from '../config/parse-value.ts'
 import { AppError } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
+import { CEILINGS } from '../sandbox/docker-proxy/create-rules.ts'
 import { createEngineProxy } from '../sandbox/docker-proxy/engine-proxy.ts'
-import type { Command } from './command.ts'
+import type { Command, CommandInput } from './command.ts'
 
 const ENGINE_SOCKET = '/var/run/docker.sock'
 
@@ -12,7 +14,10 @@ export const engineProxyCommand: Command = {
   flags: {
     listen: { type: 'string', help: 'path of the socket that it makes' },
     engine: { type: 'string', help: `the engine's own socket (${ENGINE_SOCKET})` },
-    network: { type: 'string', multiple: true, help: 'an engine network that sandboxes may be on, beside none' }
+    network: { type: 'string', multiple: true, help: 'an engine network that sandboxes may be on, beside none' },
+    'max-memory-mb': { type: 'string', help: `most memory of one container (${CEILINGS.memoryMb})` },
+    'max-cpus': { type: 'string', help: `most processors of one container (${CEILINGS.cpus})` },
+    'max-pids': { type: 'string', help: `most processes in one container (${CEILINGS.pids})` }
   },
   async run(settings, { flags }) {
     const { listen, engine, network } = flags
@@ -23,6 +28,11 @@ export const engineProxyCommand: Command = {
     const proxy = createEngineProxy({
       engineSocket: typeof engine === 'string' ? engine : ENGINE_SOCKET,
       networks: Array.isArray(network) ? network : [],
+      most: {
+        memoryMb: numberOf(flags, 'max-memory-mb', wholeNumber(16, 1_048_576)) ?? CEILINGS.memoryMb,
+        cpus: numberOf(flags, 'max-cpus', decimal(0.01, 512)) ?? CEILINGS.cpus,
+        pids: numberOf(flags, 'max-pids', wholeNumber(16, 32_768)) ?? CEILINGS.pids
+      },
       logger
     })
     const stopped = Promise.withResolvers<void>()
@@ -46,4 +56,9 @@ export const engineProxyCommand: Command = {
 /** A socket that an earlier one left behind; anything else stays. */
 function makeRoom(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path)
+}
+
+function numberOf(flags: CommandInput['flags'], name: string, parse: ParseValue<number>): number | undefined {
+  const given = flags[name]
+  return typeof given === 'string' ? parse(given, `--${name}`) : undefined
 }

@@ -12,6 +12,8 @@ export type Call =
 
 type Found = Call | ((query: URLSearchParams) => Call | null)
 
+/** Of the API, that of Docker 20.10. Our client names none; old ones take more from a call than is judged here. */
+const OLDEST_MINOR = 41
 const ID = '([a-zA-Z0-9][a-zA-Z0-9_.-]{0,127})'
 
 const ROUTES: [method: string, path: RegExp, found: (id: string) => Found][] = [
@@ -23,7 +25,9 @@ const ROUTES: [method: string, path: RegExp, found: (id: string) => Found][] = [
   ['GET', /^\/containers\/json$/, () => ownOnly],
   ['POST', /^\/containers\/create$/, () => ({ kind: 'create' })],
   ['GET', route('json'), (id) => ({ kind: 'container', id, stream: false })],
-  ['POST', route('(?:start|stop|kill|pause|unpause|wait)'), (id) => ({ kind: 'container', id, stream: false })],
+  // Without a query: it could name a checkpoint anywhere on the host to start from.
+  ['POST', route('start'), (id) => (query) => (query.size === 0 ? { kind: 'container', id, stream: false } : null)],
+  ['POST', route('(?:stop|kill|pause|unpause|wait)'), (id) => ({ kind: 'container', id, stream: false })],
   ['POST', route('attach'), (id) => ({ kind: 'container', id, stream: true })],
   ['DELETE', new RegExp(`^/containers/${ID}$`), (id) => ({ kind: 'container', id, stream: false })],
   ['POST', route('exec'), (id) => ({ kind: 'exec-create', id })],
@@ -34,7 +38,9 @@ const ROUTES: [method: string, path: RegExp, found: (id: string) => Found][] = [
 /** null: not one of those. Matched as it came, without decoding: an escaped path is no path of ours. */
 export function readCall(method: string, url: string): Call | null {
   const [path = '', query = ''] = url.split('?', 2)
-  const plain = path.replace(/^\/v\d+\.\d+(?=\/)/, '')
+  const [version = '', minor = OLDEST_MINOR] = /^\/v1\.([1-9]\d{1,2})(?=\/)/.exec(path) ?? []
+  if (Number(minor) < OLDEST_MINOR) return null
+  const plain = path.slice(version.length)
   if (plain.split('/').includes('..')) return null
   for (const [verb, pattern, found] of ROUTES) {
     const match = verb === method ? pattern.exec(plain) : null

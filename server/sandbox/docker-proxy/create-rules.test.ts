@@ -36,7 +36,12 @@ describe('what may be created', () => {
     ['VolumesFrom', ['x']],
     ['CgroupParent', '/'],
     ['Memory', 0],
+    ['Memory', 8193 * 1024 * 1024],
+    ['MemorySwap', -1],
+    ['MemorySwap', 8193 * 1024 * 1024],
+    ['NanoCpus', 8e9 + 1],
     ['PidsLimit', -1],
+    ['PidsLimit', 4097],
     ['MaskedPaths', []],
     ['RestartPolicy', { Name: 'always' }],
     ['LogConfig', { Type: 'syslog', Config: { 'syslog-address': 'tcp://elsewhere' } }],
@@ -79,6 +84,13 @@ describe('what may be created', () => {
     expect(whyNotCreate(body, { networks: ['lab'] })).toBeNull()
   })
 
+  it('as much as the administrator said', () => {
+    const large = { ...limits, memoryMb: 16_384, cpus: 16, pids: 8192 }
+    const body = structuredClone(containerSpec({ limits: large, owner, image: 'i', createdAt: 1 }))
+    expect(whyNotCreate(body, none)).toContain('PidsLimit')
+    expect(whyNotCreate(body, { networks: [], most: { memoryMb: 16_384, cpus: 16, pids: 8192 } })).toBeNull()
+  })
+
   // Checked: when only `Privileged` was looked at, `privileged`, which the engine takes for the same, went through.
   it.each([{ Privileged: true }, { privileged: true }, { PRIVILEGED: true }, { User: 'root' }, { user: '0' }])(
     'no process in a container with %j',
@@ -94,7 +106,8 @@ describe('which calls pass', () => {
     ['GET', '/v1.41/containers/json?filters=%7B%22label%22%3A%5B%22mcp-orchestrator.app%3Dsandbox%22%5D%7D', 'read'],
     ['POST', '/containers/create?name=x', 'create'],
     ['DELETE', '/v1.44/containers/abc?force=true', 'container'],
-    ['POST', '/exec/abc/start', 'exec']
+    ['POST', '/exec/abc/start', 'exec'],
+    ['POST', '/v1.41/containers/abc/start', 'container']
   ])('%s %s', (method, url, kind) => {
     expect(readCall(method, url)).toMatchObject({ kind })
   })
@@ -107,6 +120,12 @@ describe('which calls pass', () => {
     ['PUT', '/containers/abc/archive?path=/'],
     ['POST', '/containers/abc/update'],
     ['POST', '/containers/abc/rename?name=y'],
+    ['POST', '/containers/abc/start?checkpoint=c&checkpoint-dir=/somewhere'],
+    ['POST', '/v1.23/containers/abc/start'],
+    ['POST', '/v1.40/containers/abc/start'],
+    ['POST', '/v1.041/containers/abc/start'],
+    ['POST', '/v0.99/containers/abc/start'],
+    ['POST', '/v1.9999/containers/abc/start'],
     ['POST', '/build'],
     ['POST', '/images/create?fromImage=x'],
     ['POST', '/images/load'],

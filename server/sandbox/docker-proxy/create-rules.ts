@@ -8,14 +8,27 @@ type Rule = (value: unknown) => boolean
 export interface CreateOptions {
   /** Engine networks that containers may be on, beside `none`. */
   networks: readonly string[]
+  most?: Ceilings | undefined
 }
+
+/** Of one container. */
+export interface Ceilings {
+  memoryMb: number
+  cpus: number
+  pids: number
+}
+
+export const CEILINGS: Ceilings = { memoryMb: 8192, cpus: 8, pids: 4096 }
 
 const isTrue: Rule = (value) => value === true
 const isFalse: Rule = (value) => value === false || value === undefined || value === null
 const isEmpty: Rule = (value) => value === undefined || value === null || Object.keys(Object(value)).length === 0
 const isText: Rule = (value) => typeof value === 'string'
 const isFlag: Rule = (value) => typeof value === 'boolean'
-const isPositive: Rule = (value) => typeof value === 'number' && value > 0
+const isUpTo =
+  (most: number): Rule =>
+  (value) =>
+    typeof value === 'number' && value > 0 && value <= most
 const isTexts: Rule = (value) => Array.isArray(value) && value.every(isText)
 /** Anything: it can't widen what the container may do. */
 const isAny: Rule = () => true
@@ -32,7 +45,7 @@ const CONTAINER: Record<string, Rule> = {
   Env: isTexts,
   WorkingDir: isText,
   Hostname: isText,
-  StopTimeout: isPositive,
+  StopTimeout: isUpTo(3600),
   NetworkDisabled: isFlag,
   Labels: isAny,
   HostConfig: isAny,
@@ -52,10 +65,6 @@ const HOST: Record<string, Rule> = {
   ReadonlyRootfs: isTrue,
   IpcMode: (value) => value === 'private',
   Init: isFlag,
-  PidsLimit: isPositive,
-  Memory: isPositive,
-  MemorySwap: isPositive,
-  NanoCpus: isPositive,
   Ulimits: isAny,
   Tmpfs: isAny,
   OomScoreAdj: (value) => typeof value === 'number' && value >= 0,
@@ -65,6 +74,11 @@ const HOST: Record<string, Rule> = {
   // A runtime is the administrator's own choice; those that isolate less than the engine's default are not registered by accident.
   Runtime: isText,
   Mounts: isEmpty
+}
+
+function bounded({ memoryMb, cpus, pids }: Ceilings): Record<string, Rule> {
+  const memory = isUpTo(memoryMb * 1024 * 1024)
+  return { PidsLimit: isUpTo(pids), Memory: memory, MemorySwap: memory, NanoCpus: isUpTo(cpus * 1e9) }
 }
 
 const EXEC: Record<string, Rule> = {
@@ -77,6 +91,9 @@ const EXEC: Record<string, Rule> = {
   Tty: isFlag,
   Privileged: isFalse
 }
+
+/** The last two are our client's own, and nothing to the engine. */
+const EXEC_START: Record<string, Rule> = { Detach: isFlag, Tty: isFlag, hijack: isFlag, stdin: isFlag }
 
 const NEEDED_CONTAINER = ['Image', 'User', 'Labels', 'HostConfig']
 const NEEDED_HOST = [
@@ -91,7 +108,7 @@ const NEEDED_HOST = [
 ]
 
 /** null: it may be created. Else the first field that is not as it must be. */
-export function whyNotCreate(body: unknown, { networks }: CreateOptions): string | null {
+export function whyNotCreate(body: unknown, { networks, most = CEILINGS }: CreateOptions): string | null {
   if (!isRecord(body)) return 'the body is no object'
   const { HostConfig, Labels } = body
   if (!isRecord(HostConfig)) return 'HostConfig is missing'
@@ -100,13 +117,17 @@ export function whyNotCreate(body: unknown, { networks }: CreateOptions): string
   const network: Rule = (value) => value === 'none' || networks.includes(String(value))
   return (
     firstProblem('', body, CONTAINER, NEEDED_CONTAINER) ??
-    firstProblem('HostConfig.', HostConfig, { ...HOST, NetworkMode: network }, NEEDED_HOST)
+    firstProblem('HostConfig.', HostConfig, { ...HOST, ...bounded(most), NetworkMode: network }, NEEDED_HOST)
   )
 }
 
 /** A process in a container of ours: no more than the container itself has. */
 export function whyNotExec(body: unknown): string | null {
   return isRecord(body) ? firstProblem('', body, EXEC, ['Cmd']) : 'the body is no object'
+}
+
+export function whyNotExecStart(body: unknown): string | null {
+  return isRecord(body) ? firstProblem('', body, EXEC_START, []) : 'the body is no object'
 }
 
 function firstProblem(prefix: string, given: Fields, rules: Record<string, Rule>, needed: string[]): string | null {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import type { Server } from 'node:http'
+import { request as httpRequest, type Server } from 'node:http'
 import { join } from 'node:path'
 import Dockerode from 'dockerode'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -58,6 +58,32 @@ it('refuses what would be root on the host, and leaves nothing behind', async ()
   await expect(docker.createNetwork({ Name: 'attack' })).rejects.toMatchObject({ statusCode: 403 })
   const label = ['mcp-orchestrator.deployment=attack']
   expect(await direct.listContainers({ all: true, filters: { label } })).toEqual([])
+})
+
+// Checked with the defence off: any version and any body → the container runs with the host's disk in it.
+it('starts nothing with a mount, in the way that old versions of the API have for it', async () => {
+  const image = (await core.engine.ensureImage()) ?? ''
+  const owner = { deployment: 'attack', instance: 'attack' }
+  const made = await docker.createContainer(containerSpec({ limits, owner, image, createdAt: Date.now() }))
+  try {
+    const answers: number[] = []
+    for (const version of ['/v1.23', '/v1.41', '']) {
+      const path = `${version}/containers/${made.id}/start`
+      const asked = httpRequest({ socketPath, method: 'POST', path, headers: { 'content-type': 'application/json' } })
+      asked.end('{"Binds":["/:/host"]}')
+      const [answer] = await once(asked, 'response')
+      answer.resume()
+      answers.push(answer.statusCode)
+    }
+    const { State, Mounts } = await direct.getContainer(made.id).inspect()
+    expect({ running: State.Running, Mounts, answers }).toEqual({
+      running: false,
+      Mounts: [],
+      answers: [403, 403, 403]
+    })
+  } finally {
+    await direct.getContainer(made.id).remove({ force: true })
+  }
 })
 
 // Checked with the defence off: no look at the label → the container is shown.

@@ -79,10 +79,35 @@ it('lets no second request ride in the body of an allowed one', async () => {
   const body = `${SMUGGLED.length.toString(16)}\r\n${SMUGGLED}\r\n0\r\n\r\n`
   const answer = await raw(
     `POST /containers/ours/start HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${body}`,
-    { after: /so it is/, more: '' }
+    { after: /let this through/, more: '' }
   )
-  expect(answer).toMatch(/^HTTP\/1.1 200/)
-  expect(seen).toEqual([`POST /containers/ours/start ${SMUGGLED}`])
+  expect(answer).toMatch(/^HTTP\/1.1 403/)
+  expect(seen).toEqual([])
+})
+
+// Checked: when any body went on, the engine got the mount.
+it.each(['start', 'stop', 'attach'])('sends no body on with %s: old engines took mounts from one', async (verb) => {
+  const mount = '{"Binds":["/:/host"]}'
+  const answer = await raw(
+    `POST /containers/ours/${verb} HTTP/1.1\r\nHost: x\r\nContent-Length: ${mount.length}\r\n\r\n${mount}`,
+    { after: /let this through|so it is/, more: '' }
+  )
+  expect(answer).toMatch(verb === 'attach' ? /^HTTP\/1.1 200/ : /^HTTP\/1.1 403/)
+  expect(seen).toEqual(verb === 'attach' ? ['POST /containers/ours/attach '] : [])
+})
+
+it.each(['', 'Connection: Upgrade\r\nUpgrade: tcp\r\n'])('judges how a process is started (%j)', async (upgrade) => {
+  const start = (body: string) =>
+    raw(`POST /exec/none/start HTTP/1.1\r\nHost: x\r\n${upgrade}Content-Length: ${body.length}\r\n\r\n${body}`, {
+      after: /let this through|Forbidden|so it is/,
+      more: ''
+    })
+  expect(await start('{"Detach":false,"HostConfig":{}}')).toMatch(/^HTTP\/1.1 403/)
+  expect(await start('no JSON')).toMatch(/^HTTP\/1.1 403/)
+  expect(seen).toEqual([])
+  const plain = '{"hijack":true,"stdin":true,"Detach":false,"Tty":false}'
+  expect(await start(plain)).toMatch(/^HTTP\/1.1 404/)
+  expect(seen).toEqual([`POST /exec/none/start ${plain}`])
 })
 
 // Checked: when the bytes were joined before the engine had agreed, it took what followed for a request of its own.
@@ -101,5 +126,13 @@ it('joins a stream that the engine opened, with what came early', async () => {
     { after: /hello early/, more: 'late' }
   )
   expect(answer).toMatch(/^HTTP\/1.1 101 /)
+  expect(answer).toMatch(/hello early late$/)
+})
+
+it('joins a stream without the body that came with it', async () => {
+  const answer = await raw(
+    'POST /containers/ours/attach?stream=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 4\r\n\r\nbodyearly ',
+    { after: /hello early/, more: 'late' }
+  )
   expect(answer).toMatch(/hello early late$/)
 })

@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream'
 import type { Logger } from '../../lib/logger.ts'
 import { LABEL } from '../docker/container-spec.ts'
 import { type Call, readCall } from './allowed-calls.ts'
-import { type CreateOptions, whyNotCreate, whyNotExec } from './create-rules.ts'
+import { type CreateOptions, whyNotCreate, whyNotExec, whyNotExecStart } from './create-rules.ts'
 import { joinStreams } from './join-streams.ts'
 
 export interface EngineProxyOptions extends CreateOptions {
@@ -29,7 +29,12 @@ export function createEngineProxy(options: EngineProxyOptions): Server {
   })
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
-    const joined = admitStream(options, request).then(() => joinStreams(options.engineSocket, request, socket, head))
+    const joined = admitStream(options, request).then((call) =>
+      joinStreams({
+        ...{ engineSocket: options.engineSocket, request, client: socket, head },
+        judge: (body) => judge(options, call, body)
+      })
+    )
     void joined.catch((error) => {
       options.logger.warn({ method: request.method, url: request.url }, `Refused: ${sentenceOf(error)}`)
       socket.end('HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n')
@@ -43,19 +48,29 @@ async function admit(options: EngineProxyOptions, request: IncomingMessage): Pro
   const call = callOf(request)
   if (call.kind === 'exec-create') await mustBeOurs(options, call.id)
   else if ('id' in call) await mustBeAllowed(options, call)
-  const body = await readBody(request)
-  if (call.kind !== 'create' && call.kind !== 'exec-create') return body
-  const value: unknown = JSON.parse(body.toString('utf8'))
-  const problem = call.kind === 'create' ? whyNotCreate(value, options) : whyNotExec(value)
-  if (problem !== null) throw new Error(problem)
-  // As we understood it: a second key of the same name, which the engine might prefer, is gone.
-  return Buffer.from(JSON.stringify(value))
+  return judge(options, call, await readBody(request))
 }
 
-async function admitStream(options: EngineProxyOptions, request: IncomingMessage): Promise<void> {
+async function admitStream(options: EngineProxyOptions, request: IncomingMessage): Promise<Call> {
   const call = callOf(request)
   if (!('stream' in call) || !call.stream) throw new Error('this call opens no stream')
   await mustBeAllowed(options, call)
+  return call
+}
+
+/** The body that the engine gets. Throws with the reason when what came may not pass. */
+function judge(options: EngineProxyOptions, call: Call, body: Buffer): Buffer {
+  const { kind } = call
+  // Our client repeats the query of an attach in a body, which means nothing.
+  if (kind === 'container' && call.stream) return Buffer.alloc(0)
+  if (body.length === 0 && kind !== 'create' && kind !== 'exec-create') return body
+  if (kind === 'read' || kind === 'container') throw new Error('this call has no body')
+  const value: unknown = JSON.parse(body.toString('utf8'))
+  const problem =
+    kind === 'create' ? whyNotCreate(value, options) : kind === 'exec' ? whyNotExecStart(value) : whyNotExec(value)
+  if (problem !== null) throw new Error(problem)
+  // As we understood it: a second key of the same name, which the engine might prefer, is gone.
+  return Buffer.from(JSON.stringify(value))
 }
 
 function callOf({ method = '', url = '' }: IncomingMessage): Call {
@@ -106,8 +121,7 @@ async function readBody(message: IncomingMessage, max = MAX_BODY_BYTES): Promise
 
 function forward(options: EngineProxyOptions, request: IncomingMessage, response: ServerResponse, body: Buffer): void {
   const { method, url: path } = request
-  const type = request.headers['content-type'] ?? 'application/json'
-  const headers = { host: 'docker', 'content-type': type, 'content-length': body.length }
+  const headers = { host: 'docker', 'content-type': 'application/json', 'content-length': body.length }
   const upstream = httpRequest({ socketPath: options.engineSocket, method, path, headers }, (answer) => {
     response.writeHead(answer.statusCode ?? 502, answer.headers)
     answer.pipe(response)

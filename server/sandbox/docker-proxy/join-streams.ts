@@ -5,22 +5,26 @@ import type { Duplex } from 'node:stream'
 const MAX_BODY_BYTES = 256 * 1024
 const OPEN_MS = 30_000
 
+export interface JoinInput {
+  engineSocket: string
+  request: IncomingMessage
+  client: Duplex
+  head: Buffer
+  /** The body that the engine gets; throws when it may not pass. */
+  judge(body: Buffer): Buffer
+}
+
 /**
  * Opens a stream into a container: its input and output, unread from then on. No byte beyond the request's own body goes to the
  * engine before it has agreed to a stream: after any other answer it would take what follows for a request, which nobody judged.
  */
-export async function joinStreams(
-  engineSocket: string,
-  request: IncomingMessage,
-  client: Duplex,
-  head: Buffer
-): Promise<void> {
+export async function joinStreams({ engineSocket, request, client, head, judge }: JoinInput): Promise<void> {
   client.unshift(head)
-  const body = await takeBody(client, Number(request.headers['content-length'] ?? 0))
+  const body = judge(await takeBody(client, Number(request.headers['content-length'] ?? 0)))
   const { method, url: path } = request
   const headers = {
-    ...{ host: 'docker', connection: 'Upgrade', upgrade: 'tcp', 'content-length': body.length },
-    'content-type': request.headers['content-type'] ?? 'application/json'
+    ...{ host: 'docker', connection: 'Upgrade', upgrade: 'tcp' },
+    ...{ 'content-type': 'application/json', 'content-length': body.length }
   }
   const upstream = httpRequest({ socketPath: engineSocket, method, path, headers, timeout: OPEN_MS, agent: false })
   upstream.on('upgrade', (answer, engine, first) => {
