@@ -15,7 +15,8 @@ import { createHttpServer } from './http/create-http-server.ts'
 import type { HealthCheck } from './http/health.ts'
 import { createMetrics, type Metrics } from './http/metrics.ts'
 import { backoffMs } from './lib/backoff.ts'
-import { ACCESS_COOKIE, isLoopbackHost, OWNER_COOKIE, readCookie } from './lib/browser-proof.ts'
+import { OWNER_COOKIE, readCookie } from './lib/browser-proof.ts'
+import { clientAddresses } from './lib/client-address.ts'
 import { AppError, messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
 import { packageRoot } from './lib/package-root.ts'
@@ -24,8 +25,9 @@ import type { Models } from './models/port.ts'
 import { createDockerEngine } from './sandbox/docker/docker-engine.ts'
 import type { SandboxEngine } from './sandbox/port.ts'
 import { Chat } from './sessions/chat.ts'
+import { InstanceAccess } from './sessions/instance-access.ts'
 import { recordRefusals } from './sessions/record-refusals.ts'
-import { ownerName, SessionAccess, sameSecret, secret } from './sessions/session-access.ts'
+import { ownerName, SessionAccess, secret } from './sessions/session-access.ts'
 import { SessionDirectory } from './sessions/session-directory.ts'
 import { SessionFeed } from './sessions/session-feed.ts'
 import { SessionManager } from './sessions/session-manager.ts'
@@ -191,7 +193,8 @@ export async function createApp(
   const chat = createChat(settings, core, models, servers, guard, trail.audit, logger)
   const { sessions, feed, access, progress } = core
   const directory = openDirectory(settings, core, chat)
-  const { isAccessToken, checkAccess } = accessOf(settings)
+  const instance = new InstanceAccess(settings.AUTH_TOKEN, logger)
+  const addressOf = clientAddresses(settings.TRUST_PROXY)
   const door = openMcpDoor(gateway, logger)
   const inbox = new ApprovalInbox(facts)
   watchFigures(metrics, core, gateway, inbox, trail)
@@ -203,7 +206,7 @@ export async function createApp(
     files: new WorkspaceTransfer(sessions),
     maxUploadBytes: MAX_UPLOAD_BYTES,
     transcript: (sessionId) => chat.transcript(sessionId),
-    ...{ checkAccess, isAccessToken, newSecret: secret },
+    ...{ instance, addressOf, newSecret: secret },
     metrics: metrics.text,
     ownerOf: ownerOfCookies,
     servers: serverDirectory(gateway, servers.policy, guard),
@@ -214,7 +217,7 @@ export async function createApp(
   })
   const live = settings.REDIS_URL ? openSocketAdapter({ url: settings.REDIS_URL, logger }) : undefined
   const sockets = createSocketServer({
-    ...{ chat, access, models, feed, checkAccess, logger },
+    ...{ chat, access, models, feed, instance, addressOf, logger },
     httpServer: http.raw,
     state: (sessionId) => directory.state(sessionId),
     progress: () => progress.current,
@@ -293,29 +296,6 @@ function createChat(
 function ownerOfCookies(cookies: string | undefined): string {
   const cookie = readCookie(cookies, OWNER_COOKIE)
   return cookie ? ownerName(cookie) : LOCAL_OWNER
-}
-
-/** The instance's own door, before any session's: as Bearer, in the socket's auth, or in the cookie of a login. */
-function accessOf({ AUTH_TOKEN }: Settings) {
-  const isAccessToken = (token: string) => AUTH_TOKEN !== undefined && sameSecret(token, AUTH_TOKEN)
-  const checkAccess = ({
-    headers,
-    token
-  }: {
-    headers: Record<string, string | string[] | undefined>
-    token: unknown
-  }): void => {
-    // Without a token only this machine may come in, and only by a name that no page elsewhere can have.
-    if (AUTH_TOKEN === undefined) {
-      if (isLoopbackHost(String(headers.host ?? ''))) return
-      throw new AppError('forbidden', 'unknown_host', 'Without AUTH_TOKEN this server answers to localhost only.')
-    }
-    const bearer = /^Bearer (.+)$/.exec(String(headers.authorization ?? ''))?.[1]
-    const cookie = readCookie(String(headers.cookie ?? ''), ACCESS_COOKIE)
-    if ([token, bearer, cookie].some((shown) => typeof shown === 'string' && isAccessToken(shown))) return
-    throw new AppError('forbidden', 'unauthorized', 'This server asks for its access token.')
-  }
-  return { isAccessToken, checkAccess }
 }
 
 function watchFigures(

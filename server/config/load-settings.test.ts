@@ -21,6 +21,12 @@ describe('loadSettings', () => {
     expect(loadSettings({ env: { PORT: '' } }).PORT).toBe(3000)
   })
 
+  it('takes proxies as addresses, ranges, or this machine', () => {
+    expect(loadSettings({ env: {} }).TRUST_PROXY).toEqual([])
+    const { TRUST_PROXY } = loadSettings({ env: { TRUST_PROXY: 'loopback, 10.0.0.0/8,2001:db8::1' } })
+    expect(TRUST_PROXY).toEqual(['127.0.0.0/8', '::1', '10.0.0.0/8', '2001:db8::1'])
+  })
+
   it.each([
     ['PORT', 'http', /^PORT must be a whole number from 0 to 65535, not "http"\.$/],
     ['PORT', '1e3', /^PORT must be/],
@@ -28,6 +34,8 @@ describe('loadSettings', () => {
     ['LLM_PROVIDER', 'skynet', /^LLM_PROVIDER must be one of anthropic/],
     ['REDIS_URL', 'localhost:6379', /^REDIS_URL must be a URL that begins with redis:\/\/ or rediss:\/\/\.$/],
     ['LOG_LEVEL', 'loud', /^LOG_LEVEL must be one of/],
+    ['TRUST_PROXY', 'true', /^TRUST_PROXY must be addresses or CIDR/],
+    ['TRUST_PROXY', '10.0.0.0/33', /^TRUST_PROXY must be/],
     ['AUTH_TOKEN', 'short', /^AUTH_TOKEN must have/],
     ['EMBEDDING_MODEL', 'small', /^EMBEDDING_MODEL must be openai\/MODEL or/],
     ['EMBEDDING_MODEL', 'openai/small', /^EMBEDDING_MODEL is .* set OPENAI_API_KEY too/]

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { AppError } from '../lib/errors.ts'
 
 /** Turns a setting's text into its value, or throws a sentence that names the setting. */
@@ -44,6 +45,21 @@ export function url(...protocols: string[]): ParseValue<string> {
       `${name} must be a URL that begins with ${protocols.join('// or ')}//.`
     )
   }
+}
+
+/** A list of addresses and CIDR ranges; `loopback` is this machine. */
+export const addressRanges: ParseValue<readonly string[]> = (value, name) => {
+  const ranges = value.split(',').map((range) => range.trim())
+  if (ranges.every((range) => range === 'loopback' || isRange(range))) {
+    return ranges.flatMap((range) => (range === 'loopback' ? ['127.0.0.0/8', '::1'] : [range]))
+  }
+  throw invalidSetting(name, 'addresses or CIDR ranges with commas between them, or loopback', value)
+}
+
+function isRange(text: string): boolean {
+  const [, address = '', prefix] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const family = isIP(address)
+  return family !== 0 && (prefix === undefined || Number(prefix) <= (family === 4 ? 32 : 128))
 }
 
 /** `wanted` says in words what the pattern wants. */

@@ -2,7 +2,7 @@
  * Every setting with its name, default and form: the one table that environment, `.env`, flags, help and documentation share.
  * A setting marked secret has no flag, because command lines are public.
  */
-import { decimal, matching, oneOf, type ParseValue, text, url, wholeNumber } from './parse-value.ts'
+import { addressRanges, decimal, matching, oneOf, type ParseValue, text, url, wholeNumber } from './parse-value.ts'
 
 interface Setting<T> {
   parse: ParseValue<T>
@@ -30,6 +30,11 @@ export const SETTINGS = {
   MCP_CONFIG: given({ parse: text, fallback: './mcp.json', flag: 'config', help: 'file with the MCP servers' }),
   CREDENTIALS_FILE: define({ parse: text, help: 'file with the secrets that mcp.json refers to' }),
   AUTH_TOKEN: secret('asked of everyone when set; needed when HOST is not loopback'),
+  TRUST_PROXY: given({
+    parse: addressRanges,
+    fallback: [],
+    help: 'addresses of proxies in front (commas, CIDR, or loopback): their X-Forwarded-For says whom limits count'
+  }),
   LLM_PROVIDER: define({
     parse: oneOf('anthropic', 'claude', 'gemini', 'openai', 'openai-compatible', 'demo'),
     help: 'provider of the default model'

@@ -28,7 +28,6 @@ export interface HttpServerOptions extends SecurityOptions {
   inbox: Inbox
   maxUploadBytes: number
   transcript: (sessionId: string) => Promise<Transcript>
-  isAccessToken: (token: string) => boolean
   metrics: () => Promise<string>
   servers: ServerDirectory
   ownerOf: OwnerOf
@@ -60,6 +59,8 @@ const STATUS: Record<ErrorKind, number> = {
   internal: 500
 }
 
+const STATUS_OF_CODE: Record<string, number> = { unauthorized: 401, too_fast: 429 }
+
 export async function createHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const server = Fastify({ forceCloseConnections: true, bodyLimit: 1024 * 1024 })
   server.setErrorHandler((error: FastifyError, _request, reply) => {
@@ -68,11 +69,11 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
     const status = isAppError(error) ? STATUS[error.kind] : own ? (error.statusCode ?? 400) : 500
     const code = status === 429 ? 'too_fast' : 'invalid_request'
     const body = own ? { code, message: error.message } : wireError(error, options.logger)
-    return reply.code(body.code === 'unauthorized' ? 401 : status).send({ error: body })
+    return reply.code(STATUS_OF_CODE[body.code] ?? status).send({ error: body })
   })
   await registerSecurity(server, options)
   registerHealth(server, options.healthChecks)
-  registerLogin(server, options.isAccessToken)
+  registerLogin(server, options)
   registerModelRoutes(server, options.models)
   registerSessionRoutes(server, options.sessions)
   registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)

@@ -5,7 +5,11 @@ import { registerSecurity } from './security.ts'
 
 const server = Fastify()
 beforeAll(async () => {
-  await registerSecurity(server, { checkAccess: () => {}, newSecret: () => 'fresh' })
+  await registerSecurity(server, {
+    instance: { check: () => {}, checkLogin: () => {} },
+    addressOf: () => 'here',
+    newSecret: () => 'fresh'
+  })
   server.get('/', async () => 'the page')
   server.post('/change', async () => 'changed')
 })

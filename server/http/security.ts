@@ -4,11 +4,13 @@ import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isOwnOrigin, OWNER_COOKIE } from '../lib/browser-proof.ts'
+import type { AddressOf } from '../lib/client-address.ts'
 import { AppError } from '../lib/errors.ts'
+import type { InstanceAccess } from '../sessions/instance-access.ts'
 
 export interface SecurityOptions {
-  /** Throws unless the request shows the instance's access token, where one is set. */
-  checkAccess: (shown: { headers: FastifyRequest['headers']; token: unknown }) => void
+  instance: Pick<InstanceAccess, 'check' | 'checkLogin'>
+  addressOf: AddressOf
   newSecret: () => string
 }
 
@@ -35,11 +37,17 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
     // Plain HTTP on loopback is the default; a proxy that adds TLS adds this too.
     hsts: false
   })
-  await server.register(rateLimit, { max: REQUESTS_PER_MINUTE, timeWindow: 60_000 })
+  await server.register(rateLimit, {
+    max: REQUESTS_PER_MINUTE,
+    timeWindow: 60_000,
+    keyGenerator: ({ raw }) => options.addressOf(raw)
+  })
   server.addHook('onRequest', async (request, reply) => {
     if (!isOwnOrigin(request))
       throw new AppError('forbidden', 'foreign_origin', 'This request comes from another site.')
-    if (!OPEN_PATHS.test(request.url)) options.checkAccess({ headers: request.headers, token: undefined })
+    if (!OPEN_PATHS.test(request.url)) {
+      options.instance.check({ headers: request.headers, address: options.addressOf(request.raw) })
+    }
     if (request.cookies[OWNER_COOKIE] || isNoVisit(request)) return
     reply.setCookie(OWNER_COOKIE, options.newSecret(), cookieOptions(request))
   })

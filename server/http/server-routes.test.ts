@@ -8,6 +8,7 @@ import { chatServers, serverDirectory } from '../app-servers.ts'
 import { loadSettings } from '../config/load-settings.ts'
 import { AppError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/logger.ts'
+import { InstanceAccess } from '../sessions/instance-access.ts'
 import { child, memoryFacts, textOf } from '../tools/connections/connections.fixture.ts'
 import { createDefinitionGuard } from '../tools/definition-guard.ts'
 import { createHttpServer } from './create-http-server.ts'
@@ -41,8 +42,8 @@ async function open(mcpServers?: Record<string, unknown>, credentials = '') {
     inbox: { open: unused, answer: unused },
     maxUploadBytes: 1,
     transcript: unused,
-    isAccessToken: () => false,
-    checkAccess: () => {},
+    instance: new InstanceAccess(undefined, silentLogger),
+    addressOf: () => 'here',
     newSecret: () => 'owner',
     metrics: async () => '',
     servers: serverDirectory(gateway, chat.policy, guard),

@@ -8,12 +8,14 @@ import { COMMAND_SCHEMAS, type CommandName } from '../../contract/commands.ts'
 import type { ClientToServer, Progress, Ready, ServerToClient, SessionState } from '../../contract/live.ts'
 import { pendingCalls, type Transcript } from '../../contract/transcript.ts'
 import { isOwnOrigin, OWNER_COOKIE, readCookie } from '../lib/browser-proof.ts'
+import type { AddressOf } from '../lib/client-address.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { RateLimit } from '../lib/rate-limit.ts'
 import { wireError } from '../lib/wire-error.ts'
 import type { Models } from '../models/port.ts'
 import type { Chat } from '../sessions/chat.ts'
+import type { InstanceAccess } from '../sessions/instance-access.ts'
 import type { SessionAccess } from '../sessions/session-access.ts'
 import type { SessionFeed } from '../sessions/session-feed.ts'
 import { runCommand } from './run-command.ts'
@@ -25,8 +27,8 @@ export interface SocketServerOptions {
   access: SessionAccess
   models: Models
   feed: SessionFeed
-  /** Throws unless the client has shown the instance's access token, where one is set. */
-  checkAccess: (shown: { headers: Record<string, string | string[] | undefined>; token: unknown }) => void
+  instance: Pick<InstanceAccess, 'check'>
+  addressOf: AddressOf
   state: (sessionId: string) => Promise<SessionState>
   progress: () => Progress
   onProgress: (listener: (progress: Progress) => void) => void
@@ -98,10 +100,11 @@ export function createSocketServer(options: SocketServerOptions): { close(): Pro
 }
 
 async function admit(socket: ClientSocket, options: SocketServerOptions, limits: Limits): Promise<void> {
-  const { headers, query, auth, address } = socket.handshake
+  const { headers, query, auth } = socket.handshake
+  const address = options.addressOf(socket.request)
   limits.addresses.enter(address, socket)
   if (!limits.connections.take(address)) throw tooFast()
-  options.checkAccess({ headers, token: auth.accessToken })
+  options.instance.check({ headers, address, token: auth.accessToken })
   const sessionId = String(query.sessionId ?? '')
   const token = typeof auth.token === 'string' ? auth.token : undefined
   const opened = await options.access.open(sessionId, { owner: readCookie(headers.cookie, OWNER_COOKIE), token })

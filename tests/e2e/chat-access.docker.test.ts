@@ -105,6 +105,11 @@ describe('with an access token', () => {
       (await fetch(guarded.url + path, { headers })).status
     expect(await status('/api/models')).toBe(401)
     expect(await status('/metrics')).toBe(401)
+    for (const method of ['GET', 'POST']) {
+      const init = { method, ...(method === 'POST' && { body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}' }) }
+      const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+      expect((await fetch(`${guarded.url}/mcp`, { ...init, headers })).status).toBe(401)
+    }
     expect(await status('/healthz')).toBe(200)
     expect(await status('/api/models', { authorization: `Bearer ${secret}` })).toBe(200)
     const login = (text: string) =>
@@ -116,6 +121,30 @@ describe('with an access token', () => {
     expect((await login('wrong')).status).toBe(401)
     const cookie = (await login(secret)).headers.getSetCookie().map((line) => line.split(';')[0])
     expect(await status('/api/sessions', { cookie: cookie.join('; ') })).toBe(200)
+    await guarded.stop()
+  })
+
+  // Checked with the defence off: wrong ones are not counted → 401 for ever.
+  it('wrong ones are answered 429 after a while, for each client behind a trusted proxy by itself', async () => {
+    const secret = 'an access token of some length'
+    const guarded = await serve({ AUTH_TOKEN: secret, TRUST_PROXY: 'loopback' })
+    const mcp = async (token: string, client: string) => {
+      const headers = {
+        authorization: `Bearer ${token}`,
+        'x-forwarded-for': client,
+        'content-type': 'application/json'
+      }
+      return (await fetch(`${guarded.url}/mcp`, { method: 'POST', body: '{}', headers })).status
+    }
+    for (let at = 0; at < 20; at++) expect(await mcp(`guess ${at}`, '192.0.2.1')).toBe(401)
+    expect(await mcp('one more', '192.0.2.1')).toBe(429)
+    expect(await mcp('one more', '192.0.2.2')).toBe(401)
+    const socket = (accessToken: string, client: string) =>
+      guarded.connect(newId(), { accessToken, headers: { 'x-forwarded-for': client } })
+    expect(await socket('one more', '192.0.2.1').refused()).toBe('too_fast')
+    expect(await socket('one more', '192.0.2.2').refused()).toBe('unauthorized')
+    expect([401, 429]).not.toContain(await mcp(secret, '192.0.2.1'))
+    await socket(secret, '192.0.2.1').ready()
     await guarded.stop()
   })
 })

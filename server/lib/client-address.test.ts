@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest'
+import { clientAddresses } from './client-address.ts'
+
+const from = (remoteAddress: string, forwarded?: string) => ({
+  headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded },
+  socket: { remoteAddress }
+})
+
+describe('whose request it is', () => {
+  // Checked with the defence off: the first address of the header, from anyone → the made-up address.
+  it('is whose connection it is, whatever a header says, unless a trusted proxy says so', () => {
+    expect(clientAddresses([])(from('127.0.0.1', '1.2.3.4'))).toBe('127.0.0.1')
+    const addressOf = clientAddresses(['127.0.0.0/8', '::1', '10.0.0.7'])
+    expect(addressOf(from('9.9.9.9', '1.2.3.4'))).toBe('9.9.9.9')
+    expect(addressOf(from('127.0.0.1', '6.6.6.6, 1.2.3.4'))).toBe('1.2.3.4')
+    expect(addressOf(from('::1', '6.6.6.6, 2001:db8::1, 10.0.0.7'))).toBe('2001:db8::1')
+    expect(addressOf(from('::ffff:127.0.0.1', '1.2.3.4'))).toBe('1.2.3.4')
+  })
+
+  it('is the proxy’s own where it says nothing, or no address', () => {
+    const addressOf = clientAddresses(['127.0.0.1'])
+    for (const said of [undefined, '', 'unknown', '1.2.3.4, x', ',', '1.2.3.4,']) {
+      expect(addressOf(from('127.0.0.1', said))).toBe('127.0.0.1')
+    }
+  })
+})
