@@ -2,13 +2,11 @@
  * A person's own way to the files of a session: listing, download, upload. Goes through the sandbox's tools, so it is confined
  * and bounded as they are; needs no approval, because the person asks for it themselves, and leaves no trace in the conversation.
  */
-import { once } from 'node:events'
 import type { Readable } from 'node:stream'
-import { createGzip } from 'node:zlib'
-import { type Pack, pack } from 'tar-stream'
 import { AppError } from '../lib/errors.ts'
 import type { ToolResult } from '../sandbox/port.ts'
 import type { SessionManager, Workspace } from './session-manager.ts'
+import { archiveOf, type OpenedFile } from './workspace-archive.ts'
 
 export interface FileEntry {
   path: string
@@ -21,9 +19,9 @@ const MAX_ENTRIES = 10_000
 export const MAX_UPLOAD_BYTES = 10 * 1024 * 1024
 
 export class WorkspaceTransfer {
-  readonly #sessions: SessionManager
+  readonly #sessions: Pick<SessionManager, 'run'>
 
-  constructor(sessions: SessionManager) {
+  constructor(sessions: Pick<SessionManager, 'run'>) {
     this.#sessions = sessions
   }
 
@@ -35,49 +33,33 @@ export class WorkspaceTransfer {
     })
   }
 
-  /** In chunks, so that a large file is never whole in memory. The first chunk is read before this resolves: errors come early. */
-  async read(sessionId: string, path: string): Promise<{ size: number; chunks: AsyncIterable<Buffer> }> {
+  /**
+   * In chunks, so that a large file is never whole in memory. The first chunk is read before this resolves: errors come early.
+   * Never more than the size that was announced; a file that became shorter meanwhile is an error.
+   */
+  async read(sessionId: string, path: string): Promise<OpenedFile> {
     const first = await this.#chunk(sessionId, path, 0)
     const more = (offset: number) => this.#chunk(sessionId, path, offset)
     async function* chunks(): AsyncIterable<Buffer> {
       let chunk = first
-      for (let offset = 0; chunk.bytes.length > 0; ) {
-        yield chunk.bytes
-        offset += chunk.bytes.length
-        if (offset >= first.size) return
-        chunk = await more(offset)
+      for (let offset = 0; offset < first.size; ) {
+        if (offset > 0) chunk = await more(offset)
+        const bytes = chunk.bytes.subarray(0, first.size - offset)
+        if (bytes.length === 0) throw fileRefused('The file became shorter while it was read.')
+        yield bytes
+        offset += bytes.length
       }
     }
     return { size: first.size, chunks: chunks() }
   }
 
-  /** Every regular file, as tar.gz; written while it is read. */
+  /** Every regular file that can be read, as tar.gz. */
   async archive(sessionId: string): Promise<Readable> {
     const { files, truncated } = await this.list(sessionId)
     if (truncated)
       throw new AppError('invalid', 'too_many_files', `More than ${MAX_ENTRIES} files: pack them with a command.`)
-    const archive = pack()
     const paths = files.filter(({ type }) => type === 'file').map(({ path }) => path)
-    this.#fill(archive, sessionId, paths).then(
-      () => archive.finalize(),
-      (error) => archive.destroy(error)
-    )
-    return archive.pipe(createGzip())
-  }
-
-  async #fill(archive: Pack, sessionId: string, paths: string[]): Promise<void> {
-    for (const path of paths) {
-      const { size, chunks } = await this.read(sessionId, path)
-      const entry = archive.entry({ name: path, size })
-      // A file that changes meanwhile keeps the size that its header announced.
-      let room = size
-      for await (const chunk of chunks) {
-        const bytes = chunk.subarray(0, room)
-        room -= bytes.length
-        if (!entry.write(bytes)) await once(entry, 'drain')
-      }
-      entry.end(Buffer.alloc(room))
-    }
+    return archiveOf(paths, (path) => this.read(sessionId, path))
   }
 
   write(sessionId: string, path: string, content: Buffer): Promise<void> {
@@ -93,7 +75,9 @@ export class WorkspaceTransfer {
   #chunk(sessionId: string, path: string, offset: number): Promise<{ bytes: Buffer; size: number }> {
     return this.#sessions.run(sessionId, async (workspace) => {
       const reply = await ask(workspace, 'read_file', { path, encoding: 'base64', offset, limit: CHUNK_BYTES })
-      return { bytes: Buffer.from(String(reply.content ?? ''), 'base64'), size: Number(reply.size) }
+      const { size } = reply
+      if (!Number.isSafeInteger(size) || Number(size) < 0) throw fileRefused('The sandbox names no size of this file.')
+      return { bytes: Buffer.from(String(reply.content ?? ''), 'base64'), size: Number(size) }
     })
   }
 }
@@ -104,8 +88,12 @@ async function ask(
   args: Record<string, unknown>
 ): Promise<Record<string, unknown>> {
   const result = await workspace.callQuietly(name, args)
-  if (result.isError) throw new AppError('invalid', 'file_refused', sentenceOf(result))
+  if (result.isError) throw fileRefused(sentenceOf(result))
   return result.structuredContent ?? {}
+}
+
+function fileRefused(sentence: string): AppError {
+  return new AppError('invalid', 'file_refused', sentence)
 }
 
 function sentenceOf(result: ToolResult): string {
