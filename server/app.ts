@@ -275,7 +275,7 @@ function createChat(
     models,
     policy: servers.policy,
     guard,
-    toolbox: new Toolbox({ sources: servers.sources, ownerOf, audit, logger }),
+    toolbox: new Toolbox({ sources: servers.sources, ownerOf, policy: servers.policy, audit, logger }),
     options: {
       limits: { maxSteps: MAX_STEPS, maxSessionTokens: settings.MAX_SESSION_TOKENS },
       maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { AppError } from '../lib/errors.ts'
 import type { StepEvent } from '../models/port.ts'
-import { createPolicy } from '../tools/approval-policy.ts'
+import { createPolicy, type Verdict } from '../tools/approval-policy.ts'
 import type { ToolSource } from '../tools/tool-source.ts'
 import { called, type FakeChat, type FakeChatOptions, fakeChat, said } from './fake-chat.ts'
 
@@ -105,6 +105,19 @@ describe('an approved call', () => {
     expect((await until('turn:end')).data.reason).toBe('done')
     expect(source.calls).toEqual([])
     expect(JSON.stringify(requests[1]?.messages)).toContain('mail/send is not allowed here')
+  })
+
+  it('is not run when a rule came to deny it while the human thought', async () => {
+    const source = mail()
+    let verdict: Verdict = 'ask'
+    const { chat, until } = await open({ model: callThenStop, sources: [source], policy: () => verdict })
+    await chat.send('s1', { text: 'go' })
+    await until('tool:approval_required')
+    verdict = 'deny'
+    await yes()
+    const { data } = await until('tool:result')
+    expect(JSON.stringify(data)).toContain('The policy in mcp.json does not allow mail/send')
+    expect(source.calls).toEqual([])
   })
 
   it('that fails or hangs at listing hides no other server', async () => {

@@ -53,7 +53,7 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
     models: scripted(given.model ?? (() => [said('ok')]), requests),
     policy,
     guard: createDefinitionGuard(store.facts),
-    toolbox: new Toolbox({ sources: () => sources, ownerOf: async () => 'local', audit, logger: silentLogger }),
+    toolbox: new Toolbox({ sources: () => sources, ownerOf: async () => 'local', policy, audit, logger: silentLogger }),
     options: { limits: { maxSteps: 20 }, maxHistoryTokens: 10_000, network: 'none', ...options },
     logger: silentLogger,
     append: async (sessionId, list, epoch) =>

@@ -5,6 +5,7 @@ import { withDeadline } from '../lib/deadline.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { ToolResult } from '../sandbox/port.ts'
+import type { ApprovalPolicy } from '../tools/approval-policy.ts'
 import type { Audit } from '../tools/audit/audit.ts'
 import { callFailed, callReturned, type Stage } from '../tools/audit/call-end.ts'
 import type { Caller } from '../tools/caller.ts'
@@ -15,16 +16,11 @@ import {
   type ToolDefinitionInput,
   WORKSPACE
 } from '../tools/offered-tool.ts'
-import type { ToolCallInput, ToolSource } from '../tools/tool-source.ts'
+import type { ListInput, ToolCallInput, ToolSource } from '../tools/tool-source.ts'
 import { isNotOurs } from './not-ours.ts'
 import type { Hold } from './session-manager.ts'
 
 const LIST_MS = 10_000
-
-interface Asking {
-  caller: Caller
-  signal: AbortSignal
-}
 
 export interface RunInput {
   sessionId: string
@@ -36,6 +32,7 @@ export interface RunInput {
 export interface ToolboxOptions {
   sources: () => ToolSource[]
   ownerOf: (sessionId: string) => Promise<string>
+  policy: ApprovalPolicy
   audit: Audit
   logger: Logger
 }
@@ -96,7 +93,7 @@ export class Toolbox {
 
   async #checkApproved(hold: Hold, { sessionId, call, signal }: RunInput, caller: Caller): Promise<void> {
     const { callId, server, name } = call
-    const tools = offerTools(server, await this.#list(hold, server, { caller, signal }), new Set())
+    const tools = offerTools(server, await this.#list(hold, server, { caller, signal, live: true }), new Set())
     const tool = tools.find((candidate) => candidate.name === name)
     if (!tool) throw new AppError('not-found', 'tool_gone', `${server} no longer offers ${name}.`)
     if (approvalHash({ sessionId, callId, definition: tool.definition, args: call.args }) !== call.hash) {
@@ -106,6 +103,10 @@ export class Toolbox {
         `${server}/${name} is not the tool that was approved: it has changed since.`
       )
     }
+    // A human takes their time, and the rules may have changed meanwhile.
+    if (this.#options.policy(server, name) === 'deny') {
+      throw new AppError('forbidden', 'denied_by_policy', `The policy in mcp.json does not allow ${server}/${name}.`)
+    }
   }
 
   async #call(hold: Hold, server: string, input: ToolCallInput): Promise<ToolResult> {
@@ -114,15 +115,16 @@ export class Toolbox {
     return hold.journal(input.callId, () => source.call(input))
   }
 
-  async #list(hold: Hold, server: string, { caller, signal }: Asking): Promise<ToolDefinitionInput[]> {
+  async #list(hold: Hold, server: string, asking: ListInput): Promise<ToolDefinitionInput[]> {
     if (server === WORKSPACE) {
-      this.#workspaceTools ??= await (await hold.workspace(signal)).listTools()
+      this.#workspaceTools ??= await (await hold.workspace(asking.signal)).listTools()
       return this.#workspaceTools
     }
     const source = this.#source(server)
-    return withDeadline({ what: `${server} to list its tools`, ms: LIST_MS, signal }, (inner) =>
-      source.list({ caller, signal: inner })
-    )
+    // Whoever has approved waits as long as the server may take to start.
+    if (asking.live) return source.list(asking)
+    const deadline = { what: `${server} to list its tools`, ms: LIST_MS, signal: asking.signal }
+    return withDeadline(deadline, (signal) => source.list({ ...asking, signal }))
   }
 
   async #caller(sessionId: string): Promise<Caller> {

@@ -12,9 +12,16 @@ export interface ToolCallInput {
   onOutput?: ((chunk: OutputChunk) => void) | undefined
 }
 
+export interface ListInput {
+  caller: Caller
+  signal: AbortSignal
+  /** As the running server has them, which is started if need be: what was stored may be of another version of it. */
+  live?: true | undefined
+}
+
 /** A server whose tools are offered to the chat's model, beside those of the session's own sandbox. */
 export interface ToolSource {
   readonly server: string
-  list(asking: { caller: Caller; signal: AbortSignal }): Promise<ToolDefinitionInput[]>
+  list(asking: ListInput): Promise<ToolDefinitionInput[]>
   call(input: ToolCallInput): Promise<ToolResult>
 }

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { realpathSync, writeFileSync } from 'node:fs'
+import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterAll, describe, expect, it } from 'vitest'
 import { packageRoot } from '../../server/lib/package-root.ts'
+import { child } from '../../server/tools/connections/connections.fixture.ts'
 import { eventually, temporaryFolder } from '../fixtures/core.ts'
 import { serve, stopServers } from '../fixtures/serve.ts'
 
@@ -43,6 +44,28 @@ describe("an enabled server's tools in the chat", () => {
 
     await server.stop()
     await eventually('its child is gone', () => childCount() === 0)
+  })
+
+  it('are not called under a yes for another definition, which the server came back with', async () => {
+    const dataDir = temporaryFolder()
+    const [definition, notes] = [join(dataDir, 'definition'), join(dataDir, 'notes')]
+    const file = join(dataDir, 'mcp.json')
+    // It stops as soon as it is not needed.
+    const changing = child('changing', [definition, notes], { idleSeconds: 0.1 })
+    writeFileSync(file, JSON.stringify({ mcpServers: { notes: changing } }))
+    writeFileSync(definition, 'Writes a note.')
+    const server = await serve({ MCP_CONFIG: file }, { dataDir })
+    const client = server.connect('chat-changing')
+    await client.ready()
+    await client.ask('message', 'use notes__note {"title":"approved"}')
+    const card = await client.wait('tool:approval_required')
+    await eventually('its child is gone', () => !running().includes(definition))
+    writeFileSync(definition, 'Writes a note, and tells everyone.')
+    await client.ask('tool:approval', { callId: card.callId, approved: true, hash: card.hash })
+    const result = await client.wait('tool:result', ({ callId }) => callId === card.callId)
+    expect(JSON.stringify(result)).toContain('is not the tool that was approved')
+    expect(existsSync(notes)).toBe(false)
+    await server.stop()
   })
 
   it('run in containers where the entry says so, which end with the server', async () => {
@@ -90,6 +113,11 @@ describe("an enabled server's tools in the chat", () => {
 })
 
 function childCount(): number {
-  const lines = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).split('\n')
-  return lines.filter((line) => line.endsWith(everything)).length
+  return running()
+    .split('\n')
+    .filter((line) => line.endsWith(everything)).length
+}
+
+function running(): string {
+  return execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
 }

@@ -4,15 +4,15 @@ import type { ToolIndex } from '../tool-index.ts'
 import type { ToolSource } from '../tool-source.ts'
 import type { Connections } from './connections.ts'
 
-type Core = () => Promise<{ index: ToolIndex; connections: Connections }>
+type Core = () => Promise<{ index: Pick<ToolIndex, 'tools'>; connections: Pick<Connections, 'list' | 'call'> }>
 
 /** A server of the registry as the chat's toolbox wants it. Listing one that was seen before starts nothing. */
 export function serverToolSource(server: string, core: Core): ToolSource {
   return {
     server,
-    async list(asking) {
+    async list({ live, ...asking }) {
       const { index, connections } = await core()
-      const tools = index.tools(server) ?? (await connections.list(server, asking))
+      const tools = (live ? undefined : index.tools(server)) ?? (await connections.list(server, asking))
       return tools.map(({ name, description, inputSchema, annotations }) => {
         return { name, description, inputSchema, annotations }
       })
