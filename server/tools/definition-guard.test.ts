@@ -47,4 +47,36 @@ describe('a definition', () => {
     await guard.changes(tool('one', WORKSPACE))
     expect((await guard.changes(tool('two', WORKSPACE))).size).toBe(0)
   })
+
+  // Checked with the defence off: no limit → 10,000 definitions in the store.
+  it('of ever new tools of one server fills no store; those beyond are shown until they are accepted', async () => {
+    const names = (turn: number) =>
+      Array.from({ length: 1000 }, (_, at) => ({ name: `t${turn}-${at}`, inputSchema: { type: 'object' } }))
+    const offered = (turn: number) => names(turn).flatMap((each) => offerTools('busy', [each], new Set()))
+    const guard = createDefinitionGuard(store.facts)
+    for (let turn = 0; turn < 10; turn++) await guard.changes(offered(turn))
+    const kept = async () => (await store.facts.list('tool-definitions')).length
+    expect(await kept()).toBe(2000)
+    // The same for who finds them in the store.
+    const later = createDefinitionGuard(store.facts)
+    expect((await later.changes(offered(1))).size).toBe(0)
+    const beyond = await later.changes(offered(9))
+    expect([beyond.size, await kept()]).toEqual([1000, 2000])
+    const change = beyond.get('busy__t9-7')
+    expect(change?.before).toMatch(/not taken on trust/)
+    await later.accept('busy', 't9-7', change?.after ?? '')
+    expect([(await later.changes(offered(9))).size, (await guard.changes(offered(9))).size]).toEqual([999, 999])
+    expect((await guard.changes(tool('one', 'another'))).size).toBe(0)
+  })
+
+  it('that is long leaves less room for others', async () => {
+    const guard = createDefinitionGuard(store.facts)
+    const large = Array.from({ length: 400 }, (_, at) => ({
+      name: `t${at}`,
+      inputSchema: { type: 'object', title: 'x'.repeat(40_000) }
+    }))
+    const changed = await guard.changes(offerTools('large', large, new Set()))
+    expect(changed.size).toBeGreaterThan(100)
+    expect(JSON.stringify(await store.facts.list('tool-definitions')).length).toBeLessThan(11_000_000)
+  })
 })

@@ -18,7 +18,7 @@ export class ChangedTools {
 
   /** To be told of a server's tools as they are seen. */
   readonly look = (server: string, tools: StoredTool[]): void => {
-    this.#check(server, tools).catch((error) => {
+    this.#lookAtAll(server, tools).catch((error) => {
       this.#logger.warn({ server }, `Its definitions could not be compared: ${messageOf(error)}`)
     })
   }
@@ -40,6 +40,14 @@ export class ChangedTools {
   async accept(server: string, tool: string, text: string): Promise<void> {
     await this.#guard.accept(server, tool, text)
     this.#changed.get(server)?.delete(tool)
+  }
+
+  /** A server that lists ever new names shall fill no memory either. */
+  async #lookAtAll(server: string, tools: StoredTool[]): Promise<void> {
+    await this.#check(server, tools)
+    const names = new Set(tools.map(({ name }) => name))
+    const known = this.#changed.get(server)
+    for (const name of known?.keys() ?? []) if (!names.has(name)) known?.delete(name)
   }
 
   async #check(server: string, tools: StoredTool[]): Promise<Map<string, DefinitionChange>> {

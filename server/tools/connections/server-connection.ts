@@ -9,6 +9,7 @@ import { backoffMs } from '../../lib/backoff.ts'
 import { withDeadline } from '../../lib/deadline.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { PacedJob } from '../../lib/paced-job.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
 import { certainlyNotRun } from './call-failure.ts'
 import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
@@ -42,12 +43,15 @@ const START_TRIES = 2
 const CALL_TRIES = 3
 const RETRY = { firstMs: 200, maxMs: 2000 }
 const RETIRE_MS = 30_000
+/** Listing costs more than saying that the tools have changed. */
+const REFRESH = { firstMs: 1000, maxMs: 30_000 }
 
 export class ServerConnection {
   readonly entry: ServerEntry
   readonly log: ServerLog
   readonly #options: ServerConnectionOptions
   readonly #breaker: Breaker
+  readonly #refreshing = new PacedJob(() => this.#refresh(), REFRESH)
   #live: LiveServer | undefined
   #starting: Promise<LiveServer> | undefined
   #idleTimer: NodeJS.Timeout | undefined
@@ -259,7 +263,7 @@ export class ServerConnection {
     const deadline = { what: `the server "${name}" to start`, ms, code: 'server_start_timeout' }
     // The time of standing in line is not its own.
     const live = await this.#options.gate.run(() =>
-      withDeadline(deadline, (signal) => this.#options.open(signal, () => void this.#refresh()))
+      withDeadline(deadline, (signal) => this.#options.open(signal, () => this.#refreshing.ask()))
     )
     this.#starts++
     this.#startedAt = Date.now()

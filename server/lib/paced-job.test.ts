@@ -1,0 +1,41 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { PacedJob } from './paced-job.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+it('is done at once after a time of quiet, and ever less often for who never stops asking', async () => {
+  let done = 0
+  const job = new PacedJob(async () => void done++, { firstMs: 1000, maxMs: 30_000 })
+  const askFor = async (seconds: number) => {
+    const before = done
+    for (let tenths = 0; tenths < 10 * seconds; tenths++) {
+      job.ask()
+      await vi.advanceTimersByTimeAsync(100)
+    }
+    return done - before
+  }
+  expect(await askFor(0.5)).toBe(1)
+  expect(await askFor(59)).toBeLessThan(7)
+  expect(await askFor(300)).toBeLessThan(11)
+  // What was asked for is done, and then nothing more.
+  await vi.advanceTimersByTimeAsync(100_000)
+  const before = done
+  await vi.advanceTimersByTimeAsync(100_000)
+  expect(done).toBe(before)
+  expect(await askFor(0.5)).toBe(1)
+})
+
+it('is not done twice at a time, and once more for who asked meanwhile', async () => {
+  const ends: (() => void)[] = []
+  const job = new PacedJob(() => new Promise<void>((end) => ends.push(end)), { firstMs: 10, maxMs: 100 })
+  job.ask()
+  await vi.advanceTimersByTimeAsync(0)
+  job.ask()
+  job.ask()
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(ends).toHaveLength(1)
+  ends[0]?.()
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(ends).toHaveLength(2)
+})
