@@ -2,6 +2,8 @@ import { createApp } from '../app.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { Command } from './command.ts'
 
+const EXIT_MS = 500
+
 export const serveCommand: Command = {
   name: 'serve',
   summary: 'the workspace: web page, API and sandboxes',
@@ -26,6 +28,8 @@ export const serveCommand: Command = {
     } finally {
       await app.stop()
     }
+    // All is saved: whatever still holds on to the loop must not hold on to who waits for the end.
+    setTimeout(() => process.exit(0), EXIT_MS).unref()
     return 0
   }
 }

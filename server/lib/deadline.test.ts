@@ -33,6 +33,16 @@ describe('a deadline', () => {
     expect(told).toMatchObject({ code: 'too_late' })
   })
 
+  it('is over for all that work has left half-way, once work has failed', async () => {
+    let given: AbortSignal | undefined
+    const failing = withDeadline({ what: 'it', ms: 1000 }, async (signal) => {
+      given = signal
+      throw new Error('own')
+    })
+    await expect(failing).rejects.toThrow('own')
+    expect(given?.aborted).toBe(true)
+  })
+
   it('ends with the caller, for the reason that the caller gave', async () => {
     const controller = new AbortController()
     const work = withDeadline({ what: 'it', ms: 1000, signal: controller.signal }, never)

@@ -9,8 +9,8 @@ export interface DeadlineOptions {
 }
 
 /**
- * Runs work under a deadline. The signal given to the work fires at the deadline or with the caller's own signal;
- * the returned promise settles then even when the work ignores it.
+ * Runs work under a deadline. The signal given to the work fires at the deadline, with the caller's own signal, or once the
+ * work has failed; the returned promise settles then even when the work ignores it.
  */
 export async function withDeadline<T>(options: DeadlineOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const { what, ms, signal, code = 'deadline_exceeded' } = options
@@ -27,6 +27,10 @@ export async function withDeadline<T>(options: DeadlineOptions, work: (signal: A
   stopped.catch(() => {})
   try {
     return await Promise.race([work(controller.signal), stopped])
+  } catch (error) {
+    // What failed is over, also what the work left half-way: a request that was refused may still hold its socket.
+    controller.abort(error)
+    throw error
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', onAbort)

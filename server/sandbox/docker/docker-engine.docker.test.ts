@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -242,5 +244,22 @@ describe('a failure', () => {
     const other = createDockerEngine({ limits: LIMITS, logger: silentLogger, docker: new Dockerode({ socketPath }) })
     await expect(other.status()).rejects.toMatchObject({ code: 'engine_timeout', kind: 'timeout' })
     await new Promise((resolve) => silent.close(resolve))
+  })
+
+  it('holds no socket to an engine that refuses to start a server', async () => {
+    const socketPath = join(tmpdir(), `refusing-engine-${process.pid}.sock`)
+    const refusing = createHttpServer((request, response) => {
+      const isStart = request.url?.endsWith('/start') ?? false
+      response.writeHead(isStart ? 409 : 201, { connection: isStart ? 'keep-alive' : 'close' })
+      response.end(JSON.stringify(isStart ? { message: 'container is not running' } : { Id: 'exec-1' }))
+    }).listen(socketPath)
+    // As the real one: it is not the engine that ends a connection.
+    refusing.keepAliveTimeout = 0
+    const other = createDockerEngine({ limits: LIMITS, logger: silentLogger, docker: new Dockerode({ socketPath }) })
+    await expect(other.connect('x', 1)).rejects.toMatchObject({ code: 'container_not_running' })
+    const open = () => new Promise<number>((resolve) => refusing.getConnections((_, count) => resolve(count)))
+    await vi.waitFor(async () => expect(await open()).toBe(0))
+    refusing.close()
+    await once(refusing, 'close')
   })
 })
