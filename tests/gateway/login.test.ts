@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { textOf } from '../../server/tools/connections/connections.fixture.ts'
+import { COMMON, Logins } from '../../server/tools/connections/logins.ts'
 import { type OAuthOptions, type OAuthServers, startOAuthServers } from '../fixtures/oauth-servers.ts'
 import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
 
@@ -97,6 +98,31 @@ describe('a remote server that wants OAuth', { timeout: 60_000 }, () => {
     const answer = textOf(await hello(gateway))
     expect(answer).toMatch(new RegExp(`now names ${other.issuer}.* as the issuer .* yours is from ${oauth.issuer}`))
     expect([oauth.refreshes, other.refreshes]).toEqual([0, 0])
+  })
+
+  // Checked with the defence off: no look at the resource → “hello”, with a token for the other server.
+  it('gets no token that is for another server than itself', async () => {
+    const { oauth, servers, data } = await open()
+    await servers('login', 'guarded')
+    const gateway = await gatewayFor(oauth, data)
+    oauth.pretendToBe('https://bank.example/mcp')
+    oauth.expire()
+    const answer = textOf(await hello(gateway))
+    expect(answer).toMatch(/now asks for a token for https:\/\/bank\.example\/mcp, which is not its address/)
+    expect(oauth.audiences).toEqual([])
+  })
+
+  it('is refreshed once by several gateways of one data folder', async () => {
+    const { oauth, servers, data } = await open({ expiresIn: 5, refreshMs: 300 })
+    await servers('login', 'guarded')
+    const providers = [1, 2].map(() =>
+      new Logins(join(data, 'logins')).provider('guarded', oauth.url, COMMON, () => {})
+    )
+    const [one, other] = await Promise.all(providers.map((provider) => provider.token()))
+    expect(one).toBe(other)
+    expect(oauth.tokens.indexOf(one ?? '')).toBeGreaterThan(0)
+    expect(oauth.refreshes).toBe(1)
+    expect(readdirSync(join(data, 'logins'))).toHaveLength(1)
   })
 
   it('asks for a new login when the old one is revoked, keeps none for another address, and tells a no', async () => {

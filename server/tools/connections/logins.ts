@@ -1,17 +1,21 @@
 /**
  * The OAuth logins to remote servers, one file each that only its owner may read. Owns keeping, finding and refreshing them; how one
- * is made is in `oauth-login.ts`. Invariant: a token goes to the address it was given for, and is refreshed by its own issuer only.
+ * is made is in `oauth-login.ts`. Invariant: a token goes to the address it was given for, and is refreshed by its own issuer only, for
+ * that address only.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   type AuthProvider,
+  checkResourceAllowed,
   discoverOAuthServerInfo,
   extractWWWAuthenticateParams,
-  refreshAuthorization
+  refreshAuthorization,
+  resourceUrlFromServerUrl
 } from '@modelcontextprotocol/client'
 import { AppError, messageOf } from '../../lib/errors.ts'
+import { withFileLock } from '../../lib/file-lock.ts'
 import { isRecord } from '../../lib/is-record.ts'
 
 export interface Login {
@@ -27,6 +31,9 @@ export interface Login {
 export const COMMON = ''
 const EARLY_MS = 10_000
 const STEP_MS = 15_000
+/** Several processes can have one folder; a lock that is older is of one that died in a refresh. */
+const REFRESH_MS = 20_000
+const STALE_LOCK_MS = 30_000
 
 export class Logins {
   readonly #dir: string
@@ -95,9 +102,13 @@ export class Logins {
   /** Once for many who find it expired: an issuer may honour a refresh token a single time. */
   async #refresh(server: string, owner: string, mine: () => Login | undefined, metadataUrl?: URL): Promise<void> {
     const key = this.#file(server, owner)
-    const running =
-      this.#refreshing.get(key) ??
-      this.#refreshNow(server, owner, mine, metadataUrl).finally(() => this.#refreshing.delete(key))
+    const before = mine()?.tokens.access_token
+    const refresh = () =>
+      withFileLock(`${key}.lock`, STALE_LOCK_MS, async () => {
+        // Another process may have done it while this one waited.
+        if (mine()?.tokens.access_token === before) await this.#refreshNow(server, owner, mine, metadataUrl)
+      })
+    const running = this.#refreshing.get(key) ?? refresh().finally(() => this.#refreshing.delete(key))
     this.#refreshing.set(key, running)
     await running
   }
@@ -107,22 +118,26 @@ export class Logins {
     const refreshToken = found?.tokens.refresh_token
     if (found === undefined || refreshToken === undefined) throw loginNeeded(server, 'no longer accepts its login')
     const at = metadataUrl === undefined ? {} : { resourceMetadataUrl: metadataUrl }
+    const signal = AbortSignal.timeout(REFRESH_MS)
+    const fetchFn = (url: string | URL, init?: RequestInit) => fetch(url, { ...init, signal })
     try {
-      const info = await discoverOAuthServerInfo(found.url, { ...at, fetchFn: boundedFetch })
+      const info = await discoverOAuthServerInfo(found.url, { ...at, fetchFn })
       const { authorizationServerUrl, authorizationServerMetadata: metadata, resourceMetadata } = info
       const issuer = metadata?.issuer ?? String(authorizationServerUrl)
       if (issuer !== found.issuer) throw issuerChanged(server, found.issuer, issuer)
+      const resource = resourceMetadata?.resource
+      if (resource !== undefined && !isFor(found.url, resource)) throw resourceChanged(server, resource)
       const fresh = await refreshAuthorization(authorizationServerUrl, {
         ...(metadata ? { metadata } : {}),
-        ...(resourceMetadata ? { resource: resourceMetadata.resource } : {}),
+        ...(resource === undefined ? {} : { resource }),
         clientInformation: found.client,
         refreshToken,
-        fetchFn: boundedFetch
+        fetchFn
       })
       this.write(server, owner, { ...found, ...withExpiry({ ...found.tokens, ...fresh }) })
     } catch (error) {
       if (error instanceof AppError) throw error
-      // Another process may have used the refresh token first, and stored what it got.
+      // A process that does not know of the lock may have used the refresh token first, and stored what it got.
       if (mine()?.tokens.refresh_token !== refreshToken) return
       throw loginNeeded(server, `no longer accepts its login (${messageOf(error).slice(0, 200)})`)
     }
@@ -172,6 +187,16 @@ export function boundedFetch(url: string | URL, init?: RequestInit): Promise<Res
 export function loginNeeded(server: string, what: string): AppError {
   const message = `The server "${server}" ${what}: run mcp-orchestrator servers login ${JSON.stringify(server)}.`
   return new AppError('forbidden', 'login_required', message, { details: { sent: false, permanent: true } })
+}
+
+/** A server that names another resource would get a token that opens that one. */
+function isFor(url: string, resource: string): boolean {
+  return checkResourceAllowed({ requestedResource: resourceUrlFromServerUrl(url), configuredResource: resource })
+}
+
+function resourceChanged(server: string, resource: string): AppError {
+  const message = `The server "${server}" now asks for a token for ${resource.slice(0, 200)}, which is not its address; none was asked for: ask its operator.`
+  return new AppError('forbidden', 'login_resource_changed', message, { details: { sent: false, permanent: true } })
 }
 
 function issuerChanged(server: string, before: string, now: string): AppError {
