@@ -24,18 +24,17 @@ export function openSocket(sessionId: string, model?: string): PageSocket {
 }
 
 /** Resolves always: a command that cannot be sent or is not answered says so itself. */
-export function command<C extends CommandName>(socket: PageSocket, name: C, input: CommandInput<C>): Promise<Ack> {
-  if (!socket.connected) return Promise.resolve(failure('offline', 'There is no connection to the server right now.'))
+export async function command<C extends CommandName>(
+  socket: PageSocket,
+  name: C,
+  input: CommandInput<C>
+): Promise<Ack> {
+  if (!socket.connected) return failure('offline', 'There is no connection to the server right now.')
   return new Promise((resolve) => {
-    const timer = setTimeout(
-      () => resolve(failure('no_answer', 'The server has not answered in time.')),
-      ANSWER_WITHIN_MS
-    )
-    const ack = (reply: Ack) => {
-      clearTimeout(timer)
-      resolve(reply)
-    }
-    socket.emit(name, ...([input, ack] as Parameters<ClientToServer[C]>))
+    const ack = (lost: Error | null, reply: Ack) =>
+      resolve(lost ? failure('no_answer', 'The server has not answered.') : reply)
+    // With a time limit, socket.io also tells when a broken connection has taken the answer along.
+    socket.timeout(ANSWER_WITHIN_MS).emit(name, ...([input, ack] as never))
   })
 }
 

@@ -29,6 +29,11 @@ export class FakeSession {
   onMessage: (text: string, turnId: string) => void = () => {}
   /** Called when a card is decided with yes. */
   onApproved: (callId: string, args: Record<string, unknown>) => void = () => {}
+  /** What goes astray of the page's commands: the answers to them, or they themselves. */
+  loses: 'nothing' | 'answers' | 'commands' = 'nothing'
+  /** Answers every command with a no. */
+  refuses = false
+  readonly refused: string[] = []
   readonly #io: SocketServer
 
   constructor(id: string, io: SocketServer) {
@@ -71,7 +76,12 @@ export class FakeSession {
   }
 
   handle(command: string, input: Record<string, unknown>, reply: Reply): void {
-    reply({ ok: true })
+    if (this.loses === 'commands') return
+    if (this.refuses) {
+      this.refused.push(command)
+      return void reply({ ok: false, error: { code: 'too_fast', message: 'Too fast.' } })
+    }
+    if (this.loses === 'nothing') reply({ ok: true })
     if (command === 'message') {
       const turnId = `turn-${this.transcript.seq}`
       this.append('user:message', { turnId, text: String(input.text) })
@@ -138,6 +148,11 @@ export class FakeServer {
     return session
   }
 
+  /** As a network does it: without a word. */
+  breakConnections(): void {
+    for (const { conn } of this.#io.sockets.sockets.values()) conn.close()
+  }
+
   async stop(): Promise<void> {
     await this.#io.close()
   }
@@ -160,7 +175,7 @@ export class FakeServer {
   }
 
   #api({ method }: IncomingMessage, { pathname }: URL): object | undefined {
-    if (pathname === '/readyz') return { ok: true }
+    if (pathname === '/readyz' || pathname === '/healthz') return { ok: true }
     if (pathname.startsWith('/api/models')) {
       return {
         default: 'demo/demo',

@@ -2,6 +2,7 @@ import { defineStore } from 'pinia'
 import { computed, ref } from 'vue'
 import type { SessionSummary } from '../../contract/rest.ts'
 import { api } from '../api.ts'
+import { forgetWritten } from './composer.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
@@ -27,12 +28,13 @@ export const useSessions = defineStore('sessions', () => {
   }
   async function remove(id: string): Promise<void> {
     if (id === session.sessionId) session.openNew()
-    await notices.attempt(() => api.deleteSession(id))
+    if (await notices.attempt(() => api.deleteSession(id))) forgetWritten(id)
     await load()
   }
   async function removeAll(): Promise<void> {
+    const ids = [session.sessionId, ...list.value.map(({ sessionId }) => sessionId)]
     session.openNew()
-    await notices.attempt(() => api.deleteAllSessions())
+    if (await notices.attempt(() => api.deleteAllSessions())) ids.forEach(forgetWritten)
     await load()
   }
   /** Keeps the list true while the page is in use. */

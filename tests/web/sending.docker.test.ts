@@ -1,0 +1,139 @@
+/** What a person writes gets to its session once: through lost connections, reloads and changes of the session. */
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { launchBrowser, type Visit, visit } from './browser.ts'
+import { FakeServer, type FakeSession } from './fake-server.ts'
+import { buildPage } from './real-server.ts'
+import { WorkspacePage } from './workspace-page.ts'
+
+let browser: Browser
+let fake: FakeServer
+let one: Visit
+let me: WorkspacePage
+let session: FakeSession
+
+beforeAll(async () => {
+  await buildPage()
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+beforeEach(async () => {
+  fake = await FakeServer.start()
+  one = await visit(browser, fake.url)
+  me = new WorkspacePage(one.page)
+  await me.composer.waitFor()
+  session = fake.session(me.sessionId())
+})
+afterEach(async () => {
+  await one.close()
+  await fake.stop()
+})
+
+const said = (of = session) => of.transcript.entries.flatMap((entry) => (entry.kind === 'user' ? [entry.text] : []))
+const hasSaid = (texts: string[], of = session) => expect.poll(() => said(of), { timeout: 10_000 }).toEqual(texts)
+const endTurn = () => session.append('turn:end', { turnId: session.transcript.turnId ?? '', reason: 'done' })
+const waiting = () => me.page.getByText('Waits for its turn')
+const written = () => me.composer.inputValue()
+
+async function toNewSession(): Promise<FakeSession> {
+  const before = me.sessionId()
+  await me.button('New session').first().click()
+  await expect.poll(() => me.sessionId()).not.toBe(before)
+  return fake.session(me.sessionId())
+}
+async function backTo({ id }: FakeSession): Promise<void> {
+  await me.page.goBack()
+  await expect.poll(() => me.sessionId()).toBe(id)
+  await me.composer.waitFor()
+}
+
+it('gives a waiting message back once when the page is left, and never again after that', async () => {
+  await me.say('first')
+  await me.page.getByText('Thinking…').waitFor()
+  await me.say('second')
+  await waiting().waitFor()
+  await me.page.reload()
+  await expect.poll(written).toBe('second')
+  endTurn()
+  await me.page.getByText('Thinking…').waitFor({ state: 'hidden' })
+  await me.composer.press('Enter')
+  await hasSaid(['first', 'second'])
+  await me.page.reload()
+  await me.page.getByText('Thinking…').waitFor()
+  expect(await written()).toBe('')
+
+  await me.say('third')
+  await waiting().waitFor()
+  await toNewSession()
+  expect(await written()).toBe('')
+  await backTo(session)
+  await expect.poll(written).toBe('third')
+  await me.page.goForward()
+  await expect.poll(written).toBe('')
+  await backTo(session)
+  await expect.poll(written).toBe('third')
+})
+
+it('forgets what was written in a session that is deleted', async () => {
+  await me.say('first')
+  await me.page.getByText('Thinking…').waitFor()
+  await me.composer.fill('half a thought')
+  await me.page.route('**/api/sessions/*', (route) => route.fulfill({ status: 204 }))
+  await me.button('Delete all sessions').waitFor()
+  await me.page.getByRole('button', { name: /^More/ }).first().click()
+  await me.page.getByRole('button', { name: 'Delete', exact: true }).last().click()
+  await me.page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click()
+  await expect.poll(() => me.page.evaluate('JSON.stringify(localStorage)')).not.toContain('half a thought')
+})
+
+it('keeps a message that arrived when only the answer was lost, and sends the next one', async () => {
+  session.loses = 'answers'
+  await me.say('one')
+  await hasSaid(['one'])
+  endTurn()
+  await me.say('two')
+  await waiting().waitFor()
+  await me.composer.fill('three, half wr')
+  session.loses = 'nothing'
+  fake.breakConnections()
+  await hasSaid(['one', 'two'])
+  await waiting().waitFor({ state: 'hidden' })
+  expect(await written()).toBe('three, half wr')
+  expect(said()).toEqual(['one', 'two'])
+})
+
+it('sends again what the connection took along', async () => {
+  session.loses = 'commands'
+  await me.say('one')
+  await me.composer.fill('two')
+  session.loses = 'nothing'
+  fake.breakConnections()
+  await hasSaid(['one'])
+  await waiting().waitFor({ state: 'hidden' })
+  expect(await written()).toBe('two')
+  await me.composer.press('Enter')
+  await waiting().waitFor()
+  expect(said()).toEqual(['one'])
+})
+
+it('leaves a message in the session it was written in', async () => {
+  session.loses = 'commands'
+  await me.say('of the first')
+  const second = await toNewSession()
+  expect(await written()).toBe('')
+  await me.say('of the second')
+  await hasSaid(['of the second'], second)
+  session.loses = 'nothing'
+  await backTo(session)
+  await expect.poll(written).toBe('of the first')
+
+  session.loses = 'answers'
+  await me.composer.press('Enter')
+  await hasSaid(['of the first'])
+  await me.page.goForward()
+  await expect.poll(() => me.sessionId()).toBe(second.id)
+  await backTo(session)
+  await me.page.getByText('of the first').first().waitFor()
+  await expect.poll(written).toBe('')
+  expect(said(second)).toEqual(['of the second'])
+})
