@@ -45,6 +45,22 @@ it('asks for the whole when an event went missing, and ends with the truth', asy
   expect(one?.offences).toEqual([])
 })
 
+it('asks again when the whole is refused, and takes none that is older than what it has', async () => {
+  const { me, session } = await arrive()
+  const old = structuredClone(session.snapshot())
+  session.append('user:message', { turnId: 't', text: 'first' })
+  await me.page.getByText('first').first().waitFor()
+  session.live('session:snapshot', old)
+  session.refuses = true
+  session.append('agent:response', { turnId: 't', text: 'the lost one' }, { isLost: true })
+  session.append('agent:response', { turnId: 't', text: 'the last one' })
+  await expect.poll(() => session.refused).toEqual(['session:snapshot'])
+  expect(await me.page.getByRole('region', { name: 'Messages' }).getByText('first').count()).toBe(1)
+  session.refuses = false
+  await me.page.getByText('the lost one').waitFor()
+  expect(one?.offences).toEqual([])
+})
+
 it('follows an answer that is written, but never pulls back who has scrolled up', async () => {
   const { me, session } = await arrive((opened) => {
     for (let turn = 0; turn < 60; turn++) opened.append('user:message', { turnId: `t${turn}`, text: `message ${turn}` })

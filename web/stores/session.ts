@@ -124,6 +124,8 @@ export const useSession = defineStore('session', () => {
   }
 
   function onSnapshot(snapshot: Snapshot): void {
+    // Older than the events that came meanwhile: those will not come again.
+    if (inStep && snapshot.seq < toRaw(transcript.value).seq) return
     replace(snapshot.transcript)
     state.value = { ...snapshot.state, at: Date.now() }
     connected.value = true
@@ -143,13 +145,20 @@ export const useSession = defineStore('session', () => {
     if (!inStep || event.seq <= last) return
     if (event.seq !== last + 1) {
       inStep = false
-      void send('session:snapshot', {})
+      void askForAll(socket.value)
       return
     }
     applyEvent(transcript.value, event)
     version.value += 1
     if (event.type === 'agent:response' || event.type === 'turn:end' || event.type === 'user:message') stream.end()
     for (const listener of listeners) listener(event)
+  }
+
+  async function askForAll(from: PageSocket | null): Promise<void> {
+    const reply = await send('session:snapshot', {})
+    if (reply.ok) return
+    // A new connection brings a snapshot by itself.
+    setTimeout(() => socket.value === from && connected.value && !inStep && void askForAll(from), RETRY_MS)
   }
 
   function onRefused(from: PageSocket, error: Error & { data?: { code?: string; message?: string } }): void {
