@@ -56,7 +56,7 @@ export function openHttpDoor(
           sendJson(response, { jsonrpc: '2.0', id: plain.id, result })
           return
         }
-        const options = body === undefined ? {} : { parsedBody: body }
+        const options = { gone: gone.signal, ...(body === undefined ? {} : { parsedBody: body }) }
         await send(response, await handler.fetch(toWebRequest(request, body, gone.signal), options))
       } catch (error) {
         if (gone.signal.aborted) return

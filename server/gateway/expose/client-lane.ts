@@ -3,6 +3,7 @@
  * go, and what has to be said to a server again when it was restarted. Invariant: they reach nobody but the client behind it.
  */
 import { type ClientCapabilities, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import { withDeadline } from '../../lib/deadline.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { Caller } from '../../tools/caller.ts'
@@ -26,10 +27,14 @@ interface Watched {
   stop: Promise<() => Promise<void>>
   letGo(): void
   watchers: number
+  /** It has been asked for: from then on, a server that was started again has to be asked again. */
+  isAsked: boolean
 }
 
 const POSTPONE_MS = 2000
 const MAX_WATCHED = 1000
+/** Longer than any server has time to start. */
+const MAX_START_MS = 600_000
 const NEEDS: Record<string, 'elicitation' | 'sampling' | 'roots'> = {
   'elicitation/create': 'elicitation',
   'sampling/createMessage': 'sampling',
@@ -99,7 +104,7 @@ export class ClientLane implements Peer {
     if (this.#level !== undefined) this.#sendLevel(live, this.#level).catch(report)
     for (const [key, watched] of this.#watched) {
       const { server: of, uri } = JSON.parse(key)
-      if (of !== server) continue
+      if (of !== server || !watched.isAsked) continue
       watched.stop = live.subscribe(uri)
       watched.stop.catch(report)
     }
@@ -125,25 +130,14 @@ export class ClientLane implements Peer {
   /** Starts the server if need be, and keeps it from stopping. Several of one client may watch the same. */
   async watch(server: string, uri: string, signal: AbortSignal): Promise<void> {
     const key = JSON.stringify({ server, uri })
-    const known = this.#watched.get(key)
-    if (known) {
-      known.watchers++
-      await known.stop
-      return
-    }
-    if (this.#watched.size >= MAX_WATCHED) {
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No more than ${MAX_WATCHED} subscriptions at once.`)
-    }
-    const connection = this.#connection(server)
-    await connection.list(signal)
-    const { live } = connection
-    if (!live) throw new ProtocolError(ProtocolErrorCode.InternalError, `The server "${server}" has just ended.`)
-    const watched = { stop: live.subscribe(uri), letGo: connection.hold(), watchers: 1 }
-    this.#watched.set(key, watched)
+    // Known before the first wait: of two at once the second must find the first.
+    const watched = this.#watched.get(key) ?? this.#begin(key, server, uri)
+    watched.watchers++
+    const { stop } = watched
     try {
-      await watched.stop
+      await withDeadline({ what: `the server "${server}" to be subscribed to`, ms: MAX_START_MS, signal }, () => stop)
     } catch (error) {
-      this.#forget(key)
+      if (this.#leave(key, watched)) stop.then((end) => end()).catch(() => {})
       throw error
     }
   }
@@ -151,19 +145,40 @@ export class ClientLane implements Peer {
   async unwatch(server: string, uri: string): Promise<void> {
     const key = JSON.stringify({ server, uri })
     const watched = this.#watched.get(key)
-    if (watched === undefined || --watched.watchers > 0) return
-    this.#forget(key)
-    await (await watched.stop)()
+    if (watched !== undefined && this.#leave(key, watched)) await (await watched.stop)()
   }
 
   close(): void {
-    for (const key of [...this.#watched.keys()]) this.#forget(key)
+    for (const { letGo } of this.#watched.values()) letGo()
+    this.#watched.clear()
     if (this.caller.connection !== undefined) this.#options.connections.release(this.caller.connection)
   }
 
-  #forget(key: string): void {
-    this.#watched.get(key)?.letGo()
-    this.#watched.delete(key)
+  #begin(key: string, server: string, uri: string): Watched {
+    if (this.#watched.size >= MAX_WATCHED) {
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No more than ${MAX_WATCHED} subscriptions at once.`)
+    }
+    const connection = this.#connection(server)
+    const ask = async () => {
+      // Whoever came first may give up; the start goes on for the others, and has a deadline of its own.
+      await connection.list(new AbortController().signal)
+      const { live } = connection
+      if (!live) throw new ProtocolError(ProtocolErrorCode.InternalError, `The server "${server}" has just ended.`)
+      watched.isAsked = true
+      return live.subscribe(uri)
+    }
+    const letGo = connection.hold()
+    const watched: Watched = { stop: Promise.resolve().then(ask), letGo, watchers: 0, isAsked: false }
+    this.#watched.set(key, watched)
+    return watched
+  }
+
+  /** True for the last one. */
+  #leave(key: string, watched: Watched): boolean {
+    if (--watched.watchers > 0) return false
+    if (this.#watched.get(key) === watched) this.#watched.delete(key)
+    watched.letGo()
+    return true
   }
 
   /** Of several under way the latest: all are of the same client. */

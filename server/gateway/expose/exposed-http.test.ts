@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { createPolicy, type Verdict } from '../../tools/approval-policy.ts'
 import { noAudit } from '../../tools/audit/audit.fixture.ts'
 import type { Audit } from '../../tools/audit/audit.ts'
-import { child, real } from '../../tools/connections/connections.fixture.ts'
+import { child, real, until } from '../../tools/connections/connections.fixture.ts'
 import { serveExposed } from './expose.fixture.ts'
 
 // A client that can be asked borrows a lane, and the next one may get the same.
@@ -109,3 +109,36 @@ it.each(['legacy', 'auto'] as const)(
     }
   }
 )
+
+// Checked with the defence off: watched before the SDK has looked at the request → the refused one keeps its server at work.
+it('watches resources for a stream of news until that is cut, and for a refused one not at all', async () => {
+  const served = await serveExposed({ c: child('conformance-server', ['legacy']) }, 'c')
+  const listen = (more: object) => {
+    const params = {
+      notifications: { resourceSubscriptions: ['test://watched-resource'], ...more },
+      _meta: {
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+        'io.modelcontextprotocol/clientCapabilities': {}
+      }
+    }
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'subscriptions/listen'
+    }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'subscriptions/listen', params })
+    return fetch(served.url, { method: 'POST', headers, body })
+  }
+  const busy = () => served.connections.state('c')?.busy ?? 0
+  try {
+    expect(await (await listen({ toolsListChanged: 'maybe' })).json()).toMatchObject({ error: { code: -32_602 } })
+    expect(busy()).toBe(0)
+    const streams = await Promise.all([listen({}), listen({})])
+    expect(busy()).toBe(1)
+    for (const { body } of streams) await body?.cancel()
+    await until('the server to be let go', () => busy() === 0)
+  } finally {
+    await served.close()
+  }
+})

@@ -4,21 +4,20 @@ import {
   isLegacyRequest,
   type ServerEventBus
 } from '@modelcontextprotocol/server'
-import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { Caller } from '../../tools/caller.ts'
 import type { PeerNotification } from '../../tools/connections/peer.ts'
 import { MAX_BODY_BYTES, type OwnerOf } from '../http-door.ts'
-import type { ClientLane } from './client-lane.ts'
+import { bodyEnd } from './body-end.ts'
 import { createExposedServer } from './create-exposed-server.ts'
 import type { Exposed } from './exposed.ts'
-import { HttpSessions } from './http-sessions.ts'
+import { type FetchOptions, HttpSessions } from './http-sessions.ts'
 import { SharedLanes } from './lanes.ts'
 import { listenOf } from './listen-filter.ts'
-import { watchOn } from './pass-on.ts'
+import { watchWhile } from './watch-while.ts'
 
 export interface ExposedHttp {
-  fetch(request: Request, options?: { parsedBody?: unknown }): Promise<Response>
+  fetch(request: Request, options?: FetchOptions): Promise<Response>
   close(): Promise<void>
 }
 
@@ -56,12 +55,16 @@ export function openExposedHttp(expose: () => Promise<Exposed>, logger: Logger, 
       const isOld = await isLegacyRequest(request, parsedBody, { maxRequestBodySize: MAX_BODY_BYTES })
       if (isOld) return sessions.fetch(request, caller, options)
       const { uris = [] } = listenOf(parsedBody) ?? {}
-      if (uris.length > 0) {
-        const { exposed, lanes } = await open()
-        const { lane } = lanes.borrow({ server: '', caller, capabilities: {}, isModern: false, alone: false })
-        await watchWhile(exposed, lane, uris, request.signal)
-      }
-      return modern.fetch(request, options)
+      const response = await modern.fetch(request, options)
+      // Only a stream has an end that can be waited for: what was refused watches nothing.
+      const isStream = response.headers.get('content-type') === 'text/event-stream'
+      if (uris.length === 0 || !isStream) return response
+      const ended = new AbortController()
+      const answer = bodyEnd(response, options.gone ?? request.signal, () => ended.abort())
+      const { exposed, lanes } = await open()
+      const { lane } = lanes.borrow({ server: '', caller, capabilities: {}, isModern: false, alone: false })
+      await watchWhile(exposed, lane, uris, ended.signal)
+      return answer
     },
     async close() {
       await modern.close()
@@ -87,22 +90,6 @@ function openShared(exposed: Exposed, bus: ServerEventBus) {
 }
 
 const MEET_MS = 10_000
-
-/** The subscriptions of one stream, until its client leaves. */
-async function watchWhile(exposed: Exposed, lane: ClientLane, uris: string[], signal: AbortSignal): Promise<void> {
-  for (const uri of uris) {
-    const [target] = exposed.resourceTargets(uri)
-    if (target === undefined) continue
-    try {
-      await watchOn(exposed, lane, target, signal)
-      signal.addEventListener('abort', () => void lane.unwatch(target.server, target.name).catch(() => {}), {
-        once: true
-      })
-    } catch (error) {
-      exposed.logger.debug({ server: target.server }, `A subscription failed: ${messageOf(error)}`)
-    }
-  }
-}
 
 /** What concerns no request goes to whoever listens for it. */
 function publish(bus: ServerEventBus, { method, params = {} }: PeerNotification): void {

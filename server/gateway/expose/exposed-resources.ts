@@ -2,17 +2,20 @@
  * Whose resource a URI is. URIs stay as they are, because tools hand them out in their results; only one that two servers have is
  * shown under another for the second. Owns that choice and what was learnt from lists.
  */
-import { UriTemplate } from '@modelcontextprotocol/server'
 import type { Target } from './exposed-names.ts'
+import { templateMatcher } from './template-matcher.ts'
 
 const ALIAS = 'mcp-orchestrator://'
 const MAX_KNOWN = 20_000
+const MAX_KNOWN_CHARS = 2000
 const MAX_TEMPLATES = 1000
+/** Every one of them is tried on a URI that nobody has listed. */
+const MAX_TEMPLATES_OF_ONE = 100
 
 export class ExposedResources {
   readonly #only: string | undefined
   readonly #owners = new Map<string, string>()
-  readonly #templates = new Map<string, { server: string; template: UriTemplate }>()
+  readonly #templates = new Map<string, { server: string; matches(uri: string): boolean }>()
 
   constructor(only: string | undefined) {
     this.#only = only
@@ -22,7 +25,8 @@ export class ExposedResources {
   of(server: string, uri: string): string {
     if (this.#only !== undefined) return uri
     const owner = this.#owners.get(uri)
-    if (owner === undefined && this.#owners.size < MAX_KNOWN) this.#owners.set(uri, server)
+    const isShort = uri.length <= MAX_KNOWN_CHARS
+    if (owner === undefined && isShort && this.#owners.size < MAX_KNOWN) this.#owners.set(uri, server)
     return owner === undefined || owner === server
       ? uri
       : `${ALIAS}${encodeURIComponent(server)}/${encodeURIComponent(uri)}`
@@ -30,11 +34,11 @@ export class ExposedResources {
 
   learnTemplate(server: string, uriTemplate: string): void {
     if (this.#only !== undefined || this.#templates.has(uriTemplate) || this.#templates.size >= MAX_TEMPLATES) return
-    try {
-      this.#templates.set(uriTemplate, { server, template: new UriTemplate(uriTemplate) })
-    } catch {
-      // A template that can't be read can't be matched either.
-    }
+    const ofOne = [...this.#templates.values()].filter((known) => known.server === server)
+    if (ofOne.length >= MAX_TEMPLATES_OF_ONE) return
+    const matches = templateMatcher(uriTemplate)
+    // A template that can't be read can't be matched either.
+    if (matches) this.#templates.set(uriTemplate, { server, matches })
   }
 
   /** `name` is the server's own URI. undefined: nobody has listed it. */
@@ -44,9 +48,7 @@ export class ExposedResources {
     if (owner !== undefined) return { server: owner, name: uri }
     const alias = readAlias(uri)
     if (alias) return alias
-    for (const { server, template } of this.#templates.values()) {
-      if (template.match(uri) !== null) return { server, name: uri }
-    }
+    for (const { server, matches } of this.#templates.values()) if (matches(uri)) return { server, name: uri }
     return undefined
   }
 }

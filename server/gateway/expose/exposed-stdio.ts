@@ -1,10 +1,9 @@
 import type { Server, Transport } from '@modelcontextprotocol/server'
-import { messageOf } from '../../lib/errors.ts'
 import { type Caller, LOCAL_OWNER } from '../../tools/caller.ts'
 import { type ClientConnection, connectClient } from './client-connection.ts'
 import type { Exposed } from './exposed.ts'
-import { cancelledOf, listenOf } from './listen-filter.ts'
-import { watchOn } from './pass-on.ts'
+import { cancelledOf, type Listen, listenOf } from './listen-filter.ts'
+import { watchWhile } from './watch-while.ts'
 
 const MEET_MS = 10_000
 
@@ -12,7 +11,7 @@ const MEET_MS = 10_000
 export class ExposedStdio {
   readonly #open: () => Promise<Exposed>
   readonly #caller: Caller = { owner: LOCAL_OWNER, door: 'stdio' }
-  readonly #listening = new Map<unknown, string[]>()
+  readonly #listening = new Map<unknown, AbortController>()
   #connection: ClientConnection | undefined
   #exposed: Exposed | undefined
 
@@ -33,9 +32,12 @@ export class ExposedStdio {
     const deliver = transport.onmessage
     transport.onmessage = (message, extra) => {
       const listen = listenOf(message)
-      if (listen) void this.#watch(listen.id, listen.uris)
+      if (listen && listen.uris.length > 0) {
+        // Nobody waits for this, and what nobody catches ends the process.
+        this.#watch(listen).catch((error) => transport.onerror?.(error))
+      }
       const cancelled = cancelledOf(message)
-      if (cancelled !== undefined) void this.#unwatch(cancelled)
+      if (cancelled !== undefined) this.#unwatch(cancelled)
       deliver?.(message, extra)
     }
   }
@@ -45,26 +47,18 @@ export class ExposedStdio {
     this.#exposed?.close()
   }
 
-  async #watch(id: unknown, uris: string[]): Promise<void> {
+  async #watch({ id, uris }: Listen): Promise<void> {
+    const until = new AbortController()
+    this.#listening.get(id)?.abort()
+    this.#listening.set(id, until)
     const exposed = await this.#open()
     const lane = this.#lane()
-    this.#listening.set(id, uris)
-    for (const uri of uris) {
-      const [target] = exposed.resourceTargets(uri)
-      if (target === undefined || lane === undefined) continue
-      await watchOn(exposed, lane, target, AbortSignal.timeout(MEET_MS)).catch((error) =>
-        exposed.logger.debug({ server: target.server }, `A subscription failed: ${messageOf(error)}`)
-      )
-    }
+    if (lane !== undefined) await watchWhile(exposed, lane, uris, until.signal)
   }
 
-  async #unwatch(id: unknown): Promise<void> {
-    const uris = this.#listening.get(id) ?? []
+  #unwatch(id: unknown): void {
+    this.#listening.get(id)?.abort()
     this.#listening.delete(id)
-    for (const uri of uris) {
-      const [target] = this.#exposed?.resourceTargets(uri) ?? []
-      await (target && this.#lane()?.unwatch(target.server, target.name))?.catch(() => {})
-    }
   }
 
   /** The lane that its calls use, if it has made some: what these do is what it wants to hear of. */

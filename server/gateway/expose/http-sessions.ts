@@ -5,8 +5,15 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
 import type { Logger } from '../../lib/logger.ts'
 import type { Caller } from '../../tools/caller.ts'
+import { bodyEnd } from './body-end.ts'
 import { connectClient } from './client-connection.ts'
 import type { Exposed } from './exposed.ts'
+
+export interface FetchOptions {
+  parsedBody?: unknown
+  /** Fires when the client has left. */
+  gone?: AbortSignal
+}
 
 export interface HttpSessionsOptions {
   open(): Promise<Exposed>
@@ -39,7 +46,7 @@ export class HttpSessions {
     this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS).unref()
   }
 
-  async fetch(request: Request, caller: Caller, options: { parsedBody?: unknown } = {}): Promise<Response> {
+  async fetch(request: Request, caller: Caller, options: FetchOptions = {}): Promise<Response> {
     const id = request.headers.get('mcp-session-id')
     if (id !== null) {
       const session = this.#sessions.get(id)
@@ -88,19 +95,15 @@ export class HttpSessions {
     return session
   }
 
-  async #serve(session: Session, request: Request, options: { parsedBody?: unknown }): Promise<Response> {
+  async #serve(session: Session, request: Request, options: FetchOptions): Promise<Response> {
     session.active++
-    let isOver = false
     const over = () => {
-      if (!isOver) session.active--
-      isOver = true
+      session.active--
       session.usedAt = Date.now()
     }
-    request.signal.addEventListener('abort', over, { once: true })
     try {
-      const { body, status, headers } = await session.transport.handleRequest(request, options)
-      if (body === null) over()
-      return new Response(body?.pipeThrough(new TransformStream({ flush: over })) ?? null, { status, headers })
+      const response = await session.transport.handleRequest(request, options)
+      return bodyEnd(response, options.gone ?? request.signal, over)
     } catch (error) {
       over()
       throw error

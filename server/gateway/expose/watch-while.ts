@@ -1,0 +1,26 @@
+import { messageOf } from '../../lib/errors.ts'
+import type { ClientLane } from './client-lane.ts'
+import type { Exposed } from './exposed.ts'
+import { watchOn } from './pass-on.ts'
+
+/** The subscriptions of one stream of news, until its signal says that it has ended. */
+export async function watchWhile(
+  exposed: Exposed,
+  lane: ClientLane,
+  uris: string[],
+  signal: AbortSignal
+): Promise<void> {
+  for (const uri of uris) {
+    if (signal.aborted) return
+    const [target] = exposed.resourceTargets(uri)
+    if (target === undefined) continue
+    try {
+      await watchOn(exposed, lane, target, signal)
+      const end = () => void lane.unwatch(target.server, target.name).catch(() => {})
+      if (signal.aborted) end()
+      else signal.addEventListener('abort', end, { once: true })
+    } catch (error) {
+      exposed.logger.debug({ server: target.server }, `A subscription failed: ${messageOf(error)}`)
+    }
+  }
+}
