@@ -1,30 +1,25 @@
 import { defineConfig } from 'vitest/config'
 
-const needsServices = [
-  '**/*.docker.test.ts',
-  '**/*.redis.test.ts',
-  'tests/{e2e,gateway}/**/*.test.ts',
-  // Real child servers: no service, but seconds each, and sensitive to a crowd.
+const services = ['**/*.docker.test.ts', '**/*.redis.test.ts', 'tests/{e2e,gateway}/**/*.test.ts']
+/** Real child servers, or an engine and a Redis of their own: seconds each, and nothing of the engine that the others share. */
+const apart = [
+  'tests/gateway/**/!(*.docker).test.ts',
   'server/tools/connections/{connections,owners,instances}.test.ts',
-  'server/gateway/call-with-failover.test.ts'
+  'server/gateway/call-with-failover.test.ts',
+  'tests/private-dockerd.docker.test.ts',
+  'tests/e2e/outages.redis.test.ts',
+  'tests/chaos/*.redis.test.ts'
 ]
 const ignored = ['**/node_modules/**', '**/dist/**']
+// On two cores, files that time out on each other's load find no bugs: one at a time in each of the two lanes.
+const lane = { testTimeout: 120_000, hookTimeout: 300_000, fileParallelism: false }
 
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['**/*.test.ts'], exclude: [...ignored, ...needsServices] } },
-      {
-        test: {
-          name: 'services',
-          include: needsServices,
-          exclude: ignored,
-          testTimeout: 120_000,
-          hookTimeout: 300_000,
-          // One engine, two cores: files that time out on each other's load find no bugs.
-          fileParallelism: false
-        }
-      }
+      { test: { name: 'unit', include: ['**/*.test.ts'], exclude: [...ignored, ...services, ...apart] } },
+      { test: { name: 'engine', include: services, exclude: [...ignored, ...apart], ...lane } },
+      { test: { name: 'apart', include: apart, exclude: ignored, ...lane } }
     ]
   }
 })
