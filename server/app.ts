@@ -256,7 +256,16 @@ function openMcpDoor(gateway: GatewayApp, logger: Logger) {
 function openDirectory(settings: Settings, { sessions, store, feed, access }: Core, chat: Chat): SessionDirectory {
   const network = settings.SANDBOX_NETWORK
   const idleMs = settings.SESSION_IDLE_SECONDS * 1000
-  return new SessionDirectory({ access, sessions, chat, store: store.sessions, feed, idleMs, network })
+  return new SessionDirectory({
+    access,
+    sessions,
+    chat,
+    store: store.sessions,
+    events: store.events,
+    feed,
+    idleMs,
+    network
+  })
 }
 
 function createChat(

@@ -53,8 +53,19 @@ export class Chat {
     return (await this.transcript(sessionId)).model ?? model
   }
 
-  transcript(sessionId: string): Promise<Transcript> {
-    return this.#chat(sessionId).conversation.refresh()
+  /** Conversations in memory. */
+  get openCount(): number {
+    return this.#open.size
+  }
+
+  async transcript(sessionId: string): Promise<Transcript> {
+    const chat = this.#chat(sessionId)
+    try {
+      return await chat.conversation.refresh()
+    } finally {
+      // Whoever only asks, of a session that nobody has open, leaves nothing behind.
+      this.#forget(sessionId, chat)
+    }
   }
 
   async send(sessionId: string, { text }: CommandData<'message'>): Promise<{ turnId: string }> {
@@ -127,11 +138,6 @@ export class Chat {
   /** Lets go of every turn; each stays open in the log, and goes on when someone comes back to it. */
   async stop(): Promise<void> {
     await Promise.all([...this.#open.values()].map(({ driver }) => driver.close()))
-  }
-
-  forgetIfUnused(sessionId: string): void {
-    const chat = this.#open.get(sessionId)
-    if (chat) this.#forget(sessionId, chat)
   }
 
   /** Ends the turn on every instance and forgets the session, which is about to be removed. */

@@ -1,20 +1,22 @@
 /** Sessions as their owner sees them in a list: what they are called, what state they are in, and how they end for good. */
 import type { SessionState } from '../../contract/live.ts'
 import type { SessionSummary } from '../../contract/rest.ts'
-import { pendingCalls } from '../../contract/transcript.ts'
 import { backoffMs } from '../lib/backoff.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
-import type { SessionStore } from '../storage/session-store.ts'
+import type { EventLog } from '../storage/event-log.ts'
+import type { SessionRecord, SessionStore } from '../storage/session-store.ts'
 import type { Chat } from './chat.ts'
 import type { Proof, SessionAccess, SessionMeta } from './session-access.ts'
+import { digestOf, SessionDigests } from './session-digests.ts'
 import type { SessionFeed } from './session-feed.ts'
 import type { SessionManager } from './session-manager.ts'
 
 export interface SessionDirectoryDeps {
   access: SessionAccess
-  sessions: SessionManager
+  sessions: Pick<SessionManager, 'hold' | 'state' | 'destroy'>
   chat: Chat
   store: SessionStore
+  events: Pick<EventLog, 'lastSeq'>
   feed: SessionFeed
   idleMs: number
   network: string
@@ -25,15 +27,20 @@ const PATIENCE_MS = 5000
 
 export class SessionDirectory {
   readonly #deps: SessionDirectoryDeps
+  readonly #digests: SessionDigests
 
   constructor(deps: SessionDirectoryDeps) {
     this.#deps = deps
+    this.#digests = new SessionDigests(deps.events, (sessionId) => deps.chat.transcript(sessionId))
     deps.feed.subscribe({
       stored: (sessionId, events) => {
         const first = events.find(({ type, data }) => type === 'user:message' && data.turnId === 't1')
         if (first) void this.#nameAfter(sessionId, String(first.data.text)).catch(() => {})
       },
-      gone: (sessionId) => void deps.chat.forget(sessionId).catch(() => {})
+      gone: (sessionId) => {
+        this.#digests.forget(sessionId)
+        void deps.chat.forget(sessionId).catch(() => {})
+      }
     })
   }
 
@@ -65,16 +72,11 @@ export class SessionDirectory {
   }
 
   async state(sessionId: string): Promise<SessionState> {
-    const { sessions, store, chat, idleMs, network } = this.#deps
+    const { store, chat } = this.#deps
     const record = await store.get(sessionId)
-    if (!record?.containerId) {
-      const { calls } = await chat.transcript(sessionId)
-      const hadOne = Object.values(calls).some(({ startedAt }) => startedAt !== undefined)
-      return { sandbox: hadOne ? 'recycled' : 'none', recycleInMs: null, network }
-    }
-    const here = sessions.state(sessionId)
-    const recycleInMs = Math.max(0, record.activeAt + idleMs - (await store.now()))
-    return { sandbox: here === 'none' ? 'running' : here, recycleInMs, network }
+    // Those who look at it have its conversation at hand: no need to stand in line.
+    const hadCalls = record?.containerId ? true : digestOf(await chat.transcript(sessionId)).hadCalls
+    return this.#stateOf(sessionId, record, hadCalls)
   }
 
   /** For good: container, files, conversation and ownership. */
@@ -99,23 +101,27 @@ export class SessionDirectory {
     }
   }
 
+  async #stateOf(sessionId: string, record: SessionRecord | null, hadCalls: boolean): Promise<SessionState> {
+    const { sessions, store, idleMs, network } = this.#deps
+    if (!record?.containerId) return { sandbox: hadCalls ? 'recycled' : 'none', recycleInMs: null, network }
+    const here = sessions.state(sessionId)
+    const recycleInMs = Math.max(0, record.activeAt + idleMs - (await store.now()))
+    return { sandbox: here === 'none' ? 'running' : here, recycleInMs, network }
+  }
+
   async #summarize({ sessionId, title, createdAt }: SessionMeta): Promise<SessionSummary> {
-    const { chat, store } = this.#deps
-    const [transcript, state, record] = await Promise.all([
-      chat.transcript(sessionId),
-      this.state(sessionId),
-      store.get(sessionId)
-    ])
-    chat.forgetIfUnused(sessionId)
+    const [digest, record] = await Promise.all([this.#digests.of(sessionId), this.#deps.store.get(sessionId)])
+    const { model, lastAt, pendingApprovals, hadCalls } = digest
+    const { sandbox, recycleInMs } = await this.#stateOf(sessionId, record, hadCalls)
     return {
       sessionId,
       title: title || 'New session',
-      model: transcript.model,
+      model,
       createdAt,
-      activeAt: Math.max(transcript.entries.at(-1)?.at ?? createdAt, record?.activeAt ?? 0),
-      sandbox: state.sandbox === 'starting' ? 'running' : state.sandbox,
-      recycleInMs: state.recycleInMs,
-      pendingApprovals: pendingCalls(transcript).length
+      activeAt: Math.max(lastAt ?? createdAt, record?.activeAt ?? 0),
+      sandbox: sandbox === 'starting' ? 'running' : sandbox,
+      recycleInMs,
+      pendingApprovals
     }
   }
 

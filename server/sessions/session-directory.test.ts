@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { EventLog } from '../storage/event-log.ts'
+import { type FakeChat, fakeChat } from './fake-chat.ts'
+import { SessionAccess } from './session-access.ts'
+import { SessionDirectory } from './session-directory.ts'
+import { SessionFeed } from './session-feed.ts'
+
+let fake: FakeChat
+let directory: SessionDirectory
+let reads: string[]
+const feed = new SessionFeed()
+const ids = Array.from({ length: 20 }, (_, i) => `session-${i}`)
+
+beforeEach(async () => {
+  reads = []
+  const counted = (log: EventLog): EventLog => ({
+    ...log,
+    read(sessionId, options) {
+      reads.push(sessionId)
+      return log.read(sessionId, options)
+    }
+  })
+  fake = await fakeChat({ events: counted })
+  const { chat, store } = fake
+  const access = new SessionAccess(store.facts, 100)
+  for (const id of ids) {
+    await access.open(id, { owner: 'me' })
+    await chat.begin(id, 'demo/demo')
+  }
+  directory = new SessionDirectory({
+    access,
+    chat,
+    feed,
+    sessions: { hold: async () => Promise.reject(new Error('not here')), state: () => 'none', destroy: async () => {} },
+    store: store.sessions,
+    events: store.events,
+    idleMs: 1000,
+    network: 'none'
+  })
+})
+
+afterEach(() => fake.close())
+
+describe('sessions that nobody looks at', () => {
+  // Checked: with a chat left open by every look, the janitor's notice kept each recycled session's conversation for good.
+  it('are not kept in memory for having been asked about', async () => {
+    await fake.chat.notice('session-1', 'sandbox_recycled', 'gone')
+    expect(await directory.state('session-1')).toMatchObject({ sandbox: 'none' })
+    await directory.summary('session-2')
+    await fake.chat.transcript('session-3')
+    expect(fake.chat.openCount).toBe(0)
+  })
+
+  it('nor for a question that comes after the tab has gone', async () => {
+    const detach = fake.chat.attach('session-1')
+    expect(fake.chat.openCount).toBe(1)
+    const late = fake.chat.transcript('session-1')
+    detach()
+    await late
+    await fake.chat.transcript('session-1')
+    await expect.poll(() => fake.chat.openCount).toBe(0)
+  })
+})
+
+describe('the list', () => {
+  it('reads the logs of those sessions only in which something happened since', async () => {
+    expect(await directory.list('me')).toHaveLength(ids.length)
+    reads = []
+    expect(await directory.list('me')).toHaveLength(ids.length)
+    expect(reads).toEqual([])
+    await fake.chat.notice('session-7', 'x', 'news')
+    const seen = await directory.list('me')
+    expect(new Set(reads)).toEqual(new Set(['session-7']))
+    expect(seen[0]?.sessionId).toBe('session-7')
+  })
+
+  it('forgets what it knew of a session that is gone', async () => {
+    await directory.list('me')
+    feed.gone('session-7')
+    reads = []
+    await directory.list('me')
+    expect(new Set(reads)).toEqual(new Set(['session-7']))
+  })
+
+  // Checked: with all read at once, nothing else had a turn until the last was.
+  it('lets others have their turn between one conversation and the next', async () => {
+    let turns = 0
+    let listed = false
+    const count = () => {
+      turns++
+      if (!listed) setImmediate(count)
+    }
+    setImmediate(count)
+    await directory.list('me')
+    listed = true
+    expect(turns).toBeGreaterThanOrEqual(ids.length)
+  })
+})
