@@ -1,4 +1,4 @@
-import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ChainHead, parseRow, type Row } from './audit-row.ts'
 
@@ -31,7 +31,9 @@ export function listAuditFiles(dir: string): AuditFile[] {
     if (chain === undefined) return []
     const path = join(dir, name)
     try {
-      const { size, mtimeMs } = statSync(path)
+      const stat = statSync(path)
+      if (!stat.isFile()) return []
+      const { size, mtimeMs } = stat
       return [{ path, chain, number: Number(number), bytes: size, modifiedAt: mtimeMs }]
     } catch {
       return []
@@ -56,9 +58,15 @@ export function headOf(path: string): ChainHead | undefined {
   return undefined
 }
 
-export function rowsOfKind(path: string, kind: Row['kind']): Row[] {
+/** Undefined: it is gone, or can't be read. */
+export function rowsOfKind(path: string, kind: Row['kind']): Row[] | undefined {
   const mark = `"kind":"${kind}"`
-  const lines = readFileSync(path, 'utf8').split('\n')
+  let lines: string[]
+  try {
+    lines = readFileSync(path, 'utf8').split('\n')
+  } catch {
+    return undefined
+  }
   return lines.flatMap((line) => (line.includes(mark) ? (parseRow(line) ?? []) : [])).filter((row) => row.kind === kind)
 }
 
@@ -71,7 +79,7 @@ export function* linesBackwards(path: string): Generator<string> {
     return
   }
   try {
-    let end = statSync(path).size
+    let end = fstatSync(file).size
     let rest = Buffer.alloc(0)
     while (end > 0) {
       const start = Math.max(0, end - BLOCK)

@@ -60,19 +60,12 @@ export class AuditWriter {
   write(body: RowBody): number {
     if (this.#closed) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
     if (this.#seq === 0) this.#begin()
-    this.#sealWaiting()
-    const before = { seq: this.#seq, prev: this.#prev, unwritten: this.#unwritten }
-    const seq = this.#append(body)
     try {
-      this.#flush()
+      return this.#writeNow(body)
     } catch (error) {
-      this.#seq = before.seq
-      this.#prev = before.prev
-      this.#unwritten = before.unwritten
       if (this.#trouble) this.#trouble.refused++
       throw error
     }
-    return seq
   }
 
   /** Sealed behind the answer that it is about, and written within milliseconds; until it can be, `write` refuses. */
@@ -121,6 +114,22 @@ export class AuditWriter {
     return seq
   }
 
+  /** Rolled back when it throws, and only then: what follows a row on disk must go on from it. */
+  #writeNow(body: RowBody): number {
+    this.#sealWaiting()
+    const before = { seq: this.#seq, prev: this.#prev, unwritten: this.#unwritten }
+    const seq = this.#append(body)
+    try {
+      this.#flush()
+    } catch (error) {
+      this.#seq = before.seq
+      this.#prev = before.prev
+      this.#unwritten = before.unwritten
+      throw error
+    }
+    return seq
+  }
+
   #tryFlush(): void {
     try {
       this.#flush()
@@ -129,6 +138,7 @@ export class AuditWriter {
     }
   }
 
+  /** Throws only if nothing of it is on disk. */
   #flush(): void {
     this.#sealWaiting()
     if (this.#unwritten === '') return
@@ -145,8 +155,12 @@ export class AuditWriter {
       throw this.#failed(error)
     }
     this.#recovered()
-    if (this.#isNew) this.#prune()
-    if ((this.#file?.bytes ?? 0) >= this.#maxFileBytes) this.#turnOver()
+    try {
+      if (this.#isNew) this.#prune()
+      if ((this.#file?.bytes ?? 0) >= this.#maxFileBytes) this.#turnOver()
+    } catch {
+      // The rows are safe; what is too old or too much goes with the next file.
+    }
   }
 
   #failed(error: unknown): AppError {
@@ -172,9 +186,10 @@ export class AuditWriter {
     const files = listAuditFiles(dir)
     const going = pruneList(files, { maxBytes: maxBytes - this.#maxFileBytes, maxAgeMs, now: Date.now(), current })
     if (going.length === 0) return
-    this.#append({ kind: 'pruned', heads: lastWords(going, files) })
-    this.#flush()
-    for (const { path } of going) rmSync(path, { force: true })
+    const last = lastWords(going, files)
+    if (last.files.length === 0) return
+    this.#writeNow({ kind: 'pruned', heads: last.heads })
+    for (const { path } of last.files) rmSync(path, { force: true })
   }
 
   #open(): { handle: number; bytes: number } {

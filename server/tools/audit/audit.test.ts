@@ -1,6 +1,16 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -8,7 +18,9 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { KnownSecrets } from '../../lib/known-secrets.ts'
 import { type Audit, type AuditOptions, openAudit } from './audit.ts'
-import { listAuditFiles } from './audit-files.ts'
+import { auditFileName, listAuditFiles } from './audit-files.ts'
+import { FIRST_PREV, sealRow } from './audit-row.ts'
+import { lastWords } from './prune-list.ts'
 import { readAudit } from './read-audit.ts'
 import { verifyAudit } from './verify-audit.ts'
 
@@ -101,6 +113,31 @@ describe('the audit trail', () => {
     expect(verifyAudit(folder()).flatMap(({ problems }) => problems)).toEqual([])
   })
 
+  it('is whole and goes on where something old can not be removed', async () => {
+    const old = new Date(Date.now() - 2e9)
+    const stranger = join(folder(), '0123456789abcdef-000001.jsonl')
+    mkdirSync(stranger, { recursive: true })
+    utimesSync(stranger, old, old)
+    const audit = open()
+    call(audit)
+    call(audit)
+    await audit.close()
+    expect(read().entries).toHaveLength(2)
+    expect(states()).toEqual(['intact'])
+  })
+
+  it('forgets nothing of files that another process removes meanwhile, and keeps what it can not read', async () => {
+    const audit = open()
+    call(audit)
+    await audit.close()
+    const [there] = listAuditFiles(folder())
+    if (!there) throw new Error('no file')
+    const gone = { ...there, path: join(folder(), 'gone') }
+    const unreadable = { ...there, path: folder() }
+    const words = lastWords([gone, there, unreadable], [gone, there, unreadable])
+    expect(words).toMatchObject({ files: [there], heads: [{ chain: there.chain, seq: 3 }] })
+  })
+
   it('gives pages that neither repeat nor leave out, over several processes', async () => {
     const trails = [open(), open(), open()]
     for (let i = 0; i < 30; i++) call(trails[i % 3] ?? open(), `t${i}`)
@@ -118,6 +155,27 @@ describe('the audit trail', () => {
     await Promise.all(trails.map((trail) => trail.close()))
   })
 })
+
+/** In a process where no file may grow beyond so many blocks: the kernel takes a part of a write, as a full disk does. */
+async function withLimitedFiles(blocks: number, calls: number): Promise<string[]> {
+  const script = `
+    import { openAudit } from ${JSON.stringify(join(import.meta.dirname, 'audit.ts'))}
+    import { KnownSecrets } from ${JSON.stringify(join(import.meta.dirname, '../../lib/known-secrets.ts'))}
+    const usual = { version: '1', maxBytes: 1e8, maxAgeMs: 1e9, secrets: new KnownSecrets(), withArguments: false }
+    const audit = openAudit({ dir: process.argv[1], ...usual })
+    const codes = []
+    for (let i = 0; i < ${calls}; i++) {
+      try {
+        audit.begin({ caller: { owner: 'local', door: 'stdio' }, server: 's', tool: 't' + i, args: {} })({ outcome: 'ok' })
+        codes.push('ok')
+      } catch ({ code }) { codes.push(code) }
+    }
+    console.log(JSON.stringify([...codes, String(audit.problem)]))
+  `
+  const run = `trap '' XFSZ; ulimit -f ${blocks}; exec "$0" --input-type=module -e "$1" "$2"`
+  const { stdout } = await promisify(execFile)('sh', ['-c', run, process.execPath, script, folder()])
+  return JSON.parse(stdout)
+}
 
 describe('a trail that can not be written', () => {
   it('refuses calls, says why, and tells of it afterwards', async () => {
@@ -137,26 +195,33 @@ describe('a trail that can not be written', () => {
   })
 
   it('leaves no half row where there is no room, and refuses from then on', async () => {
-    const script = `
-      import { openAudit } from ${JSON.stringify(join(import.meta.dirname, 'audit.ts'))}
-      import { KnownSecrets } from ${JSON.stringify(join(import.meta.dirname, '../../lib/known-secrets.ts'))}
-      const usual = { version: '1', maxBytes: 1e8, maxAgeMs: 1e9, secrets: new KnownSecrets(), withArguments: false }
-      const audit = openAudit({ dir: process.argv[1], ...usual })
-      const codes = []
-      for (let i = 0; i < 100; i++) {
-        try {
-          audit.begin({ caller: { owner: 'local', door: 'stdio' }, server: 's', tool: 't' + i, args: {} })({ outcome: 'ok' })
-          codes.push('ok')
-        } catch ({ code }) { codes.push(code) }
-      }
-      console.log(JSON.stringify([codes[0], codes.at(-1), audit.problem]))
-    `
-    // No file may grow beyond 16 blocks: the kernel takes a part of the write, as a full disk does.
-    const run = `trap '' XFSZ; ulimit -f 16; exec "$0" --input-type=module -e "$1" "$2"`
-    const { stdout } = await promisify(execFile)('sh', ['-c', run, process.execPath, script, folder()])
-    expect(JSON.parse(stdout)).toEqual(['ok', 'audit_unavailable', expect.stringMatching(/ENOSPC|EFBIG/)])
+    const codes = await withLimitedFiles(16, 100)
+    expect([codes[0], codes.at(-2), codes.at(-1)]).toEqual([
+      'ok',
+      'audit_unavailable',
+      expect.stringMatching(/ENOSPC|EFBIG/)
+    ])
     expect(readFileSync(onlyPath(), 'utf8')).toMatch(/\}\n$/)
     expect(states()).toEqual(['unclosed'])
+  })
+
+  it('is whole where there is no room for the word about what is removed', async () => {
+    // Their last words are more than a file may hold.
+    mkdirSync(folder())
+    for (let i = 0; i < 1000; i++) {
+      const chain = String(i).padStart(16, '0')
+      const { line } = sealRow(
+        { chain, seq: 0, at: new Date().toISOString(), prev: FIRST_PREV },
+        { kind: 'stop', unfinished: 0 }
+      )
+      const path = join(folder(), auditFileName(chain, 1))
+      writeFileSync(path, `${line}\n`)
+      utimesSync(path, 1, 1)
+    }
+    const codes = await withLimitedFiles(64, 3)
+    expect(codes.slice(0, 3)).toEqual(['ok', 'ok', 'ok'])
+    const own = verifyAudit(folder()).filter(({ chain }) => !chain.startsWith('000'))
+    expect(own).toMatchObject([{ state: 'unclosed', problems: [] }])
   })
 
   it('notices that its file was removed, and verify does too', async () => {

@@ -20,11 +20,19 @@ export function pruneList(files: AuditFile[], { maxBytes, maxAgeMs, now, current
   })
 }
 
-/** What has to be remembered of files that go: where each ended, and what they remembered of chains that are still here. */
-export function lastWords(going: AuditFile[], all: AuditFile[]): ChainHead[] {
+/**
+ * What has to be remembered of files that go: where each ended, and what they remembered of chains that are still here. Of what
+ * can't be read nothing can be remembered, so it does not go; what another process has removed meanwhile is remembered there.
+ */
+export function lastWords(going: AuditFile[], all: AuditFile[]): { files: AuditFile[]; heads: ChainHead[] } {
   const left = new Set(all.filter((file) => !going.includes(file)).map(({ chain }) => chain))
-  return going.flatMap(({ path }) => {
-    const inherited = rowsOfKind(path, 'pruned').flatMap((row) => (row.kind === 'pruned' ? row.heads : []))
-    return [...inherited.filter(({ chain }) => left.has(chain)), ...[headOf(path) ?? []].flat()]
+  const read = going.flatMap((file) => {
+    const rows = rowsOfKind(file.path, 'pruned')
+    return rows === undefined ? [] : [{ file, rows }]
   })
+  const heads = read.flatMap(({ file, rows }) => {
+    const inherited = rows.flatMap((row) => (row.kind === 'pruned' ? row.heads : []))
+    return [...inherited.filter(({ chain }) => left.has(chain)), ...[headOf(file.path) ?? []].flat()]
+  })
+  return { files: read.map(({ file }) => file), heads }
 }
