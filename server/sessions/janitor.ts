@@ -4,10 +4,12 @@
  */
 import { messageOf } from '../lib/errors.ts'
 import type { ContainerSummary } from '../sandbox/port.ts'
+import type { SessionRecord } from '../storage/session-store.ts'
 import type { LiveSession } from './live-session.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
 
 const REAP_AT_ONCE = 20
+const LEFT_AT_MOST = 1000
 const REAP_LEASE_MS = 30_000
 
 export interface JanitorOptions {
@@ -40,6 +42,11 @@ export class Janitor {
     await this.#running
   }
 
+  /** For the last instance that goes: what those before it left when they were killed, however fresh it is. */
+  async recycleLeft(): Promise<void> {
+    await Promise.allSettled((await this.#takeIdle(0, LEFT_AT_MOST)).map((record) => this.#recycle(record)))
+  }
+
   async #round(): Promise<void> {
     for (const [what, job] of [
       ['recycle idle sandboxes', () => this.#reap()],
@@ -55,28 +62,29 @@ export class Janitor {
   }
 
   async #reap(): Promise<void> {
-    const { deps, options, session: find } = this.#options
-    const idle = await deps.store.takeIdle(deps.instanceId, {
-      idleMs: options.idleMs,
-      leaseMs: REAP_LEASE_MS,
-      limit: REAP_AT_ONCE
-    })
-    await Promise.allSettled(
-      idle.map(async (record) => {
-        const session = find(record.sessionId)
-        try {
-          if (!(await session.recycleIfIdle(record))) return
-          const minutes = Math.round(options.idleMs / 60_000)
-          const text = `The sandbox was recycled after ${minutes} minutes without use; the files are kept.`
-          await session.events.notice('sandbox_recycled', text, record.epoch)
-        } catch (error) {
-          deps.logger.warn({ err: error, sessionId: record.sessionId }, `Not recycled: ${messageOf(error)}`)
-          await deps.store.release(record.sessionId, record.epoch).catch(() => {})
-        } finally {
-          this.#options.done(session)
-        }
-      })
-    )
+    const { idleMs } = this.#options.options
+    const text = `The sandbox was recycled after ${Math.round(idleMs / 60_000)} minutes without use; the files are kept.`
+    const idle = await this.#takeIdle(idleMs, REAP_AT_ONCE)
+    await Promise.allSettled(idle.map((record) => this.#recycle(record, text)))
+  }
+
+  #takeIdle(idleMs: number, limit: number): Promise<SessionRecord[]> {
+    const { store, instanceId } = this.#options.deps
+    return store.takeIdle(instanceId, { idleMs, leaseMs: REAP_LEASE_MS, limit })
+  }
+
+  async #recycle(record: SessionRecord, notice?: string): Promise<void> {
+    const { deps, session: find } = this.#options
+    const session = find(record.sessionId)
+    try {
+      if (!(await session.recycleIfIdle(record)) || !notice) return
+      await session.events.notice('sandbox_recycled', notice, record.epoch)
+    } catch (error) {
+      deps.logger.warn({ err: error, sessionId: record.sessionId }, `Not recycled: ${messageOf(error)}`)
+      await deps.store.release(record.sessionId, record.epoch).catch(() => {})
+    } finally {
+      this.#options.done(session)
+    }
   }
 
   async #removeOrphans(): Promise<void> {

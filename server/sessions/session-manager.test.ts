@@ -143,6 +143,27 @@ describe('SessionManager', () => {
     expect(engine.containers.size).toBe(0)
   })
 
+  it('leaves no container when it stops as the last, also none of those that were killed; their files are kept', async () => {
+    await write(await start('killed'), 'x')
+    managers.splice(0)
+    await store.sessions.farewell('killed')
+    const next = await start('next')
+    expect(await engine.list(await store.sessions.deploymentId())).toHaveLength(1)
+    await next.stop()
+    expect(await engine.list(await store.sessions.deploymentId())).toEqual([])
+    const read = (manager: SessionManager) =>
+      manager.run('s', (workspace) => workspace.runTool({ callId: 'r', name: 'read_file', args: { path: 'a' } }))
+    expect(JSON.stringify(await read(await start('third')))).toContain('x')
+  })
+
+  it('takes nothing from an instance that goes on when it stops', async () => {
+    const other = await start('other')
+    const containerId = await containerOf(other)
+    await store.sessions.release('s', (await store.sessions.get('s'))?.epoch ?? -1)
+    await (await start('going')).stop()
+    expect(await containerOf(other)).toBe(containerId)
+  })
+
   it('never uses a warm container for a second session', async () => {
     const manager = await start('one', { warmPoolSize: 1 })
     await vi.waitFor(() => expect(manager.pool.ready).toBe(1))

@@ -127,7 +127,10 @@ export class SessionManager {
     this.#sessions.delete(sessionId)
   }
 
-  /** Checkpoints and removes every container of this instance; what can't be done in time is left to the next start. */
+  /**
+   * Checkpoints and removes every container of this instance, and as the last one also those that killed ones have left; what
+   * can't be done in time is left to the next start.
+   */
   async stop(): Promise<void> {
     this.#stopping = true
     for (const timer of this.#timers) clearInterval(timer)
@@ -135,12 +138,22 @@ export class SessionManager {
       this.pool.stop(),
       this.janitor.stop(),
       ...[...this.#sessions.values()].map((session) => this.#close(session))
-    ])
+    ]).then(() => this.#recycleLeft())
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, STOP_WITHIN_MS)
     await Promise.race([work, late])
     clearTimeout(timer)
     await this.#deps.store.farewell(this.#deps.instanceId).catch(() => {})
+  }
+
+  async #recycleLeft(): Promise<void> {
+    const { store, instanceId, logger } = this.#deps
+    try {
+      if ((await store.instances()).some((id) => id !== instanceId)) return
+      await this.janitor.recycleLeft()
+    } catch (error) {
+      logger.warn({ err: error }, `Containers of earlier instances are left for the next start: ${messageOf(error)}`)
+    }
   }
 
   async #close(session: LiveSession): Promise<void> {
