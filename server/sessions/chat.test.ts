@@ -280,6 +280,43 @@ describe('a turn', () => {
     expect(await log()).toEqual([])
   })
 
+  it('whose session is removed under it is not driven on, and a new one begins from nothing', async () => {
+    const [asked, removed, refused] = [0, 1, 2].map(() => Promise.withResolvers<void>())
+    const { chat, until, requests, store } = await open({
+      async *model(_, step): AsyncGenerator<StepEvent> {
+        if (step === 1) {
+          asked?.resolve()
+          await removed?.promise
+        }
+        yield said('ok')
+      },
+      events: (log) => ({
+        ...log,
+        append: (sessionId, events, options) =>
+          log.append(sessionId, events, options).catch((error) => {
+            refused?.resolve()
+            throw error
+          })
+      })
+    })
+    await chat.send('s1', { text: 'first' })
+    await until('turn:end')
+    await chat.send('s1', { text: 'second' })
+    await asked?.promise
+    // As when another instance deletes it, or the store comes back empty.
+    await store.events.remove('s1')
+    expect(await store.sessions.remove('s1', (await store.sessions.get('s1'))?.epoch ?? 0)).toBe(true)
+    removed?.resolve()
+    await refused?.promise
+    chat.nudge('s1')
+    expect(await chat.transcript('s1')).toMatchObject({ seq: 0, turnId: null, model: null })
+    await chat.begin('s1', 'demo/demo')
+    await chat.send('s1', { text: 'new' })
+    await until('turn:end')
+    expect(requests).toHaveLength(3)
+    expect(requests[2]?.messages).toEqual([{ role: 'user', text: 'new' }])
+  })
+
   it('stays open in the log when the server stops', async () => {
     const { chat, until, log } = await open({
       async *model({ signal }, step): AsyncGenerator<StepEvent> {

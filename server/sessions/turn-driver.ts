@@ -101,8 +101,12 @@ export class TurnDriver {
       return
     }
     logger.warn({ err: error, sessionId: this.#sessionId }, `A turn stands still: ${messageOf(error)}`)
-    const { turnId } = this.#conversation.transcript
-    if (turnId) await this.#failTurn(turnId, error).catch(() => {})
+    try {
+      const { turnId } = await this.#conversation.refresh()
+      if (turnId) await this.#failTurn(turnId, error)
+    } catch {
+      // It stays open in the log, and is looked at again when someone comes back to it.
+    }
   }
 
   #wakeLater(): void {
