@@ -119,6 +119,9 @@ wait_for_engine() {
   local problem=
   for _ in $(seq 120); do
     if problem=$(engine_problem); then return; fi
+    case $problem in
+      EACCES*) die "the container engine runs now, but you may not use it: run 'sudo usermod -aG docker $(id -un)', log in again, and run this again." ;;
+    esac
     sleep 0.5
   done
   tail -n 5 "$engine_log" >&2 2>/dev/null || true

@@ -37,6 +37,7 @@ describe('loadSettings', () => {
     ['TRUST_PROXY', 'true', /^TRUST_PROXY must be addresses or CIDR/],
     ['TRUST_PROXY', '10.0.0.0/33', /^TRUST_PROXY must be/],
     ['AUTH_TOKEN', 'short', /^AUTH_TOKEN must have/],
+    ['AUTH_TOKEN', '$(openssl rand -hex 32)', /^AUTH_TOKEN holds a shell expression/],
     ['EMBEDDING_MODEL', 'small', /^EMBEDDING_MODEL must be openai\/MODEL or/],
     ['EMBEDDING_MODEL', 'openai/small', /^EMBEDDING_MODEL is .* set OPENAI_API_KEY too/]
   ])('stops at %s=%s with a sentence', (name, value, sentence) => {

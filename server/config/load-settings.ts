@@ -47,6 +47,11 @@ function checkTogether(settings: Settings): void {
   if (settings.AUTH_TOKEN && settings.AUTH_TOKEN.length < 16) {
     throw new AppError('invalid', 'invalid_setting', 'AUTH_TOKEN must have at least 16 characters.')
   }
+  // A recipe pasted into .env, which runs nothing: everyone who read the recipe would know the token.
+  if (settings.AUTH_TOKEN && /\$[({]/.test(settings.AUTH_TOKEN)) {
+    const message = 'AUTH_TOKEN holds a shell expression that nobody has run: put its result there.'
+    throw new AppError('invalid', 'invalid_setting', message)
+  }
   const { EMBEDDING_MODEL: embedding, OPENAI_API_KEY: key, OPENAI_COMPATIBLE_BASE_URL: server } = settings
   const lacking = embedding?.startsWith('openai/')
     ? !key && 'OPENAI_API_KEY'

@@ -76,7 +76,7 @@ function endpoint(provider: RemoteProviderId, access: { apiKey?: string; baseUrl
 function parse(text: string, setting: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new AppError('invalid', 'setting_invalid', `${setting} must be an http or https address.`)
+    throw new AppError('invalid', 'invalid_setting', `${setting} must be an http or https address.`)
   }
   return url
 }
