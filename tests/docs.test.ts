@@ -29,7 +29,8 @@ function codes(): Set<string> {
   const found = new Set<string>()
   for (const path of sources) {
     for (const start of [/new AppError\(\s*'[a-z-]+',\s*/, /\bcode: /, /notice\((?:sessionId, )?/])
-      for (const [, code] of read(path).matchAll(new RegExp(`${start.source}'([a-z_]+)'`, 'g'))) if (code) found.add(code)
+      for (const [, code] of read(path).matchAll(new RegExp(`${start.source}'([a-z_]+)'`, 'g')))
+        if (code) found.add(code)
   }
   return found
 }
