@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { extname, join, normalize } from 'node:path'
 import { Server as SocketServer } from 'socket.io'
 import type { EventData, EventType, SessionEvent } from '../../contract/events.ts'
+import type { ApprovalCard } from '../../contract/rest.ts'
 import { applyEvent, emptyTranscript, pendingCalls, type Transcript } from '../../contract/transcript.ts'
 
 const WEB = join(import.meta.dirname, '../../dist/web')
@@ -21,6 +22,10 @@ export const CSP =
   "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self' ws: wss:"
 
 type Reply = (body: object) => void
+
+type AskedCall = Pick<EventData<'tool:approval_required'>, 'callId' | 'name' | 'args' | 'definitionChange'> & {
+  server?: string
+}
 
 export class FakeSession {
   readonly transcript: Transcript = emptyTranscript()
@@ -61,7 +66,7 @@ export class FakeSession {
     }
   }
 
-  ask(turnId: string, calls: { callId: string; name: string; args: Record<string, unknown>; server?: string }[]): void {
+  ask(turnId: string, calls: AskedCall[]): void {
     calls.forEach((call, at) => {
       this.append('tool:approval_required', {
         server: 'workspace',
@@ -104,6 +109,9 @@ export class FakeSession {
 export class FakeServer {
   readonly sessions = new Map<string, FakeSession>()
   readonly files = new Map<string, Buffer>()
+  /** What waits in the inbox, and the ids of what a page answered there. */
+  approvals: ApprovalCard[] = []
+  readonly answered: string[] = []
   /** Set up each session that a page opens. */
   onOpen: (session: FakeSession) => void = () => {}
   /** Refuse to let anyone in, with this code. */
@@ -190,7 +198,8 @@ export class FakeServer {
         ]
       }
     }
-    if (pathname === '/api/approvals') return { approvals: [], now: Date.now() }
+    if (pathname === '/api/approvals') return { approvals: this.approvals, now: Date.now() }
+    if (pathname.startsWith('/api/approvals/')) return { count: this.answered.push(pathname.split('/').at(-1) ?? '') }
     if (pathname === '/api/sessions' && method === 'GET') return { sessions: this.#summaries() }
     if (pathname.endsWith('/files')) {
       const files = [...this.files].map(([path, { length: size }]) => ({ path, type: 'file', size, mtimeMs: 1 }))

@@ -28,7 +28,7 @@ async function picture(name: string, options: BrowserContextOptions): Promise<vo
   await me.cards.getByText('Changes the file').waitFor()
   await me
     .button(/^Approve$/)
-    .and(one.page.locator(':enabled'))
+    .and(one.page.locator('[aria-disabled=false]'))
     .waitFor()
   await one.page.screenshot({ path: join(folder, `${name}.png`) })
   await one.close()

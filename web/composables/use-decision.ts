@@ -1,30 +1,26 @@
-import { onMounted, onUnmounted, type Ref, ref } from 'vue'
 import type { CallView } from '../stores/call-views.ts'
+import { type Armed, useArmed } from './use-armed.ts'
 
-/** A card that has just moved under a thumb or a pointer takes no decision yet. */
-const ARM_AFTER_MS = 400
-
-/** What every card with a question has: it is armed a moment after it came, and single keys answer it while it has the focus. */
+/** What every card with a question has: it is armed a moment after the cards moved, and single keys answer it while it has the focus. */
 export function useDecision(
   view: CallView,
+  arrangement: () => string,
   actions: Record<string, () => void>
-): { isArmed: Ref<boolean>; onKey(event: KeyboardEvent): void } {
-  const isArmed = ref(false)
-  let timer: ReturnType<typeof setTimeout>
-  onMounted(() => {
-    timer = setTimeout(() => {
-      isArmed.value = true
-    }, ARM_AFTER_MS)
-  })
-  onUnmounted(() => clearTimeout(timer))
+): Armed & { onKey(event: KeyboardEvent): void; onFocus(event: FocusEvent): void } {
+  const armed = useArmed(arrangement)
 
   function onKey(event: KeyboardEvent) {
     const inField = event.target instanceof HTMLElement && event.target.matches('input, textarea')
-    if (inField || event.ctrlKey || event.metaKey || event.altKey || view.mode !== 'decide' || !isArmed.value) return
+    const isOther = event.repeat || event.ctrlKey || event.metaKey || event.altKey
+    if (inField || isOther || view.mode !== 'decide') return
     const action = actions[event.key.toLowerCase()]
     if (!action) return
     event.preventDefault()
-    action()
+    armed.ifArmed(action)
   }
-  return { isArmed, onKey }
+  /** The keyboard came to the card: what is typed just now was meant for elsewhere. A pointer's focus comes before its click, and says nothing. */
+  function onFocus({ target, currentTarget }: FocusEvent) {
+    if (target === currentTarget && target instanceof HTMLElement && target.matches(':focus-visible')) armed.rearm()
+  }
+  return { ...armed, onKey, onFocus }
 }

@@ -1,6 +1,7 @@
 import { defineStore } from 'pinia'
-import { ref, watch } from 'vue'
+import { computed, ref, watch } from 'vue'
 import type { CallEntry } from '../../contract/transcript.ts'
+import { useCallViews } from './call-views.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
@@ -15,9 +16,22 @@ export interface Answer {
 export const useApprovals = defineStore('approvals', () => {
   const session = useSession()
   const notices = useNotices()
+  const views = useCallViews()
   const deciding = ref(new Set<string>())
   /** The call whose timeline is on screen. */
   const timelineOf = ref<string | null>(null)
+
+  /** Changes with all that moves the waiting cards about. */
+  const arrangement = computed(() =>
+    session.pendingIds.map((id) => `${id} ${views.viewOf(id).mode} ${deciding.value.has(id)}`).join()
+  )
+  /** What “all” means: neither what is being edited or rejected, nor a tool that changed since it was last accepted. */
+  const plain = computed(() =>
+    session.pending.filter(
+      ({ callId, definitionChange }) =>
+        !definitionChange && views.viewOf(callId).mode === 'decide' && !deciding.value.has(callId)
+    )
+  )
 
   watch(
     () => session.sessionId,
@@ -43,8 +57,8 @@ export const useApprovals = defineStore('approvals', () => {
   }
 
   async function approveAll(): Promise<void> {
-    await Promise.all(session.pending.map((call) => answer(call, { approved: true })))
+    await Promise.all(plain.value.map((call) => answer(call, { approved: true })))
   }
 
-  return { deciding, timelineOf, answer, approveAll }
+  return { deciding, timelineOf, arrangement, plain, answer, approveAll }
 })

@@ -1,7 +1,8 @@
 import { defineStore } from 'pinia'
-import { ref } from 'vue'
+import { computed, ref } from 'vue'
 import type { ApprovalAnswer, ApprovalCard } from '../../contract/rest.ts'
 import { api } from '../api.ts'
+import { useCallViews } from './call-views.ts'
 import { useNotices } from './notices.ts'
 
 const EVERY_MS = 2000
@@ -9,12 +10,17 @@ const EVERY_MS = 2000
 /** Calls of outside clients that wait for a person at this page. Asked for again and again: they come from other processes. */
 export const useInbox = defineStore('inbox', () => {
   const notices = useNotices()
+  const views = useCallViews()
   const cards = ref<ApprovalCard[]>([])
   const deciding = ref(new Set<string>())
   const isShown = ref(false)
   /** Added to this browser's clock, it is the server's. */
   const clockOffset = ref(0)
   let isWatching = false
+  /** Changes with all that moves the cards about. */
+  const arrangement = computed(() =>
+    cards.value.map(({ id }) => `${id} ${views.viewOf(id).mode} ${deciding.value.has(id)}`).join()
+  )
 
   async function load(): Promise<void> {
     try {
@@ -43,5 +49,5 @@ export const useInbox = defineStore('inbox', () => {
     deciding.value.delete(card.id)
   }
 
-  return { cards, deciding, isShown, clockOffset, watchCards, answer }
+  return { cards, deciding, arrangement, isShown, clockOffset, watchCards, answer }
 })

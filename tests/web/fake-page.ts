@@ -1,0 +1,47 @@
+/** A page on a fake server, anew for each test of a file: call it once at the top. */
+import type { Browser, BrowserContextOptions } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
+import { launchBrowser, type Visit, visit } from './browser.ts'
+import { FakeServer, type FakeSession } from './fake-server.ts'
+import { buildPage } from './real-server.ts'
+import { WorkspacePage } from './workspace-page.ts'
+
+export interface FakePage {
+  fake: FakeServer
+  offences: string[]
+  arrive(
+    open?: (session: FakeSession) => void,
+    options?: BrowserContextOptions
+  ): Promise<{ me: WorkspacePage; session: FakeSession }>
+}
+
+export function useFakePage(): () => FakePage {
+  let browser: Browser
+  let now: FakePage
+  let one: Visit | undefined
+  beforeAll(async () => {
+    await buildPage()
+    browser = await launchBrowser()
+  })
+  afterAll(() => browser?.close())
+  beforeEach(async () => {
+    const fake = await FakeServer.start()
+    now = {
+      fake,
+      offences: [],
+      arrive: async (open = () => {}, options = {}) => {
+        fake.onOpen = open
+        one = await visit(browser, fake.url, options)
+        now.offences = one.offences
+        const me = new WorkspacePage(one.page)
+        await me.composer.waitFor()
+        return { me, session: fake.session(me.sessionId()) }
+      }
+    }
+  })
+  afterEach(async () => {
+    await one?.close()
+    await now.fake.stop()
+  })
+  return () => now
+}

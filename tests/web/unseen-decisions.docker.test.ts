@@ -1,0 +1,157 @@
+/** Nobody decides on a card by an answer that was meant for another one, or for none. */
+import { expect, it } from 'vitest'
+import { useFakePage } from './fake-page.ts'
+import type { FakeSession } from './fake-server.ts'
+
+const now = useFakePage()
+const run = (callId: string) => ({ callId, name: 'execute_command', args: { command: `echo ${callId}` } })
+
+function asking(...callIds: string[]): (session: FakeSession) => void {
+  return (session) => {
+    session.append('user:message', { turnId: 't', text: 'go' })
+    session.ask('t', callIds.map(run))
+  }
+}
+const decided = ({ transcript }: FakeSession) =>
+  Object.values(transcript.calls).flatMap(({ callId, decision }) => (decision?.approved ? [callId] : []))
+/** The click comes as soon as the next card stands where the one before it stood. */
+const clickWhenGone = (gone: string, button: string) => `new MutationObserver((_, observer) => {
+  if (document.querySelector('${gone}')) return
+  observer.disconnect()
+  document.querySelector('${button}').click()
+}).observe(document.body, { childList: true, subtree: true })`
+const armed = '.approval-card:focus button[aria-disabled=false]'
+
+// Checked with the defence off: cards armed once and for all → the second click decides the second card.
+it('takes the second click of a double-click for no decision on the next card', async () => {
+  const { me, session } = await now().arrive(asking('a', 'b'))
+  await expect.poll(() => me.page.locator('.btn-primary[aria-disabled=false]').count()).toBe(2)
+  await me.page.evaluate(clickWhenGone('[data-call="a"]', '[data-call="b"] .btn-primary'))
+  await me.approve()
+  await me.page.getByText('You approved it').first().waitFor()
+  await me.page.locator('[data-call="b"] .btn-primary[aria-disabled=false]').waitFor()
+  expect(decided(session)).toEqual(['a'])
+  await me.approve()
+  await expect.poll(() => decided(session)).toEqual(['a', 'b'])
+  expect(now().offences).toEqual([])
+})
+
+it('takes a key that is held down for one answer', async () => {
+  const { me, session } = await now().arrive(asking('a', 'b', 'c'))
+  await me.page.keyboard.press('Alt+p')
+  await me.page.locator(armed).first().waitFor()
+  await me.page.keyboard.down('a')
+  await me.page.locator('[data-call="b"]:focus').waitFor()
+  await me.page.locator(armed).first().waitFor()
+  await me.page.keyboard.down('a')
+  await me.page.keyboard.up('a')
+  await me.page.keyboard.press('r')
+  await me.page.getByRole('textbox', { name: /Reason/ }).waitFor()
+  expect(decided(session)).toEqual(['a'])
+})
+
+it('takes what is typed after a click for a message', async () => {
+  const { me, session } = await now().arrive(asking('a', 'b'))
+  await me.approve()
+  await me.page.getByText('You approved it').first().waitFor()
+  await me
+    .button(/^Approve$/)
+    .and(me.page.locator('[aria-disabled=false]'))
+    .waitFor()
+  await me.page.keyboard.type('also lint it')
+  expect(await me.composer.inputValue()).toBe('also lint it')
+  expect(decided(session)).toEqual(['a'])
+})
+
+it('opens no keyboard on a phone after a tap', async () => {
+  const { me, session } = await now().arrive(asking('a', 'b'), { hasTouch: true, isMobile: true })
+  for (const callId of ['a', 'b']) {
+    await me.page.locator(`[data-call="${callId}"] .btn-primary[aria-disabled=false]`).tap()
+    await expect.poll(() => decided(session)).toContain(callId)
+    await me.page.locator(`[data-call="${callId}"]`).waitFor({ state: 'hidden' })
+  }
+  expect(await me.page.evaluate('document.activeElement.id')).not.toBe('composer')
+})
+
+it('arms a card a moment after the keyboard has come to it', async () => {
+  const { me, session } = await now().arrive(asking('a'))
+  await me.page.locator('.approval-card button[aria-disabled=false]').first().waitFor()
+  await me.page.evaluate(`document.addEventListener('focusin', ({ target }) => {
+    target.dispatchEvent(new KeyboardEvent('keydown', { key: 'a', bubbles: true }))
+  })`)
+  await me.page.keyboard.press('Alt+p')
+  await me.page.locator(armed).first().waitFor()
+  expect(decided(session)).toEqual([])
+  await me.page.keyboard.press('a')
+  await expect.poll(() => decided(session)).toEqual(['a'])
+})
+
+it('leaves the keyboard where it is when another card is decided elsewhere', async () => {
+  const { me, session } = await now().arrive(asking('a', 'b'))
+  const reject = me.page.locator('[data-call="b"]').getByRole('button', { name: /^Reject/ })
+  await reject.focus()
+  session.append('tool:approval_resolved', { callId: 'a', approved: true, by: 'human' })
+  await me.page.getByText('You approved it').first().waitFor()
+  await me.page.locator('[data-call="b"] .btn-danger[aria-disabled=false]:focus').waitFor()
+})
+
+// Checked with the defence off: the inbox's cards armed once and for all → the second card is answered.
+it('takes a click in the inbox for no answer to the card that has just moved up', async () => {
+  const card = (id: string) => ({
+    ...{ id, server: 'notes', tool: 'write', args: { id }, hash: `hash-${id}`, asker: { door: 'stdio' as const } },
+    ...{ createdAt: Date.now(), expiresAt: Date.now() + 60_000 }
+  })
+  now().fake.approvals = [card('a'), card('b')]
+  const { me } = await now().arrive()
+  await me.button('Inbox, 2 waiting').click()
+  await expect.poll(() => me.page.locator('.inbox-card .btn-primary[aria-disabled=false]').count()).toBe(2)
+  await me.page.evaluate(clickWhenGone('[data-card="a"]', '[data-card="b"] .btn-primary'))
+  now().fake.approvals = [card('b')]
+  await me.page.locator('[data-card="a"]').waitFor({ state: 'hidden' })
+  await me.page.locator('[data-card="b"] .btn-primary[aria-disabled=false]').waitFor()
+  expect(now().fake.answered).toEqual([])
+  await me.page.locator('[data-card="b"] .btn-primary').click()
+  await expect.poll(() => now().fake.answered).toEqual(['b'])
+})
+
+// Checked with the defence off: all that is pending → the call that is being edited runs as it was, and the changed tool is accepted.
+it('approves all but what is being edited or rejected, and tools that changed', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'go' })
+    const changed = { ...run('changed'), definitionChange: { before: 'reads', after: 'deletes' } }
+    opened.ask('t', [run('edited'), run('rejected'), changed, run('c'), run('d')])
+  })
+  const card = (callId: string) => me.page.locator(`[data-call="${callId}"]`)
+  await me.button('Approve the other 4').waitFor()
+  await card('edited').getByRole('button', { name: /^Edit/ }).click()
+  await card('edited').getByRole('textbox', { name: 'command' }).fill('echo safe')
+  await card('rejected')
+    .getByRole('button', { name: /^Reject/ })
+    .click()
+  await card('rejected').getByRole('textbox').fill('not this')
+  await me.button('Approve the other 2').click()
+  await expect.poll(() => decided(session)).toEqual(['c', 'd'])
+  expect(await me.button(/^Approve (all|the other)/).count()).toBe(0)
+  expect(await card('edited').getByRole('textbox', { name: 'command' }).inputValue()).toBe('echo safe')
+  expect(await card('rejected').getByRole('textbox').inputValue()).toBe('not this')
+})
+
+it('approves all a moment after they came, and not where another button has just been', async () => {
+  const { me, session } = await now().arrive()
+  await me.page.evaluate(`new MutationObserver((_, observer) => {
+    const all = [...document.querySelectorAll('button')].find(({ innerText }) => /Approve all/.test(innerText))
+    if (!all) return
+    observer.disconnect()
+    all.click()
+  }).observe(document.body, { childList: true, subtree: true })`)
+  session.append('user:message', { turnId: 't', text: 'go' })
+  session.ask('t', [run('a')])
+  const review = me.button('Review')
+  const before = await review.boundingBox()
+  session.ask('t', [run('b')])
+  await me.button('Approve all 2').and(me.page.locator('[aria-disabled=false]')).waitFor()
+  expect(decided(session)).toEqual([])
+  expect(await review.boundingBox()).toEqual(before)
+  await me.button('Approve all 2').click()
+  await expect.poll(() => decided(session)).toEqual(['a', 'b'])
+})
