@@ -1,0 +1,48 @@
+/** Parts of the page are loaded when needed: after an upgrade the server has others by another name, and offline there are none. */
+import { useApprovals } from './stores/approvals.ts'
+import { useInbox } from './stores/inbox.ts'
+import { useNotices } from './stores/notices.ts'
+
+const RELOADED_AT = 'mcp-orchestrator:reloaded-at'
+const RELOAD_AT_MOST_EVERY_MS = 60_000
+const SORRY = 'A part of this page could not be loaded. Try again, or reload the page.'
+
+export function watchMissingParts(): void {
+  let isLooking = false
+  addEventListener('vite:preloadError', async () => {
+    if (isLooking) return
+    isLooking = true
+    if ((await isServerThere()) && !isWriting() && mayReload()) return location.reload()
+    isLooking = false
+    // Closed again, so that the next click asks for it anew.
+    useInbox().isShown = false
+    useApprovals().timelineOf = null
+    const notices = useNotices()
+    if (!notices.toasts.some(({ text }) => text === SORRY)) notices.show(SORRY, 'error')
+  })
+}
+
+async function isServerThere(): Promise<boolean> {
+  try {
+    return (await fetch('/healthz', { cache: 'no-store' })).ok
+  } catch {
+    return false
+  }
+}
+
+/** In some other place than the composer, whose text outlives a reload. */
+function isWriting(): boolean {
+  const fields = document.querySelectorAll<HTMLInputElement>('textarea:not(#composer), input')
+  return [...fields].some(({ value }) => value !== '')
+}
+
+/** A part that is missing from the new page too must not reload it for ever. */
+function mayReload(): boolean {
+  try {
+    if (Date.now() - Number(sessionStorage.getItem(RELOADED_AT)) < RELOAD_AT_MOST_EVERY_MS) return false
+    sessionStorage.setItem(RELOADED_AT, String(Date.now()))
+    return true
+  } catch {
+    return false
+  }
+}
