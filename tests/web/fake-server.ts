@@ -116,13 +116,16 @@ export class FakeServer {
   onOpen: (session: FakeSession) => void = () => {}
   /** Refuse to let anyone in, with this code. */
   refuseWith: string | null = null
+  /** Nobody comes in before it is over. */
+  gate: Promise<void> = Promise.resolve()
   readonly #http: Server
   readonly #io: SocketServer
 
   private constructor() {
     this.#http = createServer((request, response) => void this.#serve(request, response))
     this.#io = new SocketServer(this.#http)
-    this.#io.use((_socket, next) => {
+    this.#io.use(async (_socket, next) => {
+      await this.gate
       if (this.refuseWith === null) return next()
       next(Object.assign(new Error('refused'), { data: { code: this.refuseWith, message: 'You may not come in.' } }))
     })

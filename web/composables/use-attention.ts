@@ -17,14 +17,17 @@ export async function wantNotifications(wanted: boolean): Promise<boolean> {
   return granted
 }
 
-/** A call that waits for a person shows in the tab's title and icon, to screen readers, and, if wanted, as a notification. */
+/**
+ * A call that waits for a person shows in the tab's title and icon, to screen readers, and, if wanted, as a notification. Screen
+ * readers also hear of an answer and of an error: rows of the conversation come and go with scrolling, and can't be their own news.
+ */
 export function useAttention(title: () => string): void {
   const session = useSession()
   const notices = useNotices()
   const inbox = useInbox()
-  const waitingCalls = () => session.pendingIds.length + inbox.cards.length
+  const waitingIds = () => [...session.pendingIds, ...inbox.cards.map(({ id }) => id)]
   watch(
-    [waitingCalls, title],
+    [() => waitingIds().length, title],
     ([waiting, name]) => {
       const place = name === '' ? NAME : `${revealPlainly(name)} · ${NAME}`
       document.title = waiting > 0 ? `(${waiting}) Waiting for you · ${place}` : place
@@ -33,12 +36,17 @@ export function useAttention(title: () => string): void {
     },
     { immediate: true }
   )
-  watch(waitingCalls, (waiting, before) => {
-    if (waiting === 0 || waiting <= before) return
-    const text = `${count(waiting, 'tool call waits', 'tool calls wait')} for your decision.`
+  watch(waitingIds, (waiting, before) => {
+    if (waiting.length === 0 && before.length > 0) notices.announce('')
+    if (waiting.every((id) => before.includes(id))) return
+    const text = `${count(waiting.length, 'tool call waits', 'tool calls wait')} for your decision.`
     notices.announce(text)
     if (document.visibilityState === 'hidden' && 'Notification' in window && notificationsWanted()) {
       new Notification(NAME, { body: text, tag: session.sessionId })
     }
+  })
+  session.onEvent(({ type, data }) => {
+    if (type === 'agent:error') notices.announce(revealPlainly(data.message))
+    if (type === 'turn:end' && data.reason === 'done') notices.announce('The answer is there.')
   })
 }

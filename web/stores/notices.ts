@@ -7,11 +7,15 @@ export interface Toast {
   text: string
 }
 
+/** Long enough for a screen reader to see that the words before are gone. */
+const SILENCE_MS = 100
+
 /** Short words to the person, that go by themselves; and what a screen reader is told. */
 export const useNotices = defineStore('notices', () => {
   const toasts = ref<Toast[]>([])
   const announcement = ref('')
   let nextId = 1
+  let silence: ReturnType<typeof setTimeout>
 
   function show(text: string, tone: Toast['tone'] = 'info'): void {
     const id = nextId++
@@ -21,8 +25,13 @@ export const useNotices = defineStore('notices', () => {
   function dismiss(id: number): void {
     toasts.value = toasts.value.filter((toast) => toast.id !== id)
   }
+  /** The same words a second time are news again. */
   function announce(text: string): void {
-    announcement.value = text
+    clearTimeout(silence)
+    announcement.value = ''
+    silence = setTimeout(() => {
+      announcement.value = text
+    }, SILENCE_MS)
   }
   /** Runs something that may fail, and shows the sentence it failed with. */
   async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {

@@ -1,0 +1,147 @@
+/** What a person sees and hears when something is missing or refused; and that nothing of it is a dead end. */
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { launchBrowser, type Visit, visit } from './browser.ts'
+import { FakeServer } from './fake-server.ts'
+import { buildPage } from './real-server.ts'
+import { WorkspacePage } from './workspace-page.ts'
+
+let browser: Browser
+let fake: FakeServer
+let one: Visit | undefined
+
+beforeAll(async () => {
+  await buildPage()
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+beforeEach(async () => {
+  fake = await FakeServer.start()
+})
+afterEach(async () => {
+  await one?.close()
+  one = undefined
+  await fake.stop()
+})
+
+async function arrive(): Promise<WorkspacePage> {
+  one = await visit(browser, fake.url)
+  const me = new WorkspacePage(one.page)
+  await me.composer.waitFor()
+  return me
+}
+
+it('loads the page anew when a part of it is gone from the server, once; then it says so', async () => {
+  const me = await arrive()
+  const dialog = me.page.getByRole('dialog', { name: 'Inbox' })
+  const missing = me.page.getByText('could not be loaded')
+  await me.page.route('**/assets/InboxDialog*.js', (route) => route.fulfill({ status: 404 }))
+  await me.composer.fill('half a thought')
+  const reloaded = me.page.waitForEvent('load')
+  await me.button('Inbox').click()
+  await reloaded
+  await me.composer.waitFor()
+  expect(await me.composer.inputValue()).toBe('half a thought')
+  await me.button('Inbox').click()
+  await missing.waitFor()
+  await me.page.unroute('**/assets/InboxDialog*.js')
+  await me.button('Inbox').click()
+  await dialog.waitFor()
+})
+
+it('says so without a new start while something is being written that would be lost', async () => {
+  const me = await arrive()
+  await me.page.goto(`${fake.url}/#/activity`)
+  await me.page.getByLabel('Tool').fill('half a na')
+  await me.page.route('**/assets/InboxDialog*.js', (route) => route.fulfill({ status: 404 }))
+  await me.button('Inbox').click()
+  await me.page.getByText('could not be loaded').waitFor()
+  expect(await me.page.getByLabel('Tool').inputValue()).toBe('half a na')
+})
+
+it('says that a part could not be loaded while the server is away', async () => {
+  const me = await arrive()
+  await me.page.route(/assets\/InboxDialog.*js|healthz/, (route) => route.abort())
+  await me.button('Inbox').click()
+  await me.page.getByText('could not be loaded').waitFor()
+})
+
+it('shows why a session is refused above a page that can still be used', async () => {
+  const me = await arrive()
+  const before = me.sessionId()
+  await me.say('of the first')
+  fake.refuseWith = 'too_many_sessions'
+  await me.button('New session').first().click()
+  await me.page.getByText('You may not come in.').waitFor()
+  await me.button(/^of the first/).waitFor()
+  expect(await me.page.getByText('Reconnecting').count()).toBe(0)
+  fake.refuseWith = null
+  await me.page.getByText('You may not come in.').waitFor({ state: 'hidden' })
+  expect(me.sessionId()).not.toBe(before)
+
+  fake.refuseWith = 'too_many_sessions'
+  await me.page.evaluate('localStorage.clear()')
+  await me.page.goto('about:blank')
+  await me.page.goto(fake.url)
+  await me.page.getByText('You may not come in.').waitFor()
+  await me.button(/^of the first/).waitFor()
+})
+
+it('asks for a health report only until it has arrived', async () => {
+  const gate = Promise.withResolvers<void>()
+  const report = Promise.withResolvers<void>()
+  fake.gate = gate.promise
+  one = await visit(browser, 'about:blank')
+  const me = new WorkspacePage(one.page)
+  let asked = 0
+  await me.page.route('**/readyz', async (route) => {
+    asked += 1
+    await report.promise
+    await route.fulfill({ json: { ok: true } })
+  })
+  await me.page.clock.install()
+  await me.page.goto(fake.url)
+  await me.page.getByText('Preparing').waitFor()
+  await me.page.clock.fastForward(3000)
+  await expect.poll(() => asked).toBe(1)
+  gate.resolve()
+  await me.composer.waitFor()
+  const answered = me.page.waitForResponse('**/readyz')
+  report.resolve()
+  await (await answered).finished()
+  await me.page.clock.fastForward(6000)
+  await me.page.evaluate(`fetch('/healthz')`)
+  expect(asked).toBe(1)
+})
+
+it('tells a screen reader of every call that waits, of the answer, and of an error once', async () => {
+  const me = await arrive()
+  const session = fake.session(me.sessionId())
+  await me.page.evaluate(`{
+    globalThis.heard = []
+    const region = document.querySelector('.sr-only[aria-live]')
+    const note = () => region.textContent && heard.push(region.textContent)
+    new MutationObserver(note).observe(region, { childList: true, characterData: true, subtree: true })
+  }`)
+  const heard = (...texts: string[]) => expect.poll(() => me.page.evaluate('heard')).toEqual(texts)
+  const waits = '1 tool call waits for your decision.'
+  session.append('user:message', { turnId: 't', text: 'go' })
+  session.ask('t', [{ callId: 'a', name: 'read_file', args: {} }])
+  await heard(waits)
+  session.append('tool:approval_resolved', { callId: 'a', approved: true, by: 'human' })
+  session.append('tool:result', { callId: 'a', isError: false, content: [] })
+  session.ask('t', [{ callId: 'b', name: 'read_file', args: {} }])
+  await heard(waits, waits)
+  session.append('tool:approval_resolved', { callId: 'b', approved: true, by: 'human' })
+  session.append('agent:response', { turnId: 't', text: 'done' })
+  session.append('turn:end', { turnId: 't', reason: 'done' })
+  const answer = 'The answer is there.'
+  await heard(waits, waits, answer)
+  session.append('user:message', { turnId: 'u', text: 'go' })
+  session.append('turn:end', { turnId: 'u', reason: 'done' })
+  await heard(waits, waits, answer, answer)
+  session.append('agent:error', { code: 'model_failed', message: 'The model is away.' })
+  await heard(waits, waits, answer, answer, 'The model is away.')
+  // A row that is drawn again when it comes into sight would be read out again.
+  expect(await me.page.locator('[data-row] [role=alert]').count()).toBe(0)
+})
