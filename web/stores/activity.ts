@@ -9,6 +9,10 @@ export interface ActivityFilter {
   outcome: AuditOutcome | ''
 }
 
+const PAGE = 50
+/** Of one reply. */
+const MAX_LIMIT = 500
+
 /** The audit trail, newest first. What was read further back stays while the newest is asked for anew. */
 export const useActivity = defineStore('activity', () => {
   const entries = ref<AuditEntry[]>([])
@@ -19,35 +23,42 @@ export const useActivity = defineStore('activity', () => {
   const filter = ref<ActivityFilter>({ server: '', tool: '', outcome: '' })
   let asked = 0
 
-  /** Older pages that were read are kept only when the new first page reaches down to them: else there would be a gap. */
-  async function refresh(): Promise<void> {
-    await ask(undefined, (page, oldest) => {
-      const known = new Map(entries.value.map((entry) => [entry.id, entry]))
-      if (!isLoaded.value || !page.some(({ id }) => known.has(id))) return { all: page, next: oldest }
-      for (const entry of page) known.set(entry.id, entry)
-      const all = [...known.values()].sort((a, b) => (a.id < b.id ? 1 : -1))
-      return { all, next: next.value }
+  /** As many rows as are shown, so that each is true again; beyond what one reply holds, those below stay as they were. */
+  async function askNewest(): Promise<void> {
+    const room = isLoaded.value ? Math.max(PAGE, Math.ceil(entries.value.length / PAGE) * PAGE) : PAGE
+    await ask({ limit: String(Math.min(room, MAX_LIMIT)) }, (page, oldest) => {
+      const below = isLoaded.value && oldest !== null ? entries.value.filter(({ id }) => id < oldest) : []
+      // Were all of them older than the page, something between might be missing.
+      if (below.length === 0 || below.length === entries.value.length) return { all: page, next: oldest }
+      const all = [...page, ...below]
+      return all.length > room
+        ? { all: all.slice(0, room), next: all[room - 1]?.id ?? null }
+        : { all, next: next.value }
     })
+  }
+  /** An older page that is on its way comes first. */
+  async function refresh(): Promise<void> {
+    if (!isLoading.value) await askNewest()
   }
   async function older(): Promise<void> {
     const before = next.value
     if (before === null || isLoading.value) return
     isLoading.value = true
-    await ask(before, (page, oldest) => ({ all: [...entries.value, ...page], next: oldest }))
+    await ask({ before }, (page, oldest) => ({ all: [...entries.value, ...page], next: oldest }))
     isLoading.value = false
   }
   async function restart(): Promise<void> {
     isLoaded.value = false
-    await refresh()
+    await askNewest()
   }
   /** Of several questions under way only the last one's answer counts. */
   async function ask(
-    before: string | undefined,
+    part: { limit?: string; before?: string },
     take: (page: AuditEntry[], next: string | null) => { all: AuditEntry[]; next: string | null }
   ): Promise<void> {
     const mine = ++asked
     try {
-      const reply = await api.audit({ ...filter.value, before })
+      const reply = await api.audit({ ...filter.value, ...part })
       if (mine !== asked) return
       const taken = take(reply.entries, reply.next)
       entries.value = taken.all
