@@ -65,7 +65,8 @@ function listOf(value: unknown): Record<string, unknown> {
 const LOADERS =
   /^(NODE_OPTIONS|NODE_PATH|LD_.*|DYLD_.*|PYTHON(PATH|STARTUP|HOME)|PERL5(OPT|LIB)|RUBYOPT|BASH_ENV|PATH)$/i
 
-function warnings(entry: ServerEntry): string[] {
+/** What a person should look at twice before they say yes. */
+export function warnings(entry: ServerEntry): string[] {
   const found: string[] = []
   const values = entry.kind === 'local' ? entry.env : entry.headers
   const secret = Object.keys(values).filter((name) => looksSecret(name, values[name] ?? ''))

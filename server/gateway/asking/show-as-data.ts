@@ -14,6 +14,11 @@ export function showName(name: string): string {
   return escapeUnseen(JSON.stringify(name.slice(0, 200)))
 }
 
+/** A text of hostile origin in one line, as it is where nothing in it would deceive. */
+export function showLine(text: string): string {
+  return escapeUnseen(text.replaceAll('\n', '\\n'))
+}
+
 function escapeUnseen(text: string): string {
   return text.replace(UNSEEN, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
 }
