@@ -2,6 +2,7 @@
 import type { GatewayApp } from './app-gateway.ts'
 import { messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
+import type { KeyValueStore } from './storage/key-value-store.ts'
 import { type ApprovalPolicy, createPolicy } from './tools/approval-policy.ts'
 import { readServerLog } from './tools/connections/server-log.ts'
 import { serverToolSource } from './tools/connections/server-tool-source.ts'
@@ -43,11 +44,16 @@ export function chatServers(gateway: GatewayApp, logger: Logger): ChatServers {
 const LOG_LINES = 200
 
 /** The same servers as a person manages them. */
-export function serverDirectory(gateway: GatewayApp, policy: ApprovalPolicy, guard: DefinitionGuard): ServerDirectory {
+export function serverDirectory(
+  gateway: GatewayApp,
+  facts: KeyValueStore,
+  policy: ApprovalPolicy,
+  guard: DefinitionGuard
+): ServerDirectory {
   const { file, registry, registryProblem: problem, reload, core, logDir, credentialsFile } = gateway
   const log = async (server: string, owner: string) => {
     const live = (await core()).connections.logTail(server, owner)
     return live === '' ? ((await readServerLog(logDir, server, LOG_LINES, owner)) ?? []).join('\n') : live
   }
-  return new ServerDirectory({ file, registry, problem, reload, core, policy, guard, log, credentialsFile })
+  return new ServerDirectory({ file, facts, registry, problem, reload, core, policy, guard, log, credentialsFile })
 }

@@ -209,7 +209,7 @@ export async function createApp(
     ...{ instance, addressOf, newSecret: secret },
     metrics: metrics.text,
     ownerOf: ownerOfCookies,
-    servers: serverDirectory(gateway, servers.policy, guard),
+    servers: serverDirectory(gateway, facts, servers.policy, guard),
     audit: trailReader(settings, trail, ownerOfCookies),
     mcp: (request, response, body) => door.handle(request, response, body),
     webRoot: join(packageRoot(), 'dist', 'web'),

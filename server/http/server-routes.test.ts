@@ -46,7 +46,7 @@ async function open(mcpServers?: Record<string, unknown>, credentials = '') {
     addressOf: () => 'here',
     newSecret: () => 'owner',
     metrics: async () => '',
-    servers: serverDirectory(gateway, chat.policy, guard),
+    servers: serverDirectory(gateway, facts, chat.policy, guard),
     ownerOf: () => 'local',
     audit: { read: () => ({ entries: [], next: null }), ownerOf: () => 'local', problem: undefined },
     mcp: unused,

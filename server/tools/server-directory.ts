@@ -20,6 +20,7 @@ import type { Registry, RegistryProblem } from '../catalog/registry.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
+import type { KeyValueStore } from '../storage/key-value-store.ts'
 import type { ApprovalPolicy } from './approval-policy.ts'
 import { type Connections, unknownServer } from './connections/connections.ts'
 import type { DefinitionGuard } from './definition-guard.ts'
@@ -29,6 +30,7 @@ import type { ToolIndex } from './tool-index.ts'
 
 export interface ServerDirectoryOptions {
   file: string
+  facts: Pick<KeyValueStore, 'get' | 'add'>
   registry(): Registry
   /** Why the file as it stands can't be used. */
   problem(): string | undefined
@@ -49,10 +51,10 @@ export interface AddWish {
   confirm?: string | undefined
 }
 
+const KEYS = 'gateway-keys'
+
 export class ServerDirectory {
   readonly #options: ServerDirectoryOptions
-  /** Only who has read our answer can confirm it; a page elsewhere can make a browser send, but not read. */
-  readonly #key = randomBytes(32)
 
   constructor(options: ServerDirectoryOptions) {
     this.#options = options
@@ -87,7 +89,7 @@ export class ServerDirectory {
     const { file, credentialsFile } = this.#options
     const { confirm } = wish
     const { plan, secrets } = this.#plan(wish)
-    const hash = createHmac('sha256', this.#key)
+    const hash = createHmac('sha256', await this.#key())
       .update(canonicalJson([plan.raw, [...secrets]]))
       .digest('base64url')
     if (confirm === undefined) {
@@ -134,6 +136,18 @@ export class ServerDirectory {
   async remove(name: string): Promise<void> {
     await removeServer(this.#options.file, name)
     await this.#options.reload()
+  }
+
+  /**
+   * Only who has read our answer can confirm it; a page elsewhere can make a browser send, but not read. All instances of a store
+   * have one key: the yes may come to another than the one that answered.
+   */
+  async #key(): Promise<string> {
+    const { facts } = this.#options
+    const known = await facts.get(KEYS, 'server-plans')
+    if (typeof known === 'string') return known
+    const fresh = randomBytes(32).toString('base64url')
+    return (await facts.add(KEYS, 'server-plans', fresh)) ? fresh : String(await facts.get(KEYS, 'server-plans'))
   }
 
   #plan({ text, moveSecrets }: AddWish): { plan: ServersPlan; secrets: Map<string, string> } {
