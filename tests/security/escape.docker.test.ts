@@ -56,9 +56,18 @@ describe('from a sandbox nobody gets', () => {
     '/proc/1/oom_score_adj',
     '/sys/kernel/uevent_helper',
     '/sys/fs/cgroup/release_agent',
-    '/sys/fs/cgroup/memory/memory.limit_in_bytes'
+    '/sys/fs/cgroup/memory/memory.limit_in_bytes',
+    '/sys/fs/cgroup/memory.max',
+    '/sys/fs/cgroup/pids.max',
+    '/sys/fs/cgroup/cgroup.procs'
   ])('a write to %s', async (path) => {
     await expectRefused(`echo -1 > ${path} && echo done`)
+  })
+
+  // Of the two versions of cgroups one is there: else the writes above would have been refused for want of a file.
+  it('a machine without cgroups, where their writes would prove nothing', async () => {
+    const { stdout } = await run(sandbox, 'ls /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes')
+    expect(stdout).toMatch(/memory/)
   })
 
   // Checked with the defence off: no masked paths → /proc/keys can be read.

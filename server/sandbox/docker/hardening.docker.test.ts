@@ -62,9 +62,22 @@ describe('from inside, as a command', () => {
     await engine.remove(id)
   })
 
-  // Checked: not exploded without its limit, which would end the host; but without PidsLimit container-spec.test.ts fails.
+  // Checked with the defence off: a limit four times as high → 400 processes; the bomb itself was not exploded without one.
   it('a fork bomb ends at its limit', async () => {
     const { id, connection } = await sandboxes.open()
+    const many = `python3 -c 'import os, signal, time
+made = []
+try:
+  while len(made) < 400:
+    child = os.fork()
+    if child == 0: time.sleep(60)
+    made.append(child)
+except OSError: pass
+print(len(made))
+for child in made: os.kill(child, signal.SIGKILL)'`
+    const made = Number((await run(connection, many)).stdout)
+    expect(made).toBeGreaterThan(50)
+    expect(made).toBeLessThan(128)
     const bomb = 'bomb() { bomb | bomb & }; bomb; sleep 3; echo survived'
     await besideNeighbour(
       connection.callTool('execute_command', { command: bomb }, { timeoutMs: 8000 }).catch(() => {})
@@ -89,7 +102,7 @@ describe('from inside, as a command', () => {
     await engine.remove(id)
   })
 
-  // Checked: without nr_inodes server/sandbox/docker/container-spec.test.ts “bounds every writable place” fails; a million inodes were not tried on a shared host.
+  // Checked with the defence off: no nr_inodes → a million files are made, or the memory limit ends it first.
   it('an endless number of files ends at its limit', async () => {
     const { id, connection } = await sandboxes.open()
     const many = `python3 -c 'for i in range(10**6): open(str(i), "w").close()'`
