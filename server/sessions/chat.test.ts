@@ -221,6 +221,28 @@ describe('a turn', () => {
     expect(source.calls).toEqual([])
   })
 
+  it('never says of a call that ran that it was not run', async () => {
+    const source = mail()
+    let faults = 1
+    const { chat, until } = await open({
+      model: callThenStop,
+      sources: [source],
+      events: (log) => ({
+        ...log,
+        async append(sessionId, events, options) {
+          if (events[0]?.type === 'tool:result' && faults-- > 0) throw new AppError('invalid', 'event_too_large', 'No.')
+          return log.append(sessionId, events, options)
+        }
+      })
+    })
+    await chat.send('s1', { text: 'go' })
+    await until('tool:approval_required')
+    await yes()
+    expect((await until('tool:result')).data).toMatchObject({ outcome: 'unknown' })
+    await until('turn:end')
+    expect(source.calls).toHaveLength(1)
+  })
+
   it('takes one of many messages sent at once', async () => {
     const { chat, until, log } = await open()
     const sent = await Promise.allSettled(Array.from({ length: 10 }, () => chat.send('s1', { text: 'hi' })))

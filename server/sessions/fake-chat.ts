@@ -48,7 +48,7 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
   const requests: StepRequest[] = []
   const { sources = [], policy = createPolicy([]), options, audit = noAudit } = given
   const deps: ChatDeps = {
-    sessions: fakeSessions(store),
+    sessions: fakeSessions(store, events),
     events,
     models: scripted(given.model ?? (() => [said('ok')]), requests),
     policy,
@@ -108,18 +108,18 @@ function scripted(script: Script, requests: StepRequest[]): Models {
   }
 }
 
-function fakeSessions(store: Store): ChatDeps['sessions'] {
+function fakeSessions(store: Store, events: EventLog): ChatDeps['sessions'] {
   return {
     attach: () => () => {},
     async hold(sessionId, job) {
       const taken = await store.sessions.acquire(sessionId, 'here', 60_000)
       if (!taken.granted) throw new AppError('conflict', 'session_busy', 'busy')
-      return job(holdOf(store, sessionId, taken.record.epoch))
+      return job(holdOf(events, sessionId, taken.record.epoch))
     }
   }
 }
 
-function holdOf({ events }: Store, sessionId: string, epoch: number): Hold {
+function holdOf(events: EventLog, sessionId: string, epoch: number): Hold {
   return {
     epoch,
     async workspace() {

@@ -5,8 +5,7 @@ import type { NewEvent, StoredEvent } from '../storage/event-log.ts'
 import type { SessionsDeps } from './session-options.ts'
 
 const STORE_PATIENCE_MS = 30_000
-const UNKNOWN_TEXT =
-  'The connection to the sandbox was lost while this ran: it may have run in part, in full or not at all. It was not run again.'
+const UNKNOWN_TEXT = 'It may have run in part, in full or not at all, and was not run again.'
 
 export type SessionNoticeCode =
   | 'sandbox_replaced'
@@ -66,7 +65,11 @@ export class SessionEvents {
       else if (type === 'tool:result') open.delete(String(data.callId))
     }
     const interrupted = [...open].filter((callId) => !running.has(callId))
-    if (interrupted.length > 0) await this.append(interrupted.map(unknownOutcome), epoch)
+    if (interrupted.length > 0)
+      await this.append(
+        interrupted.map((callId) => unknownOutcome(callId)),
+        epoch
+      )
     return interrupted
   }
 
@@ -95,6 +98,7 @@ export function resultOf(
   return { type: 'tool:result', data: { callId, ...data }, key: `result:${callId}` }
 }
 
-export function unknownOutcome(callId: string): NewEvent {
-  return resultOf(callId, { isError: true, outcome: 'unknown', content: [{ type: 'text', text: UNKNOWN_TEXT }] })
+export function unknownOutcome(callId: string, why = 'The connection was lost while this ran.'): NewEvent {
+  const content = [{ type: 'text', text: `${why} ${UNKNOWN_TEXT}` }]
+  return resultOf(callId, { isError: true, outcome: 'unknown', content })
 }

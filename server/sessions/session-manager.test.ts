@@ -71,6 +71,15 @@ describe('SessionManager', () => {
     expect(await notices()).toEqual(['sandbox_tampered', 'files_restored'])
   })
 
+  it('a call in a sandbox that can not be ended for that has succeeded all the same', async () => {
+    const manager = await start('one')
+    engine.containers.get(await containerOf(manager))!.tampered = true
+    vi.spyOn(engine, 'remove').mockRejectedValueOnce(new AppError('unavailable', 'engine_unavailable', 'away'))
+    await write(manager, 'kept')
+    const results = (await store.events.read('s')).filter(({ type }) => type === 'tool:result')
+    expect(results).toMatchObject([{ data: { isError: false } }])
+  })
+
   it('gives a session that another instance works in to nobody else until that is done', async () => {
     const [one, two] = [await start('one'), await start('two')]
     const done = Promise.withResolvers<void>()

@@ -98,13 +98,18 @@ export class SessionSandbox {
 
   /** A sandbox in which someone spoke in its server's name is ended; the next call gets another, with the files as last saved. */
   async endIfTampered(): Promise<void> {
-    const { engine, store } = this.#context.deps
+    const { engine, store, logger } = this.#context.deps
     if (!this.#connection?.isTampered) return
     const { containerId } = this.#connection
     await this.#notice('sandbox_tampered', "A command posed as the sandbox's own server; the sandbox was ended for it.")
     await this.cut()
-    await engine.remove(containerId)
-    await store.unbind(this.#sessionId, this.#epoch)
+    try {
+      await engine.remove(containerId)
+      await store.unbind(this.#sessionId, this.#epoch)
+    } catch (error) {
+      // The call itself has succeeded. Whoever opens the sandbox next ends every process in it.
+      logger.warn({ err: error, containerId }, `A tampered sandbox is left to the next call: ${messageOf(error)}`)
+    }
   }
 
   async pause(): Promise<void> {

@@ -1,11 +1,14 @@
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { ToolResult } from '../sandbox/port.ts'
+import { mayHaveRun } from '../tools/audit/call-end.ts'
 import type { ToolCallInput } from '../tools/tool-source.ts'
 import { boundContent } from './bound-content.ts'
 import type { LiveSession } from './live-session.ts'
 import { resultOf, unknownOutcome } from './session-events.ts'
 
 export type ToolCall = Omit<ToolCallInput, 'signal' | 'caller'> & { signal?: AbortSignal | undefined }
+
+type Journaled = Pick<LiveSession, 'epoch' | 'events' | 'runningCalls'>
 
 /** Longer than the longest command may take, so that the server inside gives the answer. */
 const TIMEOUT_MS = 660_000
@@ -28,37 +31,34 @@ export async function runTool(session: LiveSession, call: ToolCall): Promise<Too
  * Leaves a call's trace in the log: started before anything is sent, its result afterwards. A call whose answer was lost is
  * recorded as unknown and never repeated.
  */
-export async function journal(
-  session: LiveSession,
-  callId: string,
-  run: () => Promise<ToolResult>
-): Promise<ToolResult> {
+export async function journal(session: Journaled, callId: string, run: () => Promise<ToolResult>): Promise<ToolResult> {
   const { epoch, events } = session
   await events.append([{ type: 'tool:started', data: { callId }, key: `started:${callId}` }], epoch)
   session.runningCalls.add(callId)
   try {
-    const result = await run()
+    const result = await run().catch(async (error) => {
+      throw await recordFailure(session, callId, epoch, error)
+    })
     const { isError = false } = result
-    const content = boundContent(result.content)
-    await events.appendResult(resultOf(callId, { isError, content }), epoch)
+    // If this fails, nothing is recorded in its place: whoever looks next finds the call started and not finished, and says so.
+    await events.appendResult(resultOf(callId, { isError, content: boundContent(result.content) }), epoch)
     return result
-  } catch (error) {
-    throw await recordFailure(session, callId, epoch, error)
   } finally {
     session.runningCalls.delete(callId)
   }
 }
 
-async function recordFailure(session: LiveSession, callId: string, epoch: number, error: unknown): Promise<unknown> {
-  const lost = isAppError(error, 'connection_lost') && error.details.sent !== false
+async function recordFailure(session: Journaled, callId: string, epoch: number, error: unknown): Promise<unknown> {
   const content = [{ type: 'text', text: messageOf(error) }]
-  const event = lost ? unknownOutcome(callId) : resultOf(callId, { isError: true, content })
+  const event = mayHaveRun(error)
+    ? unknownOutcome(callId, messageOf(error))
+    : resultOf(callId, { isError: true, content })
   try {
     await session.events.appendResult(event, epoch)
   } catch {
-    // The next owner finds the call started and not finished, and says so.
+    // As above.
   }
-  if (!lost) return error
+  if (!isAppError(error, 'connection_lost') || error.details.sent === false) return error
   const message = 'The sandbox was lost while this ran; whether it took effect is unknown, and it was not run again.'
   return new AppError('unavailable', 'outcome_unknown', message, { cause: error })
 }

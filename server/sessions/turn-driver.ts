@@ -266,9 +266,11 @@ export class TurnDriver {
 
   /** A call that failed before it left a trace still needs its answer, or the turn would wait for ever. */
   async #answerUnanswered(callId: string, error: unknown, epoch: number): Promise<void> {
-    if (callOf(await this.#conversation.refresh(), callId)?.result) return
+    const call = callOf(await this.#conversation.refresh(), callId)
+    if (call?.result) return
     const content = [{ type: 'text', text: `It was not run: ${messageOf(error)}` }]
-    await this.#append([resultOf(callId, { isError: true, content })], epoch)
+    const notRun = resultOf(callId, { isError: true, content })
+    await this.#append([call?.startedAt === undefined ? notRun : unknownOutcome(callId, messageOf(error))], epoch)
   }
 
   async #end(turnId: string, reason: TurnEndReason, epoch: number): Promise<void> {

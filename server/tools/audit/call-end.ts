@@ -1,8 +1,18 @@
 import { isAppError } from '../../lib/errors.ts'
 import type { CallEnd } from './audit.ts'
 
-/** It was on its way when it failed: whether it took effect, nobody knows. */
-const MAY_HAVE_RUN = new Set(['child_lost', 'child_timeout', 'child_answer_invalid', 'outcome_unknown'])
+/** It was on its way when it failed, or its end could not be stored: whether it took effect, nobody knows. */
+const MAY_HAVE_RUN = new Set([
+  'child_lost',
+  'child_timeout',
+  'child_answer_invalid',
+  'connection_lost',
+  'call_timeout',
+  'answer_invalid',
+  'outcome_unknown',
+  'store_unavailable',
+  'lease_lost'
+])
 /** A rule or a human was against it, or nobody could be asked. */
 const REFUSED = /^(approval|denied|definition_changed|not_approved)/
 
@@ -15,9 +25,13 @@ export function callReturned(result: { isError?: unknown }): CallEnd {
 
 export function callFailed(error: unknown, stage: Stage): CallEnd {
   if (!isAppError(error)) return { outcome: stage === 'calling' ? 'unknown' : 'failed', code: 'internal' }
-  const { code, kind, details } = error
+  const { code, kind } = error
   if (kind === 'cancelled') return { outcome: 'cancelled', code }
   if (REFUSED.test(code)) return { outcome: 'refused', code }
-  const mayHaveRun = stage === 'calling' && details.sent !== false && MAY_HAVE_RUN.has(code)
-  return { outcome: mayHaveRun ? 'unknown' : 'failed', code }
+  return { outcome: stage === 'calling' && mayHaveRun(error) ? 'unknown' : 'failed', code }
+}
+
+/** Of an error that came while a call was made: whether the call may have taken effect all the same. */
+export function mayHaveRun(error: unknown): boolean {
+  return !isAppError(error) || (error.details.sent !== false && MAY_HAVE_RUN.has(error.code))
 }
