@@ -102,6 +102,17 @@ describe('the client side of the stdio door', () => {
     expect(sdk.slice(1)).toEqual([cancel(9)])
   })
 
+  // Checked with the defence off: no try → an unhandled rejection, which ends the process.
+  it('answers with an error what can not be written, and goes on', async () => {
+    const deep = { deep: JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`) }
+    const { say, written } = await greeted(async ({ id }) => (id === 1 ? deep : {}))
+    await say(call(1), call(2))
+    expect(written()).toMatchObject([
+      { id: 1, error: { code: -32_603 } },
+      { id: 2, result: {} }
+    ])
+  })
+
   it('answers two calls of the same id once on the short way', async () => {
     const { say, sdk, short } = await greeted(() => new Promise(() => {}))
     await say(call(1), call(1))

@@ -29,6 +29,7 @@ const MAX_LINE_BYTES = 16 * 1024 * 1024
 const BUSY = 4
 const MAX_IN_FLIGHT = 10_000
 const PARSE_ERROR = -32_700
+const INTERNAL_ERROR = -32_603
 
 export class StdioTransport implements Transport {
   onclose?: (() => void) | undefined
@@ -154,7 +155,7 @@ export class StdioTransport implements Transport {
   /** A lonely answer leaves at once; when much is under way, all of one round of the event loop leaves in one write. */
   #post(message: JSONRPCMessage): void {
     if (!this.#open) return
-    const line = `${JSON.stringify(message)}\n`
+    const line = toLine(message)
     if (this.#outbox === '' && this.#running.size === 0) {
       this.#write(line)
       return
@@ -186,5 +187,16 @@ export class StdioTransport implements Transport {
     this.#input?.pause()
     this.onclose?.()
     this.#resolveClosed()
+  }
+}
+
+/** What can't be written is still answered: its client waits, and nobody here would catch the error. */
+function toLine(message: JSONRPCMessage): string {
+  try {
+    return `${JSON.stringify(message)}\n`
+  } catch (error) {
+    if (!('result' in message)) throw error
+    const reason = `The answer can't be written: ${messageOf(error).slice(0, 100)}.`
+    return `${JSON.stringify({ jsonrpc: '2.0', id: message.id, error: { code: INTERNAL_ERROR, message: reason } })}\n`
   }
 }

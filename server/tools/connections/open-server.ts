@@ -11,6 +11,7 @@ import { fillPlaceholders, type SecretSource } from '../../catalog/placeholders.
 import type { LocalEntry, RemoteEntry, ServerEntry } from '../../catalog/server-entry.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { ChildContainers } from '../../sandbox/child-port.ts'
+import { boundedFetch } from './bounded-fetch.ts'
 import { callFailure } from './call-failure.ts'
 import type { ChildProcesses } from './child-processes.ts'
 import { ChildTransport } from './child-transport.ts'
@@ -133,7 +134,8 @@ function reach({ secrets, login, log }: OpenServerOptions, entry: RemoteEntry): 
   log.hide(filled.secrets)
   const hasOwn = Object.keys(filled.values).some((name) => name.toLowerCase() === 'authorization')
   const authProvider = hasOwn ? undefined : login?.()
-  const options = { requestInit: { headers: filled.values }, ...(authProvider ? { authProvider } : {}) }
+  const requestInit = { headers: filled.values }
+  const options = { requestInit, fetch: boundedFetch(), ...(authProvider ? { authProvider } : {}) }
   const url = new URL(entry.url)
   return entry.sse ? new SSEClientTransport(url, options) : new StreamableHTTPClientTransport(url, options)
 }
