@@ -115,15 +115,35 @@ export class Janitor {
   async #expire(): Promise<void> {
     const { deps, options } = this.#options
     const now = await deps.store.now()
-    const expired = (await deps.store.list()).filter(
-      ({ live, activeAt }) => !live && now - activeAt > options.retentionMs
-    )
-    for (const { sessionId, epoch } of expired) {
-      if (!(await deps.store.remove(sessionId, epoch))) continue
-      await deps.checkpoints.remove(sessionId)
-      await deps.events.remove(sessionId)
-      await deps.forgotten(sessionId)
+    const isExpired = ({ live, activeAt }: SessionRecord) => !live && now - activeAt > options.retentionMs
+    const records = await deps.store.list()
+    for (const { sessionId } of records.filter(isExpired)) {
+      try {
+        await this.#remove(sessionId, isExpired)
+      } catch (error) {
+        deps.logger.warn({ err: error, sessionId }, `Not removed, though its time is over: ${messageOf(error)}`)
+      }
     }
-    await deps.checkpoints.prune(options.retentionMs)
+    // A chat that makes no use of its sandbox leaves its files alone: how old they are says nothing then.
+    await deps.checkpoints.prune(options.retentionMs, new Set(records.map(({ sessionId }) => sessionId)))
+  }
+
+  /** The record goes last: what fails half-way is found again in the next round. */
+  async #remove(sessionId: string, isExpired: (record: SessionRecord) => boolean): Promise<void> {
+    const { deps, session: find, done } = this.#options
+    const session = find(sessionId)
+    try {
+      await session.locked(async () => {
+        // Someone may have come back to it since it was listed.
+        const record = await deps.store.get(sessionId)
+        if (!record || !isExpired(record)) return
+        await deps.checkpoints.remove(sessionId)
+        await deps.events.remove(sessionId)
+        await deps.forgotten(sessionId)
+        await deps.store.remove(sessionId, record.epoch)
+      })
+    } finally {
+      done(session)
+    }
   }
 }

@@ -1,55 +1,25 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { AppError } from '../lib/errors.ts'
-import { silentLogger } from '../lib/logger.ts'
-import { FakeEngine } from '../sandbox/fake-engine.ts'
-import { openCheckpointStore } from '../storage/checkpoints/checkpoint-files.ts'
-import { openEmbeddedStore } from '../storage/embedded/open-embedded-store.ts'
+import type { FakeEngine } from '../sandbox/fake-engine.ts'
 import type { Store } from '../storage/store.ts'
-import { SessionManager } from './session-manager.ts'
-import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from './session-options.ts'
+import { type FakeSessions, fakeSessions } from './fake-sessions.ts'
+import type { SessionManager } from './session-manager.ts'
 
 describe('SessionManager', () => {
-  let dir: string
+  let fake: FakeSessions
   let store: Store
   let engine: FakeEngine
-  const managers: SessionManager[] = []
 
   beforeEach(async () => {
-    dir = mkdtempSync(join(tmpdir(), 'mcpo-unit-'))
-    store = await openEmbeddedStore({ dataDir: dir, logger: silentLogger })
-    engine = new FakeEngine()
+    fake = await fakeSessions()
+    store = fake.store
+    engine = fake.engine
   })
 
-  afterEach(async () => {
-    await Promise.all(managers.splice(0).map((manager) => manager.stop()))
-    await store.close()
-    rmSync(dir, { recursive: true, force: true })
-  })
+  afterEach(() => fake.close())
 
-  function create(instanceId: string, options: Partial<SessionsOptions> = {}): SessionManager {
-    const checkpoints = openCheckpointStore({
-      dir: join(dir, 'checkpoints'),
-      maxSessionBytes: 2 ** 24,
-      logger: silentLogger
-    })
-    const { sessions, events } = store
-    const deps = { instanceId, engine, store: sessions, events, checkpoints, logger: silentLogger }
-    const manager = new SessionManager(
-      { ...deps, publish: () => {}, forgotten: async () => {} },
-      { ...DEFAULT_SESSIONS_OPTIONS, warmPoolSize: 0, ...options }
-    )
-    managers.push(manager)
-    return manager
-  }
-
-  async function start(instanceId: string, options: Partial<SessionsOptions> = {}): Promise<SessionManager> {
-    const manager = create(instanceId, options)
-    await manager.start()
-    return manager
-  }
+  const create: FakeSessions['create'] = (...given) => fake.create(...given)
+  const start: FakeSessions['start'] = (...given) => fake.start(...given)
 
   const write = (manager: SessionManager, content: string) =>
     manager.run('s', (workspace) =>
@@ -154,7 +124,7 @@ describe('SessionManager', () => {
 
   it('leaves no container when it stops as the last, also none of those that were killed; their files are kept', async () => {
     await write(await start('killed'), 'x')
-    managers.splice(0)
+    fake.managers.splice(0)
     await store.sessions.farewell('killed')
     const next = await start('next')
     expect(await engine.list(await store.sessions.deploymentId())).toHaveLength(1)

@@ -141,13 +141,19 @@ export class SessionSandbox {
     try {
       connection = await engine.connect(containerId, this.#epoch, { resume: true })
     } catch (error) {
-      if (!isAppError(error) || !BEYOND_USE.has(error.code)) throw error
+      if (!isAppError(error) || !(BEYOND_USE.has(error.code) || (await this.#isForgedEpoch(error)))) throw error
       logger.warn({ sessionId: this.#sessionId, containerId }, messageOf(error))
       return false
     }
     await this.#use(connection)
     await this.checkpoint({ everything: true })
     return true
+  }
+
+  /** The store gives epochs out before any container hears of them: a later one than the store's was made up by a command in there. */
+  async #isForgedEpoch(error: AppError): Promise<boolean> {
+    if (error.code !== 'stale_epoch') return false
+    return (await this.#context.deps.store.get(this.#sessionId))?.epoch === this.#epoch
   }
 
   async #provision(): Promise<void> {

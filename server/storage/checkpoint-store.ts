@@ -28,6 +28,6 @@ export interface CheckpointStore {
   /** Loads what was last committed under any lower or equal epoch. */
   open(sessionId: string, epoch: number): Promise<Checkpoint>
   remove(sessionId: string): Promise<void>
-  /** Removes sessions not committed to or opened for this long; returns how many. */
-  prune(olderThanMs: number): Promise<number>
+  /** Removes sessions not committed to or opened for this long, but for those in `spared`; returns how many. */
+  prune(olderThanMs: number, spared?: ReadonlySet<string>): Promise<number>
 }

@@ -78,6 +78,19 @@ describe('sessions on a real engine', () => {
     await core.sessions.destroy(id)
   })
 
+  // Checked with the defence off: whatever the container says is believed → no call gets a sandbox any more.
+  it('replaces one in which a command made up a later owner, who would keep everyone out', async () => {
+    const id = newId()
+    await core.sh(id, 'echo kept > a.txt')
+    const containerOf = () => core.sessions.run(id, async ({ containerId }) => containerId)
+    const before = await containerOf()
+    const locking = core.sh(id, 'mkdir /run/mcp/epochs/9999999999999999; kill -9 $PPID; sleep 5')
+    await expect(locking).rejects.toMatchObject({ code: 'outcome_unknown' })
+    expect(await core.sh(id, 'cat a.txt')).toContain('kept')
+    expect(await containerOf()).not.toBe(before)
+    await core.sessions.destroy(id)
+  })
+
   it('replaces a container that was killed, with its files and a word to the user, and no neighbour notices', async () => {
     const [id, neighbour] = [newId(), newId()]
     await core.sh(

@@ -190,6 +190,7 @@ describe('removal', () => {
     await put(busy, { more: '1' })
     await busy.close()
     expect(await fixture.store.prune(2 * 3_600_000)).toBe(0)
+    expect(await fixture.store.prune(1_800_000, new Set(['old']))).toBe(0)
     expect(await fixture.store.prune(1_800_000)).toBe(1)
     expect(await fixture.filesAt(3, 'old')).toEqual({})
     expect(await fixture.filesAt(3, 'opened')).toEqual({ id: 'opened' })

@@ -30,7 +30,7 @@ export function openCheckpointStore(options: CheckpointStoreOptions): Checkpoint
   return {
     open: (sessionId, epoch) => openCheckpoint(options, folderName(sessionId), epoch),
     remove: (sessionId) => removeSession(dir, folderName(sessionId)),
-    prune: (olderThanMs) => prune(dir, olderThanMs)
+    prune: (olderThanMs, spared = new Set()) => prune(dir, olderThanMs, new Set([...spared].map(folderName)))
   }
 }
 
@@ -64,12 +64,12 @@ async function removeSession(dir: string, name: string): Promise<void> {
   await rm(rubbish, { recursive: true, force: true })
 }
 
-async function prune(dir: string, olderThanMs: number): Promise<number> {
+async function prune(dir: string, olderThanMs: number, spared: ReadonlySet<string>): Promise<number> {
   let removed = 0
   const before = Date.now() - olderThanMs
   for (const name of await readdir(dir).catch(noFolder)) {
     if (name.startsWith(REMOVED)) await rm(join(dir, name), { recursive: true, force: true })
-    if (!/^[0-9a-f]{64}$/.test(name) || (await lastUsed(join(dir, name))) > before) continue
+    if (!/^[0-9a-f]{64}$/.test(name) || spared.has(name) || (await lastUsed(join(dir, name))) > before) continue
     await removeSession(dir, name)
     removed++
   }

@@ -1,0 +1,112 @@
+import { readdirSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type FakeSessions, fakeSessions } from './fake-sessions.ts'
+import type { SessionManager } from './session-manager.ts'
+
+let fake: FakeSessions
+beforeEach(async () => {
+  fake = await fakeSessions()
+})
+afterEach(() => fake.close())
+
+const write = (manager: SessionManager, sessionId: string, content: string) =>
+  manager.run(sessionId, (workspace) =>
+    workspace.runTool({ callId: content, name: 'write_file', args: { path: 'a', content } })
+  )
+const containerOf = (manager: SessionManager, sessionId: string) =>
+  manager.run(sessionId, async ({ containerId }) => containerId)
+
+/** As if nothing had been saved for a day. */
+function age(folder: string): void {
+  const past = new Date(Date.now() - 86_400_000)
+  for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true })) {
+    utimesSync(join(entry.parentPath, entry.name), past, past)
+  }
+}
+
+describe('retention', () => {
+  // Checked: when only the folder's own times counted, the files of a session that had been chatted in every day were gone.
+  it('leaves the files of a session that is used without its sandbox', async () => {
+    const manager = await fake.start('one', { idleMs: 0, retentionMs: 3_600_000 })
+    await write(manager, 's', 'kept')
+    await vi.waitFor(async () => {
+      await manager.janitor.round()
+      expect(fake.engine.containers.size).toBe(0)
+    })
+    age(join(fake.dir, 'checkpoints'))
+    await manager.hold('s', async () => {})
+    await manager.janitor.round()
+    const container = await containerOf(manager, 's')
+    expect(fake.engine.containers.get(container)?.files.get('a')).toBe('kept')
+  })
+
+  // Checked: with the record gone first, the log and the ownership of one that failed half-way stayed for good.
+  it('comes back to what it could not remove, and is kept from no other session by it', async () => {
+    const manager = await fake.start('one', { retentionMs: 1 })
+    const ids = ['a', 'b', 'c']
+    for (const id of ids) {
+      await manager.hold(id, ({ epoch }) =>
+        fake.store.events.append(id, [{ type: 'session:notice', data: {} }], { epoch })
+      )
+    }
+    await vi.waitFor(async () => {
+      const [now, records] = [await fake.store.sessions.now(), await fake.store.sessions.list()]
+      expect(records.every(({ activeAt }) => now > activeAt + 1)).toBe(true)
+    })
+    vi.spyOn(fake.checkpoints, 'remove').mockRejectedValueOnce(new Error('no disk'))
+    await manager.janitor.round()
+    expect(fake.forgotten).toHaveLength(2)
+    await manager.janitor.round()
+    expect(fake.forgotten.toSorted()).toEqual(ids)
+    expect(await fake.store.sessions.list()).toEqual([])
+    for (const id of ids) expect(await fake.store.events.read(id)).toEqual([])
+  })
+})
+
+describe('a sandbox that claims to have seen a later owner than there ever was', () => {
+  /** What a command can do in there: every server that is started from now on is told that its time is over. */
+  async function lockOut(manager: SessionManager): Promise<string> {
+    await write(manager, 's', 'kept')
+    const id = await containerOf(manager, 's')
+    const container = fake.engine.containers.get(id)
+    if (!container) throw new Error('no container')
+    container.epoch = Number.MAX_SAFE_INTEGER
+    await container.connection?.close()
+    return id
+  }
+
+  // Checked: when the container was believed, the session had no sandbox any more.
+  it('is replaced, with the files as last saved', async () => {
+    const manager = await fake.start('one')
+    const before = await lockOut(manager)
+    const after = await containerOf(manager, 's')
+    expect(after).not.toBe(before)
+    expect(fake.engine.containers.get(after)?.files.get('a')).toBe('kept')
+    expect([...fake.engine.containers.keys()]).toEqual([after])
+  })
+
+  it('is recycled like any other', async () => {
+    const manager = await fake.start('one', { idleMs: 0 })
+    await lockOut(manager)
+    await vi.waitFor(async () => {
+      await manager.janitor.round()
+      expect(fake.engine.containers.size).toBe(0)
+    })
+    expect(await fake.store.sessions.countLive()).toBe(0)
+  })
+
+  it('is left alone when the store says that there is one', async () => {
+    const [one, two] = [await fake.start('one'), await fake.start('two')]
+    const container = await containerOf(one, 's')
+    await fake.engine.containers.get(container)?.connection?.close()
+    const connect = fake.engine.connect.bind(fake.engine)
+    vi.spyOn(fake.engine, 'connect').mockImplementationOnce(async (id, epoch) => {
+      // Slow enough for the other to take the session over.
+      await fake.store.sessions.farewell('one')
+      await containerOf(two, 's')
+      return connect(id, epoch)
+    })
+    expect(await containerOf(one, 's')).toBe(container)
+  })
+})
