@@ -11,9 +11,9 @@ export interface StoredTool {
   inputSchema: Record<string, unknown>
   outputSchema?: Record<string, unknown>
   annotations?: Record<string, unknown>
-  /** What else a client may be shown: title, icons, `_meta`. Nothing is decided by it. */
+  /** What else a client may be shown: title, icons, `_meta`. */
   shown?: Record<string, unknown>
-  /** Of name, description, schema and annotations. */
+  /** Of all the above. */
   hash: string
 }
 
@@ -78,9 +78,9 @@ export class StoredTools {
 }
 
 export function toolHash(tool: Omit<StoredTool, 'hash'>): string {
-  const { name, description, inputSchema, annotations } = tool
+  const { name, description, inputSchema, annotations, outputSchema, shown } = tool
   return createHash('sha256')
-    .update(JSON.stringify([name, description, inputSchema, annotations ?? null]))
+    .update(JSON.stringify([name, description, inputSchema, annotations ?? null, outputSchema, shown]))
     .digest('hex')
 }
 

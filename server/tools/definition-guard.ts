@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
-import { canonicalJson, type OfferedTool, WORKSPACE } from './offered-tool.ts'
+import { canonicalJson, type OfferedTool, type ToolDefinitionInput, WORKSPACE } from './offered-tool.ts'
 
 const SPACE = 'tool-definitions'
 /** Of one server: one that lists ever new names shall fill no disk. */
@@ -13,7 +13,7 @@ export interface DefinitionChange {
   after: string
 }
 
-type DefinedTool = Omit<OfferedTool, 'definition'>
+type DefinedTool = Pick<OfferedTool, 'server' | 'name' | 'modelName' | 'whole'>
 
 /** Of one server. Hashes of the texts as last found in the store: saves asking it about every tool at every step. */
 class Kept {
@@ -80,7 +80,7 @@ export function createDefinitionGuard(facts: KeyValueStore) {
       const changed = new Map<string, DefinitionChange>()
       for (const tool of tools) {
         if (tool.server === WORKSPACE) continue
-        const after = describe(tool)
+        const after = describe(tool.whole)
         const before = await acceptedText(tool, after)
         if (before !== after) changed.set(tool.modelName, { before: before ?? NOT_KEPT, after })
       }
@@ -100,9 +100,11 @@ function keyOf({ server, name }: Pick<DefinedTool, 'server' | 'name'>): string {
   return JSON.stringify([server, name])
 }
 
-/** Annotations count: one that suddenly says that it only reads is called more freely. */
-function describe({ name, description, inputSchema, annotations }: DefinedTool): string {
-  return canonicalJson({ name, description, inputSchema, annotations })
+/** All that any client or its model is given. Annotations too: one that suddenly says that it only reads is called more freely. */
+function describe(tool: ToolDefinitionInput): string {
+  const { name, inputSchema, outputSchema, annotations, shown } = tool
+  const description = (tool.description ?? '').toWellFormed()
+  return canonicalJson({ name, description, inputSchema, outputSchema, annotations, shown })
 }
 
 function sha256(text: string): string {

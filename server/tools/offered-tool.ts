@@ -12,13 +12,18 @@ export interface OfferedTool {
   annotations?: Record<string, unknown> | undefined
   /** Hash of name, description and schema. */
   definition: string
+  /** All that the server says of it. */
+  whole: ToolDefinitionInput
 }
 
 export interface ToolDefinitionInput {
   name: string
   description?: string | undefined
   inputSchema: Record<string, unknown>
+  outputSchema?: Record<string, unknown> | undefined
   annotations?: Record<string, unknown> | undefined
+  /** What else the gateway's clients are shown: title, icons, `_meta`. */
+  shown?: Record<string, unknown> | undefined
 }
 
 export const WORKSPACE = 'workspace'
@@ -40,7 +45,8 @@ export function offerTools(server: string, definitions: ToolDefinitionInput[], t
       description: shownDescription(definition),
       inputSchema: definition.inputSchema,
       ...(definition.annotations ? { annotations: definition.annotations } : {}),
-      definition: definitionHash(definition)
+      definition: definitionHash(definition),
+      whole: definition
     }
   })
 }
@@ -55,7 +61,7 @@ function usable(definitions: ToolDefinitionInput[]): ToolDefinitionInput[] {
   })
 }
 
-export function shownDescription({ description = '' }: ToolDefinitionInput): string {
+function shownDescription({ description = '' }: ToolDefinitionInput): string {
   return description.slice(0, MAX_DESCRIPTION).toWellFormed()
 }
 
@@ -68,7 +74,7 @@ function uniqueName(wish: string, taken: Set<string>): string {
   }
 }
 
-/** Of what is shown: the rest of a longer description reaches neither the model nor the human. */
+/** Of what the chat shows: the rest of a longer description reaches neither the model nor the human there. */
 export function definitionHash(definition: ToolDefinitionInput): string {
   const { name, inputSchema } = definition
   return sha256(canonicalJson({ name, description: shownDescription(definition), inputSchema }))

@@ -2,7 +2,6 @@ import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { DefinitionChange, DefinitionGuard } from '../definition-guard.ts'
-import { shownDescription } from '../offered-tool.ts'
 
 /** Which of the catalogue's tools are not the ones that were accepted: the guard's verdicts, at hand for every answer and call. */
 export class ChangedTools {
@@ -52,7 +51,7 @@ export class ChangedTools {
 
   async #check(server: string, tools: StoredTool[]): Promise<Map<string, DefinitionChange>> {
     const changes = await this.#guard.changes(
-      tools.map((tool) => ({ ...tool, server, modelName: tool.name, description: shownDescription(tool) }))
+      tools.map((tool) => ({ server, name: tool.name, modelName: tool.name, whole: tool }))
     )
     const known = this.#changed.get(server) ?? new Map<string, StoredTool>()
     this.#changed.set(server, known)

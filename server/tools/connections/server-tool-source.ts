@@ -13,9 +13,7 @@ export function serverToolSource(server: string, core: Core): ToolSource {
     async list({ live, ...asking }) {
       const { index, connections } = await core()
       const tools = (live ? undefined : index.tools(server)) ?? (await connections.list(server, asking))
-      return tools.map(({ name, description, inputSchema, annotations }) => {
-        return { name, description, inputSchema, annotations }
-      })
+      return tools
     },
     async call({ caller, name, args, signal, onOutput }): Promise<ToolResult> {
       const { connections } = await core()
