@@ -19,6 +19,7 @@ export async function callWithFailover(core: CallCore, server: string, input: Ca
     if (!mayRepeat(error, input.careful)) throw error
     for (const [at, other] of alternatives(core, server, input.tool).entries()) {
       if (input.signal.aborted) break
+      if (await isChanged(core, other, input)) continue
       // A tool of the same name may do more there than it does here.
       const known = core.index.tool(other, input.tool)
       const careful = input.careful || known === undefined || isCareful(known)
@@ -34,12 +35,18 @@ export async function callWithFailover(core: CallCore, server: string, input: Ca
 }
 
 /** Those that have a tool of this name, and where the policy lets it be called. */
-function alternatives({ index, policy, approvals }: CallCore, server: string, tool: string): string[] {
+function alternatives({ index, policy }: CallCore, server: string, tool: string): string[] {
   return (index.entry(server)?.alternatives ?? []).filter((other) => {
     const mayHaveIt = index.tools(other) === undefined || index.tool(other, tool) !== undefined
-    // One that would have to be asked for is none: nobody has been asked about it.
-    const waits = approvals?.asksAboutChange(other, tool) && approvals.definitions.isChanged(other, tool)
-    const isFree = policy(other, tool) === 'allow' && !waits
-    return other !== server && index.entry(other) !== undefined && mayHaveIt && isFree
+    return other !== server && index.entry(other) !== undefined && mayHaveIt && policy(other, tool) === 'allow'
   })
+}
+
+/** One that would have to be asked for is no alternative: nobody has been asked about it. Only the running server knows. */
+async function isChanged({ approvals, connections }: CallCore, server: string, input: CallInput): Promise<boolean> {
+  if (!approvals?.asksAboutChange(server, input.tool)) return false
+  // One that can't be listed can't be called either.
+  const tools = await connections.list(server, input).catch(() => [])
+  const live = tools.find(({ name }) => name === input.tool)
+  return live === undefined || (await approvals.definitions.change(server, live)) !== undefined
 }
