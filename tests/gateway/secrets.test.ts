@@ -20,7 +20,7 @@ const secrets = {
 }
 const isHidden = (text: string) => Object.values(secrets).filter((secret) => text.includes(secret))
 
-async function open() {
+async function open(args: string[] = []) {
   const dir = mkdtempSync(join(tmpdir(), 'secrets-'))
   const [credentials, data] = [join(dir, 'credentials.json'), join(dir, 'data')]
   writeFileSync(credentials, JSON.stringify({ A: secrets.A, B: secrets.B }))
@@ -33,7 +33,7 @@ async function open() {
     a: child('spy', [], { env: { TOKEN: placeholder('secret', 'A'), MORE: placeholder('secret', 'FROM_OUTSIDE') } }),
     b: child('spy', [], { env: { TOKEN: placeholder('secret', 'B') } })
   }
-  const gateway = await startGateway(servers, { env: { ...env, LOG_LEVEL: 'debug' } })
+  const gateway = await startGateway(servers, { args, env: { ...env, LOG_LEVEL: 'debug' } })
   running.push(gateway)
   const call = async (server: string, tool: string, params: Record<string, unknown> = {}) =>
     textOf(await gateway.call('execute', { server, tool, params }))
@@ -108,5 +108,16 @@ describe('secrets', { timeout: 60_000 }, () => {
       .filter((path) => path !== login && path !== credentials)
     expect(files.length).toBeGreaterThan(0)
     expect(files.filter((path) => isHidden(readFileSync(path, 'latin1')).length > 0)).toEqual([])
+  })
+
+  // Checked with the defence off: the server's own error is passed on → the secret is in its message and data.
+  it("show in no error of a server that is passed on in the server's own words", async () => {
+    const { gateway } = await open(['--expose', 'all'])
+    const error = await gateway.call('a__refuse', {}).catch((reason) => reason)
+    expect({ code: error.code, message: error.message, data: error.data }).toEqual({
+      code: -32000,
+      message: expect.stringContaining('no entry with [secret]'),
+      data: { tried: ['[secret]'] }
+    })
   })
 })

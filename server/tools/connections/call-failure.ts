@@ -63,6 +63,26 @@ export function callFailure(server: string, what: string, error: unknown, signal
   return fail('unavailable', 'child_lost', `"${server}" ended before it answered ${what}.`, true)
 }
 
+/** A server may well put its own token into a complaint. What it answered itself stays the cause: it may be passed on. */
+export function withoutSecrets(error: AppError, redact: (text: string) => string): AppError {
+  const { kind, code, details, cause } = error
+  const said =
+    cause instanceof ProtocolError
+      ? new ProtocolError(cause.code, redact(cause.message), redactData(cause.data, redact))
+      : undefined
+  return new AppError(kind, code, redact(error.message), { details, cause: said })
+}
+
+function redactData(data: unknown, redact: (text: string) => string): unknown {
+  if (data === undefined) return undefined
+  try {
+    return JSON.parse(redact(JSON.stringify(data)))
+  } catch {
+    // A secret that looked like a part of the JSON itself.
+    return undefined
+  }
+}
+
 interface RemoteFailure {
   kind: AppError['kind']
   code: string

@@ -254,6 +254,12 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect(connections.logTail('a', 'local')).toBe('secret is x-[secret]\n')
     await connections.stop('a')
     expect(log('a')).toBe('secret is x-[secret]\n')
+    // It complains about what it does not know, in its own words.
+    const failed = connections.request('a', { caller: LOCAL, method: 'tell/outside-value', params: {}, signal })
+    await expect(failed).rejects.toMatchObject({
+      message: expect.stringContaining('Method not found: tell/[secret]'),
+      cause: { code: -32601, message: 'Method not found: tell/[secret]' }
+    })
   })
 
   it('names a missing secret and starts nothing', async () => {

@@ -10,7 +10,7 @@ import type { ServerEntry } from '../../catalog/server-entry.ts'
 import type { StoredServer, StoredTool } from '../../catalog/stored-tools.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { Caller } from '../caller.ts'
-import { callFailure } from './call-failure.ts'
+import { callFailure, withoutSecrets } from './call-failure.ts'
 import type { ChildTransport } from './child-transport.ts'
 import { rawResult } from './raw-result.ts'
 import { readTools } from './read-tools.ts'
@@ -52,12 +52,19 @@ export class LiveServer {
   readonly #client: Client
   /** Of a local server only. */
   readonly #transport: ChildTransport | undefined
+  readonly #redact: (text: string) => string
   #open = true
 
-  constructor(entry: ServerEntry, client: Client, transport: ChildTransport | undefined) {
+  constructor(
+    entry: ServerEntry,
+    client: Client,
+    transport: ChildTransport | undefined,
+    redact: (text: string) => string
+  ) {
     this.#entry = entry
     this.#client = client
     this.#transport = transport
+    this.#redact = redact
     this.verdict = verdictOf(client)
   }
 
@@ -99,7 +106,7 @@ export class LiveServer {
     } catch (error) {
       // One with resources or prompts alone may refuse to speak of tools.
       if (this.capabilities.tools !== undefined || !(error instanceof ProtocolError)) {
-        throw callFailure(name, 'the request for its tools', error, signal)
+        throw this.#failure('the request for its tools', error, signal)
       }
     }
     this.tools = readTools(listed.slice(0, MAX_TOOLS))
@@ -108,7 +115,7 @@ export class LiveServer {
 
   async call(input: CallInput): Promise<RawResult> {
     const { tool, args, careful, signal, onProgress, meta, retry } = input
-    const { name, timeouts } = this.#entry
+    const { timeouts } = this.#entry
     const params = { name: tool, arguments: args, ...retry, ...(meta ? { _meta: meta } : {}) }
     this.#transport?.assertAlive(careful)
     try {
@@ -117,20 +124,20 @@ export class LiveServer {
       }
       return await this.#callThroughSdk(params, input)
     } catch (error) {
-      throw callFailure(name, tool, error, signal)
+      throw this.#failure(tool, error, signal)
     }
   }
 
   /** Passes a request on as it is. */
   async request({ method, params, signal, onProgress }: RequestInput): Promise<RawResult> {
-    const { name, timeouts } = this.#entry
+    const { timeouts } = this.#entry
     this.#transport?.assertAlive(false)
     const options = { timeout: timeouts.callMs, resetTimeoutOnProgress: true, allowInputRequired: true, signal }
     try {
       const progress = onProgress ? { onprogress: onProgress } : {}
       return await this.#client.request({ method, params }, rawResult, { ...options, ...progress })
     } catch (error) {
-      throw callFailure(name, method, error, signal)
+      throw this.#failure(method, error, signal)
     }
   }
 
@@ -141,14 +148,15 @@ export class LiveServer {
   /** Has its client told when a resource changes; resolves to the way to stop that. */
   async subscribe(uri: string): Promise<() => Promise<void>> {
     const timeout = this.#entry.timeouts.callMs
+    const failed = (error: unknown) => Promise.reject(this.#failure('the subscription', error))
     if (this.verdict?.kind === 'modern') {
-      const subscription = await this.#client.listen({ resourceSubscriptions: [uri] }, { timeout })
+      const subscription = await this.#client.listen({ resourceSubscriptions: [uri] }, { timeout }).catch(failed)
       return () => subscription.close()
     }
-    await this.#client.request({ method: 'resources/subscribe', params: { uri } }, rawResult, { timeout })
-    return async () => {
-      await this.#client.request({ method: 'resources/unsubscribe', params: { uri } }, rawResult, { timeout })
-    }
+    const send = (method: string) =>
+      this.#client.request({ method, params: { uri } }, rawResult, { timeout }).catch(failed)
+    await send('resources/subscribe')
+    return async () => void (await send('resources/unsubscribe'))
   }
 
   /** While a human thinks about a question, the time of the calls that may have led to it does not run. */
@@ -175,6 +183,10 @@ export class LiveServer {
     return {
       ...(await this.#client.callTool(params, { ...options, toolDefinition: { name: params.name, inputSchema } }))
     }
+  }
+
+  #failure(what: string, error: unknown, signal?: AbortSignal): AppError {
+    return withoutSecrets(callFailure(this.#entry.name, what, error, signal), this.#redact)
   }
 
   /** Whether it still answers anything at all. */

@@ -81,7 +81,8 @@ async function connect(options: OpenServerOptions, prior: PriorDiscovery | undef
     // The deadline may have passed while the process was made.
     signal.throwIfAborted()
     await client.connect(transport, { timeout: entry.timeouts.startMs, signal, ...(prior ? { prior } : {}) })
-    const live = new LiveServer(entry, client, transport instanceof ChildTransport ? transport : undefined)
+    const child = transport instanceof ChildTransport ? transport : undefined
+    const live = new LiveServer(entry, client, child, (text) => options.log.redact(text))
     await live.list(signal)
     if (prior?.kind === 'modern') listenForChanges(client, { toolsListChanged: true })
     if (peer && live.verdict?.kind === 'modern')

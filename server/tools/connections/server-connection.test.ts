@@ -28,7 +28,7 @@ it('lists the tools of a server that says without end that they have changed eve
     gate: new StartGate(1),
     open: async (_, onToolsChanged) => {
       changed = onToolsChanged
-      return new Listed(entry, new Client({ name: 'test', version: '1' }), undefined)
+      return new Listed(entry, new Client({ name: 'test', version: '1' }), undefined, (text) => text)
     },
     onListed: () => {},
     onFailed: () => {}

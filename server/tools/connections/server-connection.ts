@@ -189,12 +189,8 @@ export class ServerConnection {
     } catch (error) {
       if (isAppError(error, 'child_timeout')) this.#doubt(live)
       if (isAppError(error, 'child_lost') && live.pid === undefined) this.#drop(live)
-      if (!isAppError(error)) throw error
-      // A server may well put its own token into a complaint.
-      const { kind, code, details, cause } = error
-      const message = this.log.redact(error.message)
-      this.#lastError = { at: Date.now(), message }
-      throw new AppError(kind, code, message, { details, cause })
+      this.#lastError = { at: Date.now(), message: messageOf(error) }
+      throw error
     }
   }
 
