@@ -19,6 +19,8 @@ export const useServers = defineStore('servers', () => {
   const detail = ref<ServerDetail | null>(null)
   /** Tests that run now, and how the last ones ended. */
   const tests = ref(new Map<string, TestReply | 'running'>())
+  /** How a server stood when its test had ended: news since then count for more than the test. */
+  const standings = new Map<string, string>()
   const failure = ref('')
   let shown: string | null = null
 
@@ -28,6 +30,7 @@ export const useServers = defineStore('servers', () => {
     try {
       const list = await api.servers()
       reply.value = list
+      for (const [name, standing] of standings) if (standingOf(name) !== standing) forgetTest(name)
       const isThere = list.servers.some((server) => server.name === name)
       const found = name !== null && isThere ? await api.server(name) : null
       if (name === shown) detail.value = found
@@ -42,7 +45,16 @@ export const useServers = defineStore('servers', () => {
     shown = name
     await load()
   }
+  function standingOf(name: string): string {
+    const server = reply.value?.servers.find((each) => each.name === name)
+    return server ? `${server.enabled} ${server.lastError?.at}` : ''
+  }
+  function forgetTest(name: string): void {
+    standings.delete(name)
+    tests.value.delete(name)
+  }
   async function test(name: string): Promise<void> {
+    standings.delete(name)
     tests.value.set(name, 'running')
     const done = await notices.attempt(() => api.testServer(name))
     if (done) {
@@ -50,6 +62,7 @@ export const useServers = defineStore('servers', () => {
       notices.announce(done.ok ? `${name} works: ${count(done.tools, 'tool')}.` : `${name} fails: ${done.reason}`)
     } else tests.value.delete(name)
     await load()
+    if (tests.value.get(name) !== 'running') standings.set(name, standingOf(name))
   }
   async function change(work: () => Promise<unknown>): Promise<boolean> {
     const done = await notices.attempt(async () => {
