@@ -6,6 +6,8 @@ import { useCallViews } from './call-views.ts'
 import { useNotices } from './notices.ts'
 
 const EVERY_MS = 2000
+/** So many requests may get lost before cards that may have been answered meanwhile go: someone may be reading them. */
+const MAX_FAILURES = 2
 
 /** Calls of outside clients that wait for a person at this page. Asked for again and again: they come from other processes. */
 export const useInbox = defineStore('inbox', () => {
@@ -16,6 +18,8 @@ export const useInbox = defineStore('inbox', () => {
   const isShown = ref(false)
   /** Added to this browser's clock, it is the server's. */
   const clockOffset = ref(0)
+  const isAway = ref(false)
+  let failures = 0
   let isWatching = false
   /** Changes with all that moves the cards about. */
   const arrangement = computed(() =>
@@ -27,10 +31,12 @@ export const useInbox = defineStore('inbox', () => {
       const { approvals, now } = await api.approvals()
       cards.value = approvals
       clockOffset.value = now - Date.now()
+      failures = 0
     } catch {
-      // The page says by other means that the server is away; what was there may have been answered meanwhile.
-      cards.value = []
+      failures += 1
     }
+    isAway.value = failures > MAX_FAILURES
+    if (isAway.value) cards.value = []
   }
 
   /** For as long as the page is open, however many buttons show it. */
@@ -44,10 +50,11 @@ export const useInbox = defineStore('inbox', () => {
   async function answer(card: ApprovalCard, given: ApprovalAnswer): Promise<void> {
     if (deciding.value.has(card.id)) return
     deciding.value.add(card.id)
-    await notices.attempt(() => api.answerApproval(card, given))
+    const isTaken = await notices.attempt(() => api.answerApproval(card, given))
+    if (isTaken) cards.value = cards.value.filter(({ id }) => id !== card.id)
     await load()
     deciding.value.delete(card.id)
   }
 
-  return { cards, deciding, arrangement, isShown, clockOffset, watchCards, answer }
+  return { cards, isAway, deciding, arrangement, isShown, clockOffset, watchCards, answer }
 })
