@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import Dockerode from 'dockerode'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -10,6 +9,7 @@ import { sandboxLimits } from '../../server/config/sandbox-limits.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
 import { createDockerEngine } from '../../server/sandbox/docker/docker-engine.ts'
 import { discard, eventually, startCore, type TestCore } from '../fixtures/core.ts'
+import { freePort } from '../fixtures/free-port.ts'
 import { copyImage, startPrivateEngine } from '../private-dockerd.ts'
 
 const OUTAGE_MS = 10_000
@@ -25,15 +25,6 @@ async function keepOpen(core: TestCore): Promise<TestCore> {
     discard(core.dataDir)
   })
   return core
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 async function startRedis(port: number): Promise<ChildProcess> {

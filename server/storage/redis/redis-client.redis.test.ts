@@ -6,21 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { freePort } from '../../../tests/fixtures/free-port.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import type { Store } from '../store.ts'
 import { openRedisStore } from './open-redis-store.ts'
 
 const UNAVAILABLE = { kind: 'unavailable', code: 'store_unavailable' }
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (typeof address !== 'object' || !address) throw new Error('no address')
-  return address.port
-}
 
 /** Every verb of both ports, for "each of them fails" and "each of them works". */
 function verbs({ sessions, events }: Store): (() => Promise<unknown>)[] {
