@@ -21,6 +21,9 @@ function call(name: string, args: Record<string, unknown>, server = 'workspace')
 describe('callSummary', () => {
   it('says in one line what a call does', () => {
     expect(callSummary(call('write_file', { path: 'a.txt', content: 'é' }))).toBe('Write 2 B to a.txt')
+    const bytes = { path: 'a.bin', content: 'aGVs\nbG8=', encoding: 'base64' }
+    expect(callSummary(call('write_file', bytes))).toBe('Write 5 B to a.bin')
+    expect(callSummary(call('write_file', { ...bytes, append: true }))).toBe('Add 5 B to the end of a.bin')
     expect(callSummary(call('execute_command', { command: 'ls\nrm -rf .' }))).toBe('Run ls…')
     expect(callSummary(call('list_files', {}))).toBe('List the files in the workspace')
     expect(callSummary(call('search', { query: 'x', limit: 3 }, 'github'))).toBe('Call search with query, limit')

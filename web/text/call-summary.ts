@@ -16,8 +16,10 @@ export function callSummary(call: CallEntry): string {
   const args = effectiveArgs(call)
   if (call.server !== WORKSPACE) return plainSummary(call.name, args)
   switch (call.name) {
-    case 'write_file':
-      return `Write ${bytes(new TextEncoder().encode(text(args.content)).length)} to ${text(args.path, '?')}`
+    case 'write_file': {
+      const [size, path] = [bytes(writtenBytes(args)), text(args.path, '?')]
+      return args.append === true ? `Add ${size} to the end of ${path}` : `Write ${size} to ${path}`
+    }
     case 'read_file':
       return `Read ${text(args.path, '?')}`
     case 'list_files':
@@ -27,6 +29,11 @@ export function callSummary(call: CallEntry): string {
     default:
       return plainSummary(call.name, args)
   }
+}
+
+function writtenBytes({ content, encoding }: Record<string, unknown>): number {
+  if (encoding !== 'base64') return new TextEncoder().encode(text(content)).length
+  return Math.floor((text(content).replace(/[\s=]+/g, '').length * 3) / 4)
 }
 
 function plainSummary(name: string, args: Record<string, unknown>): string {

@@ -33,6 +33,15 @@ describe('toBlocks', () => {
     expect(html('[https://good.example](https://evil.example)')).toContain('(evil.example)')
   })
 
+  // Checked with the defence off: the beginning of the host → it looks like another one.
+  it('shows the end of a long host, which says whose it is', () => {
+    const host = `my.bank.example.${'a'.repeat(60)}.${'b'.repeat(60)}.evil.example`
+    expect(html(`[x](https://${host}/)`)).toMatch(/\(…[ab.]+\.evil\.example\)/)
+    expect(html(`[x](mailto:${'a'.repeat(100)}@evil.example?subject=${'my.bank.example'.repeat(9)})`)).toMatch(
+      /\(…a+@evil\.example\)/
+    )
+  })
+
   it('makes a link of an image, so that nothing is loaded from elsewhere', () => {
     expect(html('![cat "><img src=x>](https://example.org/c.png)')).not.toContain('<img')
   })

@@ -46,8 +46,10 @@ function target(tokens: Token[], close: number): string {
 }
 
 function targetOf(href: string): string {
-  const shown = URL.canParse(href) ? new URL(href).host || href : href
-  return `<span class="link-target">(${visible(shown.slice(0, 80))})</span>`
+  const { host, pathname } = URL.canParse(href) ? new URL(href) : { host: '', pathname: href }
+  const shown = host || pathname
+  // Whose a host is, its end says.
+  return `<span class="link-target">(${visible(shown.length > 80 ? `…${shown.slice(-80)}` : shown)})</span>`
 }
 
 /** Blocks, so that a stream that grows at its end leaves what stands before it alone. */
