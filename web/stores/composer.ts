@@ -49,6 +49,11 @@ export const useComposer = defineStore('composer', () => {
     const text = draft.value.trim()
     if (text === '') return
     draft.value = ''
+    await say(text)
+  }
+
+  /** Leaves the draft alone. */
+  async function say(text: string): Promise<void> {
     if (session.activity === 'idle' && !sending.value) await deliver(text)
     else queued.value = joined(queued.value, text)
   }
@@ -121,7 +126,7 @@ export const useComposer = defineStore('composer', () => {
     const last = session.transcript.entries.findLast((entry) => entry.kind === 'user')
     return last?.kind === 'user' ? last.text : null
   }
-  return { draft, queued, submit, takeBack, stop, lastMessage }
+  return { draft, queued, submit, say, takeBack, stop, lastMessage }
 })
 
 /** For a session that is deleted. */

@@ -52,13 +52,15 @@ export const useFiles = defineStore('files', () => {
   }
 
   async function upload(list: Iterable<File>, folder = ''): Promise<void> {
+    // The person may go to another session before all are there.
+    const id = session.sessionId
     for (const file of list) {
       if (file.size > MAX_UPLOAD_BYTES) {
         notices.show(`“${file.name}” is larger than 10 MB and was not uploaded.`, 'error')
         continue
       }
       const path = folder === '' ? file.name : `${folder}/${file.name}`
-      const done = await notices.attempt(() => api.upload(session.sessionId, path, file))
+      const done = await notices.attempt(() => api.upload(id, path, file))
       if (done) notices.show(`“${file.name}” is in the workspace.`)
     }
     await load()

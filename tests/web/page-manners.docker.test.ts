@@ -1,0 +1,116 @@
+/** What a person began stays theirs: in the session where they began it, through slips of the hand. */
+import { expect, it } from 'vitest'
+import { PHONE } from './browser.ts'
+import { useFakePage } from './fake-page.ts'
+
+const now = useFakePage()
+const file = (name: string) => ({ name, mimeType: 'text/plain', buffer: Buffer.from(name) })
+
+it('uploads all files into the session in which they were chosen', async () => {
+  const { me, session } = await now().arrive()
+  const asked: string[] = []
+  const first = Promise.withResolvers<void>()
+  await me.page.route('**/file?path=*', async (route) => {
+    asked.push(new URL(route.request().url()).pathname)
+    if (asked.length === 1) await first.promise
+    await route.fulfill({ json: {} })
+  })
+  await me.button('Show the files').click()
+  await me.page.getByLabel('Files to upload').setInputFiles([file('one.txt'), file('two.txt')])
+  await expect.poll(() => asked.length).toBe(1)
+  await me.button('New session').first().click()
+  await expect.poll(() => me.sessionId()).not.toBe(session.id)
+  first.resolve()
+  await expect.poll(() => asked.length).toBe(2)
+  expect(asked).toEqual(Array(2).fill(`/api/sessions/${session.id}/file`))
+})
+
+it('asks about a session in that session only', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'hello' })
+    opened.append('turn:end', { turnId: 't', reason: 'done' })
+  })
+  await me.button('New session').first().click()
+  await expect.poll(() => me.sessionId()).not.toBe(session.id)
+  await me.button('Settings').click()
+  await me.button('Start a fresh history').click()
+  const question = me.page.getByRole('dialog', { name: 'Start a fresh history?' })
+  await question.waitFor()
+  await me.page.goBack()
+  await expect.poll(() => me.sessionId()).toBe(session.id)
+  await question.waitFor({ state: 'hidden' })
+  expect(now().offences).toEqual([])
+})
+
+it('keeps a dialog open when a press that began in it ends outside', async () => {
+  const { me } = await now().arrive((opened) => opened.append('user:message', { turnId: 't', text: 'hello' }))
+  await me.button('Delete all sessions').click()
+  const dialog = me.page.getByRole('dialog')
+  const box = await dialog.locator('p').boundingBox()
+  const { mouse } = me.page
+  await mouse.move((box?.x ?? 0) + 5, (box?.y ?? 0) + 5)
+  await mouse.down()
+  await mouse.move(20, 20, { steps: 3 })
+  await mouse.up()
+  expect(await dialog.count()).toBe(1)
+  await mouse.click(20, 20)
+  await dialog.waitFor({ state: 'hidden' })
+})
+
+it('sends an idea and leaves what was typed alone', async () => {
+  const { me, session } = await now().arrive()
+  await me.composer.fill('half a thought')
+  await me.button('list the files').click()
+  await expect.poll(() => session.transcript.entries).toMatchObject([{ kind: 'user', text: 'list the files' }])
+  expect(await me.composer.inputValue()).toBe('half a thought')
+})
+
+it('closes a drawer over the page with Escape, and stops the turn with the next one only', async () => {
+  const begin = (callId: string) => ({ callId, name: 'execute_command', args: { command: 'make' } })
+  const { me, session } = await now().arrive(
+    (opened) => {
+      opened.append('user:message', { turnId: 't', text: 'go' })
+      opened.ask('t', [begin('a')])
+    },
+    { viewport: PHONE }
+  )
+  for (const name of ['Show the files', 'Show the sessions']) {
+    await me.button(name).click()
+    await me.page.locator('.drawer').waitFor()
+    await me.page.keyboard.press('Escape')
+    await me.page.locator('.drawer').waitFor({ state: 'hidden' })
+  }
+  expect(session.transcript.turnId).toBe('t')
+  await me.page.keyboard.press('Escape')
+  await me.page.getByText('You stopped this turn.').waitFor()
+})
+
+it('shows where to drop files for as long as they are over the place', async () => {
+  const { me } = await now().arrive()
+  await me.button('Show the files').click()
+  await me.page.getByRole('heading', { name: 'Files' }).waitFor()
+  const overlay = me.page.getByText('Drop to put them into the workspace')
+  const drag = (type: string, to: string) =>
+    me.page.evaluate(`document.querySelector('aside[aria-label=Files] h2').dispatchEvent(
+      new DragEvent('${type}', { bubbles: true, cancelable: true, relatedTarget: document.querySelector('${to}') })
+    )`)
+  await drag('dragover', 'none')
+  await overlay.waitFor()
+  await drag('dragleave', 'aside[aria-label=Files] header')
+  await me.page.evaluate('new Promise(requestAnimationFrame)')
+  expect(await overlay.count()).toBe(1)
+  await drag('dragleave', 'main')
+  await overlay.waitFor({ state: 'hidden' })
+})
+
+it('does not take the Enter that ends a composition for the end of a message', async () => {
+  const { me } = await now().arrive()
+  await me.composer.fill('にほん')
+  const goesOn = (init: string) =>
+    me.page.evaluate<boolean>(`document.querySelector('#composer').dispatchEvent(
+      new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true, ${init} })
+    )`)
+  expect(await goesOn('isComposing: true')).toBe(true)
+  expect(await goesOn('keyCode: 229')).toBe(true)
+  expect(await goesOn('keyCode: 13')).toBe(false)
+})
