@@ -20,6 +20,7 @@ export class LiveSession {
   #epoch = 0
   #held = false
   #inside = 0
+  #queued = 0
   #present = 0
   #pauseTimer: NodeJS.Timeout | undefined
 
@@ -37,11 +38,21 @@ export class LiveSession {
 
   /** Nobody is here and nothing is open: the manager may forget it. */
   get isForgettable(): boolean {
-    return this.#inside === 0 && this.#present === 0 && this.sandbox.state === 'none'
+    return this.#isUnused && this.#present === 0
   }
 
-  locked<T>(job: () => Promise<T>): Promise<T> {
-    return this.#lock.run(this.sessionId, job)
+  /** Nobody works in it, nobody is about to, and no stream is open. */
+  get #isUnused(): boolean {
+    return this.#inside === 0 && this.#queued === 0 && this.sandbox.state === 'none'
+  }
+
+  async locked<T>(job: () => Promise<T>): Promise<T> {
+    this.#queued += 1
+    try {
+      return await this.#lock.run(this.sessionId, job)
+    } finally {
+      this.#queued -= 1
+    }
   }
 
   async enter(signal?: AbortSignal): Promise<void> {
@@ -76,9 +87,16 @@ export class LiveSession {
   }
 
   /** Prolongs the lease of a session that someone works in; when it is lost, the stream is cut: its new owner may be acting. */
-  async keepLease(): Promise<void> {
+  async beat(): Promise<void> {
+    if (this.#isUnused) return this.sandbox.cut() // what is left of a stream that ended, as when another instance took over
     if (!this.#held || this.#inside === 0 || (await this.#touch(true))) return
-    await this.#loseLease()
+    await this.loseLease()
+  }
+
+  /** Nothing more is done under it; whoever works here has to ask for another. */
+  async loseLease(): Promise<void> {
+    this.#held = false
+    await this.sandbox.cut()
   }
 
   /** Recycles a session that nobody works in; false when someone came back before its turn was there. */
@@ -115,7 +133,7 @@ export class LiveSession {
         } catch (error) {
           // Another instance was granted the session while we were opening it: ask again, we may get it back.
           if (!isAppError(error, 'lease_lost') && !isAppError(error, 'stale_epoch')) throw error
-          await this.#loseLease()
+          await this.loseLease()
           if (attempt === 3) throw error
         }
       }
@@ -129,11 +147,6 @@ export class LiveSession {
     if (epoch === this.#epoch) return
     this.#epoch = epoch
     await this.events.reportInterrupted(epoch, this.runningCalls)
-  }
-
-  async #loseLease(): Promise<void> {
-    this.#held = false
-    await this.sandbox.cut()
   }
 
   async #takeLease(signal?: AbortSignal): Promise<SessionRecord> {

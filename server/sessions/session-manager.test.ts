@@ -82,6 +82,71 @@ describe('SessionManager', () => {
     expect(results.map(({ data }) => [data.callId, data.outcome])).toEqual([['c1', 'unknown']])
   })
 
+  it('keeps a session that was entered while the janitor or a delete was at it', async () => {
+    const manager = await start('one', { idleMs: 0 })
+    for (const work of [() => manager.janitor.round(), () => manager.destroy('s')]) {
+      const container = engine.containers.get(await containerOf(manager))
+      const [began, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      const remove = engine.remove.bind(engine)
+      vi.spyOn(engine, 'remove').mockImplementationOnce(async (id) => {
+        began.resolve()
+        await goOn.promise
+        return remove(id)
+      })
+      container?.die()
+      const working = work()
+      await began.promise
+      manager.attach('s')() // a tab that comes and goes
+      const [entered, done] = [Promise.withResolvers<string>(), Promise.withResolvers<void>()]
+      const command = manager.run('s', async ({ containerId }) => {
+        entered.resolve(containerId)
+        await done.promise
+      })
+      goOn.resolve()
+      await working
+      const id = await entered.promise
+      const stream = engine.containers.get(id)?.connection
+      expect(await containerOf(manager)).toBe(id)
+      expect(engine.containers.get(id)?.connection).toBe(stream)
+      expect(stream?.isOpen).toBe(true)
+      expect(manager.known).toBe(1)
+      done.resolve()
+      await command
+    }
+  })
+
+  it('forgets a session that another instance took over', async () => {
+    const one = await start('one', { leaseMs: 150 })
+    const two = await start('two', { leaseMs: 150 })
+    await containerOf(one)
+    expect(one.known).toBe(1)
+    await containerOf(two)
+    await vi.waitFor(() => expect(one.known).toBe(0))
+    expect(two.known).toBe(1)
+    expect(await containerOf(one)).toBe([...engine.containers.keys()][0])
+  })
+
+  it('goes on when the files of a checkpoint can not be closed', async () => {
+    const { checkpoints } = fake
+    const failed = Promise.withResolvers<void>()
+    const open = checkpoints.open.bind(checkpoints)
+    vi.spyOn(checkpoints, 'open').mockImplementation(async (...input) => {
+      const checkpoint = await open(...input)
+      const close = checkpoint.close.bind(checkpoint)
+      vi.spyOn(checkpoint, 'close').mockImplementation(async () => {
+        await close()
+        failed.resolve()
+        throw Object.assign(new Error('stale file handle'), { code: 'ESTALE' })
+      })
+      return checkpoint
+    })
+    const manager = create('one')
+    const first = await containerOf(manager)
+    engine.containers.get(first)?.die()
+    await failed.promise // unhandled, it would end the process; here it fails the run
+    expect(await containerOf(manager)).not.toBe(first)
+  })
+
   it('leaves no container behind when its limits do not hold, and says so', async () => {
     engine.limitsFail = new AppError('unavailable', 'limits_not_enforced', 'no limit on memory')
     const manager = await start('one')

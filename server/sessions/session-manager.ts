@@ -111,6 +111,11 @@ export class SessionManager {
     return this.#sessions.get(sessionId)?.sandbox.state ?? 'none'
   }
 
+  /** How many sessions this instance has at hand. */
+  get known(): number {
+    return this.#sessions.size
+  }
+
   /** Ends the session for good: container, files, log and record. */
   async destroy(sessionId: string): Promise<void> {
     const { store, engine, checkpoints, events, instanceId } = this.#deps
@@ -118,13 +123,13 @@ export class SessionManager {
     await session.locked(async () => {
       const taken = await store.acquire(sessionId, instanceId, this.#options.leaseMs)
       if (!taken.granted) throw sessionBusy()
-      await session.sandbox.cut()
+      await session.loseLease()
       if (taken.record.containerId) await engine.remove(taken.record.containerId)
       await checkpoints.remove(sessionId)
       await events.remove(sessionId)
       await store.remove(sessionId, taken.record.epoch)
     })
-    this.#sessions.delete(sessionId)
+    this.#forget(session)
   }
 
   /**
@@ -180,7 +185,8 @@ export class SessionManager {
   }
 
   #forget(session: LiveSession): void {
-    if (session.isForgettable) this.#sessions.delete(session.sessionId)
+    const { sessionId, isForgettable } = session
+    if (isForgettable && this.#sessions.get(sessionId) === session) this.#sessions.delete(sessionId)
   }
 
   /** A container without its deployment's label would be found by no janitor: whoever makes one before the first beat asks. */
@@ -195,7 +201,9 @@ export class SessionManager {
     const emptied = this.#deployment !== '' && deployment !== this.#deployment
     this.#deployment = deployment
     await store.heartbeat(instanceId, this.#options.leaseMs * 2)
-    await Promise.allSettled([...this.#sessions.values()].map((session) => session.keepLease()))
+    const sessions = [...this.#sessions.values()]
+    await Promise.allSettled(sessions.map((session) => session.beat()))
+    for (const session of sessions) this.#forget(session)
     if (emptied) await this.#registerAgain()
   }
 

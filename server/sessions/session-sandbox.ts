@@ -199,11 +199,13 @@ export class SessionSandbox {
   }
 
   async #use(connection: WorkspaceConnection): Promise<void> {
-    const checkpoint = await this.#context.deps.checkpoints.open(this.#sessionId, this.#epoch)
+    const { checkpoints, logger } = this.#context.deps
+    const checkpoint = await checkpoints.open(this.#sessionId, this.#epoch)
     this.#connection = connection
     this.#files = new WorkspaceFiles(connection, checkpoint)
     this.#paused = false
-    void connection.closed.then(() => checkpoint.close())
+    const closed = connection.closed.then(() => checkpoint.close())
+    closed.catch((error) => logger.warn({ err: error }, `A checkpoint was not closed: ${messageOf(error)}`))
   }
 
   async #restore(): Promise<void> {
