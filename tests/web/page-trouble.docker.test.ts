@@ -52,11 +52,12 @@ it('loads the page anew when a part of it is gone from the server, once; then it
 it('says so without a new start while something is being written that would be lost', async () => {
   const me = await arrive()
   await me.page.goto(`${fake.url}/#/activity`)
-  await me.page.getByLabel('Tool').fill('half a na')
+  const field = me.page.getByRole('textbox', { name: 'Tool' })
+  await field.fill('half a na')
   await me.page.route('**/assets/InboxDialog*.js', (route) => route.fulfill({ status: 404 }))
   await me.button('Inbox').click()
   await me.page.getByText('could not be loaded').waitFor()
-  expect(await me.page.getByLabel('Tool').inputValue()).toBe('half a na')
+  expect(await field.inputValue()).toBe('half a na')
 })
 
 it('says that a part could not be loaded while the server is away', async () => {
