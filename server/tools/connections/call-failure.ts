@@ -58,7 +58,10 @@ export function callFailure(server: string, what: string, error: unknown, signal
     return loginNeeded(server, `refuses its login (${text.slice(0, 200)})`)
   }
   const remote = remoteFailure(server, error, text)
-  if (remote) return fail(remote.kind, remote.code, remote.message, remote.sent)
+  if (remote) {
+    const { kind, code: known, message, details } = remote
+    return new AppError(kind, known, message, { cause: error, details })
+  }
   if (code === SdkErrorCode.NotConnected) return fail('unavailable', 'child_lost', `"${server}" is not there.`, false)
   return fail('unavailable', 'child_lost', `"${server}" ended before it answered ${what}.`, true)
 }
@@ -87,7 +90,7 @@ interface RemoteFailure {
   kind: AppError['kind']
   code: string
   message: string
-  sent: boolean
+  details: { sent: boolean; status?: number; permanent?: true }
 }
 
 function remoteFailure(server: string, error: unknown, text: string): RemoteFailure | undefined {
@@ -95,11 +98,13 @@ function remoteFailure(server: string, error: unknown, text: string): RemoteFail
     const { status } = error
     if (status === 401 || status === 403) {
       const message = `"${server}" refuses our credentials (HTTP ${status}): check its headers in mcp.json.`
-      return { kind: 'forbidden', code: 'child_forbidden', message, sent: false }
+      // Costs nothing to try, and works as soon as they are put right.
+      const details = { sent: false, permanent: true } as const
+      return { kind: 'forbidden', code: 'child_forbidden', message, details }
     }
     // The session is gone on the other side; the request was turned away unread.
-    const sent = status !== 404
-    return { kind: 'unavailable', code: 'child_lost', message: `"${server}" answered with HTTP ${status}.`, sent }
+    const details = { sent: status !== 404, ...(status === undefined ? {} : { status }) }
+    return { kind: 'unavailable', code: 'child_lost', message: `"${server}" answered with HTTP ${status}.`, details }
   }
   const chain = causesOf(error)
   const reason = chain.map((each) => ('code' in each ? String(each.code) : '')).find((code) => UNREACHED.has(code))
@@ -108,7 +113,7 @@ function remoteFailure(server: string, error: unknown, text: string): RemoteFail
       kind: 'unavailable',
       code: 'child_unreachable',
       message: `"${server}" can't be reached (${reason}).`,
-      sent: false
+      details: { sent: false }
     }
   }
   if (chain.some((each) => each instanceof TypeError)) {
@@ -116,7 +121,7 @@ function remoteFailure(server: string, error: unknown, text: string): RemoteFail
       kind: 'unavailable',
       code: 'child_lost',
       message: `The connection to "${server}" broke: ${chain.at(-1)?.message.slice(0, MAX_TEXT_CHARS) ?? text}`,
-      sent: true
+      details: { sent: true }
     }
   }
   return undefined
@@ -134,6 +139,16 @@ const SAFE_TO_REPEAT = ['child_lost', 'child_timeout']
 /** Whether the same call may be made elsewhere: it certainly did not run, or running it twice does no harm. */
 export function mayRepeat(error: unknown, careful: boolean): boolean {
   return certainlyNotRun(error) || (!careful && SAFE_TO_REPEAT.some((code) => isAppError(error, code)))
+}
+
+/** Of a remote server: whether the next request needs a new conversation, after this failure of one. */
+export function endsConversation(error: unknown): boolean {
+  // It may have been opened with credentials that were replaced since.
+  if (isAppError(error, 'child_forbidden')) return true
+  if (!isAppError(error, 'child_lost')) return false
+  const { status } = error.details
+  // A session that is gone is a 404, with some servers a 400. Any other status is the answer to this one request.
+  return status === undefined || status === 404 || status === 400
 }
 
 export function certainlyNotRun(error: unknown): boolean {

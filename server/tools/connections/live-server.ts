@@ -54,6 +54,8 @@ export class LiveServer {
   readonly #transport: ChildTransport | undefined
   readonly #redact: (text: string) => string
   #open = true
+  #running = 0
+  #onIdle: (() => void) | undefined
 
   constructor(
     entry: ServerEntry,
@@ -118,6 +120,7 @@ export class LiveServer {
     const { timeouts } = this.#entry
     const params = { name: tool, arguments: args, ...retry, ...(meta ? { _meta: meta } : {}) }
     this.#transport?.assertAlive(careful)
+    this.#running++
     try {
       if (this.#transport && this.verdict?.kind === 'legacy') {
         return await this.#transport.calls.call(params, { timeoutMs: timeouts.callMs, signal, onProgress })
@@ -125,6 +128,8 @@ export class LiveServer {
       return await this.#callThroughSdk(params, input)
     } catch (error) {
       throw this.#failure(tool, error, signal)
+    } finally {
+      this.#ended()
     }
   }
 
@@ -133,11 +138,14 @@ export class LiveServer {
     const { timeouts } = this.#entry
     this.#transport?.assertAlive(false)
     const options = { timeout: timeouts.callMs, resetTimeoutOnProgress: true, allowInputRequired: true, signal }
+    this.#running++
     try {
       const progress = onProgress ? { onprogress: onProgress } : {}
       return await this.#client.request({ method, params }, rawResult, { ...options, ...progress })
     } catch (error) {
       throw this.#failure(method, error, signal)
+    } finally {
+      this.#ended()
     }
   }
 
@@ -198,6 +206,18 @@ export class LiveServer {
     } catch {
       return false
     }
+  }
+
+  /** Resolves when no call or request is under way. */
+  idle(): Promise<void> {
+    if (this.#running === 0) return Promise.resolve()
+    return new Promise((done) => {
+      this.#onIdle = done
+    })
+  }
+
+  #ended(): void {
+    if (--this.#running === 0) this.#onIdle?.()
   }
 
   async close(): Promise<void> {

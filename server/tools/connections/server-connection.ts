@@ -11,7 +11,7 @@ import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { PacedJob } from '../../lib/paced-job.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
-import { certainlyNotRun } from './call-failure.ts'
+import { certainlyNotRun, endsConversation } from './call-failure.ts'
 import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
 import type { ServerLog } from './server-log.ts'
 import type { StartGate } from './start-gate.ts'
@@ -53,6 +53,8 @@ export class ServerConnection {
   readonly #breaker: Breaker
   readonly #refreshing = new PacedJob(() => this.#refresh(), REFRESH)
   #live: LiveServer | undefined
+  /** Of a remote server: conversations that only finish what runs in them. */
+  readonly #left = new Set<LiveServer>()
   #starting: Promise<LiveServer> | undefined
   #idleTimer: NodeJS.Timeout | undefined
   #usedAt = 0
@@ -121,31 +123,11 @@ export class ServerConnection {
   }
 
   async call(input: CallInput): Promise<{ result: RawResult; attempts: number }> {
-    return this.#during(async () => {
-      for (let attempt = 1; ; attempt++) {
-        try {
-          const live = await this.#acquire(input.signal)
-          return { result: await this.#callOn(live, input), attempts: attempt }
-        } catch (error) {
-          const startFailed = isAppError(error) && error.details.start === true
-          const again = certainlyNotRun(error) || (!input.careful && isAppError(error, 'child_lost'))
-          if (startFailed || !again || attempt === CALL_TRIES || input.signal.aborted) throw error
-        }
-      }
-    })
+    return this.#tryOn(input, (live) => this.#callOn(live, input))
   }
 
   async request(input: RequestInput): Promise<RawResult> {
-    return this.#during(async () => {
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return await (await this.#acquire(input.signal)).request(input)
-        } catch (error) {
-          const startFailed = isAppError(error) && error.details.start === true
-          if (startFailed || !certainlyNotRun(error) || attempt === CALL_TRIES || input.signal.aborted) throw error
-        }
-      }
-    })
+    return (await this.#tryOn({ ...input, careful: true }, (live) => live.request(input))).result
   }
 
   /** The running one, if it runs. */
@@ -173,8 +155,30 @@ export class ServerConnection {
     this.#idleTimer = undefined
     const live = this.#live ?? (await this.#starting?.catch(() => undefined))
     this.#live = undefined
-    await live?.close()
+    await Promise.all([live, ...this.#left].map((each) => each?.close()))
     await this.log.flush({ final: true })
+  }
+
+  /** Again where it certainly did not run, or may run twice. */
+  async #tryOn<T>(
+    { careful, signal }: Pick<CallInput, 'careful' | 'signal'>,
+    job: (live: LiveServer) => Promise<T>
+  ): Promise<{ result: T; attempts: number }> {
+    return this.#during(async () => {
+      for (let attempt = 1; ; attempt++) {
+        let live: LiveServer | undefined
+        try {
+          live = await this.#acquire(signal)
+          return { result: await job(live), attempts: attempt }
+        } catch (error) {
+          if (live && live.pid === undefined && endsConversation(error)) this.#drop(live)
+          const startFailed = isAppError(error) && error.details.start === true
+          const again = certainlyNotRun(error) || (!careful && isAppError(error, 'child_lost'))
+          const tries = isAppError(error, 'child_forbidden') ? 2 : CALL_TRIES
+          if (startFailed || !again || attempt >= tries || signal.aborted) throw error
+        }
+      }
+    })
   }
 
   async #callOn(live: LiveServer, input: CallInput): Promise<RawResult> {
@@ -188,7 +192,6 @@ export class ServerConnection {
       return await live.call(input)
     } catch (error) {
       if (isAppError(error, 'child_timeout')) this.#doubt(live)
-      if (isAppError(error, 'child_lost') && live.pid === undefined) this.#drop(live)
       this.#lastError = { at: Date.now(), message: messageOf(error) }
       throw error
     }
@@ -208,9 +211,12 @@ export class ServerConnection {
     this.#drop(live)
   }
 
+  /** Who comes next gets a new one. What runs in another conversation with a remote server has nothing to do with this failure. */
   #drop(live: LiveServer): void {
     if (this.#live === live) this.#live = undefined
-    void live.close()
+    this.#left.add(live)
+    const idle = live.pid === undefined ? live.idle() : Promise.resolve()
+    void idle.then(() => live.close()).finally(() => this.#left.delete(live))
   }
 
   async #acquire(signal: AbortSignal): Promise<LiveServer> {
