@@ -28,6 +28,20 @@ export interface ErrorReply {
   error: { code: string; message: string }
 }
 
+/** A file of a session's workspace. Its name is hostile text. */
+export interface WorkspaceFile {
+  path: string
+  type: 'file' | 'directory' | 'symlink' | 'other'
+  size: number
+  /** Of a file; else 0. */
+  mtimeMs: number
+}
+
+export interface FileListing {
+  files: WorkspaceFile[]
+  truncated: boolean
+}
+
 /** A call of an outside client that waits for a person. Everything in it is hostile text. */
 export interface ApprovalCard {
   id: string

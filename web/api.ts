@@ -5,21 +5,12 @@ import type {
   ApprovalCard,
   ApprovalsReply,
   ErrorReply,
+  FileListing,
   ModelsReply,
   SessionSummary
 } from '../contract/rest.ts'
 import type { AddServers, ServerDetail, ServersReply, TestReply } from '../contract/servers.ts'
 
-export interface WorkspaceFile {
-  path: string
-  type: 'file' | 'directory' | 'dir' | 'symlink' | 'link' | 'other'
-  size: number
-  mtimeMs: number
-}
-export interface FileListing {
-  files: WorkspaceFile[]
-  truncated: boolean
-}
 export interface Health {
   ok: boolean
   [part: string]: boolean | { ok: boolean; detail: string }

@@ -12,7 +12,9 @@ export function fakeWorkspace(
   files: Record<string, string>,
   read: (input: Read) => ToolResult | undefined = () => undefined
 ): Pick<SessionManager, 'run'> {
-  const list = () => ({ entries: Object.keys(files).map((path) => ({ path, type: 'file' })) })
+  const list = () => ({
+    entries: Object.entries(files).map(([path, { length: size }]) => ({ path, type: 'file', size, mtimeMs: 7 }))
+  })
   const part = ({ path, offset, limit }: Read) => {
     const bytes = Buffer.from(files[path] ?? '')
     return { content: bytes.subarray(offset, offset + limit).toString('base64'), size: bytes.length }

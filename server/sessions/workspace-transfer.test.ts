@@ -115,3 +115,8 @@ describe('a download', () => {
     await expect(download({ a: '' }, () => reply)).rejects.toMatchObject({ code: 'file_refused' })
   })
 })
+
+it('lists files with their size and the time of their last change', async () => {
+  const listing = await new WorkspaceTransfer(fakeWorkspace({ 'a/b': 'one' })).list('s')
+  expect(listing).toEqual({ files: [{ path: 'a/b', type: 'file', size: 3, mtimeMs: 7 }], truncated: false })
+})

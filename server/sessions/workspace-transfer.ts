@@ -3,16 +3,12 @@
  * and bounded as they are; needs no approval, because the person asks for it themselves, and leaves no trace in the conversation.
  */
 import type { Readable } from 'node:stream'
+import type { FileListing, WorkspaceFile } from '../../contract/rest.ts'
 import { AppError } from '../lib/errors.ts'
+import { isRecord } from '../lib/is-record.ts'
 import type { ToolResult } from '../sandbox/port.ts'
 import type { SessionManager, Workspace } from './session-manager.ts'
 import { archiveOf, type OpenedFile } from './workspace-archive.ts'
-
-export interface FileEntry {
-  path: string
-  type: string
-  size: number | null
-}
 
 const CHUNK_BYTES = 1024 * 1024
 const MAX_ENTRIES = 10_000
@@ -25,11 +21,11 @@ export class WorkspaceTransfer {
     this.#sessions = sessions
   }
 
-  list(sessionId: string): Promise<{ files: FileEntry[]; truncated: boolean }> {
+  list(sessionId: string): Promise<FileListing> {
     return this.#sessions.run(sessionId, async (workspace) => {
       const reply = await ask(workspace, 'list_files', { recursive: true, maxEntries: MAX_ENTRIES })
       const entries = Array.isArray(reply.entries) ? reply.entries : []
-      return { files: entries.map(asEntry), truncated: reply.truncated === true }
+      return { files: entries.filter(isRecord).map(asFile), truncated: reply.truncated === true }
     })
   }
 
@@ -101,7 +97,10 @@ function sentenceOf(result: ToolResult): string {
   return String(first?.text ?? 'The sandbox refused.').slice(0, 500)
 }
 
-function asEntry(value: unknown): FileEntry {
-  const { path, type, size } = value as Record<string, unknown>
-  return { path: String(path), type: String(type), size: typeof size === 'number' ? size : null }
+const TYPES = ['file', 'directory', 'symlink'] as const
+
+function asFile({ path, type, size, mtimeMs }: Record<string, unknown>): WorkspaceFile {
+  const number = (value: unknown) => (typeof value === 'number' ? value : 0)
+  const known = TYPES.find((each) => each === type) ?? 'other'
+  return { path: String(path), type: known, size: number(size), mtimeMs: number(mtimeMs) }
 }

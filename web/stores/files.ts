@@ -1,6 +1,7 @@
 import { defineStore } from 'pinia'
 import { ref, watch } from 'vue'
-import { api, type WorkspaceFile } from '../api.ts'
+import type { WorkspaceFile } from '../../contract/rest.ts'
+import { api } from '../api.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
@@ -40,7 +41,7 @@ export const useFiles = defineStore('files', () => {
     if (known === id) {
       const before = new Map(files.value.map((file) => [file.path, file]))
       for (const { path, type, size, mtimeMs } of news) {
-        if (isFolder(type)) continue
+        if (type === 'directory') continue
         const old = before.get(path)
         if (!old) changes.value.set(path, 'new')
         else if (old.size !== size || old.mtimeMs !== mtimeMs) changes.value.set(path, 'changed')
@@ -91,7 +92,3 @@ export const useFiles = defineStore('files', () => {
   }
   return { files, truncated, changes, loading, isShown, viewing, load, upload, bindEvents }
 })
-
-export function isFolder(type: WorkspaceFile['type']): boolean {
-  return type === 'directory' || type === 'dir'
-}

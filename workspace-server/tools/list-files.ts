@@ -18,6 +18,8 @@ interface ListedFile {
   path: string
   type: FileType
   size: number
+  /** Of a file, in whole milliseconds: a restored one keeps those. */
+  mtimeMs?: number
   target?: string
 }
 
@@ -53,6 +55,7 @@ export function listFilesTool(root: WorkspaceRoot): Tool {
               path: { type: 'string', description: 'Relative to the workspace.' },
               type: { type: 'string', enum: ['file', 'directory', 'symlink', 'other'] },
               size: { type: 'integer' },
+              mtimeMs: { type: 'integer', description: 'When a file was last changed.' },
               target: { type: 'string', description: 'Of a symlink.' }
             },
             required: ['path', 'type', 'size'],
@@ -132,7 +135,7 @@ function sortedChildren(folder: string): Dirent[] {
 function describe(real: string, path: string): ListedFile {
   const stats = statsOf(real)
   if (!stats) return { path, type: 'other', size: 0 }
-  if (stats.isFile()) return { path, type: 'file', size: stats.size }
+  if (stats.isFile()) return { path, type: 'file', size: stats.size, mtimeMs: Math.round(stats.mtimeMs) }
   if (stats.isDirectory()) return { path, type: 'directory', size: 0 }
   if (!stats.isSymbolicLink()) return { path, type: 'other', size: 0 }
   return { path, type: 'symlink', size: stats.size, target: targetOf(real) }

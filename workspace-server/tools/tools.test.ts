@@ -8,6 +8,7 @@ import {
   readFileSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync
 } from 'node:fs'
 import { join } from 'node:path'
@@ -212,15 +213,17 @@ describe('list_files', () => {
     mkdirSync(at('tree/b/c'), { recursive: true })
     writeFileSync(at('tree/a'), '12345')
     writeFileSync(at('tree/b/c/d'), '')
+    utimesSync(at('tree/a'), 1, 1_700_000_000)
+    utimesSync(at('tree/b/c/d'), 1, 1_700_000_000.0009)
     symlinkSync('..', at('tree/up'))
     const list = async (args: object) => (await owner.call('list_files', { path: 'tree', ...args })).structuredContent
     expect(await list({ recursive: true })).toEqual({
       path: 'tree',
       entries: [
-        { path: 'tree/a', type: 'file', size: 5 },
+        { path: 'tree/a', type: 'file', size: 5, mtimeMs: 1_700_000_000_000 },
         { path: 'tree/b', type: 'directory', size: 0 },
         { path: 'tree/b/c', type: 'directory', size: 0 },
-        { path: 'tree/b/c/d', type: 'file', size: 0 },
+        { path: 'tree/b/c/d', type: 'file', size: 0, mtimeMs: 1_700_000_000_001 },
         { path: 'tree/up', type: 'symlink', size: 2, target: '..' }
       ],
       truncated: false
