@@ -1,7 +1,7 @@
 /** `audit`: what was asked, chosen and run, from the files alone; works beside a running server, and without one. */
 import { existsSync } from 'node:fs'
 import type { Command } from './command.ts'
-import { userDefaults } from './user-folders.ts'
+import { sayWhatIsUsed, userDefaults } from './user-folders.ts'
 
 export const auditCommand: Command = {
   name: 'audit',
@@ -21,7 +21,8 @@ export const auditCommand: Command = {
   },
   // Where `serve` runs there is its data; else the stdio gateway's folder.
   defaults: (env) => (existsSync('mcp.json') || existsSync('data/audit') ? {} : userDefaults(env)),
-  async run(settings, { words: [action = 'show'], flags }) {
+  async run(settings, { words: [action = 'show'], flags, isNamed }) {
+    sayWhatIsUsed(settings, (setting) => setting !== 'DATA_DIR' || isNamed(setting))
     // The gateway shares this bundle, and does not wait for what only this command needs.
     const [{ auditDir }, { showAudit }] = await Promise.all([import('../app-audit.ts'), import('./audit-show.ts')])
     return showAudit(auditDir(settings), action, flags)

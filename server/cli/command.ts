@@ -7,6 +7,8 @@ export interface CommandInput {
   flags: Record<string, string | boolean | string[] | undefined>
   /** After a lone `--`: not ours to read. */
   rest: string[]
+  /** Whether the user has named it, as a flag or a variable; else it is a default. */
+  isNamed(setting: SettingName): boolean
 }
 
 export interface CommandFlag {
@@ -21,6 +23,8 @@ export interface Command {
   /** The words that it takes, as help shows them; without, it takes none. */
   usage?: string[]
   flags?: Record<string, CommandFlag>
+  /** What to do instead, where arguments that can't be read are a known mistake. */
+  advice?(args: string[]): string | undefined
   /** Where a setting has another default than usual. */
   defaults?(env: Record<string, string | undefined>): Partial<Record<SettingName, string>>
   /** Started by other programs in folders that are not the user's own: what lies there is not asked. */

@@ -12,7 +12,9 @@ import { findCommand } from '../lib/find-command.ts'
 import { createLogger } from '../lib/logger.ts'
 import { LOCAL_OWNER } from '../tools/caller.ts'
 
-export type Check = (part: string, job: () => Promise<string>) => Promise<boolean>
+/** What was found; `warn`: it works, but one should know. */
+export type Found = string | { warn: string }
+export type Check = (part: string, job: () => Promise<Found>) => Promise<boolean>
 
 const REACH_MS = 5000
 

@@ -1,6 +1,9 @@
 /** Says for each part that the workspace needs whether it is there, or what to do. Makes one sandbox to see its limits for real. */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { openEngine, openStore } from '../app.ts'
 import { openModels } from '../app-models.ts'
+import { loadRegistry } from '../catalog/registry.ts'
 import type { Settings } from '../config/settings.ts'
 import { messageOf } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
@@ -9,13 +12,10 @@ import { findIsolation } from '../tools/connections/child-isolation.ts'
 import type { Command } from './command.ts'
 import { describeNode } from './doctor-node.ts'
 import { describeLimits, listContents } from './doctor-sandbox.ts'
-import { checkServers } from './doctor-servers.ts'
+import { type Check, checkServers, type Found } from './doctor-servers.ts'
+import { userDefaults } from './user-folders.ts'
 
-interface Finding {
-  part: string
-  ok: boolean
-  text: string
-}
+type Mark = 'ok' | 'warn' | 'FAILS'
 
 export const doctorCommand: Command = {
   name: 'doctor',
@@ -24,21 +24,26 @@ export const doctorCommand: Command = {
     servers: { type: 'boolean', help: 'also starts every server, to see its tools' },
     image: { type: 'boolean', help: 'also lists what is in the sandbox image, with versions' }
   },
+  defaults: doctorDefaults,
   async run(settings, { flags }) {
     const logger = createLogger('silent')
     const engine = openEngine(settings, logger)
-    const findings: Finding[] = []
-    const check = async (part: string, job: () => Promise<string>) => {
-      const found = await job().then(
-        (text) => ({ part, ok: true, text }),
-        (error) => ({ part, ok: false, text: messageOf(error) })
+    const marks: Mark[] = []
+    const check: Check = async (part, job) => {
+      const [mark, text] = await job().then(
+        (found): [Mark, string] => (typeof found === 'string' ? ['ok', found] : ['warn', found.warn]),
+        (error): [Mark, string] => ['FAILS', messageOf(error)]
       )
-      findings.push(found)
-      process.stdout.write(`${found.ok ? 'ok   ' : 'FAILS'} ${part.padEnd(9)}${found.text}\n`)
-      return found.ok
+      marks.push(mark)
+      process.stdout.write(`${mark.padEnd(5)} ${part.padEnd(9)}${text}\n`)
+      return mark === 'ok'
     }
     await check('node', () => describeNode())
-    const engineOk = await check('engine', () => describeEngine(engine))
+    await check(
+      'folders',
+      async () => `servers in ${resolve(settings.MCP_CONFIG)}, data in ${resolve(settings.DATA_DIR)}`
+    )
+    const engineOk = await check('engine', () => describeEngine(engine, settings))
     if (engineOk) {
       await check('runtime', () => describeRuntime(engine, settings))
       const image = await check('image', () => engine.ensureImage((line) => process.stdout.write(`      ${line}\n`)))
@@ -51,13 +56,34 @@ export const doctorCommand: Command = {
     await check('models', () => describeModels(settings))
     await checkServers(settings, check, flags.servers === true)
     await engine.close()
-    return findings.every(({ ok }) => ok) ? 0 : 1
+    return marks.includes('FAILS') ? 1 : 0
   }
 }
 
-async function describeEngine(engine: SandboxEngine): Promise<string> {
-  const { version, cgroupVersion, containers } = await engine.status()
-  return `Docker ${version}, cgroup v${cgroupVersion}, ${containers} containers`
+/** Whoever has a registry of their own and no workspace here uses the gateway: then that is what is looked at. */
+function doctorDefaults(env: Record<string, string | undefined>) {
+  const user = userDefaults(env)
+  const isWorkspace = existsSync('mcp.json') || existsSync('data')
+  return isWorkspace || !existsSync(user.MCP_CONFIG) ? {} : user
+}
+
+async function describeEngine(engine: SandboxEngine, settings: Settings): Promise<Found> {
+  try {
+    const { version, cgroupVersion, containers } = await engine.status()
+    return `Docker ${version}, cgroup v${cgroupVersion}, ${containers} containers`
+  } catch (error) {
+    if (await needsEngine(settings)) throw error
+    return { warn: `${messageOf(error)} Here only the workspace and servers with "sandbox" need it.` }
+  }
+}
+
+async function needsEngine({ MCP_CONFIG, DATA_DIR }: Settings): Promise<boolean> {
+  const user = userDefaults(process.env)
+  if (MCP_CONFIG !== user.MCP_CONFIG || DATA_DIR !== user.DATA_DIR) return true
+  // A file that can't be read is told of where the servers are.
+  const registry = await loadRegistry(MCP_CONFIG, { optional: true }).catch(() => undefined)
+  const servers = [...(registry?.servers.values() ?? [])]
+  return servers.some((entry) => entry.kind === 'local' && entry.enabled && entry.sandbox !== undefined)
 }
 
 async function describeRuntime(engine: SandboxEngine, settings: Settings): Promise<string> {
@@ -75,15 +101,19 @@ async function describeContents(engine: SandboxEngine): Promise<string> {
   return [`${lines.length} packages`, ...lines].join('\n      ')
 }
 
-function describeNetwork(settings: Settings): string {
+function describeNetwork(settings: Settings): Found {
   if (settings.SANDBOX_NETWORK === 'none') return 'none: sandboxes have no network'
-  return `ON: sandboxes are on the network "${settings.SANDBOX_NETWORK}", and so is everything that runs in them`
+  return {
+    warn: `ON: sandboxes are on the network "${settings.SANDBOX_NETWORK}", and so is everything that runs in them`
+  }
 }
 
-async function describeChildren(): Promise<string> {
+async function describeChildren(): Promise<Found> {
   const isolation = await findIsolation()
   if (isolation) return isolation.text
-  return "not kept apart here: a server can read the secrets of the others; give those you don't trust a sandbox in mcp.json"
+  return {
+    warn: "not kept apart here: a server can read the secrets of the others; give those you don't trust a sandbox in mcp.json"
+  }
 }
 
 async function describeStore(settings: Settings): Promise<string> {

@@ -12,6 +12,16 @@ const command: Command = {
 
 afterEach(() => vi.restoreAllMocks())
 
+it('leads who gives a wrong flag to the help that lists them', async () => {
+  let err = ''
+  vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
+    err += text
+    return true
+  })
+  expect(await runCli(['anywhere', '--colour'], [command])).toBe(2)
+  expect(err).toBe("mcp-orchestrator: Unknown option '--colour'. See mcp-orchestrator anywhere --help.\n")
+})
+
 it('shows the defaults that the command really has', async () => {
   let out = ''
   vi.spyOn(process.stdout, 'write').mockImplementation((text) => {

@@ -1,6 +1,6 @@
 /** The command line: finds the command, reads its settings, and turns what goes wrong into one sentence and an exit code. */
 import { parseArgs } from 'node:util'
-import { loadSettings, readDotenv } from '../config/load-settings.ts'
+import { isNamed, loadSettings, readDotenv } from '../config/load-settings.ts'
 import { flagOf, SETTINGS, type SettingName } from '../config/settings.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import { packageVersion } from '../lib/package-version.ts'
@@ -20,7 +20,9 @@ export async function runCli(args: string[], commands: Command[]): Promise<numbe
     if (help) return say(commandHelp(command))
     const defaults = command.defaults?.(process.env) ?? {}
     const dotenv = command.ignoresDotenv ? '' : readDotenv()
-    return await command.run(loadSettings({ flags, env: process.env, dotenv, defaults }), input)
+    const sources = { flags, env: process.env, dotenv, defaults }
+    const named = (setting: SettingName) => isNamed(setting, sources)
+    return await command.run(loadSettings(sources), { ...input, isNamed: named })
   } catch (error) {
     process.stderr.write(`mcp-orchestrator: ${isAppError(error) ? error.message : explainBug(error)}\n`)
     return isAppError(error) && error.kind === 'invalid' ? EXIT.usage : EXIT.failed
@@ -30,7 +32,7 @@ export async function runCli(args: string[], commands: Command[]): Promise<numbe
 interface Arguments {
   help: boolean
   settings: Record<string, string | undefined>
-  input: CommandInput
+  input: Omit<CommandInput, 'isNamed'>
 }
 
 function readArguments(command: Command, args: string[]): Arguments {
@@ -62,12 +64,13 @@ function readArguments(command: Command, args: string[]): Arguments {
       }
     }
   } catch (error) {
-    throw usage(messageOf(error).split('. ')[0] ?? '')
+    throw usage(command.advice?.(args) ?? messageOf(error).split('. ')[0] ?? '', command)
   }
 }
 
-function usage(problem: string): AppError {
-  return new AppError('invalid', 'usage', `${problem.replace(/\.$/, '')}. See mcp-orchestrator --help.`)
+function usage(problem: string, command?: Command): AppError {
+  const help = ['mcp-orchestrator', ...(command ? [command.name] : []), '--help'].join(' ')
+  return new AppError('invalid', 'usage', `${problem.replace(/\.$/, '')}. See ${help}.`)
 }
 
 function overview(commands: Command[]): string {

@@ -22,11 +22,7 @@ export async function listServers(context: ServersContext): Promise<number> {
     ...(entry.description === undefined ? {} : { description: entry.description })
   }))
   const lines = rows.map(({ name, enabled, target }) => `${enabled ? 'on ' : 'off'} ${name.padEnd(24)} ${target}`)
-  print(
-    context,
-    { file, servers: rows, problems: registry.problems },
-    lines.length > 0 ? lines : [`${file} has no servers.`]
-  )
+  print(context, { file, servers: rows, problems: registry.problems }, lines.length > 0 ? lines : [noServers(context)])
   return registry.problems.some(({ fatal }) => fatal) ? 1 : 0
 }
 
@@ -36,10 +32,7 @@ export async function testServers(context: ServersContext): Promise<number> {
   const entries = chosen(context)
   return withCore(context, async ({ connections }) => {
     const results = await Promise.all(entries.map((entry) => testServer(entry, connections)))
-    const lines = results.map(({ server, ok, tools, reason }) =>
-      ok ? `ok    ${server}: ${tools?.length} tools` : `FAILS ${server}: ${reason}`
-    )
-    print(context, results, lines)
+    print(context, results, results.length > 0 ? results.map(testedLine) : [noServers(context)])
     // What means nothing to us is most often a misspelling: this is the command that says so with its exit code.
     const isFlawless = names.length > 0 || registry.problems.length === 0
     return isFlawless && results.every(({ ok }) => ok) ? 0 : 1
@@ -48,24 +41,33 @@ export async function testServers(context: ServersContext): Promise<number> {
 
 interface Tested {
   server: string
+  /** False: it was not started, and that is no failure. */
+  enabled: boolean
   ok: boolean
   ms: number
   tools?: string[]
   reason?: string
 }
 
+function testedLine({ server, enabled, ok, tools, reason }: Tested): string {
+  if (!enabled) return `off   ${server}: it is switched off`
+  return ok ? `ok    ${server}: ${tools?.length} tools` : `FAILS ${server}: ${reason}`
+}
+
+const noServers = ({ file }: ServersContext) => `${file} has no servers.`
+
 async function testServer({ name, enabled }: ServerEntry, connections: GatewayCore['connections']): Promise<Tested> {
   const began = performance.now()
   const took = () => Math.round(performance.now() - began)
-  if (!enabled) return { server: name, ok: false, ms: 0, reason: 'it is switched off' }
+  if (!enabled) return { server: name, enabled, ok: true, ms: 0 }
   try {
     const tools = (await connections.list(name, { caller, signal: new AbortController().signal })).map(
       (tool) => tool.name
     )
-    if (tools.length === 0) return { server: name, ok: false, ms: took(), reason: 'it runs, but has no tools' }
-    return { server: name, ok: true, ms: took(), tools }
+    if (tools.length === 0) return { server: name, enabled, ok: false, ms: took(), reason: 'it runs, but has no tools' }
+    return { server: name, enabled, ok: true, ms: took(), tools }
   } catch (error) {
-    return { server: name, ok: false, ms: took(), reason: messageOf(error) }
+    return { server: name, enabled, ok: false, ms: took(), reason: messageOf(error) }
   }
 }
 
@@ -85,7 +87,7 @@ export async function showHealth(context: ServersContext): Promise<number> {
       const denied = hosts.length > 0 ? `; network refused: ${hosts.join(', ')}` : ''
       return `${row.server.padEnd(24)} ${row.enabled ? seen : 'off'}${error}${denied}`
     })
-    print(context, rows, lines)
+    print(context, rows, lines.length > 0 ? lines : [noServers(context)])
     return rows.some((row) => row.enabled && 'lastError' in row) ? 1 : 0
   })
 }

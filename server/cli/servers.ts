@@ -6,12 +6,12 @@ import { AppError } from '../lib/errors.ts'
 import type { Command, CommandInput } from './command.ts'
 import { acceptDefinitions } from './servers-accept.ts'
 import type { ServersContext } from './servers-context.ts'
-import { addServer, removeServer, switchServer } from './servers-edit.ts'
+import { addServer, COMMAND_AFTER_DASHES, removeServer, switchServer } from './servers-edit.ts'
 import { importServers } from './servers-import.ts'
 import { loginServer, logoutServer } from './servers-login.ts'
 import { listServers, showHealth, showLogs, testServers } from './servers-show.ts'
 import { showUsage } from './servers-usage.ts'
-import { userDefaults } from './user-folders.ts'
+import { sayWhatIsUsed, userDefaults } from './user-folders.ts'
 
 const ACTIONS: Record<string, (context: ServersContext) => Promise<number>> = {
   list: listServers,
@@ -76,14 +76,18 @@ export const serversCommand: Command = {
     owner: { type: 'string', help: 'login, logout: for this owner only' },
     description: { type: 'string', help: 'add: what the server is good for' }
   },
+  // A flag behind a name and a command is the command's.
+  advice: ([action, name = '-', command = '-']) =>
+    action === 'add' && !name.startsWith('-') && !command.startsWith('-') ? COMMAND_AFTER_DASHES : undefined,
   // The project's own registry where there is one, else the user's: as the stdio gateway has it.
   defaults: (env) => (existsSync('mcp.json') ? {} : userDefaults(env)),
-  async run(settings, { words: [action = 'list', ...names], flags, rest }) {
+  async run(settings, { words: [action = 'list', ...names], flags, rest, isNamed }) {
     const act = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined
     if (!act)
       throw new AppError('invalid', 'usage', `There is no "servers ${action}". See mcp-orchestrator servers --help.`)
     refuseForeign(action, names, { flags, rest })
     const file = resolve(settings.MCP_CONFIG)
+    sayWhatIsUsed(settings, isNamed)
     const registry = await loadRegistry(file, { optional: true })
     for (const problem of registry.problems) process.stderr.write(`${describeProblem(file, problem)}\n`)
     return act({ settings, file, registry, names, flags, rest, json: flags.json === true })

@@ -1,5 +1,6 @@
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
+import type { SettingName, Settings } from '../config/settings.ts'
 
 type Environment = Record<string, string | undefined>
 
@@ -14,4 +15,16 @@ function userFolders(env: Environment): { config: string; data: string } {
 export function userDefaults(env: Environment): { MCP_CONFIG: string; DATA_DIR: string } {
   const { config, data } = userFolders(env)
   return { MCP_CONFIG: join(config, 'mcp.json'), DATA_DIR: data }
+}
+
+/** Which file and folder a command has chosen by itself, on stderr: with a registry in this folder it is another one than elsewhere. */
+export function sayWhatIsUsed(
+  { MCP_CONFIG, DATA_DIR }: Pick<Settings, 'MCP_CONFIG' | 'DATA_DIR'>,
+  isNamed: (setting: SettingName) => boolean
+): void {
+  const used = [
+    ...(isNamed('MCP_CONFIG') ? [] : [resolve(MCP_CONFIG)]),
+    ...(isNamed('DATA_DIR') ? [] : [`data in ${resolve(DATA_DIR)}`])
+  ]
+  if (used.length > 0) process.stderr.write(`Using ${used.join(', ')}.\n`)
 }

@@ -31,6 +31,12 @@ export function loadSettings({ flags = {}, env, dotenv = '', defaults = {} }: Se
   return settings
 }
 
+/** Whether it was given at all, rather than left to its default. */
+export function isNamed(name: SettingName, { flags = {}, env, dotenv = '' }: SettingSources): boolean {
+  const flag = flagOf(name)
+  return Boolean((flag !== undefined && flags[flag]) || env[name] || parseEnv(dotenv)[name])
+}
+
 export function readDotenv(path = '.env'): string {
   try {
     return readFileSync(path, 'utf8')

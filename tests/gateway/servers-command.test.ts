@@ -66,7 +66,9 @@ describe('servers', { timeout: 60_000 }, () => {
     [['add', 'x', '--env', 'novalue', '--', 'y'], /NAME=VALUE/],
     [['remove', 'nobody'], /no server "nobody"/],
     [['dance'], /no "servers dance"/],
-    [['list', '--colour'], /Unknown option '--colour'/],
+    [['list', '--colour'], /Unknown option '--colour'\. See mcp-orchestrator servers --help\./],
+    [['add', 'x', 'npx', '-y', 'pkg'], /Put the server's command after a lone --: servers add NAME -- COMMAND/],
+    [['add', 'x', 'npx', 'pkg'], /Put the server's command after a lone --/],
     [['test', 'nobody'], /no server "nobody"/],
     [['logs', 'nobody'], /no server "nobody"/],
     [['list', 'extra'], /"servers list" does not take "extra"/],
@@ -75,6 +77,16 @@ describe('servers', { timeout: 60_000 }, () => {
     const { code, out, err } = await workplace({}).run(...args)
     expect([code === 0, out, err.trim().split('\n').length]).toEqual([false, '', 1])
     expect(err).toMatch(sentence)
+  })
+
+  it('says that there are none, and takes no failure from one that is off', async () => {
+    const none = workplace({})
+    for (const action of ['test', 'health']) {
+      expect(await none.run(action)).toEqual({ code: 0, out: `${none.config} has no servers.\n`, err: '' })
+    }
+    const { run } = workplace({ off: { command: 'no-such-command-here', enabled: false } })
+    expect(await run('test')).toMatchObject({ code: 0, out: 'off   off: it is switched off\n' })
+    expect(JSON.parse((await run('test', '--json')).out)).toEqual([{ server: 'off', enabled: false, ok: true, ms: 0 }])
   })
 
   it('tests servers for real, tells their health, and shows what they wrote', async () => {
