@@ -1,6 +1,6 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect as connectSocket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
@@ -173,3 +173,30 @@ function envelope(clientCapabilities = {}): Record<string, unknown> {
     [`${prefix}clientCapabilities`]: clientCapabilities
   }
 }
+
+// Checked with the defence off: at the client's pace → the client is never left, and what the SDK has for it waits in memory.
+it('leaves a client that does not read what it asked for', { timeout: 30_000 }, async () => {
+  const chunk = new Uint8Array(1024 * 1024)
+  const { promise: left, resolve: leave } = Promise.withResolvers<void>()
+  let given = 0
+  const flood = new ReadableStream({
+    pull(controller) {
+      given++
+      controller.enqueue(chunk)
+    },
+    cancel: leave
+  })
+  const exposed = { fetch: async () => new Response(flood), close: async () => {} }
+  const gateway = new Gateway({ version: '1', logger: silentLogger, core: () => Promise.reject(new Error('unused')) })
+  const door = openHttpDoor(gateway, '1', silentLogger, undefined, exposed)
+  const http = createServer((request, response) => void door.handle(request, response))
+  await new Promise<void>((ready) => http.listen(0, '127.0.0.1', ready))
+  const client = connectSocket((http.address() as AddressInfo).port, '127.0.0.1')
+  closers.push(
+    () => new Promise((done) => http.close(done)),
+    async () => client.destroy()
+  )
+  client.on('error', () => {}).write('GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await left
+  expect(given).toBeLessThan(100)
+})

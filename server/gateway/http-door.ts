@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { createMcpHandler, type McpRequestContext, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
@@ -20,6 +19,7 @@ export interface HttpDoor {
 export type OwnerOf = (cookies: string | undefined) => string
 
 export const MAX_BODY_BYTES = 16 * 1024 * 1024
+const MAX_UNREAD_BYTES = 64 * 1024 * 1024
 
 /**
  * Serves the gateway over Streamable HTTP, every revision, without sessions: any instance can answer any request. `ownerOf` says
@@ -57,7 +57,7 @@ export function openHttpDoor(
           return
         }
         const options = { gone: gone.signal, ...(body === undefined ? {} : { parsedBody: body }) }
-        await send(response, await handler.fetch(toWebRequest(request, body, gone.signal), options))
+        await send(response, await handler.fetch(toWebRequest(request, body, gone.signal), options), gone.signal)
       } catch (error) {
         if (gone.signal.aborted) return
         logger.warn(`A gateway request failed: ${messageOf(error)}`)
@@ -108,12 +108,23 @@ function toWebRequest(request: IncomingMessage, body: unknown, signal: AbortSign
   })
 }
 
-async function send(response: ServerResponse, answer: Response): Promise<void> {
+/** Not at the client's pace: the SDK would queue without end for one that does not read. Such a one is left instead. */
+async function send(response: ServerResponse, answer: Response, gone: AbortSignal): Promise<void> {
   response.writeHead(answer.status, Object.fromEntries(answer.headers))
   if (answer.body === null) {
     response.end()
     return
   }
   response.flushHeaders()
-  await pipeline(Readable.from(answer.body), response)
+  const reader = answer.body.getReader()
+  const leave = () => void reader.cancel().catch(() => {})
+  if (gone.aborted) leave()
+  else gone.addEventListener('abort', leave, { once: true })
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done || response.destroyed) break
+    response.write(value)
+    if (response.writableLength > MAX_UNREAD_BYTES) response.destroy()
+  }
+  response.end()
 }

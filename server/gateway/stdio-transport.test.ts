@@ -28,6 +28,7 @@ async function open(
     input: (onChunk) => input.on('data', onChunk),
     output,
     maxLineBytes: 1000,
+    maxUnreadBytes: 200_000,
     shortWay: {
       knows: (name) => name === 'known',
       call: (plain, { signal }) => {
@@ -43,6 +44,7 @@ async function open(
   }
   return {
     transport,
+    output,
     sdk,
     short,
     async say(...messages: (object | string)[]) {
@@ -111,6 +113,21 @@ describe('the client side of the stdio door', () => {
       { id: 1, error: { code: -32_603 } },
       { id: 2, result: {} }
     ])
+  })
+
+  // Checked with the defence off: all is queued → 20 MB, and a warning of thousands of listeners.
+  it('queues no news without end for a client that does not read, but every answer', async () => {
+    const { say, transport, output, written } = await greeted()
+    const params = { level: 'info' as const, data: 'x'.repeat(2000) }
+    for (let count = 0; count < 10_000; count++) {
+      await transport.send({ jsonrpc: '2.0', method: 'notifications/message', params })
+    }
+    expect(output.writableLength).toBeLessThan(300_000)
+    expect(output.listenerCount('drain')).toBe(1)
+    await transport.send({ jsonrpc: '2.0', id: 5, result: {} })
+    for (let got = written(); !got.some(({ id }) => id === 5); got = written()) await nextRound()
+    await say(call(6))
+    expect(written()).toEqual([{ jsonrpc: '2.0', id: 6, result: {} }])
   })
 
   it('answers two calls of the same id once on the short way', async () => {

@@ -23,9 +23,12 @@ export interface StdioTransportOptions {
   output: Writable
   shortWay: ShortWay
   maxLineBytes?: number
+  maxUnreadBytes?: number
 }
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024
+/** Of what the client has not read yet; beyond it, what only informs is left out. */
+const MAX_UNREAD_BYTES = 32 * 1024 * 1024
 const BUSY = 4
 const MAX_IN_FLIGHT = 10_000
 const PARSE_ERROR = -32_700
@@ -47,6 +50,7 @@ export class StdioTransport implements Transport {
   #greeting: { id: RequestId; isModern: boolean } | undefined
   #isShort = false
   #isModern = false
+  #isWaiting = false
   #open = true
 
   constructor(options: StdioTransportOptions) {
@@ -154,7 +158,7 @@ export class StdioTransport implements Transport {
 
   /** A lonely answer leaves at once; when much is under way, all of one round of the event loop leaves in one write. */
   #post(message: JSONRPCMessage): void {
-    if (!this.#open) return
+    if (!this.#open || (!('id' in message) && this.#isUnread())) return
     const line = toLine(message)
     if (this.#outbox === '' && this.#running.size === 0) {
       this.#write(line)
@@ -173,10 +177,19 @@ export class StdioTransport implements Transport {
   #write(text: string): void {
     const { output } = this.#options
     // A client that does not read is not read from either.
-    if (!output.write(text)) {
-      this.#input?.pause()
-      output.once('drain', () => this.#input?.resume())
-    }
+    if (output.write(text) || this.#isWaiting) return
+    this.#isWaiting = true
+    this.#input?.pause()
+    output.once('drain', () => {
+      this.#isWaiting = false
+      this.#input?.resume()
+    })
+  }
+
+  /** Servers speak without being asked: to pause the client stops them not. */
+  #isUnread(): boolean {
+    const { output, maxUnreadBytes = MAX_UNREAD_BYTES } = this.#options
+    return output.writableLength + this.#outbox.length > maxUnreadBytes
   }
 
   #end(): void {

@@ -11,7 +11,9 @@ import type { StoredServer, StoredTool } from '../../catalog/stored-tools.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { Caller } from '../caller.ts'
 import { callFailure, withoutSecrets } from './call-failure.ts'
+import { calmly } from './calm-progress.ts'
 import type { ChildTransport } from './child-transport.ts'
+import { totalMs } from './raw-calls.ts'
 import { rawResult } from './raw-result.ts'
 import { readTools } from './read-tools.ts'
 
@@ -120,12 +122,14 @@ export class LiveServer {
     const { timeouts } = this.#entry
     const params = { name: tool, arguments: args, ...retry, ...(meta ? { _meta: meta } : {}) }
     this.#transport?.assertAlive(careful)
+    const calls = this.verdict?.kind === 'legacy' ? this.#transport?.calls : undefined
     this.#running++
     try {
-      if (this.#transport && this.verdict?.kind === 'legacy') {
-        return await this.#transport.calls.call(params, { timeoutMs: timeouts.callMs, signal, onProgress })
-      }
-      return await this.#callThroughSdk(params, input)
+      return await calmly(onProgress, (calm) =>
+        calls
+          ? calls.call(params, { timeoutMs: timeouts.callMs, signal, onProgress: calm })
+          : this.#callThroughSdk(params, { ...input, onProgress: calm })
+      )
     } catch (error) {
       throw this.#failure(tool, error, signal)
     } finally {
@@ -137,11 +141,12 @@ export class LiveServer {
   async request({ method, params, signal, onProgress }: RequestInput): Promise<RawResult> {
     const { timeouts } = this.#entry
     this.#transport?.assertAlive(false)
-    const options = { timeout: timeouts.callMs, resetTimeoutOnProgress: true, allowInputRequired: true, signal }
+    const options = { ...timing(timeouts.callMs), allowInputRequired: true, signal }
     this.#running++
     try {
-      const progress = onProgress ? { onprogress: onProgress } : {}
-      return await this.#client.request({ method, params }, rawResult, { ...options, ...progress })
+      return await calmly(onProgress, (calm) =>
+        this.#client.request({ method, params }, rawResult, { ...options, ...(calm ? { onprogress: calm } : {}) })
+      )
     } catch (error) {
       throw this.#failure(method, error, signal)
     } finally {
@@ -177,8 +182,7 @@ export class LiveServer {
     { signal, onProgress, caller }: CallInput
   ): Promise<RawResult> {
     const options = {
-      timeout: this.#entry.timeouts.callMs,
-      resetTimeoutOnProgress: true,
+      ...timing(this.#entry.timeouts.callMs),
       // Without a client of its own behind it, a question has nobody to go to.
       allowInputRequired: caller.connection !== undefined,
       signal,
@@ -225,6 +229,10 @@ export class LiveServer {
     await this.#client.close().catch(() => {})
     await this.#transport?.close()
   }
+}
+
+function timing(timeout: number) {
+  return { timeout, resetTimeoutOnProgress: true, maxTotalTimeout: totalMs(timeout) }
 }
 
 function verdictOf(client: Client): Verdict | undefined {

@@ -22,6 +22,16 @@ interface Pending {
   timeoutMs: number
   /** By the clock of `performance.now()`. */
   deadline: number
+  /** Which no progress puts off. */
+  lastDeadline: number
+}
+
+/** A server that says for ever that it is at work is not waited for for ever. */
+const MAX_CALL_MS = 3_600_000
+
+/** For a call that reports progress; one that may be silent for longer than this may. */
+export function totalMs(timeoutMs: number): number {
+  return Math.max(timeoutMs, MAX_CALL_MS)
 }
 
 export class RawCalls {
@@ -51,8 +61,10 @@ export class RawCalls {
     return new Promise((resolve, reject) => {
       if (signal.aborted) throw new Error('Cancelled')
       const onAbort = () => this.#giveUp(id, new Error('Cancelled'))
-      const deadline = performance.now() + timeoutMs
-      this.#pending.set(id, { resolve, reject, signal, onAbort, onProgress, timeoutMs, deadline })
+      const now = performance.now()
+      const deadline = now + timeoutMs
+      const lastDeadline = now + totalMs(timeoutMs)
+      this.#pending.set(id, { resolve, reject, signal, onAbort, onProgress, timeoutMs, deadline, lastDeadline })
       try {
         const meta = onProgress ? { _meta: { ...recordOf(params._meta), progressToken: id } } : undefined
         this.#send({ jsonrpc: '2.0', id, method: 'tools/call', params: meta ? { ...params, ...meta } : params })
@@ -141,7 +153,7 @@ export class RawCalls {
 }
 
 function postpone(pending: Pending): void {
-  pending.deadline = performance.now() + pending.timeoutMs
+  pending.deadline = Math.min(performance.now() + pending.timeoutMs, pending.lastDeadline)
 }
 
 function readError(error: unknown): ProtocolError {
