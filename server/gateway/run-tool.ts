@@ -63,6 +63,11 @@ export async function runTool(core: GatewayCore, wish: ToolWish, context: CallCo
       callWithFailover(core, server, tracing ? { ...input, meta: tracing.carry(context.meta) } : input)
     )
     end({ ...callReturned(called.result), server: called.server, attempts: called.attempts })
+    const { result } = called
+    if (approvedBy && called.server === server && result.resultType === 'input_required') {
+      const next = { ...wish, owner: context.caller.owner, state: result.requestState }
+      core.approvals?.rounds.keep(next, approvedBy)
+    }
     const isChanged = core.approvals?.definitions.isChanged(called.server, tool.name) === true
     return { ...called, ...(approvedBy ? { approvedBy } : {}), ...(isChanged ? { definitionChanged: true } : {}) }
   } catch (error) {

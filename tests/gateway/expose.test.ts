@@ -188,6 +188,17 @@ describe('pass-through', { timeout: 60_000 }, () => {
     expect(asked).toEqual(['elicitation/create'])
   })
 
+  it.each(['legacy', 'auto'] as const)('asks them once for a call that goes on in rounds (%s)', async (era) => {
+    const server = child('conformance-server', ['modern'], { approval: { '*': 'ask' } })
+    const { client, asked } = await open('stdio', era, { a: server }, { only: 'a' })
+    const call = { name: 'test_input_required_result_multi_round', arguments: {} }
+    expect(text(await client.callTool(call))).toMatch(/^someone likes/)
+    // One of the gateway's, two of the server's.
+    expect(asked).toHaveLength(3)
+    await client.callTool(call)
+    expect(asked).toHaveLength(6)
+  })
+
   it('does not start for a server that is not there', async () => {
     const process = spawnGateway(['gateway', '--expose', 'nobody'], {
       DATA_DIR: '/nonexistent',

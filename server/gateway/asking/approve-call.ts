@@ -11,6 +11,7 @@ import type { ChangedTools } from '../../tools/approvals/changed-tools.ts'
 import type { DefinitionChange } from '../../tools/definition-guard.ts'
 import type { GatewayCore } from '../gateway-options.ts'
 import type { CallContext, ToolWish } from '../run-tool.ts'
+import type { ApprovedRounds } from './approved-rounds.ts'
 import { callHash } from './client-voice.ts'
 import type { Continuations } from './continuations.ts'
 import { showAsData, showName } from './show-as-data.ts'
@@ -25,6 +26,7 @@ export interface Approvals {
   asksAboutChange(server: string, tool: string): boolean
   /** Tools that a human has allowed until this process ends. */
   remembered: Set<string>
+  rounds: ApprovedRounds
 }
 
 export type ApprovedBy = 'client' | 'inbox' | 'memory'
@@ -56,10 +58,10 @@ export async function approveCall(
   const change = await approvals?.definitions.change(server, tool)
   if (!mustAsk && !change) return undefined
   const memory = callHash([context.caller.owner, server, tool.name, tool.hash])
-  const isRemembered = !change && !wish.needsYes && approvals?.remembered.has(memory) === true
+  const earlier = change ? undefined : earlierYes(approvals, wish, memory, context)
   const asked = { ...wish, tool, change, hash: callHash([server, tool.name, tool.hash, args]) }
-  const { answer, by } = isRemembered
-    ? { answer: { approved: true } as ApprovalAnswer, by: 'memory' as const }
+  const { answer, by } = earlier
+    ? { answer: { approved: true } as ApprovalAnswer, by: earlier }
     : await ask(core, asked, context)
   if (!answer.approved) throw denied(wish, answer.reason)
   // What was looked at must be what the server really has when the call goes out.
@@ -70,6 +72,18 @@ export async function approveCall(
   if (change) await approvals?.definitions.accept(server, tool.name, change.after)
   if (answer.remember && approvals && approvals.remembered.size < MAX_REMEMBERED) approvals.remembered.add(memory)
   return by
+}
+
+/** To the call that this is the next round of, or to the tool as such. */
+function earlierYes(
+  approvals: Approvals | undefined,
+  wish: ToolWish,
+  memory: string,
+  { caller, retry }: CallContext
+): ApprovedBy | undefined {
+  const by = retry && approvals?.rounds.take({ ...wish, owner: caller.owner, state: retry.requestState })
+  if (by) return by
+  return !wish.needsYes && approvals?.remembered.has(memory) ? 'memory' : undefined
 }
 
 /** As the running server has it; starts it if need be. */

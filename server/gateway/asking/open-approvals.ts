@@ -4,6 +4,7 @@ import { ApprovalInbox } from '../../tools/approvals/approval-inbox.ts'
 import { ChangedTools } from '../../tools/approvals/changed-tools.ts'
 import { createDefinitionGuard } from '../../tools/definition-guard.ts'
 import type { Approvals } from './approve-call.ts'
+import { ApprovedRounds } from './approved-rounds.ts'
 import { Continuations } from './continuations.ts'
 
 export function openApprovals(
@@ -16,6 +17,7 @@ export function openApprovals(
     definitions: new ChangedTools(createDefinitionGuard(facts), logger),
     continuations: new Continuations(facts, Math.ceil(options.waitMs / 1000)),
     remembered: new Set(),
+    rounds: new ApprovedRounds(),
     ...options
   }
 }

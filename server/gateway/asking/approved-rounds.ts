@@ -1,0 +1,35 @@
+import type { ToolWish } from '../run-tool.ts'
+import type { ApprovedBy } from './approve-call.ts'
+import { callHash } from './client-voice.ts'
+
+/** A call that its server has answered with a question, and that is made again with the answer. */
+export interface NextRound extends Pick<ToolWish, 'server' | 'tool' | 'args'> {
+  owner: string
+  /** What the server wants back with the answer. */
+  state: unknown
+}
+
+const HOLD_MS = 600_000
+const MAX_OPEN = 1000
+
+/** Each yes to a call holds for its next round too, and only once for each. In this process alone: another one asks again. */
+export class ApprovedRounds {
+  readonly #open = new Map<string, { by: ApprovedBy; until: number }>()
+
+  keep(round: NextRound, by: ApprovedBy): void {
+    const [oldest] = this.#open.keys()
+    if (this.#open.size >= MAX_OPEN && oldest !== undefined) this.#open.delete(oldest)
+    this.#open.set(keyOf(round), { by, until: Date.now() + HOLD_MS })
+  }
+
+  take(round: NextRound): ApprovedBy | undefined {
+    const key = keyOf(round)
+    const found = this.#open.get(key)
+    this.#open.delete(key)
+    return found && found.until > Date.now() ? found.by : undefined
+  }
+}
+
+function keyOf({ owner, server, tool, args, state }: NextRound): string {
+  return callHash([owner, server, tool.name, tool.hash, args, state])
+}
