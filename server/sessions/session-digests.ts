@@ -2,6 +2,7 @@ import { setImmediate as othersTurn } from 'node:timers/promises'
 import { pendingCalls, type Transcript } from '../../contract/transcript.ts'
 import { KeyedLock } from '../lib/keyed-lock.ts'
 import type { EventLog } from '../storage/event-log.ts'
+import type { SessionMeta } from './session-access.ts'
 
 /** What a list shows of a conversation. */
 export interface Digest {
@@ -30,36 +31,34 @@ export class SessionDigests {
     this.#transcript = transcript
   }
 
-  async of(sessionId: string): Promise<Digest> {
+  async of({ sessionId, createdAt }: SessionMeta): Promise<Digest> {
     const seq = await this.#events.lastSeq(sessionId)
-    return this.#find(sessionId, seq) ?? this.#lock.run('', () => this.#read(sessionId, seq))
+    // An id can be opened again after its removal, and its log be as long once more.
+    const key = `${createdAt} ${sessionId}`
+    return this.#find(key, seq) ?? this.#lock.run('', () => this.#read(key, sessionId, seq))
   }
 
-  forget(sessionId: string): void {
-    this.#known.delete(sessionId)
-  }
-
-  #find(sessionId: string, seq: number): Digest | undefined {
-    const known = this.#known.get(sessionId)
+  #find(key: string, seq: number): Digest | undefined {
+    const known = this.#known.get(key)
     if (known?.seq !== seq) return undefined
-    this.#keep(sessionId, known)
+    this.#keep(key, known)
     return known
   }
 
-  async #read(sessionId: string, seq: number): Promise<Digest> {
+  async #read(key: string, sessionId: string, seq: number): Promise<Digest> {
     // Someone may have asked for the same one before us.
-    const known = this.#find(sessionId, seq)
+    const known = this.#find(key, seq)
     if (known) return known
     const digest = digestOf(await this.#transcript(sessionId))
-    this.#keep(sessionId, digest)
+    this.#keep(key, digest)
     await othersTurn()
     return digest
   }
 
   /** The one that was asked for longest ago makes room. */
-  #keep(sessionId: string, digest: Digest): void {
-    this.#known.delete(sessionId)
-    this.#known.set(sessionId, digest)
+  #keep(key: string, digest: Digest): void {
+    this.#known.delete(key)
+    this.#known.set(key, digest)
     const [oldest] = this.#known.keys()
     if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest)
   }

@@ -6,9 +6,9 @@ import { SessionDirectory } from './session-directory.ts'
 import { SessionFeed } from './session-feed.ts'
 
 let fake: FakeChat
+let access: SessionAccess
 let directory: SessionDirectory
 let reads: string[]
-const feed = new SessionFeed()
 const ids = Array.from({ length: 20 }, (_, i) => `session-${i}`)
 
 beforeEach(async () => {
@@ -22,7 +22,7 @@ beforeEach(async () => {
   })
   fake = await fakeChat({ events: counted })
   const { chat, store } = fake
-  const access = new SessionAccess(store.facts, 100)
+  access = new SessionAccess(store.facts, 100)
   for (const id of ids) {
     await access.open(id, { owner: 'me' })
     await chat.begin(id, 'demo/demo')
@@ -30,7 +30,7 @@ beforeEach(async () => {
   directory = new SessionDirectory({
     access,
     chat,
-    feed,
+    feed: new SessionFeed(),
     sessions: { hold: async () => Promise.reject(new Error('not here')), state: () => 'none', destroy: async () => {} },
     store: store.sessions,
     events: store.events,
@@ -74,12 +74,16 @@ describe('the list', () => {
     expect(seen[0]?.sessionId).toBe('session-7')
   })
 
-  it('forgets what it knew of a session that is gone', async () => {
-    await directory.list('me')
-    feed.gone('session-7')
-    reads = []
-    await directory.list('me')
-    expect(new Set(reads)).toEqual(new Set(['session-7']))
+  it('takes a session that was removed and opened again for a new one', async () => {
+    const other = (await directory.list('me')).find(({ sessionId }) => sessionId === 'session-7')
+    await directory.destroy('session-7')
+    await fake.store.events.remove('session-7')
+    await expect.poll(() => Date.now()).toBeGreaterThan(other?.createdAt ?? Infinity)
+    await access.open('session-7', { owner: 'me' })
+    await fake.chat.begin('session-7', 'demo/other')
+    expect(await directory.list('me')).toContainEqual(
+      expect.objectContaining({ sessionId: 'session-7', model: 'demo/other' })
+    )
   })
 
   // Checked: with all read at once, nothing else had a turn until the last was.

@@ -37,10 +37,7 @@ export class SessionDirectory {
         const first = events.find(({ type, data }) => type === 'user:message' && data.turnId === 't1')
         if (first) void this.#nameAfter(sessionId, String(first.data.text)).catch(() => {})
       },
-      gone: (sessionId) => {
-        this.#digests.forget(sessionId)
-        void deps.chat.forget(sessionId).catch(() => {})
-      }
+      gone: (sessionId) => void deps.chat.forget(sessionId).catch(() => {})
     })
   }
 
@@ -109,8 +106,9 @@ export class SessionDirectory {
     return { sandbox: here === 'none' ? 'running' : here, recycleInMs, network }
   }
 
-  async #summarize({ sessionId, title, createdAt }: SessionMeta): Promise<SessionSummary> {
-    const [digest, record] = await Promise.all([this.#digests.of(sessionId), this.#deps.store.get(sessionId)])
+  async #summarize(meta: SessionMeta): Promise<SessionSummary> {
+    const { sessionId, title, createdAt } = meta
+    const [digest, record] = await Promise.all([this.#digests.of(meta), this.#deps.store.get(sessionId)])
     const { model, lastAt, pendingApprovals, hadCalls } = digest
     const { sandbox, recycleInMs } = await this.#stateOf(sessionId, record, hadCalls)
     return {
