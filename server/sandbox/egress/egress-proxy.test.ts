@@ -63,6 +63,16 @@ describe('the egress proxy', () => {
     expect(await raw(port, through)).toMatch(/^HTTP\/1.1 200 .*\r\n\r\nHTTP\/1.1 201 [\s\S]*hello$/)
   })
 
+  // Checked with the defence off: `writeHead` of what came → a RangeError that nobody catches, which ends the process.
+  it('outlives an answer that is none', async () => {
+    const hostile = await portOf(
+      createServer((socket) => socket.once('data', () => socket.end('HTTP/1.1 042 X\r\ncontent-length: 0\r\n\r\n')))
+    )
+    const { port } = await start(() => [`api.test:${hostile}`, `127.0.0.1:${hostile}`])
+    const get = `GET http://api.test:${hostile}/ HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`
+    expect(await raw(port, get)).toMatch(/^HTTP\/1.1 502 /)
+  })
+
   it('refuses the rest with a sentence, and tells', async () => {
     const { web, port, denied, seen } = await start((web) => [`api.test:${web}`])
     const refused = await raw(port, `CONNECT evil.test:${web} HTTP/1.1\r\nhost: x\r\n\r\n`)

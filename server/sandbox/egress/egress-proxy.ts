@@ -97,8 +97,13 @@ async function forward(options: EgressProxyOptions, request: IncomingMessage, re
     })
     onward.on('response', (reply) => {
       const known = Object.entries(reply.headers).filter(([name]) => !HOP_BY_HOP.test(name))
-      response.writeHead(reply.statusCode ?? 502, Object.fromEntries(known))
-      pipeline(reply, response, () => {})
+      try {
+        response.writeHead(reply.statusCode ?? 502, Object.fromEntries(known))
+        pipeline(reply, response, () => {})
+      } catch (error) {
+        reply.destroy()
+        refuse(response, 502, messageOf(error)) // a status that is none, say: thrown on, it would end the process
+      }
     })
     onward.on('error', (error) => refuse(response, 502, messageOf(error)))
     response.once('close', () => upstream.destroy())

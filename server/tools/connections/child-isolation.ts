@@ -9,7 +9,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 export interface Isolation {
   /** The words that start a command in a place of its own. */
   wrap(command: string, args: string[], hidden: string[]): { command: string; args: string[] }
-  /** Says who is who inside; to be called once for each process that was started with these words. */
+  /** Says who is who inside; to be called once for each process that has started with these words. */
   settle(process: ChildProcess): void
   /** For people. */
   text: string
@@ -84,8 +84,8 @@ function isolation(covers: boolean): Isolation | undefined {
 async function works(candidate: Isolation): Promise<boolean> {
   const { command, args } = candidate.wrap('/bin/sh', ['-c', 'exit 42'], ['/dev/null'])
   const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'], timeout: PROBE_MS, env: {} })
-  candidate.settle(child)
   return new Promise((done) => {
+    child.once('spawn', () => candidate.settle(child))
     child.once('error', () => done(false))
     child.once('exit', (code) => done(code === 42))
   })

@@ -69,11 +69,11 @@ export class ChildProcesses {
       const stdio: 'pipe'[] = ['pipe', 'pipe', 'pipe', ...(isolation ? ['pipe' as const] : [])]
       // A session of its own: what it starts can be told from everything else.
       const process = spawn(words.command, words.args, { cwd, detached: true, stdio, env })
-      isolation?.settle(process)
       const { promise: spawned, resolve, reject } = Promise.withResolvers<void>()
       process.once('spawn', resolve)
       process.once('error', reject)
       await spawned
+      isolation?.settle(process)
       return this.#adopt(process, mark)
     } catch (error) {
       throw cannotRun(server, command, cwd, error)

@@ -4,6 +4,7 @@
  * ever touched. The work is a shell script, because it must also be done when this process has been killed.
  */
 import { spawn } from 'node:child_process'
+import type { Writable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 
 /** The variable by which a process is known as a child of ours; its value ends with a dot, so that none is a part of another. */
@@ -11,6 +12,7 @@ export const MARK = 'MCP_ORCHESTRATOR_CHILD'
 /** Of a tenth of a second each. */
 const TERM_ROUNDS = 6
 const MAX_SWEEP_MS = 15_000
+const AGAIN_MS = 1000
 
 /**
  * Waits for the end of its input, then sweeps: SIGTERM, a moment, SIGKILL until none is left. Where there is no /proc, process
@@ -97,18 +99,21 @@ export function prepareSweep(mark: string, path: string): Sweep {
     env: { PATH: path }
   })
   const { promise: gone, resolve } = Promise.withResolvers<void>()
-  script.on('error', () => resolve())
+  // Who could not start it tries again, which must not be at once and without end.
+  script.on('error', () => setTimeout(resolve, AGAIN_MS).unref())
   script.on('exit', () => resolve())
-  script.stdin.on('error', () => {})
+  // There is none when this process may open no more files.
+  const stdin: Writable | undefined = script.stdin
+  stdin?.on('error', () => {})
   // It must not keep this process alive: when we end, its work begins.
   script.unref()
-  if ('unref' in script.stdin && typeof script.stdin.unref === 'function') script.stdin.unref()
+  if (stdin && 'unref' in stdin && typeof stdin.unref === 'function') stdin.unref()
   return {
-    began: (pid) => void script.stdin.write(`+${pid}\n`),
-    ended: (pid) => void script.stdin.write(`-${pid}\n`),
+    began: (pid) => void stdin?.write(`+${pid}\n`),
+    ended: (pid) => void stdin?.write(`-${pid}\n`),
     async go() {
       script.ref()
-      script.stdin.end()
+      stdin?.end()
       await Promise.race([gone, delay(MAX_SWEEP_MS, undefined, { ref: false })])
     },
     gone
