@@ -91,7 +91,7 @@ function commandHelp(command: Command): string {
     const flag = flagOf(name)
     const setting: { help: string; fallback?: unknown } = SETTINGS[name]
     const usual = defaults[name] ?? setting.fallback
-    const fallback = usual === undefined ? '' : ` (${usual})`
+    const fallback = usual === undefined || String(usual) === '' ? '' : ` (${usual})`
     const how = flag ? `--${flag}` : '(no flag)'
     return `  ${how.padEnd(30)}${name.padEnd(28)}${setting.help}${fallback}`
   })

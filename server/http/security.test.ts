@@ -1,6 +1,8 @@
 import Fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { OWNER_COOKIE } from '../lib/browser-proof.ts'
+import { ACCESS_COOKIE, OWNER_COOKIE } from '../lib/browser-proof.ts'
+import { silentLogger } from '../lib/logger.ts'
+import { InstanceAccess } from '../sessions/instance-access.ts'
 import { registerSecurity } from './security.ts'
 
 const server = Fastify()
@@ -34,6 +36,23 @@ describe('what goes out with the page', () => {
   it('is a cookie that no script reads and no other site sends', async () => {
     const [cookie] = (await server.inject('/')).cookies
     expect(cookie).toMatchObject({ name: OWNER_COOKIE, value: 'fresh', httpOnly: true, sameSite: 'Strict' })
+  })
+})
+
+describe('a cookie of an access token that was changed since', () => {
+  it('is taken back, so that the page that polls with it is not counted as one that guesses', async () => {
+    const guarded = Fastify()
+    await registerSecurity(guarded, {
+      instance: new InstanceAccess('an access token of some length', silentLogger),
+      addressOf: () => 'here',
+      newSecret: () => 'fresh'
+    })
+    guarded.get('/api/approvals', async () => 'cards')
+    const poll = (cookie: string) => guarded.inject({ url: '/api/approvals', headers: { cookie } })
+    const [cookie] = (await poll(`${ACCESS_COOKIE}=old`)).cookies
+    expect(cookie).toMatchObject({ name: ACCESS_COOKIE, value: '', path: '/', expires: new Date(0) })
+    expect((await poll(`${OWNER_COOKIE}=mine`)).cookies).toEqual([])
+    await guarded.close()
   })
 })
 

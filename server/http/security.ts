@@ -2,8 +2,8 @@
 import cookie from '@fastify/cookie'
 import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isOwnOrigin, OWNER_COOKIE } from '../lib/browser-proof.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { ACCESS_COOKIE, isOwnOrigin, OWNER_COOKIE } from '../lib/browser-proof.ts'
 import type { AddressOf } from '../lib/client-address.ts'
 import { AppError } from '../lib/errors.ts'
 import type { InstanceAccess } from '../sessions/instance-access.ts'
@@ -45,12 +45,20 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
   server.addHook('onRequest', async (request, reply) => {
     if (!isOwnOrigin(request))
       throw new AppError('forbidden', 'foreign_origin', 'This request comes from another site.')
-    if (!OPEN_PATHS.test(request.url)) {
-      options.instance.check({ headers: request.headers, address: options.addressOf(request.raw) })
-    }
+    if (!OPEN_PATHS.test(request.url)) checkAccess(request, reply, options)
     if (request.cookies[OWNER_COOKIE] || isNoVisit(request)) return
     reply.setCookie(OWNER_COOKIE, options.newSecret(), cookieOptions(request))
   })
+}
+
+function checkAccess(request: FastifyRequest, reply: FastifyReply, { instance, addressOf }: SecurityOptions): void {
+  try {
+    instance.check({ headers: request.headers, address: addressOf(request.raw) })
+  } catch (error) {
+    // Of a token that was changed since: a page that went on with it would be counted as one that guesses.
+    if (request.cookies[ACCESS_COOKIE] !== undefined) reply.clearCookie(ACCESS_COOKIE, cookieOptions(request))
+    throw error
+  }
 }
 
 /** A link on another site opens the page without its strict cookie: a new one would take the place of the owner's. */
