@@ -2,9 +2,14 @@
 import { expect, it } from 'vitest'
 import { PHONE } from './browser.ts'
 import { useFakePage } from './fake-page.ts'
+import type { FakeSession } from './fake-server.ts'
 
 const now = useFakePage()
 const file = (name: string) => ({ name, mimeType: 'text/plain', buffer: Buffer.from(name) })
+const asking = (session: FakeSession) => {
+  session.append('user:message', { turnId: 't', text: 'go' })
+  session.ask('t', [{ callId: 'a', name: 'execute_command', args: { command: 'make' } }])
+}
 
 it('uploads all files into the session in which they were chosen', async () => {
   const { me, session } = await now().arrive()
@@ -66,14 +71,7 @@ it('sends an idea and leaves what was typed alone', async () => {
 })
 
 it('closes a drawer over the page with Escape, and stops the turn with the next one only', async () => {
-  const begin = (callId: string) => ({ callId, name: 'execute_command', args: { command: 'make' } })
-  const { me, session } = await now().arrive(
-    (opened) => {
-      opened.append('user:message', { turnId: 't', text: 'go' })
-      opened.ask('t', [begin('a')])
-    },
-    { viewport: PHONE }
-  )
+  const { me, session } = await now().arrive(asking, { viewport: PHONE })
   for (const name of ['Show the files', 'Show the sessions']) {
     await me.button(name).click()
     await me.page.locator('.drawer').waitFor()
@@ -113,4 +111,54 @@ it('does not take the Enter that ends a composition for the end of a message', a
   expect(await goesOn('isComposing: true')).toBe(true)
   expect(await goesOn('keyCode: 229')).toBe(true)
   expect(await goesOn('keyCode: 13')).toBe(false)
+})
+
+it('has letters in its fields that no phone zooms into', async () => {
+  const { me } = await now().arrive(asking, { viewport: PHONE, hasTouch: true, isMobile: true })
+  await me.button('Reject…').tap()
+  await me.page.getByRole('textbox', { name: /Reason/ }).waitFor()
+  const sizes = await me.page.evaluate(
+    `[...document.querySelectorAll('input, textarea, select')].map((field) => getComputedStyle(field).fontSize)`
+  )
+  expect(sizes).toEqual(['16px', '16px'])
+})
+
+it('offers no notifications where a page can show none', async () => {
+  const { me, session } = await now().arrive()
+  await me.page.evaluate(`{
+    window.Notification = class { constructor() { throw new TypeError('Illegal constructor') } }
+    Object.assign(Notification, { permission: 'granted', requestPermission: async () => 'granted' })
+    Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' })
+    localStorage.setItem('mcp-orchestrator:notify', 'yes')
+  }`)
+  asking(session)
+  await me.cards.waitFor()
+  await me.button('Settings').click()
+  await me.button('Start a fresh history').waitFor()
+  expect(await me.page.getByLabel('Notify me when a call waits').count()).toBe(0)
+  expect(now().offences).toEqual([])
+})
+
+it('tells of a call that waits, and comes to the front when that is clicked', async () => {
+  const { me, session } = await now().arrive()
+  await me.page.evaluate(`{
+    window.made = []
+    window.focus = () => made.push('focus')
+    window.Notification = class {
+      constructor(_, { body }) { made.push(body); window.last = this }
+      close() {}
+    }
+    Object.assign(Notification, { permission: 'granted', requestPermission: async () => 'granted' })
+    Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' })
+  }`)
+  await me.button('Settings').click()
+  await me.page.getByLabel('Notify me when a call waits').check()
+  asking(session)
+  await me.cards.waitFor()
+  await me.page.evaluate('last.onclick()')
+  expect(await me.page.evaluate('made')).toEqual([
+    'You will be told here when a call waits for you.',
+    '1 tool call waits for your decision.',
+    'focus'
+  ])
 })

@@ -1,5 +1,5 @@
 import { watch } from 'vue'
-import { recall, remember } from '../remembered.ts'
+import { notificationsWanted, notify } from '../notifications.ts'
 import { useInbox } from '../stores/inbox.ts'
 import { useNotices } from '../stores/notices.ts'
 import { useSession } from '../stores/session.ts'
@@ -7,15 +7,6 @@ import { count } from '../text/format.ts'
 import { revealPlainly } from '../text/reveal.ts'
 
 const NAME = 'MCP Orchestrator'
-
-export const notificationsWanted = () => recall('notify') === 'yes' && Notification.permission === 'granted'
-
-/** Turns notifications on or off; resolves to what they are then. */
-export async function wantNotifications(wanted: boolean): Promise<boolean> {
-  const granted = wanted && (await Notification.requestPermission()) === 'granted'
-  remember('notify', granted ? 'yes' : null)
-  return granted
-}
 
 /**
  * A call that waits for a person shows in the tab's title and icon, to screen readers, and, if wanted, as a notification. Screen
@@ -41,9 +32,7 @@ export function useAttention(title: () => string): void {
     if (waiting.every((id) => before.includes(id))) return
     const text = `${count(waiting.length, 'tool call waits', 'tool calls wait')} for your decision.`
     notices.announce(text)
-    if (document.visibilityState === 'hidden' && 'Notification' in window && notificationsWanted()) {
-      new Notification(NAME, { body: text, tag: session.sessionId })
-    }
+    if (document.visibilityState === 'hidden' && notificationsWanted()) notify(text, session.sessionId)
   })
   session.onEvent(({ type, data }) => {
     if (type === 'agent:error') notices.announce(revealPlainly(data.message))
