@@ -112,6 +112,25 @@ it('shows hidden characters in names of tools and servers, and a tool that chang
   expect(one?.offences).toEqual([])
 })
 
+it('shows names to their end, and whose they are', async () => {
+  const path = `${'folder/'.repeat(20)}invoice.pdf.exe`
+  fake.files.set(path, Buffer.from('x'))
+  const { me } = await arrive((opened) => {
+    for (const server of ['mine', 'theirs']) opened.append('tool:allowed', { server, name: 'read', definition: 'd' })
+  })
+  await me.button('Settings').click()
+  await me.button('Ask again for read on theirs').waitFor()
+  expect(await me.read(me.page.getByRole('group', { name: 'Settings' }))).toMatch(/read on mine[\s\S]*read on theirs/)
+  await me.page.keyboard.press('Escape')
+  await me.button('Show the files').click()
+  const row = me.button(/invoice\.pdf\.exe/)
+  expect(await row.getAttribute('title')).toBe(path)
+  await row.click()
+  await me.page.getByRole('dialog').getByRole('heading').waitFor()
+  const hidden = 'document.querySelector("dialog h2").scrollWidth - document.querySelector("dialog h2").clientWidth'
+  expect(await me.page.evaluate(hidden)).toBe(0)
+})
+
 it('sets markdown safely: code with a copy button, links with their target, no image of another host', async () => {
   const { me, session } = await arrive()
   const text =
