@@ -25,14 +25,15 @@ export function pruneList(files: AuditFile[], { maxBytes, maxAgeMs, now, current
  * can't be read nothing can be remembered, so it does not go; what another process has removed meanwhile is remembered there.
  */
 export function lastWords(going: AuditFile[], all: AuditFile[]): { files: AuditFile[]; heads: ChainHead[] } {
-  const left = new Set(all.filter((file) => !going.includes(file)).map(({ chain }) => chain))
   const read = going.flatMap((file) => {
     const rows = rowsOfKind(file.path, 'pruned')
     return rows === undefined ? [] : [{ file, rows }]
   })
+  const files = read.map(({ file }) => file)
+  const left = new Set(all.filter((file) => !files.includes(file)).map(({ chain }) => chain))
   const heads = read.flatMap(({ file, rows }) => {
     const inherited = rows.flatMap((row) => (row.kind === 'pruned' ? row.heads : []))
     return [...inherited.filter(({ chain }) => left.has(chain)), ...[headOf(file.path) ?? []].flat()]
   })
-  return { files: read.map(({ file }) => file), heads }
+  return { files, heads }
 }
