@@ -186,7 +186,7 @@ export class StdioTransport implements Transport {
     })
   }
 
-  /** Servers speak without being asked: to pause the client stops them not. */
+  /** Servers speak without being asked: not to read from the client does not stop them. */
   #isUnread(): boolean {
     const { output, maxUnreadBytes = MAX_UNREAD_BYTES } = this.#options
     return output.writableLength + this.#outbox.length > maxUnreadBytes

@@ -9,6 +9,8 @@ interface Field {
 const FIELDS = new Set(['data', 'event', 'id', 'retry'])
 const BYTE_ORDER_MARK = Buffer.from('\uFEFF')
 const MAX_FIELDS = 100_000
+/** A server that ends every stream and wants to be asked again at once would keep us at nothing else. */
+const MIN_RETRY_MS = 500
 const COLON = 0x3a
 const SPACE = 0x20
 const RETURN = 0x0d
@@ -75,7 +77,9 @@ class EventFilter {
     const name = line.toString('latin1', 0, colon === -1 ? line.length : colon)
     if (FIELDS.has(name)) {
       const start = line[colon + 1] === SPACE ? colon + 2 : colon + 1
-      this.#fields.push({ name, value: colon === -1 ? '' : line.toString('utf8', start) })
+      const value = colon === -1 ? '' : line.toString('utf8', start)
+      const isHasty = name === 'retry' && !(Number(value) >= MIN_RETRY_MS)
+      this.#fields.push({ name, value: isHasty ? String(MIN_RETRY_MS) : value })
       if (this.#fields.length > MAX_FIELDS) this.#refuse()
     } else if (this.#fields.length === 0) this.#bytes = 0
   }

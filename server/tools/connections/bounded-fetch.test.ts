@@ -52,10 +52,18 @@ describe('a stream of events', () => {
 
   it('passes, comments aside, whatever its lines end in', async () => {
     const text =
-      '\uFEFF: hi\nid: 1\nretry: 5\ndata: \n\nevent: message\r\ndata:{"a":\r\ndata:  1}\r\n\r\ndata: 2\r\r\n\n'
-    expect(await events(text)).toBe('id: 1\nretry: 5\ndata: \n\nevent: message\ndata: {"a":\ndata:  1}\n\ndata: 2\n\n')
+      '\uFEFF: hi\nid: 1\nretry: 700\ndata: \n\nevent: message\r\ndata:{"a":\r\ndata:  1}\r\n\r\ndata: 2\r\r\n\n'
+    expect(await events(text)).toBe(
+      'id: 1\nretry: 700\ndata: \n\nevent: message\ndata: {"a":\ndata:  1}\n\ndata: 2\n\n'
+    )
     const endpoint = 'event: endpoint\ndata: /messages?[[__proto__\n\n'
     expect(await events(endpoint)).toBe(endpoint)
+  })
+
+  it('is not asked for again at once, whatever the server wants', async () => {
+    const retries = ['0', '-1', '', 'x', '499', '500', '9000'].map((ms) => `retry: ${ms}\n\n`)
+    const kept = ['500', '500', '500', '500', '500', '500', '9000'].map((ms) => `retry: ${ms}\n\n`)
+    expect(await events(retries.join(''))).toBe(kept.join(''))
   })
 
   it('is not too long for its comments and its events together', async () => {
@@ -73,6 +81,13 @@ describe('a stream of events', () => {
     ['a deep one behind a return', `: x\r\rdata: ${deep(65)}\n\n`]
   ])('ends with a refusal after %s', async (_, text) => {
     expect(await events(`data: 1\n\n${text}data: 2\n\n`)).toBe(`data: 1\n\ndata: ${JSON.stringify(refusal)}\n\n`)
+  })
+
+  // The SDK looks at no type then: as a single answer, this would be one long string.
+  it('is one by what was asked for, whatever type it says it has', async () => {
+    const init = { headers: { accept: 'application/json, text/event-stream' } }
+    const text = `id: "\ndata: ${deep(65)}\n\ndata: 1\n\n`
+    expect(await (await through(text, 'text/plain', { init })).text()).toBe('data: 1\n\n')
   })
 
   it('leaves out what is too much where nothing was asked', async () => {

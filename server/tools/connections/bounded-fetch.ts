@@ -15,7 +15,7 @@ export function boundedFetch(maxBytes = MAX_LINE_BYTES, send: Fetch = fetch): Fe
     const { body, status, statusText, headers } = response
     if (body === null) return response
     const about = { status, statusText, headers }
-    if (/^text\/event-stream\s*(;|$)/i.test(headers.get('content-type') ?? '')) {
+    if (isReadAsEvents(response, init)) {
       const events = boundedEvents(maxBytes, () => refusal(init?.body))
       return new Response(body.pipeThrough(events), about)
     }
@@ -26,6 +26,13 @@ export function boundedFetch(maxBytes = MAX_LINE_BYTES, send: Fetch = fetch): Fe
     if (refused !== undefined) return Response.json(refused)
     throw new AppError('unavailable', 'child_answer_invalid', 'The server answers with too much, or nested too deep.')
   }
+}
+
+/** What was asked for as a stream is read as one, whatever type it has then. */
+function isReadAsEvents({ ok, headers }: Response, init: RequestInit = {}): boolean {
+  const wished = new Headers(init.headers).get('accept') ?? ''
+  if (ok && (init.method ?? 'GET') === 'GET' && wished.includes('text/event-stream')) return true
+  return /^text\/event-stream\s*(;|$)/i.test(headers.get('content-type') ?? '')
 }
 
 /** undefined: it is more than may be. Whatever type it says it has, the SDK may take it for JSON. */
