@@ -3,7 +3,7 @@ export interface Pace {
   maxMs: number
 }
 
-/** Does a job when it is asked to: at once after a time of quiet, else ever less often, and never twice at a time. */
+/** Does a job when it is asked to: at once after a time of quiet, else ever less often, and never twice at a time. It must not fail. */
 export class PacedJob {
   readonly #job: () => Promise<void>
   readonly #pace: Pace

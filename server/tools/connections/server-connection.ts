@@ -53,7 +53,7 @@ export class ServerConnection {
   readonly #breaker: Breaker
   readonly #refreshing = new PacedJob(() => this.#refresh(), REFRESH)
   #live: LiveServer | undefined
-  /** Of a remote server: conversations that only finish what runs in them. */
+  /** Not used any more; conversations with a remote server still finish what runs in them. */
   readonly #left = new Set<LiveServer>()
   #starting: Promise<LiveServer> | undefined
   #idleTimer: NodeJS.Timeout | undefined
@@ -211,7 +211,7 @@ export class ServerConnection {
     this.#drop(live)
   }
 
-  /** Who comes next gets a new one. What runs in another conversation with a remote server has nothing to do with this failure. */
+  /** Who comes next gets a new one. Other calls to a remote server have nothing to do with the failure of one, and go on. */
   #drop(live: LiveServer): void {
     if (this.#live === live) this.#live = undefined
     this.#left.add(live)
