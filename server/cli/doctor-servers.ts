@@ -56,9 +56,9 @@ async function describeLocal(settings: Settings, { name, command, cwd, env, sand
     } finally {
       await engine.close()
     }
-    throw new Error(
-      `"${name}" wants the image ${image ?? 'of the sandbox'}, which is not there: run npm run setup, or docker pull.`
-    )
+    const make = image === undefined ? 'npm run setup' : `SANDBOX_IMAGE=${image} npm run setup`
+    const what = image === undefined ? 'the sandbox image' : `the image that is made of ${image}`
+    throw new Error(`"${name}" wants ${what}, which is not there yet: its first start makes it, or run ${make}.`)
   }
   const path = env.PATH ?? process.env.PATH ?? ''
   const found = findCommand(command, { path, ...(cwd === undefined ? {} : { cwd }) })

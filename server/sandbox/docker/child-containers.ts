@@ -87,7 +87,8 @@ async function readyImage(builder: ImageBuilder, own: string | undefined): Promi
   } catch (error) {
     if (!isAppError(error, 'image_not_ready')) throw error
     const which = own === undefined ? 'the sandbox image' : `the image ${own}`
-    const message = `${which} is still being made: try again in a minute, or run \`npm run setup\` beforehand`
+    const make = own === undefined ? 'npm run setup' : `SANDBOX_IMAGE=${own} npm run setup`
+    const message = `${which} is still being made: try again in a minute, or run \`${make}\` beforehand`
     throw new AppError('unavailable', 'image_not_ready', message, { cause: error })
   }
 }

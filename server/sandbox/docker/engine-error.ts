@@ -41,7 +41,8 @@ const RULES: Rule[] = [
     when: /no such image|unable to find image/i,
     kind: 'unavailable',
     code: 'image_missing',
-    say: ({ image }) => `The sandbox image ${image} is not there: run \`mcp-orchestrator doctor\`, which builds it.`
+    say: ({ image }) =>
+      `The sandbox image ${image} is not there: run \`npm run setup\` on the engine's machine, which builds it.`
   },
   {
     when: /network [\w.-]+ not found|could not find a network/i,
