@@ -120,6 +120,15 @@ it.each(['', SMUGGLED])('passes nothing on after a stream that the engine did no
   expect(seen).toEqual(['POST /exec/none/start {}'])
 })
 
+// Checked: with the connection closed at once, who was still sending got an EPIPE in place of the answer.
+it('closes no connection on who is still sending what it refuses', async () => {
+  const answer = await raw('POST /build HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nfirst', {
+    after: /let this through/,
+    more: 'laterGET /_ping HTTP/1.1\r\nHost: x\r\n\r\n'
+  })
+  expect(answer.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 403', 'HTTP/1.1 200'])
+})
+
 it('joins a stream that the engine opened, with what came early', async () => {
   const answer = await raw(
     'POST /containers/ours/attach?stream=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\nearly ',

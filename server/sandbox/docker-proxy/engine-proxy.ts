@@ -138,9 +138,10 @@ function forward(options: EngineProxyOptions, request: IncomingMessage, response
 function refuse(options: EngineProxyOptions, request: IncomingMessage, response: ServerResponse, error: unknown): void {
   const sentence = sentenceOf(error)
   options.logger.warn({ method: request.method, url: request.url }, `Refused: ${sentence}`)
+  // Read to its end: who is still sending when the connection goes does not get to see why.
   request.resume()
   const body = JSON.stringify({ message: `The engine proxy does not let this through: ${sentence}.` })
-  response.writeHead(403, { 'content-type': 'application/json', connection: 'close' }).end(body)
+  response.writeHead(403, { 'content-type': 'application/json' }).end(body)
 }
 
 function sentenceOf(error: unknown): string {
