@@ -63,6 +63,30 @@ it('takes what is typed after a click for a message', async () => {
   expect(decided(session)).toEqual(['a'])
 })
 
+it('takes what is typed after a reason for a message, where the mouse led to the reason', async () => {
+  const { me, session } = await now().arrive(asking('a', 'b'))
+  await me.button('Reject…').first().click()
+  await me.page.keyboard.type('not this one')
+  await me.page.keyboard.press('Enter')
+  await me.page.getByText('Reason: not this one').waitFor()
+  await me.page.locator('[data-call="b"] .btn-primary[aria-disabled=false]').waitFor()
+  await me.page.keyboard.type('also lint it')
+  expect(await me.composer.inputValue()).toBe('also lint it')
+  expect(decided(session)).toEqual([])
+})
+
+it('takes the second click on an edit for no approval of the next edit', async () => {
+  const { me, session } = await now().arrive(asking('a', 'b'))
+  for (const callId of ['a', 'b']) {
+    await me.page.locator(`[data-call="${callId}"]`).getByRole('button', { name: /^Edit/ }).click()
+  }
+  await me.page.evaluate(clickWhenGone('[data-call="a"]', '[data-call="b"] .btn-primary'))
+  await me.button('Approve with changes').first().click()
+  await me.page.getByText('You edited and approved it').first().waitFor()
+  await me.page.locator('[data-call="b"] .btn-primary[aria-disabled=false]').waitFor()
+  expect(decided(session)).toEqual(['a'])
+})
+
 it('opens no keyboard on a phone after a tap', async () => {
   const { me, session } = await now().arrive(asking('a', 'b'), { hasTouch: true, isMobile: true })
   for (const callId of ['a', 'b']) {

@@ -18,7 +18,7 @@ export function useDecision(
     event.preventDefault()
     armed.ifArmed(action)
   }
-  /** The keyboard came to the card: what is typed just now was meant for elsewhere. A pointer's focus comes before its click, and says nothing. */
+  /** The keyboard came to the card: what is typed just now was meant for elsewhere. A pointer's focus is part of its click. */
   function onFocus({ target, currentTarget }: FocusEvent) {
     if (target === currentTarget && target instanceof HTMLElement && target.matches(':focus-visible')) armed.rearm()
   }
