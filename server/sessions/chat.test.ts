@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { AppError } from '../lib/errors.ts'
 import type { StepEvent } from '../models/port.ts'
 import { createPolicy, type Verdict } from '../tools/approval-policy.ts'
@@ -337,6 +337,25 @@ describe('a turn', () => {
     await until('turn:end')
     expect(requests).toHaveLength(3)
     expect(requests[2]?.messages).toEqual([{ role: 'user', text: 'new' }])
+  })
+
+  it('whose session is removed runs nothing of what was approved before', async () => {
+    const source = mail()
+    const { chat, until, log, store } = await open({ model: callThenStop, sources: [source] })
+    chat.attach('s1')
+    await chat.send('s1', { text: 'go' })
+    await until('tool:approval_required')
+    // Approved through an instance that is gone: known here, and nobody has begun with it.
+    const data = { callId: 'call-mail__send', approved: true, by: 'human' }
+    await store.events.append('s1', [{ type: 'tool:approval_resolved', data }])
+    await vi.waitFor(async () => expect((await chat.transcript('s1')).seq).toBe((await log()).length))
+    await store.events.remove('s1')
+    await store.sessions.remove('s1', (await store.sessions.get('s1'))?.epoch ?? 0)
+    chat.nudge('s1')
+    await chat.begin('s1', 'demo/demo')
+    await chat.send('s1', { text: 'new' })
+    await until('tool:approval_required')
+    expect(source.calls).toEqual([])
   })
 
   it('stays open in the log when the server stops', async () => {
