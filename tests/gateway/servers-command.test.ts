@@ -101,14 +101,14 @@ describe('servers', { timeout: 60_000 }, () => {
     const tested = await run('test', '--json')
     expect(tested.code).toBe(1)
     expect(JSON.parse(tested.out)).toMatchObject([
-      { server: 'good', ok: true, tools: ['fine', 'flood'] },
+      { server: 'good', ok: true, tools: ['fine', 'chatter', 'flood'] },
       { server: 'crash', ok: false, reason: expect.stringContaining('exit code 7') },
       { server: 'secret', ok: false, reason: expect.stringContaining('NOT_THERE') },
       { server: 'gone', ok: false, reason: expect.stringContaining('no command "no-such-command-here"') }
     ])
     expect(tested.err).toMatch(/mcp\.json, line 1: server "broken": "command" must be a text/)
     const health = await run('health', 'good', 'crash')
-    expect(health.out).toMatch(/^good +2 tools, seen .*\ncrash +never seen; last error: .*exit code 7/)
+    expect(health.out).toMatch(/^good +3 tools, seen .*\ncrash +never seen; last error: .*exit code 7/)
     const logs = await run('logs', 'crash')
     expect(logs.out).toContain('no configuration found')
     const all = [tested, health, logs].map(({ out, err }) => out + err).join('')
