@@ -19,7 +19,9 @@ const MAX_ATTEMPTS = 5
 const RETRY = { firstMs: 50, maxMs: 2000 }
 const ABORTED = 134
 const KILLED = 137
-const PASSING_EXITS = new Set<unknown>([ABORTED, KILLED])
+const LEFT = 0
+const NOT_RUN = 126
+const PASSING_EXITS = new Set<unknown>([LEFT, NOT_RUN, ABORTED, KILLED])
 /** Nothing here validates by JSON Schema, and a compiler per connection costs memory. */
 const noValidator = {
   getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'not supported' })
@@ -42,7 +44,8 @@ export async function openConnection(options: OpenConnectionOptions): Promise<Do
     try {
       return await tryOpen(options)
     } catch (error) {
-      // A server on its way out may have killed ours, or a fork bomb left it no thread: both pass.
+      // A server on its way out may have killed ours, a fork bomb left it no thread, or a crowded engine lost its input or could
+      // not run it: all of that passes.
       const passes = isAppError(error, 'server_crashed') && PASSING_EXITS.has(error.details.exitCode)
       if (!passes || attempt === MAX_ATTEMPTS) throw error
       await delay(backoffMs(attempt, RETRY))
