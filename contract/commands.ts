@@ -7,11 +7,13 @@ const args = z
   .record(z.string(), z.unknown())
   .refine((value) => isNoDeeper(value, MAX_ARGS_DEPTH), `Arguments are nested at most ${MAX_ARGS_DEPTH} levels deep.`)
 const text = z.string().trim().min(1, 'A message must have some text.').max(MAX_MESSAGE_CHARS)
+/** The client's own: the same message sent again, because an answer was lost, is one message. */
+const messageId = z.string().min(1).max(100)
 
 export const COMMAND_SCHEMAS = {
   message: z
-    .union([text, z.object({ text })])
-    .transform((value) => (typeof value === 'string' ? { text: value } : value)),
+    .union([text, z.object({ text, id: messageId.optional() })])
+    .transform((value) => (typeof value === 'string' ? { text: value, id: undefined } : value)),
   'tool:approval': z.object({
     callId: z.string().min(1).max(200),
     approved: z.boolean(),

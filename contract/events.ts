@@ -22,7 +22,7 @@ export const TURN_END_REASONS = [
 export const DECIDERS = ['human', 'policy', 'session', 'cancel'] as const
 
 export const EVENT_SCHEMAS = {
-  'user:message': z.object({ turnId, text: z.string() }),
+  'user:message': z.object({ turnId, text: z.string(), id: z.string().optional() }),
   /** One model step, full text. `parts` is what goes back to the provider; the server keeps it to itself. */
   'agent:response': z.object({ turnId, text: z.string(), parts: z.array(z.unknown()).optional() }),
   'tool:approval_required': z.object({

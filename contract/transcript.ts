@@ -33,7 +33,7 @@ export function callOf({ calls }: Pick<Transcript, 'calls'>, callId: string): Ca
 }
 
 export type TranscriptEntry =
-  | { kind: 'user'; seq: number; at: number; turnId: string; text: string }
+  | { kind: 'user'; seq: number; at: number; turnId: string; text: string; id?: string | undefined }
   | { kind: 'agent'; seq: number; at: number; turnId: string; text: string }
   | { kind: 'call'; seq: number; at: number; callId: string }
   | { kind: 'error'; seq: number; at: number; code: string; message: string }

@@ -1,13 +1,8 @@
 /** Which session this tab is on: the address says it, so that a link, a reload and the back button do what one expects. */
+import { newId } from './new-id.ts'
 import { recall, remember } from './remembered.ts'
 
 const PATTERN = /^#\/s\/([A-Za-z0-9_-]{8,100})$/
-
-export function newSessionId(): string {
-  // randomUUID is missing where the page is not served securely, such as another machine in the same room.
-  if (typeof crypto.randomUUID === 'function') return crypto.randomUUID()
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
-}
 
 export function addressedSession(): string | null {
   return PATTERN.exec(location.hash)?.[1] ?? null
@@ -17,7 +12,7 @@ export function firstSession(): { sessionId: string; isRemembered: boolean } {
   const addressed = addressedSession()
   if (addressed) return { sessionId: addressed, isRemembered: false }
   const last = recall('last-session')
-  return last ? { sessionId: last, isRemembered: true } : { sessionId: newSessionId(), isRemembered: false }
+  return last ? { sessionId: last, isRemembered: true } : { sessionId: newId(), isRemembered: false }
 }
 
 export function addressSession(sessionId: string): void {

@@ -254,6 +254,18 @@ describe('a turn', () => {
       if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'turn_in_progress' })
   })
 
+  it('takes a message that is sent again under its id for the one that it has, however it comes', async () => {
+    const { chat, until, log } = await open()
+    const again = () => chat.send('s1', { text: 'hi', id: 'm1' })
+    const sent = await Promise.all(Array.from({ length: 5 }, again))
+    await until('turn:end')
+    expect(new Set([...sent, await again()].map(({ turnId }) => turnId)).size).toBe(1)
+    const messages = async () => (await log()).filter(({ type }) => type === 'user:message')
+    expect(await messages()).toHaveLength(1)
+    await chat.send('s1', { text: 'hi', id: 'm2' })
+    expect(await messages()).toHaveLength(2)
+  })
+
   it('goes on with less of its history when the provider says that it is too long, and says so', async () => {
     const { chat, until, requests } = await open({
       async *model({ messages }, step): AsyncGenerator<StepEvent> {

@@ -68,13 +68,17 @@ export class Chat {
     }
   }
 
-  async send(sessionId: string, { text }: CommandData<'message'>): Promise<{ turnId: string }> {
-    const { turnId: open, turns } = await this.#begun(sessionId)
-    if (open !== null) throw turnInProgress()
-    const number = turns + 1
-    const turnId = `t${number}`
-    const sent = await this.#once(sessionId, [{ type: 'user:message', data: { turnId, text }, key: `turn:${number}` }])
-    if (!sent) throw turnInProgress()
+  /** A message that is there already, under the same id, is sent again only because its answer was lost: that one counts. */
+  async send(sessionId: string, { text, id }: CommandData<'message'>): Promise<{ turnId: string }> {
+    const transcript = await this.#begun(sessionId)
+    const known = turnOfMessage(transcript, id)
+    if (known) return { turnId: known }
+    if (transcript.turnId !== null) throw turnInProgress()
+    const number = transcript.turns + 1
+    const data = { turnId: `t${number}`, text, ...(id !== undefined && { id }) }
+    const sent = await this.#once(sessionId, [{ type: 'user:message', data, key: `turn:${number}` }])
+    const turnId = sent ? data.turnId : turnOfMessage(await this.transcript(sessionId), id)
+    if (!turnId) throw turnInProgress()
     this.#chat(sessionId).driver.wake()
     return { turnId }
   }
@@ -211,6 +215,12 @@ function endOfTurn(transcript: Transcript, turnId: string): NewEvent[] {
 
 function remembered({ server, name, definition }: CallEntry): NewEvent {
   return { type: 'tool:allowed', data: { server, name, definition } }
+}
+
+function turnOfMessage({ entries }: Transcript, id: string | undefined): string | undefined {
+  if (id === undefined) return undefined
+  const entry = entries.findLast((candidate) => candidate.kind === 'user' && candidate.id === id)
+  return entry?.kind === 'user' ? entry.turnId : undefined
 }
 
 function turnInProgress(): AppError {

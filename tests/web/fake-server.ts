@@ -86,10 +86,16 @@ export class FakeSession {
       this.refused.push(command)
       return void reply({ ok: false, error: { code: 'too_fast', message: 'Too fast.' } })
     }
+    const isKnown = this.transcript.entries.some((entry) => entry.kind === 'user' && entry.id === input.id)
+    if (command === 'message' && this.transcript.turnId !== null && !isKnown) {
+      const error = { code: 'turn_in_progress', message: 'Wait.' }
+      return void (this.loses === 'nothing' && reply({ ok: false, error }))
+    }
     if (this.loses === 'nothing') reply({ ok: true })
     if (command === 'message') {
+      if (isKnown) return
       const turnId = `turn-${this.transcript.seq}`
-      this.append('user:message', { turnId, text: String(input.text) })
+      this.append('user:message', { turnId, text: String(input.text), id: String(input.id) })
       this.onMessage(String(input.text), turnId)
     } else if (command === 'tool:approval') {
       const callId = String(input.callId)

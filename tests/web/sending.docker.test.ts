@@ -137,3 +137,22 @@ it('leaves a message in the session it was written in', async () => {
   await expect.poll(written).toBe('')
   expect(said(second)).toEqual(['of the second'])
 })
+
+it('gives back what was on its way when the page was reloaded, unless it has arrived', async () => {
+  session.loses = 'answers'
+  await me.say('arrived')
+  await hasSaid(['arrived'])
+  await me.page.reload()
+  await me.page.getByText('arrived').first().waitFor()
+  await expect.poll(written).toBe('')
+  endTurn()
+  await me.page.getByText('Thinking…').waitFor({ state: 'hidden' })
+
+  session.loses = 'commands'
+  await me.say('taken along')
+  await me.page.reload()
+  await expect.poll(written).toBe('taken along')
+  session.loses = 'nothing'
+  await me.composer.press('Enter')
+  await hasSaid(['arrived', 'taken along'])
+})

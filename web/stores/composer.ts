@@ -1,13 +1,14 @@
 import { defineStore } from 'pinia'
 import { ref, watch } from 'vue'
+import { newId } from '../new-id.ts'
 import { recall, remember } from '../remembered.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
-interface Doubt {
+/** On its way, or its answer was lost. Sent again under the same id, it is one message to the server. */
+interface Sent {
+  id: string
   text: string
-  /** The last event that was known when it was sent. */
-  after: number
 }
 
 /** What the person writes. A message written during a turn waits for its end; it is theirs to edit or drop until then. */
@@ -17,8 +18,6 @@ export const useComposer = defineStore('composer', () => {
   const draft = ref('')
   const queued = ref<string | null>(null)
   const sending = ref(false)
-  /** What was on its way when its session's connection ended: whether it arrived, the next snapshot shows. */
-  const doubts = new Map<string, Doubt>()
   const isFree = () => session.connected && session.transcript.turnId === null
 
   // All at once, not with the next frame: what is written must never be kept under the id of another session.
@@ -28,7 +27,9 @@ export const useComposer = defineStore('composer', () => {
     () => session.sessionId,
     (id) => {
       // What waited when the page was left is the person's again: sent by itself, two tabs would send it twice.
-      draft.value = joined(recall(`queued:${id}`), recall(`draft:${id}`))
+      const written = joined(recall(`queued:${id}`), recall(`draft:${id}`))
+      const sent = recallSent(id)
+      draft.value = sent && without(written, sent.text) === written ? joined(sent.text, written) : written
       queued.value = null
       remember(`draft:${id}`, draft.value)
       remember(`queued:${id}`, null)
@@ -42,7 +43,8 @@ export const useComposer = defineStore('composer', () => {
       if (!session.connected) return
       dropArrived()
       if (isFree()) void sendQueued()
-    }
+    },
+    { immediate: true }
   )
 
   async function submit(): Promise<void> {
@@ -61,52 +63,52 @@ export const useComposer = defineStore('composer', () => {
   async function sendQueued(): Promise<void> {
     const text = queued.value
     if (text === null || sending.value) return
-    queued.value = null
-    await deliver(text)
+    // What may have arrived goes again as it was; what was added to it since comes after it.
+    const sent = recallSent(session.sessionId)
+    const rest = sent ? without(text, sent.text) : text
+    queued.value = rest === text ? null : rest || null
+    await deliver(sent && rest !== text ? sent.text : text)
   }
 
   async function deliver(text: string): Promise<void> {
     const from = session.sessionId
     const after = session.transcript.seq
+    const before = recallSent(from)
+    const id = before?.text === text ? before.id : newId()
+    rememberSent(from, { id, text })
     sending.value = true
-    const reply = await session.send('message', { text })
+    const reply = await session.send('message', { text, id })
+    if (reply.ok) forgetSent(from, id)
     if (session.sessionId !== from) {
-      if (!reply.ok) leaveBehind(from, { text, after })
+      // The person went to another session meanwhile, which ended the connection: they find the text where they wrote it.
+      if (!reply.ok) remember(`draft:${from}`, joined(text, recall(`draft:${from}`)))
       return
     }
     sending.value = false
-    if (reply.ok) doubts.delete(from)
-    else onFailure(reply.error, { text, after })
+    if (!reply.ok) onFailure(reply.error, { id, text })
     // Without news since it was sent, the turn that is in its way is not known yet: its end will be news too.
     if (session.transcript.seq > after && isFree()) void sendQueued()
   }
 
-  function onFailure({ code, message }: { code: string; message: string }, sent: Doubt): void {
-    if (code === 'no_answer') doubts.set(session.sessionId, sent)
+  function onFailure({ code, message }: { code: string; message: string }, { id, text }: Sent): void {
+    const isLost = code === 'no_answer'
+    if (!isLost) forgetSent(session.sessionId, id)
     // A turn that began in another tab meanwhile, or a broken connection: the message waits like any other.
     if (code === 'turn_in_progress' || !session.connected) {
-      queued.value = joined(sent.text, queued.value)
+      queued.value = joined(text, queued.value)
     } else {
-      draft.value = joined(sent.text, draft.value)
+      draft.value = joined(text, draft.value)
       notices.show(message, 'error')
     }
   }
 
-  /** The person went to another session meanwhile, which ended the connection: they find the text where they wrote it. */
-  function leaveBehind(sessionId: string, doubt: Doubt): void {
-    doubts.set(sessionId, doubt)
-    remember(`draft:${sessionId}`, joined(doubt.text, recall(`draft:${sessionId}`)))
-  }
-
   function dropArrived(): void {
-    const doubt = doubts.get(session.sessionId)
-    if (!doubt) return
-    const { text, after } = doubt
-    const { entries } = session.transcript
-    if (!entries.some((entry) => entry.kind === 'user' && entry.seq > after && entry.text === text)) return
-    doubts.delete(session.sessionId)
-    queued.value = without(queued.value ?? '', text) || null
-    draft.value = without(draft.value, text)
+    const sent = recallSent(session.sessionId)
+    if (!sent || sending.value) return
+    if (!session.transcript.entries.some((entry) => entry.kind === 'user' && entry.id === sent.id)) return
+    forgetSent(session.sessionId, sent.id)
+    queued.value = without(queued.value ?? '', sent.text) || null
+    draft.value = without(draft.value, sent.text)
   }
 
   function takeBack(): void {
@@ -126,13 +128,28 @@ export const useComposer = defineStore('composer', () => {
     const last = session.transcript.entries.findLast((entry) => entry.kind === 'user')
     return last?.kind === 'user' ? last.text : null
   }
-  return { draft, queued, submit, say, takeBack, stop, lastMessage }
+  return { draft, queued, sending, submit, say, takeBack, stop, lastMessage }
 })
 
 /** For a session that is deleted. */
 export function forgetWritten(sessionId: string): void {
   remember(`draft:${sessionId}`, null)
   remember(`queued:${sessionId}`, null)
+  remember(`sent:${sessionId}`, null)
+}
+
+function rememberSent(sessionId: string, sent: Sent): void {
+  remember(`sent:${sessionId}`, JSON.stringify(sent))
+}
+
+/** Kept in the browser: a reload, or another tab, must not send it as another one. */
+function recallSent(sessionId: string): Sent | null {
+  const kept = recall(`sent:${sessionId}`)
+  return kept === null ? null : (JSON.parse(kept) as Sent)
+}
+
+function forgetSent(sessionId: string, id: string): void {
+  if (recallSent(sessionId)?.id === id) remember(`sent:${sessionId}`, null)
 }
 
 function joined(...parts: (string | null)[]): string {

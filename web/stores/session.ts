@@ -15,7 +15,8 @@ import {
   type Transcript
 } from '../../contract/transcript.ts'
 import { api } from '../api.ts'
-import { addressSession, newSessionId } from '../session-address.ts'
+import { newId } from '../new-id.ts'
+import { addressSession } from '../session-address.ts'
 import { command, openSocket, type PageSocket } from '../socket.ts'
 import { useCallViews } from './call-views.ts'
 import { useNotices } from './notices.ts'
@@ -179,7 +180,7 @@ export const useSession = defineStore('session', () => {
     const isGone = phase.value === 'open' && sessions?.every((each) => each.sessionId !== sessionId.value)
     if (!isGone) return void setTimeout(() => socket.value === from && from.connect(), RETRY_MS)
     notices.show('This session was deleted. Here is a new one.')
-    open(newSessionId())
+    open(newId())
   }
 
   function send<C extends CommandName>(name: C, input: CommandInput<C>): Promise<Ack> {
@@ -196,7 +197,7 @@ export const useSession = defineStore('session', () => {
   return {
     ...{ sessionId, phase, refusal, connected, isLost, progress, ready, state, transcript, version },
     ...{ pending, pendingIds, runningCall, activity },
-    ...{ open, close, openNew: () => open(newSessionId()), send, onEvent }
+    ...{ open, close, openNew: () => open(newId()), send, onEvent }
   }
 })
 
