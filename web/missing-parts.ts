@@ -1,7 +1,10 @@
 /** Parts of the page are loaded when needed: after an upgrade the server has others by another name, and offline there are none. */
 import { useApprovals } from './stores/approvals.ts'
+import { useCallViews } from './stores/call-views.ts'
+import { useFiles } from './stores/files.ts'
 import { useInbox } from './stores/inbox.ts'
 import { useNotices } from './stores/notices.ts'
+import { usePlace } from './stores/place.ts'
 
 const RELOADED_AT = 'mcp-orchestrator:reloaded-at'
 const RELOAD_AT_MOST_EVERY_MS = 60_000
@@ -14,9 +17,7 @@ export function watchMissingParts(): void {
     isLooking = true
     if ((await isServerThere()) && !isWriting() && mayReload()) return location.reload()
     isLooking = false
-    // Closed again, so that the next click asks for it anew.
-    useInbox().isShown = false
-    useApprovals().timelineOf = null
+    closeWhatIsMissing()
     const notices = useNotices()
     if (!notices.toasts.some(({ text }) => text === SORRY)) notices.show(SORRY, 'error')
   })
@@ -30,10 +31,19 @@ async function isServerThere(): Promise<boolean> {
   }
 }
 
-/** In some other place than the composer, whose text outlives a reload. */
+/** So that the next click asks for it anew. */
+function closeWhatIsMissing(): void {
+  if (!document.querySelector('dialog[open]')) {
+    useInbox().isShown = false
+    useApprovals().timelineOf = null
+  }
+  if (!document.querySelector('main header')) usePlace().toChat()
+}
+
+/** In some other place than the composer, whose text outlives a reload; on screen or scrolled away. */
 function isWriting(): boolean {
   const fields = document.querySelectorAll<HTMLInputElement>('textarea:not(#composer), input')
-  return [...fields].some(({ value }) => value !== '')
+  return useFiles().isUploading || useCallViews().isWritten() || [...fields].some(({ value }) => value !== '')
 }
 
 /** A part that is missing from the new page too must not reload it for ever. */

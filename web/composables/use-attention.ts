@@ -28,7 +28,6 @@ export function useAttention(title: () => string): void {
     { immediate: true }
   )
   watch(waitingIds, (waiting, before) => {
-    if (waiting.length === 0 && before.length > 0) notices.announce('')
     if (waiting.every((id) => before.includes(id))) return
     const text = `${count(waiting.length, 'tool call waits', 'tool calls wait')} for your decision.`
     notices.announce(text)

@@ -21,9 +21,14 @@ export const useApprovals = defineStore('approvals', () => {
   /** The call whose timeline is on screen. */
   const timelineOf = ref<string | null>(null)
 
+  /** Counts what changed inside a card that waits: its buttons may have moved, and what is decided on has. */
+  const redrawn = ref(0)
   /** Changes with all that moves the waiting cards about. */
   const arrangement = computed(() =>
-    session.pendingIds.map((id) => `${id} ${views.viewOf(id).mode} ${deciding.value.has(id)}`).join()
+    [
+      ...session.pendingIds.map((id) => `${id} ${views.viewOf(id).mode} ${deciding.value.has(id)}`),
+      redrawn.value
+    ].join()
   )
   /** What “all” means: neither what is being edited or rejected, nor a tool that changed since it was last accepted. */
   const plain = computed(() =>
@@ -60,5 +65,5 @@ export const useApprovals = defineStore('approvals', () => {
     await Promise.all(plain.value.map((call) => answer(call, { approved: true })))
   }
 
-  return { deciding, timelineOf, arrangement, plain, answer, approveAll }
+  return { deciding, timelineOf, redrawn, arrangement, plain, answer, approveAll }
 })

@@ -17,6 +17,8 @@ export interface EditField {
   text: string
 }
 
+const INBOX = 'inbox:'
+
 export const useCallViews = defineStore('call-views', () => {
   const views = new Map<string, CallView>()
 
@@ -34,5 +36,10 @@ export const useCallViews = defineStore('call-views', () => {
     views.set(callId, view)
     return view
   }
-  return { viewOf, clear: () => views.clear() }
+  /** Of a session that is left; those of the inbox belong to none. */
+  function clear(): void {
+    for (const id of views.keys()) if (!id.startsWith(INBOX)) views.delete(id)
+  }
+  const isWritten = () => [...views.values()].some(({ edit, reason }) => edit !== null || reason !== '')
+  return { viewOf, ofInbox: (id: string) => viewOf(INBOX + id), clear, isWritten }
 })

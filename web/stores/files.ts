@@ -1,5 +1,5 @@
 import { defineStore } from 'pinia'
-import { ref, watch } from 'vue'
+import { computed, ref, watch } from 'vue'
 import type { WorkspaceFile } from '../../contract/rest.ts'
 import { api } from '../api.ts'
 import { useNotices } from './notices.ts'
@@ -17,6 +17,8 @@ export const useFiles = defineStore('files', () => {
   const changes = ref(new Map<string, 'new' | 'changed'>())
   const loading = ref(false)
   const isShown = ref(false)
+  const uploads = ref(0)
+  const isUploading = computed(() => uploads.value > 0)
   const viewing = ref<string | null>(null)
   let known: string | null = null
   let again = false
@@ -55,6 +57,7 @@ export const useFiles = defineStore('files', () => {
   async function upload(list: Iterable<File>, folder = ''): Promise<void> {
     // The person may go to another session before all are there.
     const id = session.sessionId
+    uploads.value += 1
     for (const file of list) {
       if (file.size > MAX_UPLOAD_BYTES) {
         notices.show(`“${file.name}” is larger than 10 MB and was not uploaded.`, 'error')
@@ -64,6 +67,7 @@ export const useFiles = defineStore('files', () => {
       const done = await notices.attempt(() => api.upload(id, path, file))
       if (done) notices.show(`“${file.name}” is in the workspace.`)
     }
+    uploads.value -= 1
     await load()
   }
 
@@ -90,5 +94,5 @@ export const useFiles = defineStore('files', () => {
     changes.value.clear()
     viewing.value = null
   }
-  return { files, truncated, changes, loading, isShown, viewing, load, upload, bindEvents }
+  return { files, truncated, changes, loading, isUploading, isShown, viewing, load, upload, bindEvents }
 })

@@ -15,7 +15,7 @@ export const useNotices = defineStore('notices', () => {
   const toasts = ref<Toast[]>([])
   const announcement = ref('')
   let nextId = 1
-  let silence: ReturnType<typeof setTimeout>
+  const unsaid: string[] = []
 
   function show(text: string, tone: Toast['tone'] = 'info'): void {
     const id = nextId++
@@ -25,12 +25,19 @@ export const useNotices = defineStore('notices', () => {
   function dismiss(id: number): void {
     toasts.value = toasts.value.filter((toast) => toast.id !== id)
   }
-  /** The same words a second time are news again. */
+  /** One after the other, with a silence before each: the same words a second time are news again. */
   function announce(text: string): void {
-    clearTimeout(silence)
+    unsaid.push(text)
+    if (unsaid.length === 1) sayNext()
+  }
+  function sayNext(): void {
     announcement.value = ''
-    silence = setTimeout(() => {
-      announcement.value = text
+    setTimeout(() => {
+      announcement.value = unsaid[0] ?? ''
+      setTimeout(() => {
+        unsaid.shift()
+        if (unsaid.length > 0) sayNext()
+      }, SILENCE_MS)
     }, SILENCE_MS)
   }
   /** Runs something that may fail, and shows the sentence it failed with. */
