@@ -118,7 +118,8 @@ export interface RestoreParams {
 }
 
 export interface RestoreResult {
-  failed: { path: WorkspacePath; reason: string }[]
+  /** `noRoom`: it does not fit into this workspace. */
+  failed: { path: WorkspacePath; reason: string; noRoom: boolean }[]
 }
 
 /** `tools/call` of execute_command reports live output in progress notifications whose `message` is this, as JSON. */

@@ -1,6 +1,12 @@
 /** An engine for unit tests: containers are objects, their files a map. Faults are switched on by the test. */
 import { createHash, randomUUID } from 'node:crypto'
-import type { ChangesResult, LimitsResult, RestoreParams, WorkspaceEntry } from '../../workspace-server/protocol.ts'
+import type {
+  ChangesResult,
+  LimitsResult,
+  RestoreParams,
+  RestoreResult,
+  WorkspaceEntry
+} from '../../workspace-server/protocol.ts'
 import { AppError } from '../lib/errors.ts'
 import type { ContainerState, SandboxEngine, SandboxOwner, ToolResult, WorkspaceConnection } from './port.ts'
 
@@ -13,6 +19,7 @@ export class FakeContainer {
   state: ContainerState = { running: true, paused: false, oomKilled: false, exitCode: 0 }
   epoch = 0
   tampered = false
+  isFull = false
   connection: FakeConnection | undefined
 
   constructor(owner: SandboxOwner) {
@@ -80,7 +87,8 @@ export class FakeConnection implements WorkspaceConnection {
     return { data: '', eof: true }
   }
 
-  async restore({ entries }: RestoreParams): Promise<{ failed: [] }> {
+  async restore({ entries }: RestoreParams): Promise<RestoreResult> {
+    if (this.#container.isFull) return { failed: entries.map(({ path }) => ({ path, reason: 'full', noRoom: true })) }
     for (const { path, type, data } of entries) {
       if (type === 'file') this.#container.files.set(path, Buffer.from(data ?? '', 'base64').toString())
     }
@@ -108,6 +116,8 @@ function asEntry(path: string, text: string): WorkspaceEntry & { data: string } 
 
 export class FakeEngine implements SandboxEngine {
   readonly containers = new Map<string, FakeContainer>()
+  /** Containers that are made meanwhile have no room for files. */
+  isFull = false
   /** Thrown by `create` while set. */
   createFails: Error | undefined
   /** Thrown by `verifyLimits` while set. */
@@ -128,6 +138,7 @@ export class FakeEngine implements SandboxEngine {
   async create(owner: SandboxOwner): Promise<string> {
     if (this.createFails) throw this.createFails
     const container = new FakeContainer(owner)
+    container.isFull = this.isFull
     this.containers.set(container.id, container)
     return container.id
   }

@@ -70,6 +70,20 @@ describe('SessionManager', () => {
     expect(engine.containers.size).toBe(1)
   })
 
+  it('gives out no sandbox into which the files do not fit: they would be written anew over those that are saved', async () => {
+    const manager = await start('one')
+    await write(manager, 'x')
+    await engine.remove(await containerOf(manager))
+    engine.isFull = true
+    await expect(containerOf(manager)).rejects.toMatchObject({ code: 'files_do_not_fit' })
+    expect(engine.containers.size).toBe(0)
+    engine.isFull = false
+    const read = await manager.run('s', (workspace) =>
+      workspace.runTool({ callId: 'r', name: 'read_file', args: { path: 'a' } })
+    )
+    expect(JSON.stringify(read)).toContain('x')
+  })
+
   it('reports what another instance had started and never finished, once', async () => {
     const one = await start('one')
     await one.run('s', async ({ epoch }) => {

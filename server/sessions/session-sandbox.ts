@@ -211,8 +211,11 @@ export class SessionSandbox {
   async #restore(): Promise<void> {
     if (!this.#files) return
     const { files, failed } = await this.#files.restore()
+    const [tooMuch] = failed.filter(({ noRoom }) => noRoom)
+    // Whoever worked on without it would write it anew, over the one that is saved.
+    if (tooMuch) throw noRoomForFiles(tooMuch.path)
     if (files > 0) await this.#notice('files_restored', `A new sandbox is ready, with your ${files} files.`)
-    await this.#tellNotKept(failed)
+    await this.#tellNotKept('Not brought back', failed)
   }
 
   async #reserveAndBind(containerId: string): Promise<void> {
@@ -244,19 +247,24 @@ export class SessionSandbox {
 
   async #sync(options: SyncOptions = {}): Promise<void> {
     if (!this.#files) throw leaseLost()
-    await this.#tellNotKept(await this.#files.sync(options))
+    await this.#tellNotKept('Not saved outside the sandbox', await this.#files.sync(options))
   }
 
-  async #tellNotKept(entries: { path: string; reason: string }[]): Promise<void> {
+  async #tellNotKept(what: string, entries: { path: string; reason: string }[]): Promise<void> {
     if (entries.length === 0) return
     const named = entries.slice(0, 5).map(({ path, reason }) => `${path.slice(0, 100)} (${reason})`)
     const more = entries.length > 5 ? ` and ${entries.length - 5} more` : ''
-    await this.#notice('files_not_kept', `Not saved outside the sandbox: ${named.join(', ')}${more}.`)
+    await this.#notice('files_not_kept', `${what}: ${named.join(', ')}${more}.`)
   }
 
   #notice(code: Parameters<SessionEvents['notice']>[0], message: string): Promise<void> {
     return this.#events.notice(code, message, this.#epoch)
   }
+}
+
+function noRoomForFiles(path: string): AppError {
+  const message = `The saved files do not fit into a new sandbox (${path.slice(0, 100)}): set SANDBOX_WORKSPACE_MB and SANDBOX_MEMORY_MB as high as they were. Nothing is lost.`
+  return new AppError('unavailable', 'files_do_not_fit', message)
 }
 
 function causeOfDeath(state: ContainerState | null): string {

@@ -3,7 +3,7 @@
  * what is stored is addressed by the hash of the bytes that arrived.
  */
 
-import type { ChangesResult, RestoreParams, WorkspaceEntry } from '../../workspace-server/protocol.ts'
+import type { ChangesResult, RestoreParams, RestoreResult, WorkspaceEntry } from '../../workspace-server/protocol.ts'
 import { AppError } from '../lib/errors.ts'
 import type { WorkspaceConnection } from '../sandbox/port.ts'
 import type { Checkpoint } from '../storage/checkpoint-store.ts'
@@ -85,7 +85,7 @@ export class WorkspaceFiles {
   }
 
   /** Puts the checkpoint's files into an empty workspace; returns how many files and which failed. */
-  async restore(): Promise<{ files: number; failed: { path: string; reason: string }[] }> {
+  async restore(): Promise<{ files: number; failed: RestoreResult['failed'] }> {
     const entries = [...this.#checkpoint.entries.values()]
     const dirs = entries.filter((entry) => entry.type === 'dir').sort((a, b) => depth(a.path) - depth(b.path))
     const files = entries.filter((entry) => entry.type === 'file')
@@ -110,7 +110,7 @@ export class WorkspaceFiles {
 }
 
 class RestoreBatch {
-  readonly failed: { path: string; reason: string }[] = []
+  readonly failed: RestoreResult['failed'] = []
   readonly #connection: WorkspaceConnection
   #entries: RestoreParams['entries'] = []
   #bytes = 0

@@ -1,5 +1,5 @@
 import type { RestoreParams, RestoreResult } from '../protocol.ts'
-import { asToolError } from '../tools/system-error.ts'
+import { asToolError, errorCode } from '../tools/system-error.ts'
 import { fromWire, parentOf, pathFromWire, type RawPath } from './raw-path.ts'
 import type { RawTree } from './raw-tree.ts'
 import {
@@ -11,6 +11,8 @@ import {
   restoreLink
 } from './restore-entry.ts'
 import { entryFrom, type WorkspaceIndex } from './workspace-index.ts'
+
+const NO_ROOM = new Set<string | undefined>(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
 interface FolderLook {
   mode: number
@@ -41,7 +43,7 @@ export class Restorer {
         this.#restoreOne(raw, entry, touched)
         restored.push([raw, entry])
       } catch (error) {
-        failed.push({ path: entry.path, reason: reasonOf(error, entry.path) })
+        failed.push({ path: entry.path, reason: reasonOf(error, entry.path), noRoom: NO_ROOM.has(errorCode(error)) })
       }
     }
     this.#finishFolders(touched)

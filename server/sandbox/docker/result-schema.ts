@@ -95,7 +95,10 @@ export const fetchResult = schema<FetchResult>(({ data, eof }) => ({
 }))
 
 export const restoreResult = schema<RestoreResult>(({ failed }) => ({
-  failed: list(failed, 'failed', MAX_ENTRIES).map(readReason)
+  failed: list(failed, 'failed', MAX_ENTRIES).map((value) => ({
+    ...readReason(value),
+    noRoom: flag(record(value, 'a failure').noRoom, 'noRoom')
+  }))
 }))
 
 function readEntry(value: unknown): WorkspaceEntry & { data?: string } {
