@@ -84,6 +84,11 @@ export function toolHash(tool: Omit<StoredTool, 'hash'>): string {
     .digest('hex')
 }
 
+/** Another version of this program may have hashed other parts of it. */
+function withHash(tool: StoredTool): StoredTool {
+  return { ...tool, hash: toolHash(tool) }
+}
+
 /** What lies in the store was written by this program, perhaps by another version of it. */
 function readStored(value: unknown): StoredServer | undefined {
   if (!isRecord(value) || typeof value.fingerprint !== 'string' || !Array.isArray(value.tools)) return undefined
@@ -91,7 +96,7 @@ function readStored(value: unknown): StoredServer | undefined {
   return {
     fingerprint: value.fingerprint,
     seenAt: value.seenAt,
-    tools: value.tools,
+    tools: value.tools.map(withHash),
     ...readVerdict(value),
     ...readAbout(value.about),
     ...readOffers(value.offers),
@@ -118,7 +123,7 @@ function readOffers(value: unknown): Pick<StoredServer, 'offers'> {
   if (!isRecord(value)) return {}
   const offers: Record<string, StoredTool[]> = {}
   for (const [key, tools] of Object.entries(value)) {
-    if (Array.isArray(tools) && tools.every(isStoredTool)) offers[key] = tools
+    if (Array.isArray(tools) && tools.every(isStoredTool)) offers[key] = tools.map(withHash)
   }
   return { offers }
 }

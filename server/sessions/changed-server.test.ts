@@ -7,7 +7,7 @@ let fake: FakeChat
 afterEach(() => fake.close())
 
 /** A server of the registry that was seen before, does not run, and is another one when it starts. */
-function updated(stored: string, live: string) {
+function updated(stored: string, live: string, isRunning = false) {
   const calls: unknown[] = []
   const tool = (description: string) => [
     { name: 'send', description, inputSchema: { type: 'object' }, hash: description }
@@ -16,9 +16,10 @@ function updated(stored: string, live: string) {
   const core = async () => ({
     index: { tools: () => known },
     connections: {
+      runningTools: () => (isRunning ? tool(live) : undefined),
       async list() {
-        known = tool(live)
-        return known
+        if (!isRunning) known = tool(live)
+        return tool(live)
       },
       async call(_server: string, { args }: { args: unknown }) {
         calls.push(args)
@@ -56,6 +57,17 @@ it('nor does one whose tool a rule allows', async () => {
 
 it('one that starts as it was seen last gets its call', async () => {
   const { source, calls } = updated('Sends a mail.', 'Sends a mail.')
+  fake = await fakeChat({ model, sources: [source] })
+  await fake.chat.send('s1', { text: 'go' })
+  await fake.until('tool:approval_required')
+  await fake.chat.decide('s1', { callId: 'c1', approved: true })
+  await fake.until('turn:end')
+  expect(calls).toEqual([{}])
+})
+
+// Checked: offered from what is common, its calls were refused for good as changed.
+it('one that runs for its caller with other tools than others saw last gets its call', async () => {
+  const { source, calls } = updated('Sends a mail of B.', 'Sends a mail of A.', true)
   fake = await fakeChat({ model, sources: [source] })
   await fake.chat.send('s1', { text: 'go' })
   await fake.until('tool:approval_required')

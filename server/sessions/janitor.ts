@@ -9,7 +9,6 @@ import type { LiveSession } from './live-session.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
 
 const REAP_AT_ONCE = 20
-const LEFT_AT_MOST = 1000
 const REAP_LEASE_MS = 30_000
 
 export interface JanitorOptions {
@@ -44,7 +43,11 @@ export class Janitor {
 
   /** For the last instance that goes: what those before it left when they were killed, however fresh it is. */
   async recycleLeft(): Promise<void> {
-    await Promise.allSettled((await this.#takeIdle(0, LEFT_AT_MOST)).map((record) => this.#recycle(record)))
+    for (;;) {
+      const left = await this.#takeIdle(0, REAP_AT_ONCE)
+      const gone = await Promise.all(left.map((record) => this.#recycle(record)))
+      if (!gone.includes(true)) return
+    }
   }
 
   async #round(): Promise<void> {
@@ -73,15 +76,17 @@ export class Janitor {
     return store.takeIdle(instanceId, { idleMs, leaseMs: REAP_LEASE_MS, limit })
   }
 
-  async #recycle(record: SessionRecord, notice?: string): Promise<void> {
+  async #recycle(record: SessionRecord, notice?: string): Promise<boolean> {
     const { deps, session: find } = this.#options
     const session = find(record.sessionId)
     try {
-      if (!(await session.recycleIfIdle(record)) || !notice) return
-      await session.events.notice('sandbox_recycled', notice, record.epoch)
+      if (!(await session.recycleIfIdle(record))) return false
+      if (notice) await session.events.notice('sandbox_recycled', notice, record.epoch)
+      return true
     } catch (error) {
       deps.logger.warn({ err: error, sessionId: record.sessionId }, `Not recycled: ${messageOf(error)}`)
       await deps.store.release(record.sessionId, record.epoch).catch(() => {})
+      return false
     } finally {
       this.#options.done(session)
     }

@@ -99,7 +99,7 @@ function remoteFailure(server: string, error: unknown, text: string): RemoteFail
     if (status === 401 || status === 403) {
       const message = `"${server}" refuses our credentials (HTTP ${status}): check its headers in mcp.json.`
       // Costs nothing to try, and works as soon as they are put right.
-      const details = { sent: false, permanent: true } as const
+      const details = { sent: false, permanent: true, status } as const
       return { kind: 'forbidden', code: 'child_forbidden', message, details }
     }
     // The session is gone on the other side; the request was turned away unread.
@@ -143,12 +143,17 @@ export function mayRepeat(error: unknown, careful: boolean): boolean {
 
 /** Of a remote server: whether the next request needs a new conversation, after this failure of one. */
 export function endsConversation(error: unknown): boolean {
-  // It may have been opened with credentials that were replaced since.
-  if (isAppError(error, 'child_forbidden')) return true
+  // Opened with credentials that were replaced since, it may be bound to them. A 403 is about this one request.
+  if (isAppError(error, 'child_forbidden')) return error.details.status === 401
   if (!isAppError(error, 'child_lost')) return false
   const { status } = error.details
   // A session that is gone is a 404, with some servers a 400. Any other status is the answer to this one request.
   return status === undefined || status === 404 || status === 400
+}
+
+/** Of a remote server: it answered, and not as one that knows what it is asked; its conversation may be gone. */
+export function isOddStatus(error: unknown): boolean {
+  return isAppError(error, 'child_lost') && error.details.status !== undefined && !endsConversation(error)
 }
 
 export function certainlyNotRun(error: unknown): boolean {

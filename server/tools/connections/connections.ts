@@ -6,7 +6,7 @@
 import type { Credentials } from '../../catalog/credentials.ts'
 import { secretNames } from '../../catalog/placeholders.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
-import type { ServerAbout } from '../../catalog/stored-tools.ts'
+import type { ServerAbout, StoredTool } from '../../catalog/stored-tools.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ChildContainers } from '../../sandbox/child-port.ts'
@@ -112,6 +112,13 @@ export class Connections {
       .join('')
   }
 
+  /** Of the caller's own connection, if it runs: another one's may have others. Starts nothing. */
+  runningTools(server: string, caller: Caller): StoredTool[] | undefined {
+    const hub = this.#hubs.get(server)
+    if (!hub || hub.entry.fingerprint !== this.#options.index.entry(server)?.fingerprint) return undefined
+    return hub.pools.get(this.#scope(hub, caller).scope)?.pool.main.live?.tools
+  }
+
   async list(server: string, { caller, signal }: Asking) {
     return this.#of(server, caller).list(signal)
   }
@@ -184,10 +191,7 @@ export class Connections {
     const entry = this.#options.index.entry(server)
     if (entry === undefined) throw unknownServer(server)
     const hub = this.#hub(entry)
-    // An owner without credentials of their own shares the common ones, and the connection that uses them.
-    const isOwn = this.#options.credentials.differsFor(caller.owner, hub.secretNames) || this.#hasLogin(entry, caller)
-    const owner = isOwn ? caller.owner : undefined
-    const scope = `${owner ?? ''}\n${caller.connection ?? ''}`
+    const { owner, scope } = this.#scope(hub, caller)
     const known = hub.pools.get(scope)
     if (known) return known.pool
     makeRoom(hub)
@@ -195,6 +199,13 @@ export class Connections {
     const created = this.#create(entry, owner, peer)
     hub.pools.set(scope, created)
     return created.pool
+  }
+
+  /** An owner without credentials of their own shares the common ones, and the connection that uses them. */
+  #scope({ entry, secretNames: names }: Hub, caller: Caller): { owner: string | undefined; scope: string } {
+    const isOwn = this.#options.credentials.differsFor(caller.owner, names) || this.#hasLogin(entry, caller)
+    const owner = isOwn ? caller.owner : undefined
+    return { owner, scope: `${owner ?? ''}\n${caller.connection ?? ''}` }
   }
 
   #hasLogin({ kind, name }: ServerEntry, { owner }: Caller): boolean {

@@ -136,9 +136,27 @@ function reach({ secrets, login, log }: OpenServerOptions, entry: RemoteEntry): 
   const hasOwn = Object.keys(filled.values).some((name) => name.toLowerCase() === 'authorization')
   const authProvider = hasOwn ? undefined : login?.()
   const requestInit = { headers: filled.values }
-  const options = { requestInit, fetch: boundedFetch(), ...(authProvider ? { authProvider } : {}) }
+  const fresh = () => {
+    const { values, secrets: hidden } = fillPlaceholders(entry.name, entry.headers, secrets())
+    log.hide(hidden)
+    return values
+  }
+  const send = freshHeaders(filled.values, fresh)
+  const options = { requestInit, fetch: boundedFetch(undefined, send), ...(authProvider ? { authProvider } : {}) }
   const url = new URL(entry.url)
   return entry.sse ? new SSEClientTransport(url, options) : new StreamableHTTPClientTransport(url, options)
+}
+
+/** Secrets are filled in anew with every request that shows them: they may have been replaced since the conversation began. */
+function freshHeaders(opened: Record<string, string>, fresh: () => Record<string, string>): typeof fetch {
+  return (url, init) => {
+    const headers = new Headers(init?.headers)
+    const shown = Object.entries(opened).filter(([name, value]) => headers.get(name) === value)
+    if (shown.length === 0) return fetch(url, init)
+    const values = fresh()
+    for (const [name] of shown) headers.set(name, values[name] ?? '')
+    return fetch(url, { ...init, headers })
+  }
 }
 
 function startFailure({ entry, log, signal }: OpenServerOptions, transport: Transport, error: unknown): AppError {

@@ -18,7 +18,7 @@ async function openRemote(headers: Record<string, string> = {}) {
   const credentials = join(mkdtempSync(join(tmpdir(), 'remote-')), 'credentials.json')
   const keep = (token: string) => writeFileSync(credentials, JSON.stringify({ TOKEN: token }), { mode: 0o600 })
   keep('token-a')
-  const remote = { token: 'token-a', greetings: 0, refused: 0, waiting: [] as (() => void)[] }
+  const remote = { token: 'token-a', greetings: 0, refused: 0, lost: 0, waiting: [] as (() => void)[] }
   const answer = async (name: unknown, args: Record<string, unknown>, response: ServerResponse) => {
     if (name === 'fail') return void response.writeHead(Number(args.status)).end('no')
     if (name === 'wait') await new Promise<void>((go) => remote.waiting.push(go))
@@ -31,6 +31,8 @@ async function openRemote(headers: Record<string, string> = {}) {
       remote.refused++
       return void response.writeHead(401).end()
     }
+    if (method === 'initialize') remote.lost = 0
+    if (remote.lost > 0) return void response.writeHead(remote.lost).end()
     if (id === undefined) return void response.writeHead(202).end()
     const say = (message: Record<string, unknown>) =>
       response
@@ -95,16 +97,30 @@ describe('a remote server', () => {
     }
     keep('token-b')
     expect(textOf((await call('far', 'echo', {}, { careful: true })).result)).toBe('done')
-    // Changed on both sides between two calls: nobody notices.
+    // Changed on both sides between two calls: nobody notices, and the conversation goes on.
     remote.token = 'token-c'
     keep('token-c')
     expect(textOf((await call('far', 'echo', {}, { careful: true })).result)).toBe('done')
-    expect(remote.greetings).toBe(3)
+    expect(remote.greetings).toBe(2)
   })
 
-  it('that forbids one call is asked once more, and no oftener', async () => {
+  it('that forbids one call is greeted anew only where that may help', async () => {
     const { call, remote } = await openRemote()
-    await expect(call('far', 'fail', { status: 403 })).rejects.toMatchObject({ code: 'child_forbidden' })
+    const forbidden = (status: number) =>
+      expect(call('far', 'fail', { status })).rejects.toMatchObject({ code: 'child_forbidden' })
+    await forbidden(403)
+    await forbidden(403)
+    expect(remote.greetings).toBe(1)
+    await forbidden(401)
+    expect(remote.greetings).toBe(2)
+  })
+
+  it('that has lost a conversation and says so with any status is greeted anew', async () => {
+    const { call, remote } = await openRemote()
+    expect(textOf((await call('far', 'echo')).result)).toBe('done')
+    remote.lost = 410
+    await expect(call('far', 'echo', {}, { careful: true })).rejects.toMatchObject({ code: 'child_lost' })
+    expect(textOf((await call('far', 'echo')).result)).toBe('done')
     expect(remote.greetings).toBe(2)
   })
 })

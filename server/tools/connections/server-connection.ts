@@ -11,7 +11,7 @@ import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { PacedJob } from '../../lib/paced-job.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
-import { certainlyNotRun, endsConversation } from './call-failure.ts'
+import { certainlyNotRun, endsConversation, isOddStatus } from './call-failure.ts'
 import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
 import type { ServerLog } from './server-log.ts'
 import type { StartGate } from './start-gate.ts'
@@ -174,7 +174,8 @@ export class ServerConnection {
           if (live && live.pid === undefined && endsConversation(error)) this.#drop(live)
           const startFailed = isAppError(error) && error.details.start === true
           const again = certainlyNotRun(error) || (!careful && isAppError(error, 'child_lost'))
-          const tries = isAppError(error, 'child_forbidden') ? 2 : CALL_TRIES
+          const isForbidden = isAppError(error, 'child_forbidden')
+          const tries = isForbidden ? (endsConversation(error) ? 2 : 1) : CALL_TRIES
           if (startFailed || !again || attempt >= tries || signal.aborted) throw error
         }
       }
@@ -183,7 +184,8 @@ export class ServerConnection {
 
   async #callOn(live: LiveServer, input: CallInput): Promise<RawResult> {
     const { name } = this.entry
-    if (!live.tools.some(({ name: known }) => known === input.tool)) await live.list(input.signal)
+    if (!live.tools.some(({ name: known }) => known === input.tool))
+      this.#options.onListed(await live.list(input.signal), {})
     if (!live.tools.some(({ name: known }) => known === input.tool)) {
       const message = `The server "${name}" has no tool "${input.tool.slice(0, 100)}".`
       throw new AppError('not-found', 'unknown_tool', message)
@@ -191,7 +193,7 @@ export class ServerConnection {
     try {
       return await live.call(input)
     } catch (error) {
-      if (isAppError(error, 'child_timeout')) this.#doubt(live)
+      if (isAppError(error, 'child_timeout') || isOddStatus(error)) this.#doubt(live)
       this.#lastError = { at: Date.now(), message: messageOf(error) }
       throw error
     }

@@ -4,7 +4,10 @@ import type { ToolIndex } from '../tool-index.ts'
 import type { ToolSource } from '../tool-source.ts'
 import type { Connections } from './connections.ts'
 
-type Core = () => Promise<{ index: Pick<ToolIndex, 'tools'>; connections: Pick<Connections, 'list' | 'call'> }>
+type Core = () => Promise<{
+  index: Pick<ToolIndex, 'tools'>
+  connections: Pick<Connections, 'list' | 'call' | 'runningTools'>
+}>
 
 /** A server of the registry as the chat's toolbox wants it. Listing one that was seen before starts nothing. */
 export function serverToolSource(server: string, core: Core): ToolSource {
@@ -12,8 +15,9 @@ export function serverToolSource(server: string, core: Core): ToolSource {
     server,
     async list({ live, ...asking }) {
       const { index, connections } = await core()
-      const tools = (live ? undefined : index.tools(server)) ?? (await connections.list(server, asking))
-      return tools
+      // What is offered must be what the call is checked against: the caller's own connection goes before what is common.
+      const known = live ? undefined : (connections.runningTools(server, asking.caller) ?? index.tools(server))
+      return known ?? connections.list(server, asking)
     },
     async call({ caller, name, args, signal, onOutput }): Promise<ToolResult> {
       const { connections } = await core()
