@@ -134,7 +134,7 @@ function unavailable(name: string, { change }: Asked, tooLong: boolean): string 
   const why = change
     ? `${name} has changed since it was accepted and needs a human's yes`
     : `${name} needs a human's yes`
-  const how = tooLong ? 'its arguments are too long for your client to show' : 'your client can show no question'
+  const how = tooLong ? 'it is too long for your client to show' : 'your client can show no question'
   const accept = change ? ', or accept its definition with "mcp-orchestrator servers accept"' : ''
   return `${why}; ${how}, and no web page is running: start "mcp-orchestrator serve" on the same store and answer there${accept}, or allow the tool under "approval" in mcp.json.`
 }

@@ -119,7 +119,7 @@ export class ApprovalInbox {
 
   async #refuseTooMuch(card: ApprovalCard): Promise<void> {
     if (JSON.stringify(card).length > MAX_CARD_CHARS) {
-      const message = `${card.server}/${card.tool} needs a human's yes, and its arguments are too long to be shown to one.`
+      const message = `${card.server}/${card.tool} needs a human's yes, and is too long to be shown to one: if its definition changed, look at it with \`servers accept\`.`
       throw new AppError('invalid', 'approval_too_long', message)
     }
     if ((await this.open()).length < MAX_CARDS) return
