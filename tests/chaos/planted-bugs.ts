@@ -13,7 +13,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'lost-message': {
     file: '/server/sessions/chat.ts',
     replace: 'const sent = await this.#once(',
-    by: 'if (Math.random() < 0.2) return { turnId }\n    const sent = await this.#once(',
+    by: 'if (Math.random() < 0.2) return { turnId: data.turnId }\n    const sent = await this.#once(',
     caught: /was accepted and is in no transcript/
   },
   /** Every call runs a second time behind its own back. */
