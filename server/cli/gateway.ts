@@ -3,9 +3,8 @@ import { openStdioDoor } from '../gateway/stdio-door.ts'
 import { createLogger } from '../lib/logger.ts'
 import { refuseNesting } from '../tools/connections/gateway-depth.ts'
 import type { Command } from './command.ts'
+import { leaveSoon } from './leave-soon.ts'
 import { userDefaults } from './user-folders.ts'
-
-const EXIT_MS = 500
 
 export const gatewayCommand: Command = {
   name: 'gateway',
@@ -26,8 +25,7 @@ export const gatewayCommand: Command = {
     await Promise.race([door.closed, signalled])
     await door.close()
     await app.stop()
-    // Whatever still holds on to the loop must not hold on to the client.
-    setTimeout(() => process.exit(0), EXIT_MS).unref()
+    leaveSoon()
     return 0
   }
 }

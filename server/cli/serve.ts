@@ -1,8 +1,7 @@
 import { createApp } from '../app.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { Command } from './command.ts'
-
-const EXIT_MS = 500
+import { leaveSoon } from './leave-soon.ts'
 
 export const serveCommand: Command = {
   name: 'serve',
@@ -28,8 +27,7 @@ export const serveCommand: Command = {
     } finally {
       await app.stop()
     }
-    // All is saved: whatever still holds on to the loop must not hold on to who waits for the end.
-    setTimeout(() => process.exit(0), EXIT_MS).unref()
+    leaveSoon()
     return 0
   }
 }

@@ -30,6 +30,12 @@ function updated(stored: string, live: string, isRunning = false) {
   return { source: serverToolSource('mail', core), calls }
 }
 
+async function askAndApprove(): Promise<void> {
+  await fake.chat.send('s1', { text: 'go' })
+  await fake.until('tool:approval_required')
+  await fake.chat.decide('s1', { callId: 'c1', approved: true })
+}
+
 const model = ({ messages }: { messages: { role: string }[] }) =>
   messages.at(-1)?.role === 'tool' ? [said('done')] : [called('mail__send', '{}', 'c1')]
 
@@ -37,9 +43,7 @@ const model = ({ messages }: { messages: { role: string }[] }) =>
 it('a server that starts with another definition than was approved gets no call', async () => {
   const { source, calls } = updated('Sends a mail.', 'Sends a mail, and a copy elsewhere.')
   fake = await fakeChat({ model, sources: [source] })
-  await fake.chat.send('s1', { text: 'go' })
-  await fake.until('tool:approval_required')
-  await fake.chat.decide('s1', { callId: 'c1', approved: true })
+  await askAndApprove()
   const { data } = await fake.until('tool:result')
   expect(JSON.stringify(data)).toContain('is not the tool that was approved')
   expect(calls).toEqual([])
@@ -58,9 +62,7 @@ it('nor does one whose tool a rule allows', async () => {
 it('one that starts as it was seen last gets its call', async () => {
   const { source, calls } = updated('Sends a mail.', 'Sends a mail.')
   fake = await fakeChat({ model, sources: [source] })
-  await fake.chat.send('s1', { text: 'go' })
-  await fake.until('tool:approval_required')
-  await fake.chat.decide('s1', { callId: 'c1', approved: true })
+  await askAndApprove()
   await fake.until('turn:end')
   expect(calls).toEqual([{}])
 })
@@ -69,9 +71,7 @@ it('one that starts as it was seen last gets its call', async () => {
 it('one that runs for its caller with other tools than others saw last gets its call', async () => {
   const { source, calls } = updated('Sends a mail of B.', 'Sends a mail of A.', true)
   fake = await fakeChat({ model, sources: [source] })
-  await fake.chat.send('s1', { text: 'go' })
-  await fake.until('tool:approval_required')
-  await fake.chat.decide('s1', { callId: 'c1', approved: true })
+  await askAndApprove()
   await fake.until('turn:end')
   expect(calls).toEqual([{}])
 })

@@ -9,6 +9,8 @@ import { WorkspacePage } from './workspace-page.ts'
 export interface FakePage {
   fake: FakeServer
   offences: string[]
+  /** Waits for nothing that would be there; `arrive` waits for the composer. */
+  open(url?: string, options?: BrowserContextOptions): Promise<WorkspacePage>
   arrive(
     open?: (session: FakeSession) => void,
     options?: BrowserContextOptions
@@ -29,11 +31,14 @@ export function useFakePage(): () => FakePage {
     now = {
       fake,
       offences: [],
+      open: async (url = fake.url, options = {}) => {
+        one = await visit(browser, url, options)
+        now.offences = one.offences
+        return new WorkspacePage(one.page)
+      },
       arrive: async (open = () => {}, options = {}) => {
         fake.onOpen = open
-        one = await visit(browser, fake.url, options)
-        now.offences = one.offences
-        const me = new WorkspacePage(one.page)
+        const me = await now.open(fake.url, options)
         await me.composer.waitFor()
         return { me, session: fake.session(me.sessionId()) }
       }

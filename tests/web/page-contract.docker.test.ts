@@ -1,37 +1,9 @@
-import type { Browser } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
-import { launchBrowser, type Visit, visit } from './browser.ts'
-import { FakeServer, type FakeSession } from './fake-server.ts'
-import { buildPage } from './real-server.ts'
-import { WorkspacePage } from './workspace-page.ts'
+import { expect, it } from 'vitest'
+import { useFakePage } from './fake-page.ts'
+import type { FakeSession } from './fake-server.ts'
 
-let browser: Browser
-let fake: FakeServer
-let one: Visit | undefined
-
-beforeAll(async () => {
-  await buildPage()
-  browser = await launchBrowser()
-})
-afterAll(() => browser?.close())
-beforeEach(async () => {
-  fake = await FakeServer.start()
-})
-afterEach(async () => {
-  await one?.close()
-  one = undefined
-  await fake.stop()
-})
-
-async function arrive(
-  open: (session: FakeSession) => void = () => {}
-): Promise<{ me: WorkspacePage; session: FakeSession }> {
-  fake.onOpen = open
-  one = await visit(browser, fake.url)
-  const me = new WorkspacePage(one.page)
-  await me.composer.waitFor()
-  return { me, session: fake.session(me.sessionId()) }
-}
+const now = useFakePage()
+const arrive = (open?: (session: FakeSession) => void) => now().arrive(open)
 
 it('asks for the whole when an event went missing, and ends with the truth', async () => {
   const { me, session } = await arrive()
@@ -42,7 +14,7 @@ it('asks for the whole when an event went missing, and ends with the truth', asy
   await me.page.getByText('the last one').waitFor()
   expect(await me.page.getByText('the lost one').count()).toBe(1)
   expect(await me.page.getByText('the last one').count()).toBe(1)
-  expect(one?.offences).toEqual([])
+  expect(now().offences).toEqual([])
 })
 
 it('asks again when the whole is refused, and takes none that is older than what it has', async () => {
@@ -58,7 +30,7 @@ it('asks again when the whole is refused, and takes none that is older than what
   expect(await me.page.getByRole('region', { name: 'Messages' }).getByText('first').count()).toBe(1)
   session.refuses = false
   await me.page.getByText('the lost one').waitFor()
-  expect(one?.offences).toEqual([])
+  expect(now().offences).toEqual([])
 })
 
 it('follows an answer that is written, but never pulls back who has scrolled up', async () => {
@@ -85,7 +57,7 @@ it('follows an answer that is written, but never pulls back who has scrolled up'
   expect(Math.abs((await position()) - before)).toBeLessThan(2)
   await me.button('To the end').click()
   await me.page.getByText('And that is all.').waitFor()
-  expect(one?.offences).toEqual([])
+  expect(now().offences).toEqual([])
 })
 
 // Checked with the defence off: text as it is → no hidden character is shown.
@@ -109,12 +81,12 @@ it('shows hidden characters in names of tools and servers, and a tool that chang
     expect(card).toContain(shown)
   }
   expect(card).toContain('outside this session’s sandbox')
-  expect(one?.offences).toEqual([])
+  expect(now().offences).toEqual([])
 })
 
 it('shows names to their end, and whose they are', async () => {
   const path = `${'folder/'.repeat(20)}invoice.pdf.exe`
-  fake.files.set(path, Buffer.from('x'))
+  now().fake.files.set(path, Buffer.from('x'))
   const { me } = await arrive((opened) => {
     for (const server of ['mine', 'theirs']) opened.append('tool:allowed', { server, name: 'read', definition: 'd' })
   })
@@ -144,7 +116,7 @@ it('sets markdown safely: code with a copy button, links with their target, no i
   await me.page.getByText('(example.org)').first().waitFor()
   await me.page.getByText('U+202E').waitFor()
   expect(await me.page.locator('iframe, .markdown img, a[href^="javascript"]').count()).toBe(0)
-  expect(one?.offences).toEqual([])
+  expect(now().offences).toEqual([])
 })
 
 it('keeps a message that is sent during a turn, and sends it when its turn comes', async () => {
@@ -160,17 +132,18 @@ it('keeps a message that is sent during a turn, and sends it when its turn comes
 })
 
 it('asks for the access token, or offers a new session, when it is not let in', async () => {
+  const { fake, open } = now()
   fake.refuseWith = 'unauthorized'
-  one = await visit(browser, fake.url)
-  await one.page.getByLabel('Access token').waitFor()
+  const me = await open()
+  await me.page.getByLabel('Access token').waitFor()
   fake.refuseWith = 'forbidden'
-  await one.page.goto('about:blank')
-  await one.page.goto(`${fake.url}/#/s/someone-elses`)
-  await one.page.getByRole('button', { name: 'Start a session of your own' }).waitFor()
+  await me.page.goto('about:blank')
+  await me.page.goto(`${fake.url}/#/s/someone-elses`)
+  await me.page.getByRole('button', { name: 'Start a session of your own' }).waitFor()
   fake.refuseWith = null
-  await one.page.getByRole('button', { name: 'Start a session of your own' }).click()
-  await new WorkspacePage(one.page).composer.waitFor()
-  expect(one.offences).toEqual([])
+  await me.page.getByRole('button', { name: 'Start a session of your own' }).click()
+  await me.composer.waitFor()
+  expect(now().offences).toEqual([])
 })
 
 it('switches the model only after saying that the history starts afresh', async () => {
@@ -187,7 +160,7 @@ it('switches the model only after saying that the history starts afresh', async 
   await me.button('Switch').click()
   await me.page.getByText('Now with anthropic/large.').waitFor()
   await me.button(/^Choose a model, now Large anthropic/).waitFor()
-  expect(one?.offences).toEqual([])
+  expect(now().offences).toEqual([])
 })
 
 it('takes nothing of one session over into another, not even where the calls have the same ids', async () => {
@@ -205,5 +178,5 @@ it('takes nothing of one session over into another, not even where the calls hav
   expect(await me.page.getByText('of the first').count()).toBe(0)
   await me.page.goBack()
   await expect.poll(() => me.sessionId()).toBe(session.id)
-  expect(one?.offences).toEqual([])
+  expect(now().offences).toEqual([])
 })

@@ -1,38 +1,11 @@
 /** What a person sees and hears when something is missing or refused; and that nothing of it is a dead end. */
-import type { Browser } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
-import { launchBrowser, type Visit, visit } from './browser.ts'
-import { FakeServer } from './fake-server.ts'
-import { buildPage } from './real-server.ts'
-import { WorkspacePage } from './workspace-page.ts'
+import { expect, it } from 'vitest'
+import { useFakePage } from './fake-page.ts'
 
-let browser: Browser
-let fake: FakeServer
-let one: Visit | undefined
-
-beforeAll(async () => {
-  await buildPage()
-  browser = await launchBrowser()
-})
-afterAll(() => browser?.close())
-beforeEach(async () => {
-  fake = await FakeServer.start()
-})
-afterEach(async () => {
-  await one?.close()
-  one = undefined
-  await fake.stop()
-})
-
-async function arrive(): Promise<WorkspacePage> {
-  one = await visit(browser, fake.url)
-  const me = new WorkspacePage(one.page)
-  await me.composer.waitFor()
-  return me
-}
+const now = useFakePage()
 
 it('loads the page anew when a part of it is gone from the server, once; then it says so', async () => {
-  const me = await arrive()
+  const { me } = await now().arrive()
   const dialog = me.page.getByRole('dialog', { name: 'Inbox' })
   const missing = me.page.getByText('could not be loaded')
   await me.page.route('**/assets/InboxDialog*.js', (route) => route.fulfill({ status: 404 }))
@@ -50,8 +23,8 @@ it('loads the page anew when a part of it is gone from the server, once; then it
 })
 
 it('says so without a new start while something is being written that would be lost', async () => {
-  const me = await arrive()
-  await me.page.goto(`${fake.url}/#/activity`)
+  const { me } = await now().arrive()
+  await me.page.goto(`${now().fake.url}/#/activity`)
   const field = me.page.getByRole('textbox', { name: 'Tool' })
   await field.fill('half a na')
   await me.page.route('**/assets/InboxDialog*.js', (route) => route.fulfill({ status: 404 }))
@@ -61,29 +34,29 @@ it('says so without a new start while something is being written that would be l
 })
 
 it('says that a part could not be loaded while the server is away', async () => {
-  const me = await arrive()
+  const { me } = await now().arrive()
   await me.page.route(/assets\/InboxDialog.*js|healthz/, (route) => route.abort())
   await me.button('Inbox').click()
   await me.page.getByText('could not be loaded').waitFor()
 })
 
 it('shows why a session is refused above a page that can still be used', async () => {
-  const me = await arrive()
+  const { me } = await now().arrive()
   const before = me.sessionId()
   await me.say('of the first')
-  fake.refuseWith = 'too_many_sessions'
+  now().fake.refuseWith = 'too_many_sessions'
   await me.button('New session').first().click()
   await me.page.getByText('You may not come in.').waitFor()
   await me.button(/^of the first/).waitFor()
   expect(await me.page.getByText('Reconnecting').count()).toBe(0)
-  fake.refuseWith = null
+  now().fake.refuseWith = null
   await me.page.getByText('You may not come in.').waitFor({ state: 'hidden' })
   expect(me.sessionId()).not.toBe(before)
 
-  fake.refuseWith = 'too_many_sessions'
+  now().fake.refuseWith = 'too_many_sessions'
   await me.page.evaluate('localStorage.clear()')
   await me.page.goto('about:blank')
-  await me.page.goto(fake.url)
+  await me.page.goto(now().fake.url)
   await me.page.getByText('You may not come in.').waitFor()
   await me.button(/^of the first/).waitFor()
 })
@@ -91,9 +64,8 @@ it('shows why a session is refused above a page that can still be used', async (
 it('asks for a health report only until it has arrived', async () => {
   const gate = Promise.withResolvers<void>()
   const report = Promise.withResolvers<void>()
-  fake.gate = gate.promise
-  one = await visit(browser, 'about:blank')
-  const me = new WorkspacePage(one.page)
+  now().fake.gate = gate.promise
+  const me = await now().open('about:blank')
   let asked = 0
   await me.page.route('**/readyz', async (route) => {
     asked += 1
@@ -101,7 +73,7 @@ it('asks for a health report only until it has arrived', async () => {
     await route.fulfill({ json: { ok: true } })
   })
   await me.page.clock.install()
-  await me.page.goto(fake.url)
+  await me.page.goto(now().fake.url)
   await me.page.getByText('Preparing').waitFor()
   await me.page.clock.fastForward(3000)
   await expect.poll(() => asked).toBe(1)
@@ -116,8 +88,8 @@ it('asks for a health report only until it has arrived', async () => {
 })
 
 it('tells a screen reader of every call that waits, of the answer, and of an error once', async () => {
-  const me = await arrive()
-  const session = fake.session(me.sessionId())
+  const { me } = await now().arrive()
+  const session = now().fake.session(me.sessionId())
   await me.page.evaluate(`{
     globalThis.heard = []
     const region = document.querySelector('.sr-only[aria-live]')

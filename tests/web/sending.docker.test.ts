@@ -1,32 +1,14 @@
 /** What a person writes gets to its session once: through lost connections, reloads and changes of the session. */
-import type { Browser } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
-import { launchBrowser, type Visit, visit } from './browser.ts'
-import { FakeServer, type FakeSession } from './fake-server.ts'
-import { buildPage } from './real-server.ts'
-import { WorkspacePage } from './workspace-page.ts'
+import { beforeEach, expect, it } from 'vitest'
+import { useFakePage } from './fake-page.ts'
+import type { FakeSession } from './fake-server.ts'
+import type { WorkspacePage } from './workspace-page.ts'
 
-let browser: Browser
-let fake: FakeServer
-let one: Visit
+const now = useFakePage()
 let me: WorkspacePage
 let session: FakeSession
-
-beforeAll(async () => {
-  await buildPage()
-  browser = await launchBrowser()
-})
-afterAll(() => browser?.close())
 beforeEach(async () => {
-  fake = await FakeServer.start()
-  one = await visit(browser, fake.url)
-  me = new WorkspacePage(one.page)
-  await me.composer.waitFor()
-  session = fake.session(me.sessionId())
-})
-afterEach(async () => {
-  await one.close()
-  await fake.stop()
+  ;({ me, session } = await now().arrive())
 })
 
 const said = (of = session) => of.transcript.entries.flatMap((entry) => (entry.kind === 'user' ? [entry.text] : []))
@@ -39,7 +21,7 @@ async function toNewSession(): Promise<FakeSession> {
   const before = me.sessionId()
   await me.button('New session').first().click()
   await expect.poll(() => me.sessionId()).not.toBe(before)
-  return fake.session(me.sessionId())
+  return now().fake.session(me.sessionId())
 }
 async function backTo({ id }: FakeSession): Promise<void> {
   await me.page.goBack()
@@ -95,7 +77,7 @@ it('keeps a message that arrived when only the answer was lost, and sends the ne
   await waiting().waitFor()
   await me.composer.fill('three, half wr')
   session.loses = 'nothing'
-  fake.breakConnections()
+  now().fake.breakConnections()
   await hasSaid(['one', 'two'])
   await waiting().waitFor({ state: 'hidden' })
   expect(await written()).toBe('three, half wr')
@@ -107,7 +89,7 @@ it('sends again what the connection took along', async () => {
   await me.say('one')
   await me.composer.fill('two')
   session.loses = 'nothing'
-  fake.breakConnections()
+  now().fake.breakConnections()
   await hasSaid(['one'])
   await waiting().waitFor({ state: 'hidden' })
   expect(await written()).toBe('two')

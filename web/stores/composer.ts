@@ -91,8 +91,7 @@ export const useComposer = defineStore('composer', () => {
   }
 
   function onFailure({ code, message }: { code: string; message: string }, { id, text }: Sent): void {
-    const isLost = code === 'no_answer'
-    if (!isLost) forgetSent(session.sessionId, id)
+    if (code !== 'no_answer') forgetSent(session.sessionId, id)
     // A turn that began in another tab meanwhile, or a broken connection: the message waits like any other.
     if (code === 'turn_in_progress' || !session.connected) {
       queued.value = joined(text, queued.value)
