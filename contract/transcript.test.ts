@@ -129,4 +129,10 @@ describe('a call', () => {
     const transcript = fold([message, { ...end, seq: 2 }, ask(3), yes])
     expect(callOf(transcript, 'c1')?.decision?.approved).toBe(false)
   })
+  it('of a turn that never ended is dropped when the next one starts', () => {
+    const next: SessionEvent = { ...message, seq: 3, data: { turnId: 't2', text: 'again' } }
+    const transcript = fold([message, ask(2), next, yes])
+    expect(pendingCalls(transcript)).toEqual([])
+    expect(callOf(transcript, 'c1')?.decision?.approved).toBe(false)
+  })
 })

@@ -76,6 +76,9 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
   const { seq, at } = event
   switch (event.type) {
     case 'user:message':
+      // Of a turn that was cut off and never ended, whatever the reason: nobody waits for an answer any more.
+      if (transcript.turnId !== null && transcript.turnId !== event.data.turnId)
+        dropCalls(transcript, transcript.turnId, at)
       transcript.turnId = event.data.turnId
       transcript.turns += 1
       transcript.entries.push({ kind: 'user', seq, at, ...event.data })
@@ -103,8 +106,7 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
     case 'turn:end':
       transcript.lastTurnEnd = event.data
       if (transcript.turnId === event.data.turnId) transcript.turnId = null
-      for (const call of Object.values(transcript.calls))
-        if (call.turnId === event.data.turnId && !call.decision) dropCall(call, at)
+      dropCalls(transcript, event.data.turnId, at)
       break
     default:
       applyQuietly(transcript, event)
@@ -148,6 +150,10 @@ function addCall(transcript: Transcript, data: EventData<'tool:approval_required
 }
 
 /** With the turn ends the question: nobody can say yes to it any more. */
+function dropCalls(transcript: Transcript, turnId: string, at: number): void {
+  for (const call of Object.values(transcript.calls)) if (call.turnId === turnId && !call.decision) dropCall(call, at)
+}
+
 function dropCall(call: CallEntry, at: number): void {
   call.decision = { approved: false, by: 'cancel', at }
 }
