@@ -3,8 +3,11 @@
  * caller gives up. Background processes may outlive the shell, but never hold up the answer.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync } from 'node:fs'
+import type { Readable } from 'node:stream'
 import type { LiveOutput } from './live-output.ts'
 import { type KeptOutput, OutputKeeper } from './output-keeper.ts'
+import { makeOutputPipes } from './output-pipes.ts'
 import { shellCall } from './shell.ts'
 
 const KEPT_BYTES = 64 * 1024
@@ -41,14 +44,8 @@ export interface CommandResult {
 /** Rejects only when the command can't be started. */
 export async function runCommand(job: CommandJob, running: Set<number>): Promise<CommandResult> {
   const startedAt = performance.now()
-  const { file, args } = shellCall(job.command, job.outOfSight)
-  const child = spawn(file, args, {
-    cwd: job.cwd,
-    env: job.env,
-    detached: true,
-    stdio: [job.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe']
-  })
-  const run = new CommandRun(child, job)
+  const { child, outputs } = await start(job)
+  const run = new CommandRun(child, outputs, job)
   try {
     await run.started()
     if (child.pid !== undefined) running.add(child.pid)
@@ -67,6 +64,31 @@ export async function runCommand(job: CommandJob, running: Set<number>): Promise
   }
 }
 
+type Outputs = Record<'stdout' | 'stderr', Readable>
+
+/** Where no pipes are to be had, Node's sockets do: a command can't open its output again then, and that is all. */
+async function start(job: CommandJob): Promise<{ child: ChildProcess; outputs: Outputs }> {
+  const { file, args } = shellCall(job.command, job.outOfSight)
+  const stdin = job.stdin === undefined ? 'ignore' : 'pipe'
+  const pipes = await makeOutputPipes()
+  const [out, err] = pipes ?? []
+  try {
+    const child = spawn(file, args, {
+      cwd: job.cwd,
+      env: job.env,
+      detached: true,
+      stdio: [stdin, out?.writeFd ?? 'pipe', err?.writeFd ?? 'pipe']
+    })
+    const outputs = { stdout: out?.reader ?? child.stdout, stderr: err?.reader ?? child.stderr }
+    return { child, outputs: outputs as Outputs }
+  } catch (error) {
+    for (const { reader } of pipes ?? []) reader.destroy()
+    throw error
+  } finally {
+    for (const { writeFd } of pipes ?? []) closeSync(writeFd)
+  }
+}
+
 /** The group's number is the shell's; an error means that all of it is gone. */
 export function killGroup(pid: number | undefined, signal: 'SIGTERM' | 'SIGKILL'): void {
   if (pid === undefined || pid <= 1) return
@@ -80,21 +102,25 @@ class CommandRun {
   readonly stderr = new OutputKeeper(KEPT_BYTES)
   timedOut = false
   readonly #child: ChildProcess
+  readonly #outputs: Outputs
   readonly #job: CommandJob
   readonly #timers = new Set<NodeJS.Timeout>()
   readonly #done = Promise.withResolvers<void>()
   #quiet: NodeJS.Timeout | undefined
   #exited = false
 
-  constructor(child: ChildProcess, job: CommandJob) {
+  constructor(child: ChildProcess, outputs: Outputs, job: CommandJob) {
     this.#child = child
+    this.#outputs = outputs
     this.#job = job
-    child.stdout?.on('data', (chunk: Buffer) => this.#output('stdout', chunk))
-    child.stderr?.on('data', (chunk: Buffer) => this.#output('stderr', chunk))
+    for (const stream of ['stdout', 'stderr'] as const) {
+      outputs[stream].on('data', (chunk: Buffer) => this.#output(stream, chunk))
+      outputs[stream].on('error', () => {}) // What came before it counts.
+      outputs[stream].on('close', () => this.#onEnd())
+    }
     child.stdin?.on('error', () => {}) // A command need not read what it is given.
     child.stdin?.end(job.stdin)
     child.on('exit', () => this.#onExit())
-    child.on('close', () => this.#done.resolve())
   }
 
   started(): Promise<void> {
@@ -119,8 +145,7 @@ class CommandRun {
     for (const timer of this.#timers) clearTimeout(timer)
     clearTimeout(this.#quiet)
     this.#job.signal.removeEventListener('abort', this.#abort)
-    this.#child.stdout?.destroy()
-    this.#child.stderr?.destroy()
+    for (const output of Object.values(this.#outputs)) output.destroy()
     this.#child.stdin?.destroy()
   }
 
@@ -140,6 +165,12 @@ class CommandRun {
     this.#exited = true
     this.#after(MAX_QUIET_MS, () => this.#done.resolve())
     this.#restartQuiet()
+    this.#onEnd()
+  }
+
+  #onEnd(): void {
+    const { stdout, stderr } = this.#outputs
+    if (this.#exited && stdout.closed && stderr.closed) this.#done.resolve()
   }
 
   #output(stream: 'stdout' | 'stderr', chunk: Buffer): void {

@@ -1,16 +1,11 @@
 import { accessSync, constants, existsSync } from 'node:fs'
+import { basename } from 'node:path'
 
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-const BASHES = ['/bin/bash', '/usr/bin/bash', '/usr/local/bin/bash']
+const SHELLS = ['/bin/bash', '/usr/bin/bash', '/usr/local/bin/bash']
 
 /** When memory runs out, the kernel should end the command and not the server. */
 const OFFER_TO_OOM_KILLER = '{ echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null;'
-
-/**
- * Node connects children through sockets, and opening /dev/stdout or /dev/stderr fails on a socket; so bash puts real pipes in
- * between. They ignore SIGTERM so that what a command says while it ends still arrives.
- */
-const THROUGH_PIPES = '> >(trap "" TERM; exec cat) 2> >(trap "" TERM; exec cat >&2)'
 
 export interface ShellCall {
   file: string
@@ -24,15 +19,9 @@ export interface ShellCall {
 const OUT_OF_SIGHT = 'unshare --user --map-current-user --pid --fork --kill-child --mount-proc'
 
 export function shellCall(command: string, outOfSight = false): ShellCall {
-  // Around the command alone: the pipes' readers must outlive its process table, or its last words are lost.
   const around = outOfSight ? `${OUT_OF_SIGHT} ` : ''
-  const bash = BASHES.find((path) => existsSync(path))
-  return bash === undefined
-    ? { file: '/bin/sh', args: ['-c', `${OFFER_TO_OOM_KILLER} exec ${around}/bin/sh -c "$1"`, 'sh', command] }
-    : {
-        file: bash,
-        args: ['-c', `${OFFER_TO_OOM_KILLER} exec ${around}"$BASH" -c "$1" bash ${THROUGH_PIPES}`, 'bash', command]
-      }
+  const file = SHELLS.find((path) => existsSync(path)) ?? '/bin/sh'
+  return { file, args: ['-c', `${OFFER_TO_OOM_KILLER} exec ${around}${file} -c "$1" ${basename(file)}`, file, command] }
 }
 
 /** What commands see: nothing of the server's own environment but the image's PATH. */
