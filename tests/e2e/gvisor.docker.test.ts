@@ -38,7 +38,9 @@ describe('sessions under gVisor (SANDBOX_RUNTIME=runsc)', () => {
     expect(await core.sh(id, 'cat d/a.txt')).toContain('kept')
     const containerId = await core.sessions.run(id, async (workspace) => workspace.containerId)
     await privateEngine.docker.getContainer(containerId).kill()
-    expect(await core.sh(id, 'cat d/a.txt')).toContain('kept')
+    // gVisor may leave the stream of a dead container open: a call that was sent into it has an unknown fate, and ends soon.
+    const read = () => core.sh(id, 'cat d/a.txt').catch(() => '')
+    await eventually('its files are back', async () => (await read()).includes('kept'))
   })
 
   it('hides the server from commands, which therefore can neither read it nor speak for it', async () => {

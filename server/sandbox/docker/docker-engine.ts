@@ -6,11 +6,11 @@ import { randomUUID } from 'node:crypto'
 import Dockerode from 'dockerode'
 import { isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
-import type { ContainerState, ContainerSummary, SandboxEngine, SandboxLimits, SandboxOwner } from '../port.ts'
+import type { ContainerSummary, SandboxEngine, SandboxLimits, SandboxOwner } from '../port.ts'
 import { APP, containerSpec, LABEL } from './container-spec.ts'
+import { inspectContainer } from './container-state.ts'
 import type { DockerWorkspaceConnection } from './docker-workspace-connection.ts'
 import { createEngineCall, type EngineCall } from './engine-call.ts'
-import { engineStatus } from './engine-error.ts'
 import { readEngineStatus } from './engine-status.ts'
 import { createImageBuilder, type ImageBuilder } from './image-builder.ts'
 import { checkLimits } from './limits-check.ts'
@@ -128,19 +128,6 @@ async function unpauseContainer(docker: Dockerode, call: EngineCall, containerId
       await docker.getContainer(containerId).unpause({ abortSignal })
     } catch (error) {
       if (!/is not paused/i.test(String(error))) throw error
-    }
-  })
-}
-
-async function inspectContainer(docker: Dockerode, call: EngineCall, id: string): Promise<ContainerState | null> {
-  return call({ to: 'inspect a container', ms: QUICK_MS }, async (abortSignal) => {
-    try {
-      const { State } = await docker.getContainer(id).inspect({ abortSignal })
-      const { Running, Paused, OOMKilled, ExitCode } = State
-      return { running: Running, paused: Paused, oomKilled: OOMKilled, exitCode: ExitCode }
-    } catch (error) {
-      if (engineStatus(error) === 404) return null
-      throw error
     }
   })
 }

@@ -28,6 +28,11 @@ import {
 const QUICK_MS = 10_000
 /** Walking or writing a full workspace on half a CPU. */
 const FILES_MS = 60_000
+/**
+ * The engine may keep a stream open whose server is gone (seen with gVisor, in a container killed as it woke up). So it is asked while
+ * a call waits, and believed when it says so twice: the last answers may still be on their way.
+ */
+const LOOK_EVERY_MS = 2000
 
 type Params = Record<string, unknown>
 
@@ -35,11 +40,13 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
   readonly containerId: string
   readonly #client: Client
   readonly #transport: DockerStreamTransport
+  readonly #isServed: () => Promise<boolean>
 
-  constructor(containerId: string, client: Client, transport: DockerStreamTransport) {
+  constructor(containerId: string, client: Client, transport: DockerStreamTransport, isServed: () => Promise<boolean>) {
     this.containerId = containerId
     this.#client = client
     this.#transport = transport
+    this.#isServed = isServed
   }
 
   get closed(): Promise<void> {
@@ -108,6 +115,7 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
         const chunk = readOutputChunk(progress.message)
         if (chunk) onOutput(chunk)
       })
+    const watch = this.#watch()
     try {
       // Not client.callTool(): that would list the tools first and compile a validator for each.
       return await this.#client.request({ method, params }, schema, {
@@ -117,6 +125,22 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
       })
     } catch (error) {
       throw translateCallError(error, method, signal)
+    } finally {
+      clearInterval(watch)
     }
+  }
+
+  #watch(): NodeJS.Timeout {
+    let isLooking = false
+    let timesGone = 0
+    return setInterval(async () => {
+      if (isLooking) return
+      isLooking = true
+      // An engine that does not answer says nothing about the server.
+      const isServed = await this.#isServed().catch(() => true)
+      timesGone = isServed ? 0 : timesGone + 1
+      if (timesGone === 2) await this.close()
+      isLooking = false
+    }, LOOK_EVERY_MS)
   }
 }

@@ -7,6 +7,7 @@ import { backoffMs } from '../../lib/backoff.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { staleEpoch, translateCallError } from './call-error.ts'
+import { isRunning } from './container-state.ts'
 import { DockerStreamTransport } from './docker-stream-transport.ts'
 import { DockerWorkspaceConnection } from './docker-workspace-connection.ts'
 import type { EngineCall } from './engine-call.ts'
@@ -68,7 +69,8 @@ async function tryOpen(options: OpenConnectionOptions): Promise<DockerWorkspaceC
     await transport.close()
     throw ended ? await whyEnded(exec, transport, options) : translateCallError(error, 'initialize')
   }
-  return new DockerWorkspaceConnection(containerId, client, transport)
+  const isServed = () => isRunning(options.docker, options.call, containerId, exec)
+  return new DockerWorkspaceConnection(containerId, client, transport, isServed)
 }
 
 async function createExec(options: OpenConnectionOptions): Promise<Dockerode.Exec> {
