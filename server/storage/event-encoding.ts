@@ -7,6 +7,10 @@ const MAX_APPEND_BYTES = 16 * MAX_EVENT_BYTES
 const MAX_APPEND_EVENTS = 1000
 const DEFAULT_READ_LIMIT = 1000
 const MAX_READ_LIMIT = 10_000
+/** A page ends once it has this much: a store must not be busy with one conversation for so long that all others wait. */
+export const PAGE_BYTES = 4 * 1024 * 1024
+/** So many are read before that is looked at. */
+export const READ_AT_ONCE = 8
 
 export function encodeEvents(events: NewEvent[]): string[] {
   if (events.length > MAX_APPEND_EVENTS) throw tooMany(`${events.length} events`)

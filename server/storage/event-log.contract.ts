@@ -172,6 +172,20 @@ function describeBounds(context: () => Context): void {
     expect((await a.read(id))[0]?.data.text).toHaveLength(MB - Buffer.byteLength('{"type":"t","data":{"text":""}}'))
   })
 
+  it('gives a long log in pages of a bounded size, each with something in it', async () => {
+    const { a, id } = context()
+    for (let i = 0; i < 3; i++)
+      await a.append(
+        id,
+        Array.from({ length: 10 }, () => sized(MB))
+      )
+    const pages: number[][] = []
+    for (let after = 0; after < 30; after += pages.at(-1)?.length ?? 30)
+      pages.push((await a.read(id, { after })).map(({ seq }) => seq))
+    expect(pages.flat()).toEqual(Array.from({ length: 30 }, (_, i) => i + 1))
+    expect(Math.max(...pages.map(({ length }) => length))).toBeLessThan(10)
+  })
+
   it('counts bytes, not characters', async () => {
     const { a, id } = context()
     const refused = a.append(id, [{ type: 't', data: { text: 'é'.repeat(MB / 2) } }])

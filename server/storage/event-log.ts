@@ -19,7 +19,7 @@ export interface EventLog {
    * is that one; conflict `event_exists` when a key is taken. Throws invalid `event_too_large` over 1 MB (one event as JSON).
    */
   append(sessionId: string, events: NewEvent[], options?: { epoch?: number }): Promise<StoredEvent[]>
-  /** In order, after `after` (0: from the start), at most `limit` (default 1000). */
+  /** In order, after `after` (0: from the start), at most `limit` (default 1000), fewer when they are large; none: there are no more. */
   read(sessionId: string, options?: { after?: number; limit?: number }): Promise<StoredEvent[]>
   lastSeq(sessionId: string): Promise<number>
   remove(sessionId: string): Promise<void>

@@ -1,4 +1,4 @@
-import { decodeEvent, encodeEvents, keysOf, readRange } from '../event-encoding.ts'
+import { decodeEvent, encodeEvents, keysOf, PAGE_BYTES, READ_AT_ONCE, readRange } from '../event-encoding.ts'
 import type { EventLog, NewEvent, StoredEvent } from '../event-log.ts'
 import { validSessionId } from '../session-id.ts'
 import { eventExists, leaseLost } from '../store-errors.ts'
@@ -9,10 +9,7 @@ export function sqliteEventLog(db: Database): EventLog {
     append: async (sessionId, events, options = {}) => append(db, sessionId, events, options.epoch),
     read: async (sessionId, options) => {
       const { after, limit } = readRange(options)
-      const sql = 'SELECT seq, at, body FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?'
-      return db.all(sql, validSessionId(sessionId), after, limit).map((row) => {
-        return decodeEvent(Number(row.seq), Number(row.at), String(row.body))
-      })
+      return readPage(db, validSessionId(sessionId), after, limit)
     },
     lastSeq: async (sessionId) => lastSeq(db, sessionId),
     remove: async (sessionId) => {
@@ -22,6 +19,21 @@ export function sqliteEventLog(db: Database): EventLog {
       })
     }
   }
+}
+
+function readPage(db: Database, sessionId: string, after: number, limit: number): StoredEvent[] {
+  const sql = 'SELECT seq, at, body FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?'
+  const page: StoredEvent[] = []
+  for (let bytes = 0; page.length < limit && bytes < PAGE_BYTES; ) {
+    const atOnce = Math.min(READ_AT_ONCE, limit - page.length)
+    const rows = db.all(sql, sessionId, page.at(-1)?.seq ?? after, atOnce)
+    for (const { seq, at, body } of rows) {
+      page.push(decodeEvent(Number(seq), Number(at), String(body)))
+      bytes += String(body).length
+    }
+    if (rows.length < atOnce) break
+  }
+  return page
 }
 
 function append(db: Database, sessionId: string, events: NewEvent[], epoch: number | undefined): StoredEvent[] {

@@ -17,7 +17,21 @@ for i = 3 + key_count, #ARGV do redis.call('RPUSH', events, at .. ' ' .. ARGV[i]
 return { last, at }
 `)
 
-export const read = script(`return redis.call('LRANGE', KEYS[1], ARGV[1], ARGV[2])`)
+export const read = script(`
+local events = KEYS[1]
+local from, limit, at_once, max_bytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local page, bytes = {}, 0
+while #page < limit and bytes < max_bytes do
+  local first = from + #page
+  local part = redis.call('LRANGE', events, first, first + math.min(at_once, limit - #page) - 1)
+  for _, item in ipairs(part) do
+    page[#page + 1] = item
+    bytes = bytes + #item
+  end
+  if #part < at_once then break end
+end
+return page
+`)
 
 export const lastSeq = script(`return redis.call('LLEN', KEYS[1])`)
 

@@ -1,5 +1,5 @@
 import { AppError } from '../../lib/errors.ts'
-import { decodeEvent, encodeEvents, keysOf, readRange } from '../event-encoding.ts'
+import { decodeEvent, encodeEvents, keysOf, PAGE_BYTES, READ_AT_ONCE, readRange } from '../event-encoding.ts'
 import type { EventLog, NewEvent, StoredEvent } from '../event-log.ts'
 import { eventExists, leaseLost } from '../store-errors.ts'
 import * as scripts from './event-scripts.ts'
@@ -13,7 +13,7 @@ export function redisEventLog(client: RedisClient, keys: RedisKeys): EventLog {
     async read(sessionId, options) {
       const id = encodeId(sessionId)
       const { after, limit } = readRange(options)
-      const reply = await client.run(scripts.read, [keys.events(id)], [after, after + limit - 1])
+      const reply = await client.run(scripts.read, [keys.events(id)], [after, limit, READ_AT_ONCE, PAGE_BYTES])
       return (Array.isArray(reply) ? reply : []).map((item, i) => decodeItem(after + i + 1, String(item)))
     },
     async lastSeq(sessionId) {
