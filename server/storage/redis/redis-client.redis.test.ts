@@ -46,22 +46,28 @@ describe('a Redis that comes and goes', () => {
   let redis: ChildProcess | undefined
   let store: Store | undefined
 
-  const start = async () => {
-    const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--appendonly', 'yes', '--save', '']
-    redis = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] })
-    const child = redis
+  const spawnRedis = async (at: number, ...more: string[]) => {
+    const args = ['--port', String(at), '--bind', '127.0.0.1', '--dir', dir, '--save', '', ...more]
+    const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] })
     let out = ''
-    child.stdout?.on('data', (chunk) => {
+    child.stdout.on('data', (chunk) => {
       out += chunk
     })
     await vi.waitFor(() => expect(out).toContain('Ready to accept connections'), { timeout: 10_000, interval: 10 })
+    return child
+  }
+  const end = async (child: ChildProcess | undefined) => {
+    if (!child || child.exitCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+  const start = async () => {
+    redis = await spawnRedis(port, '--appendonly', 'yes')
   }
   const stop = async () => {
     const child = redis
     redis = undefined
-    if (!child || child.exitCode !== null) return
-    child.kill('SIGKILL')
-    await once(child, 'exit')
+    await end(child)
   }
 
   beforeEach(async () => {
@@ -111,6 +117,35 @@ describe('a Redis that comes and goes', () => {
     redis?.kill('SIGCONT')
     await vi.waitFor(() => opened.sessions.now(), { timeout: 15_000, interval: 20 })
     for (const verb of verbs(opened)) await verb()
+  })
+
+  it('leaves a server that became a replica, and so finds the one that its address leads to now', async () => {
+    const nextPort = await freePort()
+    const next = await spawnRedis(nextPort)
+    let leadsTo = port
+    const proxy = createServer((client) => {
+      const server = connect(leadsTo, '127.0.0.1')
+      client.on('error', () => {}).on('close', () => server.destroy())
+      server.on('error', () => {}).on('close', () => client.destroy())
+      client.pipe(server).pipe(client)
+    }).listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+    try {
+      const address = proxy.address()
+      const at = typeof address === 'object' && address ? address.port : 0
+      store = await openRedisStore({ url: `redis://127.0.0.1:${at}`, logger: silentLogger })
+      const { sessions } = store
+      await sessions.heartbeat('i', 60_000)
+      // As a managed Redis does it: the name moves, and who is connected stays connected.
+      leadsTo = nextPort
+      const operator = connect(port, '127.0.0.1').end(`REPLICAOF 127.0.0.1 ${nextPort}\r\n`)
+      await once(operator.resume(), 'close')
+      await expect(sessions.heartbeat('i', 60_000)).rejects.toMatchObject(UNAVAILABLE)
+      await vi.waitFor(() => sessions.heartbeat('i', 60_000), { timeout: 5000, interval: 20 })
+    } finally {
+      proxy.close()
+      await end(next)
+    }
   })
 
   it('never sends an append twice when the answer was lost', async () => {

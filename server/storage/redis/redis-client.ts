@@ -59,6 +59,7 @@ export async function connectRedis(url: string, logger: Logger): Promise<RedisCl
     // A command whose answer was lost may have run; sending it again would append twice.
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
+    reconnectOnError: isReplica,
     retryStrategy: (attempt) => backoffMs(attempt, { firstMs: 50, maxMs: 2000 })
   })
   reportState(redis, where, logger)
@@ -72,6 +73,11 @@ export async function connectRedis(url: string, logger: Logger): Promise<RedisCl
     )
   }
   return new RedisClient(redis, where)
+}
+
+/** After a failover the former primary goes on answering who is connected: only a new connection leads to the new one. */
+export function isReplica(error: Error): boolean {
+  return error.message.startsWith('READONLY')
 }
 
 /** Says once that Redis is gone, repeats it rarely, and says when it is back. Without a listener ioredis would print. */

@@ -2,6 +2,7 @@ import { createAdapter } from '@socket.io/redis-streams-adapter'
 import { Redis } from 'ioredis'
 import { backoffMs } from '../../lib/backoff.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { isReplica } from './redis-client.ts'
 
 const STREAM = 'mcpo:socket-stream'
 /** What was missed for longer is read from the log; the stream only carries it over. */
@@ -23,6 +24,7 @@ export function openSocketAdapter({ url, logger }: { url: string; logger: Logger
     // The reader asks again at once when it is refused: it must wait for the connection instead.
     enableOfflineQueue: true,
     maxRetriesPerRequest: null,
+    reconnectOnError: isReplica,
     retryStrategy: (attempt) => backoffMs(attempt, { firstMs: 50, maxMs: 2000 })
   })
   redis.on('error', (error: Error) => logger.debug({ reason: error.message }, 'The live channel waits for Redis.'))
