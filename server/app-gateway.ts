@@ -252,7 +252,7 @@ function secretPlaces({ DATA_DIR, CREDENTIALS_FILE }: Settings): { loginDir: str
 /** The rules of the registry alone: what none of them speaks of is `ask` there. */
 function rulesOf({ servers }: Registry): PolicyRule[] {
   return [...servers.values()].flatMap(({ name, approval }) =>
-    Object.entries(approval).map(([glob, verdict]) => ({ glob: `${name}/${glob}`, verdict }))
+    Object.entries(approval).map(([glob, verdict]) => ({ server: name, glob, verdict }))
   )
 }
 

@@ -7,6 +7,7 @@ import { type ApprovalPolicy, createPolicy } from './tools/approval-policy.ts'
 import { readServerLog } from './tools/connections/server-log.ts'
 import { serverToolSource } from './tools/connections/server-tool-source.ts'
 import type { DefinitionGuard } from './tools/definition-guard.ts'
+import { WORKSPACE } from './tools/offered-tool.ts'
 import { ServerDirectory } from './tools/server-directory.ts'
 import type { ToolSource } from './tools/tool-source.ts'
 
@@ -15,7 +16,7 @@ export interface ChatServers {
   policy: ApprovalPolicy
 }
 
-export function chatServers(gateway: GatewayApp, logger: Logger): ChatServers {
+export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core'>, logger: Logger): ChatServers {
   const enabled = () => [...gateway.registry().servers.values()].filter((server) => server.enabled)
   // Loaded before the first turn asks for it; from then on, at once.
   if (enabled().length > 0) {
@@ -30,9 +31,11 @@ export function chatServers(gateway: GatewayApp, logger: Logger): ChatServers {
     policy(server, tool) {
       if (seen !== gateway.registry()) {
         seen = gateway.registry()
+        // In a chat, the sandbox is what has this name; a server of the registry that has it too is not offered.
+        const others = enabled().filter(({ name }) => name !== WORKSPACE)
         policy = createPolicy(
-          enabled().flatMap(({ name, approval }) =>
-            Object.entries(approval).map(([glob, verdict]) => ({ glob: `${name}/${glob}`, verdict }))
+          others.flatMap(({ name, approval }) =>
+            Object.entries(approval).map(([glob, verdict]) => ({ server: name, glob, verdict }))
           )
         )
       }

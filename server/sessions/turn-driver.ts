@@ -11,6 +11,7 @@ import { systemPrompt } from '../agent/system-prompt.ts'
 import { backoffMs } from '../lib/backoff.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { NewEvent } from '../storage/event-log.ts'
+import { WORKSPACE } from '../tools/offered-tool.ts'
 import type { ChatDeps } from './chat-options.ts'
 import type { Conversation } from './conversation.ts'
 import { isNotOurs } from './not-ours.ts'
@@ -216,7 +217,7 @@ export class TurnDriver {
       trimmingTold: recent.some(({ type, data }) => type === 'session:notice' && data.code === 'history_trimmed'),
       takenIds: (callId) => callOf(transcript, callId) !== undefined,
       allowed: transcript.allowed,
-      changed: await guard.changes(tools),
+      changed: await guard.changes(tools.filter(({ server }) => server !== WORKSPACE)),
       policy,
       step: (request) => models.step(request),
       signal

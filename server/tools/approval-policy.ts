@@ -1,6 +1,8 @@
 export type Verdict = 'allow' | 'ask' | 'deny'
 
 export interface PolicyRule {
+  /** Whose tools it is about, and `glob` is of their names then. Apart, because a server's name may have `/` and `*` in it. */
+  server?: string
   /** `server/tool`, where `*` stands for any run of characters. */
   glob: string
   verdict: Verdict
@@ -13,12 +15,21 @@ export function createPolicy(rules: PolicyRule[]): ApprovalPolicy {
   const strictness = { deny: 0, ask: 1, allow: 2 }
   const ordered = rules
     .toSorted((a, b) => {
-      const [some, others] = [a, b].map(({ glob }) => glob.replaceAll('*', '').length)
-      const specific = Number(others) - Number(some) || a.glob.length - b.glob.length
+      const specific = literals(b) - literals(a) || a.glob.length - b.glob.length
       return specific || strictness[a.verdict] - strictness[b.verdict]
     })
-    .map(({ glob, verdict }) => ({ matches: globMatcher(glob), verdict }))
-  return (server, tool) => ordered.find(({ matches }) => matches(`${server}/${tool}`))?.verdict ?? 'ask'
+    .map((rule) => ({ matches: ruleMatcher(rule), verdict: rule.verdict }))
+  return (server, tool) => ordered.find(({ matches }) => matches(server, tool))?.verdict ?? 'ask'
+}
+
+function literals({ server, glob }: PolicyRule): number {
+  return (server === undefined ? 0 : server.length + 1) + glob.replaceAll('*', '').length
+}
+
+function ruleMatcher({ server: only, glob }: PolicyRule): (server: string, tool: string) => boolean {
+  const matches = globMatcher(glob)
+  if (only === undefined) return (server, tool) => matches(`${server}/${tool}`)
+  return (server, tool) => server === only && matches(tool)
 }
 
 /** By hand: a regular expression made of many `.*` takes for ever on a long name, and names are the server's to choose. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
-import { canonicalJson, type OfferedTool, type ToolDefinitionInput, WORKSPACE } from './offered-tool.ts'
+import { canonicalJson, type OfferedTool, type ToolDefinitionInput } from './offered-tool.ts'
 
 const SPACE = 'tool-definitions'
 /** Of one server: one that lists ever new names shall fill no disk. */
@@ -37,7 +37,7 @@ class Kept {
 /**
  * Remembers every tool's definition as first seen, for the chat and the gateway alike. One that changes afterwards may have been
  * changed to mislead: its calls are shown to a human, with the difference, until someone accepts it. So are those of a new tool
- * of a server that has had too many. The sandbox's own tools come with this program and its image.
+ * of a server that has had too many. The sandbox's own tools are not its business: they come with this program and its image.
  */
 export function createDefinitionGuard(facts: KeyValueStore) {
   const accepted = new Map<string, Kept>()
@@ -79,7 +79,6 @@ export function createDefinitionGuard(facts: KeyValueStore) {
       await load()
       const changed = new Map<string, DefinitionChange>()
       for (const tool of tools) {
-        if (tool.server === WORKSPACE) continue
         const after = describe(tool.whole)
         const before = await acceptedText(tool, after)
         if (before !== after) changed.set(tool.modelName, { before: before ?? NOT_KEPT, after })

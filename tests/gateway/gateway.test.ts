@@ -140,6 +140,16 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     expect(textOf(await call('execute', { server: 'a', tool: 'echo', params: { message: 'ok' } }))).toBe('ok')
   })
 
+  it('keeps the rules of a server from another whose name begins like it', async () => {
+    const { call } = await start({
+      a: child('steady', ['/dev/null'], { approval: { '*': 'deny' } }),
+      'a/b': child('steady', ['/dev/null'])
+    })
+    const echo = (server: string) => call('execute', { server, tool: 'echo', params: { message: 'ok' } })
+    expect(textOf(await echo('a'))).toBe('The policy in mcp.json does not allow a/echo.')
+    expect(textOf(await echo('a/b'))).toBe('ok')
+  })
+
   it.each(['SIGKILL', 'SIGTERM', 'stdin'])('leaves no process behind after %s', async (how) => {
     const word = `stubborn-${crypto.randomUUID()}`
     const gateway = await startGateway({ a: child('stubborn', [word]), b: real('server-memory') })
