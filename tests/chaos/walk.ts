@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { LABEL } from '../../server/sandbox/docker/container-spec.ts'
+import type { StoredEvent } from '../../server/storage/event-log.ts'
 import type { Store } from '../../server/storage/store.ts'
 import { eventually } from '../fixtures/core.ts'
 import type { PrivateEngine } from '../private-dockerd.ts'
@@ -105,10 +106,9 @@ async function gather(world: World, workers: Worker[], tidyMs: number, say: (lin
     }
     await eventually('no container is too many', isTidy, tidyMs).catch((error) => say(String(error)))
     await Promise.all(world.instances.map((instance) => instance.end('SIGTERM')))
-    const events = (sessionId: string) => store.events.read(sessionId, { limit: 10_000 })
     return {
       sessions: await Promise.all(
-        sessions.map(async (session) => ({ ...session, events: await events(session.journal.sessionId) }))
+        sessions.map(async (session) => ({ ...session, events: await allEvents(store, session.journal.sessionId) }))
       ),
       records: await store.sessions.list(),
       strays,
@@ -116,6 +116,15 @@ async function gather(world: World, workers: Worker[], tidyMs: number, say: (lin
     }
   } finally {
     await store.close()
+  }
+}
+
+async function allEvents({ events }: Store, sessionId: string): Promise<StoredEvent[]> {
+  const all: StoredEvent[] = []
+  for (;;) {
+    const page = await events.read(sessionId, { after: all.length })
+    if (page.length === 0) return all
+    all.push(...page)
   }
 }
 
