@@ -15,20 +15,29 @@ const COLON = 0x3a
 const SPACE = 0x20
 const RETURN = 0x0d
 
+interface LastWord {
+  answer(): object | undefined
+  /** Nobody waits for the real one any more. */
+  isLeft: AbortSignal
+}
+
 /**
  * Server-sent events, each checked before it goes on, and written anew, so that whoever reads them next finds the same lines.
  * Instead of one that is too much comes `refusal`, and then the end; where there is none, that one event is left out.
+ * At the end comes the last word. Who has had the answer does not heed it; a stream that can be taken up again needs none.
  */
 export function boundedEvents(
   maxBytes: number,
-  refusal: () => object | undefined
+  refusal: () => object | undefined,
+  lastWord?: LastWord
 ): TransformStream<Uint8Array, Uint8Array> {
-  return new TransformStream(new EventFilter(maxBytes, refusal))
+  return new TransformStream(new EventFilter(maxBytes, refusal, lastWord))
 }
 
 class EventFilter {
   readonly #maxBytes: number
   readonly #refusal: () => object | undefined
+  readonly #lastWord: LastWord | undefined
   readonly #lines: LineReader
   #fields: Field[] = []
   /** Since the last event or comment. */
@@ -36,11 +45,14 @@ class EventFilter {
   #isFirstLine = true
   #isSkipping = false
   #isOver = false
+  /** By a GET with the last id that it gave. */
+  #isResumable = false
   #ready: Buffer[] = []
 
-  constructor(maxBytes: number, refusal: () => object | undefined) {
+  constructor(maxBytes: number, refusal: () => object | undefined, lastWord: LastWord | undefined) {
     this.#maxBytes = maxBytes
     this.#refusal = refusal
+    this.#lastWord = lastWord
     this.#lines = new LineReader(maxBytes, { line: (line) => this.#onLine(line), oversize: () => this.#refuse() })
   }
 
@@ -52,6 +64,13 @@ class EventFilter {
     for (const event of this.#ready) controller.enqueue(event)
     this.#ready = []
     if (this.#isOver) controller.terminate()
+  }
+
+  flush(controller: TransformStreamDefaultController<Uint8Array>): void {
+    const { answer, isLeft } = this.#lastWord ?? {}
+    if (this.#isResumable && !isLeft?.aborted) return
+    const value = answer?.()
+    if (value) controller.enqueue(write([{ name: 'data', value: JSON.stringify(value) }]))
   }
 
   /** A line may end in CR LF, and in CR alone too. */
@@ -91,6 +110,7 @@ class EventFilter {
     this.#bytes = 0
     this.#isSkipping = false
     if (isSkipped || fields.length === 0) return
+    this.#isResumable ||= fields.some(({ name, value }) => name === 'id' && value !== '')
     try {
       this.#ready.push(write(checked(fields)))
     } catch {

@@ -57,18 +57,24 @@ describe('a stream of events', () => {
       'id: 1\nretry: 700\ndata: \n\nevent: message\ndata: {"a":\ndata:  1}\n\ndata: 2\n\n'
     )
     const endpoint = 'event: endpoint\ndata: /messages?[[__proto__\n\n'
-    expect(await events(endpoint)).toBe(endpoint)
+    expect(await events(endpoint, {})).toBe(endpoint)
+  })
+
+  it('ends with a word that the answer is lost, unless the rest of it can still be asked for', async () => {
+    const lost = `data: ${JSON.stringify({ jsonrpc: '2.0', id: 7, error: { code: -32_051, message: 'answer_lost' } })}\n\n`
+    expect(await events('data: 1\n\n')).toBe(`data: 1\n\n${lost}`)
+    expect(await events('id: 1\ndata: 1\n\n')).toBe('id: 1\ndata: 1\n\n')
   })
 
   it('is not asked for again at once, whatever the server wants', async () => {
     const retries = ['0', '-1', '', 'x', '499', '500', '9000'].map((ms) => `retry: ${ms}\n\n`)
     const kept = ['500', '500', '500', '500', '500', '500', '9000'].map((ms) => `retry: ${ms}\n\n`)
-    expect(await events(retries.join(''))).toBe(kept.join(''))
+    expect(await events(retries.join(''), {})).toBe(kept.join(''))
   })
 
   it('is not too long for its comments and its events together', async () => {
     const pings = ': ping\n'.repeat(1000)
-    expect(await events(`${pings}${'data: 1\n\n'.repeat(500)}`)).toBe('data: 1\n\n'.repeat(500))
+    expect(await events(`${pings}${'data: 1\n\n'.repeat(500)}`, {})).toBe('data: 1\n\n'.repeat(500))
   })
 
   it.each([

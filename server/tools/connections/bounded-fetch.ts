@@ -1,30 +1,73 @@
 /**
  * `fetch` for remote servers. They are no less hostile than local ones, and the SDK reads whatever comes: so an answer, or an
  * event of a stream, is bounded here in size, depth and number of values, as `child-transport.ts` does it for the lines of a child.
+ * Streams are brought to an end here too: the SDK waits on after one that broke off, and keeps those that nobody waits for.
  */
 import { AppError } from '../../lib/errors.ts'
 import { harmlessJson } from '../../lib/hostile-json.ts'
+import { isRecord } from '../../lib/is-record.ts'
 import { boundedEvents } from './bounded-events.ts'
-import { MAX_LINE_BYTES, RESULT_TOO_LARGE } from './child-transport.ts'
+import { ANSWER_LOST, MAX_LINE_BYTES, RESULT_TOO_LARGE } from './child-transport.ts'
 
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
+const TAKES_BACK = 'notifications/cancelled'
+/** The SDK itself sees to the end of this one. */
+const NEWS = 'subscriptions/listen'
+
+/** For one conversation: the ids in it are its own. */
 export function boundedFetch(maxBytes = MAX_LINE_BYTES, send: Fetch = fetch): Fetch {
+  const streams = new Map<unknown, AbortController>()
   return async (url, init) => {
     const response = await send(url, init)
+    streams.get(takenBack(init?.body))?.abort()
     const { body, status, statusText, headers } = response
     if (body === null) return response
     const about = { status, statusText, headers }
     if (isReadAsEvents(response, init)) {
-      const events = boundedEvents(maxBytes, () => refusal(init?.body))
-      return new Response(body.pipeThrough(events), about)
+      const { id, method } = readMessage(init?.body)
+      const refused = () => refusal(id, RESULT_TOO_LARGE, 'result_too_large')
+      if (id === undefined || method === NEWS) {
+        return new Response(body.pipeThrough(boundedEvents(maxBytes, refused)), about)
+      }
+      const left = new AbortController()
+      streams.set(id, left)
+      const over = () => streams.delete(id)
+      const lost = () => refusal(id, ANSWER_LOST, 'answer_lost')
+      const events = boundedEvents(maxBytes, refused, { answer: lost, isLeft: left.signal })
+      const chunks = ReadableStream.from(toTheEnd(body, left.signal, init?.signal, over))
+      return new Response(chunks.pipeThrough(events), about)
     }
     const bytes = await readBody(body, maxBytes)
     if (bytes !== undefined) return new Response(bytes, about)
     if (!response.ok) return new Response(null, about)
-    const refused = refusal(init?.body)
-    if (refused !== undefined) return Response.json(refused)
+    const { id } = readMessage(init?.body)
+    if (id !== undefined) return Response.json(refusal(id, RESULT_TOO_LARGE, 'result_too_large'))
     throw new AppError('unavailable', 'child_answer_invalid', 'The server answers with too much, or nested too deep.')
+  }
+}
+
+/** All that comes until it ends, breaks off or is left; only when the conversation itself ends, that is an error. */
+async function* toTheEnd(
+  body: ReadableStream<Uint8Array>,
+  left: AbortSignal,
+  closed: AbortSignal | null | undefined,
+  over: () => void
+): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader()
+  const leave = () => void reader.cancel().catch(() => {})
+  left.addEventListener('abort', leave, { once: true })
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } catch (error) {
+    if (closed?.aborted) throw error
+  } finally {
+    over()
+    leave()
   }
 }
 
@@ -51,13 +94,22 @@ async function readBody(body: ReadableStream<Uint8Array>, maxBytes: number) {
   }
 }
 
-/** The answer in place of one that can't be let through, where it is known what was asked. */
-function refusal(asked: RequestInit['body']): object | undefined {
+/** The answer in place of one that can't be let through or does not come. */
+function refusal(id: unknown, code: number, message: string): object | undefined {
+  return id === undefined ? undefined : { jsonrpc: '2.0', id, error: { code, message } }
+}
+
+/** Of the request that nobody waits for any more. */
+function takenBack(body: RequestInit['body']): unknown {
+  if (typeof body !== 'string' || !body.includes(TAKES_BACK)) return undefined
+  const { method, params } = readMessage(body)
+  return method === TAKES_BACK && isRecord(params) ? params.requestId : undefined
+}
+
+function readMessage(body: RequestInit['body']): Record<string, unknown> {
   try {
-    const { id } = JSON.parse(String(asked))
-    const error = { code: RESULT_TOO_LARGE, message: 'result_too_large' }
-    return id === undefined ? undefined : { jsonrpc: '2.0', id, error }
+    return Object(JSON.parse(String(body)))
   } catch {
-    return undefined
+    return {}
   }
 }

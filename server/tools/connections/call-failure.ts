@@ -7,7 +7,7 @@ import {
   UnauthorizedError
 } from '@modelcontextprotocol/client'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
-import { RESULT_TOO_LARGE } from './child-transport.ts'
+import { ANSWER_LOST, RESULT_TOO_LARGE } from './child-transport.ts'
 import { loginNeeded } from './logins.ts'
 
 const MAX_TEXT_CHARS = 1000
@@ -31,7 +31,9 @@ export function callFailure(server: string, what: string, error: unknown, signal
     return isAppError(signal.reason) ? signal.reason : fail('cancelled', 'cancelled', 'The call was cancelled.', true)
   }
   const text = messageOf(error).slice(0, MAX_TEXT_CHARS)
+  const lost = () => fail('unavailable', 'child_lost', `"${server}" ended before it answered ${what}.`, true)
   if (error instanceof ProtocolError) {
+    if (error.code === ANSWER_LOST) return lost()
     if (error.code === RESULT_TOO_LARGE) {
       return fail(
         'invalid',
@@ -63,7 +65,7 @@ export function callFailure(server: string, what: string, error: unknown, signal
     return new AppError(kind, known, message, { cause: error, details })
   }
   if (code === SdkErrorCode.NotConnected) return fail('unavailable', 'child_lost', `"${server}" is not there.`, false)
-  return fail('unavailable', 'child_lost', `"${server}" ended before it answered ${what}.`, true)
+  return lost()
 }
 
 /** A server may well put its own token into a complaint. What it answered itself stays the cause: it may be passed on. */

@@ -20,6 +20,8 @@ const LAST_WORDS_MS = 100
 const OPEN_BRACE = 0x7b
 const SPACE = 0x20
 export const RESULT_TOO_LARGE = -32050
+/** Of a remote server: what was to bring the answer has ended without it. */
+export const ANSWER_LOST = -32051
 
 export interface ChildTransportOptions {
   onNoise(line: string): void
