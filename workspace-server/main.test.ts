@@ -64,6 +64,12 @@ describe('ownership', () => {
     await vi.waitUntil(() => !isRunning(pid))
   })
 
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2'] as const)('goes on when a command sends it %s', async (signal) => {
+    const owner = await start()
+    owner.child.kill(signal)
+    expect(await owner.run('echo still here')).toBe('still here\n')
+  })
+
   it('refuses to start below an epoch that was seen, and starts again with the same', async () => {
     const first = await start({ epoch: 7 })
     first.child.stdin?.end()

@@ -23,17 +23,26 @@ import { readFileTool } from './tools/read-file.ts'
 import { writeFileTool } from './tools/write-file.ts'
 
 const END_OTHERS_MS = 3000
+/** A server ends with its owner, and in no other way that a command can ask for by mistake. */
+const NOT_HEEDED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGALRM'] as const
 
 process.on('uncaughtException', (error) => log('Uncaught', error))
 process.on('unhandledRejection', (error) => log('Unhandled', error))
 
 async function main(options: CommandLine): Promise<void> {
+  hideFromBroadKills(options.epoch)
   mkdirSync(options.state, { recursive: true })
   const fence = new EpochFence(options.state)
   if (options.resume && fence.current() <= 0) process.exit(SERVER_EXIT.nothingToResume)
   const refusal = await takeOver(fence, options.epoch)
   if (refusal !== null) process.exit(refusal)
   serve(options, fence)
+}
+
+/** `pkill -f node` and `pkill -9 -f server` are everyday words: they mean a command's own processes, and not us. */
+function hideFromBroadKills(epoch: number): void {
+  process.title = `sandbox --epoch ${epoch}`
+  for (const signal of NOT_HEEDED) process.on(signal, () => {})
 }
 
 function serve(options: CommandLine, fence: EpochFence): void {
@@ -46,7 +55,8 @@ function serve(options: CommandLine, fence: EpochFence): void {
   const tools = [readFileTool(root), write, listFilesTool(root), commands.tool]
   const leave = async () => {
     commands.killAll()
-    await endOthers()
+    // Whatever became of the state folder, which commands can write to: leaving must not fail.
+    await endOthers().catch((error) => log('Others were left behind', error))
     process.exit(0)
   }
   const life = startSignOfLife(options.state, () => void leave())

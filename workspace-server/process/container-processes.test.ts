@@ -15,7 +15,14 @@ function fakeTable(processes: Record<number, string>, onKill: (pid: number) => v
   const fake: ProcessTable = {
     pids: () => [...table.keys()],
     commandLine: (pid) => table.get(pid) ?? '',
-    state: (pid) => (table.get(pid) === 'zombie' ? 'Z' : stopped.has(pid) ? 'T' : table.has(pid) ? 'S' : undefined),
+    state: (pid) => {
+      const line = table.get(pid)
+      if (line === undefined) return undefined
+      if (line === 'zombie' || line === 'headless') return 'Z'
+      if (line === 'traced') return 't'
+      return stopped.has(pid) && line !== 'waiting for exec' ? 'T' : 'S'
+    },
+    threads: (pid) => (table.get(pid) === 'headless' ? 2 : 1),
     kill: (pid, signal) => {
       if (table.get(pid) === 'foreign') throw new Error('EPERM')
       if (signal === 'SIGSTOP') {
@@ -62,6 +69,12 @@ describe('in a container', () => {
     })
     expect(await end(fake)).toBe(true)
     expect(killed).toEqual([9, 51])
+  })
+
+  it.each(['headless', 'traced', 'waiting for exec'])('ends what is %s', async (line) => {
+    const { fake, killed } = fakeTable({ 1: init, 60: line, 61: 'other' })
+    expect(await end(fake)).toBe(true)
+    expect(killed).toEqual([60, 61])
   })
 
   it('ends a command that calls itself the idle script', async () => {

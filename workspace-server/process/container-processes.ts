@@ -12,18 +12,18 @@ export interface ProcessTable {
   pids(): number[]
   /** Arguments separated by NUL; empty when the process is gone. */
   commandLine(pid: number): string
-  /** The state letter of /proc/PID/stat; `Z` is a zombie, undefined is gone. */
+  /** The state letter of /proc/PID/stat, which is that of its first thread; `Z` is a zombie, undefined is gone. */
   state(pid: number): string | undefined
+  /** How many threads it has: a zombie with more than one goes on working. */
+  threads(pid: number): number
   kill(pid: number, signal: 'SIGSTOP' | 'SIGKILL'): void
 }
 
 export const procTable: ProcessTable = {
   pids: () => readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : [])),
   commandLine: (pid) => readOrEmpty(`/proc/${pid}/cmdline`),
-  state: (pid) => {
-    const stat = readOrEmpty(`/proc/${pid}/stat`)
-    return stat === '' ? undefined : stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3)
-  },
+  state: (pid) => statFields(pid)[0],
+  threads: (pid) => Number(statFields(pid)[17] ?? 0),
   kill: (pid, signal) => process.kill(pid, signal)
 }
 
@@ -45,17 +45,18 @@ export async function endOtherProcesses(
   const { deadlineMs, mayGoOn = () => true, self = process.pid } = options
   const spared = new Set([1, self, idlePid(table)])
   const end = performance.now() + deadlineMs
+  // Not all show that they are stopped: who waits for a child to exec does not, nor one whose first thread has ended.
+  const endOfStopping = performance.now() + deadlineMs / 2
   while (mayGoOn()) {
     const others = table.pids().filter((pid) => !spared.has(pid) && isAlive(table, pid))
-    const running = others.filter((pid) => table.state(pid) !== 'T' && signalled(table, pid, 'SIGSTOP'))
-    const late = performance.now() >= end
-    if (running.length > 0 && !late) {
+    const running = others.filter((pid) => !isStopped(table, pid) && signalled(table, pid, 'SIGSTOP'))
+    if (running.length > 0 && performance.now() < endOfStopping) {
       await delay(1)
       continue
     }
     const stubborn = others.filter((pid) => signalled(table, pid, 'SIGKILL'))
     if (stubborn.length === 0) return true
-    if (late) return false
+    if (performance.now() >= end) return false
     await delay(ROUND_MS)
   }
   return false
@@ -73,7 +74,12 @@ function idlePid(table: ProcessTable): number {
 
 function isAlive(table: ProcessTable, pid: number): boolean {
   const state = table.state(pid)
-  return state !== undefined && state !== 'Z' && state !== 'X'
+  return state === 'Z' ? table.threads(pid) > 1 : state !== undefined && state !== 'X'
+}
+
+/** By a signal, or by its debugger, which is stopped as well. */
+function isStopped(table: ProcessTable, pid: number): boolean {
+  return ['T', 't'].includes(table.state(pid) ?? '')
 }
 
 /** False for what can't be an owner's server: already gone, or another user's (someone looking in from outside). */
@@ -88,6 +94,12 @@ function signalled(table: ProcessTable, pid: number, signal: 'SIGSTOP' | 'SIGKIL
 
 function isIdle(commandLine: string): boolean {
   return commandLine.split('\0').includes(INSIDE.idle)
+}
+
+/** Those behind the command's name, which may hold anything; the first is the state. */
+function statFields(pid: number): string[] {
+  const stat = readOrEmpty(`/proc/${pid}/stat`)
+  return stat === '' ? [] : stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 }
 
 function readOrEmpty(path: string): string {
