@@ -37,7 +37,8 @@ const ROUTES: [method: string, path: RegExp, found: (id: string) => Found][] = [
 
 /** null: not one of those. Matched as it came, without decoding: an escaped path is no path of ours. */
 export function readCall(method: string, url: string): Call | null {
-  const [path = '', query = ''] = url.split('?', 2)
+  // At the first mark, as the engine does it: what stands behind a second one is still part of the query.
+  const [, path = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(url) ?? []
   const [version = '', minor = OLDEST_MINOR] = /^\/v1\.([1-9]\d{1,2})(?=\/)/.exec(path) ?? []
   if (Number(minor) < OLDEST_MINOR) return null
   const plain = path.slice(version.length)

@@ -46,7 +46,10 @@ describe('what may be created', () => {
     ['RestartPolicy', { Name: 'always' }],
     ['LogConfig', { Type: 'syslog', Config: { 'syslog-address': 'tcp://elsewhere' } }],
     ['LogConfig', { Type: 'none', type: 'syslog', Config: {} }],
-    ['RestartPolicy', { Name: 'no', name: 'always' }]
+    ['RestartPolicy', { Name: 'no', name: 'always' }],
+    ['Ulimits', [{ Name: 'rtprio', Soft: 99, Hard: 99 }]],
+    ['Ulimits', [{ Name: 'core', name: 'rtprio', Soft: 99, Hard: 99 }]],
+    ['Ulimits', { Name: 'core' }]
   ])('HostConfig.%s %j is refused', (name, value) => {
     const body = sandbox()
     expect(whyNotCreate({ ...body, HostConfig: { ...body.HostConfig, [name]: value } }, none)).toContain(name)
@@ -121,6 +124,7 @@ describe('which calls pass', () => {
     ['POST', '/containers/abc/update'],
     ['POST', '/containers/abc/rename?name=y'],
     ['POST', '/containers/abc/start?checkpoint=c&checkpoint-dir=/somewhere'],
+    ['POST', '/containers/abc/start??&checkpoint=c&checkpoint-dir=/somewhere'],
     ['POST', '/v1.23/containers/abc/start'],
     ['POST', '/v1.40/containers/abc/start'],
     ['POST', '/v1.041/containers/abc/start'],

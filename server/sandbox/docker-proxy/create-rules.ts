@@ -38,6 +38,12 @@ const isJust =
   (value) =>
     isRecord(value) && firstProblem('', value, rules, Object.keys(rules)) === null
 
+const isUlimit = isJust({
+  Name: (value) => ['nofile', 'core', 'fsize'].includes(String(value)),
+  Soft: Number.isSafeInteger,
+  Hard: Number.isSafeInteger
+})
+
 const CONTAINER: Record<string, Rule> = {
   Image: isText,
   Entrypoint: isTexts,
@@ -65,14 +71,15 @@ const HOST: Record<string, Rule> = {
   ReadonlyRootfs: isTrue,
   IpcMode: (value) => value === 'private',
   Init: isFlag,
-  Ulimits: isAny,
+  // Another than these may give more than it takes: with `rtprio` a process is above the limit on processors.
+  Ulimits: (value) => Array.isArray(value) && value.every(isUlimit),
   Tmpfs: isAny,
   OomScoreAdj: (value) => typeof value === 'number' && value >= 0,
   RestartPolicy: isJust({ Name: (value) => value === 'no' }),
   AutoRemove: isFlag,
   LogConfig: isJust({ Type: (value) => value === 'none', Config: isEmpty }),
   // A runtime is the administrator's own choice; those that isolate less than the engine's default are not registered by accident.
-  Runtime: isText,
+  Runtime: (value) => typeof value === 'string' && /^[\w.-]+$/.test(value),
   Mounts: isEmpty
 }
 

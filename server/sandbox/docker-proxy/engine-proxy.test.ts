@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -16,6 +16,9 @@ const proxySocket = join(dir, 'proxy.sock')
 const seen: string[] = []
 const servers: Server[] = []
 
+/** More than the kernel holds for who does not read, less than that and what a stream holds. */
+const LAST_WORDS = 'x'.repeat(300_000)
+const engineCloses = new EventEmitter()
 const SMUGGLED = 'POST /containers/create HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}'
 
 beforeAll(async () => {
@@ -30,6 +33,10 @@ beforeAll(async () => {
     if (request.url?.startsWith('/containers/ours/attach')) {
       socket.write('HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\nhello ')
       socket.write(head)
+      if (request.url.endsWith('last-words')) {
+        socket.once('close', () => engineCloses.emit('close'))
+        return void socket.end(LAST_WORDS)
+      }
       return void socket.pipe(socket)
     }
     // As Docker does with a start that fails: an answer, and then the connection is open for the next request.
@@ -144,4 +151,15 @@ it('joins a stream without the body that came with it', async () => {
     { after: /hello early/, more: 'late' }
   )
   expect(answer).toMatch(/hello early late$/)
+})
+
+// Checked: with the client's side closed as soon as the engine's was, the last of it was missing.
+it('passes on all that the engine said before it closed, however late it is read', async () => {
+  const closed = once(engineCloses, 'close')
+  const socket = connect(proxySocket)
+  socket.write(
+    'POST /containers/ours/attach?last-words HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n'
+  )
+  await closed
+  expect(await text(socket)).toContain(LAST_WORDS)
 })

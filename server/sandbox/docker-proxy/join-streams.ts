@@ -34,7 +34,9 @@ export async function joinStreams({ engineSocket, request, client, head, judge }
     engine.pipe(client)
     client.pipe(engine)
     engine.on('error', () => client.destroy())
-    engine.once('close', () => client.destroy())
+    // Where it ended, the client is ended too, once it has taken the rest: to destroy it would lose that.
+    engine.once('close', () => void (engine.readableEnded ? client.end() : client.destroy()))
+    client.once('finish', () => client.destroy())
     client.once('close', () => engine.destroy())
   })
   upstream.on('response', (answer) => {
