@@ -162,3 +162,17 @@ it('tells of a call that waits, and comes to the front when that is clicked', as
     'focus'
   ])
 })
+
+it.each([
+  ['a small phone, or letters four times as large', 320],
+  ['letters twice as large', 640],
+  ['both panels open', 1024]
+])('keeps every button of its bar within reach: %s', async (_when, width) => {
+  const { me } = await now().arrive(() => {}, { viewport: { width, height: 700 } })
+  if (width >= 1024) await me.button('Show the files').click()
+  const bar =
+    '(() => { const { scrollWidth, clientWidth } = document.querySelector("main header"); return scrollWidth - clientWidth })()'
+  await expect.poll(() => me.page.evaluate(bar)).toBe(0)
+  await me.button('Settings').click()
+  await me.page.getByRole('group', { name: 'Settings' }).waitFor()
+})

@@ -33,6 +33,18 @@ describe('reveal', () => {
     expect(reveal('x\u202ey', 'prose')).toHaveLength(3)
   })
 
+  it('names a character that comes many times in a row once, and marks no more places than a page can bear', () => {
+    expect(reveal(`a${'\u200b'.repeat(100_000)}b`)).toEqual([
+      { text: 'a' },
+      { text: '\u200b'.repeat(100_000), hidden: 'U+200B ×100000' },
+      { text: 'b' }
+    ])
+    const parts = reveal('a\u200b\u2066\u{e0041}\u{e0041}'.repeat(50_000))
+    expect(parts.length).toBeLessThan(300)
+    expect(parts.at(-1)?.text.endsWith('a⟨U+200B⟩⟨U+2066⟩⟨U+E0041 ×2⟩')).toBe(true)
+    expect(parts.at(-1)?.text).not.toMatch(/\p{Cf}/u)
+  })
+
   it('loses nothing, and lets nothing hidden through', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {

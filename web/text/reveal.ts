@@ -14,8 +14,10 @@ const VARIANTS = '\\ufe00-\\ufe0f\\u180b-\\u180f'
 const FILLERS = '\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u2800\\u3164\\uffa0\\u{e0100}-\\u{e01ef}'
 const INVISIBLE = '\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Co}\\p{Cs}'
 
-/** A line break and a tab are what they look like. */
-const HIDDEN = new RegExp(`(?![\\n\\t])[${INVISIBLE}${SPACES}${VARIANTS}${FILLERS}]`, 'gu')
+/** A line break and a tab are what they look like. The same character many times over is one finding. */
+const HIDDEN = new RegExp(`((?![\\n\\t])[${INVISIBLE}${SPACES}${VARIANTS}${FILLERS}])\\1*`, 'gu')
+/** Each is an element of the page, and a hundred thousand of them would stop it: those that follow are named in the text. */
+const MAX_MARKED = 100
 
 /** In prose, what many languages and emoji need stays: joiners, direction marks, spaces, variation selectors. */
 const NEEDED_IN_PROSE = new RegExp(`[\\u200c-\\u200f${SPACES}${VARIANTS}]`, 'u')
@@ -23,14 +25,18 @@ const NEEDED_IN_PROSE = new RegExp(`[\\u200c-\\u200f${SPACES}${VARIANTS}]`, 'u')
 export function reveal(text: string, where: 'strict' | 'prose' = 'strict'): TextPart[] {
   const parts: TextPart[] = []
   let from = 0
-  for (const match of text.matchAll(HIDDEN)) {
-    if (where === 'prose' && NEEDED_IN_PROSE.test(match[0])) continue
-    if (match.index > from) parts.push({ text: text.slice(from, match.index) })
-    parts.push({ text: match[0], hidden: codePointName(match[0]) })
-    from = match.index + match[0].length
+  let marked = 0
+  let rest = ''
+  for (const { 0: run, 1: character = '', index } of text.matchAll(HIDDEN)) {
+    if (where === 'prose' && NEEDED_IN_PROSE.test(character)) continue
+    const before = text.slice(from, index)
+    const hidden = codePointName(character) + (run === character ? '' : ` ×${run.length / character.length}`)
+    from = index + run.length
+    if (++marked > MAX_MARKED) rest += `${before}⟨${hidden}⟩`
+    else parts.push(...(before === '' ? [] : [{ text: before }]), { text: run, hidden })
   }
-  if (from < text.length) parts.push({ text: text.slice(from) })
-  return parts
+  rest += text.slice(from)
+  return rest === '' ? parts : [...parts, { text: rest }]
 }
 
 export function codePointName(character: string): string {

@@ -1,0 +1,41 @@
+/** Cards that are made to be too much for the page, or for whoever reads them. */
+import { expect, it } from 'vitest'
+import { useFakePage } from './fake-page.ts'
+import type { FakeSession } from './fake-server.ts'
+
+const now = useFakePage()
+const asking = (server: string, name: string, args: Record<string, unknown>) => (session: FakeSession) => {
+  session.append('user:message', { turnId: 't', text: 'go' })
+  session.ask('t', [{ callId: 'c', server, name, args }])
+}
+const times = <T>(number: number, item: T): T[] => Array.from({ length: number }, () => item)
+
+// Checked with the defence off: an element for each hidden character, or for each value → the page stands still for minutes.
+it.each([
+  ['hidden characters', 'workspace', 'execute_command', { command: `echo ${'\u200b'.repeat(100_000)} end` }],
+  ['values in values', 'other', 'draw', { cube: times(60, times(60, times(60, 1))) }]
+])('stays usable with a card full of %s', async (_what, server, name, args) => {
+  const { me, session } = await now().arrive(asking(server, name, args))
+  await me.button(/^Reject…/).click()
+  await me.button('Reject this call').click()
+  await expect.poll(() => session.transcript.calls.c?.decision?.approved).toBe(false)
+  expect(now().offences).toEqual([])
+})
+
+// Checked with the defence off: a box without the words → nothing says that the command goes on.
+it('says that a command goes on below what is in sight, for as long as it does', async () => {
+  const { me } = await now().arrive(
+    asking('workspace', 'execute_command', { command: `ls${'\n'.repeat(60)}rm -rf everything` })
+  )
+  const more = me.button('More below')
+  await more.waitFor()
+  for (let press = 0; (await more.count()) > 0; press++) {
+    expect(press).toBeLessThan(20)
+    await more.click()
+    await me.page.evaluate('new Promise(requestAnimationFrame)')
+  }
+  const hidden =
+    '[...document.querySelectorAll("[aria-label=Command]")].map((box) => box.scrollHeight - box.scrollTop - box.clientHeight)'
+  expect(await me.page.evaluate(hidden)).toEqual([0])
+  expect(now().offences).toEqual([])
+})
