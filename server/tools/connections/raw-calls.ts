@@ -85,7 +85,7 @@ export class RawCalls {
     // An answer after we gave up is still not the SDK's.
     if (pending === undefined) return true
     if ('error' in message) pending.reject(readError(message.error))
-    else pending.resolve(recordOf(message.result))
+    else pending.resolve(asResult(message.result))
     return true
   }
 
@@ -154,6 +154,13 @@ export class RawCalls {
 
 function postpone(pending: Pending): void {
   pending.deadline = Math.min(performance.now() + pending.timeoutMs, pending.lastDeadline)
+}
+
+/** In the older revisions a result has no type: what looks like a question of the new one would be asked in our name. */
+function asResult(value: unknown): Answer {
+  const result = recordOf(value)
+  delete result.resultType
+  return result
 }
 
 function readError(error: unknown): ProtocolError {

@@ -1,0 +1,43 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { afterEach, expect, it } from 'vitest'
+import { silentLogger } from '../lib/logger.ts'
+import { createPolicy } from '../tools/approval-policy.ts'
+import { noAudit } from '../tools/audit/audit.fixture.ts'
+import { child, openTestConnections, textOf } from '../tools/connections/connections.fixture.ts'
+import { Gateway } from './gateway.ts'
+import { openHttpDoor } from './http-door.ts'
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).toReversed()) await close()
+})
+
+// Checked with the defence off: results as they are → the human is asked in the gateway's name.
+it('of a server of an older revision, in the shape of the new one, reaches nobody', async () => {
+  const test = await openTestConnections({ a: child('forged-question') })
+  const core = { ...test, policy: createPolicy([{ glob: '*', verdict: 'allow' }]), audit: noAudit, learn: () => {} }
+  const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
+  const door = openHttpDoor(gateway, '1', silentLogger)
+  const http = createServer((request, response) => void door.handle(request, response))
+  await new Promise<void>((ready) => http.listen(0, '127.0.0.1', ready))
+  closers.push(
+    () => test.close(),
+    () => door.close(),
+    () => http.closeAllConnections(),
+    () => new Promise((done) => http.close(done))
+  )
+  const capabilities = { elicitation: { form: {} }, sampling: {} }
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' }, capabilities })
+  const asked: string[] = []
+  client.setRequestHandler('elicitation/create', async ({ params }) => {
+    asked.push(params.message)
+    return { action: 'accept', content: { password: 'hunter2' } }
+  })
+  const url = new URL(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`)
+  await client.connect(new StreamableHTTPClientTransport(url))
+  closers.push(() => client.close())
+  const answer = await client.callTool({ name: 'execute', arguments: { server: 'a', tool: 'ask' } })
+  expect([asked, textOf({ ...answer })]).toEqual([[], 'done'])
+})
