@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { silentLogger } from '../../lib/logger.ts'
 import { child, LOCAL, openTestConnections, until } from '../../tools/connections/connections.fixture.ts'
 import { ClientLane } from './client-lane.ts'
@@ -42,6 +42,39 @@ it('subscribes for those who stay when the first gives up, and holds nothing whe
     other.abort()
     await second
     await until('the server to be let go', () => connection.busy === 0)
+  } finally {
+    await close()
+  }
+})
+
+// Checked with the defence off: every question is passed on → 5,000 of them wait, each with a timer of its own.
+it('asks a client only so many questions at once, however many a server has', async () => {
+  const { connections, close } = await openTestConnections({ c: child('steady') })
+  try {
+    const ask = vi.fn(() => new Promise<never>(() => {}))
+    const standalone = { tell: () => {}, ask }
+    const capabilities = { elicitation: {} }
+    const lane = new ClientLane({ connections, caller: LOCAL, capabilities, standalone, logger: silentLogger })
+    let refused = 0
+    for (let times = 0; times < 5000; times++) {
+      lane.onRequest('c', { method: 'elicitation/create', params: {} }, signal, () => {}).catch(() => refused++)
+    }
+    await until('the answers', () => refused + ask.mock.calls.length >= 5000)
+    expect(ask.mock.calls.length).toBeLessThanOrEqual(100)
+  } finally {
+    await close()
+  }
+})
+
+it('passes the question of a call on whose server has been taken out of the registry meanwhile', async () => {
+  const { connections, index, close } = await openTestConnections({ c: child('steady') })
+  try {
+    const standalone = { tell: () => {}, ask: async () => ({ action: 'accept' }) }
+    const capabilities = { elicitation: {} }
+    const lane = new ClientLane({ connections, caller: LOCAL, capabilities, standalone, logger: silentLogger })
+    index.update({ servers: new Map(), problems: [] })
+    const asked = lane.onRequest('c', { method: 'elicitation/create', params: {} }, signal, () => {})
+    expect(await asked).toEqual({ action: 'accept' })
   } finally {
     await close()
   }

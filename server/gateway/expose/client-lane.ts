@@ -33,6 +33,8 @@ interface Watched {
 
 const POSTPONE_MS = 2000
 const MAX_WATCHED = 1000
+/** Of servers that wait for the client's answer. */
+const MAX_QUESTIONS = 100
 /** Longer than any server has time to start. */
 const MAX_START_MS = 600_000
 const NEEDS: Record<string, 'elicitation' | 'sampling' | 'roots'> = {
@@ -48,6 +50,7 @@ export class ClientLane implements Peer {
   readonly #scopes: Scope[] = []
   readonly #watched = new Map<string, Watched>()
   #level: string | undefined
+  #questions = 0
 
   constructor(options: ClientLaneOptions) {
     const { elicitation, sampling, roots } = options.capabilities
@@ -74,7 +77,7 @@ export class ClientLane implements Peer {
     }
   }
 
-  async onRequest(server: string, request: PeerRequest, signal: AbortSignal): Promise<RawResult> {
+  async onRequest(server: string, request: PeerRequest, signal: AbortSignal, postpone: () => void): Promise<RawResult> {
     const need = NEEDS[request.method]
     const asker = this.#scopeOf(server) ?? this.#options.standalone
     if (need === undefined || this.capabilities[need] === undefined || asker.ask === undefined) {
@@ -83,12 +86,16 @@ export class ClientLane implements Peer {
         'The client behind this connection does not answer that.'
       )
     }
-    const live = this.#connection(server).live
-    const postponing = setInterval(() => live?.postponeDeadlines(), POSTPONE_MS)
+    if (this.#questions >= MAX_QUESTIONS) {
+      throw new ProtocolError(ProtocolErrorCode.InternalError, `No more than ${MAX_QUESTIONS} questions at once.`)
+    }
+    this.#questions++
+    const postponing = setInterval(postpone, POSTPONE_MS)
     try {
       return await asker.ask(request, signal)
     } finally {
       clearInterval(postponing)
+      this.#questions--
     }
   }
 

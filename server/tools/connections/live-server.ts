@@ -172,11 +172,6 @@ export class LiveServer {
     return async () => void (await send('resources/unsubscribe'))
   }
 
-  /** While a human thinks about a question, the time of the calls that may have led to it does not run. */
-  postponeDeadlines(): void {
-    this.#transport?.calls.postponeDeadlines()
-  }
-
   async #callThroughSdk(
     params: { name: string; arguments: Record<string, unknown> },
     { signal, onProgress, caller }: CallInput

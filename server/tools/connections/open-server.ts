@@ -74,7 +74,7 @@ async function connect(options: OpenServerOptions, prior: PriorDiscovery | undef
       listChanged: { tools: { autoRefresh: false, onChanged: onToolsChanged } }
     }
   )
-  if (peer) introduce(client, entry.name, peer)
+  if (peer) introduce(client, entry.name, peer, transport)
   const onAbort = () => void transport.close()
   signal.addEventListener('abort', onAbort, { once: true })
   try {
@@ -98,9 +98,13 @@ async function connect(options: OpenServerOptions, prior: PriorDiscovery | undef
 }
 
 /** What a server asks and tells by itself goes to the client behind this connection. */
-function introduce(client: Client, server: string, peer: Peer): void {
+function introduce(client: Client, server: string, peer: Peer, transport: Transport): void {
+  // While a human thinks about a question, the time of the calls that may have led to it does not run.
+  const postpone = () => {
+    if (transport instanceof ChildTransport) transport.calls.postponeDeadlines()
+  }
   client.fallbackRequestHandler = ({ method, params = {} }, { mcpReq }) =>
-    peer.onRequest(server, { method, params }, mcpReq.signal)
+    peer.onRequest(server, { method, params }, mcpReq.signal, postpone)
   client.fallbackNotificationHandler = async ({ method, params }) => peer.onNotification(server, { method, params })
 }
 

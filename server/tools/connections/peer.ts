@@ -8,8 +8,8 @@ import type { LiveServer, RawResult } from './live-server.ts'
 export interface Peer {
   /** Which servers are told, and shape what they offer. */
   capabilities: ClientCapabilities
-  /** A server's own request: elicitation, sampling, roots. */
-  onRequest(server: string, request: PeerRequest, signal: AbortSignal): Promise<RawResult>
+  /** A server's own request: elicitation, sampling, roots. `postpone` puts off the deadlines of the calls that may have led to it. */
+  onRequest(server: string, request: PeerRequest, signal: AbortSignal, postpone: () => void): Promise<RawResult>
   onNotification(server: string, notification: PeerNotification): void
   /** It has been started, for the first time or again: it knows nothing of what the client wanted of it before. */
   onOpened(server: string, live: LiveServer): void
