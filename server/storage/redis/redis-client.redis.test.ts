@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
@@ -7,6 +6,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { freePort } from '../../../tests/fixtures/free-port.ts'
+import { type OwnRedis, ownRedis } from '../../../tests/fixtures/own-redis.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import type { Store } from '../store.ts'
 import { openRedisStore } from './open-redis-store.ts'
@@ -43,31 +43,15 @@ describe('a Redis that comes and goes', () => {
   let dir = ''
   let port = 0
   let url = ''
-  let redis: ChildProcess | undefined
+  let redis: OwnRedis | undefined
   let store: Store | undefined
 
-  const spawnRedis = async (at: number, ...more: string[]) => {
-    const args = ['--port', String(at), '--bind', '127.0.0.1', '--dir', dir, '--save', '', ...more]
-    const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] })
-    let out = ''
-    child.stdout.on('data', (chunk) => {
-      out += chunk
-    })
-    await vi.waitFor(() => expect(out).toContain('Ready to accept connections'), { timeout: 10_000, interval: 10 })
-    return child
-  }
-  const end = async (child: ChildProcess | undefined) => {
-    if (!child || child.exitCode !== null) return
-    child.kill('SIGKILL')
-    await once(child, 'exit')
-  }
   const start = async () => {
-    redis = await spawnRedis(port, '--appendonly', 'yes')
+    redis = await ownRedis({ port, dir, args: ['--appendonly', 'yes'] })
   }
   const stop = async () => {
-    const child = redis
+    await redis?.kill()
     redis = undefined
-    await end(child)
   }
 
   beforeEach(async () => {
@@ -109,19 +93,18 @@ describe('a Redis that comes and goes', () => {
   it('fails within the deadline when it hangs, and recovers', async () => {
     store = await openRedisStore({ url, logger: silentLogger })
     const opened = store
-    redis?.kill('SIGSTOP')
+    redis?.child.kill('SIGSTOP')
     const since = performance.now()
     const failures = verbs(opened).map((verb) => expect(verb()).rejects.toMatchObject(UNAVAILABLE))
     await Promise.all(failures)
     expect(performance.now() - since).toBeLessThan(4000)
-    redis?.kill('SIGCONT')
+    redis?.child.kill('SIGCONT')
     await vi.waitFor(() => opened.sessions.now(), { timeout: 15_000, interval: 20 })
     for (const verb of verbs(opened)) await verb()
   })
 
   it('leaves a server that became a replica, and so finds the one that its address leads to now', async () => {
-    const nextPort = await freePort()
-    const next = await spawnRedis(nextPort)
+    const next = await ownRedis({ dir })
     let leadsTo = port
     const proxy = createServer((client) => {
       const server = connect(leadsTo, '127.0.0.1')
@@ -137,14 +120,14 @@ describe('a Redis that comes and goes', () => {
       const { sessions } = store
       await sessions.heartbeat('i', 60_000)
       // As a managed Redis does it: the name moves, and who is connected stays connected.
-      leadsTo = nextPort
-      const operator = connect(port, '127.0.0.1').end(`REPLICAOF 127.0.0.1 ${nextPort}\r\n`)
+      leadsTo = next.port
+      const operator = connect(port, '127.0.0.1').end(`REPLICAOF 127.0.0.1 ${next.port}\r\n`)
       await once(operator.resume(), 'close')
       await expect(sessions.heartbeat('i', 60_000)).rejects.toMatchObject(UNAVAILABLE)
       await vi.waitFor(() => sessions.heartbeat('i', 60_000), { timeout: 5000, interval: 20 })
     } finally {
       proxy.close()
-      await end(next)
+      await next.kill()
     }
   })
 

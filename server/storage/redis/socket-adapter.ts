@@ -7,8 +7,11 @@ import { isReplica } from './redis-client.ts'
 const STREAM = 'mcpo:socket-stream'
 /** What was missed for longer is read from the log; the stream only carries it over. */
 const MAX_LENGTH = 1000
+const KEEP_MS = 60_000
 const BEAT_MS = 2000
 const CONNECT_TIMEOUT_MS = 3000
+/** The beat asks for an answer every two seconds; a reader has one at the latest when its read of five seconds ends. */
+const SILENCE_MS = 8000
 
 export interface SocketAdapter {
   /** For the Socket.IO server's `adapter`. */
@@ -18,9 +21,12 @@ export interface SocketAdapter {
 }
 
 /** Carries what one instance sends to a room to the tabs of every other. Its readers block, so it has connections of its own. */
-export function openSocketAdapter({ url, logger }: { url: string; logger: Logger }): SocketAdapter {
+export function openSocketAdapter(options: { url: string; logger: Logger; keepMs?: number }): SocketAdapter {
+  const { url, logger, keepMs = KEEP_MS } = options
   const redis = new Redis(url, {
     connectTimeout: CONNECT_TIMEOUT_MS,
+    // A peer that vanished without a word would leave every tab without news, those of this instance too.
+    socketTimeout: SILENCE_MS,
     // The reader asks again at once when it is refused: it must wait for the connection instead.
     enableOfflineQueue: true,
     maxRetriesPerRequest: null,
@@ -31,9 +37,9 @@ export function openSocketAdapter({ url, logger }: { url: string; logger: Logger
   const readers = rememberDuplicates(redis)
   // Channels are shared by all databases of a Redis, streams are not.
   const channelPrefix = `${STREAM}:${redis.options.db ?? 0}`
-  // A reader that has read nothing yet begins anew with every read, and would miss what comes in between.
-  const beat = () => void redis.xadd(STREAM, 'MAXLEN', '~', MAX_LENGTH, '*', 'beat', '1').catch(() => {})
-  const timer = setInterval(beat, BEAT_MS)
+  const timer = setInterval(() => {
+    if (redis.status === 'ready') beat(redis, keepMs).catch(() => {})
+  }, BEAT_MS)
   timer.unref()
   return {
     adapter: createAdapter(redis, { streamName: STREAM, channelPrefix, maxLen: MAX_LENGTH, onlyPlaintext: true }),
@@ -42,6 +48,16 @@ export function openSocketAdapter({ url, logger }: { url: string; logger: Logger
       for (const client of [redis, ...readers]) client.disconnect()
     }
   }
+}
+
+/**
+ * A reader that has read nothing yet begins anew with every read, and would miss what comes in between. What all have read goes
+ * first: a few results of tools can fill a Redis, and a full one takes no beat.
+ */
+async function beat(redis: Redis, keepMs: number): Promise<void> {
+  const [seconds] = await redis.time()
+  await redis.xtrim(STREAM, 'MINID', Math.max(0, Number(seconds) * 1000 - keepMs))
+  await redis.xadd(STREAM, 'MAXLEN', '~', MAX_LENGTH, '*', 'beat', '1')
 }
 
 /** The adapter makes its readers itself, and leaves them waiting. */
