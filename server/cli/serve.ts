@@ -1,4 +1,4 @@
-import { createApp } from '../app.ts'
+import { type App, createApp } from '../app.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { Command } from './command.ts'
 import { leaveSoon } from './leave-soon.ts'
@@ -18,16 +18,23 @@ export const serveCommand: Command = {
         stopped.resolve()
       })
     }
-    const app = await createApp(settings, logger, process.env)
     try {
-      await app.start()
-      process.stderr.write(`MCP Orchestrator is at ${app.url()}\n`)
-      await stopped.promise
-      process.stderr.write('Stopping: saving files and removing sandboxes …\n')
+      await runApp(await createApp(settings, logger, process.env), stopped.promise)
+      return 0
     } finally {
-      await app.stop()
+      // Also when it did not start: a connection to Redis, open already, would keep a server alive that serves nobody.
+      leaveSoon()
     }
-    leaveSoon()
-    return 0
+  }
+}
+
+async function runApp(app: App, stopped: Promise<void>): Promise<void> {
+  try {
+    await app.start()
+    process.stderr.write(`MCP Orchestrator is at ${app.url()}\n`)
+    await stopped
+    process.stderr.write('Stopping: saving files and removing sandboxes …\n')
+  } finally {
+    await app.stop()
   }
 }

@@ -4,7 +4,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import fastifyStatic from '@fastify/static'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import type { Transcript } from '../../contract/transcript.ts'
-import { AppError, type ErrorKind, isAppError } from '../lib/errors.ts'
+import { AppError, type ErrorKind, isAppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { wireError } from '../lib/wire-error.ts'
 import type { Models } from '../models/port.ts'
@@ -102,10 +102,16 @@ async function listen(server: FastifyInstance, at: { port: number; host: string 
   try {
     return await server.listen(at)
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code === 'EADDRINUSE') {
       const message = `Port ${at.port} is in use: stop what uses it, or set PORT to another one.`
       throw new AppError('conflict', 'port_in_use', message, { cause: error })
     }
-    throw error
+    const advice =
+      code === 'EACCES'
+        ? 'this user may not use that port; set PORT to one from 1024 on'
+        : 'set HOST to an address of this machine'
+    const message = `Can't listen on port ${at.port} of ${at.host} (${messageOf(error)}): ${advice}.`
+    throw new AppError('unavailable', 'listen_failed', message, { cause: error })
   }
 }

@@ -174,6 +174,15 @@ describe('a Redis that comes and goes', () => {
     }
   })
 
+  it('refuses a database that is not there, in place of using the first one', async () => {
+    const refused = openRedisStore({ url: `${url}/99`, logger: silentLogger })
+    await expect(refused).rejects.toMatchObject({ kind: 'invalid', code: 'invalid_redis_url' })
+    await expect(openRedisStore({ url: `${url}/mine`, logger: silentLogger })).rejects.toMatchObject({
+      kind: 'invalid'
+    })
+    store = await openRedisStore({ url: `${url}/15`, logger: silentLogger })
+  })
+
   it('does not open what is no Redis', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     await once(silent, 'listening')

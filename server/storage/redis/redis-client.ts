@@ -64,9 +64,13 @@ export async function connectRedis(url: string, logger: Logger): Promise<RedisCl
   })
   reportState(redis, where, logger)
   try {
-    await withDeadline({ what: `Redis at ${where}`, ms: OPEN_TIMEOUT_MS }, () => redis.connect())
+    await withDeadline({ what: `Redis at ${where}`, ms: OPEN_TIMEOUT_MS }, () => open(redis))
   } catch (error) {
     redis.disconnect()
+    if (error instanceof ReplyError && /\bDB index\b|\bSELECT\b/i.test(messageOf(error))) {
+      const message = `Redis at ${where} has no database ${redis.options.db} (${messageOf(error)}); correct REDIS_URL.`
+      throw new AppError('invalid', 'invalid_redis_url', message, { cause: plain(error) })
+    }
     throw storeUnavailable(
       `Redis at ${where} does not answer (${messageOf(error)}); start it, correct REDIS_URL, or unset it.`,
       plain(error)
@@ -78,6 +82,12 @@ export async function connectRedis(url: string, logger: Logger): Promise<RedisCl
 /** After a failover the former primary goes on answering who is connected: only a new connection leads to the new one. */
 export function isReplica(error: Error): boolean {
   return error.message.startsWith('READONLY')
+}
+
+/** The client passes over a database that is refused, and goes on in the first one: with the state of somebody else. */
+async function open(redis: Redis): Promise<void> {
+  await redis.connect()
+  if (redis.options.db) await redis.select(redis.options.db)
 }
 
 /** Says once that Redis is gone, repeats it rarely, and says when it is back. Without a listener ioredis would print. */
@@ -97,7 +107,8 @@ function reportState(redis: Redis, where: string, logger: Logger): void {
 /** Host and port only: a URL may carry a password. */
 function describe(url: string): string {
   const parsed = URL.parse(url)
-  if (!parsed || !['redis:', 'rediss:'].includes(parsed.protocol) || parsed.hostname === '') {
+  const isOne = parsed && ['redis:', 'rediss:'].includes(parsed.protocol) && /^(\/\d*)?$/.test(parsed.pathname)
+  if (!isOne || parsed.hostname === '') {
     throw new AppError('invalid', 'invalid_redis_url', 'REDIS_URL must look like redis://host:6379/0.')
   }
   return `${parsed.hostname}:${parsed.port || 6379}`

@@ -66,6 +66,12 @@ function rememberDuplicates(redis: Redis): Redis[] {
   const duplicate = redis.duplicate.bind(redis)
   redis.duplicate = (override) => {
     const copy = duplicate(override)
+    // It looks at no answer to its subscription, which is cut off when a server stops before it came.
+    const send = copy.sendCommand.bind(copy)
+    copy.sendCommand = (command, stream) => {
+      command.promise.catch(() => {})
+      return send(command, stream)
+    }
     made.push(copy)
     return copy
   }

@@ -1,0 +1,64 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterEach, describe, expect, it } from 'vitest'
+import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
+import { testRedisUrl } from '../../tests/fixtures/test-redis.ts'
+
+const run = promisify(execFile)
+const main = join(import.meta.dirname, '../main.ts')
+const folders: string[] = []
+
+afterEach(() => folders.splice(0).forEach(discard))
+
+/** Killed, and without an exit code, when it does not end by itself. */
+async function failingServe(cwd: string, env: Record<string, string>) {
+  const given = { PATH: process.env.PATH, DOCKER_HOST: `unix://${cwd}/none.sock`, PORT: '0', ...env }
+  const options = { cwd, env: { ...given, REDIS_URL: await testRedisUrl() }, timeout: 30_000 }
+  const killed = { ...options, killSignal: 'SIGKILL' } as const
+  const ended = run(process.execPath, ['--disable-warning=ExperimentalWarning', main, 'serve'], killed)
+  return ended.then(
+    () => ({ code: 0, stderr: '' }),
+    ({ code, stderr }: { code: number | null; stderr: string }) => ({ code, stderr })
+  )
+}
+
+function folder(): string {
+  const dir = temporaryFolder()
+  folders.push(dir)
+  return dir
+}
+
+describe('a server with Redis that can not start', () => {
+  it('ends, although its connection to Redis is open', async () => {
+    const dir = folder()
+    writeFileSync(join(dir, 'mcp.json'), '{ "mcpServers": {')
+    const { code, stderr } = await failingServe(dir, {})
+    expect(stderr).toMatch(/mcp\.json, line 1: .*\n$/)
+    expect(code).toBe(2)
+  })
+
+  it('says why, although its live channel is cut off before it was there', async () => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const address = taken.address()
+    const port = typeof address === 'object' && address ? address.port : 0
+    const { code, stderr } = await failingServe(folder(), { PORT: String(port) })
+    taken.close()
+    expect(stderr).toBe(`mcp-orchestrator: Port ${port} is in use: stop what uses it, or set PORT to another one.\n`)
+    expect(code).toBe(1)
+  })
+
+  it.each([
+    [{ HOST: '192.0.2.1', AUTH_TOKEN: '0123456789abcdef' }, /of 192\.0\.2\.1 \(.*\): set HOST to an address/],
+    [{ HOST: 'no.such.host.invalid', AUTH_TOKEN: '0123456789abcdef' }, /\): set HOST to an address/]
+  ])('says in one sentence where it can not listen: %j', async (env, sentence) => {
+    const { code, stderr } = await failingServe(folder(), env)
+    expect(stderr).toMatch(sentence)
+    expect(stderr.trim().split('\n')).toHaveLength(1)
+    expect(code).toBe(1)
+  })
+})
