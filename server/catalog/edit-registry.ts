@@ -1,7 +1,6 @@
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
 import { AppError } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
+import { editFile } from './edit-file.ts'
 import { readRegistry } from './registry.ts'
 
 type RawServers = Record<string, unknown>
@@ -11,28 +10,17 @@ type RawServers = Record<string, unknown>
  * in one step; a file that is not plain JSON is left to its owner, because its comments would be lost.
  */
 function editRegistry(file: string, edit: (servers: RawServers) => void): Promise<void> {
-  const edited = queue.then(() => editNow(file, edit))
-  queue = edited.catch(() => {})
-  return edited
-}
-
-/** One change at a time: of two at once, the second would undo the first. */
-let queue: Promise<void> = Promise.resolve()
-
-async function editNow(file: string, edit: (servers: RawServers) => void): Promise<void> {
-  const before = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return '{"mcpServers":{}}'
-    throw error
+  return editFile(file, (before = '{"mcpServers":{}}') => {
+    const document = parsePlain(before, file)
+    const root = isRecord(document.servers) && document.mcpServers === undefined ? 'servers' : 'mcpServers'
+    const listed = document[root]
+    const servers = isRecord(listed) ? listed : {}
+    edit(servers)
+    document[root] = servers
+    const text = `${JSON.stringify(document, null, 2)}\n`
+    readRegistry(text, file)
+    return text
   })
-  const document = parsePlain(before, file)
-  const root = isRecord(document.servers) && document.mcpServers === undefined ? 'servers' : 'mcpServers'
-  const listed = document[root]
-  const servers = isRecord(listed) ? listed : {}
-  edit(servers)
-  document[root] = servers
-  const text = `${JSON.stringify(document, null, 2)}\n`
-  readRegistry(text, file)
-  await replace(file, text)
 }
 
 /** None of them may be there already. */
@@ -88,19 +76,4 @@ function parsePlain(text: string, file: string): Record<string, unknown> {
   }
   if (isRecord(document)) return document
   throw new AppError('invalid', 'registry_malformed', `${file}, line 1: it must be an object.`)
-}
-
-async function replace(file: string, text: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  const draft = `${file}.${process.pid}.new`
-  const mode = await stat(file).then(
-    (stats) => stats.mode & 0o777,
-    () => 0o600
-  )
-  try {
-    await writeFile(draft, text, { mode })
-    await rename(draft, file)
-  } finally {
-    await rm(draft, { force: true })
-  }
 }

@@ -1,9 +1,9 @@
-import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { parseEnv } from 'node:util'
 import { AppError } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { openCredentials } from './credentials.ts'
 import { looksSecret } from './describe-target.ts'
+import { editFile } from './edit-file.ts'
 
 type Raw = Record<string, unknown>
 
@@ -44,25 +44,19 @@ export function takeSecretsOut(servers: Record<string, Raw>): {
 }
 
 /** Adds them in the form that the file has, and replaces it in one step. A name that means something else already is not touched. */
-export async function storeSecrets(file: string, secrets: Map<string, string>): Promise<void> {
-  // With the same demands as for using it; what the environment has does not count.
-  const known = openCredentials({ file, environment: {} }).source()
-  const before = await readFile(file, 'utf8')
-  const fresh = [...secrets].filter(([name]) => known.secret(name) === undefined)
-  const taken = [...secrets].find(([name, value]) => ![undefined, value].includes(known.secret(name)))
-  if (taken) {
-    const message = `The credentials file has another secret called ${taken[0]}: rename one of them.`
-    throw new AppError('conflict', 'secret_exists', message)
-  }
-  const isJson = before.trimStart().startsWith('{')
-  const text = isJson ? addMembers(before, fresh) : appendLines(before, fresh)
-  const draft = `${file}.${process.pid}.new`
-  try {
-    await writeFile(draft, text, { mode: 0o600 })
-    await rename(draft, file)
-  } finally {
-    await rm(draft, { force: true })
-  }
+export function storeSecrets(file: string, secrets: Map<string, string>): Promise<void> {
+  return editFile(file, (before = '') => {
+    // With the same demands as for using it; what the environment has does not count.
+    const known = openCredentials({ file, environment: {} }).source()
+    const fresh = [...secrets].filter(([name]) => known.secret(name) === undefined)
+    const taken = [...secrets].find(([name, value]) => ![undefined, value].includes(known.secret(name)))
+    if (taken) {
+      const message = `The credentials file has another secret called ${taken[0]}: rename one of them.`
+      throw new AppError('conflict', 'secret_exists', message)
+    }
+    const isJson = before.trimStart().startsWith('{')
+    return isJson ? addMembers(before, fresh) : appendLines(before, fresh)
+  })
 }
 
 function addMembers(before: string, fresh: [string, string][]): string {

@@ -1,0 +1,35 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { withFileLock } from '../lib/file-lock.ts'
+
+const STALE_LOCK_MS = 10_000
+
+/**
+ * Replaces a file in one step by what `edit` makes of its text; undefined stands for one that is not there. One change at a time,
+ * over all processes: of two at once, the second would undo the first. Behind a link, the file itself is changed.
+ */
+export async function editFile(file: string, edit: (before: string | undefined) => string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  const target = (await unlessMissing(realpath(file))) ?? file
+  await withFileLock(`${target}.lock`, STALE_LOCK_MS, async () => {
+    const text = edit(await unlessMissing(readFile(target, 'utf8')))
+    const { mode = 0o600 } = (await unlessMissing(stat(target))) ?? {}
+    const draft = `${target}.${randomUUID()}.new`
+    try {
+      await writeFile(draft, text, { mode: mode & 0o777 })
+      await rename(draft, target)
+    } finally {
+      await rm(draft, { force: true })
+    }
+  })
+}
+
+async function unlessMissing<T>(job: Promise<T>): Promise<T | undefined> {
+  try {
+    return await job
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
