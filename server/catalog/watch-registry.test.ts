@@ -1,4 +1,4 @@
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -11,10 +11,13 @@ afterEach(() => {
   for (const close of closers.splice(0)) close()
 })
 
-async function watched(servers: Record<string, unknown>) {
+async function watched(servers: Record<string, unknown>, isLink = false) {
   const dir = mkdtempSync(join(tmpdir(), 'watch-'))
   const file = join(dir, 'mcp.json')
-  const write = (mcpServers: unknown) => writeFileSync(file, JSON.stringify({ mcpServers }))
+  const real = isLink ? join(dir, 'elsewhere/mcp.json') : file
+  const write = (mcpServers: unknown) => writeFileSync(real, JSON.stringify({ mcpServers }))
+  mkdirSync(join(dir, 'elsewhere'))
+  if (isLink) symlinkSync(real, file)
   write(servers)
   const diffs: RegistryDiff[] = []
   let wake = () => {}
@@ -26,7 +29,8 @@ async function watched(servers: Record<string, unknown>) {
     file,
     logger: silentLogger,
     onChange,
-    debounceMs: 10
+    debounceMs: 10,
+    lookMs: 50
   })
   watch.start()
   closers.push(() => {
@@ -61,5 +65,19 @@ describe('watching the registry', () => {
     await watch.reload()
     expect(diffs).toEqual([])
     expect((await next(() => write({})))?.removed[0]?.name).toBe('a')
+  })
+
+  it('sees a change behind a link', async () => {
+    const { write, next } = await watched({ a: { command: 'a' } }, true)
+    expect((await next(() => write({ b: { command: 'b' }, a: { command: 'a' } })))?.added[0]?.name).toBe('b')
+  })
+
+  it('takes a file that is gone for a moment for one that is being replaced', async () => {
+    const { file, write, next, diffs, watch } = await watched({ a: { command: 'a' } })
+    rmSync(file)
+    setTimeout(() => write({ a: { command: 'a' } }), 100)
+    await watch.reload()
+    expect(diffs).toEqual([])
+    expect((await next(() => rmSync(file)))?.removed[0]?.name).toBe('a')
   })
 })

@@ -1,5 +1,6 @@
-import { type FSWatcher, mkdirSync, watch } from 'node:fs'
+import { existsSync, type FSWatcher, mkdirSync, unwatchFile, watch, watchFile } from 'node:fs'
 import { basename, dirname } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { describeProblem, diffRegistries, loadRegistry, type Registry, type RegistryDiff } from './registry.ts'
@@ -10,12 +11,17 @@ export interface RegistryWatchOptions {
   /** Never while an earlier one runs. */
   onChange(registry: Registry, diff: RegistryDiff): Promise<void>
   debounceMs?: number
+  lookMs?: number
 }
 
 const DEBOUNCE_MS = 100
 const NAP_MS = 1000
+const LOOK_MS = 5000
 
-/** Watches the folder, because editors replace the file. A file that can't be read meanwhile changes nothing. */
+/**
+ * Watches the folder, because editors replace the file; and looks at the file now and then, because a link may lead to another
+ * folder and not every disk tells. A file that can't be read meanwhile changes nothing.
+ */
 export class RegistryWatch {
   readonly #options: RegistryWatchOptions
   #current: Registry
@@ -31,6 +37,12 @@ export class RegistryWatch {
   }
 
   start(): void {
+    const { file, lookMs = LOOK_MS } = this.#options
+    watchFile(file, { persistent: false, interval: lookMs }, this.#soon)
+    this.#watchFolder()
+  }
+
+  #watchFolder(): void {
     const { file, logger } = this.#options
     const name = basename(file)
     try {
@@ -40,7 +52,7 @@ export class RegistryWatch {
       })
       this.#watcher.on('error', (error) => this.#restart(error))
     } catch (error) {
-      logger.warn(`Changes of ${file} are not noticed: ${messageOf(error)}`)
+      logger.debug({ err: error }, `Changes of ${file} are noticed a few seconds later.`)
     }
   }
 
@@ -59,9 +71,11 @@ export class RegistryWatch {
     this.#closed = true
     clearTimeout(this.#timer)
     this.#watcher?.close()
+    unwatchFile(this.#options.file, this.#soon)
   }
 
-  #soon(): void {
+  readonly #soon = (): void => {
+    if (this.#closed) return
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => void this.reload(), this.#options.debounceMs ?? DEBOUNCE_MS)
     this.#timer.unref()
@@ -70,14 +84,17 @@ export class RegistryWatch {
   #restart(error: unknown): void {
     this.#options.logger.debug({ err: error }, 'Watching the registry anew.')
     this.#watcher?.close()
-    if (!this.#closed) setTimeout(() => !this.#closed && this.start(), NAP_MS).unref()
+    if (!this.#closed) setTimeout(() => !this.#closed && this.#watchFolder(), NAP_MS).unref()
   }
 
   async #apply(): Promise<void> {
     if (this.#closed) return
     const { file, logger, onChange } = this.#options
     try {
+      // Not every program replaces a file in one step; without it, all servers would be stopped.
+      if (this.#current.servers.size > 0 && !existsSync(file)) await delay(NAP_MS, undefined, { ref: false })
       const next = await loadRegistry(file, { optional: true })
+      if (this.#closed) return
       const diff = diffRegistries(this.#current, next)
       const before = new Set(this.#current.problems.map((problem) => describeProblem(file, problem)))
       this.#current = next
