@@ -10,6 +10,12 @@ import type { SessionRecord } from '../storage/session-store.ts'
 import { SessionEvents } from './session-events.ts'
 import { type SandboxContext, SessionSandbox } from './session-sandbox.ts'
 
+export interface EnterOptions {
+  signal?: AbortSignal | undefined
+  /** How long to wait for another instance that works in it; undefined: as the options say. */
+  waitMs?: number | undefined
+}
+
 export class LiveSession {
   readonly sessionId: string
   readonly events: SessionEvents
@@ -55,11 +61,11 @@ export class LiveSession {
     }
   }
 
-  async enter(signal?: AbortSignal): Promise<void> {
+  async enter({ signal, waitMs }: EnterOptions = {}): Promise<void> {
     this.#inside += 1
     clearTimeout(this.#pauseTimer)
     try {
-      await this.locked(() => this.#ensureLease(signal))
+      await this.locked(() => this.#ensureLease(signal, waitMs))
     } catch (error) {
       await this.leave()
       throw error
@@ -140,25 +146,25 @@ export class LiveSession {
     })
   }
 
-  async #ensureLease(signal?: AbortSignal): Promise<void> {
+  async #ensureLease(signal?: AbortSignal, waitMs?: number): Promise<void> {
     signal?.throwIfAborted()
     if (this.#held) return
-    const { epoch } = await this.#takeLease(signal)
+    const { epoch } = await this.#takeLease(signal, waitMs)
     if (epoch === this.#epoch) return
     this.#epoch = epoch
     await this.events.reportInterrupted(epoch, this.runningCalls)
   }
 
-  async #takeLease(signal?: AbortSignal): Promise<SessionRecord> {
+  async #takeLease(signal?: AbortSignal, waitMs?: number): Promise<SessionRecord> {
     const { deps, options } = this.#context
-    const until = Date.now() + options.acquireTimeoutMs
+    const until = performance.now() + (waitMs ?? options.acquireTimeoutMs)
     for (let attempt = 1; ; attempt++) {
       const result = await deps.store.acquire(this.sessionId, deps.instanceId, options.leaseMs)
       if (result.granted) {
         this.#held = true
         return result.record
       }
-      if (Date.now() > until) throw sessionBusy()
+      if (performance.now() >= until) throw sessionBusy()
       const wait = Math.min(result.retryInMs + 1, backoffMs(attempt, { firstMs: 20, maxMs: 500 }))
       await new Promise((resolve) => setTimeout(resolve, wait))
       signal?.throwIfAborted()

@@ -6,7 +6,7 @@ import { AppError, messageOf } from '../lib/errors.ts'
 import { KeyedLock } from '../lib/keyed-lock.ts'
 import type { ToolDefinition, ToolResult } from '../sandbox/port.ts'
 import { Janitor } from './janitor.ts'
-import { LiveSession, sessionBusy } from './live-session.ts'
+import { type EnterOptions, LiveSession, sessionBusy } from './live-session.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
 import type { SandboxContext } from './session-sandbox.ts'
 import { journal, runTool, type ToolCall } from './tool-run.ts'
@@ -73,10 +73,10 @@ export class SessionManager {
   }
 
   /** Runs a job while this instance, and no other, holds the session. The sandbox is touched only when the job asks for it. */
-  async hold<T>(sessionId: string, job: (hold: Hold) => Promise<T>, signal?: AbortSignal): Promise<T> {
+  async hold<T>(sessionId: string, job: (hold: Hold) => Promise<T>, options?: EnterOptions): Promise<T> {
     if (this.#stopping) throw new AppError('unavailable', 'shutting_down', 'The server is shutting down.')
     const session = this.#session(sessionId)
-    await session.enter(signal)
+    await session.enter(options)
     try {
       return await job({
         epoch: session.epoch,
@@ -91,7 +91,7 @@ export class SessionManager {
 
   /** Runs a job in the session's sandbox. */
   run<T>(sessionId: string, job: (workspace: Workspace) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    return this.hold(sessionId, async (hold) => job(await hold.workspace(signal)), signal)
+    return this.hold(sessionId, async (hold) => job(await hold.workspace(signal)), { signal })
   }
 
   /** Someone looks at the session (a tab is open): its sandbox is not paused. */

@@ -21,6 +21,7 @@ import type { Hold } from './session-manager.ts'
 /** While calls run, answers that another instance appended are looked for this often. */
 const LOOK_MS = 500
 const RETRY = { firstMs: 500, maxMs: 10_000 }
+const RETRY_BUSY = { firstMs: 50, maxMs: LOOK_MS }
 
 export class TurnDriver {
   readonly #deps: ChatDeps
@@ -83,10 +84,13 @@ export class TurnDriver {
   }
 
   async #driveUntilQuiet(): Promise<void> {
+    const { sessions } = this.#deps
     this.#hasNews = false
     try {
       await this.#conversation.refresh()
-      if (!this.#isQuiet(this.#next())) await this.#deps.sessions.hold(this.#sessionId, (hold) => this.#drive(hold))
+      // Another instance that has the session may do what is needed: who stood in line for it would then take it for nothing.
+      const options = { waitMs: 0 }
+      if (!this.#isQuiet(this.#next())) await sessions.hold(this.#sessionId, (hold) => this.#drive(hold), options)
       this.#failures = 0
     } catch (error) {
       await this.#standStill(error)
@@ -98,7 +102,7 @@ export class TurnDriver {
     const { logger } = this.#deps
     if (isNotOurs(error)) {
       logger.debug({ err: error, sessionId: this.#sessionId }, `A turn waits: ${messageOf(error)}`)
-      if (!this.#closed) this.#wakeLater()
+      if (!this.#closed) this.#wakeLater(isAppError(error, 'session_busy') ? RETRY_BUSY : RETRY)
       return
     }
     logger.warn({ err: error, sessionId: this.#sessionId }, `A turn stands still: ${messageOf(error)}`)
@@ -110,9 +114,9 @@ export class TurnDriver {
     }
   }
 
-  #wakeLater(): void {
+  #wakeLater(pace: typeof RETRY): void {
     this.#failures += 1
-    this.#retry = setTimeout(() => this.wake(), backoffMs(this.#failures, RETRY))
+    this.#retry = setTimeout(() => this.wake(), backoffMs(this.#failures, pace))
     this.#retry.unref()
   }
 
