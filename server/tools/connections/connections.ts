@@ -76,6 +76,8 @@ export class Connections {
   #containers: Promise<ChildContainers> | undefined
   readonly #gate = new StartGate(STARTING_AT_ONCE)
   readonly #hubs = new Map<string, Hub>()
+  /** Of no hub any more, and not at their end. */
+  readonly #retiring = new Set<ServerPool>()
   readonly #peers = new Map<string, Peer>()
   readonly #calls = new Map<string, number>()
   readonly #logins: Logins | undefined
@@ -154,7 +156,7 @@ export class Connections {
   retire(server: string): void {
     const pools = this.#pools(server)
     this.#hubs.delete(server)
-    for (const { pool } of pools) void pool.retire()
+    for (const { pool } of pools) this.#retire(pool)
   }
 
   /** A client that had connections to itself has gone. */
@@ -164,9 +166,14 @@ export class Connections {
       for (const [scope, { pool }] of hub.pools) {
         if (!scope.endsWith(`\n${connection}`)) continue
         hub.pools.delete(scope)
-        void pool.retire()
+        this.#retire(pool)
       }
     }
+  }
+
+  #retire(pool: ServerPool): void {
+    this.#retiring.add(pool)
+    void pool.retire().finally(() => this.#retiring.delete(pool))
   }
 
   async stop(server: string): Promise<void> {
@@ -175,11 +182,11 @@ export class Connections {
 
   async close(): Promise<void> {
     this.#closed = true
-    const all = [...this.#hubs.keys()].flatMap((server) => this.#pools(server))
+    const open = [...this.#hubs.keys()].flatMap((server) => this.#pools(server)).map(({ pool }) => pool)
     this.#hubs.clear()
     const containers = this.#containers?.then((opened) => opened.stopAll())
     await Promise.all([this.#processes.stopAll(), containers])
-    await Promise.all(all.map(({ pool }) => pool.stop()))
+    await Promise.all([...open, ...this.#retiring].map((pool) => pool.stop()))
   }
 
   #pools(server: string): Scoped[] {
@@ -194,7 +201,7 @@ export class Connections {
     const { owner, scope } = this.#scope(hub, caller)
     const known = hub.pools.get(scope)
     if (known) return known.pool
-    makeRoom(hub)
+    makeRoom(hub, (pool) => this.#retire(pool))
     const peer = caller.connection === undefined ? undefined : this.#peers.get(caller.connection)
     const created = this.#create(entry, owner, peer)
     hub.pools.set(scope, created)
@@ -277,12 +284,12 @@ export class Connections {
 }
 
 /** Many owners come and go: of those who are not at work, the one that came first leaves. */
-function makeRoom({ entry, pools }: Hub): void {
+function makeRoom({ entry, pools }: Hub, retire: (pool: ServerPool) => void): void {
   if (pools.size < MAX_SCOPES) return
   for (const [scope, { pool }] of pools) {
     if (pool.busy > 0) continue
     pools.delete(scope)
-    void pool.retire()
+    retire(pool)
     return
   }
   const message = `The server "${entry.name}" is at work for ${pools.size} owners, which is the most: try again later.`

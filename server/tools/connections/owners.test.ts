@@ -92,6 +92,15 @@ describe('connections by owner', { timeout: 60_000 }, () => {
     await expect(env('a', caller('anna'))).rejects.toThrow(/chmod 600/)
   })
 
+  it('have on record what they wrote when all is closed, also those of a client that has just gone', async () => {
+    const { call, connections, log } = await open({ a: child('steady') }, credentialsFile({}))
+    await call('a', 'complain', {}, { caller: caller('anna', 'client-1') })
+    await until('its words', () => connections.logTail('a', 'anna').includes('secret is'))
+    connections.release('client-1')
+    await connections.close()
+    expect(log('a')).toContain('secret is')
+  })
+
   it('belong to one client alone where it asks for that, and end with it', async () => {
     const { env, connections } = await open({ a: child('who') }, credentialsFile({}))
     const shared = await env('a', caller('anna'))

@@ -155,7 +155,10 @@ export class ServerConnection {
     this.#idleTimer = undefined
     const live = this.#live ?? (await this.#starting?.catch(() => undefined))
     this.#live = undefined
-    await Promise.all([live, ...this.#left].map((each) => each?.close()))
+    // Who stops it a second time meanwhile waits for this too.
+    if (live) this.#left.add(live)
+    await Promise.all([...this.#left].map((each) => each.close()))
+    if (live) this.#left.delete(live)
     await this.log.flush({ final: true })
   }
 

@@ -12,6 +12,24 @@ it('blots out secrets whole, also where one begins like another or is written as
   expect(log.tail()).toBe('refused [secret] and [secret]: {"secret":"[secret]"}')
 })
 
+// Checked: when a write that was under way was not waited for, the end of a process came before the file.
+it('is in the file when it is flushed, also what an earlier flush has still under way', async () => {
+  const file = join(mkdtempSync(join(tmpdir(), 'server-log-')), 'a.log')
+  const log = new ServerLog(file)
+  log.push(Buffer.from('one '))
+  void log.flush()
+  await log.flush({ final: true })
+  expect(readFileSync(file, 'utf8')).toBe('one ')
+  const all = Array.from({ length: 20 }, (_, at) => `${at} `)
+  await Promise.all(
+    all.map((text) => {
+      log.push(Buffer.from(text))
+      return log.flush()
+    })
+  )
+  expect(readFileSync(file, 'utf8')).toBe(`one ${all.join('')}`)
+})
+
 it('blots out a secret that comes in two pieces, or is cut by the end of what is kept', async () => {
   const file = join(mkdtempSync(join(tmpdir(), 'server-log-')), 'a.log')
   const log = new ServerLog(file)

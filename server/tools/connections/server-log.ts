@@ -34,6 +34,7 @@ export class ServerLog {
   #unwritten = new ByteTail(TAIL_BYTES)
   #hasUnwritten = false
   #timer: NodeJS.Timeout | undefined
+  #written: Promise<void> = Promise.resolve()
   readonly #secrets = new KnownSecrets()
   #noise = 0
 
@@ -66,29 +67,28 @@ export class ServerLog {
     return this.#clean(this.#tail)
   }
 
-  /** What may be the beginning of a secret waits for the rest of it, unless nothing more will come. */
+  /**
+   * Resolves when all that was pushed is in the file, whoever began to write it. What may be the beginning of a secret waits for the
+   * rest of it, unless nothing more will come.
+   */
   async flush({ final = false } = {}): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    if (this.#file === undefined || !this.#hasUnwritten) return
+    const file = this.#file
+    const text = this.#take(final)
+    if (file !== undefined && text !== '') this.#written = this.#written.then(() => append(file, text))
+    await this.#written
+  }
+
+  #take(final: boolean): string {
+    if (!this.#hasUnwritten) return ''
     const raw = this.#unwritten.text()
     const waiting = final ? 0 : this.#secrets.beginningAtEnd(raw)
     const text = this.#clean(this.#unwritten, waiting)
     this.#unwritten = new ByteTail(TAIL_BYTES)
     this.#unwritten.push(Buffer.from(raw.slice(raw.length - waiting)))
     this.#hasUnwritten = waiting > 0
-    if (text === '') return
-    try {
-      await mkdir(dirname(this.#file), { recursive: true, mode: 0o700 })
-      const size = await stat(this.#file).then(
-        (stats) => stats.size,
-        () => 0
-      )
-      if (size > MAX_FILE_BYTES) await rename(this.#file, `${this.#file}.1`)
-      await appendFile(this.#file, text, { mode: 0o600 })
-    } catch {
-      // A log that can't be written is no reason to fail a call.
-    }
+    return text
   }
 
   /** Secrets are blotted out, also one that is cut in two at either end. */
@@ -98,5 +98,19 @@ export class ServerLog {
     const text = this.redact(raw.slice(from, raw.length - without))
     const open = this.#secrets.beginningAtEnd(text)
     return open < MIN_SECRET ? text : `${text.slice(0, -open)}[secret]`
+  }
+}
+
+async function append(file: string, text: string): Promise<void> {
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+    const size = await stat(file).then(
+      (stats) => stats.size,
+      () => 0
+    )
+    if (size > MAX_FILE_BYTES) await rename(file, `${file}.1`)
+    await appendFile(file, text, { mode: 0o600 })
+  } catch {
+    // A log that can't be written is no reason to fail a call.
   }
 }
