@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { PATIENCE_MS } from './tests/patience-ms.ts'
 
 const services = ['**/*.docker.test.ts', '**/*.redis.test.ts', 'tests/{e2e,gateway}/**/*.test.ts']
 /** Real child servers, or an engine and a Redis of their own: seconds each, and nothing of the engine that the others share. */
@@ -11,13 +12,15 @@ const apart = [
   'tests/chaos/*.redis.test.ts'
 ]
 const ignored = ['**/node_modules/**', '**/dist/**']
+const patient = { setupFiles: ['tests/patience.ts'], expect: { poll: { timeout: PATIENCE_MS } } }
+const unit = { ...patient, testTimeout: 2 * PATIENCE_MS, hookTimeout: 2 * PATIENCE_MS }
 // On two cores, files that time out on each other's load find no bugs: one at a time in each of the two lanes.
-const lane = { testTimeout: 120_000, hookTimeout: 300_000, fileParallelism: false }
+const lane = { ...patient, testTimeout: 120_000, hookTimeout: 300_000, fileParallelism: false }
 
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['**/*.test.ts'], exclude: [...ignored, ...services, ...apart] } },
+      { test: { name: 'unit', include: ['**/*.test.ts'], exclude: [...ignored, ...services, ...apart], ...unit } },
       { test: { name: 'engine', include: services, exclude: [...ignored, ...apart], ...lane } },
       { test: { name: 'apart', include: apart, exclude: ignored, ...lane } }
     ]

@@ -70,4 +70,4 @@ it('starts them when asked to, and says what is wrong with the file', async () =
   ])
   expect(await diagnose('{"mcpServers": ')).toEqual([expect.stringMatching(/^FAILS servers .*line 1/)])
   expect(await diagnose(undefined)).toEqual([expect.stringMatching(/^ok servers none in /)])
-}, 30_000)
+})

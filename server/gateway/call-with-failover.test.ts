@@ -32,6 +32,8 @@ const FAULTS = [
   'goes deaf'
 ]
 const CANCELLED = 'is cancelled while it runs'
+/** Long enough for one that answers at all, with all the others at work beside it. */
+const CALL_MS = 4000
 
 const opened: TestConnections[] = []
 afterEach(async () => {
@@ -46,7 +48,10 @@ async function open(shape: Shape) {
   const faults = [...FAULTS, CANCELLED]
   const effects = (fault: string) => join(dir, encodeURIComponent(fault))
   const entry = (fault: string, more: object) =>
-    child('faulty', [effects(fault)], { timeoutMs: { call: 1000, start: 60_000, list: 60_000 }, ...more })
+    child('faulty', [effects(fault), String(2 * CALL_MS)], {
+      timeoutMs: { call: CALL_MS, start: 60_000, list: 60_000 },
+      ...more
+    })
   const servers = faults.flatMap((fault) => {
     if (shape === 'alone') return [[fault, entry(fault, {})]]
     if (shape === 'with instances') return [[fault, entry(fault, { instances: 2 })]]

@@ -45,7 +45,7 @@ async function connect(url: URL, mode: 'legacy' | 'auto', headers: Record<string
   return client
 }
 
-describe('the gateway over HTTP', { timeout: 30_000 }, () => {
+describe('the gateway over HTTP', () => {
   it.each(['legacy', 'auto'] as const)('uses the credentials of the owner of each request (%s)', async (mode) => {
     const credentials = join(mkdtempSync(join(tmpdir(), 'door-')), 'credentials')
     const stored = { KEY: 'common', owners: { anna: { KEY: 'of-anna' }, ben: { KEY: 'of-ben' } } }
@@ -175,7 +175,7 @@ function envelope(clientCapabilities = {}): Record<string, unknown> {
 }
 
 // Checked with the defence off: at the client's pace → the client is never left, and what the SDK has for it waits in memory.
-it('leaves a client that does not read what it asked for', { timeout: 30_000 }, async () => {
+it('leaves a client that does not read what it asked for', async () => {
   const chunk = new Uint8Array(1024 * 1024)
   const { promise: left, resolve: leave } = Promise.withResolvers<void>()
   let given = 0

@@ -69,7 +69,7 @@ async function open(mcpServers?: Record<string, unknown>, credentials = '') {
   return { ask, file, secretsFile, chat, gateway, facts, saved: () => JSON.parse(readFileSync(file, 'utf8')) }
 }
 
-describe('the API of the servers', { timeout: 30_000 }, () => {
+describe('the API of the servers', () => {
   it('adds what was shown and confirmed, into a file that only its owner reads; then tests, switches and removes it', async () => {
     const { ask, file, saved, chat } = await open()
     const body = { mcpServers: { steady: child('steady', [], { env: { API_KEY: SECRET, MODE: 'x' } }) } }

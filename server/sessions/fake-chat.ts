@@ -1,4 +1,5 @@
 import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
+import { PATIENCE_MS } from '../../tests/patience-ms.ts'
 import { AppError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/logger.ts'
 import { createModels } from '../models/create-models.ts'
@@ -69,7 +70,7 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
     requests,
     log,
     async until(type, fits = () => true) {
-      const until = performance.now() + 5000
+      const until = performance.now() + PATIENCE_MS
       for (;;) {
         const found = (await log()).find((event) => event.type === type && fits(event.data))
         if (found) return found

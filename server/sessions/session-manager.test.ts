@@ -176,7 +176,7 @@ describe('SessionManager', () => {
     const manager = await start('one', { warmPoolSize: 2 })
     await vi.waitFor(() => expect(manager.pool.ready).toBe(0))
     engine.createFails = undefined
-    await vi.waitFor(() => expect(manager.pool.ready).toBe(2), { timeout: 5000 })
+    await vi.waitFor(() => expect(manager.pool.ready).toBe(2))
     await manager.stop()
     expect(engine.containers.size).toBe(0)
   })

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { cpuMs } from '../../tests/fixtures/cpu-ms.ts'
 import { createPolicy, type Verdict } from './approval-policy.ts'
 
 const policy = (...rules: [string, Verdict][]) => createPolicy(rules.map(([glob, verdict]) => ({ glob, verdict })))
@@ -47,10 +48,8 @@ describe('the policy', () => {
     )
   })
 
-  it('is quick on a name that was made to be slow', () => {
+  it('is quick on a name that was made to be slow', async () => {
     const decide = policy([`${'a*'.repeat(40)}b`, 'allow'])
-    const started = performance.now()
-    expect(decide('a', 'a'.repeat(20_000))).toBe('ask')
-    expect(performance.now() - started).toBeLessThan(500)
+    expect(await cpuMs(() => expect(decide('a', 'a'.repeat(20_000))).toBe('ask'))).toBeLessThan(500)
   })
 })

@@ -125,7 +125,7 @@ describe('serve', () => {
     first.child.kill('SIGTERM')
     const [code] = await once(first.child, 'exit')
     expect(code).toBe(0)
-    expect(performance.now() - asked).toBeLessThan(15_000)
+    expect(performance.now() - asked).toBeLessThan(60_000)
     expect(await containersOf(first.deployment)).toBe(0)
     const second = await serve(dataDir)
     expect((await talk(second.url, token, 'read a.txt')).result).toContain('kept')

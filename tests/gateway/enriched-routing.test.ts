@@ -26,7 +26,7 @@ const TOOLS = {
 const TOPICS = [['email', 'courriel'], ['weather', 'schirm'], ['tables'], ['song'], ['flight'], ['document']]
 
 const data = (result: Record<string, unknown>) => result.structuredContent as Record<string, unknown>
-const until = (check: () => unknown) => vi.waitFor(check, { timeout: 30_000, interval: 50 })
+const until = (check: () => unknown) => vi.waitFor(check)
 
 function folder(): string {
   const dir = mkdtempSync(join(tmpdir(), 'enriched-'))

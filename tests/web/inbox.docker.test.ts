@@ -45,7 +45,7 @@ async function gatewayOn(dataDir: string, env: Record<string, string> = {}) {
 
 const waiting = async () => ((await (await fetch(`${server.url}/api/approvals`)).json()) as ApprovalsReply).approvals
 async function waitFor(size: number): Promise<ApprovalsReply['approvals']> {
-  await expect.poll(waiting, { timeout: 20_000 }).toHaveLength(size)
+  await expect.poll(waiting).toHaveLength(size)
   return waiting()
 }
 const answer = (id: string, body: object, headers: Record<string, string> = {}) =>
@@ -114,7 +114,7 @@ describe('the inbox', () => {
     dying.catch(() => {})
     await waitFor(1)
     gateway.process.kill('SIGKILL')
-    await expect.poll(waiting, { timeout: 30_000 }).toEqual([])
+    await expect.poll(waiting).toEqual([])
     expect((await readCount(written)).includes('twice')).toBe(false)
   })
 

@@ -201,7 +201,7 @@ describe('the servers in the page', () => {
     // It comes by itself.
     const before = await calls.count()
     await echo('second')
-    await expect.poll(() => calls.count(), { timeout: 15_000 }).toBeGreaterThan(before)
+    await expect.poll(() => calls.count()).toBeGreaterThan(before)
     // The one that no test here makes.
     await page.getByLabel('Outcome').selectOption('needs_params')
     await page.getByText('Nothing yet.').waitFor()

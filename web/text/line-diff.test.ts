@@ -23,5 +23,6 @@ it('answers in good time where all is different', async () => {
   const after = Array.from({ length: 20_000 }, (_, line) => `new ${line * 3}`).join('\n')
   const started = performance.now()
   expect((await lineDiff(before, after)).length).toBeGreaterThan(39_000)
-  expect(performance.now() - started).toBeLessThan(3000)
+  // A fraction of a second; without a bound, minutes.
+  expect(performance.now() - started).toBeLessThan(20_000)
 })

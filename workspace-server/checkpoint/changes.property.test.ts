@@ -116,5 +116,5 @@ describe.each(['with notices', 'without notices'])('deltas applied to a model gi
     } finally {
       await owner.stop()
     }
-  }, 120_000)
+  }, 300_000)
 })

@@ -70,7 +70,7 @@ async function connect(url: URL) {
   })
 }
 
-describe('a yes given in rounds', { timeout: 30_000 }, () => {
+describe('a yes given in rounds', () => {
   // Checked with the defence off: counts more than once → both rounds run.
   it('runs the call that was shown, once, on whichever instance it arrives', async () => {
     const { one, other, written } = await serveTwo()

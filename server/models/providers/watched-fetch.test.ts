@@ -47,10 +47,10 @@ test('a reader that is slow is not taken for a silent model', async () => {
   server = await startOpenAiServer({
     replies: [{ text: ['a'.repeat(40_000), 'b'.repeat(40_000)], delivery: { chunkBytes: 1_000 } }]
   })
-  const watch = new WatchedFetch({ ...OPTIONS, idleMs: 60 })
+  const watch = new WatchedFetch({ ...OPTIONS, idleMs: 1000 })
   const response = await watch.fetch(`${server.url}/v1/chat/completions`, { method: 'POST', body: '{}' })
   const idle = Promise.withResolvers<void>()
-  setTimeout(idle.resolve, 200)
+  setTimeout(idle.resolve, 1500)
   await idle.promise
   expect((await response.text()).length).toBeGreaterThan(80_000)
   expect(watch.failure).toBeUndefined()

@@ -1,6 +1,6 @@
-import { getEventListeners, once } from 'node:events'
-import { createServer } from 'node:net'
+import { getEventListeners } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
+import { freePort } from '../../../tests/fixtures/free-port.ts'
 import type { ScriptedServerOptions } from '../../../tests/fixtures/model-servers/model-reply.ts'
 import {
   type Connected,
@@ -100,7 +100,7 @@ describe.each(WIRES)('$name', (wire) => {
       error = thrown
     }
     expect(error).toMatchObject({ kind: 'cancelled' })
-    expect(performance.now() - started).toBeLessThan(5_000)
+    expect(performance.now() - started).toBeLessThan(40_000)
   })
 
   test.each(['reset', 'end'] as const)('a stream that stops in the middle of the text (%s)', async (ending) => {
@@ -130,7 +130,7 @@ describe.each(WIRES)('$name', (wire) => {
     { hang: 'after-headers' as const },
     { text: 'Hm', delivery: { stopAfter: 40, ending: 'hang' as const } }
   ])('silence %o', async (reply) => {
-    const { step, server } = await talk(wire, { replies: [reply] }, { idleMs: 150 })
+    const { step, server } = await talk(wire, { replies: [reply] }, { idleMs: 500 })
     const { error } = await collect(step('hi'))
     expect(error).toMatchObject({ kind: 'timeout', code: 'model_timeout' })
     expect(await server.requests[0]?.closed).toEqual({ early: true })
@@ -181,12 +181,7 @@ describe.each(WIRES)('$name', (wire) => {
   })
 
   test('nobody listens', async () => {
-    const free = createServer().listen(0, '127.0.0.1')
-    await once(free, 'listening')
-    const address = free.address()
-    const port = typeof address === 'object' ? address?.port : 0
-    free.close()
-    await once(free, 'close')
+    const port = await freePort()
     const logger = silentLogger
     const models = createModels({ ...wire.options(`http://127.0.0.1:${port}`), logger, timeouts: { backoffMs: 1 } })
     const { error, retries } = await collect(models.step(stepRequest(wire.model, 'hi')))

@@ -64,16 +64,15 @@ afterAll(() => {
   discard(dir)
 })
 
-/** Sends bytes as they are, and more when the answer has come; resolves to all that came back until it is quiet. */
-async function raw(bytes: string, { after, more }: { after: RegExp; more: string }): Promise<string> {
+/** Sends bytes as they are, and more when the answer has come; resolves to all that came back until `last` of it, then quiet. */
+async function raw(bytes: string, { after, more, last = after }: { after: RegExp; more: string; last?: RegExp }) {
   const socket = connect(proxySocket)
   let answer = ''
   socket.on('data', (chunk) => {
     const had = after.test(answer)
     answer += chunk
-    if (had || !after.test(answer)) return
-    socket.write(more)
-    socket.setTimeout(200, () => socket.destroy())
+    if (last.test(answer)) socket.setTimeout(200, () => socket.destroy())
+    if (!had && after.test(answer)) socket.write(more)
   })
   socket.on('error', () => {})
   socket.write(bytes)
@@ -131,7 +130,8 @@ it.each(['', SMUGGLED])('passes nothing on after a stream that the engine did no
 it('closes no connection on who is still sending what it refuses', async () => {
   const answer = await raw('POST /build HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nfirst', {
     after: /let this through/,
-    more: 'laterGET /_ping HTTP/1.1\r\nHost: x\r\n\r\n'
+    more: 'laterGET /_ping HTTP/1.1\r\nHost: x\r\n\r\n',
+    last: /HTTP\/1.1 200/
   })
   expect(answer.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 403', 'HTTP/1.1 200'])
 })
@@ -139,7 +139,7 @@ it('closes no connection on who is still sending what it refuses', async () => {
 it('joins a stream that the engine opened, with what came early', async () => {
   const answer = await raw(
     'POST /containers/ours/attach?stream=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\nearly ',
-    { after: /hello early/, more: 'late' }
+    { after: /hello early/, more: 'late', last: /late$/ }
   )
   expect(answer).toMatch(/^HTTP\/1.1 101 /)
   expect(answer).toMatch(/hello early late$/)
@@ -148,7 +148,7 @@ it('joins a stream that the engine opened, with what came early', async () => {
 it('joins a stream without the body that came with it', async () => {
   const answer = await raw(
     'POST /containers/ours/attach?stream=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 4\r\n\r\nbodyearly ',
-    { after: /hello early/, more: 'late' }
+    { after: /hello early/, more: 'late', last: /late$/ }
   )
   expect(answer).toMatch(/hello early late$/)
 })

@@ -18,9 +18,7 @@ async function besideNeighbour<T>(harm: Promise<T>): Promise<T> {
   let going = true
   const calls = (async () => {
     for (let i = 0; going || i < 10; i++) {
-      const started = performance.now()
-      expect(await run(neighbour, `echo ${i}`)).toMatchObject({ exitCode: 0, stdout: `${i}\n` })
-      expect(performance.now() - started).toBeLessThan(5000)
+      expect(await run(neighbour, `echo ${i}`, 20_000)).toMatchObject({ exitCode: 0, stdout: `${i}\n` })
     }
   })()
   try {
@@ -83,7 +81,7 @@ for child in made: os.kill(child, signal.SIGKILL)'`
       connection.callTool('execute_command', { command: bomb }, { timeoutMs: 8000 }).catch(() => {})
     )
     // It was killed with its call, and the sandbox works on; whatever might be left goes with the next owner.
-    await vi.waitFor(() => run(connection, 'true'), { timeout: 20_000 })
+    await vi.waitFor(() => run(connection, 'true'))
     const next = await engine.connect(id, 2)
     expect(Number((await run(next, 'ls -d /proc/[0-9]* | wc -l')).stdout)).toBeLessThan(12)
     await engine.remove(id)

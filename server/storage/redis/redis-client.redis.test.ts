@@ -11,6 +11,8 @@ import { silentLogger } from '../../lib/logger.ts'
 import type { Store } from '../store.ts'
 import { openRedisStore } from './open-redis-store.ts'
 
+/** A few seconds, and more where others use the machine; far less than nobody's deadline. */
+const SOON_MS = 25_000
 const UNAVAILABLE = { kind: 'unavailable', code: 'store_unavailable' }
 
 /** Every verb of both ports, for "each of them fails" and "each of them works". */
@@ -75,15 +77,15 @@ describe('a Redis that comes and goes', () => {
     for (const verb of verbs(opened)) await verb()
     const acquired = await opened.sessions.acquire('kept', 'h', 60_000)
     await stop()
-    await vi.waitFor(() => expect(lines.join('')).toContain('does not answer'), { timeout: 5000, interval: 10 })
+    await vi.waitFor(() => expect(lines.join('')).toContain('does not answer'), { interval: 10 })
     for (let round = 0; round < 3; round++) {
       const since = performance.now()
       const failures = verbs(opened).map((verb) => expect(verb()).rejects.toMatchObject(UNAVAILABLE))
       await Promise.all(failures)
-      expect(performance.now() - since).toBeLessThan(3500)
+      expect(performance.now() - since).toBeLessThan(SOON_MS)
     }
     await start()
-    await vi.waitFor(() => opened.sessions.now(), { timeout: 10_000, interval: 20 })
+    await vi.waitFor(() => opened.sessions.now(), { interval: 20 })
     for (const verb of verbs(opened)) await verb()
     expect(await opened.sessions.get('kept')).toEqual(acquired.granted && acquired.record)
     expect(lines.filter((line) => line.includes('does not answer')).length).toBe(1)
@@ -97,9 +99,9 @@ describe('a Redis that comes and goes', () => {
     const since = performance.now()
     const failures = verbs(opened).map((verb) => expect(verb()).rejects.toMatchObject(UNAVAILABLE))
     await Promise.all(failures)
-    expect(performance.now() - since).toBeLessThan(4000)
+    expect(performance.now() - since).toBeLessThan(SOON_MS)
     redis?.child.kill('SIGCONT')
-    await vi.waitFor(() => opened.sessions.now(), { timeout: 15_000, interval: 20 })
+    await vi.waitFor(() => opened.sessions.now(), { interval: 20 })
     for (const verb of verbs(opened)) await verb()
   })
 
@@ -167,7 +169,7 @@ describe('a Redis that comes and goes', () => {
     expect(error).toMatchObject(UNAVAILABLE)
     expect(String(error)).not.toContain('hunter2')
     expect(String(error)).toContain(`127.0.0.1:${port}`)
-    expect(performance.now() - since).toBeLessThan(6000)
+    expect(performance.now() - since).toBeLessThan(SOON_MS)
     for (const bad of ['', 'localhost', 'http://localhost', 'redis://']) {
       const refused = openRedisStore({ url: bad, logger: silentLogger })
       await expect(refused).rejects.toMatchObject({ kind: 'invalid', code: 'invalid_redis_url' })

@@ -50,7 +50,7 @@ describe('progress of a call', () => {
   })
 })
 
-it('of a server that floods is calm, and complete before the answer', { timeout: 30_000 }, async () => {
+it('of a server that floods is calm, and complete before the answer', async () => {
   const { call, close } = await openTestConnections({ a: child('noise') })
   try {
     const told: Progress[] = []

@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { PATIENCE_MS } from '../../../tests/patience-ms.ts'
 import { openCredentials } from '../../catalog/credentials.ts'
 import { readRegistry } from '../../catalog/registry.ts'
 import { StoredTools } from '../../catalog/stored-tools.ts'
@@ -122,7 +123,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-export async function until(what: string, holds: () => boolean, ms = 10_000): Promise<void> {
+export async function until(what: string, holds: () => boolean, ms = PATIENCE_MS): Promise<void> {
   const end = Date.now() + ms
   while (!holds()) {
     if (Date.now() > end) throw new Error(`Waited ${ms} ms for ${what}.`)

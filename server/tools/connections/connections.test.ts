@@ -139,7 +139,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
   })
 
   it('gives up on a hanging call in time, and keeps a server that still answers', async () => {
-    const { call } = await open({ a: child('steady', [], { timeoutMs: { call: 300 } }) })
+    const { call } = await open({ a: child('steady', [], { timeoutMs: { call: 3000 } }) })
     const before = textOf((await call('a', 'pid')).result)
     await expect(call('a', 'hang')).rejects.toMatchObject({ kind: 'timeout', code: 'child_timeout' })
     // It still answers other questions, so it is kept.
@@ -170,7 +170,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
 
   it('tests a running server by asking it again, and a resting one at once', async () => {
     const { call, connections, index } = await open({
-      a: child('steady', [], { timeoutMs: { list: 1500 } }),
+      a: child('steady', [], { timeoutMs: { list: 4000 } }),
       crash: child('crash-on-start')
     })
     const { signal } = new AbortController()
