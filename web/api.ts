@@ -24,20 +24,36 @@ export class ApiError extends Error {
   }
 }
 
-async function request(path: string, init?: RequestInit): Promise<Response> {
+/** A connection that died without a word, in a sleep or behind a proxy, would else never be heard of again. */
+const ANSWER_WITHIN_MS = 30_000
+/** For files, and for what starts or ends something on the way. */
+const PATIENCE_MS = 300_000
+
+async function request(path: string, init?: RequestInit, withinMs = ANSWER_WITHIN_MS): Promise<Response> {
   let response: Response
   try {
-    response = await fetch(path, init)
-  } catch {
-    throw new ApiError('offline', 'The server cannot be reached right now.')
+    response = await fetch(path, { ...init, signal: AbortSignal.timeout(withinMs) })
+  } catch (error) {
+    throw failure(error)
   }
   if (response.ok) return response
   const body: Partial<ErrorReply> = await response.json().catch(() => ({}))
   throw new ApiError(body.error?.code ?? 'failed', body.error?.message ?? `The server answered ${response.status}.`)
 }
 
-async function json<T>(path: string, init?: RequestInit): Promise<T> {
-  return (await request(path, init)).json()
+function failure(error: unknown): ApiError {
+  const isLate = error instanceof DOMException && error.name === 'TimeoutError'
+  if (isLate) return new ApiError('no_answer', 'The server has not answered in time.')
+  return new ApiError('offline', 'The server cannot be reached right now.')
+}
+
+async function json<T>(path: string, init?: RequestInit, withinMs?: number): Promise<T> {
+  const response = await request(path, init, withinMs)
+  try {
+    return await response.json()
+  } catch (error) {
+    throw failure(error)
+  }
 }
 
 function sending(method: string, body: object): RequestInit {
@@ -52,19 +68,19 @@ export const exportUrl = (id: string, format: 'md' | 'json') => `${session(id)}/
 
 export const api = {
   models: () => json<ModelsReply>('/api/models'),
-  refreshModels: () => json<ModelsReply>('/api/models/refresh', { method: 'POST' }),
+  refreshModels: () => json<ModelsReply>('/api/models/refresh', { method: 'POST' }, PATIENCE_MS),
   sessions: async () => (await json<{ sessions: SessionSummary[] }>('/api/sessions')).sessions,
   renameSession: (id: string, title: string) => request(session(id), sending('PATCH', { title })),
-  deleteSession: (id: string) => request(session(id), { method: 'DELETE' }),
-  deleteAllSessions: () => request('/api/sessions', { method: 'DELETE' }),
-  files: (id: string) => json<FileListing>(`${session(id)}/files`),
-  file: (id: string, path: string) => request(fileUrl(id, path)),
+  deleteSession: (id: string) => request(session(id), { method: 'DELETE' }, PATIENCE_MS),
+  deleteAllSessions: () => request('/api/sessions', { method: 'DELETE' }, PATIENCE_MS),
+  files: (id: string) => json<FileListing>(`${session(id)}/files`, {}, PATIENCE_MS),
+  file: (id: string, path: string) => request(fileUrl(id, path), {}, PATIENCE_MS),
   upload: (id: string, path: string, body: Blob) =>
-    request(fileUrl(id, path), {
-      method: 'PUT',
-      body,
-      headers: { 'content-type': 'application/octet-stream' }
-    }),
+    request(
+      fileUrl(id, path),
+      { method: 'PUT', body, headers: { 'content-type': 'application/octet-stream' } },
+      PATIENCE_MS
+    ),
   audit: (query: Record<string, string | undefined>) => {
     const given = Object.entries(query).flatMap(([key, value]) => (value ? [[key, value]] : []))
     return json<AuditReply>(`/api/audit?${new URLSearchParams(given)}`)
@@ -72,7 +88,7 @@ export const api = {
   servers: () => json<ServersReply>('/api/servers'),
   server: (name: string) => json<ServerDetail>(server(name)),
   addServers: <T>(wish: AddServers) => json<T>('/api/servers', sending('POST', wish)),
-  testServer: (name: string) => json<TestReply>(`${server(name)}/test`, sending('POST', {})),
+  testServer: (name: string) => json<TestReply>(`${server(name)}/test`, sending('POST', {}), PATIENCE_MS),
   switchServer: (name: string, how: 'enable' | 'disable') => request(`${server(name)}/${how}`, sending('POST', {})),
   removeServer: (name: string) => request(server(name), { method: 'DELETE' }),
   approvals: () => json<ApprovalsReply>('/api/approvals'),
@@ -82,7 +98,7 @@ export const api = {
   /** Its answer is a report in good and in bad health. */
   health: async (): Promise<Health | null> => {
     try {
-      return await (await fetch('/readyz')).json()
+      return await (await fetch('/readyz', { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) })).json()
     } catch {
       return null
     }

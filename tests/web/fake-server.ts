@@ -170,6 +170,12 @@ export class FakeServer {
     for (const { conn } of this.#io.sockets.sockets.values()) conn.close()
   }
 
+  /** As another tab does it. */
+  delete(id: string): void {
+    this.sessions.delete(id)
+    this.#io.in(id).disconnectSockets(true)
+  }
+
   async stop(): Promise<void> {
     await this.#io.close()
   }

@@ -68,6 +68,20 @@ it('forgets what was written in a session that is deleted', async () => {
   await expect.poll(() => me.page.evaluate('JSON.stringify(localStorage)')).not.toContain('half a thought')
 })
 
+it('takes what is being written over when the session is deleted elsewhere', async () => {
+  await me.say('first')
+  await me.page.getByText('Thinking…').waitFor()
+  await me.say('second')
+  await waiting().waitFor()
+  await me.composer.fill('half a thought')
+  const before = me.sessionId()
+  now().fake.delete(before)
+  await me.page.getByText('This session was deleted').waitFor()
+  await expect.poll(() => me.sessionId()).not.toBe(before)
+  expect(await written()).toBe('second\nhalf a thought')
+  expect(await me.page.evaluate('JSON.stringify(localStorage)')).not.toContain(before)
+})
+
 it('keeps a message that arrived when only the answer was lost, and sends the next one', async () => {
   session.loses = 'answers'
   await me.say('one')

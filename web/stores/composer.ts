@@ -25,9 +25,12 @@ export const useComposer = defineStore('composer', () => {
   watch(queued, (text) => remember(`queued:${session.sessionId}`, text), { flush: 'sync' })
   watch(
     () => session.sessionId,
-    (id) => {
+    (id, before) => {
+      const isDeleted = before !== undefined && before === session.deletedId
+      const taken = isDeleted ? joined(queued.value, draft.value) : null
+      if (isDeleted) forgetWritten(before)
       // What waited when the page was left is the person's again: sent by itself, two tabs would send it twice.
-      const written = joined(recall(`queued:${id}`), recall(`draft:${id}`))
+      const written = joined(taken, recall(`queued:${id}`), recall(`draft:${id}`))
       const sent = recallSent(id)
       draft.value = sent && without(written, sent.text) === written ? joined(sent.text, written) : written
       queued.value = null

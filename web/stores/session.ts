@@ -35,6 +35,8 @@ export const useSession = defineStore('session', () => {
   const stream = useStream()
   const notices = useNotices()
   const sessionId = ref('')
+  /** The last one that was deleted under the person's hands; what they were writing there goes on in the next one. */
+  const deletedId = ref('')
   const phase = ref<Phase>('connecting')
   const refusal = ref('')
   const connected = ref(false)
@@ -180,6 +182,7 @@ export const useSession = defineStore('session', () => {
     const isGone = phase.value === 'open' && sessions?.every((each) => each.sessionId !== sessionId.value)
     if (!isGone) return void setTimeout(() => socket.value === from && from.connect(), RETRY_MS)
     notices.show('This session was deleted. Here is a new one.')
+    deletedId.value = sessionId.value
     open(newId())
   }
 
@@ -195,7 +198,7 @@ export const useSession = defineStore('session', () => {
   }
 
   return {
-    ...{ sessionId, phase, refusal, connected, isLost, progress, ready, state, transcript, version },
+    ...{ sessionId, deletedId, phase, refusal, connected, isLost, progress, ready, state, transcript, version },
     ...{ pending, pendingIds, runningCall, activity },
     ...{ open, close, openNew: () => open(newId()), send, onEvent }
   }
