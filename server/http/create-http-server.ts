@@ -47,6 +47,8 @@ export interface HttpServer {
 }
 
 const MAX_MCP_BYTES = 16 * 1024 * 1024
+/** From the first byte of a request to its last. Fastify has none by itself, and one begun at the login would hold its connection for ever. */
+const REQUEST_WITHIN_MS = 300_000
 
 const STATUS: Record<ErrorKind, number> = {
   invalid: 400,
@@ -62,7 +64,7 @@ const STATUS: Record<ErrorKind, number> = {
 const STATUS_OF_CODE: Record<string, number> = { unauthorized: 401, too_fast: 429 }
 
 export async function createHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const server = Fastify({ forceCloseConnections: true, bodyLimit: 1024 * 1024 })
+  const server = Fastify({ forceCloseConnections: true, bodyLimit: 1024 * 1024, requestTimeout: REQUEST_WITHIN_MS })
   server.setErrorHandler((error: FastifyError, _request, reply) => {
     // Fastify's own refusals (too large, malformed, too many) carry a status below 500 and say nothing secret.
     const own = !isAppError(error) && error.statusCode !== undefined && error.statusCode < 500

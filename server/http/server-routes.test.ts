@@ -66,7 +66,8 @@ async function open(mcpServers?: Record<string, unknown>, credentials = '') {
     const text = await answer.text()
     return { status: answer.status, text, json: (text === '' ? null : JSON.parse(text)) as T }
   }
-  return { ask, file, secretsFile, chat, gateway, facts, saved: () => JSON.parse(readFileSync(file, 'utf8')) }
+  const saved = () => JSON.parse(readFileSync(file, 'utf8'))
+  return { ask, file, secretsFile, chat, gateway, facts, saved, raw: http.raw }
 }
 
 describe('the API of the servers', () => {
@@ -266,4 +267,11 @@ describe('the API of the servers', () => {
     expect((await ask<ServerDetail>('GET', path)).json.name).toBe(name)
     expect(await ask('DELETE', path)).toMatchObject({ status: 204 })
   })
+})
+
+// Checked with the defence off: Fastify's own figure → 0, which is for ever.
+it('waits minutes and not for ever for the rest of a request', async () => {
+  const { raw } = await open()
+  expect(raw.requestTimeout).toBe(300_000)
+  expect(raw.headersTimeout).toBe(60_000)
 })

@@ -46,6 +46,8 @@ interface SocketData {
 }
 
 const MAX_PAYLOAD_BYTES = 1024 * 1024
+/** What is large, as snapshots are: on a slow line a long one would keep the ping behind it waiting until the connection is given up, every time. */
+const SQUEEZED = { threshold: 64 * 1024, serverNoContextTakeover: true, clientNoContextTakeover: true }
 /** Of one session, over all its tabs. */
 const COMMANDS_PER_MINUTE = 300
 const MESSAGES_PER_MINUTE = 30
@@ -64,6 +66,7 @@ export function createSocketServer(options: SocketServerOptions): { close(): Pro
   const { httpServer, feed, logger, adapter } = options
   const io: Io = new Server(httpServer, {
     maxHttpBufferSize: MAX_PAYLOAD_BYTES,
+    perMessageDeflate: SQUEEZED,
     serveClient: false,
     ...(adapter ? { adapter } : {}),
     allowRequest: (request, callback) => callback(null, isOwnOrigin(request))

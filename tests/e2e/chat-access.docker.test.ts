@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { OWNER_COOKIE } from '../../server/lib/browser-proof.ts'
-import type { Client } from '../fixtures/client.ts'
+import { type Client, connectClient } from '../fixtures/client.ts'
 import { discard, eventually, startCore } from '../fixtures/core.ts'
 import { type Served, serve, stopServers } from '../fixtures/serve.ts'
 
@@ -245,6 +246,33 @@ describe('a deleted session', () => {
     const next = await open(id)
     expect((await next.snapshot()).transcript).toMatchObject({ turns: 0, calls: {} })
     expect(await next.sh('ls -A')).not.toContain('secret')
+  })
+})
+
+describe('a long conversation', () => {
+  it('takes a fraction of its size on the wire: a slow line would else be cut off before it is through, again and again', async () => {
+    const id = newId()
+    const first = await open(id)
+    const { token } = await first.ready()
+    await first.turn('words and words '.repeat(6000))
+    let received = 0
+    const line = createServer((near) => {
+      const far = connect(server.port, '127.0.0.1')
+      far.on('data', ({ length }) => {
+        received += length
+      })
+      near.pipe(far).pipe(near)
+      near.on('error', () => far.destroy())
+      far.on('error', () => near.destroy())
+    })
+    await new Promise<void>((resolve) => line.listen(0, '127.0.0.1', resolve))
+    const address = line.address() as AddressInfo
+    const again = connectClient(`http://127.0.0.1:${address.port}`, id, { token })
+    const size = JSON.stringify(await again.snapshot()).length
+    expect(size).toBeGreaterThan(96_000)
+    expect(received).toBeLessThan(size / 5)
+    again.close()
+    line.close()
   })
 })
 
