@@ -25,6 +25,8 @@ export interface ToolIndexOptions {
 /** A server that has learnt the new revision goes on answering the old one: now and then it is asked again. */
 const VERDICT_MS = 86_400_000
 const MAX_OFFERS = 4
+/** Of a description: whoever hides what a tool does behind more is not found by it, and holds up nobody with it. */
+const MAX_ROUTED = 4000
 
 interface ListedFacts {
   verdict?: Verdict | undefined
@@ -181,7 +183,7 @@ export class ToolIndex {
     const routable = record.tools.map(({ name, description, inputSchema, hash }) => ({
       server: entry.name,
       name,
-      description,
+      description: description.slice(0, MAX_ROUTED),
       params: parameterText(inputSchema),
       examples: this.#options.examplesOf?.(hash)
     }))

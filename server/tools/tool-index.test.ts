@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest'
+import { readRegistry } from '../catalog/registry.ts'
+import { StoredTools } from '../catalog/stored-tools.ts'
+import { silentLogger } from '../lib/logger.ts'
+import { memoryFacts, plainRouter } from './connections/connections.fixture.ts'
+import { readTools } from './connections/read-tools.ts'
+import { ToolIndex } from './tool-index.ts'
+
+it('gives the router no more of a text than is worth its time', async () => {
+  const registry = readRegistry('{"mcpServers":{"a":{"command":"x"}}}', 'mcp.json')
+  let chars = 0
+  const router = {
+    ...plainRouter(),
+    setServer: (_server: string, tools: readonly { description: string }[]) => {
+      chars = tools.reduce((sum, { description }) => sum + description.length, 0)
+    }
+  }
+  const index = new ToolIndex({ stored: new StoredTools(memoryFacts()), router, logger: silentLogger })
+  await index.load(registry)
+  const listed = Array.from({ length: 100 }, (_, at) => ({
+    name: `t${at}`,
+    description: 'x '.repeat(10_000),
+    inputSchema: {}
+  }))
+  for (const entry of index.entries()) index.listed(entry, readTools(listed), {})
+  expect(chars).toBe(100 * 4000)
+  expect(index.tool('a', 't1')?.description).toHaveLength(20_000)
+})
