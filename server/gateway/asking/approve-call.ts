@@ -1,6 +1,6 @@
 /**
  * A human's yes where one is wanted: from the client in front of them, else from the web page's inbox, else a refusal that says
- * what to do. Invariant: what runs is what the human saw, same arguments and same definition.
+ * what to do. Invariant: what runs is what the human saw, same arguments, same definition and same entry of the registry.
  */
 import type { ApprovalAnswer } from '../../../contract/rest.ts'
 import type { StoredTool } from '../../catalog/stored-tools.ts'
@@ -57,15 +57,18 @@ export async function approveCall(
   const tool = mustAsk ? wish.tool : await liveTool(core, server, wish.tool.name, context)
   const change = await approvals?.definitions.change(server, tool)
   if (!mustAsk && !change) return undefined
-  const memory = callHash([context.caller.owner, server, tool.name, tool.hash])
+  const placeOf = () => core.index.entry(server)?.fingerprint
+  const place = placeOf()
+  const memory = callHash([context.caller.owner, server, place, tool.name, tool.hash])
   const earlier = change ? undefined : earlierYes(approvals, wish, memory, context)
-  const asked = { ...wish, tool, change, hash: callHash([server, tool.name, tool.hash, args]) }
+  const asked = { ...wish, tool, change, hash: callHash([server, place, tool.name, tool.hash, args]) }
   const { answer, by } = earlier
     ? { answer: { approved: true } as ApprovalAnswer, by: earlier }
     : await ask(core, asked, context)
   if (!answer.approved) throw denied(wish, answer.reason)
   // What was looked at must be what the server really has when the call goes out.
-  if ((await liveTool(core, server, tool.name, context)).hash !== tool.hash) {
+  const live = await liveTool(core, server, tool.name, context)
+  if (live.hash !== tool.hash || placeOf() !== place) {
     const message = `${server}/${tool.name} has changed just now and was not run: make the call again.`
     throw new AppError('conflict', 'definition_changed', message)
   }

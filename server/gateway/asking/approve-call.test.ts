@@ -1,0 +1,67 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { readRegistry } from '../../catalog/registry.ts'
+import { silentLogger } from '../../lib/logger.ts'
+import { createPolicy } from '../../tools/approval-policy.ts'
+import { noAudit } from '../../tools/audit/audit.fixture.ts'
+import { child, LOCAL, memoryFacts, openTestConnections } from '../../tools/connections/connections.fixture.ts'
+import { runTool } from '../run-tool.ts'
+import { openApprovals } from './open-approvals.ts'
+
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close()
+})
+
+/** One server that asks about every write, and that the test puts another in the place of. */
+async function open() {
+  const test = await openTestConnections({})
+  closers.push(test.close)
+  const count = (which: string) => join(test.dir, which)
+  const use = (which: string) => {
+    const mcpServers = { db: child('steady', [count(which)]) }
+    test.index.update(readRegistry(JSON.stringify({ mcpServers }), 'mcp.json'))
+  }
+  const approvals = openApprovals(memoryFacts(), silentLogger, { waitMs: 20_000, asksAboutChange: () => false })
+  const core = { ...test, approvals, policy: createPolicy([]), audit: noAudit, learn: () => {} }
+  const { signal } = new AbortController()
+  const write = async (choose: () => Promise<string>) => {
+    const tools = await test.connections.list('db', { caller: LOCAL, signal })
+    const tool = tools.find(({ name }) => name === 'write')
+    if (!tool) throw new Error('no tool')
+    const wish = { server: 'db', tool, args: { message: 'x' } }
+    return runTool(core, wish, { caller: LOCAL, signal, voice: { choose } })
+  }
+  const isWritten = (which: string) => existsSync(count(which)) && readFileSync(count(which), 'utf8') !== ''
+  return { use, write, isWritten }
+}
+
+describe("a human's yes", () => {
+  it('is not for the server that is put in the place of the one it was asked for', async () => {
+    const { use, write, isWritten } = await open()
+    use('staging')
+    const asked = write(async () => {
+      use('production')
+      return 'Yes, run it'
+    })
+    await expect(asked).rejects.toMatchObject({ code: 'definition_changed' })
+    expect([isWritten('staging'), isWritten('production')]).toEqual([false, false])
+  })
+
+  it('for good is for as long as the server is the same', async () => {
+    const { use, write, isWritten } = await open()
+    use('staging')
+    let questions = 0
+    const always = async () => {
+      questions++
+      return 'Yes, and do not ask again for this tool'
+    }
+    await write(always)
+    await write(always)
+    expect([questions, isWritten('staging')]).toEqual([1, true])
+    use('production')
+    await write(always)
+    expect(questions).toBe(2)
+  })
+})
