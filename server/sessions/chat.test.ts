@@ -47,6 +47,36 @@ describe('an approved call', () => {
     expect(source.calls).toEqual([{ to: 'you' }])
   })
 
+  it('waits its turn when many of one step are approved: no more run at once than a sandbox takes', async () => {
+    const source = mail()
+    const running = new Set<unknown>()
+    let most = 0
+    source.call = async ({ args }) => {
+      running.add(args)
+      most = Math.max(most, running.size)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      running.delete(args)
+      source.calls.push(args)
+      return { content: [] }
+    }
+    const parts = Array.from({ length: 20 }, (_, n) => ({
+      type: 'tool-call' as const,
+      callId: `c${n}`,
+      name: 'mail__send',
+      args: `{"n":${n}}`
+    }))
+    const usage = { inputTokens: 1, outputTokens: 1 }
+    const { chat, until } = await open({
+      model: (_, step) => (step === 0 ? [{ type: 'done', parts, finish: 'tool-calls', usage }] : [said('done')]),
+      sources: [source],
+      policy: () => 'allow'
+    })
+    await chat.send('s1', { text: 'go' })
+    await until('turn:end')
+    expect(source.calls).toHaveLength(20)
+    expect(most).toBe(8)
+  })
+
   // Checked with the defence off: no change is seen → the call runs.
   it('is refused when the tool changed meanwhile; the next card shows the difference; accepting it is remembered', async () => {
     const source = mail()
