@@ -41,6 +41,25 @@ describe('SessionManager', () => {
     expect(await notices()).toEqual(['sandbox_tampered', 'files_restored'])
   })
 
+  it('keeps what a call has written that was stopped before it ended', async () => {
+    const manager = await start('one')
+    const container = engine.containers.get(await containerOf(manager))!
+    vi.spyOn(container.connection!, 'callTool').mockImplementationOnce(async () => {
+      container.files.set('a', 'half of it')
+      throw new AppError('cancelled', 'cancelled', 'The turn was stopped.')
+    })
+    await expect(write(manager, 'all of it')).rejects.toMatchObject({ code: 'cancelled' })
+    const saved = async () => {
+      const checkpoint = await fake.checkpoints.open('s', Number.MAX_SAFE_INTEGER)
+      const paths = [...checkpoint.entries.keys()]
+      await checkpoint.close()
+      return paths
+    }
+    await vi.waitFor(async () => expect(await saved()).toEqual(['a']))
+    container.die()
+    expect(engine.containers.get(await containerOf(manager))!.files.get('a')).toBe('half of it')
+  })
+
   it('a call in a sandbox that can not be ended for that has succeeded all the same', async () => {
     const manager = await start('one')
     engine.containers.get(await containerOf(manager))!.tampered = true

@@ -19,7 +19,12 @@ export async function runTool(session: LiveSession, call: ToolCall): Promise<Too
   const { name, args, signal, onOutput } = call
   await session.openSandbox(signal) // a server that died since the last call is repaired before this one starts
   return journal(session, call.callId, async () => {
-    const result = await session.sandbox.connection.callTool(name, args, { signal, timeoutMs: TIMEOUT_MS, onOutput })
+    const { connection } = session.sandbox
+    const result = await connection.callTool(name, args, { signal, timeoutMs: TIMEOUT_MS, onOutput }).catch((error) => {
+      // What it has written until then counts too; whoever stopped it does not wait for that.
+      if (connection.isOpen && !READ_ONLY.has(name)) void session.sandbox.checkpoint()
+      throw error
+    })
     const unsaved = READ_ONLY.has(name) ? undefined : await session.sandbox.checkpoint()
     await session.sandbox.endIfTampered()
     // It has succeeded, but should the sandbox be gone now, its files are gone too: the model has to know.
