@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { AppError, isAppError } from '../lib/errors.ts'
 import { withFileLock } from '../lib/file-lock.ts'
 
 const STALE_LOCK_MS = 10_000
@@ -10,6 +11,16 @@ const STALE_LOCK_MS = 10_000
  * over all processes: of two at once, the second would undo the first. Behind a link, the file itself is changed.
  */
 export async function editFile(file: string, edit: (before: string | undefined) => string): Promise<void> {
+  try {
+    await editNow(file, edit)
+  } catch (error) {
+    if (isAppError(error) || !(error instanceof Error && 'syscall' in error)) throw error
+    const message = `${file} can't be changed (${error.message}): check its permissions, and those of its folder.`
+    throw new AppError('unavailable', 'file_unwritable', message, { cause: error })
+  }
+}
+
+async function editNow(file: string, edit: (before: string | undefined) => string): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   const target = (await unlessMissing(realpath(file))) ?? file
   await withFileLock(`${target}.lock`, STALE_LOCK_MS, async () => {

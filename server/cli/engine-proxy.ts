@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { chmodSync, lstatSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { resolve } from 'node:path'
 import { decimal, type ParseValue, wholeNumber } from '../config/parse-value.ts'
 import { AppError } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
@@ -20,10 +23,12 @@ export const engineProxyCommand: Command = {
     'max-pids': { type: 'string', help: `most processes in one container (${CEILINGS.pids})` }
   },
   async run(settings, { flags }) {
-    const { listen, engine, network } = flags
-    if (typeof listen !== 'string') {
+    const { listen: given, engine, network } = flags
+    if (typeof given !== 'string' || given === '') {
       throw new AppError('invalid', 'usage', 'Say where to listen: engine-proxy --listen /run/mcp/docker.sock')
     }
+    // Absolute: a number by itself would be a port, open to the network.
+    const listen = resolve(given)
     const logger = createLogger(settings.LOG_LEVEL)
     const proxy = createEngineProxy({
       engineSocket: typeof engine === 'string' ? engine : ENGINE_SOCKET,
@@ -42,7 +47,7 @@ export const engineProxyCommand: Command = {
         new AppError('unavailable', 'proxy_failed', `The engine proxy can't listen at ${listen}: ${error.message}.`)
       )
     )
-    makeRoom(listen)
+    await makeRoom(listen)
     // Whoever may write to it may make sandboxes: its group decides, as with the engine's own.
     proxy.listen(listen, () => chmodSync(listen, 0o660))
     proxy.once('listening', () => process.stderr.write(`The engine proxy listens at ${listen}\n`))
@@ -53,9 +58,20 @@ export const engineProxyCommand: Command = {
   }
 }
 
-/** A socket that an earlier one left behind; anything else stays. */
-function makeRoom(path: string): void {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path)
+/** Removes a socket that an earlier one left behind. One that somebody listens at may be the engine's own; that, and all else, stays. */
+async function makeRoom(path: string): Promise<void> {
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) return
+  const socket = connect({ path })
+  try {
+    await once(socket, 'connect')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED') rmSync(path)
+    return
+  } finally {
+    socket.destroy()
+  }
+  const message = `Something listens at ${path} already: stop it, or let the engine proxy listen elsewhere.`
+  throw new AppError('conflict', 'proxy_failed', message)
 }
 
 function numberOf(flags: CommandInput['flags'], name: string, parse: ParseValue<number>): number | undefined {

@@ -1,6 +1,9 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { loadSettings } from './load-settings.ts'
+import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
+import { loadSettings, readDotenv } from './load-settings.ts'
 import { SETTINGS } from './settings.ts'
 
 describe('loadSettings', () => {
@@ -19,6 +22,24 @@ describe('loadSettings', () => {
 
   it('takes an empty variable for one that is not set', () => {
     expect(loadSettings({ env: { PORT: '' } }).PORT).toBe(3000)
+  })
+
+  it('wants a value with a flag: an empty path would be this folder', () => {
+    expect(() => loadSettings({ flags: { 'data-dir': '' }, env: {} })).toThrow(/^--data-dir needs a value\.$/)
+  })
+
+  it('goes on without a .env that is not there, but not without one that it can not read', () => {
+    const dir = temporaryFolder()
+    const file = join(dir, '.env')
+    expect(readDotenv(file)).toBe('')
+    writeFileSync(file, '\uFEFFAUTH_TOKEN=of-a-windows-editor')
+    expect(loadSettings({ env: {}, dotenv: readDotenv(file) }).AUTH_TOKEN).toBe('of-a-windows-editor')
+    // Root can read all but this.
+    symlinkSync('loop', join(dir, 'loop'))
+    expect(() => readDotenv(join(dir, 'loop'))).toThrow(/loop can't be read \(ELOOP.*let this user read it/)
+    mkdirSync(join(dir, 'venv'))
+    expect(readDotenv(join(dir, 'venv'))).toBe('')
+    discard(dir)
   })
 
   it('takes proxies as addresses, ranges, or this machine', () => {

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
+import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
-import { AppError } from '../lib/errors.ts'
+import { AppError, messageOf } from '../lib/errors.ts'
 import { flagOf, SETTINGS, type SettingName, type Settings } from './settings.ts'
 
 export interface SettingSources {
@@ -21,6 +22,8 @@ export function loadSettings({ flags = {}, env, dotenv = '', defaults = {} }: Se
   for (const name of Object.keys(SETTINGS) as SettingName[]) {
     const flag = flagOf(name)
     const fromFlag = flag === undefined ? undefined : flags[flag]
+    // An empty path would be this folder.
+    if (fromFlag === '') throw new AppError('invalid', 'invalid_setting', `--${flag} needs a value.`)
     // An empty variable is how shells and compose files say "not set".
     const given = fromFlag ?? (env[name] || file[name] || defaults[name] || undefined)
     const { parse, fallback }: { parse: (text: string, name: string) => unknown; fallback?: unknown } = SETTINGS[name]
@@ -39,9 +42,13 @@ export function isNamed(name: SettingName, { flags = {}, env, dotenv = '' }: Set
 
 export function readDotenv(path = '.env'): string {
   try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
+    return readFileSync(path, 'utf8').replace(/^\uFEFF/, '')
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code === 'ENOENT' || code === 'EISDIR') return ''
+    // Going on without it might be going on without its AUTH_TOKEN.
+    const message = `${resolve(path)} can't be read (${messageOf(error)}): let this user read it, or start elsewhere.`
+    throw new AppError('invalid', 'invalid_setting', message, { cause: error })
   }
 }
 

@@ -23,6 +23,8 @@ export class WarmPool {
   /** Ids of those in the making. */
   readonly #fresh = new Set<string>()
   #failures = 0
+  /** Why the last one could not be made. */
+  #said = ''
   #retry: NodeJS.Timeout | undefined
   #stopped = false
 
@@ -72,11 +74,12 @@ export class WarmPool {
       const member = await openFresh(this.#options.engine, await this.#options.owner(), 0, this.#made)
       this.#fresh.delete(member.containerId)
       this.#failures = 0
+      this.#said = ''
       this.#members.push(member)
       void member.closed.then(() => this.#drop(member))
     } catch (error) {
       if (this.#stopped) return
-      this.#options.logger.warn({ err: error }, `A warm sandbox could not be made: ${messageOf(error)}`)
+      this.#tell(error)
       this.#retryLater()
     }
   }
@@ -91,6 +94,14 @@ export class WarmPool {
       this.#fresh.delete(containerId)
       this.#options.made.delete(containerId)
     }
+  }
+
+  /** Tried again and again while the engine is away: the same reason is a warning once. */
+  #tell(error: unknown): void {
+    const reason = messageOf(error)
+    const level = reason === this.#said ? 'debug' : 'warn'
+    this.#said = reason
+    this.#options.logger[level]({ err: error }, `A warm sandbox could not be made: ${reason}`)
   }
 
   #retryLater(): void {

@@ -11,6 +11,7 @@ import { APP, containerSpec, LABEL } from './container-spec.ts'
 import { inspectContainer } from './container-state.ts'
 import type { DockerWorkspaceConnection } from './docker-workspace-connection.ts'
 import { createEngineCall, type EngineCall } from './engine-call.ts'
+import { neverReached } from './engine-error.ts'
 import { readEngineStatus } from './engine-status.ts'
 import { createImageBuilder, type ImageBuilder } from './image-builder.ts'
 import { checkLimits } from './limits-check.ts'
@@ -106,17 +107,20 @@ async function createContainer({ docker, call, limits, image, owner, logger }: C
   // A name of our own making: when the engine's answer is lost, it is all there is to remove the container by.
   const name = `mcp-sandbox-${randomUUID()}`
   const spec = containerSpec({ limits, owner, image, createdAt: Date.now() })
+  let isMade = false
   try {
     const { id } = await call({ to: 'create a container', ms: SLOW_MS }, (abortSignal) => {
       // Told apart like this, dockerode does not put the whole body into the address as well.
       const request = { _query: { name }, _body: spec, abortSignal }
       return docker.createContainer(request)
     })
+    isMade = true
     await call({ to: 'start a container', ms: SLOW_MS }, (abortSignal) =>
       docker.getContainer(id).start({ abortSignal })
     )
     return id
   } catch (error) {
+    if (!isMade && neverReached(error)) throw error
     await removeContainer(docker, call, name).catch((err) => logger.warn({ err, name }, 'container left behind'))
     throw error
   }

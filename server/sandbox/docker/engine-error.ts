@@ -94,6 +94,12 @@ export function engineStatus(error: unknown): number | undefined {
   return typeof status === 'number' ? status : undefined
 }
 
+/** No connection to the engine came about: nothing can have happened there. */
+export function neverReached(error: unknown): boolean {
+  const cause = isAppError(error) ? error.cause : error
+  return cause instanceof Error && 'syscall' in cause && cause.syscall === 'connect'
+}
+
 /** Our own engine proxy (server/sandbox/docker-proxy) lets no pull, build or import through. */
 export function isProxyRefusal(error: unknown): boolean {
   return engineStatus(error) === 403 && /engine proxy/.test(messageOf(error))

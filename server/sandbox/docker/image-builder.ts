@@ -6,7 +6,7 @@
 import type Dockerode from 'dockerode'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
-import { isProxyRefusal } from './engine-error.ts'
+import { engineAddress, isProxyRefusal, neverReached, translateEngineError } from './engine-error.ts'
 import { type ImageAssets, readImageAssets, repoAndTag, sandboxImageName } from './image-assets.ts'
 import { defaultBaseName, ensureDefaultBase } from './image-base.ts'
 import { sandboxDockerfile } from './image-dockerfile.ts'
@@ -81,6 +81,9 @@ export function createImageBuilder(docker: Dockerode, options: ImageBuilderOptio
       try {
         return await running
       } catch (error) {
+        if (neverReached(error)) {
+          throw translateEngineError(error, 'build', { address: await engineAddress(docker) })
+        }
         throw isAppError(error) ? error : isProxyRefusal(error) ? needsBuild(error) : failed(error)
       } finally {
         if (onProgress) listeners.delete(onProgress)
