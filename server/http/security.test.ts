@@ -37,6 +37,15 @@ describe('what goes out with the page', () => {
     const [cookie] = (await server.inject('/')).cookies
     expect(cookie).toMatchObject({ name: OWNER_COOKIE, value: 'fresh', httpOnly: true, sameSite: 'Strict' })
   })
+
+  it('is the same cookie for another year whenever its owner comes by', async () => {
+    const headers = { cookie: `${OWNER_COOKIE}=mine` }
+    const [cookie] = (await server.inject({ url: '/', headers })).cookies
+    expect(cookie).toMatchObject({ name: OWNER_COOKIE, value: 'mine', maxAge: 365 * 86_400, httpOnly: true })
+    const elsewhere = { ...headers, 'sec-fetch-site': 'cross-site' }
+    expect((await server.inject({ url: '/', headers: elsewhere })).cookies).toEqual([])
+    expect((await server.inject({ method: 'POST', url: '/change', headers })).cookies).toEqual([])
+  })
 })
 
 describe('a cookie of an access token that was changed since', () => {

@@ -46,8 +46,10 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
     if (!isOwnOrigin(request))
       throw new AppError('forbidden', 'foreign_origin', 'This request comes from another site.')
     if (!OPEN_PATHS.test(request.url)) checkAccess(request, reply, options)
-    if (request.cookies[OWNER_COOKIE] || isNoVisit(request)) return
-    reply.setCookie(OWNER_COOKIE, options.newSecret(), cookieOptions(request))
+    const owner = request.cookies[OWNER_COOKIE]
+    // Given again with each visit of the page: who comes by now and then stays who they are for good.
+    if (isNoVisit(request) || (owner && !/^\/($|\?)/.test(request.url))) return
+    reply.setCookie(OWNER_COOKIE, owner || options.newSecret(), cookieOptions(request))
   })
 }
 

@@ -1,4 +1,7 @@
 /** What a person began stays theirs: in the session where they began it, through slips of the hand. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { PHONE } from './browser.ts'
 import { useFakePage } from './fake-page.ts'
@@ -81,6 +84,30 @@ it('closes a drawer over the page with Escape, and stops the turn with the next 
   expect(session.transcript.turnId).toBe('t')
   await me.page.keyboard.press('Escape')
   await me.page.getByText('You stopped this turn.').waitFor()
+})
+
+it('takes files that are dropped beside the panel too, and says so of a folder', async () => {
+  const { me } = await now().arrive()
+  const folder = mkdtempSync(join(tmpdir(), 'dropped-'))
+  writeFileSync(join(folder, 'note.txt'), 'a note')
+  const uploads: string[] = []
+  await me.page.route('**/file?path=*', (route) => {
+    uploads.push(`${new URL(route.request().url()).searchParams.get('path')}: ${route.request().postData()}`)
+    return route.fulfill({ status: 204 })
+  })
+  const mouse = await me.page.context().newCDPSession(me.page)
+  const drop = async (path: string) => {
+    const data = { items: [], files: [path], dragOperationsMask: 1 }
+    for (const type of ['dragEnter', 'dragOver', 'drop'] as const)
+      await mouse.send('Input.dispatchDragEvent', { type, x: 600, y: 300, data })
+  }
+  await drop(join(folder, 'note.txt'))
+  await me.page.getByText('“note.txt” is in the workspace').waitFor()
+  await drop(folder)
+  await me.page.getByText('could not be read: it is a folder').waitFor()
+  expect(uploads).toEqual(['note.txt: a note'])
+  expect(me.page.context().pages()).toHaveLength(1)
+  rmSync(folder, { recursive: true })
 })
 
 it('shows where to drop files for as long as they are over the place', async () => {

@@ -64,7 +64,12 @@ export const useFiles = defineStore('files', () => {
         continue
       }
       const path = folder === '' ? file.name : `${folder}/${file.name}`
-      const done = await notices.attempt(() => api.upload(id, path, file))
+      const content = await file.arrayBuffer().catch(() => null)
+      if (!content) {
+        notices.show(`“${file.name}” could not be read: it is a folder, or it has changed since.`, 'error')
+        continue
+      }
+      const done = await notices.attempt(() => api.upload(id, path, new Blob([content])))
       if (done) notices.show(`“${file.name}” is in the workspace.`)
     }
     uploads.value -= 1
