@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -68,6 +69,21 @@ describe('ownership', () => {
     const owner = await start()
     owner.child.kill(signal)
     expect(await owner.run('echo still here')).toBe('still here\n')
+  })
+
+  it('is not held up by a pipe that a command left where its sign of life belongs', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'workspace-server-'))
+    mkdirSync(join(folder, 'state'))
+    execFileSync('mkfifo', [join(folder, 'state/alive')])
+    const owner = await start({ folder })
+    expect(await owner.run('echo alive')).toBe('alive\n')
+  })
+
+  it('leaves also when a command has removed its state', async () => {
+    const owner = await start()
+    rmSync(owner.state, { recursive: true })
+    owner.child.stdin?.end()
+    expect(await owner.exited).toBe(0)
   })
 
   it('refuses to start below an epoch that was seen, and starts again with the same', async () => {

@@ -92,7 +92,7 @@ export class TreeWatcher {
     this.#awaited = { name, seen: () => resolve(true) }
     try {
       this.#watchSentinels()
-      closeSync(openSync(join(this.#sentinels, name), 'w'))
+      closeSync(openSync(join(this.#sentinels, name), 'wx')) // Made by us: a pipe of that name would hold us up.
       const seen = await promise
       unlinkSync(join(this.#sentinels, name))
       this.#syncFailures = seen ? 0 : this.#syncFailures + 1

@@ -1,9 +1,11 @@
-import { closeSync, futimesSync, openSync } from 'node:fs'
+import { closeSync, constants, futimesSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 
 const TICK_MS = 20_000
 /** Counted in ticks, not by the clock: a paused container's clock goes on while its owner could not have spoken. */
 const QUIET_TICKS = 90
+/** A command can put a pipe in the file's place: opening that must not wait for a reader. */
+const { O_WRONLY, O_CREAT, O_NONBLOCK, O_NOFOLLOW } = constants
 
 /** Touches `alive` for the idle init, and calls `onSilence` when the owner has said nothing for 30 minutes of running time. */
 export function startSignOfLife(stateFolder: string, onSilence: () => void, tickMs = TICK_MS): { heard: () => void } {
@@ -24,7 +26,7 @@ export function startSignOfLife(stateFolder: string, onSilence: () => void, tick
 
 function touch(stateFolder: string): void {
   try {
-    const fd = openSync(join(stateFolder, 'alive'), 'a')
+    const fd = openSync(join(stateFolder, 'alive'), O_WRONLY | O_CREAT | O_NONBLOCK | O_NOFOLLOW)
     const now = Date.now() / 1000
     futimesSync(fd, now, now)
     closeSync(fd)

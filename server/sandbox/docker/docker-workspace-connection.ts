@@ -9,6 +9,7 @@ import {
   type RestoreResult,
   WORKSPACE_METHODS
 } from '../../../workspace-server/protocol.ts'
+import { isAppError } from '../../lib/errors.ts'
 import type { CallOptions, ToolDefinition, ToolResult, WorkspaceConnection } from '../port.ts'
 import { translateCallError } from './call-error.ts'
 import { connectionLost, type DockerStreamTransport } from './docker-stream-transport.ts'
@@ -33,6 +34,11 @@ const FILES_MS = 60_000
  * a call waits, and believed when it says so twice: the last answers may still be on their way.
  */
 const LOOK_EVERY_MS = 2000
+/**
+ * And the server is asked too: a command can stop it with a signal, and the engine would call it running for ever. Long enough for
+ * one that gets its share of a processor beside a hundred others.
+ */
+const SILENCE_MS = 30_000
 
 type Params = Record<string, unknown>
 
@@ -115,7 +121,7 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
         const chunk = readOutputChunk(progress.message)
         if (chunk) onOutput(chunk)
       })
-    const watch = this.#watch()
+    const endWatch = this.#watch()
     try {
       // Not client.callTool(): that would list the tools first and compile a validator for each.
       return await this.#client.request({ method, params }, schema, {
@@ -126,21 +132,44 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
     } catch (error) {
       throw translateCallError(error, method, signal)
     } finally {
-      clearInterval(watch)
+      endWatch()
     }
   }
 
-  #watch(): NodeJS.Timeout {
+  #watch(): () => void {
+    let isOver = false
     let isLooking = false
+    let isAsking = false
     let timesGone = 0
-    return setInterval(async () => {
-      if (isLooking) return
-      isLooking = true
+    const look = async () => {
       // An engine that does not answer says nothing about the server.
       const isServed = await this.#isServed().catch(() => true)
       timesGone = isServed ? 0 : timesGone + 1
       if (timesGone === 2) await this.close()
       isLooking = false
+    }
+    const ask = async () => {
+      const answers = await this.#answers()
+      if (!answers && !isOver) await this.close()
+      isAsking = false
+    }
+    const timer = setInterval(() => {
+      if (!isLooking) void look()
+      if (!isAsking) void ask()
+      isLooking = isAsking = true
     }, LOOK_EVERY_MS)
+    return () => {
+      isOver = true
+      clearInterval(timer)
+    }
+  }
+
+  /** Anything it says will do. */
+  async #answers(): Promise<boolean> {
+    const asked = this.#client.request({ method: 'ping', params: {} }, emptyResult, { timeout: SILENCE_MS })
+    return asked.then(
+      () => true,
+      (error) => !isAppError(translateCallError(error, 'ping'), 'call_timeout')
+    )
   }
 }
