@@ -3,6 +3,7 @@
  * what is stored is addressed by the hash of the bytes that arrived.
  */
 
+import { fromWire, parentOf } from '../../workspace-server/checkpoint/raw-path.ts'
 import type { ChangesResult, RestoreParams, RestoreResult, WorkspaceEntry } from '../../workspace-server/protocol.ts'
 import { AppError } from '../lib/errors.ts'
 import type { WorkspaceConnection } from '../sandbox/port.ts'
@@ -44,6 +45,7 @@ export class WorkspaceFiles {
   async #sync({ full = false, everything = false }: SyncOptions): Promise<ChangesResult['skipped']> {
     const skipped: ChangesResult['skipped'] = []
     const seen = new Set<string>()
+    const folders = new Set<string>()
     for (let page = 0; ; page++) {
       if (page === MAX_PAGES)
         throw new AppError('unavailable', 'checkpoint_failed', 'The workspace changes without end.')
@@ -51,17 +53,24 @@ export class WorkspaceFiles {
       const put: WorkspaceEntry[] = []
       for (const entry of changes.put) {
         seen.add(entry.path)
+        if (entry.type === 'dir') folders.add(entry.path)
         put.push(await this.#keep(entry))
       }
       for (const { path } of changes.skipped) seen.add(path)
       const last = !changes.more
-      const gone = everything && last ? [...this.#checkpoint.entries.keys()].filter((path) => !seen.has(path)) : []
+      const gone = everything && last ? this.#unseen(seen, closedOf(folders, [...skipped, ...changes.skipped])) : []
       const deleted = [...changes.deleted, ...gone]
       if (put.length > 0 || deleted.length > 0) await this.#checkpoint.commit({ put, deleted, complete: false })
       this.#ack = changes.seq
       skipped.push(...changes.skipped)
       if (last) return skipped
     }
+  }
+
+  /** What lies below a folder that could not be looked into was not seen either, and is kept. */
+  #unseen(seen: ReadonlySet<string>, closed: ReadonlySet<string>): string[] {
+    const unseen = [...this.#checkpoint.entries.keys()].filter((path) => !seen.has(path))
+    return closed.size === 0 ? unseen : unseen.filter((path) => !isBelow(fromWire(path), closed))
   }
 
   async #keep(entry: ChangesResult['put'][number]): Promise<WorkspaceEntry> {
@@ -134,6 +143,16 @@ class RestoreBatch {
     const { failed } = await this.#connection.restore({ entries })
     this.failed.push(...failed)
   }
+}
+
+/** The folders that are there and were skipped, as raw paths. */
+function closedOf(folders: ReadonlySet<string>, skipped: ChangesResult['skipped']): Set<string> {
+  return new Set(skipped.filter(({ path }) => folders.has(path)).map(({ path }) => fromWire(path)))
+}
+
+function isBelow(raw: string, folders: ReadonlySet<string>): boolean {
+  for (let at = parentOf(raw); at !== ''; at = parentOf(at)) if (folders.has(at)) return true
+  return false
 }
 
 const depth = (path: string): number => path.split('/').length

@@ -16,11 +16,12 @@ export class RawTree {
     return fsPath(raw === '' ? this.#root : `${this.#root}/${raw}`)
   }
 
-  /** Undefined when there is nothing; `denied` when a folder above it is closed to us. */
-  stat(raw: RawPath): Stats | 'denied' | undefined {
+  /** Undefined when there is nothing; `denied` when a folder above it is closed to us; `too long` for the kernel, though it is there. */
+  stat(raw: RawPath): Stats | 'denied' | 'too long' | undefined {
     try {
       return lstatSync(this.path(raw), { throwIfNoEntry: false })
     } catch (error) {
+      if (errorCode(error) === 'ENAMETOOLONG') return 'too long'
       return isDenied(error) ? 'denied' : undefined
     }
   }

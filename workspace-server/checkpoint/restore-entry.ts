@@ -35,7 +35,7 @@ export function prepareFolder(tree: RawTree, folder: RawPath, touched: Set<RawPa
   prepareFolder(tree, parentOf(folder), touched)
   const stats = tree.stat(folder)
   if (stats === undefined) mkdirSync(tree.path(folder))
-  else if (stats === 'denied' || !stats.isDirectory()) throw new Error('A folder of its path is no folder.')
+  else if (typeof stats === 'string' || !stats.isDirectory()) throw new Error('A folder of its path is no folder.')
   else if ((stats.mode & OWNER_ALL) !== OWNER_ALL) chmodSync(tree.path(folder), (stats.mode & 0o7777) | OWNER_ALL)
   touched.add(folder)
 }

@@ -16,6 +16,7 @@ export const REASONS = {
   unreadable: 'Its permissions do not allow reading it.',
   tooMany: `There are more than ${MAX_ENTRIES} files.`,
   tooLarge: 'With it the files would be larger than twice the workspace.',
+  tooLong: 'Its path is longer than the kernel takes.',
   tooDeep: `It is nested more than ${MAX_DEPTH} folders deep.`
 }
 
@@ -78,8 +79,10 @@ export class TreeScanner {
     await this.#breathe()
     const stats = this.#tree.stat(raw)
     if (stats === undefined) return this.#remove(raw)
+    if (stats === 'too long') return this.#note(raw, REASONS.tooLong)
     if (stats === 'denied') {
-      this.#note(raw, REASONS.unreadable)
+      // Of a closed folder's own notices one is of a child that bears its name, and need not be there.
+      if (this.#index.skipped.get(parentOf(raw)) !== REASONS.unreadable) this.#note(raw, REASONS.unreadable)
       return this.#watcher.drop(parentOf(raw))
     }
     if (stats.isDirectory()) return this.#examineFolder(raw, stats, reread, deep)
