@@ -65,7 +65,7 @@ describe('ownership', () => {
     await vi.waitUntil(() => !isRunning(pid))
   })
 
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2'] as const)('goes on when a command sends it %s', async (signal) => {
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1'] as const)('goes on when a command sends it %s', async (signal) => {
     const owner = await start()
     owner.child.kill(signal)
     expect(await owner.run('echo still here')).toBe('still here\n')

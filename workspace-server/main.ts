@@ -24,7 +24,7 @@ import { writeFileTool } from './tools/write-file.ts'
 
 const END_OTHERS_MS = 3000
 /** A server ends with its owner, and in no other way that a command can ask for by mistake. */
-const NOT_HEEDED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGALRM'] as const
+const NOT_HEEDED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const
 
 process.on('uncaughtException', (error) => log('Uncaught', error))
 process.on('unhandledRejection', (error) => log('Unhandled', error))

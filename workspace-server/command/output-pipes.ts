@@ -27,7 +27,9 @@ export async function makeOutputPipes(): Promise<[OutputPipe, OutputPipe] | unde
   try {
     folder = mkdtempSync('/tmp/.output-')
     const [stdout, stderr] = [join(folder, 'stdout'), join(folder, 'stderr')]
-    await promisify(execFile)(MKFIFO, ['-m', '600', stdout, stderr], { env: {}, timeout: MAKING_MS })
+    // By SIGKILL: any other signal waits as long as a command keeps it stopped.
+    const limits = { timeout: MAKING_MS, killSignal: 'SIGKILL' } as const
+    await promisify(execFile)(MKFIFO, ['-m', '600', stdout, stderr], { env: {}, ...limits })
     for (const path of [stdout, stderr]) pipes.push(openPipe(path))
     return pipes as [OutputPipe, OutputPipe]
   } catch {
@@ -37,8 +39,15 @@ export async function makeOutputPipes(): Promise<[OutputPipe, OutputPipe] | unde
     }
     return undefined
   } finally {
-    if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+    if (folder !== undefined) removeFolder(folder)
   }
+}
+
+/** A command may have put something into it that can't be removed: that is no reason to run no command any more. */
+function removeFolder(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true })
+  } catch {}
 }
 
 /** Commands could put something else at the path meanwhile: hence the second end by way of the first, which never waits. */
