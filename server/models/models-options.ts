@@ -38,7 +38,8 @@ export interface ModelsOptions {
 
 export const DEFAULT_TIMEOUTS: ModelTimeouts = {
   detectMs: 10_000,
-  idleMs: 60_000,
+  // A model may think for minutes without a word, and one on this machine reads its prompt as slowly. Below the five of `fetch`.
+  idleMs: 240_000,
   stepMs: 15 * 60_000,
   proveMs: 30_000,
   maxRetryWaitMs: 60_000,

@@ -1,6 +1,7 @@
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { startOpenAiServer } from '../../../tests/fixtures/model-servers/openai-server.ts'
 import type { ScriptedServer } from '../../../tests/fixtures/model-servers/scripted-server.ts'
+import { DEFAULT_TIMEOUTS } from '../models-options.ts'
 import { WatchedFetch } from './watched-fetch.ts'
 
 let server: ScriptedServer | undefined
@@ -41,6 +42,30 @@ test('a talker without an end is cut off', async () => {
   const { reading, watch } = await read({ totalMs: 100 }, 'hello', 'hang')
   await expect(reading).rejects.toThrow()
   expect(watch.failure).toMatchObject({ code: 'model_timeout' })
+})
+
+test('a model that thinks for three minutes without a word is waited for', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const thinking = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      await new Promise((resolve) => setTimeout(resolve, 180_000))
+      controller.enqueue(Buffer.from('at last'))
+      controller.close()
+    }
+  })
+  vi.stubGlobal('fetch', async () => new Response(thinking))
+  try {
+    const { idleMs, stepMs: totalMs } = DEFAULT_TIMEOUTS
+    const watch = new WatchedFetch({ ...OPTIONS, idleMs, totalMs })
+    const reading = watch.fetch('http://127.0.0.1/').then((response) => response.text())
+    await vi.advanceTimersByTimeAsync(180_000)
+    expect(watch.failure).toBeUndefined()
+    expect(await reading).toBe('at last')
+    watch.close()
+  } finally {
+    vi.unstubAllGlobals()
+    vi.useRealTimers()
+  }
 })
 
 test('a reader that is slow is not taken for a silent model', async () => {
