@@ -31,7 +31,8 @@ function textOf(part: unknown): string {
 }
 
 function fenced(text: string, language: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
+  let longest = 2
+  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length)
   const fence = '`'.repeat(longest + 1)
   return `${fence}${language}\n${text}\n${fence}`
 }
