@@ -18,6 +18,7 @@ import type { Chat } from '../sessions/chat.ts'
 import type { InstanceAccess } from '../sessions/instance-access.ts'
 import type { SessionAccess } from '../sessions/session-access.ts'
 import type { SessionFeed } from '../sessions/session-feed.ts'
+import { shownTranscript } from '../sessions/shown-transcript.ts'
 import { runCommand } from './run-command.ts'
 import { SocketsPerAddress } from './sockets-per-address.ts'
 
@@ -171,7 +172,7 @@ async function sendSnapshot(socket: ClientSocket, transcript: Transcript, option
   const state = await options.state(socket.data.sessionId)
   socket.emit('session:snapshot', {
     seq: transcript.seq,
-    transcript,
+    transcript: shownTranscript(transcript),
     pendingApprovals: pendingCalls(transcript),
     state
   })
