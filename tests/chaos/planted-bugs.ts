@@ -19,8 +19,8 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   /** Every call runs a second time behind its own back. */
   'double-run': {
     file: '/server/sessions/tool-run.ts',
-    replace: 'const result = await session.sandbox.connection.callTool(',
-    by: 'await session.sandbox.connection.callTool(name, args, { signal, timeoutMs: TIMEOUT_MS })\n    const result = await session.sandbox.connection.callTool(',
+    replace: 'const result = await connection.callTool(',
+    by: 'await connection.callTool(name, args, { signal, timeoutMs: TIMEOUT_MS })\n    const result = await connection.callTool(',
     caught: /ran 2 times/
   },
   /** Nobody clears up after an instance that was killed. */
