@@ -66,6 +66,18 @@ describe('a stream of events', () => {
     expect(await events('id: 1\ndata: 1\n\n')).toBe('id: 1\ndata: 1\n\n')
   })
 
+  it('is left at once by who reads no more of it, also while nothing comes', async () => {
+    const left = Promise.withResolvers<void>()
+    const silent = new ReadableStream({ cancel: () => left.resolve() })
+    const send = async () => new Response(silent, { headers: { 'content-type': 'text/event-stream' } })
+    const { body } = await boundedFetch(1000, send)('http://x', asked)
+    const reader = body?.getReader()
+    const read = reader?.read()
+    await new Promise((next) => setImmediate(next))
+    await reader?.cancel()
+    await Promise.all([left.promise, read])
+  })
+
   it('is not asked for again at once, whatever the server wants', async () => {
     const retries = ['0', '-1', '', 'x', '499', '500', '9000'].map((ms) => `retry: ${ms}\n\n`)
     const kept = ['500', '500', '500', '500', '500', '500', '9000'].map((ms) => `retry: ${ms}\n\n`)

@@ -35,7 +35,7 @@ export function boundedFetch(maxBytes = MAX_LINE_BYTES, send: Fetch = fetch): Fe
       const over = () => streams.delete(id)
       const lost = () => refusal(id, ANSWER_LOST, 'answer_lost')
       const events = boundedEvents(maxBytes, refused, { answer: lost, isLeft: left.signal })
-      const chunks = ReadableStream.from(toTheEnd(body, left.signal, init?.signal, over))
+      const chunks = toTheEnd(body, left.signal, init?.signal, over)
       return new Response(chunks.pipeThrough(events), about)
     }
     const bytes = await readBody(body, maxBytes)
@@ -48,27 +48,32 @@ export function boundedFetch(maxBytes = MAX_LINE_BYTES, send: Fetch = fetch): Fe
 }
 
 /** All that comes until it ends, breaks off or is left; only when the conversation itself ends, that is an error. */
-async function* toTheEnd(
+function toTheEnd(
   body: ReadableStream<Uint8Array>,
   left: AbortSignal,
   closed: AbortSignal | null | undefined,
   over: () => void
-): AsyncGenerator<Uint8Array> {
+): ReadableStream<Uint8Array> {
   const reader = body.getReader()
-  const leave = () => void reader.cancel().catch(() => {})
-  left.addEventListener('abort', leave, { once: true })
-  try {
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return
-      yield value
-    }
-  } catch (error) {
-    if (closed?.aborted) throw error
-  } finally {
+  const leave = () => {
     over()
-    leave()
+    reader.cancel().catch(() => {})
   }
+  left.addEventListener('abort', leave, { once: true })
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await reader.read().catch((error) => {
+        over()
+        if (closed?.aborted) throw error
+        return { done: true, value: undefined }
+      })
+      if (value) controller.enqueue(value)
+      if (!done) return
+      over()
+      controller.close()
+    },
+    cancel: leave
+  })
 }
 
 /** What was asked for as a stream is read as one, whatever type it has then. */

@@ -17,6 +17,7 @@ import {
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { withFileLock } from '../../lib/file-lock.ts'
 import { isRecord } from '../../lib/is-record.ts'
+import { boundedFetch } from './bounded-fetch.ts'
 
 export interface Login {
   url: string
@@ -31,6 +32,7 @@ export interface Login {
 export const COMMON = ''
 const EARLY_MS = 10_000
 const STEP_MS = 15_000
+const MAX_ANSWER_BYTES = 1024 * 1024
 /** Several processes can have one folder; a lock that is older is of one that died in a refresh. */
 const REFRESH_MS = 20_000
 const STALE_LOCK_MS = 30_000
@@ -119,7 +121,7 @@ export class Logins {
     if (found === undefined || refreshToken === undefined) throw loginNeeded(server, 'no longer accepts its login')
     const at = metadataUrl === undefined ? {} : { resourceMetadataUrl: metadataUrl }
     const signal = AbortSignal.timeout(REFRESH_MS)
-    const fetchFn = (url: string | URL, init?: RequestInit) => fetch(url, { ...init, signal })
+    const fetchFn = boundedFetch(MAX_ANSWER_BYTES, (url, init) => fetch(url, { ...init, signal }))
     try {
       const info = await discoverOAuthServerInfo(found.url, { ...at, fetchFn })
       const { authorizationServerUrl, authorizationServerMetadata: metadata, resourceMetadata } = info
@@ -180,9 +182,10 @@ export function withExpiry(tokens: Login['tokens']): Pick<Login, 'tokens' | 'exp
   return { tokens, expiresAt: seconds > 0 ? Date.now() + seconds * 1000 : undefined }
 }
 
-export function boundedFetch(url: string | URL, init?: RequestInit): Promise<Response> {
-  return fetch(url, { ...init, signal: AbortSignal.timeout(STEP_MS) })
-}
+/** For one step of making a login. */
+export const stepFetch = boundedFetch(MAX_ANSWER_BYTES, (url, init) =>
+  fetch(url, { ...init, signal: AbortSignal.timeout(STEP_MS) })
+)
 
 export function loginNeeded(server: string, what: string): AppError {
   const message = `The server "${server}" ${what}: run mcp-orchestrator servers login ${JSON.stringify(server)}.`

@@ -12,7 +12,7 @@ import {
 import { withDeadline } from '../../lib/deadline.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import { causesOf } from './call-failure.ts'
-import { boundedFetch, type Login, withExpiry } from './logins.ts'
+import { type Login, stepFetch, withExpiry } from './logins.ts'
 
 export interface LoginOptions {
   server: string
@@ -34,7 +34,7 @@ export async function oauthLogin({ server, url, show, waitMs }: LoginOptions): P
   const memory: Memory = {}
   const provider = loginProvider(`http://127.0.0.1:${port}/callback`, state, memory, show)
   try {
-    const asked = { serverUrl: url, ...(await challengeOf(url)), fetchFn: boundedFetch }
+    const asked = { serverUrl: url, ...(await challengeOf(url)), fetchFn: stepFetch }
     if ((await auth(provider, asked)) === 'REDIRECT') {
       const what = `the yes to a login to "${server}" in the browser`
       const answer = await withDeadline({ what, ms: waitMs, code: 'login_failed' }, () => answered)
@@ -105,7 +105,7 @@ function loginProvider(
 async function challengeOf(url: string): Promise<{ resourceMetadataUrl?: URL; scope?: string }> {
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
-  const response = await boundedFetch(url, { method: 'POST', headers, body })
+  const response = await stepFetch(url, { method: 'POST', headers, body })
   await response.body?.cancel()
   if (response.status !== 401) return {}
   const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(response)

@@ -1,0 +1,41 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { expect, it } from 'vitest'
+import { Logins } from './logins.ts'
+
+const MB = 1024 * 1024
+
+// Checked with the defence off: the whole answer is read → all of its 200 MB.
+it('reads no endless answer about where a login comes from', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'logins-'))
+  let sent = 0
+  function* much() {
+    for (; sent < 200; sent++) yield Buffer.alloc(MB, 'x')
+  }
+  const listener = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    Readable.from(much()).pipe(response)
+    response.on('error', () => {})
+  })
+  await new Promise<void>((ready) => listener.listen(0, '127.0.0.1', ready))
+  try {
+    const url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}/mcp`
+    const logins = new Logins(dir)
+    const tokens = { access_token: 'old', token_type: 'Bearer', refresh_token: 'again' }
+    logins.write('far', '', { url, issuer: 'https://issuer.example', client: { client_id: 'me' }, tokens })
+    const provider = logins.provider('far', url, '', () => {})
+    await provider.token()
+    const response = new Response(null, { status: 401 })
+    const refused = provider.onUnauthorized?.({ response, serverUrl: new URL(url), fetchFn: fetch })
+    await expect(refused).rejects.toThrow()
+    expect(sent).toBeLessThan(100)
+  } finally {
+    listener.closeAllConnections()
+    listener.close()
+    rmSync(dir, { recursive: true })
+  }
+})
