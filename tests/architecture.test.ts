@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { PATIENCE_MS } from './patience-ms.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
@@ -122,6 +123,16 @@ describe('the house', () => {
   it('has no file longer than a person reads at once', () => {
     const long = shipped.filter(({ path, text }) => text.split('\n').length > (path.endsWith('.vue') ? 200 : 400))
     expect(long.map(({ path }) => path)).toEqual([])
+  })
+
+  // A short wait proves nothing more, and fails where others use the machine too.
+  it('waits nowhere for less than all tests do', () => {
+    const short = [...files, ...sources('tests')].flatMap(({ path, text }) =>
+      [...text.matchAll(/\b(?:waitFor|waitUntil|poll|it|test|describe)\b.*\btimeout: ([\d_]+)/g)]
+        .filter(([, ms = '']) => Number(ms.replaceAll('_', '')) < PATIENCE_MS)
+        .map(([line]) => `${path}: ${line}`)
+    )
+    expect(short).toEqual([])
   })
 
   it('has no folder or file for odds and ends', () => {

@@ -69,9 +69,9 @@ it('an instance that looks on while another works does not take the session when
   const leave = onB.attach('s')
   await vi.waitFor(() => expect(acquire).toHaveBeenCalledWith('s', 'b', expect.anything()))
   talking.resolve()
-  await vi.waitFor(async () => expect((await events.read('s')).at(-1)?.type).toBe('turn:end'), { timeout: 5000 })
+  await vi.waitFor(async () => expect((await events.read('s')).at(-1)?.type).toBe('turn:end'))
   leave()
-  await vi.waitFor(() => expect(onB.openCount).toBe(0), { timeout: 5000 })
+  await vi.waitFor(() => expect(onB.openCount).toBe(0))
   // A change of hands would end every process in the sandbox, also those that the user has started there to stay.
   expect((await store.get('s'))?.holder).toBe('a')
 })

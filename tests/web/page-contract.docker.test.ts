@@ -50,7 +50,14 @@ it('follows an answer that is written, but never pulls back who has scrolled up'
   await list.hover()
   await me.page.mouse.wheel(0, -900)
   await me.button('To the end').waitFor()
-  const before = await position()
+  // The wheel turns the page over several frames.
+  let before = Number.NaN
+  const moved = async () => {
+    const last = before
+    before = await position()
+    return before - last
+  }
+  await expect.poll(moved).toBe(0)
   for (let line = 40; line < 80; line++) stream(`Line ${line}\n\n`)
   session.append('agent:response', { turnId: 't59', text: `${written.join('')}And that is all.` })
   await me.page.evaluate('new Promise((done) => setTimeout(() => requestAnimationFrame(done), 200))')

@@ -45,7 +45,7 @@ async function openStreaming() {
   return { ...test, streams }
 }
 
-describe('a remote server that answers as a stream', { timeout: 15_000 }, () => {
+describe('a remote server that answers as a stream', () => {
   it.each(['ends', 'breaks'])('and %s it without an answer fails the call at once, and runs it once', async (how) => {
     const { call, streams } = await openStreaming()
     const called = call('far', 'slow', {}, { careful: true })
@@ -63,6 +63,6 @@ describe('a remote server that answers as a stream', { timeout: 15_000 }, () => 
     await until('the call', () => streams.length === 1)
     giveUp.abort()
     await expect(called).rejects.toMatchObject({ code: 'cancelled' })
-    await until('the end of its stream', () => streams[0]?.closed === true, 5000)
+    await until('the end of its stream', () => streams[0]?.closed === true)
   })
 })
