@@ -6,6 +6,8 @@ import type { ClientToServer, ServerToClient } from '../contract/live.ts'
 export type PageSocket = Socket<ServerToClient, ClientToServer>
 
 const ANSWER_WITHIN_MS = 20_000
+/** The server takes a megabyte at once, and hangs up on who sends more. */
+const MAX_BYTES = 1_000_000
 
 export function openSocket(sessionId: string, model?: string): PageSocket {
   const socket: PageSocket = io({
@@ -30,6 +32,8 @@ export async function command<C extends CommandName>(
   input: CommandInput<C>
 ): Promise<Ack> {
   if (!socket.connected) return failure('offline', 'There is no connection to the server right now.')
+  if (new Blob([JSON.stringify(input)]).size > MAX_BYTES)
+    return failure('too_large', 'This is too much to send at once: a megabyte is the most.')
   return new Promise((resolve) => {
     const ack = (lost: Error | null, reply: Ack) =>
       resolve(lost ? failure('no_answer', 'The server has not answered.') : reply)

@@ -39,3 +39,16 @@ it('says that a command goes on below what is in sight, for as long as it does',
   expect(await me.page.evaluate(hidden)).toEqual([0])
   expect(now().offences).toEqual([])
 })
+
+it('shows as many calls of a full inbox as a page can bear, and says how many wait behind them', async () => {
+  const args = { list: times(30, { a: 1, b: 2 }) }
+  now().fake.approvals = Array.from({ length: 100 }, (_, at) => ({
+    ...{ id: `c${at}`, server: 'notes', tool: 'write', args, hash: 'h', asker: { door: 'stdio' as const } },
+    ...{ createdAt: Date.now(), expiresAt: Date.now() + 60_000 }
+  }))
+  const { me } = await now().arrive()
+  await me.button('Inbox, 100 waiting').click()
+  await me.page.getByText('80 more calls wait behind these').waitFor()
+  now().fake.approvals = now().fake.approvals.slice(90)
+  await expect.poll(() => me.page.locator('.inbox-card').count()).toBe(10)
+})

@@ -29,7 +29,9 @@ export const useInbox = defineStore('inbox', () => {
   async function load(): Promise<void> {
     try {
       const { approvals, now } = await api.approvals()
-      cards.value = approvals
+      // A card never changes: drawn again every other second, many large ones would keep the page busy.
+      const known = new Map(cards.value.map((card) => [card.id, card]))
+      cards.value = approvals.map((card) => known.get(card.id) ?? card)
       clockOffset.value = now - Date.now()
       failures = 0
     } catch {
