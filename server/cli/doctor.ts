@@ -1,6 +1,6 @@
 /** Says for each part that the workspace needs whether it is there, or what to do. Makes one sandbox to see its limits for real. */
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { openEngine, openStore } from '../app.ts'
 import { openModels } from '../app-models.ts'
 import { loadRegistry } from '../catalog/registry.ts'
@@ -117,6 +117,9 @@ async function describeChildren(): Promise<Found> {
 }
 
 async function describeStore(settings: Settings): Promise<string> {
+  const folder = resolve(settings.DATA_DIR)
+  // Looking makes nothing: a folder left here would be taken for a workspace the next time, and be of whoever looked.
+  if (!settings.REDIS_URL && !existsSync(folder)) return describeMissing(folder)
   const store = await openStore(settings, createLogger('silent'))
   try {
     const live = await store.sessions.countLive()
@@ -126,9 +129,25 @@ async function describeStore(settings: Settings): Promise<string> {
   }
 }
 
-async function describeModels(settings: Settings): Promise<string> {
+function describeMissing(folder: string): string {
+  let parent = dirname(folder)
+  while (!existsSync(parent)) parent = dirname(parent)
+  try {
+    accessSync(parent, constants.W_OK | constants.X_OK)
+  } catch {
+    throw new Error(`The data folder ${folder} can't be made in ${parent}; check DATA_DIR and permissions.`)
+  }
+  return `embedded; the first start makes ${folder}`
+}
+
+async function describeModels(settings: Settings): Promise<Found> {
   const { models, providers, default: chosen } = await openModels(settings, createLogger('silent')).catalog()
   const failing = providers.filter(({ ok }) => !ok)
   if (failing.length > 0) throw new Error(failing.map(({ id, reason }) => `${id}: ${reason}`).join(' '))
-  return `${models.length} from ${providers.map(({ id }) => id).join(', ')}; the default is ${chosen}`
+  const found = `${models.length} from ${providers.map(({ id }) => id).join(', ')}; the default is ${chosen}`
+  // Another model than the one that was asked for may be worse, or dearer.
+  const lacking = providers.find(({ reason }) => reason !== undefined)?.reason
+  const idle = settings.LLM_MODEL && providers.length === 1 && `LLM_MODEL is "${settings.LLM_MODEL}", but no key is set`
+  const doubt = lacking ?? idle
+  return doubt ? { warn: `${found}. ${doubt}` } : found
 }

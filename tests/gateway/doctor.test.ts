@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -37,11 +37,19 @@ describe('commands of someone who uses the gateway alone', { timeout: 60_000 }, 
     expect(out).toMatch(/^ok {4}server +fine: /m)
     expect(out).not.toContain('FAILS')
     expect(code).toBe(0)
+    expect(existsSync(join(home, '.local'))).toBe(false)
+    expect(out).toMatch(/^ok {4}store +embedded; the first start makes /m)
     // A workspace was started here, or a server wants a container: then the engine is needed.
     mkdirSync(join(cwd, 'data'))
     expect(await run(['doctor'])).toMatchObject({ code: 1, out: expect.stringMatching(/^FAILS engine/m) })
     const needy = gatewayUser({ boxed: { command: 'node', sandbox: {} } })
     expect(await needy.run(['doctor'])).toMatchObject({ code: 1, out: expect.stringMatching(/^FAILS engine/m) })
+  })
+
+  it('doctor warns of a model that is not to be had', async () => {
+    const { run } = gatewayUser({})
+    const { out } = await run(['doctor'], { LLM_MODEL: 'claude-typo', LLM_PROVIDER: '' })
+    expect(out).toMatch(/^warn {2}models +.*the default is demo\/demo. LLM_MODEL is "claude-typo", but no key is set$/m)
   })
 
   it('servers and audit say which file and folder they take, unless these were named', async () => {
