@@ -60,6 +60,8 @@ export interface GatewayAppOptions {
   models?: Models
 }
 
+const MAX_STOP_MS = 15_000
+
 interface Loaded {
   core: GatewayCore
   update(registry: Registry): void
@@ -120,7 +122,13 @@ export async function createGatewayApp(
     watch: () => watch.start(),
     async stop() {
       watch.close()
-      await (await loading?.catch(() => undefined))?.close()
+      // Much of what ends here waits with timers that keep no process alive: without this one, the wait would end with the process.
+      const awake = setTimeout(() => {}, MAX_STOP_MS)
+      try {
+        await (await loading?.catch(() => undefined))?.close()
+      } finally {
+        clearTimeout(awake)
+      }
     }
   }
 }

@@ -150,6 +150,18 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     expect(textOf(await echo('a/b'))).toBe('ok')
   })
 
+  it.each(['SIGTERM', 'stdin'])('comes to a good end after %s while a server is still starting', async (how) => {
+    const word = `mute-${crypto.randomUUID()}`
+    const mute = { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)', word] }
+    const gateway = await startGateway({ mute })
+    gateway.call('execute', { server: 'mute', tool: 'x' }).catch(() => {})
+    await until('it to be started', () => processesWith(word).length > 0)
+    if (how === 'stdin') gateway.process.stdin.end()
+    else gateway.process.kill('SIGTERM')
+    expect(await gateway.exited).toBe(0)
+    expect(gateway.stderr()).toBe('')
+  })
+
   it.each(['SIGKILL', 'SIGTERM', 'stdin'])('leaves no process behind after %s', async (how) => {
     const word = `stubborn-${crypto.randomUUID()}`
     const gateway = await startGateway({ a: child('stubborn', [word]), b: real('server-memory') })
