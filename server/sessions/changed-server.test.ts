@@ -1,4 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
+import { readRegistry } from '../catalog/registry.ts'
 import { createPolicy } from '../tools/approval-policy.ts'
 import { serverToolSource } from '../tools/connections/server-tool-source.ts'
 import { called, type FakeChat, fakeChat, said } from './fake-chat.ts'
@@ -13,8 +14,10 @@ function updated(stored: string, live: string, isRunning = false) {
     { name: 'send', description, inputSchema: { type: 'object' }, hash: description }
   ]
   let known = tool(stored)
+  const registry = readRegistry('{"mcpServers":{"mail":{"command":"old"},"other":{"command":"new"}}}', 'mcp.json')
+  const place = { entry: 'mail' }
   const core = async () => ({
-    index: { tools: () => known },
+    index: { tools: () => known, entry: () => registry.servers.get(place.entry) },
     connections: {
       runningTools: () => (isRunning ? tool(live) : undefined),
       async list() {
@@ -27,13 +30,13 @@ function updated(stored: string, live: string, isRunning = false) {
       }
     }
   })
-  return { source: serverToolSource('mail', core), calls }
+  return { source: serverToolSource('mail', core), calls, place }
 }
 
-async function askAndApprove(): Promise<void> {
+async function askAndApprove(more: { remember?: boolean } = {}): Promise<void> {
   await fake.chat.send('s1', { text: 'go' })
   await fake.until('tool:approval_required')
-  await fake.chat.decide('s1', { callId: 'c1', approved: true })
+  await fake.chat.decide('s1', { callId: 'c1', approved: true, ...more })
 }
 
 const model = ({ messages }: { messages: { role: string }[] }) =>
@@ -73,5 +76,31 @@ it('one that runs for its caller with other tools than others saw last gets its 
   fake = await fakeChat({ model, sources: [source] })
   await askAndApprove()
   await fake.until('turn:end')
+  expect(calls).toEqual([{}])
+})
+
+it('one that mcp.json has put in the place of the one that was approved gets no call', async () => {
+  const { source, calls, place } = updated('Sends a mail.', 'Sends a mail.')
+  fake = await fakeChat({ model, sources: [source] })
+  await fake.chat.send('s1', { text: 'go' })
+  await fake.until('tool:approval_required')
+  place.entry = 'other'
+  await fake.chat.decide('s1', { callId: 'c1', approved: true })
+  const { data } = await fake.until('tool:result')
+  expect(JSON.stringify(data)).toContain('is not the tool that was approved')
+  expect(calls).toEqual([])
+})
+
+it('nor does it get those that the session always allows of the other', async () => {
+  const { source, calls, place } = updated('Sends a mail.', 'Sends a mail.')
+  let count = 0
+  const next = ({ messages }: { messages: { role: string }[] }) =>
+    messages.at(-1)?.role === 'tool' ? [said('done')] : [called('mail__send', '{}', `c${++count}`)]
+  fake = await fakeChat({ model: next, sources: [source] })
+  await askAndApprove({ remember: true })
+  await fake.until('turn:end')
+  place.entry = 'other'
+  await fake.chat.send('s1', { text: 'again' })
+  await fake.until('tool:approval_required', ({ callId }) => callId === 'c2')
   expect(calls).toEqual([{}])
 })

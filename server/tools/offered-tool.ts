@@ -10,7 +10,7 @@ export interface OfferedTool {
   description: string
   inputSchema: Record<string, unknown>
   annotations?: Record<string, unknown> | undefined
-  /** Hash of name, description and schema. */
+  /** Hash of name, description and schema, and of its server's entry. */
   definition: string
   /** All that the server says of it. */
   whole: ToolDefinitionInput
@@ -24,6 +24,8 @@ export interface ToolDefinitionInput {
   annotations?: Record<string, unknown> | undefined
   /** What else the gateway's clients are shown: title, icons, `_meta`. */
   shown?: Record<string, unknown> | undefined
+  /** The fingerprint of its server's entry: another command or address is another server, whatever it says of itself. */
+  entry?: string | undefined
 }
 
 export const WORKSPACE = 'workspace'
@@ -76,8 +78,8 @@ function uniqueName(wish: string, taken: Set<string>): string {
 
 /** Of what the chat shows: the rest of a longer description reaches neither the model nor the human there. */
 export function definitionHash(definition: ToolDefinitionInput): string {
-  const { name, inputSchema } = definition
-  return sha256(canonicalJson({ name, description: shownDescription(definition), inputSchema }))
+  const { name, inputSchema, entry } = definition
+  return sha256(canonicalJson({ name, description: shownDescription(definition), inputSchema, entry }))
 }
 
 /** Binds an approval to one session, one call, one definition and exactly these arguments. */

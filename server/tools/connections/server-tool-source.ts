@@ -5,7 +5,7 @@ import type { ToolSource } from '../tool-source.ts'
 import type { Connections } from './connections.ts'
 
 type Core = () => Promise<{
-  index: Pick<ToolIndex, 'tools'>
+  index: Pick<ToolIndex, 'tools' | 'entry'>
   connections: Pick<Connections, 'list' | 'call' | 'runningTools'>
 }>
 
@@ -17,7 +17,9 @@ export function serverToolSource(server: string, core: Core): ToolSource {
       const { index, connections } = await core()
       // What is offered must be what the call is checked against: the caller's own connection goes before what is common.
       const known = live ? undefined : (connections.runningTools(server, asking.caller) ?? index.tools(server))
-      return known ?? connections.list(server, asking)
+      const tools = known ?? (await connections.list(server, asking))
+      const entry = index.entry(server)?.fingerprint
+      return tools.map((tool) => ({ ...tool, entry }))
     },
     async call({ caller, name, args, signal, onOutput }): Promise<ToolResult> {
       const { connections } = await core()
