@@ -9,7 +9,6 @@ import type { EngineCall } from './engine-call.ts'
 import { execStreams } from './exec-streams.ts'
 
 const READY_MS = 20_000
-const MAX_STREAMS = 64
 const STDERR_BYTES = 2048
 
 export interface EgressTunnelOptions {
@@ -26,8 +25,8 @@ export interface EgressTunnelOptions {
  */
 export async function openEgressTunnel({ hosts, onDenied, ...exec }: EgressTunnelOptions): Promise<void> {
   // Only here, because most servers have no network, and who starts the gateway waits for all that is loaded.
-  const [{ createServer }, { createEgressProxy }] = await Promise.all([
-    import('node:http2'),
+  const [{ serveTunnel }, { createEgressProxy }] = await Promise.all([
+    import('../egress/serve-tunnel.ts'),
     import('../egress/egress-proxy.ts')
   ])
   const patterns = hosts.flatMap((host) => parseHostPattern(host) ?? [])
@@ -37,22 +36,7 @@ export async function openEgressTunnel({ hosts, onDenied, ...exec }: EgressTunne
   relay.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
   const proxy = await createEgressProxy({ patterns, onDenied })
   const { promise: ready, resolve, reject } = Promise.withResolvers<void>()
-  const server = createServer({ settings: { maxConcurrentStreams: MAX_STREAMS } })
-  server.on('session', (session) => session.on('error', () => {}))
-  server.on('stream', (stream, headers) => {
-    stream.on('error', () => {})
-    if (headers[':method'] === 'CONNECT') {
-      stream.respond({ ':status': 200 })
-      proxy.accept(stream)
-      return
-    }
-    if (headers[':path'] === EGRESS.ready) resolve()
-    stream.respond({ ':status': 200 }, { endStream: true })
-  })
-  server.emit(
-    'connection',
-    Duplex.from({ readable: relay.stdout, writable: relay.stdin }).on('error', () => {})
-  )
+  serveTunnel(Duplex.from({ readable: relay.stdout, writable: relay.stdin }), proxy, resolve)
   void relay.ended.then(() => {
     proxy.close()
     reject(new AppError('unavailable', 'egress_failed', `its way to the network did not open: ${stderr.text().trim()}`))

@@ -73,6 +73,23 @@ describe('the egress proxy', () => {
     expect(await raw(port, get)).toMatch(/^HTTP\/1.1 502 /)
   })
 
+  it('says so when a host changes the protocol, which nobody asked it to', async () => {
+    const answer = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'
+    const hostile = await portOf(
+      createServer((socket) => socket.on('error', () => {}).once('data', () => socket.write(answer)))
+    )
+    const { port } = await start(() => [`api.test:${hostile}`, `127.0.0.1:${hostile}`])
+    const get = `GET http://api.test:${hostile}/ HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`
+    expect(await raw(port, get)).toMatch(/^HTTP\/1.1 502 /)
+  })
+
+  it.each(['GET', 'DELETE', 'POST'])('forwards a body of unknown length with %s', async (method) => {
+    const { web, port, seen } = await start((web) => [`127.0.0.1:${web}`])
+    const head = `${method} http://127.0.0.1:${web}/ HTTP/1.1\r\nhost: x\r\nconnection: close\r\ntransfer-encoding: chunked`
+    expect(await raw(port, `${head}\r\n\r\n4\r\nbody\r\n0\r\n\r\n`)).toMatch(/^HTTP\/1.1 201 /)
+    expect(seen).toMatchObject([{ body: 'body' }])
+  })
+
   it('refuses the rest with a sentence, and tells', async () => {
     const { web, port, denied, seen } = await start((web) => [`api.test:${web}`])
     const refused = await raw(port, `CONNECT evil.test:${web} HTTP/1.1\r\nhost: x\r\n\r\n`)

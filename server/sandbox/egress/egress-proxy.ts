@@ -87,7 +87,9 @@ async function forward(options: EgressProxyOptions, request: IncomingMessage, re
     if (url?.protocol !== 'http:') throw new Refusal(400, 'this is a proxy: ask it for http:// addresses, or CONNECT')
     const upstream = await dial(options, readTarget(url.host, 80))
     const kept = Object.entries(request.headers).filter(([name]) => !HOP_BY_HOP.test(name))
-    const headers = { ...Object.fromEntries(kept), host: url.host, connection: 'close' }
+    // Node frames no body of unknown length for a GET or DELETE by itself: it would go out as a request of its own.
+    const framing = 'transfer-encoding' in request.headers ? { 'transfer-encoding': 'chunked' } : {}
+    const headers = { ...Object.fromEntries(kept), ...framing, host: url.host, connection: 'close' }
     const path = `${url.pathname}${url.search}`
     const onward = (await import('node:http')).request({
       createConnection: () => upstream,
@@ -104,6 +106,10 @@ async function forward(options: EgressProxyOptions, request: IncomingMessage, re
         reply.destroy()
         refuse(response, 502, messageOf(error)) // a status that is none, say: thrown on, it would end the process
       }
+    })
+    onward.on('upgrade', (_reply, socket) => {
+      socket.destroy()
+      refuse(response, 502, 'the host changes to another protocol, which only CONNECT allows')
     })
     onward.on('error', (error) => refuse(response, 502, messageOf(error)))
     response.once('close', () => upstream.destroy())
