@@ -58,7 +58,7 @@ export function createChildContainers(options: ChildContainersOptions): ChildCon
       const image = await imageOf(wish.image)
       if (!watched) {
         watched = true
-        await watchContainers(docker, `${LABEL.instance}=${instance}`)
+        await watchContainers(docker, instance)
         void sweepLeftovers(docker, call, logger)
       }
       const child = await startChildContainer({ docker, call, limits, image, instance, wish, logger })

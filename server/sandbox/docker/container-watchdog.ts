@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import type Dockerode from 'dockerode'
+import { CHILD_APP, LABEL } from './container-spec.ts'
 
 /**
  * Removes the containers of an instance, twice, because the engine may still be at work on one when its maker is killed. Without
@@ -7,7 +8,7 @@ import type Dockerode from 'dockerode'
  */
 const REMOVE = `
 const { request } = require('node:http')
-const [at, label] = process.argv.slice(1)
+const [at, labels] = process.argv.slice(1)
 const ask = (method, path, done = () => {}) => {
   let text = ''
   const asked = request({ ...JSON.parse(at), method, path, timeout: 10_000 }, (answer) => {
@@ -18,9 +19,18 @@ const ask = (method, path, done = () => {}) => {
   asked.on('error', () => {})
   asked.end()
 }
-const filters = encodeURIComponent(JSON.stringify({ label: [label] }))
+const listIn = (text) => {
+  try {
+    const list = JSON.parse(text)
+    return Array.isArray(list) ? list : []
+  } catch {
+    return []
+  }
+}
+const filters = encodeURIComponent(JSON.stringify({ label: JSON.parse(labels) }))
 const sweep = () => ask('GET', '/containers/json?all=1&filters=' + filters, (text) => {
-  for (const { Id } of JSON.parse(text)) ask('DELETE', '/containers/' + Id + '?force=1&v=1')
+  // Of an engine that fails it is an error, or nothing; the second time may go better.
+  for (const { Id } of listIn(text)) ask('DELETE', '/containers/' + Id + '?force=1&v=1')
 })
 sweep()
 setTimeout(sweep, 3000)
@@ -31,10 +41,12 @@ const WAIT = `trap '' HUP INT TERM; while read -r _; do :; done; exec "$1" -e "$
  * For what its supervisor can't see to: a container that was made but not yet started when this process was killed. A shell waits for
  * the end of our pipe, as in `process-sweep.ts`. Where the engine is reached by TLS or SSH there is none; the next process sweeps.
  */
-export async function watchContainers(docker: Dockerode, label: string): Promise<void> {
+export async function watchContainers(docker: Dockerode, instance: string): Promise<void> {
   const at = await plainAddress(docker)
   if (at === undefined) return
-  const words = [process.execPath, REMOVE, JSON.stringify(at), label]
+  // With the label that all of ours have: the engine proxy tells of no others.
+  const labels = [`${LABEL.app}=${CHILD_APP}`, `${LABEL.instance}=${instance}`]
+  const words = [process.execPath, REMOVE, JSON.stringify(at), JSON.stringify(labels)]
   const shell = spawn('/bin/sh', ['-c', WAIT, 'mcp-orchestrator-containers', ...words], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
