@@ -203,3 +203,33 @@ it.each([
   await me.button('Settings').click()
   await me.page.getByRole('group', { name: 'Settings' }).waitFor()
 })
+
+it('copies from a dialog where the page is not served securely, and keeps the keyboard in its place', async () => {
+  now().fake.files.set('note.txt', Buffer.from('word for word'))
+  const { me } = await now().arrive(() => {}, { permissions: ['clipboard-read'] })
+  await me.page.evaluate(`{
+    globalThis.clipboard = navigator.clipboard
+    Object.defineProperty(navigator, 'clipboard', { value: undefined })
+  }`)
+  await me.button('Show the files').click()
+  await me.button(/^note\.txt/).click()
+  await me.button('Copy the code').click()
+  await me.button('Copied').waitFor()
+  expect(await me.page.evaluate('clipboard.readText()')).toBe('word for word')
+  expect(await me.page.evaluate('document.activeElement.ariaLabel')).toBe('Copied')
+})
+
+it.each(['servers', 'activity'])('asks for %s no faster than it is answered', async (part) => {
+  const { me } = await now().arrive()
+  let asked = 0
+  await me.page.clock.install()
+  await me.page.route(part === 'servers' ? '**/api/servers' : '**/api/audit?*', () => {
+    asked += 1
+  })
+  await me.page.evaluate(`location.hash = '#/${part}'`)
+  await expect.poll(() => asked).toBe(1)
+  await me.page.clock.runFor(20_000)
+  await me.page.evaluate(`fetch('/healthz')`)
+  // The first one that the page itself needs, and one that is asked again and again.
+  expect(asked).toBeLessThanOrEqual(2)
+})
