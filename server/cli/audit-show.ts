@@ -18,7 +18,10 @@ export async function showAudit(dir: string, action: string, flags: CommandInput
   if (action !== 'show') throw usage(`There is no "audit ${action}"`)
   const filter = readFilter(flags)
   const { entries } = readAudit(dir, filter)
-  if (!json && entries.length === 0) process.stderr.write(`Nothing is on record in ${dir}.\n`)
+  if (!json && entries.length === 0) {
+    const isFiltered = ['server', 'tool', 'outcome', 'since'].some((name) => flags[name] !== undefined)
+    process.stderr.write(`Nothing ${isFiltered ? 'of that kind ' : ''}is on record in ${dir}.\n`)
+  }
   print(entries.toReversed(), json)
   if (flags.follow === true) await follow(dir, filter, json, entries)
   return 0

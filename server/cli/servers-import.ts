@@ -8,6 +8,7 @@ import { warnings } from '../catalog/plan-servers.ts'
 import { showLine, showName } from '../gateway/asking/show-as-data.ts'
 import { AppError } from '../lib/errors.ts'
 import { askedYes, print, type ServersContext } from './servers-context.ts'
+import { userDefaults } from './user-folders.ts'
 
 /** Shows all that decides what other clients' servers do, as the page does, and takes them over after a yes. What is there already stays as it is. */
 export async function importServers(context: ServersContext): Promise<number> {
@@ -39,9 +40,17 @@ export async function importServers(context: ServersContext): Promise<number> {
   await addServers(file, Object.fromEntries(fresh.map(({ name, raw }) => [name, raw])))
   print(context, { imported: rows, file }, [
     `Added ${fresh.length} servers to ${file}.`,
-    "Now remove them from the client's own list, and add the gateway there in their place: docs/guides/clients.md says how."
+    "Now remove them from the client's own list, and add the gateway there in their place: docs/guides/clients.md says how.",
+    ...sayOtherFile(file)
   ])
   return 0
+}
+
+/** In a folder with an `mcp.json` the servers went there: a gateway that a client starts would not find them. */
+function sayOtherFile(file: string): string[] {
+  const usual = userDefaults(process.env).MCP_CONFIG
+  if (file === usual) return []
+  return [`A gateway that a client starts reads ${usual}: give it the arguments --config ${file}, too.`]
 }
 
 type Row = PlannedServer & { client: string }

@@ -140,7 +140,9 @@ describe('servers', { timeout: 60_000 }, () => {
     const done = await run('import', '--yes')
     expect(done).toMatchObject({
       code: 0,
-      out: expect.stringMatching(/Added 1 servers? to .*\nNow remove .* add the gateway/)
+      out: expect.stringMatching(
+        /Added 1 servers? to (.*)\.\nNow remove .* add the gateway.*\n.*the arguments --config \1, too\.\n$/
+      )
     })
     expect(saved().mcpServers).toEqual({ mine: { command: 'mine' }, files: { command: 'npx', args: ['files'] } })
     const again = await run('import', '--yes')
