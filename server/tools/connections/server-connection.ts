@@ -116,7 +116,9 @@ export class ServerConnection {
         this.#options.onListed(tools, {})
         return tools
       } catch (error) {
-        if (!signal.aborted) this.#drop(live)
+        // One that does a single thing at a time answers nothing while it works for others: their deadlines tell whether it hangs.
+        if (signal.aborted || this.#busy > 1) throw error
+        this.#drop(live)
         throw this.#failure(error)
       }
     })

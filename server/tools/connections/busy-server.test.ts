@@ -1,0 +1,25 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { child, LOCAL, openTestConnections, textOf, until } from './connections.fixture.ts'
+
+it('keeps a server that answers no test because it is at work, and so the call that it works on', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'busy-'))
+  const file = join(dir, 'busy')
+  const timeoutMs = { start: 30_000, list: 1000, call: 60_000 }
+  const { call, connections, close } = await openTestConnections({ a: child('blocking', [file], { timeoutMs }) })
+  try {
+    const called = call('a', 'block', {}, { careful: true })
+    called.catch(() => {})
+    await until('the call', () => existsSync(file))
+    const { signal } = new AbortController()
+    const tested = connections.test('a', { caller: LOCAL, signal })
+    await expect(tested).rejects.toMatchObject({ code: 'child_timeout' })
+    rmSync(file)
+    expect(textOf((await called).result)).toBe('done')
+  } finally {
+    await close()
+    rmSync(dir, { recursive: true })
+  }
+}, 30_000)
