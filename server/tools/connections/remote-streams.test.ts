@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { afterEach, describe, expect, it } from 'vitest'
-import { openTestConnections, until } from './connections.fixture.ts'
+import { openTestConnections, textOf, until } from './connections.fixture.ts'
 
 const closing: (() => Promise<void> | void)[] = []
 afterEach(async () => {
@@ -12,6 +12,7 @@ afterEach(async () => {
 /** A remote server that answers calls as streams, which the test writes. */
 async function openStreaming() {
   const streams: ServerResponse[] = []
+  const ids: unknown[] = []
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     if (request.method !== 'POST') return void response.writeHead(405).end()
     const { id, method, params = {} } = Object(await json(request))
@@ -26,6 +27,7 @@ async function openStreaming() {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
       response.write(': at work\n\n')
       streams.push(response)
+      ids.push(id)
       return
     }
     const answer = result ? { result } : { error: { code: -32601, message: 'Method not found' } }
@@ -42,7 +44,9 @@ async function openStreaming() {
     () => listener.closeAllConnections(),
     () => void listener.close()
   )
-  return { ...test, streams }
+  const answer = (at: number, result: object) =>
+    streams[at]?.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id: ids[at], result })}\n\n`)
+  return { ...test, streams, answer }
 }
 
 describe('a remote server that answers as a stream', () => {
@@ -54,6 +58,15 @@ describe('a remote server that answers as a stream', () => {
     else streams[0]?.destroy()
     await expect(called).rejects.toMatchObject({ code: 'child_lost', details: { sent: true } })
     expect(streams).toHaveLength(1)
+  })
+
+  it('is believed what it answers last', async () => {
+    const { call, streams, answer } = await openStreaming()
+    const calls = [call('far', 'slow'), call('far', 'slow')]
+    await until('the calls', () => streams.length === 2)
+    for (const at of [1, 0]) answer(at, { content: [{ type: 'text', text: `answer ${at}` }] })
+    const texts = (await Promise.all(calls)).map(({ result }) => textOf(result)).sort()
+    expect(texts).toEqual(['answer 0', 'answer 1'])
   })
 
   it('is left alone with the stream of a call that was given up', async () => {
