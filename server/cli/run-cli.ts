@@ -9,6 +9,8 @@ import type { Command, CommandInput } from './command.ts'
 const EXIT = { failed: 1, usage: 2 }
 
 export async function runCli(args: string[], commands: Command[]): Promise<number> {
+  // Words that nobody reads any more end no work: with `serve 2>&1 | tee log`, one Ctrl-C ends the reader too.
+  process.stderr.on('error', () => {})
   try {
     const [name, ...rest] = args
     if (name === '--version' || name === '-v') return say(packageVersion())
