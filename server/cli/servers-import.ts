@@ -1,4 +1,3 @@
-import { homedir } from 'node:os'
 import { resolve } from 'node:path'
 import type { PlannedServer } from '../../contract/servers.ts'
 import { type FoundServer, findClientServers, readClientFile } from '../catalog/client-files.ts'
@@ -8,7 +7,7 @@ import { warnings } from '../catalog/plan-servers.ts'
 import { showLine, showName } from '../gateway/asking/show-as-data.ts'
 import { AppError } from '../lib/errors.ts'
 import { askedYes, print, type ServersContext } from './servers-context.ts'
-import { userDefaults } from './user-folders.ts'
+import { userDefaults, userHome } from './user-folders.ts'
 
 /** Shows all that decides what other clients' servers do, as the page does, and takes them over after a yes. What is there already stays as it is. */
 export async function importServers(context: ServersContext): Promise<number> {
@@ -16,7 +15,7 @@ export async function importServers(context: ServersContext): Promise<number> {
   const [from] = names
   const { servers: found, problems } =
     from === undefined
-      ? await findClientServers(process.env.HOME || homedir(), process.cwd())
+      ? await findClientServers(userHome(process.env), process.cwd())
       : await readClientFile(from, resolve(from))
   for (const problem of new Set([...problems, ...clashes(found)])) {
     process.stderr.write(`${showLine(problem)}\n`)

@@ -4,9 +4,18 @@ import type { SettingName, Settings } from '../config/settings.ts'
 
 type Environment = Record<string, string | undefined>
 
+/** A container may run as a user that it does not know, and who has no home: what is not found or written below `/` is said later. */
+export function userHome(env: Environment): string {
+  try {
+    return env.HOME || homedir()
+  } catch {
+    return '/'
+  }
+}
+
 /** Where a program that is started anywhere keeps its settings and its state: the XDG folders. */
 function userFolders(env: Environment): { config: string; data: string } {
-  const home = env.HOME || homedir()
+  const home = userHome(env)
   const under = (base: string | undefined, fallback: string) =>
     join(base?.startsWith('/') ? base : join(home, fallback), 'mcp-orchestrator')
   return { config: under(env.XDG_CONFIG_HOME, '.config'), data: under(env.XDG_DATA_HOME, '.local/share') }
