@@ -129,6 +129,7 @@ export class TurnDriver {
 
   /** A call that was started and is not ours was interrupted, or is another instance's: taking the lease tells which. */
   #isQuiet(action: NextAction): boolean {
+    if (this.#neverRun().length > 0) return false
     if (action.type === 'idle') return true
     if (action.type !== 'wait') return false
     return this.#startedElsewhere().length === 0
@@ -142,6 +143,15 @@ export class TurnDriver {
     })
   }
 
+  /** Approved in a turn that is over, before their time had come. */
+  #neverRun(): CallEntry[] {
+    const { calls, turnId } = this.#conversation.transcript
+    return Object.values(calls).filter((call) => {
+      const waits = call.decision?.approved && call.startedAt === undefined && !call.result
+      return waits && call.turnId !== turnId && !this.#calls.has(call.callId)
+    })
+  }
+
   async #drive(hold: Hold): Promise<void> {
     this.#lost = undefined
     for (;;) {
@@ -150,6 +160,7 @@ export class TurnDriver {
       const ours = new Set(this.#calls.keys())
       const { turnId } = await this.#conversation.refresh()
       this.#stopCallsOfOtherTurns(turnId)
+      for (const { callId } of this.#neverRun()) await this.#append([notRun(callId, stopped())], hold.epoch)
       const isOver = this.#closed || this.#lost !== undefined
       if (this.#lost !== undefined && this.#calls.size === 0) throw this.#lost
       const action: NextAction = isOver ? { type: 'wait' } : this.#next()
@@ -276,9 +287,8 @@ export class TurnDriver {
   async #answerUnanswered(callId: string, error: unknown, epoch: number): Promise<void> {
     const call = callOf(await this.#conversation.refresh(), callId)
     if (call?.result) return
-    const content = [{ type: 'text', text: `It was not run: ${messageOf(error)}` }]
-    const notRun = resultOf(callId, { isError: true, content })
-    await this.#append([call?.startedAt === undefined ? notRun : unknownOutcome(callId, messageOf(error))], epoch)
+    const isUnknown = call?.startedAt !== undefined
+    await this.#append([isUnknown ? unknownOutcome(callId, messageOf(error)) : notRun(callId, error)], epoch)
   }
 
   async #end(turnId: string, reason: TurnEndReason, epoch: number): Promise<void> {
@@ -317,6 +327,11 @@ export function endOf(turnId: string, reason: TurnEndReason): NewEvent {
 
 function keyed(event: AgentEvent): NewEvent {
   return event.type === 'turn:end' ? endOf(event.data.turnId, event.data.reason) : event
+}
+
+function notRun(callId: string, why: unknown): NewEvent {
+  const content = [{ type: 'text', text: `It was not run: ${messageOf(why)}` }]
+  return resultOf(callId, { isError: true, content })
 }
 
 function stopped(): AppError {
