@@ -155,22 +155,34 @@ export class TurnDriver {
   async #drive(hold: Hold): Promise<void> {
     this.#lost = undefined
     for (;;) {
-      this.#hasNews = false
-      this.#news = Promise.withResolvers()
-      const ours = new Set(this.#calls.keys())
-      const { turnId } = await this.#conversation.refresh()
-      this.#stopCallsOfOtherTurns(turnId)
-      for (const { callId } of this.#neverRun()) await this.#append([notRun(callId, stopped())], hold.epoch)
-      const isOver = this.#closed || this.#lost !== undefined
-      if (this.#lost !== undefined && this.#calls.size === 0) throw this.#lost
-      const action: NextAction = isOver ? { type: 'wait' } : this.#next()
-      if (action.type === 'run') this.#startCalls(hold, action.calls)
-      if (action.type === 'step' && turnId && this.#calls.size === 0) await this.#step(hold, turnId)
-      else if (action.type === 'end' && turnId) await this.#end(turnId, action.reason, hold.epoch)
-      else if (action.type === 'wait' && !isOver && (await this.#reportLost(ours, hold.epoch))) continue
-      else if (this.#calls.size > 0) await this.#newsOrTime()
-      else if (!this.#hasNews || this.#closed) return
+      try {
+        if (await this.#goOn(hold)) return
+      } catch (error) {
+        // Who let go of the session while calls run here would leave it to others, who then end them.
+        if (this.#calls.size === 0 || !isNotOurs(error)) throw error
+        await this.#newsOrTime()
+      }
     }
+  }
+
+  /** Does what comes next; true: there is nothing more to do for now. */
+  async #goOn(hold: Hold): Promise<boolean> {
+    this.#hasNews = false
+    this.#news = Promise.withResolvers()
+    const ours = new Set(this.#calls.keys())
+    const { turnId } = await this.#conversation.refresh()
+    this.#stopCallsOfOtherTurns(turnId)
+    const isOver = this.#closed || this.#lost !== undefined
+    if (this.#lost !== undefined && this.#calls.size === 0) throw this.#lost
+    for (const { callId } of this.#neverRun()) await this.#append([notRun(callId, stopped())], hold.epoch)
+    const action: NextAction = isOver ? { type: 'wait' } : this.#next()
+    if (action.type === 'run') this.#startCalls(hold, action.calls)
+    if (action.type === 'step' && turnId && this.#calls.size === 0) await this.#step(hold, turnId)
+    else if (action.type === 'end' && turnId) await this.#end(turnId, action.reason, hold.epoch)
+    else if (action.type === 'wait' && !isOver && (await this.#reportLost(ours, hold.epoch))) return false
+    else if (this.#calls.size > 0) await this.#newsOrTime()
+    else return !this.#hasNews || this.#closed
+    return false
   }
 
   async #newsOrTime(): Promise<void> {
