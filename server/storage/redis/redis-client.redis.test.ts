@@ -41,6 +41,11 @@ function verbs({ sessions, events }: Store): (() => Promise<unknown>)[] {
   ]
 }
 
+/** As its operator. */
+async function tell(port: number, command: string): Promise<void> {
+  await once(connect(port, '127.0.0.1').end(`${command}\r\n`).resume(), 'close')
+}
+
 describe('a Redis that comes and goes', () => {
   let dir = ''
   let port = 0
@@ -123,13 +128,33 @@ describe('a Redis that comes and goes', () => {
       await sessions.heartbeat('i', 60_000)
       // As a managed Redis does it: the name moves, and who is connected stays connected.
       leadsTo = next.port
-      const operator = connect(port, '127.0.0.1').end(`REPLICAOF 127.0.0.1 ${next.port}\r\n`)
-      await once(operator.resume(), 'close')
+      await tell(port, `REPLICAOF 127.0.0.1 ${next.port}`)
       await expect(sessions.heartbeat('i', 60_000)).rejects.toMatchObject(UNAVAILABLE)
       await vi.waitFor(() => sessions.heartbeat('i', 60_000), { interval: 20 })
     } finally {
       proxy.close()
       await next.kill()
+    }
+  })
+
+  it('that is full still lets sessions be held, ended and removed, which makes room again', async () => {
+    const full = await ownRedis()
+    try {
+      store = await openRedisStore({ url: full.url, logger: silentLogger })
+      const { sessions, events } = store
+      const before = await sessions.acquire('s', 'a', 60_000)
+      const large = [{ type: 't', data: { text: 'x'.repeat(900_000) } }]
+      for (let i = 0; i < 20; i++) await events.append('s', large)
+      await tell(full.port, 'CONFIG SET maxmemory 10mb')
+      await expect(events.append('s', [{ type: 't', data: {} }])).rejects.toThrow('is full')
+      await sessions.heartbeat('a', 60_000)
+      const epoch = before.granted ? before.record.epoch : 0
+      expect(await sessions.touch('s', epoch, { leaseMs: 60_000, busy: false, activity: true })).toBe(true)
+      expect(await sessions.acquire('s', 'b', 60_000)).toMatchObject({ granted: true, record: { holder: 'b' } })
+      await events.remove('s')
+      await vi.waitFor(() => events.append('s', large))
+    } finally {
+      await full.kill()
     }
   })
 

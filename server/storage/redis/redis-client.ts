@@ -119,6 +119,9 @@ function translate(error: unknown, where: string): AppError {
   if (error instanceof ReplyError && !STATE_REPLIES.test(reason)) {
     return new AppError('internal', 'store_failed', `Redis at ${where} refused a command.`, { cause: plain(error) })
   }
+  if (reason.startsWith('OOM')) {
+    return storeUnavailable(`Redis at ${where} is full; give it more memory, or delete sessions.`, plain(error))
+  }
   return storeUnavailable(`Redis at ${where} does not answer (${reason}); try again in a moment.`, plain(error))
 }
 

@@ -29,3 +29,11 @@ export function script(body: string): Script {
   const lua = PRELUDE + body
   return { lua, sha: createHash('sha1').update(lua).digest('hex') }
 }
+
+/**
+ * For what must work in a Redis that is full too: leases, and the removal of sessions, which makes room again. Redis refuses the first
+ * write of a script that may take memory, but none after one that gives memory back.
+ */
+export function sparingScript(body: string): Script {
+  return script(`redis.call('DEL', KEYS[1] .. ':none')\n${body}`)
+}

@@ -1,15 +1,15 @@
 /** One script per verb. A session is a hash; '' stands for null. KEYS and ARGV are named in each script's first lines. */
-import { script } from './scripts.ts'
+import { script, sparingScript } from './scripts.ts'
 
 export const now = script(`return int(clock())`)
 
-export const deploymentId = script(`
+export const deploymentId = sparingScript(`
 local key, proposal = KEYS[1], ARGV[1]
 redis.call('SET', key, proposal, 'NX')
 return redis.call('GET', key)
 `)
 
-export const heartbeat = script(`
+export const heartbeat = sparingScript(`
 local instances, instance, ttl = KEYS[1], ARGV[1], tonumber(ARGV[2])
 redis.call('ZADD', instances, int(clock() + ttl), instance)
 `)
@@ -32,7 +32,7 @@ for _, id in ipairs(redis.call('ZRANGE', index, 0, -1)) do
 end
 `)
 
-export const acquire = script(`
+export const acquire = sparingScript(`
 local key, index, live_index, floor_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, holder, lease = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = clock()
@@ -55,7 +55,7 @@ if s[5] == '1' then redis.call('ZADD', live_index, int(now), id) end
 return record(key)
 `)
 
-export const touch = script(`
+export const touch = sparingScript(`
 local key, live_index = KEYS[1], KEYS[2]
 local id, epoch, lease, busy, activity = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 if not owns(key, epoch) or redis.call('HGET', key, 'holder') == '' then return 0 end
@@ -68,12 +68,12 @@ end
 return 1
 `)
 
-export const release = script(`
+export const release = sparingScript(`
 local key, epoch = KEYS[1], ARGV[1]
 if owns(key, epoch) then redis.call('HSET', key, 'holder', '', 'leaseUntil', '0', 'busy', '0') end
 `)
 
-export const reserve = script(`
+export const reserve = sparingScript(`
 local key, live_index = KEYS[1], KEYS[2]
 local id, epoch, max_live = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if not owns(key, epoch) then return 'lost' end
@@ -84,7 +84,7 @@ redis.call('ZADD', live_index, redis.call('HGET', key, 'activeAt'), id)
 return 'ok'
 `)
 
-export const bind = script(`
+export const bind = sparingScript(`
 local key, live_index = KEYS[1], KEYS[2]
 local id, epoch, container = ARGV[1], ARGV[2], ARGV[3]
 if not owns(key, epoch) then return 0 end
@@ -93,7 +93,7 @@ redis.call('ZADD', live_index, redis.call('HGET', key, 'activeAt'), id)
 return 1
 `)
 
-export const unbind = script(`
+export const unbind = sparingScript(`
 local key, live_index = KEYS[1], KEYS[2]
 local id, epoch = ARGV[1], ARGV[2]
 if not owns(key, epoch) then return 0 end
@@ -102,7 +102,7 @@ redis.call('ZREM', live_index, id)
 return 1
 `)
 
-export const takeIdle = script(`
+export const takeIdle = sparingScript(`
 local live_index, floor_key = KEYS[1], KEYS[2]
 local prefix, suffix, holder = ARGV[1], ARGV[2], ARGV[3]
 local idle, lease, limit = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
