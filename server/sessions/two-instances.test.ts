@@ -117,16 +117,14 @@ it('an instance whose store was away for a moment lets nobody else end what it r
   const logged = async (type: string) => (await events.read('s')).filter((event) => event.type === type)
   await onA.begin('s', 'demo/demo')
   await onA.send('s', { text: 'hello', id: undefined })
-  await vi.waitFor(async () => expect(await logged('tool:started')).toHaveLength(1), { timeout: 5000 })
+  await vi.waitFor(async () => expect(await logged('tool:started')).toHaveLength(1))
   const acquire = vi.spyOn(store, 'acquire')
   onB.attach('s')
   away = 1
-  await vi.waitFor(() => expect(away).toBe(0), { timeout: 5000 })
+  await vi.waitFor(() => expect(away).toBe(0))
   acquire.mockClear()
-  await vi.waitFor(() => expect(acquire.mock.calls.filter(([, who]) => who === 'b').length).toBeGreaterThan(2), {
-    timeout: 5000
-  })
+  await vi.waitFor(() => expect(acquire.mock.calls.filter(([, who]) => who === 'b').length).toBeGreaterThan(2))
   sent.resolve()
-  await vi.waitFor(async () => expect(await logged('turn:end')).toHaveLength(1), { timeout: 5000 })
+  await vi.waitFor(async () => expect(await logged('turn:end')).toHaveLength(1))
   expect(await logged('tool:result')).toMatchObject([{ data: { isError: false, content: [{ text: 'sent' }] } }])
 })
