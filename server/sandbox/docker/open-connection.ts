@@ -22,7 +22,9 @@ const ABORTED = 134
 const KILLED = 137
 const LEFT = 0
 const NOT_RUN = 126
-const PASSING_EXITS = new Set<unknown>([LEFT, NOT_RUN, ABORTED, KILLED])
+/** So busy that it does not say how the server ended. */
+const UNKNOWN = null
+const PASSING_EXITS = new Set<unknown>([LEFT, NOT_RUN, ABORTED, KILLED, UNKNOWN])
 /** Nothing here validates by JSON Schema, and a compiler per connection costs memory. */
 const noValidator = {
   getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'not supported' })
