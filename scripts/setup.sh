@@ -9,7 +9,8 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 node=$root/node_modules/.bin/node
-state=${XDG_STATE_HOME:-$HOME/.local/state}/mcp-orchestrator
+# Not $HOME, which services and cron jobs may lack.
+state=${XDG_STATE_HOME:-~/.local/state}/mcp-orchestrator
 # What this script started: "PID START-TIME" of a dockerd, or "systemd".
 started=$state/engine
 engine_log=$state/dockerd.log

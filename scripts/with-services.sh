@@ -5,7 +5,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 node=$root/node_modules/.bin/node
-engine_state=${XDG_STATE_HOME:-$HOME/.local/state}/mcp-orchestrator/engine
+engine_state=${XDG_STATE_HOME:-~/.local/state}/mcp-orchestrator/engine
 engine_before=$(cat "$engine_state" 2>/dev/null || true)
 dir=$(mktemp -d)
 redis_pid=
