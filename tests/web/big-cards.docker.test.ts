@@ -40,6 +40,22 @@ it('says that a command goes on below what is in sight, for as long as it does',
   expect(now().offences).toEqual([])
 })
 
+// Checked with the defence off: every text by the rules of its first letter → the second name stands before the first, and “>” is “<”.
+it('shows names that run from right to left in the order in which a command has them', async () => {
+  const { me } = await now().arrive(asking('workspace', 'execute_command', { command: 'אאא > בבב.sh' }))
+  await me.cards.waitFor()
+  const places = await me.page.evaluate(`['אאא', '>', 'בבב', '.sh'].map((part) => {
+    const nodes = document.createTreeWalker(document.querySelector('[aria-label=Command]'), NodeFilter.SHOW_TEXT)
+    while (!nodes.nextNode()?.data.includes(part)) {}
+    const range = document.createRange()
+    const at = nodes.currentNode.data.indexOf(part)
+    range.setStart(nodes.currentNode, at)
+    range.setEnd(nodes.currentNode, at + part.length)
+    return range.getBoundingClientRect().left
+  })`)
+  expect(places).toEqual((places as number[]).toSorted((a, b) => a - b))
+})
+
 it('shows as many calls of a full inbox as a page can bear, and says how many wait behind them', async () => {
   const args = { list: times(30, { a: 1, b: 2 }) }
   now().fake.approvals = Array.from({ length: 100 }, (_, at) => ({

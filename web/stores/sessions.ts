@@ -14,9 +14,15 @@ export const useSessions = defineStore('sessions', () => {
   const loadedAt = ref(0)
   const current = computed(() => list.value.find(({ sessionId }) => sessionId === session.sessionId))
 
+  let asked = 0
+
+  /** An answer that was overtaken by a later one does not count: what it lists may be deleted by now. */
   async function load(): Promise<void> {
+    const mine = ++asked
     try {
-      list.value = await api.sessions()
+      const found = await api.sessions()
+      if (mine !== asked) return
+      list.value = found
       loadedAt.value = Date.now()
     } catch {
       // The page says by other means that the server is away; the list stays as it was.

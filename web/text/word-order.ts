@@ -1,0 +1,28 @@
+/**
+ * Words that run from right to left turn about what stands between them: `mv A B` looks like `mv B A`, and `A > B` like `B < A`.
+ * Taken apart, each keeps its own direction and the line keeps its order: what is decided on looks as it runs.
+ */
+export interface WordPart {
+  text: string
+  isRtl: boolean
+  /** Letter by letter, for what is too long to be taken apart. */
+  isForced?: boolean
+}
+
+const RTL = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]+/gu
+/** Each is an element of the page. */
+const MAX_APART = 100
+
+export function wordOrder(text: string): WordPart[] {
+  const parts: WordPart[] = []
+  let from = 0
+  for (const { 0: word, index } of text.matchAll(RTL)) {
+    if (parts.length >= MAX_APART) break
+    if (index > from) parts.push({ text: text.slice(from, index), isRtl: false })
+    parts.push({ text: word, isRtl: true })
+    from = index + word.length
+  }
+  const rest = text.slice(from)
+  if (rest !== '') parts.push({ text: rest, isRtl: false, ...(rest.search(RTL) >= 0 ? { isForced: true } : {}) })
+  return parts
+}
