@@ -74,13 +74,11 @@ export class ChangeFeed {
   }
 
   async #refresh(full: boolean, goesOn: boolean): Promise<void> {
+    // The next page is of the look that has been: with what is new meanwhile, one that goes on writing would make it endless.
+    if (goesOn) return
+    this.#tree.openRoot()
     this.#scanner.maxBytes = 2 * workspaceSize(this.#tree)
     const inTime = this.#walked && (await this.#watcher.sync())
-    if (goesOn) {
-      // A new look at everything for every page would never end.
-      if (inTime) await this.#scanner.visit(this.#watcher.take())
-      return
-    }
     const dirty = this.#watcher.take()
     if (full || !inTime || this.#scanner.leftOut) await this.#scanner.walk(dirty, full)
     else await this.#scanner.visit(dirty)

@@ -162,6 +162,13 @@ describe('what is reported', () => {
     expect((await look()).paths.sort()).toEqual(['big', 'pipe'])
   })
 
+  // Seen to fail in a sandbox when it was left closed: no look succeeded any more, and no command ran.
+  it('a workspace that a command closed is opened again', async () => {
+    await owner.run('echo a > a; chmod 000 .')
+    expect((await look()).paths).toEqual(['a'])
+    expect((await owner.run('stat -c %a .')).trim()).toBe('700')
+  })
+
   // Seen to fail when what the kernel can't look at by its path counted as not there: nothing was said of it.
   it('what lies deeper than a path may be long as skipped', async () => {
     const long = Array.from({ length: 20 }, () => 'd'.repeat(240)).join('/')
@@ -236,6 +243,18 @@ describe('many files', () => {
     await owner.run('true') // By the time it answers, what was left of the queue has been read.
     expect((await look()).put.size).toBe(20_001)
   }, 60_000)
+
+  // Seen to fail when every page looked for news: there was always one more.
+  it('that are written without end do not make a look endless', async () => {
+    const write = 'for (let n = 0; ; n++) fs.writeFileSync("f" + (n % 20), String(n).repeat(200000 / String(n).length))'
+    await owner.run(
+      `${process.execPath} -e '${write}' >/dev/null 2>&1 & echo $! > writer; until [ -e f19 ]; do :; done`
+    )
+    for (let round = 0; round < 3; round++) expect((await look()).pages).toBeLessThan(10)
+    await owner.run('kill $(cat writer)')
+    await look()
+    expect((await look()).paths).toEqual([])
+  })
 
   it('large ones are fetched in parts', async () => {
     const content = Buffer.alloc(5_000_000, 'abcdefg')

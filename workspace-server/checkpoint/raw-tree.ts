@@ -1,7 +1,18 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, type Stats } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  type Stats
+} from 'node:fs'
 import { errorCode } from '../tools/system-error.ts'
 import { fsPath, type RawPath, rawFromText } from './raw-path.ts'
 
+export const OWNER_ALL = 0o700
 const SAFE_READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
 
 /** File system calls on raw paths below the workspace. Synchronous: on a tmpfs they are quicker than a trip to another thread. */
@@ -14,6 +25,17 @@ export class RawTree {
 
   path(raw: RawPath): string | Buffer {
     return fsPath(raw === '' ? this.#root : `${this.#root}/${raw}`)
+  }
+
+  /** Opens the workspace itself, should a command have closed it: no other could be run to do so. */
+  openRoot(): void {
+    const stats = this.stat('')
+    if (typeof stats !== 'object' || (stats.mode & OWNER_ALL) === OWNER_ALL) return
+    try {
+      chmodSync(this.path(''), (stats.mode & 0o7777) | OWNER_ALL)
+    } catch {
+      // Then it is not ours to open, and what can't be read is told.
+    }
   }
 
   /** Undefined when there is nothing; `denied` when a folder above it is closed to us; `too long` for the kernel, though it is there. */

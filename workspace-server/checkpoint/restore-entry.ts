@@ -18,10 +18,9 @@ import {
 import type { RestoreParams, WorkspaceEntry } from '../protocol.ts'
 import { errorCode } from '../tools/system-error.ts'
 import { fromWire, fsPath, parentOf, type RawPath } from './raw-path.ts'
-import type { RawTree } from './raw-tree.ts'
+import { OWNER_ALL, type RawTree } from './raw-tree.ts'
 
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants
-const OWNER_ALL = 0o700
 
 export type RestoredEntry = RestoreParams['entries'][number]
 type FileEntry = Extract<WorkspaceEntry, { type: 'file' }> & { data?: string; offset?: number }
