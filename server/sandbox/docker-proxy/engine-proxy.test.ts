@@ -25,7 +25,8 @@ beforeAll(async () => {
   const engine = createServer(async (request, response) => {
     const body = await text(request)
     if (request.method !== 'GET') seen.push(`${request.method} ${request.url} ${body}`)
-    if (request.url === '/containers/ours/json') {
+    if (request.url === '/containers/garbled/json') response.end('{"Config":')
+    else if (request.url === '/containers/ours/json') {
       response.end(JSON.stringify({ Config: { Labels: { [LABEL.app]: 'sandbox' } } }))
     } else response.writeHead(request.url?.startsWith('/exec/') ? 404 : 200).end('{"message":"so it is"}')
   })
@@ -162,4 +163,11 @@ it('passes on all that the engine said before it closed, however late it is read
   )
   await closed
   expect(await text(socket)).toContain(LAST_WORDS)
+})
+
+// Checked: with nobody to catch it, what the engine sent ended the proxy, and the call was never answered.
+it('refuses what the engine can not tell about', async () => {
+  const ask = 'POST /containers/garbled/start HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n'
+  expect(await raw(ask, { after: /let this through/, more: '' })).toMatch(/^HTTP\/1.1 403/)
+  expect(seen).toEqual([])
 })

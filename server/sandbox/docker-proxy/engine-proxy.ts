@@ -96,11 +96,13 @@ async function mustBeOurs(options: EngineProxyOptions, id: string): Promise<void
 async function look({ engineSocket }: EngineProxyOptions, path: string): Promise<Record<string, unknown> | null> {
   const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown> | null>()
   const request = httpRequest({ socketPath: engineSocket, path, timeout: LOOK_MS }, (response) => {
-    readBody(response, 4 * 1024 * 1024).then((body) => {
-      if (response.statusCode === 404) return resolve(null)
-      if (response.statusCode !== 200) return reject(new Error(`the engine answered ${response.statusCode}`))
-      resolve(JSON.parse(body.toString('utf8')))
-    }, reject)
+    const read = async () => {
+      const body = await readBody(response, 4 * 1024 * 1024)
+      if (response.statusCode === 404) return null
+      if (response.statusCode !== 200) throw new Error(`the engine answered ${response.statusCode}`)
+      return JSON.parse(body.toString('utf8'))
+    }
+    read().then(resolve, reject)
   })
   request.on('timeout', () => request.destroy(new Error('the engine does not answer')))
   request.on('error', reject)
