@@ -80,6 +80,10 @@ it('takes what is being written over when the session is deleted elsewhere', asy
   await expect.poll(() => me.sessionId()).not.toBe(before)
   expect(await written()).toBe('second\nhalf a thought')
   expect(await me.page.evaluate('JSON.stringify(localStorage)')).not.toContain(before)
+  await backTo(now().fake.session(before))
+  await me.composer.fill('in another of that name')
+  await toNewSession()
+  expect(await written()).toBe('')
 })
 
 it('keeps a message that arrived when only the answer was lost, and sends the next one', async () => {

@@ -29,6 +29,8 @@ export const useComposer = defineStore('composer', () => {
       const isDeleted = before !== undefined && before === session.deletedId
       const taken = isDeleted ? joined(queued.value, draft.value) : null
       if (isDeleted) forgetWritten(before)
+      // Once: its id may be opened again, as another session.
+      session.deletedId = ''
       // What waited when the page was left is the person's again: sent by itself, two tabs would send it twice.
       const written = joined(taken, recall(`queued:${id}`), recall(`draft:${id}`))
       const sent = recallSent(id)
