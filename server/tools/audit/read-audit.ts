@@ -26,6 +26,8 @@ export interface AuditPage {
 type RowOf<K extends Row['kind']> = Extract<Row, { kind: K }>
 
 const MAX_LOOKED_AT = 20_000
+/** The clock of the files is coarse, and behind the one of the rows by as long as the kernel was busy. */
+const BEHIND_MS = 1000
 
 /** Entries of all chains, newest first. Seals are not checked here: that is `verify`. */
 export function readAudit(dir: string, filter: AuditFilter): AuditPage {
@@ -60,7 +62,7 @@ function* newestFirst(dir: string): Generator<AuditEntry> {
     open.sort((a, b) => (a.entry.id < b.entry.id ? 1 : -1))
     const [newest] = open
     const next = unopened.at(-1)
-    if (next && (!newest || changedAt(next) + 1 >= Date.parse(newest.entry.at))) {
+    if (next && (!newest || changedAt(next) + BEHIND_MS >= Date.parse(newest.entry.at))) {
       unopened.pop()
       const rest = chainBackwards(next)
       const first = rest.next()
