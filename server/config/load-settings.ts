@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { lstatSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
@@ -45,10 +45,20 @@ export function readDotenv(path = '.env'): string {
     return readFileSync(path, 'utf8').replace(/^\uFEFF/, '')
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
-    if (code === 'ENOENT' || code === 'EISDIR') return ''
+    if (code === 'ENOENT' || code === 'EISDIR' || isOutOfSight(path)) return ''
     // Going on without it might be going on without its AUTH_TOKEN.
     const message = `${resolve(path)} can't be read (${messageOf(error)}): let this user read it, or start elsewhere.`
     throw new AppError('invalid', 'invalid_setting', message, { cause: error })
+  }
+}
+
+/** In a folder that this user may not look into, as with `sudo -u` in someone's home: whatever is there is not meant for them. */
+function isOutOfSight(path: string): boolean {
+  try {
+    lstatSync(path)
+    return false
+  } catch {
+    return true
   }
 }
 
