@@ -5,12 +5,16 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+
+interface Lane {
+  project: string
+  code: number
+  said: string
+}
 
 const vitest = join(import.meta.dirname, '../node_modules/vitest/vitest.mjs')
-const reports = mkdtempSync(join(tmpdir(), 'test-lanes-'))
 const running = new Set<ChildProcess>()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
@@ -19,50 +23,34 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-async function run(project: string, later?: Buffer[]): Promise<number> {
-  if (process.exitCode) return 1
-  const stdio = later ? 'pipe' : 'inherit'
-  const report = ['--reporter=default', '--reporter=json', `--outputFile.json=${join(reports, project)}`]
-  const child = spawn(process.execPath, [vitest, 'run', '--project', project, ...report], {
-    stdio: ['ignore', stdio, stdio]
-  })
+async function run(project: string, isLive = true): Promise<Lane> {
+  if (process.exitCode) return { project, code: 1, said: '' }
+  const child = spawn(process.execPath, [vitest, 'run', '--project', project], { stdio: ['ignore', 'pipe', 'pipe'] })
   running.add(child)
-  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data: Buffer) => later?.push(data))
+  const said: Buffer[] = []
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (data: Buffer) => {
+      said.push(data)
+      if (isLive) process.stdout.write(data)
+    })
+  }
   const [code] = await once(child, 'close')
   running.delete(child)
-  return code ?? 1
+  return { project, code: code ?? 1, said: Buffer.concat(said).toString() }
 }
 
-interface Report {
-  testResults: {
-    name: string
-    status: string
-    message: string
-    assertionResults: { fullName: string; status: string; failureMessages: string[] }[]
-  }[]
+/** The runner tells of all failures together, before its last figures. */
+function failuresIn(said: string): string {
+  const text = stripVTControlCharacters(said)
+  const at = text.search(/^⎯+ (Failed (Suites|Tests)|Unhandled Errors) \d+/m)
+  return text.slice(at === -1 ? -3000 : at)
 }
 
-function failuresOf(project: string): string {
-  let report: Report
-  try {
-    report = JSON.parse(readFileSync(join(reports, project), 'utf8'))
-  } catch {
-    return 'ended without a report'
-  }
-  const failed = report.testResults.flatMap((file) => {
-    const tests = file.assertionResults.filter((test) => test.status === 'failed')
-    const path = relative(process.cwd(), file.name)
-    if (tests.length === 0 && file.status === 'failed') return [`${path}\n${file.message}`]
-    return tests.map((test) => `${path} > ${test.fullName}\n${test.failureMessages.join('\n').slice(0, 3000)}`)
-  })
-  return failed.join('\n\n') || 'an error outside of any test: see above'
+const unit = await run('unit')
+const [engine, apart] = await Promise.all([run('engine'), run('apart', false)])
+process.stdout.write(apart.said)
+const lanes = [unit, engine, apart]
+for (const { project, code, said } of lanes) {
+  if (code !== 0) process.stdout.write(`\n== failed: ${project}\n${failuresIn(said)}\n`)
 }
-
-const said: Buffer[] = []
-const codes = [await run('unit'), ...(await Promise.all([run('engine'), run('apart', said)]))]
-process.stdout.write(Buffer.concat(said))
-for (const [lane, project] of ['unit', 'engine', 'apart'].entries()) {
-  if (codes[lane] !== 0) process.stdout.write(`\n== failed: ${project}\n${failuresOf(project)}\n`)
-}
-rmSync(reports, { recursive: true, force: true })
-process.exitCode ||= Math.max(...codes)
+process.exitCode ||= Math.max(...lanes.map(({ code }) => code))

@@ -23,6 +23,9 @@ const first = Number(values.seed ?? values.from)
 const seeds =
   values.seed === undefined ? Array.from({ length: Number(values.seeds) }, (_, index) => first + index) : [first]
 const failed: number[] = []
+// An engine, a Redis and servers of its own must not outlive it.
+const interrupted = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupted.abort())
 const engine = await startEngine()
 try {
   for (const seed of seeds) {
@@ -33,15 +36,20 @@ try {
       instances: Number(values.instances),
       fault: values.fault,
       bug: values.bug,
+      signal: interrupted.signal,
       say: (line) => process.stderr.write(`seed ${seed}: ${line}\n`)
     })
     const verdict = violations.length === 0 ? 'holds' : 'FAILED'
     print(`seed ${seed}: ${verdict}; ${faults.length} faults, ${messages} messages, ${effects} effects`)
     for (const violation of violations) print(`  ${violation}`)
     if (violations.length > 0) failed.push(seed)
+    interrupted.signal.throwIfAborted()
   }
+} catch (error) {
+  if (!interrupted.signal.aborted) throw error
+  print('Interrupted.')
 } finally {
   await engine.dispose()
 }
 if (failed.length > 0) print(`Failed seeds: ${failed.join(', ')}. Replay one with: npm run test:chaos -- --seed N`)
-process.exit(failed.length > 0 ? 1 : 0)
+process.exit(interrupted.signal.aborted ? 130 : failed.length > 0 ? 1 : 0)

@@ -22,6 +22,8 @@ export interface WalkOptions extends WorldOptions {
   fault?: string | undefined
   /** How long what was left behind may take to be cleared up. */
   tidyMs?: number
+  /** Ends it early, with an error; everything is put away as ever. */
+  signal?: AbortSignal
   say?: (line: string) => void
 }
 
@@ -43,10 +45,10 @@ export async function walk(engine: PrivateEngine, options: WalkOptions): Promise
       (_, index) => new Worker(world.front.url, `${seed}-${index}`, seededRandom(seed * 1000 + index))
     )
     const stopping = new AbortController()
-    const working = workers.map((worker) => worker.work(stopping.signal))
-    const faults = await shake(world, options, say)
-    stopping.abort()
-    await Promise.all(working)
+    const working = Promise.all(workers.map((worker) => worker.work(stopping.signal)))
+    working.catch(() => {}) // Heard below, unless the walk is ended early.
+    const faults = await shake(world, options, say).finally(() => stopping.abort())
+    await working
     say(`${seconds} s are over; all is up again`)
     const evidence = await gather(world, workers, options.tidyMs ?? TIDY_MS, say)
     const messages = workers.reduce((sum, { journal }) => sum + journal.accepted.length, 0)
@@ -72,12 +74,12 @@ function keepEvidence(world: World, seed: number, evidence: Evidence): string {
   return dir
 }
 
-async function shake(world: World, { seed, seconds, fault }: WalkOptions, say: (line: string) => void) {
+async function shake(world: World, { seed, seconds, fault, signal }: WalkOptions, say: (line: string) => void) {
   const random = seededRandom(seed)
   const until = Date.now() + seconds * 1000
   const done: string[] = []
   while (Date.now() < until) {
-    await delay(random.between(500, 3000))
+    await delay(random.between(500, 3000), undefined, signal ? { signal } : {})
     const name = fault ?? pickFault(random)
     const told = await FAULTS[name]?.make(world, random).catch((error) => `failed: ${error}`)
     done.push(name)

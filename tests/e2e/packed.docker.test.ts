@@ -1,6 +1,17 @@
 /** The package as a stranger gets it: packed, installed in an empty folder, and run from there. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { appendFileSync, chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
@@ -45,9 +56,20 @@ function npx(args: string[], extra: Record<string, string> = {}): ChildProcess {
   return child
 }
 
+/** To pack is to build, and other tests run from this checkout's own build meanwhile. */
+async function copyOfCheckout(): Promise<string> {
+  const copy = join(dir, 'checkout')
+  const { stdout } = await run('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root })
+  for (const file of stdout.split('\0').filter((name) => name !== '' && existsSync(join(root, name))))
+    cpSync(join(root, file), join(copy, file))
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+  return copy
+}
+
 beforeAll(async () => {
   mkdirSync(join(dir, 'empty'))
-  await run('npm', ['pack', '--pack-destination', dir], { cwd: root, timeout: 240_000, maxBuffer: 16 * 2 ** 20 })
+  const options = { cwd: await copyOfCheckout(), timeout: 240_000, maxBuffer: 16 * 2 ** 20 }
+  await run('npm', ['pack', '--pack-destination', dir], options)
   const tarball = readdirSync(dir).find((name) => name.endsWith('.tgz')) ?? ''
   const { code, err } = await inEmptyFolder('npm', ['install', '--no-audit', '--no-fund', join(dir, tarball)])
   if (code !== 0 && /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT/.test(err))

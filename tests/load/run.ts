@@ -14,12 +14,14 @@ const { values } = parseArgs({
     report: { type: 'boolean', default: false }
   }
 })
+// Its server and a hundred sandboxes must not outlive it.
+const putAway = () => void stopServers().finally(() => process.exit(130))
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, putAway)
 const run = await load({
   sessions: Number(values.sessions),
   seconds: Number(values.seconds),
   say: (line) => process.stderr.write(`${line}\n`)
-})
-await stopServers()
+}).finally(stopServers)
 if (values.report) {
   writeFileSync(join(packageRoot(), 'docs/LOAD.md'), toMarkdown(run, 'pictures/load.svg'))
   writeFileSync(join(packageRoot(), 'docs/pictures/load.svg'), toSvg(run))
