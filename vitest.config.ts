@@ -2,13 +2,14 @@ import { defineConfig } from 'vitest/config'
 import { PATIENCE_MS } from './tests/patience-ms.ts'
 
 const services = ['**/*.docker.test.ts', '**/*.redis.test.ts', 'tests/{e2e,gateway}/**/*.test.ts']
-/** Real child servers, or an engine and a Redis of their own: seconds each, and nothing of the engine that the others share. */
+/** Real child servers, a browser, or an engine and a Redis of their own: seconds each, and nothing of the engine that the others share. */
 const apart = [
   'tests/gateway/**/!(*.docker).test.ts',
   'server/tools/connections/{connections,owners,instances}.test.ts',
   'server/gateway/call-with-failover.test.ts',
   'tests/private-dockerd.docker.test.ts',
   'tests/e2e/outages.redis.test.ts',
+  'tests/web/*.chromium.test.ts',
   'tests/chaos/*.redis.test.ts'
 ]
 const ignored = ['**/node_modules/**', '**/dist/**']

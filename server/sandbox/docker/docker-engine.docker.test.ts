@@ -238,7 +238,7 @@ time.sleep(332)`
     })
     const id = await sandboxes.create()
     const connection = await through.connect(id, 1)
-    expect(await run(connection, 'sleep 5; echo slow')).toMatchObject({ stdout: 'slow\n' })
+    expect(await run(connection, 'sleep 3; echo slow')).toMatchObject({ stdout: 'slow\n' })
     const call = run(connection, 'sleep 100', 120_000)
     await docker.getContainer(id).kill()
     await expect(call).rejects.toMatchObject(lost)
