@@ -5,6 +5,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 
@@ -23,9 +24,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-async function run(project: string, isLive = true): Promise<Lane> {
+async function run(project: string, { isLive = true, workers = 1 } = {}): Promise<Lane> {
   if (process.exitCode) return { project, code: 1, said: '' }
-  const child = spawn(process.execPath, [vitest, 'run', '--project', project], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const args = [vitest, 'run', '--project', project, `--maxWorkers=${workers}`]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   running.add(child)
   const said: Buffer[] = []
   for (const stream of [child.stdout, child.stderr]) {
@@ -46,8 +48,9 @@ function failuresIn(said: string): string {
   return text.slice(at === -1 ? -3000 : at)
 }
 
-const unit = await run('unit')
-const [engine, apart] = await Promise.all([run('engine'), run('apart', false)])
+// By itself the runner leaves one core out, which is half of two.
+const unit = await run('unit', { workers: availableParallelism() })
+const [engine, apart] = await Promise.all([run('engine'), run('apart', { isLive: false })])
 process.stdout.write(apart.said)
 const lanes = [unit, engine, apart]
 for (const { project, code, said } of lanes) {
