@@ -6,6 +6,7 @@ import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Trail } from './app-audit.ts'
 import { describeProblem, loadRegistry, type Registry } from './catalog/registry.ts'
+import type { ServerEntry } from './catalog/server-entry.ts'
 import { RegistryWatch } from './catalog/watch-registry.ts'
 import { sandboxLimits } from './config/sandbox-limits.ts'
 import type { Settings } from './config/settings.ts'
@@ -155,7 +156,7 @@ async function loadCore(
   trail.learn(registry, credentials)
   const tracing = await openTracer(settings)
   const router = createRouter()
-  let ruled: ApprovalPolicy = createPolicy(rulesOf(registry))
+  let ruled: ApprovalPolicy = createPolicy(rulesOf(registry.servers.values()))
   const approvals = openApprovals(store.facts, logger, {
     waitMs: settings.APPROVAL_WAIT_SECONDS * 1000,
     asksAboutChange: (server, tool) => settings.CHANGED_TOOLS === 'ask' && ruled(server, tool) !== 'allow'
@@ -179,7 +180,8 @@ async function loadCore(
   const { openStoredUsage } = await import('./tools/stored-usage.ts')
   const usage = await openStoredUsage(store.facts, router, logger)
   // Outside clients have a human of their own in front of them: without a rule, a call is allowed.
-  const policyOf = (next: Registry) => createPolicy([{ glob: '*', verdict: 'allow' }, ...rulesOf(next)])
+  const policyOf = (next: Registry) =>
+    createPolicy([{ glob: '*', verdict: 'allow' }, ...rulesOf(next.servers.values())])
   let policy: ApprovalPolicy = policyOf(registry)
   return {
     core: {
@@ -190,7 +192,7 @@ async function loadCore(
       forgetUsage: usage.forget
     },
     update(next) {
-      ruled = createPolicy(rulesOf(next))
+      ruled = createPolicy(rulesOf(next.servers.values()))
       policy = policyOf(next)
       trail.learn(next, credentials)
       index.update(next)
@@ -258,8 +260,8 @@ function secretPlaces({ DATA_DIR, CREDENTIALS_FILE }: Settings): { loginDir: str
 }
 
 /** The rules of the registry alone: what none of them speaks of is `ask` there. */
-function rulesOf({ servers }: Registry): PolicyRule[] {
-  return [...servers.values()].flatMap(({ name, approval }) =>
+export function rulesOf(servers: Iterable<ServerEntry>): PolicyRule[] {
+  return [...servers].flatMap(({ name, approval }) =>
     Object.entries(approval).map(([glob, verdict]) => ({ server: name, glob, verdict }))
   )
 }

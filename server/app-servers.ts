@@ -1,5 +1,5 @@
 /** The registry's servers as a chat sees them: sources of tools, each call asked for unless a rule says otherwise. */
-import type { GatewayApp } from './app-gateway.ts'
+import { type GatewayApp, rulesOf } from './app-gateway.ts'
 import { messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
 import type { KeyValueStore } from './storage/key-value-store.ts'
@@ -33,11 +33,7 @@ export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core'>, logg
         seen = gateway.registry()
         // In a chat, the sandbox is what has this name; a server of the registry that has it too is not offered.
         const others = enabled().filter(({ name }) => name !== WORKSPACE)
-        policy = createPolicy(
-          others.flatMap(({ name, approval }) =>
-            Object.entries(approval).map(([glob, verdict]) => ({ server: name, glob, verdict }))
-          )
-        )
+        policy = createPolicy(rulesOf(others))
       }
       return policy(server, tool)
     }

@@ -128,5 +128,7 @@ export interface OutputChunk {
   text: string
 }
 
+/** Commands that run at once in one sandbox; one more is refused. */
+export const MAX_COMMANDS_AT_ONCE = 8
 /** Every JSON-RPC line in either direction is at most this long, in bytes. */
 export const MAX_LINE_BYTES = 8 * 1024 * 1024

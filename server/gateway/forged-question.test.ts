@@ -1,5 +1,3 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterEach, expect, it } from 'vitest'
 import { silentLogger } from '../lib/logger.ts'
@@ -7,6 +5,7 @@ import { createPolicy } from '../tools/approval-policy.ts'
 import { noAudit } from '../tools/audit/audit.fixture.ts'
 import { child, openTestConnections, textOf } from '../tools/connections/connections.fixture.ts'
 import { Gateway } from './gateway.ts'
+import { serveDoor } from './http-door.fixture.ts'
 import { openHttpDoor } from './http-door.ts'
 
 const closers: (() => unknown)[] = []
@@ -19,14 +18,10 @@ it('of a server of an older revision, in the shape of the new one, reaches nobod
   const test = await openTestConnections({ a: child('forged-question') })
   const core = { ...test, policy: createPolicy([{ glob: '*', verdict: 'allow' }]), audit: noAudit, learn: () => {} }
   const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
-  const door = openHttpDoor(gateway, '1', silentLogger)
-  const http = createServer((request, response) => void door.handle(request, response))
-  await new Promise<void>((ready) => http.listen(0, '127.0.0.1', ready))
+  const served = await serveDoor(openHttpDoor(gateway, '1', silentLogger))
   closers.push(
     () => test.close(),
-    () => door.close(),
-    () => http.closeAllConnections(),
-    () => new Promise((done) => http.close(done))
+    () => served.close()
   )
   const capabilities = { elicitation: { form: {} }, sampling: {} }
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' }, capabilities })
@@ -35,8 +30,7 @@ it('of a server of an older revision, in the shape of the new one, reaches nobod
     asked.push(params.message)
     return { action: 'accept', content: { password: 'hunter2' } }
   })
-  const url = new URL(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`)
-  await client.connect(new StreamableHTTPClientTransport(url))
+  await client.connect(new StreamableHTTPClientTransport(served.url))
   closers.push(() => client.close())
   const answer = await client.callTool({ name: 'execute', arguments: { server: 'a', tool: 'ask' } })
   expect([asked, textOf({ ...answer })]).toEqual([[], 'done'])

@@ -3,7 +3,6 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect as connectSocket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { json } from 'node:stream/consumers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { silentLogger } from '../lib/logger.ts'
@@ -11,6 +10,7 @@ import { createPolicy } from '../tools/approval-policy.ts'
 import { noAudit } from '../tools/audit/audit.fixture.ts'
 import { child, openTestConnections, real, textOf } from '../tools/connections/connections.fixture.ts'
 import { Gateway } from './gateway.ts'
+import { serveDoor } from './http-door.fixture.ts'
 import { openHttpDoor } from './http-door.ts'
 
 const closers: (() => Promise<unknown>)[] = []
@@ -18,24 +18,15 @@ afterEach(async () => {
   for (const close of closers.splice(0).toReversed()) await close()
 })
 
-/** With `parsed` as behind a framework, which has read the body; without it the door reads, and the SDK answers all. */
+/** Without `parsed` the SDK answers all. */
 async function serve(servers: Record<string, unknown>, parsed = true, credentials?: string): Promise<URL> {
   const test = await openTestConnections(servers, credentials === undefined ? {} : { credentials })
   const core = { ...test, policy: createPolicy([{ glob: '*', verdict: 'allow' }]), audit: noAudit, learn: () => {} }
   const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
   const door = openHttpDoor(gateway, '1', silentLogger, (cookies) => cookies ?? 'local')
-  const http = createServer(async (request, response) => {
-    const body = parsed && request.method === 'POST' ? await json(request) : undefined
-    await door.handle(request, response, body)
-  })
-  await new Promise<void>((ready) => http.listen(0, '127.0.0.1', ready))
-  closers.push(
-    () => test.close(),
-    () => door.close(),
-    async () => http.closeAllConnections(),
-    () => new Promise((done) => http.close(done))
-  )
-  return new URL(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`)
+  const { url, close } = await serveDoor(door, { parsed })
+  closers.push(() => test.close(), close)
+  return url
 }
 
 async function connect(url: URL, mode: 'legacy' | 'auto', headers: Record<string, string> = {}): Promise<Client> {

@@ -30,14 +30,6 @@ function mail(): ToolSource & { description: string; calls: unknown[] } {
 const callThenStop = (request: { messages: { role: string }[] }) =>
   request.messages.at(-1)?.role === 'tool' ? [said('done')] : [called('mail__send', '{"to":"you"}')]
 
-const twentyCalls: FakeChatOptions['model'] = (_, step) => {
-  const parts = Array.from({ length: 20 }, (_, n) => {
-    return { type: 'tool-call' as const, callId: `c${n}`, name: 'mail__send', args: `{"n":${n}}` }
-  })
-  const usage = { inputTokens: 1, outputTokens: 1 }
-  return step === 0 ? [{ type: 'done', parts, finish: 'tool-calls', usage }] : [said('done')]
-}
-
 const yes = (callId = 'call-mail__send', more: object = {}) =>
   fake.chat.decide('s1', { callId, approved: true, ...more })
 const types = async () => (await fake.log()).map(({ type }) => type)
@@ -53,41 +45,6 @@ describe('an approved call', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected', 'rejected'])
     await until('turn:end')
     expect(source.calls).toEqual([{ to: 'you' }])
-  })
-
-  it('waits its turn when many of one step are approved: no more run at once than a sandbox takes', async () => {
-    const source = mail()
-    const running = new Set<unknown>()
-    let most = 0
-    source.call = async ({ args }) => {
-      running.add(args)
-      most = Math.max(most, running.size)
-      await new Promise((resolve) => setTimeout(resolve, 5))
-      running.delete(args)
-      source.calls.push(args)
-      return { content: [] }
-    }
-    const { chat, until } = await open({ model: twentyCalls, sources: [source], policy: () => 'allow' })
-    await chat.send('s1', { text: 'go' })
-    await until('turn:end')
-    expect(source.calls).toHaveLength(20)
-    expect(most).toBe(8)
-  })
-
-  it('whose time had not come when the turn was stopped is told of as not run', async () => {
-    const source = mail()
-    source.call = ({ signal }) =>
-      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
-    const { chat, until, log } = await open({ model: twentyCalls, sources: [source], policy: () => 'allow' })
-    await chat.send('s1', { text: 'go' })
-    await until('tool:started', ({ callId }) => callId === 'c7')
-    await chat.cancel('s1')
-    const results = async () =>
-      (await log()).filter(({ type }) => type === 'tool:result').map(({ data }) => data.callId)
-    await vi.waitFor(async () => expect(new Set(await results()).size).toBe(20))
-    expect((await log()).filter(({ type }) => type === 'tool:started')).toHaveLength(8)
-    const last = await until('tool:result', ({ callId }) => callId === 'c19')
-    expect(JSON.stringify(last.data)).toContain('It was not run')
   })
 
   // Checked with the defence off: no change is seen → the call runs.

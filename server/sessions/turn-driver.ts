@@ -4,6 +4,7 @@
  */
 import type { TurnEndReason } from '../../contract/events.ts'
 import { type CallEntry, callOf } from '../../contract/transcript.ts'
+import { MAX_COMMANDS_AT_ONCE } from '../../workspace-server/protocol.ts'
 import { modelHistory, stepsInTurn } from '../agent/model-history.ts'
 import { type AgentEvent, modelStep } from '../agent/model-step.ts'
 import { type NextAction, nextAction } from '../agent/next-action.ts'
@@ -20,8 +21,6 @@ import type { Hold } from './session-manager.ts'
 
 /** While calls run, answers that another instance appended are looked for this often. */
 const LOOK_MS = 500
-/** As many commands as a sandbox runs at once: one more would be refused, though a human has said yes to it. */
-const MAX_CALLS_AT_ONCE = 8
 const RETRY = { firstMs: 500, maxMs: 10_000 }
 const RETRY_BUSY = { firstMs: 50, maxMs: LOOK_MS }
 
@@ -268,7 +267,8 @@ export class TurnDriver {
     for (const call of calls) {
       const { callId } = call
       if (this.#calls.has(callId)) continue
-      if (this.#calls.size === MAX_CALLS_AT_ONCE) return
+      // One more might be refused by the sandbox, though a human has said yes to it.
+      if (this.#calls.size === MAX_COMMANDS_AT_ONCE) return
       this.#calls.set(callId, call.turnId)
       void this.#runCall(hold, call, this.#abort.signal).finally(() => {
         this.#calls.delete(callId)

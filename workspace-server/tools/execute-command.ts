@@ -3,7 +3,7 @@ import { LiveOutput } from '../command/live-output.ts'
 import { type CommandResult, killGroup, runCommand } from '../command/run-command.ts'
 import { commandEnvironment } from '../command/shell.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
-import { MAX_LINE_BYTES } from '../protocol.ts'
+import { MAX_COMMANDS_AT_ONCE, MAX_LINE_BYTES } from '../protocol.ts'
 import { asToolError, errorCode } from './system-error.ts'
 import { type Tool, type ToolContext, ToolError, type ToolReply } from './tool.ts'
 import { ToolArguments } from './tool-arguments.ts'
@@ -12,7 +12,6 @@ const DEFAULT_TIMEOUT_SECONDS = 60
 const MAX_TIMEOUT_SECONDS = 600
 /** The kernel takes 128 kB for one argument, in bytes; one character has up to three. */
 const MAX_COMMAND_CHARS = 40_000
-const MAX_RUNNING = 8
 
 const START_FAILURES: Record<string, string> = {
   EAGAIN: 'The command could not be started: the sandbox runs as many processes as it may; end some and try again.',
@@ -81,8 +80,8 @@ export function executeCommandTool(
     ...DESCRIPTION,
     run: async (args, context) => {
       const job = { ...readJob(root, args), env, outOfSight, ...waiting(context) }
-      if (active >= MAX_RUNNING)
-        throw new ToolError(`${MAX_RUNNING} commands are running already; wait for one to end and try again.`)
+      if (active >= MAX_COMMANDS_AT_ONCE)
+        throw new ToolError(`${MAX_COMMANDS_AT_ONCE} commands are running already; wait for one to end and try again.`)
       active += 1
       try {
         return report(await runCommand(job, running), job.timeoutMs)

@@ -1,6 +1,4 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -10,6 +8,7 @@ import { createPolicy } from '../../tools/approval-policy.ts'
 import { noAudit } from '../../tools/audit/audit.fixture.ts'
 import { child, memoryFacts, openTestConnections, textOf } from '../../tools/connections/connections.fixture.ts'
 import { Gateway } from '../gateway.ts'
+import { serveDoor } from '../http-door.fixture.ts'
 import { openHttpDoor } from '../http-door.ts'
 import { openApprovals } from './open-approvals.ts'
 
@@ -28,20 +27,10 @@ async function serveTwo() {
     const test = await openTestConnections({ steady: child('steady', [count]) }, { facts })
     const approvals = openApprovals(facts, silentLogger, { waitMs: 20_000, asksAboutChange: () => false })
     const core = { ...test, approvals, policy: createPolicy([]), audit: noAudit, learn: () => {} }
-    const door = openHttpDoor(
-      new Gateway({ version: '1', logger: silentLogger, core: async () => core }),
-      '1',
-      silentLogger
-    )
-    const http = createServer((request, response) => void door.handle(request, response))
-    await new Promise<void>((ready) => http.listen(0, '127.0.0.1', ready))
-    closers.push(
-      () => test.close(),
-      () => door.close(),
-      () => http.closeAllConnections(),
-      () => new Promise((done) => http.close(done))
-    )
-    return { url: new URL(`http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`), inbox: approvals.inbox }
+    const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
+    const { url, close } = await serveDoor(openHttpDoor(gateway, '1', silentLogger))
+    closers.push(() => test.close(), close)
+    return { url, inbox: approvals.inbox }
   }
   const written = () => (existsSync(count) ? readFileSync(count, 'utf8').trim().split('\n') : [])
   return { one: await serve(), other: await serve(), written }

@@ -1,12 +1,10 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { json } from 'node:stream/consumers'
 import { silentLogger } from '../../lib/logger.ts'
 import type { ApprovalPolicy } from '../../tools/approval-policy.ts'
 import { noAudit } from '../../tools/audit/audit.fixture.ts'
 import type { Audit } from '../../tools/audit/audit.ts'
 import { openTestConnections } from '../../tools/connections/connections.fixture.ts'
 import { Gateway } from '../gateway.ts'
+import { serveDoor } from '../http-door.fixture.ts'
 import { openHttpDoor } from '../http-door.ts'
 import { Exposed } from './exposed.ts'
 import { openExposedHttp } from './exposed-http.ts'
@@ -27,18 +25,12 @@ export async function serveExposed(
     silentLogger,
     () => 'local'
   )
-  const door = openHttpDoor(gateway, '1', silentLogger, undefined, http)
-  const listener = createServer(async (request, response) => {
-    void door.handle(request, response, request.method === 'POST' ? await json(request) : undefined)
-  })
-  await new Promise<void>((ready) => listener.listen(0, '127.0.0.1', ready))
+  const served = await serveDoor(openHttpDoor(gateway, '1', silentLogger, undefined, http), { parsed: true })
   return {
     ...test,
-    url: new URL(`http://127.0.0.1:${(listener.address() as AddressInfo).port}/mcp`),
+    url: served.url,
     async close() {
-      listener.closeAllConnections()
-      await new Promise((done) => listener.close(done))
-      await door.close()
+      await served.close()
       await test.close()
     }
   }
