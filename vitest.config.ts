@@ -13,7 +13,11 @@ const apart = [
   'tests/chaos/*.redis.test.ts'
 ]
 const ignored = ['**/node_modules/**', '**/dist/**']
-const patient = { setupFiles: ['tests/patience.ts'], expect: { poll: { timeout: PATIENCE_MS } } }
+const patient = {
+  globalSetup: ['tests/own-temp-folder.ts'],
+  setupFiles: ['tests/patience.ts'],
+  expect: { poll: { timeout: PATIENCE_MS } }
+}
 const unit = { ...patient, testTimeout: 2 * PATIENCE_MS, hookTimeout: 2 * PATIENCE_MS }
 // On two cores, files that time out on each other's load find no bugs: one at a time in each of the two lanes.
 const lane = { ...patient, testTimeout: 120_000, hookTimeout: 300_000, fileParallelism: false }

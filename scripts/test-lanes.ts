@@ -1,13 +1,14 @@
 /**
- * All tests: the unit tests over every core, then two lanes beside each other, those that share the engine and those that
- * don't. What the second lane says comes after the first, in one piece. What failed in any of them is said once more at the
- * very end, because that is the part of a long log that is kept and read.
+ * Runs all tests: the unit tests on every core, then two lanes at the same time, one for the tests that share the engine and
+ * one for the rest. The second lane's output is printed in one piece after the first lane's. Failures are repeated at the very
+ * end, because that is the part of a long log that people keep and read. Containers that the tests leave behind fail the run.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import { containersSince, listContainers } from './left-behind.ts'
 
 interface Lane {
   project: string
@@ -48,6 +49,7 @@ function failuresIn(said: string): string {
   return text.slice(at === -1 ? -3000 : at)
 }
 
+const before = await listContainers()
 // By itself the runner leaves one core out, which is half of two.
 const unit = await run('unit', { workers: availableParallelism() })
 const [engine, apart] = await Promise.all([run('engine'), run('apart', { isLive: false })])
@@ -55,5 +57,11 @@ process.stdout.write(apart.said)
 const lanes = [unit, engine, apart]
 for (const { project, code, said } of lanes) {
   if (code !== 0) process.stdout.write(`\n== failed: ${project}\n${failuresIn(said)}\n`)
+}
+const left = await containersSince(before)
+if (left.length > 0) {
+  process.stdout.write(`\n== The tests left ${left.length} containers behind:\n${left.join('\n')}\n`)
+  // On a developer's machine they may belong to a server that runs there.
+  if (process.env.CI) process.exitCode ||= 1
 }
 process.exitCode ||= Math.max(...lanes.map(({ code }) => code))

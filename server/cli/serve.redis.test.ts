@@ -16,7 +16,13 @@ afterEach(() => folders.splice(0).forEach(discard))
 
 /** Killed, and without an exit code, when it does not end by itself. */
 async function failingServe(cwd: string, env: Record<string, string>) {
-  const given = { PATH: process.env.PATH, DOCKER_HOST: `unix://${cwd}/none.sock`, PORT: '0', ...env }
+  const given = {
+    PATH: process.env.PATH,
+    TMPDIR: process.env.TMPDIR,
+    DOCKER_HOST: `unix://${cwd}/none.sock`,
+    PORT: '0',
+    ...env
+  }
   const options = { cwd, env: { ...given, REDIS_URL: await testRedisUrl() }, timeout: 30_000 }
   const killed = { ...options, killSignal: 'SIGKILL' } as const
   const ended = run(process.execPath, ['--disable-warning=ExperimentalWarning', main, 'serve'], killed)

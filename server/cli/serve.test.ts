@@ -11,7 +11,13 @@ beforeEach(() => {
 afterEach(() => discard(dir))
 
 it('stops as it should when nobody reads its log any more', { timeout: 60_000 }, async () => {
-  const env = { PATH: process.env.PATH, DOCKER_HOST: `unix://${dir}/none.sock`, PORT: '0', LLM_PROVIDER: 'demo' }
+  const env = {
+    PATH: process.env.PATH,
+    TMPDIR: process.env.TMPDIR,
+    DOCKER_HOST: `unix://${dir}/none.sock`,
+    PORT: '0',
+    LLM_PROVIDER: 'demo'
+  }
   const args = ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, '../main.ts'), 'serve']
   const child = spawn(process.execPath, args, { cwd: dir, env, stdio: ['ignore', 'ignore', 'pipe'] })
   const exited = once(child, 'exit')

@@ -43,7 +43,13 @@ export class Instance {
     ]
     const child = spawn(process.execPath, args, {
       cwd: this.#dir,
-      env: { PATH: process.env.PATH, ...this.#env, PORT: String(this.port), PLANTED_BUG: this.#bug ?? '' },
+      env: {
+        PATH: process.env.PATH,
+        TMPDIR: process.env.TMPDIR,
+        ...this.#env,
+        PORT: String(this.port),
+        PLANTED_BUG: this.#bug ?? ''
+      },
       stdio: ['ignore', 'ignore', 'pipe']
     })
     child.stderr.pipe(createWriteStream(join(this.#dir, `server-${this.port}.log`), { flags: 'a' }))

@@ -57,7 +57,7 @@ function world(approval?: Record<string, string>) {
       const config = join(dir, 'mcp.json')
       writeFileSync(config, JSON.stringify({ mcpServers: servers }))
       const args = ['--disable-warning=ExperimentalWarning', main, 'servers', 'accept', ...words, '--config', config]
-      const env = { PATH: process.env.PATH, HOME: dir, DATA_DIR: join(dir, 'data') }
+      const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: dir, DATA_DIR: join(dir, 'data') }
       const done = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
       rmSync(config)
       return done

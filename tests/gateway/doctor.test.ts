@@ -17,7 +17,7 @@ function gatewayUser(mcpServers: Record<string, unknown>) {
   writeFileSync(join(config, 'mcp.json'), JSON.stringify({ mcpServers }))
   const env = { HOME: home, DOCKER_HOST: 'unix:///nonexistent/docker.sock', LLM_PROVIDER: 'demo' }
   const run = (args: string[], more: Record<string, string> = {}) => {
-    const options = { cwd, env: { PATH: process.env.PATH, ...env, ...more } }
+    const options = { cwd, env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, ...env, ...more } }
     const words = ['--disable-warning=ExperimentalWarning', main, ...args]
     return promisify(execFile)(process.execPath, words, options).then(
       ({ stdout, stderr }) => ({ code: 0, out: stdout, err: stderr }),

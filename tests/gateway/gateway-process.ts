@@ -77,12 +77,12 @@ export async function startGateway(
 }
 
 export function spawnGateway(args: string[], env: Record<string, string>): ChildProcessWithoutNullStreams {
-  const { PATH = '', HOME = '' } = process.env
+  const { PATH = '', HOME = '', TMPDIR = tmpdir() } = process.env
   return spawn(
     process.execPath,
     ['--disable-warning=ExperimentalWarning', join(root, 'server/gateway-main.ts'), ...args],
     {
-      env: { PATH, HOME, ...env }
+      env: { PATH, HOME, TMPDIR, ...env }
     }
   )
 }

@@ -55,6 +55,7 @@ export class RealServer {
       cwd: this.dataDir,
       env: {
         PATH: process.env.PATH,
+        TMPDIR: process.env.TMPDIR,
         HOME: process.env.HOME,
         DOCKER_HOST: process.env.DOCKER_HOST,
         WARM_POOL_SIZE: '1',

@@ -8,6 +8,7 @@ import { createImageBuilder } from './image-builder.ts'
 const docker = new Dockerode()
 const builder = createImageBuilder(docker, { logger: silentLogger })
 const made: string[] = []
+const containers: Dockerode.Container[] = []
 let image: string
 
 beforeAll(async () => {
@@ -15,6 +16,7 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
+  await Promise.all(containers.map((container) => container.remove({ force: true })))
   for (const name of made.reverse())
     await docker
       .getImage(name)
@@ -38,18 +40,15 @@ async function start(name: string, cmd: string[]): Promise<Dockerode.Container> 
       Tmpfs: { '/run/mcp': 'uid=10001,gid=10001', '/workspace': 'exec,uid=10001,gid=10001' }
     }
   })
+  containers.push(container)
   await container.start()
   return container
 }
 
 async function run(name: string, script: string): Promise<string> {
   const container = await start(name, ['/bin/bash', '-c', script])
-  try {
-    await container.wait()
-    return (await container.logs({ stdout: true, stderr: true })).toString().replaceAll('\r', '')
-  } finally {
-    await container.remove({ force: true })
-  }
+  await container.wait()
+  return (await container.logs({ stdout: true, stderr: true })).toString().replaceAll('\r', '')
 }
 
 function altered(change: (assets: ImageAssets) => ImageAssets) {
@@ -131,7 +130,8 @@ describe('our own image', () => {
   })
 })
 
-describe('idle', () => {
+// They mostly wait, each for its own container.
+describe.concurrent('idle', () => {
   /** Waits for its end; the time is the engine's, so that it does not matter when we look. */
   async function ended(container: Dockerode.Container): Promise<{ exitCode: number; livedMs: number }> {
     await container.wait()
@@ -150,7 +150,6 @@ describe('idle', () => {
     const { exitCode, livedMs } = await ended(container)
     expect(exitCode).toBe(0)
     expect(livedMs).toBeGreaterThan(1500)
-    await container.remove()
   })
 
   test('stays as long as it gets one, and ends after the last', async () => {
@@ -159,7 +158,6 @@ describe('idle', () => {
     for (; performance.now() - since < 9000; await sleep(500)) await exec(container, 'touch', '/run/mcp/alive')
     expect((await container.inspect()).State.Running).toBe(true)
     expect((await ended(container)).exitCode).toBe(0)
-    await container.remove()
   })
 
   test('does not count a pause', async () => {
@@ -170,15 +168,15 @@ describe('idle', () => {
     const { exitCode, livedMs } = await ended(container)
     expect(exitCode).toBe(0)
     expect(livedMs - 8000).toBeGreaterThan(3000)
-    await container.remove()
   })
 
   test('obeys TERM at once', async () => {
     const container = await start(image, ['/opt/mcp/idle', '900'])
+    // It traps the signal before it writes this file.
+    await exec(container, '/bin/bash', '-c', 'until [ -e /run/mcp/idle-seen ]; do :; done')
     // 137 of one that had to be killed.
     await container.stop({ t: 30 })
     expect((await ended(container)).exitCode).toBe(0)
-    await container.remove()
   })
 
   test('survives a command that uses up all processes', async () => {
@@ -189,7 +187,6 @@ describe('idle', () => {
     const { exitCode, livedMs } = await ended(container)
     expect(exitCode).toBe(0)
     expect(livedMs).toBeGreaterThan(3000)
-    await container.remove()
   })
 })
 

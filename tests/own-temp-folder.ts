@@ -1,0 +1,19 @@
+/**
+ * Gives every test run a temporary folder of its own and removes it at the end, so that a run leaves nothing behind in the
+ * machine's, whatever its tests and their child processes forgot there.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export function setup(): () => void {
+  const before = process.env.TMPDIR
+  // A short name: sockets below it must fit into 107 characters.
+  const folder = mkdtempSync(join(tmpdir(), 'mt-'))
+  process.env.TMPDIR = folder
+  return () => {
+    if (before === undefined) delete process.env.TMPDIR
+    else process.env.TMPDIR = before
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
+  }
+}
