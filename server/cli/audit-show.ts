@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AUDIT_OUTCOMES, type AuditEntry, type AuditOutcome } from '../../contract/audit.ts'
+import { escapeJson, revealPlainly } from '../../contract/hidden-characters.ts'
 import { AppError } from '../lib/errors.ts'
 import { type AuditFilter, readAudit } from '../tools/audit/read-audit.ts'
 import { verifyAudit } from '../tools/audit/verify-audit.ts'
@@ -36,8 +37,10 @@ function verify(dir: string, json: boolean): number {
     ...problems.map(({ file, line, reason }) => `          ${file === '' ? '' : `${file}:${line}: `}${reason}`)
   ])
   const isBroken = chains.some(({ state }) => state === 'broken')
-  const text = json ? chains.map((chain) => JSON.stringify(chain)) : [...lines, `${chains.length} chains in ${dir}`]
-  process.stdout.write(text.map((line) => `${line}\n`).join(''))
+  const text = json
+    ? chains.map((chain) => escapeJson(JSON.stringify(chain)))
+    : [...lines, `${chains.length} chains in ${dir}`]
+  process.stdout.write(text.map((line) => `${revealPlainly(line)}\n`).join(''))
   return isBroken ? 1 : 0
 }
 
@@ -55,7 +58,7 @@ async function follow(dir: string, filter: AuditFilter, json: boolean, shown: Au
 }
 
 function print(entries: AuditEntry[], json: boolean): void {
-  process.stdout.write(entries.map((entry) => `${json ? JSON.stringify(entry) : row(entry)}\n`).join(''))
+  process.stdout.write(entries.map((entry) => `${json ? escapeJson(JSON.stringify(entry)) : row(entry)}\n`).join(''))
 }
 
 function row(entry: AuditEntry): string {
@@ -72,11 +75,8 @@ function row(entry: AuditEntry): string {
     end.padEnd(24),
     `${ms ?? '-'} ms`.padStart(12)
   ]
-  // Names come from outside: nothing in them may steer a terminal.
-  return [...columns, ...asked]
-    .join(' ')
-    .trimEnd()
-    .replace(/\p{Cc}/gu, '?')
+  // Names come from outside: nothing in them may steer a terminal, be hidden, or begin another row.
+  return revealPlainly([...columns, ...asked].join(' ').trimEnd()).replaceAll('\n', '⟨U+000A⟩')
 }
 
 function readFilter(flags: CommandInput['flags']): AuditFilter {

@@ -57,11 +57,13 @@ async function start(
 describe('a call that needs a human’s yes, over stdio', { timeout: 60_000 }, () => {
   it.each(ERAS)('is asked for in the client, with the exact arguments (%s)', async (era) => {
     const { asked, write, written, gateway } = await start(['Yes, run it', 'No', null], { era })
-    const done = await write('one\nInnocent: "yes"\u202e')
+    const done = await write('one\nInnocent: "yes"\u202e\u{e0080}\u2065\u{e0141}')
     expect(textOf(done)).toBe('written')
     expect(route(done)).toMatchObject({ server: 'steady', tool: 'write', approvedBy: 'client' })
     expect(asked[0]?.message).toContain('"test/1" wants to run the tool "write" of the server "steady"')
-    expect(asked[0]?.message).toContain(String.raw`"message": "one\nInnocent: \"yes\"\u{202e}"`)
+    expect(asked[0]?.message).toContain(
+      String.raw`"message": "one\nInnocent: \"yes\"\u{202e}\u{e0080}\u{2065}\u{e0141}"`
+    )
     expect(code(await write('two'))).toBe('approval_denied')
     expect(code(await write('three'))).toBe('approval_denied')
     expect(asked).toHaveLength(3)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { AuditEntry } from '../../contract/audit.ts'
+import { hasHidden } from '../../contract/hidden-characters.ts'
 import { child, real, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
 import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
 
@@ -94,9 +95,13 @@ describe('the audit trail of a real gateway', { timeout: 60_000 }, () => {
   it('finds what was changed, and says where', async () => {
     const { call, dir, process: gateway, exited } = await start({ everything: real('server-everything') })
     await call('execute', { server: 'everything', tool: 'echo', params: { message: 'hello' } })
+    await call('execute', { server: 'everything', tool: 'x\u202e\x1b[2J\u{e0080}\ny' })
     gateway.stdin.end()
     await exited
     expect(await audit(dir, 'verify')).toMatchObject({ code: 0, out: expect.stringMatching(/^intact /) })
+    const shown = [await audit(dir), await audit(dir, '--json')].map(({ out }) => out)
+    expect(shown[0]).toContain('everything/x⟨U+202E⟩⟨U+001B⟩[2J⟨U+E0080⟩⟨U+000A⟩y ')
+    expect(shown.some(hasHidden)).toBe(false)
     const folder = join(dir, 'data', 'audit')
     const [name = ''] = readdirSync(folder)
     const text = readFileSync(join(folder, name), 'utf8')

@@ -77,14 +77,25 @@ it('shows hidden characters in names of tools and servers, and a tool that chang
       turnId: 't',
       server: 'git\u200bhub',
       name: 'read\u202eelif',
-      args: { 'k\u2066ey': '<b>x</b>\u0007' }
+      args: { 'k\u2066ey': '<b>x</b>\u0007\u{e0080}\u2065\u{e01ef}' }
     },
     ...{ definition: 'd', hash: 'h', queuePosition: 1, totalInQueue: 1 },
     definitionChange: { before: 'reads a file', after: 'deletes \u202dall' }
   })
   await me.cards.waitFor()
   const card = await me.read(me.cards)
-  for (const shown of ['U+200B', 'U+202E', 'U+2066', 'U+0007', 'U+202D', '<b>x</b>', 'its definition changed']) {
+  for (const shown of [
+    'U+200B',
+    'U+202E',
+    'U+2066',
+    'U+0007',
+    'U+202D',
+    'U+E0080',
+    'U+2065',
+    'U+E01EF',
+    '<b>x</b>',
+    'its definition changed'
+  ]) {
     expect(card).toContain(shown)
   }
   expect(card).toContain('outside this session’s sandbox')

@@ -1,10 +1,10 @@
 import { watch } from 'vue'
+import { revealPlainly } from '../../contract/hidden-characters.ts'
 import { notificationsWanted, notify } from '../notifications.ts'
 import { useInbox } from '../stores/inbox.ts'
 import { useNotices } from '../stores/notices.ts'
 import { useSession } from '../stores/session.ts'
 import { count } from '../text/format.ts'
-import { revealPlainly } from '../text/reveal.ts'
 
 const NAME = 'MCP Orchestrator'
 
@@ -20,7 +20,7 @@ export function useAttention(title: () => string): void {
   watch(
     [() => waitingIds().length, title],
     ([waiting, name]) => {
-      const place = name === '' ? NAME : `${revealPlainly(name)} · ${NAME}`
+      const place = name === '' ? NAME : `${revealPlainly(name, 'prose')} · ${NAME}`
       document.title = waiting > 0 ? `(${waiting}) Waiting for you · ${place}` : place
       const icon = document.getElementById('favicon')
       icon?.setAttribute('href', waiting > 0 ? '/favicon-waiting.svg' : '/favicon.svg')

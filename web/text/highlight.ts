@@ -17,7 +17,7 @@ import sql from 'highlight.js/lib/languages/sql'
 import typescript from 'highlight.js/lib/languages/typescript'
 import xml from 'highlight.js/lib/languages/xml'
 import yaml from 'highlight.js/lib/languages/yaml'
-import { reveal } from './reveal.ts'
+import { reveal } from '../../contract/hidden-characters.ts'
 
 const LANGUAGES = {
   bash,
@@ -48,7 +48,7 @@ export function highlighted(code: string, language: string): string | null {
   if (code.length > MAX_CHARS || !hljs.getLanguage(language)) return null
   const { value } = hljs.highlight(code, { language, ignoreIllegals: true })
   // Hidden characters stand in the text only, never in a tag.
-  return reveal(value, 'prose')
+  return reveal(value)
     .map((part) => (part.hidden ? `<span class="hidden-char">${part.hidden}</span>` : part.text))
     .join('')
 }

@@ -3,7 +3,7 @@
  * show where they lead, images become links: the page asks no other host for anything.
  */
 import MarkdownIt from 'markdown-it'
-import { reveal } from './reveal.ts'
+import { reveal, type TextKind } from '../../contract/hidden-characters.ts'
 
 export type MarkdownBlock = { kind: 'html'; html: string } | { kind: 'code'; code: string; language: string }
 
@@ -13,25 +13,25 @@ md.validateLink = (url) => /^(?:https?:\/\/|mailto:)/i.test(url.trim())
 type Token = ReturnType<typeof md.parse>[number]
 const { escapeHtml } = md.utils
 
-function visible(text: string): string {
-  return reveal(text, 'prose')
+function visible(text: string, kind: TextKind): string {
+  return reveal(text, kind)
     .map((part) => (part.hidden ? `<span class="hidden-char">${part.hidden}</span>` : escapeHtml(part.text)))
     .join('')
 }
 
 const linkAttributes = 'target="_blank" rel="noopener noreferrer nofollow"'
 
-md.renderer.rules.text = (tokens, at) => visible(tokens[at]?.content ?? '')
-md.renderer.rules.code_inline = (tokens, at) => `<code>${visible(tokens[at]?.content ?? '')}</code>`
+md.renderer.rules.text = (tokens, at) => visible(tokens[at]?.content ?? '', 'prose')
+md.renderer.rules.code_inline = (tokens, at) => `<code>${visible(tokens[at]?.content ?? '', 'strict')}</code>`
 md.renderer.rules.code_block = (tokens, at) =>
-  `<pre tabindex="0"><code>${visible(tokens[at]?.content ?? '')}</code></pre>`
+  `<pre tabindex="0"><code>${visible(tokens[at]?.content ?? '', 'strict')}</code></pre>`
 md.renderer.rules.fence = md.renderer.rules.code_block
 md.renderer.rules.link_open = (tokens, at) => `<a href="${escapeHtml(hrefOf(tokens[at]))}" ${linkAttributes}>`
 md.renderer.rules.link_close = (tokens, at) => `</a>${target(tokens, at)}`
 md.renderer.rules.image = (tokens, at) => {
   const source = String(tokens[at]?.attrGet('src') ?? '')
   const label = tokens[at]?.content || 'image'
-  return `<a href="${escapeHtml(source)}" ${linkAttributes}>${visible(label)}</a>${targetOf(source)}`
+  return `<a href="${escapeHtml(source)}" ${linkAttributes}>${visible(label, 'prose')}</a>${targetOf(source)}`
 }
 
 const hrefOf = (token: Token | undefined) => String(token?.attrGet('href') ?? '')
@@ -49,7 +49,7 @@ function targetOf(href: string): string {
   const { host, pathname } = URL.canParse(href) ? new URL(href) : { host: '', pathname: href }
   const shown = host || pathname
   // Whose a host is, its end says.
-  return `<span class="link-target">(${visible(shown.length > 80 ? `…${shown.slice(-80)}` : shown)})</span>`
+  return `<span class="link-target">(${visible(shown.length > 80 ? `…${shown.slice(-80)}` : shown, 'strict')})</span>`
 }
 
 /** Blocks, so that a stream that grows at its end leaves what stands before it alone. */

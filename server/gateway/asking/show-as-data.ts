@@ -1,5 +1,4 @@
-const SPACES = '\\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000\\u2800\\u3164\\uffa0\\u115f\\u1160\\u034f'
-const UNSEEN = new RegExp(`(?!\\n)[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Co}\\p{Cs}${SPACES}]`, 'gu')
+import { replaceHidden } from '../../../contract/hidden-characters.ts'
 
 /**
  * A value of hostile origin as JSON that a person can read and nothing in it can imitate the text around it: line breaks within
@@ -20,5 +19,7 @@ export function showLine(text: string): string {
 }
 
 function escapeUnseen(text: string): string {
-  return text.replace(UNSEEN, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
+  return replaceHidden(text, (run, character) =>
+    `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`.repeat(run.length / character.length)
+  )
 }

@@ -1,7 +1,7 @@
+import { replaceHidden } from '../../../contract/hidden-characters.ts'
+
 /** Things that look like a key of a known vendor, also when half masked by the vendor itself. */
 const KEY_SHAPES = /\b(?:sk-|sk_|AIza|gsk_|xai-|hf_|Bearer\s+)[\w*.\-…]{8,}/g
-// biome-ignore lint/suspicious/noControlCharactersInRegex: removing them is the purpose
-const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g
 const SHORTEST_SECRET = 4
 
 /** Text of a provider as it may stand in a message or a log: one line, bounded, without any key. */
@@ -10,6 +10,7 @@ export function cleanText(text: string, secrets: readonly string[], maxLength = 
   for (const secret of secrets) {
     if (secret.length >= SHORTEST_SECRET) clean = clean.replaceAll(secret, '[key]')
   }
-  clean = clean.replace(KEY_SHAPES, '[key]').replace(UNPRINTABLE, ' ').replace(/ {2,}/g, ' ').trim()
+  clean = replaceHidden(clean.replace(KEY_SHAPES, '[key]'), () => ' ')
+  clean = clean.replace(/\s+/g, ' ').trim()
   return clean.length > maxLength ? `${clean.slice(0, maxLength - 1)}…` : clean
 }

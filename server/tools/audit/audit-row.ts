@@ -1,5 +1,6 @@
 import { hash as digest } from 'node:crypto'
 import type { AuditOutcome } from '../../../contract/audit.ts'
+import { escapeJson } from '../../../contract/hidden-characters.ts'
 import type { Caller } from '../caller.ts'
 
 export interface Candidate {
@@ -69,7 +70,8 @@ export function sealRow(
   body: RowBody
 ): { line: string; hash: string } {
   const { chain, seq, at, prev } = place
-  const text = JSON.stringify({ chain, seq, at, ...body, prev })
+  // Whoever reads the file as it is must not miss a character either.
+  const text = escapeJson(JSON.stringify({ chain, seq, at, ...body, prev }))
   const hash = digest('sha256', text, 'hex')
   return { line: `${text.slice(0, -1)},"hash":"${hash}"}`, hash }
 }

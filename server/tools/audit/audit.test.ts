@@ -16,6 +16,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { hasHidden } from '../../../contract/hidden-characters.ts'
 import { KnownSecrets } from '../../lib/known-secrets.ts'
 import { type Audit, type AuditOptions, openAudit } from './audit.ts'
 import { auditFileName, listAuditFiles } from './audit-files.ts'
@@ -64,6 +65,16 @@ describe('the audit trail', () => {
     expect(JSON.stringify(open1)).not.toContain('cookie-name')
     expect(statSync(folder()).mode & 0o777).toBe(0o700)
     expect(statSync(onlyPath()).mode & 0o777).toBe(0o600)
+    expect(states()).toEqual(['intact'])
+  })
+
+  it('holds hidden characters as escapes, and gives them back as they were', async () => {
+    const sly = 'read\u202e\u{e0041}\u{e0080}\u2065\u009b2J\ufe0f'
+    const audit = open()
+    call(audit, sly)
+    await audit.close()
+    expect(hasHidden(readFileSync(onlyPath(), 'utf8'))).toBe(false)
+    expect(read().entries).toMatchObject([{ tool: sly }])
     expect(states()).toEqual(['intact'])
   })
 

@@ -2,6 +2,7 @@
  * Example requests per tool, written by the configured model: once per definition, in the background, kept in the store. One tool
  * per question, so that what a hostile description makes the model write can only speak for its own tool. They count for ranking only.
  */
+import { replaceHidden } from '../../../contract/hidden-characters.ts'
 import { withDeadline } from '../../lib/deadline.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
@@ -126,6 +127,6 @@ function read(value: Json): string[] | undefined {
 }
 
 function oneLine(text: string): string {
-  const line = text.slice(0, 1000).replace(/[\p{C}\p{Z}]+/gu, ' ')
+  const line = replaceHidden(text.slice(0, 1000), () => ' ').replace(/\s+/g, ' ')
   return line.trim().slice(0, MAX_LENGTH)
 }
