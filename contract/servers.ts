@@ -19,6 +19,9 @@ export const addServersSchema = z
 
 export type AddServers = z.input<typeof addServersSchema>
 
+/** Whether whoever asked may change servers: now, with the admin token, or only on the command line. */
+export type ServersAdmin = 'allowed' | 'token_needed' | 'cli_only'
+
 export type ToolVerdict = 'allow' | 'ask' | 'deny'
 
 /** A variable or header: its value only where it is nothing but a placeholder. */
@@ -32,8 +35,8 @@ export interface ShownValue {
 export interface ServerTarget {
   name: string
   kind: 'local' | 'remote'
-  /** The exact command line or address. */
-  target: string
+  /** The exact command line or address; null where only an administrator may see it. */
+  target: string | null
   cwd: string | null
   env: ShownValue[]
   headers: ShownValue[]
@@ -45,6 +48,7 @@ export interface ServerTarget {
 }
 
 export interface PlannedServer extends ServerTarget {
+  target: string
   warnings: string[]
 }
 
@@ -82,7 +86,8 @@ export type ServerHealth = 'ok' | 'failing' | 'unseen' | 'off'
 export interface ServerSummary {
   name: string
   kind: 'local' | 'remote'
-  target: string
+  /** Null where only an administrator may see it. */
+  target: string | null
   enabled: boolean
   health: ServerHealth
   state: 'stopped' | 'starting' | 'running'
@@ -101,11 +106,14 @@ export interface ServerSummary {
 
 export interface ServerDetail extends Omit<ServerSummary, 'tools'>, ServerTarget {
   tools: (ShownTool & { description: string })[]
-  log: string
+  /** Null where only an administrator may see it. */
+  log: string | null
 }
 
 export interface ServersReply {
-  file: string
+  admin: ServersAdmin
+  /** Null where only an administrator may see it. */
+  file: string | null
   /** Why the file as it stands can't be used; the servers are those of before. */
   problem: string | null
   servers: ServerSummary[]

@@ -24,6 +24,7 @@ import { ProgressBoard } from './lib/progress-board.ts'
 import type { Models } from './models/port.ts'
 import { createDockerEngine } from './sandbox/docker/docker-engine.ts'
 import type { SandboxEngine } from './sandbox/port.ts'
+import { AdminAccess } from './sessions/admin-access.ts'
 import { Chat } from './sessions/chat.ts'
 import { InstanceAccess } from './sessions/instance-access.ts'
 import { recordRefusals } from './sessions/record-refusals.ts'
@@ -206,7 +207,7 @@ export async function createApp(
     files: new WorkspaceTransfer(sessions),
     maxUploadBytes: MAX_UPLOAD_BYTES,
     transcript: (sessionId) => chat.transcript(sessionId),
-    ...{ instance, addressOf, newSecret: secret },
+    ...{ instance, admin: new AdminAccess(settings, logger), addressOf, newSecret: secret },
     metrics: metrics.text,
     ownerOf: ownerOfCookies,
     servers: serverDirectory(gateway, facts, servers.policy, guard),

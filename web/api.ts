@@ -29,10 +29,20 @@ const ANSWER_WITHIN_MS = 30_000
 /** For files, and for what starts or ends something on the way. */
 const PATIENCE_MS = 300_000
 
+/** Sent with requests about servers; in memory only, so that nothing else on this origin finds it later. */
+let adminToken = ''
+export function setAdminToken(token: string): void {
+  adminToken = token
+}
+function adminHeaders(path: string): Record<string, string> {
+  return adminToken !== '' && path.startsWith('/api/servers') ? { 'x-admin-token': adminToken } : {}
+}
+
 async function request(path: string, init?: RequestInit, withinMs = ANSWER_WITHIN_MS): Promise<Response> {
   let response: Response
   try {
-    response = await fetch(path, { ...init, signal: AbortSignal.timeout(withinMs) })
+    const headers = { ...init?.headers, ...adminHeaders(path) }
+    response = await fetch(path, { ...init, headers, signal: AbortSignal.timeout(withinMs) })
   } catch (error) {
     throw failure(error)
   }

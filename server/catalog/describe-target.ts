@@ -11,7 +11,7 @@ export function describeTarget(entry: ServerEntry): string {
 }
 
 /** All that decides what is run and whether it is asked for; of values only those that are no secret. */
-export function showTarget(entry: ServerEntry): ServerTarget {
+export function showTarget(entry: ServerEntry): ServerTarget & { target: string } {
   const local = entry.kind === 'local' ? entry : undefined
   return {
     name: entry.name,

@@ -59,10 +59,16 @@ describe('loadSettings', () => {
     ['TRUST_PROXY', '10.0.0.0/33', /^TRUST_PROXY must be/],
     ['AUTH_TOKEN', 'short', /^AUTH_TOKEN must have/],
     ['AUTH_TOKEN', '$(openssl rand -hex 32)', /^AUTH_TOKEN holds a shell expression/],
+    ['ADMIN_TOKEN', 'short', /^ADMIN_TOKEN must have/],
     ['EMBEDDING_MODEL', 'small', /^EMBEDDING_MODEL must be openai\/MODEL or/],
     ['EMBEDDING_MODEL', 'openai/small', /^EMBEDDING_MODEL is .* set OPENAI_API_KEY too/]
   ])('stops at %s=%s with a sentence', (name, value, sentence) => {
     expect(() => loadSettings({ env: { [name]: value } })).toThrow(sentence)
+  })
+
+  it('stops when the admin token is the one that everyone has', () => {
+    const token = 'a-token-of-some-length'
+    expect(() => loadSettings({ env: { AUTH_TOKEN: token, ADMIN_TOKEN: token } })).toThrow(/^ADMIN_TOKEN must differ/)
   })
 
   it('names the flag when the flag is wrong', () => {
@@ -91,7 +97,7 @@ describe('loadSettings', () => {
       }),
       { numRuns: 200 }
     )
-    for (const name of names.filter((each) => /_KEY$|^AUTH_TOKEN$|_URL$/.test(each))) {
+    for (const name of names.filter((each) => /_KEY$|_TOKEN$|_URL$/.test(each))) {
       try {
         loadSettings({ env: { [name]: `${secret}:` } })
       } catch (error) {

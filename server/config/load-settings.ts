@@ -67,12 +67,10 @@ function checkTogether(settings: Settings): void {
     const message = `HOST is ${settings.HOST}, which others can reach: set AUTH_TOKEN too, or leave HOST at 127.0.0.1.`
     throw new AppError('invalid', 'invalid_setting', message)
   }
-  if (settings.AUTH_TOKEN && settings.AUTH_TOKEN.length < 16) {
-    throw new AppError('invalid', 'invalid_setting', 'AUTH_TOKEN must have at least 16 characters.')
-  }
-  // A recipe pasted into .env, which runs nothing: everyone who read the recipe would know the token.
-  if (settings.AUTH_TOKEN && /\$[({]/.test(settings.AUTH_TOKEN)) {
-    const message = 'AUTH_TOKEN holds a shell expression that nobody has run: put its result there.'
+  checkToken('AUTH_TOKEN', settings.AUTH_TOKEN)
+  checkToken('ADMIN_TOKEN', settings.ADMIN_TOKEN)
+  if (settings.ADMIN_TOKEN && settings.ADMIN_TOKEN === settings.AUTH_TOKEN) {
+    const message = 'ADMIN_TOKEN must differ from AUTH_TOKEN: everyone who may use this instance has that one.'
     throw new AppError('invalid', 'invalid_setting', message)
   }
   const { EMBEDDING_MODEL: embedding, OPENAI_API_KEY: key, OPENAI_COMPATIBLE_BASE_URL: server } = settings
@@ -81,6 +79,16 @@ function checkTogether(settings: Settings): void {
     : embedding && !server && 'OPENAI_COMPATIBLE_BASE_URL'
   if (lacking) {
     throw new AppError('invalid', 'invalid_setting', `EMBEDDING_MODEL is "${embedding}": set ${lacking} too.`)
+  }
+}
+
+function checkToken(name: SettingName, token: string | undefined): void {
+  if (token === undefined) return
+  if (token.length < 16) throw new AppError('invalid', 'invalid_setting', `${name} must have at least 16 characters.`)
+  // A command pasted into .env is not run: everyone who has read the instructions would know the token.
+  if (/\$[({]/.test(token)) {
+    const message = `${name} holds a shell expression that nobody has run: put its result there.`
+    throw new AppError('invalid', 'invalid_setting', message)
   }
 }
 

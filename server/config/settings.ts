@@ -30,6 +30,7 @@ export const SETTINGS = {
   MCP_CONFIG: given({ parse: text, fallback: './mcp.json', flag: 'config', help: 'file with the MCP servers' }),
   CREDENTIALS_FILE: define({ parse: text, help: 'file with the secrets that mcp.json refers to' }),
   AUTH_TOKEN: secret('asked of everyone when set; needed when HOST is not loopback'),
+  ADMIN_TOKEN: secret('asked of whoever adds, changes or removes servers over HTTP'),
   TRUST_PROXY: given({
     parse: addressRanges,
     fallback: [],

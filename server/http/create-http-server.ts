@@ -17,7 +17,7 @@ import { type HealthCheck, registerHealth } from './health.ts'
 import { registerLogin } from './login-route.ts'
 import { registerModelRoutes } from './model-routes.ts'
 import { registerSecurity, type SecurityOptions } from './security.ts'
-import { type OwnerOf, registerServerRoutes } from './server-routes.ts'
+import { type OwnerOf, registerServerRoutes, type ServersAdminCheck } from './server-routes.ts'
 import { registerSessionRoutes, type SessionDirectory } from './session-routes.ts'
 
 export interface HttpServerOptions extends SecurityOptions {
@@ -31,6 +31,7 @@ export interface HttpServerOptions extends SecurityOptions {
   metrics: () => Promise<string>
   servers: ServerDirectory
   ownerOf: OwnerOf
+  admin: ServersAdminCheck
   audit: AuditReader
   /** The gateway's door; answers on the raw response. */
   mcp: (request: IncomingMessage, response: ServerResponse, body: unknown) => Promise<void>
@@ -79,7 +80,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerModelRoutes(server, options.models)
   registerSessionRoutes(server, options.sessions)
   registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)
-  registerServerRoutes(server, options.servers, options.ownerOf)
+  registerServerRoutes(server, options)
   registerApprovalRoutes(server, options.inbox)
   registerExport(server, options.sessions, options.transcript)
   registerAuditRoutes(server, options.audit)

@@ -1,74 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
 import type { PlanReply, ServerDetail, ServersReply, TestReply } from '../../contract/servers.ts'
-import { createGatewayApp } from '../app-gateway.ts'
-import { chatServers, serverDirectory } from '../app-servers.ts'
-import { loadSettings } from '../config/load-settings.ts'
-import { AppError } from '../lib/errors.ts'
-import { silentLogger } from '../lib/logger.ts'
-import { InstanceAccess } from '../sessions/instance-access.ts'
-import { child, memoryFacts, textOf } from '../tools/connections/connections.fixture.ts'
-import { createDefinitionGuard } from '../tools/definition-guard.ts'
-import { createHttpServer } from './create-http-server.ts'
-
-const closers: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).toReversed()) await close()
-})
+import { child, textOf } from '../tools/connections/connections.fixture.ts'
+import { openServerRoutes as open } from './server-routes.fixture.ts'
 
 const SECRET = 'sk-hidden-value-1234567890'
-
-/** The routes over a real registry, with real children, and nothing else behind them. */
-async function open(mcpServers?: Record<string, unknown>, credentials = '') {
-  const dir = mkdtempSync(join(tmpdir(), 'server-routes-'))
-  const file = join(dir, 'mcp.json')
-  const secretsFile = join(dir, 'credentials')
-  writeFileSync(secretsFile, credentials, { mode: 0o600 })
-  if (mcpServers) writeFileSync(file, JSON.stringify({ mcpServers, other: 'kept' }))
-  const settings = loadSettings({ env: { MCP_CONFIG: file, DATA_DIR: dir, CREDENTIALS_FILE: secretsFile } })
-  const facts = memoryFacts()
-  const environment = { PATH: process.env.PATH }
-  const gateway = await createGatewayApp(settings, silentLogger, { environment, optionalRegistry: true, facts })
-  const chat = chatServers(gateway, silentLogger)
-  const guard = createDefinitionGuard(facts)
-  const unused = () => Promise.reject(new AppError('internal', 'internal', 'not in this test'))
-  const http = await createHttpServer({
-    healthChecks: {},
-    models: { catalog: unused },
-    sessions: { open: unused, check: unused, list: unused, summary: unused, rename: unused, destroy: unused },
-    files: { list: unused, read: unused, write: unused, archive: unused },
-    inbox: { open: unused, answer: unused },
-    maxUploadBytes: 1,
-    transcript: unused,
-    instance: new InstanceAccess(undefined, silentLogger),
-    addressOf: () => 'here',
-    newSecret: () => 'owner',
-    metrics: async () => '',
-    servers: serverDirectory(gateway, facts, chat.policy, guard),
-    ownerOf: () => 'local',
-    audit: { read: () => ({ entries: [], next: null }), ownerOf: () => 'local', problem: undefined },
-    mcp: unused,
-    webRoot: join(dir, 'none'),
-    logger: silentLogger
-  })
-  const url = await http.listen({ port: 0, host: '127.0.0.1' })
-  closers.push(
-    () => rmSync(dir, { recursive: true, force: true }),
-    () => gateway.stop(),
-    () => http.close()
-  )
-  const ask = async <T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
-    const init = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }
-    const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' }
-    const answer = await fetch(`${url}/api/servers${path}`, { method, ...init, headers: { ...type, ...headers } })
-    const text = await answer.text()
-    return { status: answer.status, text, json: (text === '' ? null : JSON.parse(text)) as T }
-  }
-  const saved = () => JSON.parse(readFileSync(file, 'utf8'))
-  return { ask, file, secretsFile, chat, gateway, facts, saved, raw: http.raw }
-}
 
 describe('the API of the servers', () => {
   it('adds what was shown and confirmed, into a file that only its owner reads; then tests, switches and removes it', async () => {

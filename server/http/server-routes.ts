@@ -1,19 +1,34 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { addServersSchema } from '../../contract/servers.ts'
+import type { AddressOf } from '../lib/client-address.ts'
 import { AppError } from '../lib/errors.ts'
+import type { AdminAccess } from '../sessions/admin-access.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
 
 /** Whose credentials a test uses and whose log is shown, by the cookies of the request. */
 export type OwnerOf = (cookies: string | undefined) => string
 
+export type ServersAdminCheck = Pick<AdminAccess, 'look' | 'check'>
+
+export interface ServerRoutesOptions {
+  servers: ServerDirectory
+  ownerOf: OwnerOf
+  admin: ServersAdminCheck
+  addressOf: AddressOf
+}
+
 type Named = { Params: { name: string } }
 
-/** Adding a server means running a command on this machine: on top of what guards every route, only JSON is taken. */
-export function registerServerRoutes(server: FastifyInstance, servers: ServerDirectory, ownerOf: OwnerOf): void {
-  const change = { preHandler: refuseOther }
-  server.get('/api/servers', () => servers.list())
+/** Adding a server means running a command on this machine: only an administrator may, and only JSON is taken. */
+export function registerServerRoutes(server: FastifyInstance, options: ServerRoutesOptions): void {
+  const { servers, ownerOf, admin, addressOf } = options
+  const shown = (request: FastifyRequest) => ({ headers: request.headers, address: addressOf(request.raw) })
+  const checkAdmin = async (request: FastifyRequest) => admin.check(shown(request))
+  const json = { preHandler: refuseOther }
+  const change = { onRequest: checkAdmin, preHandler: refuseOther }
+  server.get('/api/servers', (request) => servers.list(admin.look(shown(request))))
   server.get<Named>('/api/servers/:name', (request) =>
-    servers.detail(request.params.name, ownerOf(request.headers.cookie))
+    servers.detail(request.params.name, ownerOf(request.headers.cookie), admin.look(shown(request)))
   )
 
   server.post('/api/servers', change, async (request, reply) => {
@@ -22,7 +37,7 @@ export function registerServerRoutes(server: FastifyInstance, servers: ServerDir
     return reply.code(confirm === undefined ? 200 : 201).send(answer)
   })
 
-  server.post<Named>('/api/servers/:name/test', change, (request, reply) => {
+  server.post<Named>('/api/servers/:name/test', json, (request, reply) => {
     const gone = new AbortController()
     // Of the reply, not of its connection, which serves many.
     reply.raw.once('close', () => gone.abort())
@@ -36,7 +51,7 @@ export function registerServerRoutes(server: FastifyInstance, servers: ServerDir
     })
   }
 
-  server.delete<Named>('/api/servers/:name', async (request, reply) => {
+  server.delete<Named>('/api/servers/:name', { onRequest: checkAdmin }, async (request, reply) => {
     await servers.remove(request.params.name)
     return reply.code(204).send()
   })

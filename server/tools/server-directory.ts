@@ -9,6 +9,7 @@ import type {
   ServerDetail,
   ServerProblem,
   ServerSummary,
+  ServersAdmin,
   ServersReply,
   TestReply
 } from '../../contract/servers.ts'
@@ -52,6 +53,7 @@ export interface AddWish {
 }
 
 const KEYS = 'gateway-keys'
+const HIDDEN_TARGET = { target: null, cwd: null, env: [], headers: [], sandbox: null, log: null }
 
 export class ServerDirectory {
   readonly #options: ServerDirectoryOptions
@@ -60,28 +62,34 @@ export class ServerDirectory {
     this.#options = options
   }
 
-  async list(): Promise<ServersReply> {
+  /** `admin`: what whoever asks may do. Others than administrators see no command, address or path. */
+  async list(admin: ServersAdmin = 'allowed'): Promise<ServersReply> {
     const { file, registry, problem } = this.#options
     const { servers, problems } = registry()
+    const isAdmin = admin === 'allowed'
+    const summaries = await Promise.all([...servers.values()].map((entry) => this.#summary(entry)))
     return {
-      file,
-      problem: problem() ?? null,
-      servers: await Promise.all([...servers.values()].map((entry) => this.#summary(entry))),
-      problems: problems.map(shownProblem)
+      admin,
+      file: isAdmin ? file : null,
+      // Both quote the file.
+      problem: isAdmin ? (problem() ?? null) : null,
+      servers: isAdmin ? summaries : summaries.map((summary) => ({ ...summary, target: null })),
+      problems: isAdmin ? problems.map(shownProblem) : []
     }
   }
 
   /** `owner`: who asks. What servers wrote for another is not theirs to see. */
-  async detail(name: string, owner: string): Promise<ServerDetail> {
+  async detail(name: string, owner: string, admin: ServersAdmin = 'allowed'): Promise<ServerDetail> {
     const entry = this.#entry(name)
     const { index } = await this.#options.core()
     const { tools, ...summary } = await this.#summary(entry)
-    return {
+    const shown = {
       ...summary,
       ...showTarget(entry),
-      tools: tools.map((tool) => ({ ...tool, description: index.tool(name, tool.name)?.description ?? '' })),
-      log: await this.#options.log(name, owner)
+      tools: tools.map((tool) => ({ ...tool, description: index.tool(name, tool.name)?.description ?? '' }))
     }
+    if (admin !== 'allowed') return { ...shown, ...HIDDEN_TARGET }
+    return { ...shown, log: await this.#options.log(name, owner) }
   }
 
   /** Without the right `confirm` it only says what would be added. */

@@ -233,3 +233,33 @@ it.each(['servers', 'activity'])('asks for %s no faster than it is answered', as
   // The first one that the page itself needs, and one that is asked again and again.
   expect(asked).toBeLessThanOrEqual(2)
 })
+
+it('changes servers only with the admin token, which it asks for and keeps in memory alone', async () => {
+  const { me } = await now().arrive()
+  const { page } = me
+  let admin = 'cli_only'
+  await page.route('**/api/servers', (route) => {
+    const shown = route.request().headers()['x-admin-token']
+    if (shown !== undefined && shown !== 'right') {
+      const error = { code: 'admin_required', message: 'Wrong admin token.' }
+      return route.fulfill({ status: 403, json: { error } })
+    }
+    const reply = { admin: shown === 'right' ? 'allowed' : admin, file: null, problem: null, problems: [], servers: [] }
+    return route.fulfill({ json: reply })
+  })
+  await page.evaluate(`location.hash = '#/servers'`)
+  await page.getByText('Servers are changed on the command line here').waitFor()
+  expect(await me.button(/^Add/).count()).toBe(0)
+  admin = 'token_needed'
+  await me.button('Enter admin token').click()
+  await page.getByLabel('The token that is set as ADMIN_TOKEN').fill('guess')
+  await me.button('Unlock').click()
+  await page.getByRole('alert').getByText('Wrong admin token.').waitFor()
+  await page.getByLabel('The token that is set as ADMIN_TOKEN').fill('right')
+  await page.keyboard.press('Enter')
+  await me.button('Add a server').waitFor()
+  expect(await page.getByRole('dialog').count()).toBe(0)
+  const kept = 'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])'
+  expect(await page.evaluate(kept)).not.toContain('right')
+  expect(now().offences.filter((text) => !/status of 403/.test(text))).toEqual([])
+})

@@ -1,5 +1,5 @@
 import { defineStore } from 'pinia'
-import { ref } from 'vue'
+import { computed, ref } from 'vue'
 import type {
   AddedReply,
   AddServers,
@@ -8,7 +8,7 @@ import type {
   ServersReply,
   TestReply
 } from '../../contract/servers.ts'
-import { ApiError, api } from '../api.ts'
+import { ApiError, api, setAdminToken } from '../api.ts'
 import { count } from '../text/format.ts'
 import { useNotices } from './notices.ts'
 
@@ -23,6 +23,8 @@ export const useServers = defineStore('servers', () => {
   const standings = new Map<string, string>()
   const failure = ref('')
   let shown: string | null = null
+  const admin = computed(() => reply.value?.admin ?? 'token_needed')
+  const canChange = computed(() => admin.value === 'allowed')
 
   /** The list; and, where a server's page is open, that. Keeps what there was when the server is away. */
   async function load(): Promise<void> {
@@ -36,8 +38,22 @@ export const useServers = defineStore('servers', () => {
       if (name === shown) detail.value = found
       failure.value = ''
     } catch (error) {
+      // It was changed since: going on with the old one would count as guessing.
+      if (error instanceof ApiError && error.code === 'admin_required') setAdminToken('')
       if (error instanceof ApiError && error.code === 'unknown_server' && name === shown) detail.value = null
       else failure.value = error instanceof Error ? error.message : String(error)
+    }
+  }
+  /** Returns what is wrong with the token; nothing when it is right. */
+  async function unlock(token: string): Promise<string> {
+    setAdminToken(token)
+    try {
+      reply.value = await api.servers()
+      await load()
+      return ''
+    } catch (error) {
+      setAdminToken('')
+      return error instanceof Error ? error.message : String(error)
     }
   }
   async function show(name: string | null): Promise<void> {
@@ -83,5 +99,21 @@ export const useServers = defineStore('servers', () => {
     for (const name of added) void test(name)
     return added
   }
-  return { reply, detail, tests, failure, load, show, test, enable, disable, remove, plan, add }
+  return {
+    admin,
+    canChange,
+    unlock,
+    reply,
+    detail,
+    tests,
+    failure,
+    load,
+    show,
+    test,
+    enable,
+    disable,
+    remove,
+    plan,
+    add
+  }
 })

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import type { PlanReply, ServerDetail, ServersReply } from '../../contract/servers.ts'
+import { child } from '../tools/connections/connections.fixture.ts'
+import { openServerRoutes } from './server-routes.fixture.ts'
+
+const AUTH_TOKEN = 'the token that everyone here has'
+const ADMIN_TOKEN = 'the token of the one who adds servers'
+const member = { authorization: `Bearer ${AUTH_TOKEN}` }
+const admin = { ...member, 'x-admin-token': ADMIN_TOKEN }
+const wrong = { ...member, 'x-admin-token': 'not the token of anyone here' }
+const added = { mcpServers: { evil: { command: 'sh', args: ['-c', 'strings store.db'] } } }
+const entry = child('steady', ['--in', '/srv/private'], { cwd: '/tmp', env: { API_KEY: 'sk-plain-in-the-file' } })
+
+const CHANGES = [
+  ['POST', '', added],
+  ['POST', '', { ...added, confirm: 'x' }],
+  ['POST', '/steady/disable', {}],
+  ['POST', '/steady/enable', {}],
+  ['DELETE', '/steady', undefined]
+] as const
+
+describe('who may change servers', () => {
+  // Checked with the defence off: every token holder is an administrator → 200 and 204.
+  it('is nobody over HTTP where everyone has the access token and there is no admin token', async () => {
+    const { ask, saved } = await openServerRoutes({ steady: entry }, '', { AUTH_TOKEN })
+    for (const [method, path, body] of CHANGES)
+      expect(await ask(method, path, body, admin)).toMatchObject({
+        status: 403,
+        json: { error: { code: 'admin_cli_only', message: expect.stringContaining('ADMIN_TOKEN') } }
+      })
+    expect(Object.keys(saved().mcpServers)).toEqual(['steady'])
+    expect((await ask<ServersReply>('GET', '', undefined, member)).json.admin).toBe('cli_only')
+  })
+
+  // Checked with the defence off: every token holder is an administrator → 200 and 204.
+  it('is whoever shows the admin token, and a member sees no command, path, variable or log', async () => {
+    const { ask, saved, file } = await openServerRoutes({ steady: entry }, '', { AUTH_TOKEN, ADMIN_TOKEN })
+    for (const [method, path, body] of CHANGES)
+      for (const headers of [member, wrong, { ...member, 'x-admin-token': AUTH_TOKEN }])
+        expect(await ask(method, path, body, headers)).toMatchObject({
+          status: 403,
+          json: { error: { code: 'admin_required' } }
+        })
+    expect(await ask('POST', '/steady/test', {}, member)).toMatchObject({ status: 200, json: { ok: true } })
+    const seen = [
+      await ask<ServersReply>('GET', '', undefined, member),
+      await ask<ServerDetail>('GET', '/steady', undefined, member)
+    ]
+    expect(seen[0]?.json).toMatchObject({
+      admin: 'token_needed',
+      file: null,
+      servers: [{ name: 'steady', target: null }]
+    })
+    expect(seen[1]?.json).toMatchObject({
+      target: null,
+      cwd: null,
+      env: [],
+      headers: [],
+      log: null,
+      tools: expect.any(Array)
+    })
+    for (const word of [file, '/srv/private', 'steady.ts', 'API_KEY', '"/tmp"'])
+      expect(seen.map(({ text }) => text).join('\n')).not.toContain(word)
+
+    const list = await ask<ServersReply>('GET', '', undefined, admin)
+    expect(list.json).toMatchObject({
+      admin: 'allowed',
+      file,
+      servers: [{ target: expect.stringContaining('/srv/private') }]
+    })
+    const { confirm } = (await ask<PlanReply>('POST', '', added, admin)).json
+    expect(await ask('POST', '', { ...added, confirm }, admin)).toMatchObject({ status: 201 })
+    expect(await ask('POST', '/evil/disable', {}, admin)).toMatchObject({ status: 204 })
+    expect(await ask('DELETE', '/evil', undefined, admin)).toMatchObject({ status: 204 })
+    expect(Object.keys(saved().mcpServers)).toEqual(['steady'])
+  })
+
+  // Checked with the defence off: wrong ones are not counted → 403 for ever.
+  it('is not found out by guessing: wrong admin tokens are counted, and the right one still works', async () => {
+    const { ask } = await openServerRoutes({ steady: entry }, '', { ADMIN_TOKEN })
+    const guess = (at: number) => ask('GET', '', undefined, { 'x-admin-token': `guess number ${at} of many` })
+    for (let at = 0; at < 20; at++) expect((await guess(at)).status).toBe(403)
+    expect(await guess(20)).toMatchObject({ status: 429, json: { error: { code: 'too_fast' } } })
+    const change = { 'x-admin-token': ADMIN_TOKEN }
+    expect(await ask('POST', '/steady/disable', {}, change)).toMatchObject({ status: 204 })
+    expect(await ask('GET', '')).toMatchObject({ status: 200, json: { admin: 'token_needed' } })
+  })
+
+  it('is everyone on this machine where no token is set', async () => {
+    const { ask, file } = await openServerRoutes({ steady: entry })
+    expect((await ask<ServersReply>('GET', '')).json).toMatchObject({ admin: 'allowed', file })
+    expect(await ask('POST', '/steady/disable', {})).toMatchObject({ status: 204 })
+  })
+})
