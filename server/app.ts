@@ -1,10 +1,10 @@
 /** The composition root: the only file that constructs adapters. Two steps, so that tests and figures can have the core alone. */
 import { randomUUID } from 'node:crypto'
 import { join, resolve } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Progress } from '../contract/live.ts'
 import { openTrail, type Trail, trailReader } from './app-audit.ts'
 import { createGatewayApp, type GatewayApp } from './app-gateway.ts'
+import { prepareImage, stopApp } from './app-lifecycle.ts'
 import { openModels } from './app-models.ts'
 import { type ChatServers, chatServers, serverDirectory } from './app-servers.ts'
 import { sandboxLimits } from './config/sandbox-limits.ts'
@@ -14,7 +14,6 @@ import { openHttpDoor } from './gateway/http-door.ts'
 import { createHttpServer } from './http/create-http-server.ts'
 import type { HealthCheck } from './http/health.ts'
 import { createMetrics, type Metrics } from './http/metrics.ts'
-import { backoffMs } from './lib/backoff.ts'
 import { OWNER_COOKIE, readCookie } from './lib/browser-proof.ts'
 import { clientAddresses } from './lib/client-address.ts'
 import { AppError, messageOf } from './lib/errors.ts'
@@ -63,7 +62,10 @@ export interface App {
   /** Where it listens, once started. */
   url(): string
   start(): Promise<void>
-  stop(): Promise<void>
+  /** Lets open requests and turns come to an end, saves the files, removes the sandboxes. `hurry` cuts short what may be. */
+  stop(hurry?: AbortSignal): Promise<void>
+  /** Sessions whose files `stop` could not save, or has not saved yet. */
+  unsaved(): string[]
 }
 
 const MAX_SESSIONS_PER_OWNER = 500
@@ -151,31 +153,6 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   }
 }
 
-/** In the background, for as long as it takes: the page is served, and says what is going on, while the engine or image is away. */
-async function prepareImage(
-  core: Pick<Core, 'engine' | 'progress'>,
-  logger: Logger,
-  signal: AbortSignal
-): Promise<void> {
-  const { engine, progress } = core
-  for (let attempt = 1; !signal.aborted; attempt++) {
-    try {
-      await engine.ensureImage((line) => {
-        logger.info(line)
-        progress.say('image', line)
-      })
-      progress.say('ready', 'Ready')
-      return
-    } catch (error) {
-      if (attempt === 1) logger.error({ err: error }, `The sandbox image is not ready: ${messageOf(error)}`)
-      progress.say('engine', messageOf(error))
-      await delay(backoffMs(attempt, { firstMs: 1000, maxMs: 30_000 }), undefined, { signal, ref: false }).catch(
-        () => {}
-      )
-    }
-  }
-}
-
 /** `environment` is what child servers and `${env:…}` in the registry are given of. */
 export async function createApp(
   settings: Settings,
@@ -223,7 +200,8 @@ export async function createApp(
     state: (sessionId) => directory.state(sessionId),
     progress: () => progress.current,
     onProgress: (listener) => progress.onSay(listener),
-    adapter: live?.adapter
+    adapter: live?.adapter,
+    isDraining: () => http.drain.isDraining
   })
   let url = ''
   return {
@@ -235,17 +213,9 @@ export async function createApp(
       void models.catalog().catch((error) => logger.warn({ err: error }, 'Models could not be detected.'))
       await core.start()
     },
-    async stop() {
-      await inbox.leave()
-      await chat.stop()
-      await door.close()
-      await gateway.stop()
-      await trail.audit.close()
-      await sockets.close()
-      live?.close()
-      await http.close()
-      await core.stop()
-    }
+    unsaved: () => sessions.unsaved,
+    stop: (hurry) =>
+      stopApp({ http, inbox, chat, sockets, door, gateway, sessions, audit: trail.audit, live, core, logger }, hurry)
   }
 }
 

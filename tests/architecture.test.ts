@@ -10,6 +10,7 @@ const RANKS: string[][] = [
   ['server/main.ts', 'server/gateway-main.ts'],
   ['server/cli'],
   ['server/app.ts'],
+  ['server/app-lifecycle.ts'],
   ['server/app-servers.ts'],
   ['server/app-gateway.ts'],
   ['server/app-audit.ts'],

@@ -2,25 +2,22 @@ import { type App, createApp } from '../app.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { Command } from './command.ts'
 import { leaveSoon } from './leave-soon.ts'
+import { listenForStop, type StopSignals } from './stop-signals.ts'
+
+/** From the first signal to the end of the process, whatever happens. */
+const STOP_WITHIN_MS = 30_000
+/** The same after a second signal. */
+const HURRY_WITHIN_MS = 3_000
+const MAX_NAMED = 10
 
 export const serveCommand: Command = {
   name: 'serve',
   summary: 'the workspace: web page, API and sandboxes',
   async run(settings) {
     const logger = createLogger(settings.LOG_LEVEL)
-    const stopped = Promise.withResolvers<void>()
-    // A second signal while stopping is the user's impatience: then we go at once.
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      let asked = false
-      process.on(signal, () => {
-        if (asked) process.exit(1)
-        asked = true
-        stopped.resolve()
-      })
-    }
+    const signals = listenForStop()
     try {
-      await runApp(await createApp(settings, logger, process.env), stopped.promise)
-      return 0
+      return await runApp(await createApp(settings, logger, process.env), signals)
     } finally {
       // Also when it did not start: a connection to Redis, open already, would keep a server alive that serves nobody.
       leaveSoon()
@@ -28,13 +25,49 @@ export const serveCommand: Command = {
   }
 }
 
-async function runApp(app: App, stopped: Promise<void>): Promise<void> {
+async function runApp(app: App, signals: StopSignals): Promise<number> {
+  const started = app.start().then(() => process.stderr.write(`MCP Orchestrator is at ${app.url()}\n`))
   try {
-    await app.start()
-    process.stderr.write(`MCP Orchestrator is at ${app.url()}\n`)
-    await stopped
+    // A signal during startup is obeyed too.
+    await Promise.race([started, signals.stop])
+    await signals.stop
     process.stderr.write('Stopping: saving files and removing sandboxes …\n')
   } finally {
-    await app.stop()
+    started.catch(() => {})
+    await stopInTime(app, signals)
   }
+  const left = notSaved(app)
+  if (left === undefined) return 0
+  process.stderr.write(`${left}\n`)
+  return 1
+}
+
+/** The process ends at the deadline even when something never answers. */
+async function stopInTime(app: App, { hurry, atOnce }: StopSignals): Promise<void> {
+  const leave = (why: string) => {
+    process.stderr.write(`${[`Not stopped cleanly: ${why}.`, notSaved(app)].filter(Boolean).join(' ')}\n`)
+    process.exit(1)
+  }
+  const late = `it took more than ${STOP_WITHIN_MS / 1000} seconds`
+  const timer = setTimeout(leave, STOP_WITHIN_MS, late)
+  hurry.addEventListener('abort', () => {
+    process.stderr.write(
+      `Hurrying: it ends within ${HURRY_WITHIN_MS / 1000} seconds; one more signal ends it at once.\n`
+    )
+    setTimeout(leave, HURRY_WITHIN_MS, 'a second signal asked to hurry').unref()
+  })
+  atOnce.addEventListener('abort', () => leave('a third signal asked to end at once'))
+  try {
+    await app.stop(hurry)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function notSaved(app: App): string | undefined {
+  const ids = app.unsaved()
+  if (ids.length === 0) return undefined
+  const more = ids.length > MAX_NAMED ? ` and ${ids.length - MAX_NAMED} more` : ''
+  const which = `${ids.slice(0, MAX_NAMED).join(', ')}${more}`
+  return `Changes since the last finished call may not be saved in: ${which}. Their sandboxes are left to the next start.`
 }

@@ -11,6 +11,7 @@ import type { Models } from '../models/port.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
 import { type Inbox, registerApprovalRoutes } from './approval-routes.ts'
 import { type AuditReader, registerAuditRoutes } from './audit-routes.ts'
+import { type Drain, registerDrain } from './drain.ts'
 import { registerExport } from './export-route.ts'
 import { type FileTransfer, registerFileRoutes } from './file-routes.ts'
 import { type HealthCheck, registerHealth } from './health.ts'
@@ -44,6 +45,7 @@ export interface HttpServer {
   readonly raw: Server
   /** Resolves to the address that it listens on. */
   listen(at: { port: number; host: string }): Promise<string>
+  readonly drain: Drain
   close(): Promise<void>
 }
 
@@ -74,8 +76,9 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
     const body = own ? { code, message: error.message } : wireError(error, options.logger)
     return reply.code(STATUS_OF_CODE[body.code] ?? status).send({ error: body })
   })
+  const drain = registerDrain(server)
   await registerSecurity(server, options)
-  registerHealth(server, options.healthChecks)
+  registerHealth(server, options.healthChecks, drain)
   registerLogin(server, options)
   registerModelRoutes(server, options.models)
   registerSessionRoutes(server, options.sessions)
@@ -98,7 +101,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
     reply.code(404).send({ error: { code: 'not_found', message: 'There is nothing at this address.' } })
   )
   await server.ready()
-  return { raw: server.server, listen: (at) => listen(server, at), close: () => server.close() }
+  return { raw: server.server, listen: (at) => listen(server, at), drain, close: () => server.close() }
 }
 
 async function listen(server: FastifyInstance, at: { port: number; host: string }): Promise<string> {

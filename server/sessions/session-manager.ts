@@ -2,8 +2,9 @@
  * The sessions of this instance: lets callers work in a session's sandbox, keeps leases alive meanwhile, and ends everything
  * cleanly. Does not decide what is run; invariant: a job runs only while this instance holds the session's lease.
  */
-import { AppError, messageOf } from '../lib/errors.ts'
+import { messageOf } from '../lib/errors.ts'
 import { KeyedLock } from '../lib/keyed-lock.ts'
+import { shuttingDown } from '../lib/shutting-down.ts'
 import type { ToolDefinition, ToolResult } from '../sandbox/port.ts'
 import { Janitor } from './janitor.ts'
 import { type EnterOptions, LiveSession, sessionBusy } from './live-session.ts'
@@ -13,7 +14,7 @@ import { journal, runTool, type ToolCall } from './tool-run.ts'
 import { WarmPool } from './warm-pool.ts'
 
 const PING_EVERY_MS = 600_000
-const STOP_WITHIN_MS = 8_000
+const STOP_WITHIN_MS = 15_000
 const QUIET_CALL_MS = 30_000
 
 /** What a job may do in a session's sandbox. */
@@ -45,8 +46,11 @@ export class SessionManager {
   readonly #timers: NodeJS.Timeout[] = []
   readonly pool: WarmPool
   readonly janitor: Janitor
+  /** While stopping: sessions with a sandbox whose files are not known to be saved. */
+  readonly #unsaved = new Set<string>()
   #deployment = ''
   #stopping = false
+  #stopped: Promise<void> | undefined
 
   constructor(deps: SessionsDeps, options: SessionsOptions) {
     this.#deps = deps
@@ -74,7 +78,7 @@ export class SessionManager {
 
   /** Runs a job while this instance, and no other, holds the session. The sandbox is touched only when the job asks for it. */
   async hold<T>(sessionId: string, job: (hold: Hold) => Promise<T>, options?: EnterOptions): Promise<T> {
-    if (this.#stopping) throw new AppError('unavailable', 'shutting_down', 'The server is shutting down.')
+    if (this.#stopping) throw shuttingDown()
     const session = this.#session(sessionId)
     await session.enter(options)
     try {
@@ -111,6 +115,11 @@ export class SessionManager {
     return this.#sessions.get(sessionId)?.sandbox.state ?? 'none'
   }
 
+  /** Sessions whose files `stop` has not saved (yet). Their sandboxes are left to the next start. */
+  get unsaved(): string[] {
+    return [...this.#unsaved]
+  }
+
   /** How many sessions this instance has at hand. */
   get known(): number {
     return this.#sessions.size
@@ -136,9 +145,17 @@ export class SessionManager {
    * Checkpoints and removes every container of this instance, and as the last one also those that killed ones have left; what
    * can't be done in time is left to the next start.
    */
-  async stop(): Promise<void> {
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  async #stop(): Promise<void> {
     this.#stopping = true
     for (const timer of this.#timers) clearInterval(timer)
+    for (const { sessionId, sandbox } of this.#sessions.values()) {
+      if (sandbox.state !== 'none') this.#unsaved.add(sessionId)
+    }
     const work = Promise.allSettled([
       this.pool.stop(),
       this.janitor.stop(),
@@ -170,6 +187,7 @@ export class SessionManager {
         if (taken.granted && taken.record.epoch === session.epoch) await session.recycle(taken.record)
         else await session.sandbox.cut()
       })
+      this.#unsaved.delete(session.sessionId)
     } catch (error) {
       logger.warn({ sessionId: session.sessionId }, `Left for the next start: ${messageOf(error)}`)
       await session.sandbox.cut()

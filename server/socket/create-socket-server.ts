@@ -12,6 +12,7 @@ import type { AddressOf } from '../lib/client-address.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { RateLimit } from '../lib/rate-limit.ts'
+import { shuttingDown } from '../lib/shutting-down.ts'
 import { wireError } from '../lib/wire-error.ts'
 import type { Models } from '../models/port.ts'
 import type { Chat } from '../sessions/chat.ts'
@@ -35,6 +36,8 @@ export interface SocketServerOptions {
   onProgress: (listener: (progress: Progress) => void) => void
   /** How instances hear each other; undefined: there is one. */
   adapter?: ServerOptions['adapter'] | undefined
+  /** The server is shutting down: nothing new is accepted. */
+  isDraining: () => boolean
   logger: Logger
 }
 
@@ -63,14 +66,18 @@ interface Limits {
   messages: RateLimit
 }
 
-export function createSocketServer(options: SocketServerOptions): { close(): Promise<void> } {
+export interface SocketServer {
+  close(): Promise<void>
+}
+
+export function createSocketServer(options: SocketServerOptions): SocketServer {
   const { httpServer, feed, logger, adapter } = options
   const io: Io = new Server(httpServer, {
     maxHttpBufferSize: MAX_PAYLOAD_BYTES,
     perMessageDeflate: SQUEEZED,
     serveClient: false,
     ...(adapter ? { adapter } : {}),
-    allowRequest: (request, callback) => callback(null, isOwnOrigin(request))
+    allowRequest: (request, callback) => callback(null, !options.isDraining() && isOwnOrigin(request))
   })
   const limits: Limits = {
     addresses: new SocketsPerAddress(),
@@ -98,7 +105,9 @@ export function createSocketServer(options: SocketServerOptions): { close(): Pro
     async close() {
       clearInterval(timer)
       unsubscribe()
-      await io.close()
+      // Not io.close(): that also waits for the HTTP server, which has clients of its own. Pages reconnect by themselves.
+      io.engine.close()
+      await io.of('/').adapter.close()
     }
   }
 }
@@ -184,6 +193,7 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
     const ack = rest.at(-1)
     const reply = typeof ack === 'function' ? (body: object) => ack(body) : () => {}
     const answer = async (): Promise<object> => {
+      if (options.isDraining()) throw shuttingDown()
       if (!commands.take(sessionId) || (name === 'message' && !messages.take(sessionId))) throw tooFast()
       if (!isCommand(name))
         throw new AppError('invalid', 'unknown_command', `There is no command "${String(name).slice(0, 50)}".`)

@@ -1,0 +1,82 @@
+/** How an instance comes up and goes down, apart from what it is made of. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Progress } from '../contract/live.ts'
+import type { Drain } from './http/drain.ts'
+import { backoffMs } from './lib/backoff.ts'
+import { withDeadline } from './lib/deadline.ts'
+import { messageOf } from './lib/errors.ts'
+import type { Logger } from './lib/logger.ts'
+import type { ProgressBoard } from './lib/progress-board.ts'
+import type { SandboxEngine } from './sandbox/port.ts'
+
+/** Of one step; all of them together end with the deadline of the process. */
+const STEP_MS = 20_000
+/** How long requests that are open at shutdown may take to end. */
+const REQUEST_GRACE_MS = 5_000
+
+/** In the background, for as long as it takes: the page is served, and says what is going on, while the engine or image is away. */
+export async function prepareImage(
+  core: { engine: SandboxEngine; progress: ProgressBoard<Progress['stage']> },
+  logger: Logger,
+  signal: AbortSignal
+): Promise<void> {
+  const { engine, progress } = core
+  for (let attempt = 1; !signal.aborted; attempt++) {
+    try {
+      await engine.ensureImage((line) => {
+        logger.info(line)
+        progress.say('image', line)
+      })
+      progress.say('ready', 'Ready')
+      return
+    } catch (error) {
+      if (attempt === 1) logger.error({ err: error }, `The sandbox image is not ready: ${messageOf(error)}`)
+      progress.say('engine', messageOf(error))
+      await delay(backoffMs(attempt, { firstMs: 1000, maxMs: 30_000 }), undefined, { signal, ref: false }).catch(
+        () => {}
+      )
+    }
+  }
+}
+
+/** What a shutdown needs of each part. */
+interface AppParts {
+  http: { drain: Drain; close(): Promise<void> }
+  inbox: { leave(): Promise<void> }
+  chat: { stop(): Promise<void> }
+  sockets: { close(): Promise<void> }
+  door: { close(): Promise<void> }
+  gateway: { stop(): Promise<void> }
+  sessions: { stop(): Promise<void> }
+  audit: { close(): Promise<void> }
+  live: { close(): void } | undefined
+  core: { stop(): Promise<void> }
+  logger: Logger
+}
+
+/** Nothing new is accepted; requests and turns come to an end; files are saved; `/readyz` says 503 until HTTP is closed at last. */
+export async function stopApp(parts: AppParts, hurry?: AbortSignal): Promise<void> {
+  const { http, inbox, chat, sockets, door, gateway, sessions, audit, live, core, logger } = parts
+  const step = shutdownStep(logger)
+  http.drain.begin()
+  const requests = step('answer open requests', () => http.drain.finish(REQUEST_GRACE_MS, hurry))
+  await Promise.all([requests, step('leave the inbox', () => inbox.leave()), step('stop turns', () => chat.stop())])
+  await step('close the live channel', () => sockets.close())
+  const servers = step('stop MCP servers', () => door.close().then(() => gateway.stop()))
+  await Promise.all([servers, step('save files', () => sessions.stop())])
+  await step('close the audit log', () => audit.close())
+  live?.close()
+  await step('close HTTP', () => http.close())
+  await step('close the store', () => core.stop())
+}
+
+/** Runs one step of a shutdown. A step that fails or takes too long is logged, and the next one follows: files must be saved all the same. */
+function shutdownStep(logger: Logger): (what: string, job: () => Promise<void>) => Promise<void> {
+  return async (what, job) => {
+    try {
+      await withDeadline({ what: `the shutdown to ${what}`, ms: STEP_MS }, job)
+    } catch (error) {
+      logger.warn({ err: error }, `Shutdown could not ${what}: ${messageOf(error)}`)
+    }
+  }
+}

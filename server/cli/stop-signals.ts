@@ -1,0 +1,31 @@
+export interface StopSignals {
+  /** Resolves with the first signal. */
+  stop: Promise<void>
+  /** Fires with the second: shorten what can be shortened. */
+  hurry: AbortSignal
+  /** Fires with the third. */
+  atOnce: AbortSignal
+}
+
+/** One Ctrl-C may arrive twice: from the terminal, and again from npm. */
+const SAME_MS = 500
+
+/** SIGHUP too: a terminal that is closed ends what runs in it, and sandboxes must be removed then as well. */
+export function listenForStop(target: NodeJS.EventEmitter = process): StopSignals {
+  const stop = Promise.withResolvers<void>()
+  const hurry = new AbortController()
+  const atOnce = new AbortController()
+  let count = 0
+  let countedAt = Number.NEGATIVE_INFINITY
+  const onSignal = () => {
+    const now = performance.now()
+    if (now - countedAt < SAME_MS) return
+    countedAt = now
+    count += 1
+    stop.resolve()
+    if (count === 2) hurry.abort()
+    if (count === 3) atOnce.abort()
+  }
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) target.on(signal, onSignal)
+  return { stop: stop.promise, hurry: hurry.signal, atOnce: atOnce.signal }
+}
