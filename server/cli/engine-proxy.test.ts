@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, lstatSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
+import { APP, LABEL } from '../sandbox/docker/container-spec.ts'
 
 const main = join(import.meta.dirname, '../main.ts')
 let dir = ''
@@ -19,8 +21,8 @@ afterEach(() => {
 })
 
 /** Until it listens or ends. */
-async function proxy(listen: string) {
-  const args = ['--disable-warning=ExperimentalWarning', main, 'engine-proxy', '--listen', listen]
+async function proxy(listen: string, ...more: string[]) {
+  const args = ['--disable-warning=ExperimentalWarning', main, 'engine-proxy', '--listen', listen, ...more]
   const child = spawn(process.execPath, args, { cwd: dir, stdio: ['ignore', 'ignore', 'pipe'] })
   started.push(child)
   let said = ''
@@ -68,6 +70,32 @@ describe('the engine proxy', { timeout: 60_000 }, () => {
     expect(existsSync(path)).toBe(true)
     expect((await proxy(path)).said()).toContain(`listens at ${path}`)
     expect(await answers(path)).toBe(true)
+  })
+
+  // Checked: when only the HTTP server was closed, it outlived two of them with a stream open.
+  it('ends at SIGTERM, and with it every stream that it has joined', async () => {
+    const [path, engineSocket] = [join(dir, 'proxy.sock'), join(dir, 'engine.sock')]
+    const Id = 'a'.repeat(64)
+    const inspected = JSON.stringify({ Id, Config: { Labels: { [LABEL.app]: APP } } })
+    const engine = createHttpServer((_request, response) => void response.end(inspected)).listen(engineSocket)
+    engine.on('upgrade', (_request, socket) =>
+      socket.write('HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n')
+    )
+    await once(engine, 'listening')
+    const { child } = await proxy(path, '--engine', engineSocket)
+    const stream = connect({ path })
+    stream.write(
+      `POST /containers/${Id}/attach?stream=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n`
+    )
+    expect(String((await once(stream, 'data'))[0])).toMatch(/^HTTP\/1.1 101 /)
+    const ended = once(child, 'exit')
+    const cut = once(stream, 'close')
+    child.kill('SIGTERM')
+    expect(await ended).toEqual([0, null])
+    await cut
+    expect(existsSync(path)).toBe(false)
+    engine.close()
+    engine.closeAllConnections()
   })
 
   it('takes a number for a path, and opens no port', async () => {

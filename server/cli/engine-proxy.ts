@@ -6,10 +6,12 @@ import { decimal, type ParseValue, wholeNumber } from '../config/parse-value.ts'
 import { AppError } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
 import { CEILINGS } from '../sandbox/docker-proxy/create-rules.ts'
-import { createEngineProxy } from '../sandbox/docker-proxy/engine-proxy.ts'
+import { closeEngineProxy, createEngineProxy } from '../sandbox/docker-proxy/engine-proxy.ts'
 import type { Command, CommandInput } from './command.ts'
 
 const ENGINE_SOCKET = '/var/run/docker.sock'
+/** For calls in flight and open streams, at the end. */
+const GRACE_MS = 1000
 
 export const engineProxyCommand: Command = {
   name: 'engine-proxy',
@@ -41,7 +43,13 @@ export const engineProxyCommand: Command = {
       logger
     })
     const stopped = Promise.withResolvers<void>()
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stopped.resolve)
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+      process.on(signal, () => {
+        stopped.resolve()
+        // Whatever might still hold it: nothing here is worth waiting for longer.
+        setTimeout(() => process.exit(0), 2 * GRACE_MS).unref()
+      })
+    }
     proxy.once('error', (error) =>
       stopped.reject(
         new AppError('unavailable', 'proxy_failed', `The engine proxy can't listen at ${listen}: ${error.message}.`)
@@ -52,8 +60,7 @@ export const engineProxyCommand: Command = {
     proxy.listen(listen, () => chmodSync(listen, 0o660))
     proxy.once('listening', () => process.stderr.write(`The engine proxy listens at ${listen}\n`))
     await stopped.promise
-    proxy.close()
-    proxy.closeAllConnections()
+    await closeEngineProxy(proxy, GRACE_MS)
     return 0
   }
 }

@@ -22,6 +22,9 @@ describe('what may be created', () => {
     ['privileged', true],
     ['Binds', ['/:/host']],
     ['Mounts', [{ Type: 'bind', Source: '/', Target: '/host' }]],
+    ['Tmpfs', { '/proc': 'rw,nosuid,nodev' }],
+    ['Tmpfs', { '/workspace': 'rw,exec,nosuid,nodev,mpol=bind:0' }],
+    ['Tmpfs', { '/workspace': 'rw,exec,suid,dev' }],
     ['CapAdd', ['SYS_ADMIN']],
     ['CapDrop', []],
     ['Devices', [{ PathOnHost: '/dev/sda' }]],
@@ -62,6 +65,8 @@ describe('what may be created', () => {
     ['Volumes', { '/x': {} }],
     ['NetworkingConfig', { EndpointsConfig: { host: {} } }],
     ['Labels', {}],
+    ['Labels', { 'mcp-orchestrator.app': 'sandbox', 'traefik.enable': 'true' }],
+    ['Env', ['VIRTUAL_HOST=admin.example']],
     ['HostConfig', undefined]
   ])('%s %j is refused', (name, value) => {
     expect(whyNotCreate({ ...sandbox(), [name]: value }, none)).toEqual(expect.any(String))
@@ -107,7 +112,8 @@ describe('what may be created', () => {
 describe('which calls pass', () => {
   it.each([
     ['GET', '/v1.41/containers/json?filters=%7B%22label%22%3A%5B%22mcp-orchestrator.app%3Dsandbox%22%5D%7D', 'read'],
-    ['POST', '/containers/create?name=x', 'create'],
+    ['POST', '/containers/create?name=mcp-sandbox-1', 'create'],
+    ['POST', '/containers/create', 'create'],
     ['DELETE', '/v1.44/containers/abc?force=true', 'container'],
     ['POST', '/exec/abc/start', 'exec'],
     ['POST', '/v1.41/containers/abc/start', 'container']
@@ -130,6 +136,19 @@ describe('which calls pass', () => {
     ['POST', '/v1.041/containers/abc/start'],
     ['POST', '/v0.99/containers/abc/start'],
     ['POST', '/v1.9999/containers/abc/start'],
+    ['POST', '/containers/create?name=x'],
+    ['POST', '/containers/create?name=deadbeef'],
+    ['POST', '/containers/create?name=mcp-1&name=deadbeef'],
+    ['POST', '/containers/create?name=mcp-1;name=deadbeef'],
+    ['POST', '/containers/create?Name=deadbeef'],
+    ['POST', '/containers/create?name=mcp-1&platform=x'],
+    ['DELETE', '/containers/abc?link=true'],
+    ['GET', '/containers/json?filters={"label":["mcp-orchestrator.app=x"],"since":["other"]}'],
+    ['GET', '/containers/json?filters={"label":["mcp-orchestrator.app=x"]}&filters={}'],
+    ['GET', '/images/a/./json'],
+    ['GET', '/images//json'],
+    ['GET', '/images/a%2f..%2f..%2fcontainers%2fabc/json'],
+    ['GET', '//containers/abc/json'],
     ['POST', '/build'],
     ['POST', '/images/create?fromImage=x'],
     ['POST', '/images/load'],

@@ -1,4 +1,6 @@
 /** What a container may be made of when the request comes through the proxy: nothing that is not named here. */
+
+import { INSIDE } from '../../../workspace-server/protocol.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { APP, CHILD_APP, LABEL } from '../docker/container-spec.ts'
 
@@ -44,16 +46,29 @@ const isUlimit = isJust({
   Hard: Number.isSafeInteger
 })
 
+const LABELS = new Set<string>(Object.values(LABEL))
+const TMPFS_TARGETS = new Set<string>([INSIDE.root, INSIDE.state, '/tmp'])
+const TMPFS_OPTION = /^(rw|exec|noexec|nosuid|nodev|(uid|gid|size|nr_inodes)=[1-9]\d*[km]?|mode=[01]?7[0-7]{2})$/
+
+/** The places that a sandbox writes to. A tmpfs elsewhere could cover what the engine has made read-only or masked. */
+const isTmpfs: Rule = (value) =>
+  isRecord(value) &&
+  Object.entries(value).every(([target, given]) => {
+    const options = typeof given === 'string' ? given.split(',') : []
+    const isClosed = options.includes('nosuid') && options.includes('nodev')
+    return TMPFS_TARGETS.has(target) && isClosed && options.every((option) => TMPFS_OPTION.test(option))
+  })
+
 const CONTAINER: Record<string, Rule> = {
   Image: isText,
   Entrypoint: isTexts,
   Cmd: isTexts,
-  Env: isTexts,
   WorkingDir: isText,
   Hostname: isText,
   StopTimeout: isUpTo(3600),
   NetworkDisabled: isFlag,
-  Labels: isAny,
+  // No others: a reverse proxy or a job runner on the same host may take its orders from labels.
+  Labels: (value) => isRecord(value) && Object.entries(value).every(([name, text]) => LABELS.has(name) && isText(text)),
   HostConfig: isAny,
   User: (value) => typeof value === 'string' && /^[1-9]\d*(:[1-9]\d*)?$/.test(value),
   OpenStdin: isFlag,
@@ -73,7 +88,7 @@ const HOST: Record<string, Rule> = {
   Init: isFlag,
   // Another than these may give more than it takes: with `rtprio` a process is above the limit on processors.
   Ulimits: (value) => Array.isArray(value) && value.every(isUlimit),
-  Tmpfs: isAny,
+  Tmpfs: isTmpfs,
   OomScoreAdj: (value) => typeof value === 'number' && value >= 0,
   RestartPolicy: isJust({ Name: (value) => value === 'no' }),
   AutoRemove: isFlag,

@@ -19,6 +19,8 @@ const servers: Server[] = []
 /** More than the kernel holds for who does not read, less than that and what a stream holds. */
 const LAST_WORDS = 'x'.repeat(300_000)
 const engineCloses = new EventEmitter()
+const OURS = 'a'.repeat(64)
+const EXEC = 'e'.repeat(64)
 const SMUGGLED = 'POST /containers/create HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}'
 
 beforeAll(async () => {
@@ -26,15 +28,16 @@ beforeAll(async () => {
     const body = await text(request)
     if (request.method !== 'GET') seen.push(`${request.method} ${request.url} ${body}`)
     if (request.url === '/containers/garbled/json') response.end('{"Config":')
-    else if (request.url === '/containers/ours/json') {
-      response.end(JSON.stringify({ Config: { Labels: { [LABEL.app]: 'sandbox' } } }))
-    } else response.writeHead(request.url?.startsWith('/exec/') ? 404 : 200).end('{"message":"so it is"}')
+    else if (request.url === `/exec/${EXEC}/json`) response.end(JSON.stringify({ ID: EXEC, ContainerID: OURS }))
+    else if (request.url === '/containers/ours/json' || request.url === `/containers/${OURS}/json`) {
+      response.end(JSON.stringify({ Id: OURS, Config: { Labels: { [LABEL.app]: 'sandbox' } } }))
+    } else response.writeHead(/^\/exec\/|none/.test(request.url ?? '') ? 404 : 200).end('{"message":"so it is"}')
   })
   engine.on('upgrade', (request, socket: Socket, head) => {
-    if (request.url?.startsWith('/containers/ours/attach')) {
+    if (request.url?.startsWith(`/containers/${OURS}/attach`)) {
       socket.write('HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\nhello ')
       socket.write(head)
-      if (request.url.endsWith('last-words')) {
+      if (request.url.endsWith('logs=1')) {
         socket.once('close', () => engineCloses.emit('close'))
         return void socket.end(LAST_WORDS)
       }
@@ -100,12 +103,12 @@ it.each(['start', 'stop', 'attach'])('sends no body on with %s: old engines took
     { after: /let this through|so it is/, more: '' }
   )
   expect(answer).toMatch(verb === 'attach' ? /^HTTP\/1.1 200/ : /^HTTP\/1.1 403/)
-  expect(seen).toEqual(verb === 'attach' ? ['POST /containers/ours/attach '] : [])
+  expect(seen).toEqual(verb === 'attach' ? [`POST /containers/${OURS}/attach `] : [])
 })
 
 it.each(['', 'Connection: Upgrade\r\nUpgrade: tcp\r\n'])('judges how a process is started (%j)', async (upgrade) => {
   const start = (body: string) =>
-    raw(`POST /exec/none/start HTTP/1.1\r\nHost: x\r\n${upgrade}Content-Length: ${body.length}\r\n\r\n${body}`, {
+    raw(`POST /exec/${EXEC}/start HTTP/1.1\r\nHost: x\r\n${upgrade}Content-Length: ${body.length}\r\n\r\n${body}`, {
       after: /let this through|Forbidden|so it is/,
       more: ''
     })
@@ -114,17 +117,17 @@ it.each(['', 'Connection: Upgrade\r\nUpgrade: tcp\r\n'])('judges how a process i
   expect(seen).toEqual([])
   const plain = '{"hijack":true,"stdin":true,"Detach":false,"Tty":false}'
   expect(await start(plain)).toMatch(/^HTTP\/1.1 404/)
-  expect(seen).toEqual([`POST /exec/none/start ${plain}`])
+  expect(seen).toEqual([`POST /exec/${EXEC}/start ${plain}`])
 })
 
 // Checked: when the bytes were joined before the engine had agreed, it took what followed for a request of its own.
 it.each(['', SMUGGLED])('passes nothing on after a stream that the engine did not open (%j at once)', async (early) => {
   const answer = await raw(
-    `POST /exec/none/start HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 2\r\n\r\n{}${early}`,
+    `POST /exec/${EXEC}/start HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 2\r\n\r\n{}${early}`,
     { after: /so it is/, more: SMUGGLED }
   )
   expect(answer).toMatch(/^HTTP\/1.1 404/)
-  expect(seen).toEqual(['POST /exec/none/start {}'])
+  expect(seen).toEqual([`POST /exec/${EXEC}/start {}`])
 })
 
 // Checked: with the connection closed at once, who was still sending got an EPIPE in place of the answer.
@@ -158,9 +161,7 @@ it('joins a stream without the body that came with it', async () => {
 it('passes on all that the engine said before it closed, however late it is read', async () => {
   const closed = once(engineCloses, 'close')
   const socket = connect(proxySocket)
-  socket.write(
-    'POST /containers/ours/attach?last-words HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n'
-  )
+  socket.write('POST /containers/ours/attach?logs=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n')
   await closed
   expect(await text(socket)).toContain(LAST_WORDS)
 })
@@ -169,5 +170,38 @@ it('passes on all that the engine said before it closed, however late it is read
 it('refuses what the engine can not tell about', async () => {
   const ask = 'POST /containers/garbled/start HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n'
   expect(await raw(ask, { after: /let this through/, more: '' })).toMatch(/^HTTP\/1.1 403/)
+  expect(seen).toEqual([])
+})
+
+// Checked: with the name and the query sent on as they came, the engine got both of them.
+it.each([
+  ['POST /v1.41/containers/ours/stop?t=3', `POST /v1.41/containers/${OURS}/stop?t=3 `],
+  ['DELETE /containers/ours?force=1', `DELETE /containers/${OURS}?force=1 `]
+])('asks the engine for the container that was looked at, by its full id (%s)', async (ask, asked) => {
+  await raw(`${ask} HTTP/1.1\r\nHost: x\r\n\r\n`, { after: /so it is/, more: '' })
+  expect(seen).toEqual([asked])
+})
+
+it.each(['', 'Connection: Upgrade\r\nUpgrade: tcp\r\n'])(
+  'asks nothing about what is not there (%j)',
+  async (upgrade) => {
+    for (const path of ['/containers/none/attach', `/exec/${'0'.repeat(64)}/start`]) {
+      const answer = await raw(`POST ${path} HTTP/1.1\r\nHost: x\r\n${upgrade}Content-Length: 0\r\n\r\n`, {
+        after: /No such/,
+        more: ''
+      })
+      expect(answer).toMatch(/^HTTP\/1.1 404 /)
+    }
+    expect(seen).toEqual([])
+  }
+)
+
+it('joins no stream whose body has no known length', async () => {
+  const chunked = 'Connection: Upgrade\r\nUpgrade: tcp\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n'
+  const answer = await raw(`POST /exec/${EXEC}/start HTTP/1.1\r\nHost: x\r\n${chunked}`, {
+    after: /known length/,
+    more: ''
+  })
+  expect(answer).toMatch(/^HTTP\/1.1 403 /)
   expect(seen).toEqual([])
 })

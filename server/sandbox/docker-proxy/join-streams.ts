@@ -5,23 +5,31 @@ import type { Duplex } from 'node:stream'
 const MAX_BODY_BYTES = 256 * 1024
 const OPEN_MS = 30_000
 
+/** What goes to the engine in place of what came. */
+export interface Admitted {
+  path: string
+  body: Buffer
+}
+
 export interface JoinInput {
   engineSocket: string
   request: IncomingMessage
   client: Duplex
   head: Buffer
-  /** The body that the engine gets; throws when it may not pass. */
-  judge(body: Buffer): Buffer
+  /** What the engine gets in place of it; rejects when it may not pass. */
+  admit(body: Buffer): Promise<Admitted>
 }
 
 /**
  * Opens a stream into a container: its input and output, unread from then on. No byte beyond the request's own body goes to the
  * engine before it has agreed to a stream: after any other answer it would take what follows for a request, which nobody judged.
  */
-export async function joinStreams({ engineSocket, request, client, head, judge }: JoinInput): Promise<void> {
+export async function joinStreams({ engineSocket, request, client, head, admit }: JoinInput): Promise<void> {
   client.unshift(head)
-  const body = judge(await takeBody(client, Number(request.headers['content-length'] ?? 0)))
-  const { method, url: path } = request
+  const { path, body } = await admit(await takeBody(client, Number(request.headers['content-length'] ?? 0)))
+  // The client has left while its call was looked at.
+  if (client.destroyed) return
+  const { method } = request
   const headers = {
     ...{ host: 'docker', connection: 'Upgrade', upgrade: 'tcp' },
     ...{ 'content-type': 'application/json', 'content-length': body.length }

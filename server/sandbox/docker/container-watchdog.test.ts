@@ -19,7 +19,7 @@ it('removes the containers of a process that ended, through the engine proxy too
     const path = String(request.url)
     if (path.startsWith('/containers/json') && ++lists === 1)
       return void response.writeHead(500).end('{"message":"busy"}')
-    const one = { Id: 'abc', Config: { Labels: { [LABEL.app]: CHILD_APP } } }
+    const one = { Id: 'a'.repeat(64), Config: { Labels: { [LABEL.app]: CHILD_APP } } }
     response.end(JSON.stringify(path.startsWith('/containers/json') ? [one] : one))
   })
   const proxy = createEngineProxy({ engineSocket, networks: [], logger: silentLogger })
@@ -32,7 +32,7 @@ it('removes the containers of a process that ended, through the engine proxy too
     import { watchContainers } from './server/sandbox/docker/container-watchdog.ts'
     await watchContainers(new Dockerode({ socketPath: ${JSON.stringify(socketPath)} }), 'instance-1')`
   execFileSync(process.execPath, ['--input-type=module', '-e', source])
-  expect(await removed.promise).toMatch(/^\/containers\/abc\?/)
+  expect(await removed.promise).toMatch(/^\/containers\/a{64}\?/)
   for (const server of [engine, proxy]) {
     server.close()
     server.closeAllConnections()

@@ -5,6 +5,9 @@ import { dirname, join } from 'node:path'
 import { AppError } from '../../lib/errors.ts'
 import { packageRoot } from '../../lib/package-root.ts'
 
+/** Of every image that sandboxes are made of: its own name. */
+export const IMAGE_LABEL = 'mcp-orchestrator.image'
+
 /** Everything that goes into the image; its hash is the image's name. */
 export interface ImageAssets {
   idle: Buffer

@@ -7,7 +7,7 @@ import type Dockerode from 'dockerode'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { engineAddress, isProxyRefusal, neverReached, translateEngineError } from './engine-error.ts'
-import { type ImageAssets, readImageAssets, repoAndTag, sandboxImageName } from './image-assets.ts'
+import { IMAGE_LABEL, type ImageAssets, readImageAssets, repoAndTag, sandboxImageName } from './image-assets.ts'
 import { defaultBaseName, ensureDefaultBase } from './image-base.ts'
 import { sandboxDockerfile } from './image-dockerfile.ts'
 import { engineArch, inspectImage } from './image-lookup.ts'
@@ -105,7 +105,7 @@ async function derive(docker: Dockerode, { assets, base, own, name, say }: Deriv
   const body = await context(docker, assets, base, own)
   const job = { what: 'the engine to build the sandbox image', quietMs: 300_000, totalMs: 1_200_000, body, onLine: say }
   const id = await runEngineJob(job, (abortSignal) =>
-    docker.buildImage(body, { forcerm: true, labels: { 'mcp-orchestrator.image': name }, abortSignal })
+    docker.buildImage(body, { forcerm: true, labels: { [IMAGE_LABEL]: name }, abortSignal })
   )
   if (!id) throw new Error('the engine did not say which image it built')
   say('Trying it…')
