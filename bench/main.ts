@@ -2,6 +2,7 @@
 import { cpus, totalmem } from 'node:os'
 import { chatFigures } from './chat.ts'
 import { gatewayFigures } from './gateway.ts'
+import { readerFigures } from './readers.ts'
 import { routingFigures } from './routing.ts'
 import { sandboxFigures } from './sandbox.ts'
 import { webFigures } from './web.ts'
@@ -11,10 +12,11 @@ const SUITES: Record<string, () => Promise<object>> = {
   chat: chatFigures,
   web: webFigures,
   gateway: gatewayFigures,
-  routing: () => routingFigures()
+  routing: () => routingFigures(),
+  readers: () => readerFigures(process.argv.includes('--list'))
 }
 
-const wanted = process.argv.slice(2)
+const wanted = process.argv.slice(2).filter((word) => word !== '--list')
 const unknown = wanted.filter((name) => !SUITES[name])
 if (unknown.length > 0) {
   console.error(`No such bench: ${unknown.join(', ')}. There are ${Object.keys(SUITES).join(', ')}.`)

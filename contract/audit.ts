@@ -18,7 +18,8 @@ export const AUDIT_OUTCOMES = [
   'found',
   'abstained',
   'needs_choice',
-  'needs_params'
+  'needs_params',
+  'needs_confirmation'
 ] as const
 
 export const auditOutcome = z.enum(AUDIT_OUTCOMES)

@@ -17,7 +17,7 @@ type Raw = Record<string, unknown>
 /** Ours, those of the clients whose files are pasted, and those that such clients write for themselves only. */
 export const ENTRY_KEYS = new Set(
   `command args env cwd url serverUrl headers type transport disabled enabled description keywords examples sandbox
-   timeoutMs idleSeconds instances alternatives approval autoApprove alwaysAllow disabledTools`.split(/\s+/)
+   timeoutMs idleSeconds instances alternatives approval readOnly autoApprove alwaysAllow disabledTools`.split(/\s+/)
 )
 const MAX_MS = 86_400_000
 
@@ -86,6 +86,7 @@ function readBase(name: string, raw: Raw, line: number): EntryBase {
     instances: optional(raw, 'instances', number(1, 16)) ?? 1,
     alternatives: optional(raw, 'alternatives', texts) ?? [],
     approval: optional(raw, 'approval', readApproval) ?? {},
+    readOnly: optional(raw, 'readOnly', texts) ?? [],
     fingerprint: ''
   }
 }

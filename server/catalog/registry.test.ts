@@ -42,7 +42,8 @@ describe('the registry', () => {
         idleSeconds: 1.5,
         instances: 2,
         alternatives: ['b'],
-        approval: { 'write*': 'ask' }
+        approval: { 'write*': 'ask' },
+        readOnly: ['get_*']
       },
       b: { command: 'b', timeoutMs: 7 }
     })
@@ -51,6 +52,7 @@ describe('the registry', () => {
       timeouts: { startMs: 30_000, listMs: 10_000, callMs: 5 },
       idleMs: 1500,
       approval: { 'write*': 'ask' },
+      readOnly: ['get_*'],
       sandbox: { network: ['example.test'] }
     })
     expect(servers.get('b')?.timeouts).toEqual({ startMs: 7, listMs: 7, callMs: 7 })

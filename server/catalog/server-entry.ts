@@ -32,6 +32,8 @@ export interface EntryBase {
   alternatives: string[]
   /** By glob of tool names. */
   approval: Record<string, ApprovalVerdict>
+  /** Globs of tool names that the owner says only read: a sentence may run them. */
+  readOnly: string[]
   /** Changes when, and only when, a running child must be replaced. */
   fingerprint: string
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -117,5 +117,38 @@ describe('a call that fails at any of its steps', { timeout: 120_000 }, () => {
       })
     )
     expect(outcomes.filter(({ ok, ran }) => !ok || !ran)).toEqual([])
+  })
+
+  // Checked with the defence off: alternatives are called as they are → the writer runs.
+  it('goes from a tool that reads to none that may write', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'readers-'))
+    const shaped = (name: string, readOnlyHint: boolean, alternatives: string[]) => {
+      const file = join(dir, name)
+      writeFileSync(file, JSON.stringify([{ name: 'look', annotations: { readOnlyHint } }]))
+      return child('shaped', [file, join(dir, 'calls')], { alternatives })
+    }
+    const test = await openTestConnections({
+      first: shaped('first', true, ['writer', 'reader']),
+      alone: shaped('alone', true, ['writer']),
+      writer: shaped('writer', false, []),
+      reader: shaped('reader', true, [])
+    })
+    opened.push(test)
+    const signal = new AbortController().signal
+    for (const server of ['first', 'alone']) {
+      await test.connections.list(server, { caller: LOCAL, signal })
+      await test.connections.stop(server)
+      rmSync(join(dir, server))
+    }
+    const core = { ...test, policy: () => 'allow' as const }
+    const input = { caller: LOCAL, tool: 'look', args: {}, careful: false, signal }
+    expect(await callWithFailover(core, 'first', input, { mustRead: true })).toMatchObject({ server: 'reader' })
+    expect(await callWithFailover(core, 'first', input)).toMatchObject({ server: 'reader' })
+    await expect(callWithFailover(core, 'alone', input)).rejects.toMatchObject({ code: 'server_failed' })
+    await expect(callWithFailover(core, 'first', input, { here: true })).rejects.toThrow()
+    await expect(callWithFailover(core, 'writer', input, { mustRead: true })).rejects.toMatchObject({
+      code: 'definition_changed'
+    })
+    expect(readFileSync(join(dir, 'calls'), 'utf8')).toBe('look {}\nlook {}\n')
   })
 })

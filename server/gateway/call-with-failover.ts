@@ -1,6 +1,7 @@
+import { isAppError } from '../lib/errors.ts'
 import { mayRepeat } from '../tools/connections/call-failure.ts'
 import type { CallInput, RawResult } from '../tools/connections/live-server.ts'
-import { isCareful } from '../tools/tool-effects.ts'
+import { isCareful, isReader } from '../tools/tool-effects.ts'
 import type { GatewayCore } from './gateway-options.ts'
 
 type CallCore = Pick<GatewayCore, 'connections' | 'index' | 'policy' | 'approvals'>
@@ -11,12 +12,32 @@ export interface Called {
   attempts: number
 }
 
-/** Makes the call, and makes it to an alternative when it certainly did not run or is safe to repeat; else its failure stands. */
-export async function callWithFailover(core: CallCore, server: string, input: CallInput): Promise<Called> {
+export interface FailoverRules {
+  /** Only a tool that reads may be called: nobody has named or approved this one. */
+  mustRead?: boolean
+  /** A human approved this call at this server, and none elsewhere. */
+  here?: boolean
+}
+
+/**
+ * Makes the call, and makes it to an alternative when it certainly did not run or is safe to repeat; else its failure stands.
+ * Invariant: in place of a tool that reads, none is called that may write.
+ */
+export async function callWithFailover(
+  core: CallCore,
+  server: string,
+  input: CallInput,
+  { mustRead = false, here = false }: FailoverRules = {}
+): Promise<Called> {
+  const reads = (at: string): Pick<CallInput, 'mayRun'> => ({
+    mayRun: (tool, tools) => isReader(core.index.entry(at), tools, tool)
+  })
+  const asked = core.index.tool(server, input.tool)
+  const isRead = mustRead || (asked && isReader(core.index.entry(server), core.index.tools(server) ?? [], asked))
   try {
-    return { server, ...(await core.connections.call(server, input)) }
+    return { server, ...(await core.connections.call(server, mustRead ? { ...input, ...reads(server) } : input)) }
   } catch (error) {
-    if (!mayRepeat(error, input.careful)) throw error
+    if (here || !mayRepeat(error, input.careful)) throw error
     for (const [at, other] of alternatives(core, server, input.tool).entries()) {
       if (input.signal.aborted) break
       if (await isChanged(core, other, input)) continue
@@ -24,10 +45,14 @@ export async function callWithFailover(core: CallCore, server: string, input: Ca
       const known = core.index.tool(other, input.tool)
       const careful = input.careful || known === undefined || isCareful(known)
       try {
-        const { result, attempts } = await core.connections.call(other, { ...input, careful })
+        const { result, attempts } = await core.connections.call(other, {
+          ...input,
+          ...(isRead ? reads(other) : {}),
+          careful
+        })
         return { server: other, result, attempts: attempts + at + 1 }
       } catch (failure) {
-        if (!mayRepeat(failure, careful)) throw failure
+        if (!mayRepeat(failure, careful) && !isAppError(failure, 'definition_changed')) throw failure
       }
     }
     throw error

@@ -1,13 +1,17 @@
-/** `execute`: from a named tool or a sentence to a child's own result. Never guesses at a write, never runs one twice. */
+/**
+ * `execute`: from a named tool or a sentence to a child's own result. Invariant: a tool that nobody has named runs only if it reads,
+ * or after the client's human has approved it.
+ */
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
 import { unknownServer } from '../tools/connections/connections.ts'
 import type { RawResult } from '../tools/connections/live-server.ts'
+import { canConfirm, reads, whyConfirm } from './confirm-route.ts'
 import type { Discovery } from './discovery.ts'
 import type { GatewayCore } from './gateway-options.ts'
 import { onRecord, type RouteSeen } from './record-route.ts'
 import { routeRequest } from './route-request.ts'
-import { type CallContext, refuseDenied, runTool } from './run-tool.ts'
+import { type CallContext, type FoundBy, refuseDenied, runTool } from './run-tool.ts'
 import { type SettledParams, settleParams } from './settle-params.ts'
 
 export interface ExecuteInput {
@@ -50,12 +54,15 @@ interface Route {
   candidates: Candidate[]
 }
 
-type Choice = Route & SettledParams
+type Choice = Route & SettledParams & { found?: FoundBy }
 
-type Question = { status: 'needs_choice' | 'needs_params'; candidates?: Candidate[] } & Record<string, unknown>
+type Status = 'needs_choice' | 'needs_params' | 'needs_confirmation'
+type Question = { status: Status; candidates: Candidate[] } & Record<string, unknown>
 
 const CANDIDATES = 5
 const DESCRIPTION_CHARS = 300
+const HOW_TO_CONFIRM =
+  'Nothing was run. If it is what is wanted, call again with "server" and "tool" named and these "params".'
 
 export async function execute(
   core: GatewayCore,
@@ -72,8 +79,9 @@ export async function execute(
     (chosen) => whatWasSeen(chosen, named)
   )
   if ('status' in choice) return { kind: 'question', question: choice }
-  const { server, tool, confidence, explicit, params, filledBy, needsYes } = choice
-  const { result, ...called } = await runTool(core, { server, tool, args: params, filledBy, needsYes }, context)
+  const { server, tool, confidence, explicit, params, filledBy, needsYes, found } = choice
+  const wish = { server, tool, args: params, filledBy, needsYes, found }
+  const { result, ...called } = await runTool(core, wish, context)
   if (explicit && input.request && result.isError !== true) core.learn(input.request, server, tool.name)
   return {
     kind: 'result',
@@ -91,22 +99,41 @@ async function choose(
 ): Promise<Choice | Question> {
   const found = await findRoute(core, discovery, input, context)
   if (!('tool' in found)) return { status: 'needs_choice', ...found }
-  const { server, tool, confidence } = found
-  refuseDenied(core, server, tool.name)
-  const settled = await settleParams(core, found, input, context)
-  const { params, problems } = settled
+  const { server, tool, confidence, explicit } = found
+  const { name, inputSchema } = tool
+  refuseDenied(core, server, name)
+  const settled = await settleParams(core, { ...found, reads: reads(core, server, tool) }, input, context)
+  const { params, problems, filledBy } = settled
+  const answer = { server, tool: name, params, confidence, ...(filledBy ? { filledBy } : {}) }
+  const candidates = otherCandidates(core, found, input.request)
   if (problems.length > 0) {
     const said = problems.map(({ path, reason }) => `${path} ${reason}`)
-    const { name, inputSchema } = tool
-    return { status: 'needs_params', server, tool: name, confidence, problems: said, params, inputSchema }
+    return { status: 'needs_params', ...answer, problems: said, inputSchema, candidates }
   }
-  return { ...found, ...settled }
+  if (explicit || input.request === undefined) return { ...found, ...settled }
+  const reason = whyConfirm(core, server, tool, input.request)
+  const foundBy = { request: input.request, confidence, reason }
+  if (reason === undefined) return { ...found, ...settled, found: foundBy }
+  if (canConfirm(context, params)) return { ...found, ...settled, needsYes: true, found: foundBy }
+  return { status: 'needs_confirmation', ...answer, reason: `${reason} ${HOW_TO_CONFIRM}`, candidates }
+}
+
+/** What else may be meant: of a tool that was named, by what was asked for. Starts nothing. */
+function otherCandidates(
+  core: GatewayCore,
+  { server, tool, candidates, explicit }: Route,
+  request?: string
+): Candidate[] {
+  const near = explicit
+    ? core.router.find(request ?? tool.name, { limit: CANDIDATES + 1 }).matches.map((match) => toCandidate(core, match))
+    : candidates
+  return near.filter((other) => other.server !== server || other.tool !== tool.name).slice(0, CANDIDATES)
 }
 
 /** A tool that the caller named was not our decision: its call is on record by itself. */
 function whatWasSeen(choice: Choice | Question, wanted: string | undefined): RouteSeen | undefined {
   if ('status' in choice) {
-    const { status, candidates = [], server, tool } = choice
+    const { status, candidates, server, tool } = choice
     const named = typeof server === 'string' && typeof tool === 'string' ? { server, tool } : {}
     const outcome = status === 'needs_choice' && wanted === undefined ? 'abstained' : status
     return { candidates, outcome, ...named }
@@ -157,8 +184,7 @@ async function byToolName(core: GatewayCore, discovery: Discovery, tool: string,
     }
   }
   const { matches } = core.router.find(tool, { limit: CANDIDATES })
-  if (matches.length > 0)
-    return { candidates: matches.map((match) => candidate(core, match.server, match.tool, match.confidence)) }
+  if (matches.length > 0) return { candidates: matches.map((match) => toCandidate(core, match)) }
   throw new AppError('not-found', 'unknown_tool', `No server has a tool "${tool.slice(0, 100)}".`)
 }
 
@@ -174,11 +200,15 @@ async function bySentence(
   const { matches, abstained } = await routeRequest(core, request, options, context.signal)
   const [best] = matches
   const tool = best && core.index.tool(best.server, best.tool)
-  const candidates = matches.map((match) => candidate(core, match.server, match.tool, match.confidence))
+  const candidates = matches.map((match) => toCandidate(core, match))
   if (best && tool && !abstained) {
     return { server: best.server, tool, confidence: roundConfidence(best.confidence), explicit: false, candidates }
   }
   return { candidates, ...(pending.length > 0 ? { pending } : {}) }
+}
+
+function toCandidate(core: GatewayCore, { server, tool, confidence }: Omit<Candidate, 'description'>): Candidate {
+  return candidate(core, server, tool, confidence)
 }
 
 function candidate(core: GatewayCore, server: string, tool: string, confidence: number): Candidate {

@@ -35,8 +35,17 @@ export interface ToolWish {
   args: Record<string, unknown>
   /** What filled which argument, where the caller did not. */
   filledBy?: Record<string, string> | undefined
-  /** A human has to say yes whatever the policy: the arguments are a guess at a write. */
+  /** A human has to approve it whatever the policy: nobody has named this tool, or its arguments are a guess at a write. */
   needsYes?: boolean | undefined
+  /** How it was found, where nobody has named it. Without an approval it may only read. */
+  found?: FoundBy | undefined
+}
+
+export interface FoundBy {
+  request: string
+  confidence: number
+  /** Why it needs an approval. */
+  reason?: string | undefined
 }
 
 export interface ToolRun extends Called {
@@ -60,7 +69,10 @@ export async function runTool(core: GatewayCore, wish: ToolWish, context: CallCo
     const { voice: _, ...rest } = context
     const input = { tool: tool.name, args, careful: isCareful(tool), ...rest }
     const called = await traced(tracing, 'server call', about, () =>
-      callWithFailover(core, server, tracing ? { ...input, meta: tracing.carry(context.meta) } : input)
+      callWithFailover(core, server, tracing ? { ...input, meta: tracing.carry(context.meta) } : input, {
+        mustRead: wish.found !== undefined && wish.needsYes !== true,
+        here: approvedBy !== undefined
+      })
     )
     end({ ...callReturned(called.result), server: called.server, attempts: called.attempts })
     const { result } = called

@@ -4,7 +4,6 @@
  */
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { withDeadline } from '../lib/deadline.ts'
-import { isReadOnly } from '../tools/tool-effects.ts'
 import { callHash, InputNeeded, type TextWish } from './asking/client-voice.ts'
 import { checkParams, type ParamsProblem, propertiesOf } from './check-params.ts'
 import { fillParams } from './fill-params.ts'
@@ -17,7 +16,7 @@ export interface SettledParams {
   params: Params
   problems: ParamsProblem[]
   filledBy?: Record<string, 'rules' | 'sampling' | 'model'>
-  /** Values of a write that don't stand in the sentence: they need a human's yes. */
+  /** Values of a write that don't stand in the sentence: a human has to approve them. */
   needsYes?: true
 }
 
@@ -31,12 +30,12 @@ const SYSTEM = `You fill in the parameters of one tool call. You are given JSON 
 
 export async function settleParams(
   core: GatewayCore,
-  { server, tool }: { server: string; tool: StoredTool },
+  { server, tool, reads }: { server: string; tool: StoredTool; reads: boolean },
   { request, params: given }: { request?: string | undefined; params: Params },
   context: CallContext
 ): Promise<SettledParams> {
   if (request === undefined) return { params: given, problems: checkParams(tool.inputSchema, given) }
-  const ruled = fillParams(tool.inputSchema, given, request, isReadOnly(tool))
+  const ruled = fillParams(tool.inputSchema, given, request, reads)
   const byRules = Object.keys(ruled).filter((name) => !Object.hasOwn(given, name))
   const problems = checkParams(tool.inputSchema, ruled)
   const settled = { params: ruled, problems, ...marked(byRules, 'rules') }
@@ -52,7 +51,7 @@ export async function settleParams(
   )
   const params = { ...known, ...Object.fromEntries(news) }
   if (checkParams(tool.inputSchema, params).length > 0) return settled
-  const isGuess = !isReadOnly(tool) && !news.every(([, value]) => isSaid(value, request))
+  const isGuess = !reads && !news.every(([, value]) => isSaid(value, request))
   const canAsk = context.voice?.choose !== undefined || core.policy(server, tool.name) === 'ask'
   if (isGuess && !canAsk) return settled
   const filledBy = {

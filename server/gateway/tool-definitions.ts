@@ -27,11 +27,14 @@ export const GATEWAY_TOOLS = [
   {
     name: 'execute',
     title: 'Run a tool',
-    description: `Runs a tool of a connected MCP server and returns that tool's own result. Best: name "server" and "tool" and give "params" as its input schema asks. Or give only "request", a sentence in plain words with the values in it (and "params", if you have them): the best tool is found and run. Instead of a result you may get {status:"needs_params", inputSchema} (call again with "params" filled in) or {status:"needs_choice", candidates} (call again with "server" and "tool" of the one you mean).`,
+    description: `Runs a tool of a connected MCP server and returns that tool's own result. Best: name "server" and "tool" and give "params" as its input schema asks. Or give only "request", a sentence in plain words with the values in it (and "params", if you have them): the best tool is found, and is run if it only reads. Instead of a result you may get {status:"needs_confirmation", server, tool, params, confidence, candidates} (the tool may change something and was not run: if it is the right one, call again with "server", "tool" and "params"), {status:"needs_params", server, tool, inputSchema, candidates} (call again with "server", "tool" and "params") or {status:"needs_choice", candidates} (call again with "server" and "tool" of the one you mean). If "tool" is not what you mean, take one of "candidates".`,
     inputSchema: {
       type: 'object' as const,
       properties: {
-        request: { type: 'string', description: 'What to do, in plain words. Needed when no tool is named.' },
+        request: {
+          type: 'string',
+          description: 'What to do, in plain words. Needed when no tool is named; a tool is then run only if it reads.'
+        },
         server: { type: 'string', description: 'The server, as find_tool or list_capabilities name it.' },
         tool: { type: 'string', description: 'The tool, as find_tool or list_capabilities name it.' },
         params: { type: 'object', description: "The tool's parameters.", additionalProperties: true }

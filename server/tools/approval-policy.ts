@@ -33,7 +33,7 @@ function ruleMatcher({ server: only, glob }: PolicyRule): (server: string, tool:
 }
 
 /** By hand: a regular expression made of many `.*` takes for ever on a long name, and names are the server's to choose. */
-function globMatcher(glob: string): (text: string) => boolean {
+export function globMatcher(glob: string): (text: string) => boolean {
   const [head = '', ...rest] = glob.split('*')
   const tail = rest.pop()
   if (tail === undefined) return (text) => text === head

@@ -18,7 +18,8 @@ export const OUTCOMES: Record<AuditOutcome, { label: string; chip: string }> = {
   found: { label: 'found tools', chip: PLAIN },
   abstained: { label: 'was not sure enough', chip: UNSURE },
   needs_choice: { label: 'asked to choose', chip: UNSURE },
-  needs_params: { label: 'asked for parameters', chip: UNSURE }
+  needs_params: { label: 'asked for parameters', chip: UNSURE },
+  needs_confirmation: { label: 'asked for confirmation', chip: UNSURE }
 }
 
 const DOORS = { stdio: 'a client over stdio', http: 'a client over HTTP', chat: 'the chat' }

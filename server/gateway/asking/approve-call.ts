@@ -8,6 +8,7 @@ import { withDeadline } from '../../lib/deadline.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { ApprovalInbox } from '../../tools/approvals/approval-inbox.ts'
 import type { ChangedTools } from '../../tools/approvals/changed-tools.ts'
+import { definitionChanged } from '../../tools/connections/call-failure.ts'
 import type { DefinitionChange } from '../../tools/definition-guard.ts'
 import type { GatewayCore } from '../gateway-options.ts'
 import type { CallContext, ToolWish } from '../run-tool.ts'
@@ -39,6 +40,7 @@ interface Asked extends ToolWish {
 const YES = 'Yes, run it'
 const ALWAYS = 'Yes, and do not ask again for this tool'
 const NO = 'No'
+const OWN_QUESTION = 'MCP Orchestrator asks for your approval.'
 /** More than this is nothing that a person reads in a client's dialog; the page has room. */
 const MAX_SHOWN = 20_000
 const MAX_REMEMBERED = 1000
@@ -69,11 +71,11 @@ export async function approveCall(
   // What was looked at must be what the server really has when the call goes out.
   const live = await liveTool(core, server, tool.name, context)
   if (live.hash !== tool.hash || placeOf() !== place) {
-    const message = `${server}/${tool.name} has changed just now and was not run: make the call again.`
-    throw new AppError('conflict', 'definition_changed', message)
+    throw definitionChanged(server, tool.name)
   }
   if (change) await approvals?.definitions.accept(server, tool.name, change.after)
-  if (answer.remember && approvals && approvals.remembered.size < MAX_REMEMBERED) approvals.remembered.add(memory)
+  if (answer.remember && !wish.needsYes && approvals && approvals.remembered.size < MAX_REMEMBERED)
+    approvals.remembered.add(memory)
   return by
 }
 
@@ -113,7 +115,8 @@ async function ask(
       signal: context.signal,
       code: 'approval_timeout'
     }
-    const choices: [string, string, string] = [YES, NO, ALWAYS]
+    // What is approved for this call alone can't be remembered: the next sentence may mean something else.
+    const choices: [string, ...string[]] = asked.needsYes ? [YES, NO] : [YES, NO, ALWAYS]
     const chosen = await ticking(context, name, () =>
       withDeadline(deadline, (signal) => choose({ about: asked.hash, message, choices }, signal))
     )
@@ -142,11 +145,14 @@ function unavailable(name: string, { change }: Asked, tooLong: boolean): string 
   return `${why}; ${how}, and no web page is running: start "mcp-orchestrator serve" on the same store and answer there${accept}, or allow the tool under "approval" in mcp.json.`
 }
 
-function question({ server, tool, args, change, filledBy }: Asked, { caller }: CallContext): string {
+function question({ server, tool, args, change, filledBy, found }: Asked, { caller }: CallContext): string {
   const lines = [
+    OWN_QUESTION,
     `${caller.client === undefined ? 'A client' : showName(caller.client)} wants to run the tool ${showName(tool.name)} of the server ${showName(server)}, with exactly these arguments:`,
     showAsData(args)
   ]
+  if (found) lines.push(`The client named no tool; this one was found for the request: ${showAsData(found.request)}`)
+  if (found?.reason) lines.push(found.reason)
   if (filledBy) lines.push(`Not given by the caller but filled in: ${showAsData(filledBy)}`)
   if (change) {
     lines.push('This tool is not the one that was accepted before: its definition changed. Yes accepts the new one.')

@@ -158,6 +158,12 @@ export function isOddStatus(error: unknown): boolean {
   return isAppError(error, 'child_lost') && error.details.status !== undefined && !endsConversation(error)
 }
 
+/** What was looked at before the call is not what the server has now. */
+export function definitionChanged(server: string, tool: string): AppError {
+  const message = `${server}/${tool} has changed just now and was not run: make the call again.`
+  return new AppError('conflict', 'definition_changed', message)
+}
+
 export function certainlyNotRun(error: unknown): boolean {
   return isAppError(error) && error.details.sent === false
 }

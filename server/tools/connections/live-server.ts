@@ -30,6 +30,8 @@ export interface CallInput {
   meta?: Record<string, unknown> | undefined
   /** Answers to what the server has asked for in place of a result, and what it wants back with them. */
   retry?: { inputResponses?: Record<string, unknown>; requestState?: string } | undefined
+  /** Asked of the running server's own definitions, right before the call is sent; false: it is not sent. */
+  mayRun?: ((tool: StoredTool, tools: StoredTool[]) => boolean) | undefined
 }
 
 /** Any request but a tool call. */

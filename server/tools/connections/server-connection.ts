@@ -11,7 +11,7 @@ import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { PacedJob } from '../../lib/paced-job.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
-import { certainlyNotRun, endsConversation, isOddStatus } from './call-failure.ts'
+import { certainlyNotRun, definitionChanged, endsConversation, isOddStatus } from './call-failure.ts'
 import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
 import type { ServerLog } from './server-log.ts'
 import type { StartGate } from './start-gate.ts'
@@ -191,10 +191,12 @@ export class ServerConnection {
     const { name } = this.entry
     if (!live.tools.some(({ name: known }) => known === input.tool))
       this.#options.onListed(await live.list(input.signal), {})
-    if (!live.tools.some(({ name: known }) => known === input.tool)) {
+    const tool = live.tools.find(({ name: known }) => known === input.tool)
+    if (tool === undefined) {
       const message = `The server "${name}" has no tool "${input.tool.slice(0, 100)}".`
       throw new AppError('not-found', 'unknown_tool', message)
     }
+    if (input.mayRun && !input.mayRun(tool, live.tools)) throw definitionChanged(name, input.tool)
     try {
       return await live.call(input)
     } catch (error) {

@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest'
+import type { ServerEntry } from '../catalog/server-entry.ts'
+import type { StoredTool } from '../catalog/stored-tools.ts'
+import { isPlainReader } from './plain-reader.ts'
+import { isReader } from './tool-effects.ts'
+
+const tool = (name: string, description: string, parameters: Record<string, string> = {}): StoredTool => ({
+  name,
+  description,
+  inputSchema: {
+    type: 'object',
+    properties: Object.fromEntries(Object.entries(parameters).map(([key, text]) => [key, { description: text }]))
+  },
+  hash: name
+})
+
+/** Each of them changes something, and begins like a reader. */
+const WRITERS: [name: string, description: string, parameters?: Record<string, string>][] = [
+  ['get_or_create_user', 'Get a user by ID or create one.'],
+  ['get_next_job', 'Get the next job of the queue.'],
+  ['get_job', 'Get a job by ID and lease it for ten minutes.'],
+  ['get_rid_of_file', 'Get rid of a file by name.'],
+  ['get_new_address', 'Get a wallet address by name.'],
+  ['get_ride', 'Get a taxi to the airport.'],
+  ['get_share_link', 'Get the share link of a file.'],
+  ['get_upload_url', 'Get a presigned URL by name.'],
+  ['read_and_clear', 'Read the messages of a mailbox.'],
+  ['read_messages', 'Read all messages and mark them as read.'],
+  ['read_aloud', 'Read the given text aloud.'],
+  ['find_and_replace', 'Find all matches of a text.'],
+  ['find_one', 'Find a document and modify it in place.'],
+  ['search_replace', 'Search for a text in all files.'],
+  ['list_item', 'List an item for sale.'],
+  ['list_nft', 'List your token on the market.'],
+  ['list_done', 'List all finished tasks, then archive those.'],
+  ['list_stale', 'List all stale branches. Deletes the merged ones.'],
+  ['list_files', 'List all files, optionally removing empty ones.'],
+  ['list_users', 'List all users.', { delete_inactive: 'Whether inactive users go' }],
+  ['list_rows', 'List all rows of a table.', { sql: 'The statement' }],
+  ['search_index', 'Search for documents.', { rebuild: 'Rebuild the index first' }],
+  ['view_mail', 'View a message by ID; tag it as seen.'],
+  ['count_vote', 'Count a vote of a user.'],
+  ['retrieve_parcel', 'Retrieve the parcel and notify its sender.'],
+  ['describe_and_run', 'Describe a workflow by name.'],
+  ['mail_list_members', 'List all members and email them a reminder.'],
+  ['get_запись', 'Get all records.'],
+  ['get_records', 'Get all records и удалить их.'],
+  ['get_records', 'Get all records, dele\u200bting those that are old.'],
+  ['listFilesAndPurge', 'List all files of a folder.'],
+  ['GET_THEN_SET', 'Get all values of a key.']
+]
+
+describe('a tool that plainly reads', () => {
+  // Checked with the defence off: the name’s first word decides → 31 of these pass.
+  it('is none of those that begin like one and do more', () => {
+    expect(WRITERS.filter(([name, text, parameters]) => isPlainReader(tool(name, text, parameters)))).toEqual([])
+  })
+
+  it('is none whose name or description says something else, or nothing', () => {
+    const unsure: [string, string][] = [
+      ['fetch', 'Fetches a page.'],
+      ['query', 'Query the database and get all rows.'],
+      ['run_report', 'Get all rows of a report.'],
+      ['get_data', ''],
+      ['get_email', 'Get Email'],
+      ['get_state', 'Executes whatever it is given.'],
+      ['status', 'Get the status of all services.']
+    ]
+    expect(unsure.filter(([name, text]) => isPlainReader(tool(name, text)))).toEqual([])
+  })
+
+  it('is what reads and says so', () => {
+    const readers: [string, string, Record<string, string>?][] = [
+      ['list_tables', 'List all tables in the SQLite database'],
+      ['getCustomer', 'Retrieves a customer by ID.', { customerId: 'The ID of the customer' }],
+      ['slack_list_channels', 'Lists all channels of a workspace.', { limit: 'Maximum number of channels' }],
+      ['search-docs', 'Search the official documentation.', { query: 'What to look for' }],
+      ['get_build_log', 'Get the build log of a specified build of an app'],
+      ['read_graph', 'Read the entire knowledge graph.']
+    ]
+    expect(readers.filter(([name, text, parameters]) => !isPlainReader(tool(name, text, parameters)))).toEqual([])
+  })
+})
+
+describe('a reader', () => {
+  const entry = (readOnly: string[]) => ({ readOnly }) as ServerEntry
+  const plain = tool('list_tables', 'List all tables in the database')
+  const marked = (annotations: Record<string, unknown>) => ({ ...tool('x', ''), annotations })
+
+  it('is known by its words only where its server annotates nothing', () => {
+    expect(isReader(entry([]), [plain, tool('drop', '')], plain)).toBe(true)
+    expect(isReader(entry([]), [plain, marked({ title: 'X' })], plain)).toBe(true)
+    expect(isReader(entry([]), [plain, marked({ openWorldHint: false })], plain)).toBe(false)
+  })
+
+  it('is known by its annotation, unless that contradicts itself', () => {
+    const isOne = (annotations: Record<string, unknown>) => isReader(entry([]), [], marked(annotations))
+    expect(isOne({ readOnlyHint: true })).toBe(true)
+    expect(isOne({ readOnlyHint: true, destructiveHint: false })).toBe(true)
+    expect(isOne({ readOnlyHint: true, destructiveHint: true })).toBe(false)
+    expect(isOne({ readOnlyHint: 'true' })).toBe(false)
+    expect(isOne({ idempotentHint: true })).toBe(false)
+  })
+
+  it('is known by its entry; one that says that it destroys, by its full name alone', () => {
+    const destroys = { ...tool('wipe_disk', ''), annotations: { destructiveHint: true } }
+    expect(isReader(entry(['dr*']), [], tool('drop', ''))).toBe(true)
+    expect(isReader(entry(['wipe']), [], destroys)).toBe(false)
+    expect(isReader(entry(['*']), [], destroys)).toBe(false)
+    expect(isReader(entry(['wipe_disk']), [], destroys)).toBe(true)
+  })
+})

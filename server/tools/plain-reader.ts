@@ -1,0 +1,117 @@
+/**
+ * Whether a tool plainly only reads, judged by its name, description and parameters. Only for servers that annotate nothing.
+ * Invariant: when in doubt, no. A reader that fails this test costs one confirmation; a writer that passes would run unasked.
+ * `bench/readers.ts` prints what passes in the routing data sets.
+ */
+import type { StoredTool } from '../catalog/stored-tools.ts'
+import { isRecord } from '../lib/is-record.ts'
+import { AMBIGUOUS_WORDS, EFFECT_WORDS } from './effect-words.ts'
+
+/** What the name has to begin with; one word that names the service may come before it (`slack_list_channels`). */
+const NAME_VERBS = new Set('get list read search find describe view count lookup retrieve'.split(' '))
+
+/** What the description has to begin with. */
+const FIRST_WORDS = new Set(
+  `get gets list lists read reads search searches find finds describe describes view views count counts retrieve retrieves
+   return returns lookup`.split(/\s+/)
+)
+
+/** Names such as `get_or_create`, `get_next_job` (which takes it off a queue) and `get_new_address` (which makes one). */
+const NAME_TRAPS = new Set('and or then with next new first random once replace lock token'.split(' '))
+
+/** What a verb may follow; after anything else, an ambiguous word is taken for a noun. */
+const BEFORE_VERB = new Set(
+  `and or then to will would can could may might must should shall also before after while by it they which that who not
+   optionally possibly either both additionally afterwards subsequently`.split(/\s+/)
+)
+
+/** Parameters by these names hold something that is run, sent or written. */
+const PARAMETER_TRAPS = new Set(
+  `code script command cmd statement expression method body payload content contents data patch value values action operation
+   mode output destination dest target force confirm dry`.split(/\s+/)
+)
+
+/** "List an item for sale", "count a vote", "get you a taxi", "get a taxi": verbs that can mean more than to look. */
+const OTHER_MEANING = /^(?:(?:lists?|counts?)\s+(?:an?|one|the|this|your)|gets?\s+(?:me|you|us|users?|an?|one))\b/i
+/** What shows all the same that something is looked up. */
+const LOOKED_UP =
+  /^gets? (?:an? )?(?:(?:full|complete|paginated|detailed|specific|single|particular)\b|lists?\b|listing\b|summary\b)|\bby (?:[\w']+ ){0,2}(?:id|ids|uid|uuid|name|key|slug|identifiers?)\b/i
+const MIN_WORDS = 3
+
+/** "… and leases it for ten minutes": whatever the verb is, something is done to what was read. */
+const DONE_TO_IT = /\b(?:and|then|before|after|while)\s+(?:[\w-]+\s+){1,3}(?:it|them|those|these)\b/i
+/** Nothing hidden, and no language that the lists of words don't know. */
+const PLAIN_TEXT = /^[\t\n\r\x20-\x7e‘’“”–—…•→]*$/
+const MAX_DESCRIPTION = 1500
+const MAX_PARAMETERS = 50
+
+type Reader = Pick<StoredTool, 'name' | 'description' | 'inputSchema'>
+
+export function isPlainReader({ name, description, inputSchema }: Reader): boolean {
+  return isReaderName(name) && isReaderDescription(description) && hasHarmlessParameters(inputSchema)
+}
+
+function isReaderName(name: string): boolean {
+  if (!PLAIN_TEXT.test(name)) return false
+  const parts = wordsOf(name)
+  const at = parts.findIndex((part) => NAME_VERBS.has(part))
+  if (at !== 0 && at !== 1) return false
+  return !parts.some((part, index) => index !== at && (NAME_TRAPS.has(part) || meansEffect(part, EFFECT_WORDS)))
+}
+
+function isReaderDescription(description: string): boolean {
+  if (description.length > MAX_DESCRIPTION || !PLAIN_TEXT.test(description)) return false
+  const found = wordsOf(description)
+  if (found.length < MIN_WORDS || !FIRST_WORDS.has(found[0] ?? '')) return false
+  const text = description.slice(description.search(/[A-Za-z]/))
+  return (!OTHER_MEANING.test(text) || LOOKED_UP.test(text)) && isHarmlessText(description)
+}
+
+function isHarmlessText(text: string): boolean {
+  if (!PLAIN_TEXT.test(text) || DONE_TO_IT.test(text)) return false
+  return text.split(/[.;:!?,()[\]\n]/).every((clause) => {
+    const found = wordsOf(clause)
+    return found.every((word, at) => {
+      if (meansEffect(word, EFFECT_WORDS)) return false
+      const mayBeVerb = at === 0 || BEFORE_VERB.has(found[at - 1] ?? '')
+      return !mayBeVerb || !meansEffect(word, AMBIGUOUS_WORDS)
+    })
+  })
+}
+
+function hasHarmlessParameters(schema: Record<string, unknown>): boolean {
+  const properties = isRecord(schema.properties) ? Object.entries(schema.properties) : []
+  if (properties.length > MAX_PARAMETERS) return false
+  return properties.every(([name, property]) => {
+    const about = isRecord(property) && typeof property.description === 'string' ? property.description : ''
+    const parts = wordsOf(name)
+    if (!PLAIN_TEXT.test(name) || parts.some((part) => PARAMETER_TRAPS.has(part) || meansEffect(part, EFFECT_WORDS)))
+      return false
+    return about.length <= MAX_DESCRIPTION && isHarmlessText(about)
+  })
+}
+
+/** Lower-case words; of an identifier, its parts. */
+function wordsOf(text: string): string[] {
+  const parts = text.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g, ' ').match(/[A-Za-z]+/g) ?? []
+  return parts.map((part) => part.toLowerCase())
+}
+
+/** The word itself or a form of it: `deletes`, `deleted`, `deleting`, `copies`, `stopped`, `reset`. */
+function meansEffect(word: string, known: ReadonlySet<string>): boolean {
+  return basesOf(word).some((base) => known.has(base))
+}
+
+function basesOf(word: string): string[] {
+  const bases = [word]
+  const undouble = (stem: string) => (/(.)\1$/.test(stem) ? [stem.slice(0, -1)] : [])
+  const add = (stem: string) => bases.push(stem, `${stem}e`, ...undouble(stem))
+  if (word.endsWith('ies') || word.endsWith('ied')) bases.push(`${word.slice(0, -3)}y`)
+  if (word.endsWith('s')) bases.push(word.slice(0, -1))
+  if (word.endsWith('es')) bases.push(word.slice(0, -2))
+  if (word.endsWith('ed')) add(word.slice(0, -2))
+  if (word.endsWith('ing')) add(word.slice(0, -3))
+  if (word.endsWith('er') || word.endsWith('or')) add(word.slice(0, -2))
+  if (word.startsWith('re') || word.startsWith('un')) bases.push(...[word.slice(2)].filter((rest) => rest.length > 4))
+  return bases
+}

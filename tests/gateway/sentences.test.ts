@@ -1,0 +1,178 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { child, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
+import { type GatewayProcess, type GatewayProcessOptions, processesWith, startGateway } from './gateway-process.ts'
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close()
+})
+
+const ERAS = ['legacy', 'auto'] as const
+const YES = 'Yes, run it'
+const reads = { annotations: { readOnlyHint: true } }
+const destroys = { annotations: { readOnlyHint: false, destructiveHint: true } }
+const id = { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] }
+
+const KUBERNETES = [
+  { name: 'cleanup', description: 'Cleanup all managed resources of kubernetes', ...destroys },
+  { name: 'get_pods', description: 'Get all pods of kubernetes', ...reads }
+]
+const BROWSER = [
+  { name: 'browser_close', description: 'Close the browser page', annotations: { readOnlyHint: false } },
+  { name: 'browser_snapshot', description: 'Snapshot of the browser page', ...reads }
+]
+const DOCKER = [
+  { name: 'remove_container', description: 'Remove a container', inputSchema: id, ...destroys },
+  {
+    name: 'purge_volumes',
+    description: 'Purge unused volumes',
+    annotations: { readOnlyHint: true, destructiveHint: true }
+  }
+]
+const NOTES = [
+  { name: 'list_notes', description: 'List all notes in the notebook.' },
+  { name: 'list_and_archive_notes', description: 'List the notes that are done and archive them.' },
+  { name: 'shred_notes', description: 'Shred the notes in the notebook.' }
+]
+
+interface Means extends GatewayProcessOptions {
+  /** What the client's human answers; undefined: there is none. */
+  answers?: string[]
+  /** More keys of the entries. */
+  more?: Record<string, Record<string, unknown>>
+}
+
+async function start({ answers, more = {}, ...options }: Means = {}) {
+  const questions: string[] = []
+  const gateway: GatewayProcess = await startGateway(
+    ({ dir }) => {
+      const entry = (name: string, tools: object[]) => {
+        writeFileSync(join(dir, `${name}.json`), JSON.stringify(tools))
+        return { [name]: child('shaped', [join(dir, `${name}.json`), join(dir, 'calls')], more[name]) }
+      }
+      return {
+        ...entry('kubernetes', KUBERNETES),
+        ...entry('browser', BROWSER),
+        ...entry('docker', DOCKER),
+        ...entry('notes', NOTES)
+      }
+    },
+    {
+      ...options,
+      capabilities: answers ? { elicitation: { form: {} } } : {},
+      onClient(client) {
+        if (!answers) return
+        client.setRequestHandler('elicitation/create', ({ params }) => {
+          questions.push(params.message)
+          return { action: 'accept', content: { answer: answers.shift() ?? 'No' } }
+        })
+      }
+    }
+  )
+  closers.push(() => gateway.end())
+  const ran = () => {
+    const file = join(gateway.dir, 'calls')
+    return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []
+  }
+  const execute = (args: Record<string, unknown>) => gateway.call('execute', args)
+  const status = async (args: Record<string, unknown>) =>
+    (await execute(args)).structuredContent as Record<string, unknown>
+  return { gateway, execute, status, ran, questions }
+}
+
+describe('a sentence', { timeout: 60_000 }, () => {
+  // Checked with the defence off: every found tool counts as a reader → all of these run.
+  it.each(ERAS)('runs no tool that may write, whatever it says and whatever else is given (%s)', async (era) => {
+    const { status, execute, ran } = await start({ era })
+    for (const request of [
+      'clean up kubernetes',
+      'do not clean up kubernetes',
+      'how do I clean up kubernetes resources?',
+      'what does cleanup do?',
+      'never cleanup all managed resources',
+      'if the tests fail, cleanup kubernetes'
+    ]) {
+      expect(await status({ request }), request).toMatchObject({
+        status: 'needs_confirmation',
+        server: 'kubernetes',
+        tool: 'cleanup',
+        params: {},
+        confidence: expect.any(Number),
+        reason: expect.stringContaining('"server" and "tool"'),
+        candidates: expect.any(Array)
+      })
+    }
+    expect(await status({ request: 'cleanup', server: 'kubernetes', params: {} })).toMatchObject({ tool: 'cleanup' })
+    expect(await status({ request: "don't close the browser" })).toMatchObject({ tool: 'browser_close' })
+    const picture = await status({ request: 'remove the picture, id=42' })
+    expect(picture).toMatchObject({ status: 'needs_confirmation', tool: 'remove_container', params: { id: 42 } })
+    // Says that it reads and that it destroys: it does not count as a reader.
+    expect(await status({ request: 'purge volumes' })).toMatchObject({ status: 'needs_confirmation', server: 'docker' })
+    expect(ran()).toEqual([])
+    // Named, it runs.
+    expect(textOf(await execute({ server: 'kubernetes', tool: 'cleanup' }))).toBe('ran cleanup')
+    expect(textOf(await execute({ tool: 'remove_container', request: 'remove it, id=42' }))).toBe(
+      'ran remove_container'
+    )
+    expect(ran()).toEqual(['cleanup {}', 'remove_container {"id":42}'])
+  })
+
+  it('runs what reads: by annotation, by the entry’s word, plainly by name where a server annotates nothing', async () => {
+    const more = { browser: { readOnly: ['browser_*'] }, docker: { approval: { '*': 'allow' }, readOnly: ['*'] } }
+    const { execute, status, ran } = await start({ more })
+    await execute({ request: 'get all pods of kubernetes' })
+    await execute({ request: 'close the browser page' })
+    await execute({ request: 'list all notes in the notebook' })
+    const sure = ['get_pods {}', 'browser_close {}', 'list_notes {}']
+    expect(ran()).toEqual(sure)
+    for (const request of ['shred the notes', 'list and archive notes that are done', 'remove container id=7'])
+      expect(await status({ request }), request).toMatchObject({ status: 'needs_confirmation' })
+    // Not even a reader, where the sentence says not to, or only perhaps.
+    for (const request of ['do not list all notes in the notebook', 'if I am late, list all notes in the notebook'])
+      expect(await status({ request }), request).toMatchObject({ status: 'needs_confirmation', tool: 'list_notes' })
+    expect(ran()).toEqual(sure)
+  })
+
+  it.each(ERAS)('runs a write after the client’s human has approved exactly that call (%s)', async (era) => {
+    const { execute, ran, questions } = await start({ era, answers: [YES, 'No', 'No'] })
+    expect(textOf(await execute({ request: 'remove the picture, id=42' }))).toBe('ran remove_container')
+    expect(questions[0]).toMatch(/"remove_container".*"docker".*"id": 42/s)
+    expect(questions[0]).toContain('"remove the picture, id=42"')
+    const refused = await execute({ request: 'do not clean up kubernetes' })
+    expect([refused.isError, textOf(refused)]).toEqual([true, expect.stringMatching(/kubernetes\/cleanup.*not run/)])
+    // One approval is for one call.
+    await execute({ request: 'remove the picture, id=42' })
+    expect(questions).toHaveLength(3)
+    expect(ran()).toEqual(['remove_container {"id":42}'])
+  })
+
+  it('always gets the other candidates where it gets no result', async () => {
+    const { status } = await start()
+    const others = (answer: Record<string, unknown>) =>
+      (answer.candidates as { tool: string }[]).map(({ tool }) => tool)
+    const unnamed = await status({ request: 'remove the container' })
+    expect(unnamed).toMatchObject({ status: 'needs_params', tool: 'remove_container', problems: ['id is missing'] })
+    expect(others(unnamed)).not.toContain('remove_container')
+    // A wrong tool was named: the request leads on to the right one.
+    const wrong = { server: 'docker', tool: 'remove_container', request: 'get all pods of kubernetes' }
+    const named = await status(wrong)
+    expect(named).toMatchObject({ status: 'needs_params', tool: 'remove_container' })
+    expect(others(named)[0]).toBe('get_pods')
+    expect(others(await status({ server: 'docker', tool: 'remove_container' }))).toEqual(expect.any(Array))
+  })
+
+  it('runs nothing that has become a write since it was last seen', async () => {
+    const { gateway, execute, status, ran } = await start({ more: { kubernetes: { idleSeconds: 0.05 } } })
+    const request = 'get all pods of kubernetes'
+    expect(textOf(await execute({ request }))).toBe('ran get_pods')
+    const now = KUBERNETES.map(({ name, description }) => ({ name, description, ...destroys }))
+    writeFileSync(join(gateway.dir, 'kubernetes.json'), JSON.stringify(now))
+    // Until it stops for want of work it is the reader that it was.
+    await until('it to stop', () => processesWith(join(gateway.dir, 'kubernetes.json')).length === 0)
+    expect(textOf(await execute({ request }))).toMatch(/get_pods has changed just now and was not run/)
+    expect(await status({ request })).toMatchObject({ status: 'needs_confirmation', tool: 'get_pods' })
+    expect(ran()).toEqual(['get_pods {}'])
+  })
+})
