@@ -5,27 +5,32 @@ import type { Progress } from '../contract/live.ts'
 import { openTrail, type Trail, trailReader } from './app-audit.ts'
 import { createGatewayApp, type GatewayApp } from './app-gateway.ts'
 import { prepareImage, stopApp } from './app-lifecycle.ts'
+import { watchFigures } from './app-metrics.ts'
 import { openModels } from './app-models.ts'
 import { type ChatServers, chatServers, serverDirectory } from './app-servers.ts'
 import { sandboxLimits } from './config/sandbox-limits.ts'
 import type { Settings } from './config/settings.ts'
 import { openExposedHttp } from './gateway/expose/exposed-http.ts'
 import { openHttpDoor } from './gateway/http-door.ts'
+import type { CoreObserver } from './http/core-metrics.ts'
 import { createHttpServer } from './http/create-http-server.ts'
 import type { HealthCheck } from './http/health.ts'
-import { createMetrics, type Metrics } from './http/metrics.ts'
+import { createMetrics } from './http/metrics.ts'
 import { OWNER_COOKIE, readCookie } from './lib/browser-proof.ts'
 import { clientAddresses } from './lib/client-address.ts'
 import { AppError, messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
+import { observed } from './lib/observed.ts'
 import { packageRoot } from './lib/package-root.ts'
 import { ProgressBoard } from './lib/progress-board.ts'
+import { observedModels } from './models/observed-models.ts'
 import type { Models } from './models/port.ts'
 import { createDockerEngine } from './sandbox/docker/docker-engine.ts'
 import type { SandboxEngine } from './sandbox/port.ts'
 import { AdminAccess } from './sessions/admin-access.ts'
 import { Chat } from './sessions/chat.ts'
 import { InstanceAccess } from './sessions/instance-access.ts'
+import { logSessions } from './sessions/log-sessions.ts'
 import { recordRefusals } from './sessions/record-refusals.ts'
 import { ownerName, SessionAccess, secret } from './sessions/session-access.ts'
 import { SessionDirectory } from './sessions/session-directory.ts'
@@ -38,6 +43,7 @@ import { createSocketServer } from './socket/create-socket-server.ts'
 import { openCheckpointStore } from './storage/checkpoints/checkpoint-files.ts'
 import { lockDataDir } from './storage/embedded/data-dir-lock.ts'
 import { openEmbeddedStore } from './storage/embedded/open-embedded-store.ts'
+import { observedCheckpoints, observedStore } from './storage/observed-store.ts'
 import { openRedisStore } from './storage/redis/open-redis-store.ts'
 import { openSocketAdapter } from './storage/redis/socket-adapter.ts'
 import type { Store } from './storage/store.ts'
@@ -93,28 +99,34 @@ function sessionsOptions(settings: Settings): SessionsOptions {
   }
 }
 
-/** What tests and figures put in place of what the settings say. */
+/** What tests, benchmarks and the whole app put in place of what the settings say. */
 export interface CoreOverrides {
   sessions?: Partial<SessionsOptions>
   engine?: SandboxEngine
+  instanceId?: string
+  /** Counts what the core does, for metrics. */
+  observer?: CoreObserver
 }
 
 export async function createCore(settings: Settings, logger: Logger, overrides: CoreOverrides = {}): Promise<Core> {
   const dataDir = resolve(settings.DATA_DIR)
   // Instances that share a Redis share the folder too; the embedded store serves one.
   const lock = settings.REDIS_URL ? undefined : lockDataDir(dataDir)
-  const store = await openStore(settings, logger)
-  const engine = overrides.engine ?? openEngine(settings, logger)
+  const { observer, instanceId = randomUUID() } = overrides
+  const report = observer?.stored ?? (() => {})
+  const store = observedStore(await openStore(settings, logger), report)
+  const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
   const access = new SessionAccess(store.facts, MAX_SESSIONS_PER_OWNER)
-  const checkpoints = openCheckpointStore({
+  const checkpointFiles = openCheckpointStore({
     dir: join(dataDir, 'checkpoints'),
     maxSessionBytes: settings.SANDBOX_WORKSPACE_MB * 4 * 1024 * 1024,
     logger
   })
+  const checkpoints = observedCheckpoints(checkpointFiles, report)
   const sessions = new SessionManager(
     {
-      instanceId: randomUUID(),
+      instanceId,
       engine,
       store: store.sessions,
       events: store.events,
@@ -156,13 +168,15 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
 /** `environment` is what child servers and `${env:…}` in the registry are given of. */
 export async function createApp(
   settings: Settings,
-  logger: Logger,
+  rootLogger: Logger,
   environment: Record<string, string | undefined> = {}
 ): Promise<App> {
-  const core = await createCore(settings, logger)
-  const models = openModels(settings, logger)
-  const { facts } = core.store
+  const instanceId = randomUUID()
+  const logger = rootLogger.child({ instance: instanceId })
   const metrics = createMetrics()
+  const core = await createCore(settings, logger, { instanceId, observer: metrics.core })
+  const models = observedModels(openModels(settings, logger), metrics.core.modelStep)
+  const { facts } = core.store
   const trail = openTrail(settings, metrics.observer)
   const shared = { facts, trail, models }
   const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, ...shared })
@@ -175,7 +189,6 @@ export async function createApp(
   const addressOf = clientAddresses(settings.TRUST_PROXY)
   const door = openMcpDoor(gateway, logger)
   const inbox = new ApprovalInbox(facts)
-  watchFigures(metrics, core, gateway, inbox, trail)
   const http = await createHttpServer({
     inbox,
     healthChecks: healthChecks(core, trail),
@@ -186,6 +199,7 @@ export async function createApp(
     transcript: (sessionId) => chat.transcript(sessionId),
     ...{ instance, admin: new AdminAccess(settings, logger), addressOf, newSecret: secret },
     metrics: metrics.text,
+    refused: (code) => metrics.core.refused('http', code),
     ownerOf: ownerOfCookies,
     servers: serverDirectory(gateway, facts, servers.policy, guard),
     audit: trailReader(settings, trail, ownerOfCookies),
@@ -197,12 +211,15 @@ export async function createApp(
   const sockets = createSocketServer({
     ...{ chat, access, models, feed, instance, addressOf, logger },
     httpServer: http.raw,
+    refused: (code) => metrics.core.refused('socket', code),
     state: (sessionId) => directory.state(sessionId),
     progress: () => progress.current,
     onProgress: (listener) => progress.onSay(listener),
     adapter: live?.adapter,
     isDraining: () => http.drain.isDraining
   })
+  watchFigures(metrics, { ...core, gateway, inbox, trail, sockets, dataDir: resolve(settings.DATA_DIR) })
+  logSessions(feed, logger)
   let url = ''
   return {
     url: () => url,
@@ -276,29 +293,6 @@ function createChat(
 function ownerOfCookies(cookies: string | undefined): string {
   const cookie = readCookie(cookies, OWNER_COOKIE)
   return cookie ? ownerName(cookie) : LOCAL_OWNER
-}
-
-function watchFigures(
-  metrics: Metrics,
-  { store, sessions }: Core,
-  gateway: GatewayApp,
-  inbox: ApprovalInbox,
-  { audit }: Trail
-): void {
-  metrics.watch({
-    live_sandboxes: { help: 'Sandboxes that are bound to a session.', read: () => store.sessions.countLive() },
-    warm_sandboxes: { help: 'Sandboxes kept ready by this instance.', read: () => sessions.pool.ready },
-    approvals_waiting: { help: 'Gateway calls that wait in the inbox.', read: async () => (await inbox.open()).length },
-    audit_failing: { help: '1: nothing can be recorded.', read: () => (audit.problem === undefined ? 0 : 1) }
-  })
-  metrics.watchServers(() =>
-    [...gateway.registry().servers.keys()].flatMap((server) => {
-      const state = gateway.loaded()?.connections.state(server)
-      if (!state) return []
-      const running = state.instances.filter((instance) => instance.state === 'running').length
-      return [{ server, breaker: state.breaker, busy: state.busy, running }]
-    })
-  )
 }
 
 function healthChecks({ engine, store, progress }: Core, { audit }: Trail): Record<string, HealthCheck> {

@@ -11,6 +11,7 @@ const RANKS: string[][] = [
   ['server/cli'],
   ['server/app.ts'],
   ['server/app-lifecycle.ts'],
+  ['server/app-metrics.ts'],
   ['server/app-servers.ts'],
   ['server/app-gateway.ts'],
   ['server/app-audit.ts'],

@@ -1,4 +1,4 @@
-import type { Stage } from '../tools/audit/call-end.ts'
+import { CallProgress } from '../tools/audit/call-end.ts'
 import type { Caller } from '../tools/caller.ts'
 import type { GatewayCore } from './gateway-options.ts'
 import { endOf } from './record-route.ts'
@@ -30,15 +30,15 @@ export async function runRequest<T>(core: GatewayCore, wish: RequestWish, job: (
     return job()
   }
   const end = core.audit.begin({ caller, server, tool: method, args: params })
-  let stage: Stage = 'deciding'
+  const progress = new CallProgress()
   try {
     refuseDenied(core, server, method)
-    stage = 'calling'
+    progress.sending()
     const result = await job()
-    end({ outcome: 'ok' })
+    end({ outcome: 'ok', calledMs: progress.calledMs })
     return result
   } catch (error) {
-    end(endOf(error, stage))
+    end({ ...endOf(error, progress.stage), calledMs: progress.calledMs })
     throw error
   }
 }

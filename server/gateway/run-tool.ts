@@ -6,7 +6,7 @@
 import type { ProgressCallback } from '@modelcontextprotocol/client'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
-import { callReturned, type Stage } from '../tools/audit/call-end.ts'
+import { CallProgress, callReturned } from '../tools/audit/call-end.ts'
 import type { Caller } from '../tools/caller.ts'
 import type { CallInput } from '../tools/connections/live-server.ts'
 import { isCareful } from '../tools/tool-effects.ts'
@@ -58,14 +58,14 @@ export async function runTool(core: GatewayCore, wish: ToolWish, context: CallCo
   const { server, tool, args } = wish
   const { tracing } = core
   const end = core.audit.begin({ caller: context.caller, server, tool: tool.name, args })
-  let stage: Stage = 'deciding'
+  const progress = new CallProgress()
   try {
     refuseDenied(core, server, tool.name)
     const about = { parent: context.meta, attributes: { server, tool: tool.name } }
     const approvedBy = await traced(tracing, 'approval', about, () => approveCall(core, wish, context))
     // A human takes their time, and the rules may have changed meanwhile.
     if (approvedBy) refuseDenied(core, server, tool.name)
-    stage = 'calling'
+    progress.sending()
     const { voice: _, ...rest } = context
     const input = { tool: tool.name, args, careful: isCareful(tool), ...rest }
     const called = await traced(tracing, 'server call', about, () =>
@@ -74,7 +74,8 @@ export async function runTool(core: GatewayCore, wish: ToolWish, context: CallCo
         here: approvedBy !== undefined
       })
     )
-    end({ ...callReturned(called.result), server: called.server, attempts: called.attempts })
+    const { calledMs } = progress
+    end({ ...callReturned(called.result), server: called.server, attempts: called.attempts, calledMs })
     const { result } = called
     if (approvedBy && called.server === server && result.resultType === 'input_required') {
       const next = { ...wish, owner: context.caller.owner, state: result.requestState }
@@ -83,7 +84,7 @@ export async function runTool(core: GatewayCore, wish: ToolWish, context: CallCo
     const isChanged = core.approvals?.definitions.isChanged(called.server, tool.name) === true
     return { ...called, ...(approvedBy ? { approvedBy } : {}), ...(isChanged ? { definitionChanged: true } : {}) }
   } catch (error) {
-    end(endOf(error, stage))
+    end({ ...endOf(error, progress.stage), calledMs: progress.calledMs })
     throw error
   }
 }

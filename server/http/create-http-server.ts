@@ -1,4 +1,5 @@
 /** The HTTP face: REST, static files, health. Parses, calls down and translates errors; holds no state of its own. */
+import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import fastifyStatic from '@fastify/static'
@@ -30,6 +31,8 @@ export interface HttpServerOptions extends SecurityOptions {
   maxUploadBytes: number
   transcript: (sessionId: string) => Promise<Transcript>
   metrics: () => Promise<string>
+  /** Hears of every request that is answered with an error. */
+  refused?: (code: string) => void
   servers: ServerDirectory
   ownerOf: OwnerOf
   admin: ServersAdminCheck
@@ -64,17 +67,33 @@ const STATUS: Record<ErrorKind, number> = {
   internal: 500
 }
 
+/** What an operator looks for when somebody can't get in or on. */
+const LOGGED = new Set([401, 403, 429, 503, 504])
+
 const STATUS_OF_CODE: Record<string, number> = { unauthorized: 401, too_fast: 429 }
 
 export async function createHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const server = Fastify({ forceCloseConnections: true, bodyLimit: 1024 * 1024, requestTimeout: REQUEST_WITHIN_MS })
-  server.setErrorHandler((error: FastifyError, _request, reply) => {
+  const server = Fastify({
+    forceCloseConnections: true,
+    bodyLimit: 1024 * 1024,
+    requestTimeout: REQUEST_WITHIN_MS,
+    genReqId: () => randomUUID()
+  })
+  server.addHook('onRequest', async (request, reply) => void reply.header('x-request-id', request.id))
+  server.setErrorHandler((error: FastifyError, request, reply) => {
     // Fastify's own refusals (too large, malformed, too many) carry a status below 500 and say nothing secret.
     const own = !isAppError(error) && error.statusCode !== undefined && error.statusCode < 500
     const status = isAppError(error) ? STATUS[error.kind] : own ? (error.statusCode ?? 400) : 500
     const code = status === 429 ? 'too_fast' : 'invalid_request'
-    const body = own ? { code, message: error.message } : wireError(error, options.logger)
-    return reply.code(STATUS_OF_CODE[body.code] ?? status).send({ error: body })
+    const logger = options.logger.child({ requestId: request.id })
+    const body = own ? { code, message: error.message } : wireError(error, logger)
+    const answered = STATUS_OF_CODE[body.code] ?? status
+    options.refused?.(body.code)
+    if (LOGGED.has(answered)) {
+      const { method, routeOptions } = request
+      logger.info({ method, route: routeOptions.url, status: answered, code: body.code }, 'Request refused.')
+    }
+    return reply.code(answered).send({ error: body })
   })
   const drain = registerDrain(server)
   await registerSecurity(server, options)

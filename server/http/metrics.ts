@@ -1,5 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { packageVersion } from '../lib/package-version.ts'
 import type { ToolObserver } from '../tools/tool-observer.ts'
+import { buildInfo, type CoreObserver, coreObserver } from './core-metrics.ts'
 
 export interface ServerFigures {
   server: string
@@ -12,8 +14,10 @@ export interface ServerFigures {
 
 export interface Metrics {
   text(): Promise<string>
-  /** Counts what it hears. */
+  /** Counts what tools and servers do. */
   observer: Required<ToolObserver>
+  /** Counts what happens below the faces. */
+  core: CoreObserver
   /** Figures that are read when someone scrapes. */
   watch(gauges: Record<string, { help: string; read: () => Promise<number> | number }>): void
   watchServers(read: () => ServerFigures[]): void
@@ -29,6 +33,7 @@ const START_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 export function createMetrics(): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
+  buildInfo(registry, PREFIX, packageVersion())
   const watch: Metrics['watch'] = (gauges) => {
     for (const [name, { help, read }] of Object.entries(gauges)) watchOne(registry, name, help, read)
   }
@@ -40,6 +45,7 @@ export function createMetrics(): Metrics {
   return {
     text: () => registry.metrics(),
     observer: toolObserver(registry, labelOf),
+    core: coreObserver(registry, PREFIX),
     watch,
     watchServers: (read) => watchServers(registry, read, labelOf)
   }
@@ -71,7 +77,7 @@ function toolObserver(registry: Registry, labelOf: (server: string) => string): 
   const retries = count('call_retries_total', 'Further attempts of calls.', 'server')
   const callSeconds = time(
     'call_seconds',
-    'From the request for a call to its end, with approval and start.',
+    'From sending a call to its result, with the start of the server and without waiting for approval.',
     CALL_SECONDS
   )
   const routes = count(
@@ -89,7 +95,7 @@ function toolObserver(registry: Registry, labelOf: (server: string) => string): 
     called({ server, door, outcome, ms, attempts }) {
       const label = labelOf(server)
       calls.inc({ server: label, door, outcome })
-      callSeconds.observe({ server: label }, ms / 1000)
+      if (ms !== undefined) callSeconds.observe({ server: label }, ms / 1000)
       if (attempts > 1) retries.inc({ server: label }, attempts - 1)
     },
     routed: (by, outcome) => routes.inc({ by, outcome }),

@@ -1,22 +1,60 @@
-import { type DestinationStream, type Logger, pino, stdSerializers } from 'pino'
+import { type DestinationStream, type LogFn, type Logger, pino, stdSerializers } from 'pino'
+import { AppError } from './errors.ts'
+import { RepeatedLines } from './repeated-lines.ts'
 
 export type { Logger }
 
 const SECRET_PATHS = ['token', 'accessToken', 'apiKey', 'authorization', 'cookie', 'password', 'secret'].flatMap(
   (key) => [key, `*.${key}`]
 )
+const WARN = 40
+const AS_IT_IS = { write: true, skipped: 0 }
+/** Lines about different things are different lines, even if the sentence is the same. */
+const SUBJECTS = ['sessionId', 'server', 'callId', 'containerId', 'code', 'address']
 
-/** JSON lines on stderr: stdout belongs to stdio MCP. */
+/** JSON lines on stderr: stdout belongs to stdio MCP. Repeated warnings and errors are collapsed. */
 export function createLogger(level: string, destination: DestinationStream = process.stderr): Logger {
+  const repeated = new RepeatedLines()
+  const logMethod = function (this: Logger, args: Parameters<LogFn>, method: LogFn, lineLevel: number): void {
+    const { write, skipped } = lineLevel < WARN ? AS_IT_IS : repeated.take(keyOf(args, lineLevel))
+    if (!write) return
+    if (skipped === 0) {
+      method.apply(this, args)
+      return
+    }
+    const [first, ...rest] = args as unknown as [unknown, ...string[]]
+    const [fields, ...words] = typeof first === 'string' ? [{}, first, ...rest] : [first, ...rest]
+    Reflect.apply(method, this, [{ ...(fields as object), repeated: skipped }, ...words])
+  }
   return pino(
     {
       level,
       base: null,
       redact: { paths: SECRET_PATHS, censor: '[secret]' },
-      serializers: { err: stdSerializers.err }
+      serializers: { err: errorFields },
+      hooks: { logMethod }
     },
     destination
   )
+}
+
+function keyOf(args: unknown[], level: number): string {
+  const [first, second] = args
+  if (typeof first === 'string') return `${level} ${first}`
+  const fields = (first ?? {}) as Record<string, unknown>
+  return [level, second, ...SUBJECTS.map((name) => fields[name] ?? '')].join(' ')
+}
+
+/** Our own errors say what happened in one sentence. A stack helps only with errors that nobody expected. */
+function errorFields(error: Error): object {
+  if (!(error instanceof AppError)) return stdSerializers.err(error)
+  const { code, kind, message, cause } = error
+  return {
+    code,
+    kind,
+    message,
+    ...(cause instanceof Error && !(cause instanceof AppError) ? { cause: cause.message } : {})
+  }
 }
 
 export const silentLogger: Logger = pino({ level: 'silent' })

@@ -116,11 +116,12 @@ export class LiveSession {
 
   /** Last checkpoint, then the container goes and the lease is given back. Call it locked, with the lease held under `record`. */
   async recycle(record: SessionRecord): Promise<void> {
-    const { engine, store } = this.#context.deps
+    const { engine, store, logger } = this.#context.deps
     if (record.containerId) {
       await this.sandbox.checkpointFinally(record.epoch, record.containerId)
       await this.sandbox.cut()
       await engine.remove(record.containerId)
+      logger.info({ sessionId: this.sessionId, containerId: record.containerId }, 'Sandbox recycled.')
     }
     this.#epoch = record.epoch
     this.#held = false

@@ -120,6 +120,11 @@ export class SessionManager {
     return [...this.#unsaved]
   }
 
+  /** Sandboxes that this instance is connected to. */
+  get liveSandboxes(): number {
+    return [...this.#sessions.values()].filter(({ sandbox }) => sandbox.state !== 'none').length
+  }
+
   /** How many sessions this instance has at hand. */
   get known(): number {
     return this.#sessions.size

@@ -147,6 +147,7 @@ export class SessionSandbox {
     }
     await this.#use(connection)
     await this.checkpoint({ everything: true })
+    logger.info({ sessionId: this.#sessionId, containerId, epoch: this.#epoch }, 'Sandbox taken over.')
     return true
   }
 
@@ -161,12 +162,17 @@ export class SessionSandbox {
     await this.#reserve()
     let containerId: string | undefined
     try {
-      const connection = (await this.#claimWarm()) ?? (await this.#openCold())
+      const warm = await this.#claimWarm()
+      const connection = warm ?? (await this.#openCold())
       containerId = connection.containerId
       await this.#use(connection)
       await this.#restore()
       // Bound only now: a crash half-way through leaves an orphan, never a session with half of its files.
       await this.#bind(containerId)
+      deps.logger.info(
+        { sessionId: this.#sessionId, containerId, warm: warm !== undefined, epoch: this.#epoch },
+        'Sandbox started.'
+      )
     } catch (error) {
       await this.cut()
       if (containerId) await deps.engine.remove(containerId).catch(() => {})

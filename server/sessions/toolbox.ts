@@ -7,7 +7,7 @@ import type { Logger } from '../lib/logger.ts'
 import type { ToolResult } from '../sandbox/port.ts'
 import type { ApprovalPolicy } from '../tools/approval-policy.ts'
 import type { Audit } from '../tools/audit/audit.ts'
-import { callFailed, callReturned, type Stage } from '../tools/audit/call-end.ts'
+import { CallProgress, callFailed, callReturned } from '../tools/audit/call-end.ts'
 import type { Caller } from '../tools/caller.ts'
 import {
   approvalHash,
@@ -80,13 +80,14 @@ export class Toolbox {
     const caller = await this.#caller(sessionId)
     const args = decision.editedArgs ?? call.args
     const end = this.#options.audit.begin({ caller, server, tool: name, args })
-    let stage: Stage = 'deciding'
+    const progress = new CallProgress()
     try {
       await this.#checkApproved(hold, input, caller)
-      stage = 'calling'
-      end(callReturned(await this.#call(hold, server, { callId, caller, name, args, signal, onOutput })))
+      progress.sending()
+      const result = await this.#call(hold, server, { callId, caller, name, args, signal, onOutput })
+      end({ ...callReturned(result), calledMs: progress.calledMs })
     } catch (error) {
-      end(callFailed(error, stage))
+      end({ ...callFailed(error, progress.stage), calledMs: progress.calledMs })
       throw error
     }
   }

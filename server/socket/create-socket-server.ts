@@ -38,6 +38,8 @@ export interface SocketServerOptions {
   adapter?: ServerOptions['adapter'] | undefined
   /** The server is shutting down: nothing new is accepted. */
   isDraining: () => boolean
+  /** Hears of every connection and command that is answered with an error. */
+  refused?: (code: string) => void
   logger: Logger
 }
 
@@ -67,6 +69,8 @@ interface Limits {
 }
 
 export interface SocketServer {
+  /** Open connections. */
+  count(): number
   close(): Promise<void>
 }
 
@@ -88,7 +92,7 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
   io.use((socket, next) => {
     admit(socket, options, limits).then(
       () => next(),
-      (error) => next(connectError(error, logger))
+      (error) => next(connectError(error, socket, options))
     )
   })
   io.on('connection', (socket) => {
@@ -102,6 +106,7 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
   const timer = setInterval(() => void tellStates(io, options), STATE_EVERY_MS)
   timer.unref()
   return {
+    count: () => io.engine.clientsCount,
     async close() {
       clearInterval(timer)
       unsubscribe()
@@ -122,10 +127,14 @@ async function admit(socket: ClientSocket, options: SocketServerOptions, limits:
   const token = typeof auth.token === 'string' ? auth.token : undefined
   const opened = await options.access.open(sessionId, { owner: readCookie(headers.cookie, OWNER_COOKIE), token })
   socket.data = { sessionId, ...opened }
+  options.logger.info({ sessionId, connection: socket.id, address }, 'Connected to the session.')
 }
 
-function connectError(error: unknown, logger: Logger): Error {
+function connectError(error: unknown, socket: ClientSocket, { logger, refused }: SocketServerOptions): Error {
   const { code, message } = wireError(error, logger)
+  refused?.(code)
+  const sessionId = String(socket.handshake.query.sessionId ?? '').slice(0, 100)
+  logger.info({ sessionId, connection: socket.id, code }, 'Connection refused.')
   return Object.assign(new Error(message), { data: { code } })
 }
 
@@ -205,7 +214,15 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
     }
     answer().then(
       (result) => reply({ ok: true, ...result }),
-      (error) => reply({ ok: false, error: wireError(error, options.logger) })
+      (error) => {
+        const body = wireError(error, options.logger)
+        options.refused?.(body.code)
+        options.logger.info(
+          { sessionId, connection: socket.id, command: name.slice(0, 50), code: body.code },
+          'Command refused.'
+        )
+        reply({ ok: false, error: body })
+      }
     )
   })
 }

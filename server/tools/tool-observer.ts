@@ -5,7 +5,8 @@ export interface CallFact {
   server: string
   door: Caller['door']
   outcome: AuditOutcome
-  ms: number
+  /** From sending the call to its result; undefined for a call that was never sent. */
+  ms: number | undefined
   attempts: number
 }
 

@@ -72,7 +72,7 @@ export async function connectRedis(url: string, logger: Logger): Promise<RedisCl
       throw new AppError('invalid', 'invalid_redis_url', message, { cause: plain(error) })
     }
     throw storeUnavailable(
-      `Redis at ${where} does not answer (${messageOf(error)}); start it, correct REDIS_URL, or unset it.`,
+      `Redis at ${where} does not answer (${reasonOf(error)}); start it, correct REDIS_URL, or unset it.`,
       plain(error)
     )
   }
@@ -96,12 +96,28 @@ function reportState(redis: Redis, where: string, logger: Logger): void {
   redis.on('error', (error: Error) => {
     if (Date.now() - loggedAt < LOG_EVERY_MS) return
     loggedAt = Date.now()
-    logger.warn({ redis: where, reason: error.message }, 'Redis does not answer; trying again until it does')
+    logger.warn({ redis: where, reason: reasonOf(error) }, 'Redis does not answer; trying again until it does.')
   })
   redis.on('ready', () => {
-    if (loggedAt > 0) logger.info({ redis: where }, 'Redis answers again')
+    if (loggedAt > 0) logger.info({ redis: where }, 'Redis answers again.')
     loggedAt = 0
   })
+}
+
+const REASONS: [RegExp, string][] = [
+  [/ECONNREFUSED/, 'the connection was refused'],
+  [/ENOTFOUND|EAI_AGAIN/, 'its host name is not known'],
+  [/ETIMEDOUT|timed out|timeout/i, 'no answer in time'],
+  [/ECONNRESET|EPIPE|closed|writeable|max retries/i, 'the connection was lost'],
+  [/^LOADING/, 'it is still loading its data'],
+  [/^(NOAUTH|WRONGPASS)/, 'the password in REDIS_URL is wrong or missing'],
+  [/^READONLY/, 'it is a replica at the moment']
+]
+
+/** The reason in our words: those of the client library are about its own options. */
+function reasonOf(error: unknown): string {
+  const text = messageOf(error)
+  return REASONS.find(([pattern]) => pattern.test(text))?.[1] ?? text
 }
 
 /** Host and port only: a URL may carry a password. */
@@ -122,7 +138,10 @@ function translate(error: unknown, where: string): AppError {
   if (reason.startsWith('OOM')) {
     return storeUnavailable(`Redis at ${where} is full; give it more memory, or delete sessions.`, plain(error))
   }
-  return storeUnavailable(`Redis at ${where} does not answer (${reason}); try again in a moment.`, plain(error))
+  return storeUnavailable(
+    `Redis at ${where} does not answer (${reasonOf(error)}); try again in a moment.`,
+    plain(error)
+  )
 }
 
 /** The client's errors carry the whole command, and with it what users wrote; only the text goes on to the logs. */

@@ -26,6 +26,8 @@ export interface CallEnd {
   server?: string | undefined
   /** Where it is known; of a call that failed it is not. */
   attempts?: number | undefined
+  /** From sending the call to its result, without the wait for approval; undefined: it was never sent. */
+  calledMs?: number | undefined
 }
 
 export interface RouteFacts {
@@ -88,12 +90,13 @@ export function openAudit(options: AuditOptions): Audit {
         arguments: withArguments ? clean(text, MAX_ARGUMENTS) : undefined
       })
       open++
-      return ({ outcome, code, server: other, attempts }) => {
+      return ({ outcome, code, server: other, attempts, calledMs }) => {
         open--
         const ms = since(began)
         const answered = other === server ? undefined : other
         writer.writeSoon({ kind: 'end', call, server: answered, outcome, code, attempts, ms })
-        observer?.called?.({ server: other ?? server, door: caller.door, outcome, ms, attempts: attempts ?? 1 })
+        const called = { server: other ?? server, door: caller.door, outcome, ms: calledMs, attempts: attempts ?? 1 }
+        observer?.called?.(called)
       }
     },
     decided({ caller, by, request, candidates, outcome, server, tool, ms, code }) {

@@ -19,6 +19,24 @@ const REFUSED = /^(approval|denied|definition_changed|not_approved)/
 /** Whether it failed before anything was sent to the server, or may have failed after. */
 export type Stage = 'deciding' | 'calling'
 
+/** How far a call has come. The time counts from sending it, so that no wait for approval is part of it. */
+export class CallProgress {
+  #sentAt: number | undefined
+
+  get stage(): Stage {
+    return this.#sentAt === undefined ? 'deciding' : 'calling'
+  }
+
+  sending(): void {
+    this.#sentAt = performance.now()
+  }
+
+  /** Undefined: it was never sent. */
+  get calledMs(): number | undefined {
+    return this.#sentAt === undefined ? undefined : performance.now() - this.#sentAt
+  }
+}
+
 export function callReturned(result: { isError?: unknown }): CallEnd {
   return { outcome: result.isError === true ? 'tool_error' : 'ok' }
 }

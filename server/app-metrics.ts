@@ -1,0 +1,61 @@
+/** Connects the figures of `/metrics` to the parts that know them. They are read when someone scrapes. */
+import type { StatsFs } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import type { Trail } from './app-audit.ts'
+import type { GatewayApp } from './app-gateway.ts'
+import type { Metrics } from './http/metrics.ts'
+import type { SessionFeed } from './sessions/session-feed.ts'
+import type { SessionManager } from './sessions/session-manager.ts'
+import type { SocketServer } from './socket/create-socket-server.ts'
+import type { Store } from './storage/store.ts'
+import type { ApprovalInbox } from './tools/approvals/approval-inbox.ts'
+
+export interface Watched {
+  store: Store
+  sessions: SessionManager
+  feed: SessionFeed
+  gateway: GatewayApp
+  inbox: ApprovalInbox
+  trail: Trail
+  sockets: SocketServer
+  dataDir: string
+}
+
+const SAME_ON_ALL = 'Every instance reports the same number: take the maximum, not the sum.'
+
+export function watchFigures(metrics: Metrics, watched: Watched): void {
+  const { store, sessions, feed, gateway, inbox, trail, sockets, dataDir } = watched
+  metrics.watch({
+    live_sandboxes: { help: 'Sandboxes that this instance is connected to.', read: () => sessions.liveSandboxes },
+    warm_sandboxes: { help: 'Sandboxes kept ready by this instance.', read: () => sessions.pool.ready },
+    sockets: { help: 'Open connections of pages and clients.', read: () => sockets.count() },
+    deployment_live_sandboxes: {
+      help: `Sandboxes of all instances. ${SAME_ON_ALL}`,
+      read: () => store.sessions.countLive()
+    },
+    deployment_approvals_waiting: {
+      help: `Gateway calls that wait in the inbox. ${SAME_ON_ALL}`,
+      read: async () => (await inbox.open()).length
+    },
+    audit_failing: { help: '1: nothing can be recorded.', read: () => (trail.audit.problem === undefined ? 0 : 1) },
+    data_free_bytes: { help: 'Free space where DATA_DIR is.', read: async () => space(await statfs(dataDir)).free },
+    data_total_bytes: { help: 'Size of the disk of DATA_DIR.', read: async () => space(await statfs(dataDir)).total }
+  })
+  metrics.watchServers(() =>
+    [...gateway.registry().servers.keys()].flatMap((server) => {
+      const state = gateway.loaded()?.connections.state(server)
+      if (!state) return []
+      const running = state.instances.filter((instance) => instance.state === 'running').length
+      return [{ server, breaker: state.breaker, busy: state.busy, running }]
+    })
+  )
+  feed.subscribe({
+    stored(_sessionId, events) {
+      for (const { type, data } of events) if (type === 'turn:end') metrics.core.turnEnded(String(data.reason))
+    }
+  })
+}
+
+function space({ bavail, blocks, bsize }: StatsFs): { free: number; total: number } {
+  return { free: bavail * bsize, total: blocks * bsize }
+}

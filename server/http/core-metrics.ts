@@ -1,0 +1,92 @@
+/** Counts what happens below the faces: store, checkpoints, sandboxes, models, turns, refusals. All of it is of this instance alone. */
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { isAppError } from '../lib/errors.ts'
+import type { Operation } from '../lib/observed.ts'
+
+export interface ModelStep {
+  provider: string
+  ms: number
+  inputTokens?: number | undefined
+  outputTokens?: number | undefined
+  error?: unknown
+}
+
+/** Must be quick and must not throw. */
+export interface CoreObserver {
+  /** An operation of the store; `part` is sessions, events, keys or checkpoints. */
+  stored(part: string, operation: Operation): void
+  /** An operation of the container engine. */
+  engine(operation: Operation): void
+  modelStep(step: ModelStep): void
+  turnEnded(reason: string): void
+  /** A request that was answered with an error, at one of the faces. */
+  refused(face: 'http' | 'socket', code: string): void
+}
+
+const STORE_SECONDS = [0.0005, 0.002, 0.01, 0.05, 0.25, 1, 5]
+const SANDBOX_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+const MODEL_SECONDS = [0.25, 0.5, 1, 2, 5, 10, 30, 60, 180]
+
+export function coreObserver(registry: Registry, prefix: string): CoreObserver {
+  const registers = [registry]
+  const count = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+    new Counter({ name: prefix + name, help, labelNames, registers })
+  const time = <L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
+    new Histogram({ name: prefix + name, help, buckets, labelNames, registers })
+  const storeSeconds = time('store_seconds', 'Duration of store operations.', STORE_SECONDS, 'part')
+  const storeErrors = count('store_errors_total', 'Store operations that failed.', 'part', 'operation', 'code')
+  const checkpointFailures = count('checkpoint_failures_total', 'Times that files could not be saved.', 'code')
+  const sandboxStarts = count('sandbox_starts_total', 'Sandboxes that were started.')
+  const sandboxFailures = count('sandbox_start_failures_total', 'Sandboxes that could not be started.', 'code')
+  const sandboxSeconds = time('sandbox_start_seconds', 'Duration of sandbox starts.', SANDBOX_SECONDS)
+  const engineErrors = count('engine_errors_total', 'Container engine operations that failed.', 'operation', 'code')
+  const stepSeconds = time('model_step_seconds', 'Duration of model steps.', MODEL_SECONDS, 'provider')
+  const modelErrors = count('model_errors_total', 'Model steps that failed.', 'provider', 'code')
+  const modelTokens = count('model_tokens_total', 'Tokens that models have used.', 'provider', 'direction')
+  const turns = count('turns_total', 'Turns that have ended.', 'reason')
+  const refusals = count('refusals_total', 'Requests that were answered with an error.', 'face', 'code')
+  return {
+    stored(part, { name, ms, error }) {
+      storeSeconds.observe({ part }, ms / 1000)
+      if (error === undefined || isExpected(error)) return
+      storeErrors.inc({ part, operation: name, code: codeOf(error) })
+      if (part === 'checkpoints') checkpointFailures.inc({ code: codeOf(error) })
+    },
+    engine({ name, ms, error }) {
+      if (name === 'create' && error === undefined) {
+        sandboxStarts.inc()
+        sandboxSeconds.observe(ms / 1000)
+      }
+      if (error === undefined) return
+      if (name === 'create') sandboxFailures.inc({ code: codeOf(error) })
+      engineErrors.inc({ operation: name, code: codeOf(error) })
+    },
+    modelStep({ provider, ms, inputTokens, outputTokens, error }) {
+      stepSeconds.observe({ provider }, ms / 1000)
+      if (inputTokens) modelTokens.inc({ provider, direction: 'input' }, inputTokens)
+      if (outputTokens) modelTokens.inc({ provider, direction: 'output' }, outputTokens)
+      if (error !== undefined && !isAppError(error, 'cancelled')) modelErrors.inc({ provider, code: codeOf(error) })
+    },
+    turnEnded: (reason) => turns.inc({ reason }),
+    refused: (face, code) => refusals.inc({ face, code })
+  }
+}
+
+export function buildInfo(registry: Registry, prefix: string, version: string): void {
+  const gauge = new Gauge({
+    name: `${prefix}build_info`,
+    help: 'Always 1; the labels say what runs.',
+    labelNames: ['version', 'node'],
+    registers: [registry]
+  })
+  gauge.set({ version, node: process.version }, 1)
+}
+
+/** Answers such as "somebody else was first" are part of the protocol between instances, not failures of the store. */
+function isExpected(error: unknown): boolean {
+  return isAppError(error) && (error.kind === 'conflict' || error.kind === 'not-found')
+}
+
+function codeOf(error: unknown): string {
+  return isAppError(error) ? error.code : 'internal'
+}

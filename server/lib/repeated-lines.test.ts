@@ -1,0 +1,43 @@
+import { expect, it } from 'vitest'
+import { AppError } from './errors.ts'
+import { createLogger } from './logger.ts'
+import { RepeatedLines } from './repeated-lines.ts'
+
+it('writes the first line of a kind, and counts the others on the next one', () => {
+  const lines = new RepeatedLines(1000)
+  expect(lines.take('a', 0)).toEqual({ write: true, skipped: 0 })
+  expect(lines.take('a', 10)).toMatchObject({ write: false })
+  expect(lines.take('a', 999)).toMatchObject({ write: false })
+  expect(lines.take('b', 999)).toEqual({ write: true, skipped: 0 })
+  expect(lines.take('a', 1000)).toEqual({ write: true, skipped: 2 })
+  expect(lines.take('a', 2000)).toEqual({ write: true, skipped: 0 })
+})
+
+it('remembers a bounded number of lines', () => {
+  const lines = new RepeatedLines(1000, 2)
+  for (const key of ['a', 'b', 'c']) lines.take(key, 0)
+  expect(lines.take('b', 1).write).toBe(false)
+  expect(lines.take('a', 1).write).toBe(true)
+})
+
+it('collapses warnings about the same thing, and neither news nor warnings about another', () => {
+  const written: string[] = []
+  const logger = createLogger('info', { write: (line: string) => void written.push(JSON.parse(line).msg) })
+  for (let i = 0; i < 5; i++) {
+    logger.warn({ sessionId: 's1' }, 'Not saved.')
+    logger.warn({ sessionId: 's2' }, 'Not saved.')
+    logger.error('Not saved.')
+    logger.info('Session opened.')
+  }
+  expect(written.filter((line) => line === 'Not saved.')).toHaveLength(3)
+  expect(written.filter((line) => line === 'Session opened.')).toHaveLength(5)
+})
+
+it('shows the sentence of an expected error and the stack of an unexpected one', () => {
+  const written: { err: Record<string, string> }[] = []
+  const logger = createLogger('info', { write: (line: string) => void written.push(JSON.parse(line)) })
+  logger.warn({ err: new AppError('unavailable', 'store_unavailable', 'Redis is away.') }, 'one')
+  logger.warn({ err: new TypeError('x is not a function') }, 'two')
+  expect(written[0]?.err).toEqual({ code: 'store_unavailable', kind: 'unavailable', message: 'Redis is away.' })
+  expect(written[1]?.err.stack).toContain('TypeError')
+})

@@ -1,0 +1,37 @@
+import type { Models, StepEvent, StepRequest, TokenUsage } from './port.ts'
+
+export interface StepReport extends Partial<TokenUsage> {
+  provider: string
+  ms: number
+  error?: unknown
+}
+
+/** The same models, with every step reported when it ends. A step that its reader gives up counts as ended, without an error. */
+export function observedModels(models: Models, report: (step: StepReport) => void): Models {
+  return {
+    catalog: (options) => models.catalog(options),
+    resolve: (wish) => models.resolve(wish),
+    prove: (model, signal) => models.prove(model, signal),
+    step: (request) => observedStep(models, request, report)
+  }
+}
+
+async function* observedStep(
+  models: Models,
+  request: StepRequest,
+  report: (step: StepReport) => void
+): AsyncGenerator<StepEvent> {
+  const began = performance.now()
+  const step: Omit<StepReport, 'ms'> = { provider: request.model.split('/')[0] ?? '' }
+  try {
+    for await (const event of models.step(request)) {
+      if (event.type === 'done') Object.assign(step, event.usage)
+      yield event
+    }
+  } catch (error) {
+    if (!request.signal.aborted) step.error = error
+    throw error
+  } finally {
+    report({ ...step, ms: performance.now() - began })
+  }
+}

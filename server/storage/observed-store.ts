@@ -1,0 +1,26 @@
+import { type Operation, observed } from '../lib/observed.ts'
+import type { CheckpointStore } from './checkpoint-store.ts'
+import type { Store } from './store.ts'
+
+type Report = (part: string, operation: Operation) => void
+
+/** The same store, with every operation reported under the part that it belongs to. */
+export function observedStore(store: Store, report: Report): Store {
+  return {
+    sessions: observed(store.sessions, (operation) => report('sessions', operation)),
+    events: observed(store.events, (operation) => report('events', operation)),
+    facts: observed(store.facts, (operation) => report('keys', operation)),
+    close: () => store.close()
+  }
+}
+
+/** The same checkpoints, with every operation reported, also those on an open checkpoint. */
+export function observedCheckpoints(checkpoints: CheckpointStore, report: Report): CheckpointStore {
+  const watch = <T extends object>(port: T) => observed(port, (operation) => report('checkpoints', operation))
+  const store = watch(checkpoints)
+  return {
+    open: async (sessionId, epoch) => watch(await store.open(sessionId, epoch)),
+    remove: (sessionId) => store.remove(sessionId),
+    prune: (olderThanMs, spared) => store.prune(olderThanMs, spared)
+  }
+}
