@@ -29,6 +29,8 @@ export interface Command {
   defaults?(env: Record<string, string | undefined>): Partial<Record<SettingName, string>>
   /** Started by other programs in folders that are not the user's own: what lies there is not asked. */
   ignoresDotenv?: true
+  /** When stderr is not a terminal, everything on it is JSON lines, errors included. */
+  logsJson?: true
   /** Returns the exit code. */
   run(settings: Settings, input: CommandInput): Promise<number>
 }

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { isNamed, loadSettings, readDotenv } from '../config/load-settings.ts'
 import { flagOf, SETTINGS, type SettingName } from '../config/settings.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import { createLogger } from '../lib/logger.ts'
 import { packageVersion } from '../lib/package-version.ts'
 import type { Command, CommandInput } from './command.ts'
 
@@ -26,9 +27,14 @@ export async function runCli(args: string[], commands: Command[]): Promise<numbe
     const named = (setting: SettingName) => isNamed(setting, sources)
     return await command.run(loadSettings(sources), { ...input, isNamed: named })
   } catch (error) {
-    process.stderr.write(`mcp-orchestrator: ${isAppError(error) ? error.message : explainBug(error)}\n`)
+    report(error, commands.find(({ name }) => name === args[0])?.logsJson === true && !process.stderr.isTTY)
     return isAppError(error) && error.kind === 'invalid' ? EXIT.usage : EXIT.failed
   }
+}
+
+function report(error: unknown, asJson: boolean): void {
+  if (asJson) createLogger('info').fatal({ err: error }, messageOf(error))
+  else process.stderr.write(`mcp-orchestrator: ${isAppError(error) ? error.message : explainBug(error)}\n`)
 }
 
 interface Arguments {

@@ -1,5 +1,6 @@
 import { type App, createApp } from '../app.ts'
 import { createLogger } from '../lib/logger.ts'
+import { type Announce, announcer } from './announce.ts'
 import type { Command } from './command.ts'
 import { leaveSoon } from './leave-soon.ts'
 import { listenForStop, type StopSignals } from './stop-signals.ts'
@@ -13,11 +14,12 @@ const MAX_NAMED = 10
 export const serveCommand: Command = {
   name: 'serve',
   summary: 'the workspace: web page, API and sandboxes',
+  logsJson: true,
   async run(settings) {
     const logger = createLogger(settings.LOG_LEVEL)
     const signals = listenForStop()
     try {
-      return await runApp(await createApp(settings, logger, process.env), signals)
+      return await runApp(await createApp(settings, logger, process.env), signals, announcer())
     } finally {
       // Also when it did not start: a connection to Redis, open already, would keep a server alive that serves nobody.
       leaveSoon()
@@ -25,35 +27,33 @@ export const serveCommand: Command = {
   }
 }
 
-async function runApp(app: App, signals: StopSignals): Promise<number> {
-  const started = app.start().then(() => process.stderr.write(`MCP Orchestrator is at ${app.url()}\n`))
+async function runApp(app: App, signals: StopSignals, announce: Announce): Promise<number> {
+  const started = app.start().then(() => announce(`MCP Orchestrator is at ${app.url()}`, { url: app.url() }))
   try {
     // A signal during startup is obeyed too.
     await Promise.race([started, signals.stop])
     await signals.stop
-    process.stderr.write('Stopping: saving files and removing sandboxes …\n')
+    announce('Stopping: saving files and removing sandboxes …')
   } finally {
     started.catch(() => {})
-    await stopInTime(app, signals)
+    await stopInTime(app, signals, announce)
   }
   const left = notSaved(app)
   if (left === undefined) return 0
-  process.stderr.write(`${left}\n`)
+  announce(left, { unsaved: app.unsaved() })
   return 1
 }
 
 /** The process ends at the deadline even when something never answers. */
-async function stopInTime(app: App, { hurry, atOnce }: StopSignals): Promise<void> {
+async function stopInTime(app: App, { hurry, atOnce }: StopSignals, announce: Announce): Promise<void> {
   const leave = (why: string) => {
-    process.stderr.write(`${[`Not stopped cleanly: ${why}.`, notSaved(app)].filter(Boolean).join(' ')}\n`)
+    announce([`Not stopped cleanly: ${why}.`, notSaved(app)].filter(Boolean).join(' '), { unsaved: app.unsaved() })
     process.exit(1)
   }
   const late = `it took more than ${STOP_WITHIN_MS / 1000} seconds`
   const timer = setTimeout(leave, STOP_WITHIN_MS, late)
   hurry.addEventListener('abort', () => {
-    process.stderr.write(
-      `Hurrying: it ends within ${HURRY_WITHIN_MS / 1000} seconds; one more signal ends it at once.\n`
-    )
+    announce(`Hurrying: it ends within ${HURRY_WITHIN_MS / 1000} seconds; one more signal ends it at once.`)
     setTimeout(leave, HURRY_WITHIN_MS, 'a second signal asked to hurry').unref()
   })
   atOnce.addEventListener('abort', () => leave('a third signal asked to end at once'))

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { AppError } from '../lib/errors.ts'
 import { createMetrics } from './metrics.ts'
 
 it('shows what it can read, also when a part of it can not be read', async () => {
@@ -42,4 +43,42 @@ it('reads the servers as they are, and has a bounded number of labels', async ()
   expect(text.match(/server_calls_running\{/g)).toHaveLength(201)
   names = ['s1']
   expect((await metrics.text()).match(/server_calls_running\{/g)).toHaveLength(1)
+})
+
+it('takes no time for a call that was never sent, such as one that a person rejected', async () => {
+  const { observer, text } = createMetrics()
+  observer.called({ server: 'a', door: 'stdio', outcome: 'refused', ms: undefined, attempts: 1 })
+  const shown = await text()
+  expect(shown).toContain('mcp_orchestrator_calls_total{server="a",door="stdio",outcome="refused"} 1')
+  expect(shown).not.toContain('mcp_orchestrator_call_seconds_count{server="a"}')
+})
+
+it('counts failures below the faces, and not the answers that belong to the protocol between instances', async () => {
+  const { core, text } = createMetrics()
+  core.stored('checkpoints', { name: 'commit', ms: 3, error: new AppError('unavailable', 'disk_full', 'Full.') })
+  core.stored('events', {
+    name: 'append',
+    ms: 3,
+    error: new AppError('conflict', 'event_exists', 'Somebody was first.')
+  })
+  core.engine({ name: 'create', ms: 300 })
+  core.engine({ name: 'create', ms: 300, error: new Error('unexpected') })
+  core.modelStep({ provider: 'demo', ms: 20, inputTokens: 5, outputTokens: 7 })
+  core.modelStep({ provider: 'demo', ms: 20, error: new AppError('unavailable', 'model_overloaded', 'Later.') })
+  core.turnEnded('error')
+  core.refused('socket', 'too_fast')
+  const shown = await text()
+  for (const line of [
+    'store_errors_total{part="checkpoints",operation="commit",code="disk_full"} 1',
+    'checkpoint_failures_total{code="disk_full"} 1',
+    'store_seconds_count{part="events"} 1',
+    'sandbox_starts_total 1',
+    'sandbox_start_failures_total{code="internal"} 1',
+    'model_tokens_total{provider="demo",direction="output"} 7',
+    'model_errors_total{provider="demo",code="model_overloaded"} 1',
+    'turns_total{reason="error"} 1',
+    'refusals_total{face="socket",code="too_fast"} 1'
+  ])
+    expect(shown).toContain(`mcp_orchestrator_${line}`)
+  expect(shown).not.toContain('event_exists')
 })

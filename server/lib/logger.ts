@@ -10,7 +10,7 @@ const SECRET_PATHS = ['token', 'accessToken', 'apiKey', 'authorization', 'cookie
 const WARN = 40
 const AS_IT_IS = { write: true, skipped: 0 }
 /** Lines about different things are different lines, even if the sentence is the same. */
-const SUBJECTS = ['sessionId', 'server', 'callId', 'containerId', 'code', 'address']
+const SUBJECTS = ['id', 'sessionId', 'server', 'callId', 'containerId', 'code', 'address']
 
 /** JSON lines on stderr: stdout belongs to stdio MCP. Repeated warnings and errors are collapsed. */
 export function createLogger(level: string, destination: DestinationStream = process.stderr): Logger {
@@ -42,7 +42,8 @@ function keyOf(args: unknown[], level: number): string {
   const [first, second] = args
   if (typeof first === 'string') return `${level} ${first}`
   const fields = (first ?? {}) as Record<string, unknown>
-  return [level, second, ...SUBJECTS.map((name) => fields[name] ?? '')].join(' ')
+  const why = fields.err instanceof Error ? fields.err.message : ''
+  return [level, second, why, ...SUBJECTS.map((name) => fields[name] ?? '')].join(' ')
 }
 
 /** Our own errors say what happened in one sentence. A stack helps only with errors that nobody expected. */

@@ -35,7 +35,7 @@ async function cli(
 async function serve(
   dataDir: string,
   env: Record<string, string> = {}
-): Promise<{ child: ChildProcess; url: string; deployment: string }> {
+): Promise<{ child: ChildProcess; url: string; deployment: string; said: () => string }> {
   const child = spawn(bin, ['serve', '--port', '0'], {
     env: { ...process.env, DATA_DIR: dataDir, LLM_PROVIDER: 'demo', LOG_LEVEL: 'warn', ...env },
     stdio: ['ignore', 'ignore', 'pipe']
@@ -45,14 +45,14 @@ async function serve(
   let said = ''
   child.stderr?.on('data', (chunk) => {
     said += chunk
-    const at = /is at (http:\S+)/.exec(said)?.[1]
+    const at = /is at (http:[^\s"]+)/.exec(said)?.[1]
     if (at) found(at)
   })
   child.once('exit', () => reject(new Error(said)))
   const url = await promise
   await eventually('ready', async () => (await fetch(`${url}/readyz`)).ok, 120_000)
   const ready = (await (await fetch(`${url}/readyz`)).json()) as { store: { detail: string } }
-  return { child, url, deployment: ready.store.detail.replace('deployment ', '') }
+  return { child, url, deployment: ready.store.detail.replace('deployment ', ''), said: () => said }
 }
 
 async function containersOf(deployment: string): Promise<number> {
@@ -131,11 +131,42 @@ describe('serve', () => {
     expect((await talk(second.url, token, 'read a.txt')).result).toContain('kept')
   })
 
+  it('tells a session from its log and counts it in its metrics, all in JSON lines', async () => {
+    const { child, url, said } = await serve(folder(), { LOG_LEVEL: 'info', WARM_POOL_SIZE: '0' })
+    await talk(url, undefined, 'write a.txt: the text itself')
+    const metrics = await (await fetch(`${url}/metrics`)).text()
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+    const lines = said()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    const life = lines.filter(({ sessionId }) => sessionId === 'command-line-test')
+    const sentences = life.map(({ msg }) => msg)
+    for (const expected of ['Session opened.', 'Sandbox started.', 'Tool call approved.', 'Sandbox recycled.'])
+      expect(sentences).toContain(expected)
+    expect(life.find(({ msg }) => msg === 'Tool call approved.')).toMatchObject({ by: 'human' })
+    expect(new Set(life.map(({ instance }) => instance)).size).toBe(1)
+    expect(said()).not.toContain('the text itself')
+    for (const sample of [
+      /^mcp_orchestrator_build_info\{version="[\d.]+",node="v24[\d.]+"\} 1$/m,
+      /^mcp_orchestrator_sandbox_starts_total 1$/m,
+      /^mcp_orchestrator_live_sandboxes 1$/m,
+      /^mcp_orchestrator_store_seconds_count\{part="events"\} [1-9]/m,
+      /^mcp_orchestrator_model_step_seconds_count\{provider="demo"\} [1-9]/m,
+      /^mcp_orchestrator_call_seconds_count\{server="workspace"\} 1$/m,
+      /^mcp_orchestrator_sockets \d+$/m,
+      /^mcp_orchestrator_data_free_bytes [1-9]\d*$/m
+    ])
+      expect(metrics).toMatch(sample)
+  })
+
   it('is refused on a data folder or a port that is in use, with the reason', async () => {
     const dataDir = folder()
     await serve(dataDir, { WARM_POOL_SIZE: '0' })
     const second = await cli(['serve', '--port', '0'], { DATA_DIR: dataDir })
     expect(second).toMatchObject({ code: 1 })
+    expect(JSON.parse(second.err)).toMatchObject({ level: 60, msg: expect.stringContaining('in use') })
     expect(second.err).toMatch(/data folder .* in use|in use/)
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')

@@ -111,7 +111,7 @@ it('serves the workspace and its page', async ({ skip }) => {
   let said = ''
   child.stderr?.on('data', (chunk) => {
     said += chunk
-    const at = /is at (http:\S+)/.exec(said)?.[1]
+    const at = /is at (http:[^\s"]+)/.exec(said)?.[1]
     if (at) found(at)
   })
   child.once('exit', () => reject(new Error(said)))
