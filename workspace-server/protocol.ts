@@ -102,10 +102,15 @@ export interface FetchParams {
   path: WorkspacePath
   offset: number
   length: number
+  /** The caller understands `holes`. */
+  sparse?: boolean
 }
 
 export interface FetchResult {
+  /** Base64. With `holes`: only the bytes that lie between them. */
   data: string
+  /** Runs of zeros in the range, in order; `at` counts from the requested offset. */
+  holes?: { at: number; length: number }[]
   eof: boolean
 }
 

@@ -15,7 +15,8 @@ export function changesParams(params: unknown): ChangesParams {
 
 export function fetchParams(params: unknown): FetchParams {
   const given = object(params)
-  return { path: text(given, 'path'), offset: whole(given, 'offset'), length: whole(given, 'length') }
+  const sparse = given.sparse === true ? { sparse: true } : {}
+  return { path: text(given, 'path'), offset: whole(given, 'offset'), length: whole(given, 'length'), ...sparse }
 }
 
 export function restoreParams(params: unknown): RestoreParams {

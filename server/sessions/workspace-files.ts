@@ -4,7 +4,14 @@
  */
 
 import { fromWire, parentOf } from '../../workspace-server/checkpoint/raw-path.ts'
-import type { ChangesResult, RestoreParams, RestoreResult, WorkspaceEntry } from '../../workspace-server/protocol.ts'
+import { zeroRuns } from '../../workspace-server/checkpoint/zero-runs.ts'
+import type {
+  ChangesResult,
+  FetchResult,
+  RestoreParams,
+  RestoreResult,
+  WorkspaceEntry
+} from '../../workspace-server/protocol.ts'
 import { AppError } from '../lib/errors.ts'
 import type { WorkspaceConnection } from '../sandbox/port.ts'
 import type { Checkpoint } from '../storage/checkpoint-store.ts'
@@ -14,6 +21,7 @@ const BATCH_BYTES = 2 * 1024 * 1024
 const BATCH_ENTRIES = 500
 /** 256 MB of small files arrive in about 130 pages; ten times that is no workspace of ours. */
 const MAX_PAGES = 2000
+const ZEROS = Buffer.alloc(CHUNK_BYTES)
 
 type FileEntry = Extract<WorkspaceEntry, { type: 'file' }>
 
@@ -85,11 +93,14 @@ export class WorkspaceFiles {
     // A file that grows while it is read ends at the size it was announced with; the next checkpoint has the rest.
     for (let offset = 0; offset < entry.size; ) {
       const length = Math.min(CHUNK_BYTES, entry.size - offset)
-      const { data, eof } = await this.#connection.fetch({ path: entry.path, offset, length })
-      const bytes = Buffer.from(data, 'base64').subarray(0, length)
-      yield bytes
-      offset += bytes.length
-      if (eof || bytes.length === 0) return
+      const reply = await this.#connection.fetch({ path: entry.path, offset, length, sparse: true })
+      let received = 0
+      for (const piece of piecesOf(reply, length)) {
+        received += piece.length
+        yield piece
+      }
+      offset += received
+      if (reply.eof || received === 0) return
     }
   }
 
@@ -112,7 +123,11 @@ export class WorkspaceFiles {
     if (file.size === 0) return batch.add({ ...file, data: '' })
     let offset = 0
     for await (const chunk of this.#checkpoint.read(file.hash, CHUNK_BYTES)) {
-      await batch.add({ ...file, offset, data: Buffer.from(chunk).toString('base64') })
+      for (const { at, length, isZero } of zeroRuns(chunk)) {
+        const part = isZero ? '' : Buffer.from(chunk.subarray(at, at + length)).toString('base64')
+        // The first part makes the file in its full size, so zeros that follow are there already, as a hole.
+        if (!isZero || offset + at === 0) await batch.add({ ...file, offset: offset + at, data: part })
+      }
       offset += chunk.length
     }
   }
@@ -142,6 +157,24 @@ class RestoreBatch {
     this.#bytes = 0
     const { failed } = await this.#connection.restore({ entries })
     this.failed.push(...failed)
+  }
+}
+
+/** The range that was fetched, its holes filled with zeros; never more than was asked for. */
+function* piecesOf({ data, holes = [] }: FetchResult, wanted: number): Iterable<Uint8Array> {
+  const bytes = Buffer.from(data, 'base64')
+  let used = 0
+  let done = 0
+  for (const { at, length } of [...holes, { at: wanted, length: 0 }]) {
+    const isInOrder = at >= done && at + length <= wanted
+    if (!isInOrder) throw new AppError('unavailable', 'checkpoint_failed', 'The sandbox described a file wrongly.')
+    const piece = bytes.subarray(used, used + at - done)
+    used += piece.length
+    done += piece.length
+    if (piece.length > 0) yield piece
+    if (done < at) return
+    if (length > 0) yield ZEROS.subarray(0, length)
+    done += length
   }
 }
 

@@ -28,6 +28,8 @@ export interface CheckpointStore {
   /** Loads what was last committed under any lower or equal epoch. */
   open(sessionId: string, epoch: number): Promise<Checkpoint>
   remove(sessionId: string): Promise<void>
+  /** Bytes on the disk of these sessions, or of all; measured at most so long ago. */
+  bytes(sessionIds?: readonly string[], maxAgeMs?: number): Promise<number>
   /** Removes sessions not committed to or opened for this long, but for those in `spared`; returns how many. */
   prune(olderThanMs: number, spared?: ReadonlySet<string>): Promise<number>
 }

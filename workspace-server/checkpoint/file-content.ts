@@ -15,7 +15,7 @@ const RACY_MS = 100
 export interface FileContent {
   hash: string
   size: number
-  /** Of small files. */
+  /** Of small files that are not sparse. */
   data: Buffer | null
   stats: Stats
   /** It changed so recently that another change might leave the same times. */
@@ -32,12 +32,18 @@ export async function readContent(tree: RawTree, raw: RawPath): Promise<FileCont
   const { fd, stats } = opened
   try {
     const racy = stats.ctimeMs >= startedAt - RACY_MS
-    if (stats.size > MAX_INLINE_BYTES) return { ...(await hashLarge(fd, stats.size)), data: null, stats, racy }
+    if (stats.size > MAX_INLINE_BYTES || isSparse(stats))
+      return { ...(await hashLarge(fd, stats.size)), data: null, stats, racy }
     const data = readRange(fd, 0, stats.size)
     return { hash: createHash('sha256').update(data).digest('hex'), size: data.length, data, stats, racy }
   } finally {
     closeSync(fd)
   }
+}
+
+/** Most of it is holes: it is fetched without them. A block of `stats` has 512 bytes. */
+function isSparse({ size, blocks }: Stats): boolean {
+  return size > 8192 && blocks * 512 < size / 2
 }
 
 async function hashLarge(fd: number, wanted: number): Promise<{ hash: string; size: number }> {

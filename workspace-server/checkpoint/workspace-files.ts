@@ -20,6 +20,7 @@ import { Restorer } from './restore.ts'
 import { TreeScanner } from './tree-scanner.ts'
 import { TreeWatcher } from './tree-watcher.ts'
 import { WorkspaceIndex } from './workspace-index.ts'
+import { withoutZeros, zeroRuns } from './zero-runs.ts'
 
 export class WorkspaceFiles {
   readonly #tree: RawTree
@@ -54,14 +55,15 @@ export class WorkspaceFiles {
   }
 
   /** Throws an Error with a sentence when the file can't be read. */
-  fetch({ path, offset, length }: FetchParams): FetchResult {
+  fetch({ path, offset, length, sparse = false }: FetchParams): FetchResult {
     const raw = pathFromWire(path)
     const opened = raw === null ? 'gone' : this.#tree.open(raw)
     if (opened === 'gone') throw new Error(`There is no such file: ${JSON.stringify(path)}.`)
     if (opened === 'denied') throw new Error(`The permissions of ${JSON.stringify(path)} do not allow reading it.`)
     try {
       const data = readRange(opened.fd, offset, Math.min(length, MAX_FETCH_BYTES))
-      return { data: data.toString('base64'), eof: offset + data.length >= opened.stats.size }
+      const eof = offset + data.length >= opened.stats.size
+      return sparse ? { ...packed(data), eof } : { data: data.toString('base64'), eof }
     } finally {
       closeSync(opened.fd)
     }
@@ -77,4 +79,10 @@ export class WorkspaceFiles {
     this.#last = mine.catch(() => {})
     return mine
   }
+}
+
+function packed(bytes: Buffer): Pick<FetchResult, 'data' | 'holes'> {
+  const runs = zeroRuns(bytes)
+  const holes = runs.flatMap(({ at, length, isZero }) => (isZero ? [{ at, length }] : []))
+  return { data: Buffer.from(withoutZeros(bytes, runs)).toString('base64'), holes }
 }

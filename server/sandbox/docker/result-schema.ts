@@ -19,6 +19,8 @@ const MAX_ENTRIES = 200_000
 const MAX_NAME_CHARS = 200
 const MAX_REASON_CHARS = 500
 const MAX_INTERFACES = 100
+/** Of one fetch: runs of whole blocks in at most 2 MB. */
+const MAX_HOLES = 1024
 
 /** The part of a Standard Schema that the MCP client asks for. */
 export interface ResultSchema<T> {
@@ -89,10 +91,16 @@ export const changesResult = schema<ChangesResult>((value) => ({
   complete: flag(value.complete, 'complete')
 }))
 
-export const fetchResult = schema<FetchResult>(({ data, eof }) => ({
+export const fetchResult = schema<FetchResult>(({ data, holes, eof }) => ({
   data: text(data, 'data'),
+  ...(holes === undefined ? {} : { holes: list(holes, 'holes', MAX_HOLES).map(readHole) }),
   eof: flag(eof, 'eof')
 }))
+
+function readHole(value: unknown): { at: number; length: number } {
+  const { at, length } = record(value, 'a hole')
+  return { at: count(at, 'the place of a hole'), length: count(length, 'the length of a hole') }
+}
 
 export const restoreResult = schema<RestoreResult>(({ failed }) => ({
   failed: list(failed, 'failed', MAX_ENTRIES).map((value) => ({
@@ -146,6 +154,12 @@ function text(value: unknown, what: string, max = Number.POSITIVE_INFINITY): str
 function number(value: unknown, what: string): number {
   if (typeof value !== 'number' || !Number.isFinite(value)) throw new Error(`${what} is no number`)
   return value
+}
+
+function count(value: unknown, what: string): number {
+  const whole = number(value, what)
+  if (!Number.isSafeInteger(whole) || whole < 0) throw new Error(`${what} is out of range`)
+  return whole
 }
 
 function numberOrNull(value: unknown, what: string): number | null {

@@ -12,6 +12,7 @@ import type { Checkpoint, CheckpointStore } from '../checkpoint-store.ts'
 import { translateFileError } from './checkpoint-errors.ts'
 import { FileCheckpoint } from './file-checkpoint.ts'
 import { hasCode } from './file-io.ts'
+import { FolderSizes } from './folder-sizes.ts'
 import { loadCheckpoint, markUsed } from './load-checkpoint.ts'
 import { PackSet } from './pack-set.ts'
 import { listFiles, SessionFolder } from './session-folder.ts'
@@ -27,14 +28,26 @@ const REMOVED = '.removed-'
 
 export function openCheckpointStore(options: CheckpointStoreOptions): CheckpointStore {
   const { dir } = options
+  const sizes = new FolderSizes(dir)
   return {
-    open: (sessionId, epoch) => openCheckpoint(options, folderName(sessionId), epoch),
-    remove: (sessionId) => removeSession(dir, folderName(sessionId)),
+    open: (sessionId, epoch) => openCheckpoint(options, sizes, folderName(sessionId), epoch),
+    async remove(sessionId) {
+      await removeSession(dir, folderName(sessionId))
+      sizes.forget(folderName(sessionId))
+    },
+    bytes: (sessionIds, maxAgeMs = 0) => {
+      return sessionIds ? sizes.of([...new Set(sessionIds)].map(folderName), maxAgeMs) : sizes.all(maxAgeMs)
+    },
     prune: (olderThanMs, spared = new Set()) => prune(dir, olderThanMs, new Set([...spared].map(folderName)))
   }
 }
 
-async function openCheckpoint(options: CheckpointStoreOptions, name: string, epoch: number): Promise<Checkpoint> {
+async function openCheckpoint(
+  options: CheckpointStoreOptions,
+  sizes: FolderSizes,
+  name: string,
+  epoch: number
+): Promise<Checkpoint> {
   if (!Number.isSafeInteger(epoch) || epoch < 0) {
     throw new AppError('invalid', 'invalid_epoch', 'An epoch is a whole number from 0.')
   }
@@ -44,7 +57,7 @@ async function openCheckpoint(options: CheckpointStoreOptions, name: string, epo
   try {
     await markUsed(folder)
     const state = await loadCheckpoint(folder, packs, logger)
-    return new FileCheckpoint({ folder, packs, state, maxBytes, logger })
+    return new FileCheckpoint({ folder, packs, state, maxBytes, logger, written: () => sizes.forget(name) })
   } catch (error) {
     packs.close()
     await folder.removeAllOwn()

@@ -7,8 +7,14 @@ import { entryBytes, storedEntry } from './stored-entry.ts'
 export interface Location {
   pack: string
   offset: number
+  /** Of the content. */
   length: number
+  /** Bytes in the pack; other than `length` when runs of zeros were left out (`hole-table.ts`). */
+  stored: number
 }
+
+/** How long a content is, and what it takes in a pack. */
+export type ContentSize = Pick<Location, 'length' | 'stored'>
 
 export interface Blob extends Location {
   /** Entries with this content; a blob without any is forgotten. */
@@ -44,10 +50,10 @@ export class CheckpointState {
     return this.#entryBytes + this.blobs.size * BLOB_ROW_BYTES
   }
 
-  /** Checks a delta without changing anything. `lengthOf` knows content that is not part of the state yet. */
-  plan(delta: CheckpointDelta, lengthOf: (hash: string) => number | undefined): Change {
+  /** Checks a delta without changing anything. `sizeOf` knows content that is not part of the state yet. */
+  plan(delta: CheckpointDelta, sizeOf: (hash: string) => ContentSize | undefined): Change {
     const put = new Map<string, WorkspaceEntry>()
-    for (const entry of delta.put) put.set(entry.path, this.#checked(entry, lengthOf))
+    for (const entry of delta.put) put.set(entry.path, this.#checked(entry, sizeOf))
     const candidates = delta.complete ? this.entries.keys() : new Set(delta.deleted)
     const deleted = [...candidates].filter((path) => this.entries.has(path) && !put.has(path))
     const change: Change = {
@@ -64,17 +70,17 @@ export class CheckpointState {
     for (const path of deleted) count(change, this.entries.get(path), -1)
     for (const [hash, by] of change.refs) {
       const blob = this.blobs.get(hash)
-      if (!blob && by > 0) change.blobBytes += lengthOf(hash) ?? 0
-      if (blob && blob.refs + by === 0) change.blobBytes -= blob.length
+      if (!blob && by > 0) change.blobBytes += sizeOf(hash)?.stored ?? 0
+      if (blob && blob.refs + by === 0) change.blobBytes -= blob.stored
     }
     return change
   }
 
-  #checked(entry: WorkspaceEntry, lengthOf: (hash: string) => number | undefined): WorkspaceEntry {
+  #checked(entry: WorkspaceEntry, sizeOf: (hash: string) => ContentSize | undefined): WorkspaceEntry {
     const stored = storedEntry(entry)
     if (stored.type !== 'file') return stored
-    const size = this.blobs.get(stored.hash)?.length ?? lengthOf(stored.hash)
-    if (size !== undefined) return { ...stored, size }
+    const content = this.blobs.get(stored.hash) ?? sizeOf(stored.hash)
+    if (content) return { ...stored, size: content.length }
     throw new AppError(
       'invalid',
       'checkpoint_content_missing',
@@ -121,7 +127,7 @@ export class CheckpointState {
   /** Live bytes of each pack. */
   packUse(): Map<string, number> {
     const use = new Map<string, number>()
-    for (const { pack, length } of this.blobs.values()) use.set(pack, (use.get(pack) ?? 0) + length)
+    for (const { pack, stored } of this.blobs.values()) use.set(pack, (use.get(pack) ?? 0) + stored)
     return use
   }
 
@@ -137,16 +143,16 @@ export function deltaRecord(change: Change, added: ReadonlyMap<string, Location>
 /** Undefined when the record does not fit the state that it should follow. */
 export function replay(state: CheckpointState, entry: ManifestRecord): CheckpointState | undefined {
   const locations = new Map<string, Location>()
-  for (const [hash, pack, offset, length] of entry.blobs) {
+  for (const [hash, pack, offset, length, stored = length] of entry.blobs) {
     const name = entry.packs[pack]
     if (name === undefined) return undefined
-    locations.set(hash, { pack: name, offset, length })
+    locations.set(hash, { pack: name, offset, length, stored })
   }
   const before = entry.snapshot ? new CheckpointState() : state
   try {
     const delta = { put: entry.put, deleted: entry.deleted, complete: entry.snapshot }
-    const change = before.plan(delta, (hash) => locations.get(hash)?.length)
-    return before.apply(change, (hash) => locations.get(hash) ?? { pack: '', offset: 0, length: 0 })
+    const change = before.plan(delta, (hash) => locations.get(hash))
+    return before.apply(change, (hash) => locations.get(hash) ?? { pack: '', offset: 0, length: 0, stored: 0 })
   } catch {
     return undefined
   }
@@ -159,12 +165,12 @@ function record(
   located: ReadonlyMap<string, Location>
 ): ManifestRecord {
   const packs = new Map<string, number>()
-  const blobs = [...located].map(([hash, { pack, offset, length }]): ManifestRecord['blobs'][number] => {
+  const blobs = [...located].map(([hash, { pack, offset, length, stored }]): ManifestRecord['blobs'][number] => {
     const index = packs.get(pack) ?? packs.size
     packs.set(pack, index)
-    return [hash, index, offset, length]
+    return stored === length ? [hash, index, offset, length] : [hash, index, offset, length, stored]
   })
-  return { v: 1, snapshot, put, deleted, packs: [...packs.keys()], blobs }
+  return { v: blobs.some((blob) => blob.length === 5) ? 2 : 1, snapshot, put, deleted, packs: [...packs.keys()], blobs }
 }
 
 function count(change: Change, entry: WorkspaceEntry | undefined, by: 1 | -1): void {

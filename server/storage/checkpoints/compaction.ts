@@ -1,5 +1,5 @@
 import type { CheckpointState, Location } from './checkpoint-state.ts'
-import type { PackSet } from './pack-set.ts'
+import type { PackRange, PackSet } from './pack-set.ts'
 
 const MIN_MANIFEST_BYTES = 64 * 1024
 const MIN_PACK_BYTES = 1024 * 1024
@@ -38,14 +38,14 @@ export async function copyLive(
   const moved = new Map<string, Location>()
   for (const run of runs(state, from)) {
     const target = await copyRun(packs, run)
-    for (const [hash, { offset, length }] of run.blobs) {
-      moved.set(hash, { pack: target.pack, offset: target.offset + offset - run.offset, length })
+    for (const [hash, blob] of run.blobs) {
+      moved.set(hash, { ...blob, pack: target.pack, offset: target.offset + blob.offset - run.offset })
     }
   }
   return moved
 }
 
-interface Run extends Location {
+interface Run extends PackRange {
   blobs: [hash: string, location: Location][]
 }
 
@@ -54,26 +54,26 @@ function* runs(state: CheckpointState, from: ReadonlySet<string>): Iterable<Run>
   const live = [...state.blobs].filter(([, blob]) => from.has(blob.pack))
   live.sort(([, a], [, b]) => (a.pack === b.pack ? a.offset - b.offset : a.pack < b.pack ? -1 : 1))
   let run: Run | undefined
-  for (const [hash, { pack, offset, length }] of live) {
-    const follows = run?.pack === pack && run.offset + run.length === offset && run.length + length <= COPY_BYTES
+  for (const [hash, { pack, offset, length, stored }] of live) {
+    const follows = run?.pack === pack && run.offset + run.bytes === offset && run.bytes + stored <= COPY_BYTES
     if (run && follows) {
-      run.length += length
+      run.bytes += stored
     } else {
       if (run) yield run
-      run = { pack, offset, length, blobs: [] }
+      run = { pack, offset, bytes: stored, blobs: [] }
     }
-    run.blobs.push([hash, { pack, offset, length }])
+    run.blobs.push([hash, { pack, offset, length, stored }])
   }
   if (run) yield run
 }
 
-async function copyRun(packs: PackSet, { pack, offset, length }: Run): Promise<Location> {
-  let first: Location | undefined
+async function copyRun(packs: PackSet, { pack, offset, bytes }: Run): Promise<PackRange> {
+  let first: PackRange | undefined
   for (let done = 0; ; ) {
-    const chunk = Math.min(COPY_BYTES, length - done)
-    const written = await packs.append(await packs.range({ pack, offset: offset + done, length: chunk }))
+    const chunk = Math.min(COPY_BYTES, bytes - done)
+    const written = await packs.append(await packs.range({ pack, offset: offset + done, bytes: chunk }))
     first ??= written
     done += chunk
-    if (done === length) return first
+    if (done === bytes) return first
   }
 }

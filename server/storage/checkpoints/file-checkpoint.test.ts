@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
-import { CheckpointFixture, files, MB, put, sha256 } from './checkpoint-files.fixture.ts'
+import { CheckpointFixture, chunked, contentOf, fileEntry, files, MB, put, sha256 } from './checkpoint-files.fixture.ts'
+import { encodeRecord, type ManifestRecord } from './manifest-record.ts'
 
 let fixture: CheckpointFixture
 beforeEach(() => {
@@ -98,5 +101,42 @@ describe('compaction', () => {
     const all = await fixture.filesAt(61)
     expect(Object.keys(all)).toHaveLength(60)
     expect(all.f33).toBe('33')
+  })
+})
+
+describe('runs of zeros', () => {
+  const page = (text: string) => Buffer.concat([Buffer.from(text), Buffer.alloc(8192 - text.length)])
+
+  it('take no room, come back, and survive compaction', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    const sparse = Buffer.concat([Buffer.alloc(10 * MB), page('a'), Buffer.alloc(10 * MB), page('b'), Buffer.alloc(5)])
+    await checkpoint.addBlob(chunked(sparse, 99_999))
+    await checkpoint.commit({ put: [fileEntry('sparse', sparse)], deleted: [], complete: false })
+    await put(checkpoint, { zeros: Buffer.alloc(300_000), whole: Buffer.alloc(2 * MB, 'x') })
+    expect(fixture.weight('pack')).toBeLessThan(2 * MB + 200_000)
+    // Enough dead content that the packs are rewritten.
+    for (let i = 0; i < 4; i++) await put(checkpoint, { whole: Buffer.alloc(2 * MB, String(i)) })
+    await checkpoint.close()
+    const again = await fixture.store.open('s', 2)
+    expect((await contentOf(again, sha256(sparse))).equals(sparse)).toBe(true)
+    expect((await contentOf(again, sha256(Buffer.alloc(300_000)))).length).toBe(300_000)
+    await again.close()
+    expect(fixture.weight('pack')).toBeLessThan(5 * MB)
+  })
+
+  it('are read from packs of earlier versions, which stored them in full', async () => {
+    const content = Buffer.alloc(20_000)
+    const checkpoint = await fixture.store.open('s', 1)
+    await put(checkpoint, { zeros: 'placeholder' })
+    await checkpoint.close()
+    const [pack = ''] = fixture.stored('pack')
+    const [manifest = ''] = fixture.stored('manifest')
+    writeFileSync(pack, content)
+    const blobs: ManifestRecord['blobs'] = [[sha256(content), 0, 0, content.length]]
+    const record = { put: [fileEntry('zeros', content)], deleted: [], packs: [basename(pack)], blobs }
+    writeFileSync(manifest, encodeRecord({ v: 1, snapshot: true, ...record }))
+    const again = await fixture.store.open('s', 2)
+    expect((await contentOf(again, sha256(content))).equals(content)).toBe(true)
+    await again.close()
   })
 })

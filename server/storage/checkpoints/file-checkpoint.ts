@@ -19,6 +19,8 @@ export interface FileCheckpointParts {
   state: CheckpointState
   maxBytes: number
   logger: Logger
+  /** Called when the files on the disk have changed. */
+  written: () => void
 }
 
 interface Manifest {
@@ -38,6 +40,7 @@ export class FileCheckpoint implements Checkpoint {
   readonly #pending: PendingBlobs
   readonly #maxBytes: number
   readonly #logger: Logger
+  readonly #written: () => void
   readonly #queue = new KeyedLock()
   #manifest: Manifest | undefined
   /** Manifests given up after a failure; the newest of them counts until a new one stands. */
@@ -50,12 +53,13 @@ export class FileCheckpoint implements Checkpoint {
   #compactFrom = 0
   #closing: Promise<void> | undefined
 
-  constructor({ folder, packs, state, maxBytes, logger }: FileCheckpointParts) {
+  constructor({ folder, packs, state, maxBytes, logger, written }: FileCheckpointParts) {
     this.#folder = folder
     this.#packs = packs
     this.#state = state
     this.#maxBytes = maxBytes
     this.#logger = logger
+    this.#written = written
     this.#pending = new PendingBlobs(packs, maxBytes)
   }
 
@@ -64,7 +68,7 @@ export class FileCheckpoint implements Checkpoint {
   }
 
   has(hash: string): boolean {
-    return this.#state.blobs.has(hash) || this.#pending.lengthOf(hash) !== undefined
+    return this.#state.blobs.has(hash) || this.#pending.sizeOf(hash) !== undefined
   }
 
   addBlob(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<{ hash: string; size: number }> {
@@ -82,8 +86,10 @@ export class FileCheckpoint implements Checkpoint {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#inTurn(async () => {
       await this.#commit(delta)
+      this.#written()
       resolve()
       await this.#compact()
+      this.#written()
     }).catch(reject)
     return promise
   }
@@ -110,7 +116,7 @@ export class FileCheckpoint implements Checkpoint {
   }
 
   async #commit(delta: CheckpointDelta): Promise<void> {
-    const change = this.#state.plan(delta, (hash) => this.#pending.lengthOf(hash))
+    const change = this.#state.plan(delta, (hash) => this.#pending.sizeOf(hash))
     const weight = change.blobBytes + change.entryBytes
     // One that is over a lowered limit may still shrink.
     if (weight > this.#maxBytes && weight > this.#state.weight) throw checkpointFull(this.#maxBytes)

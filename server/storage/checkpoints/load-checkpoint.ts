@@ -77,9 +77,9 @@ async function parseManifest(
 /** Packs are durable before the record that names them; on a disk that lies, the record is as good as torn. */
 async function contentIsThere(record: ManifestRecord, folder: SessionFolder): Promise<boolean> {
   const ends = new Map<string, number>()
-  for (const [, pack, offset, length] of record.blobs) {
+  for (const [, pack, offset, length, stored = length] of record.blobs) {
     const name = record.packs[pack] ?? ''
-    ends.set(name, Math.max(ends.get(name) ?? 0, offset + length))
+    ends.set(name, Math.max(ends.get(name) ?? 0, offset + stored))
   }
   for (const [name, end] of ends) {
     const info = await stat(folder.file(name)).catch(ignoreMissing)

@@ -3,14 +3,16 @@ import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
 
 export interface ManifestRecord {
-  v: 1
+  /** 2: `blobs` name content with holes, which versions that know only 1 would misread. */
+  v: 1 | 2
   /** The whole state: what came before does not count. The first record of a manifest is one. */
   snapshot: boolean
   put: WorkspaceEntry[]
   deleted: string[]
   /** Names of pack files; `blobs` points into it. */
   packs: string[]
-  blobs: [hash: string, pack: number, offset: number, length: number][]
+  /** `stored` is there when it is not the same as `length`. */
+  blobs: [hash: string, pack: number, offset: number, length: number, stored?: number][]
 }
 
 const NEWLINE = 10
@@ -39,7 +41,7 @@ function decodeLine(line: Buffer): ManifestRecord | undefined {
   const json = line.subarray(CHECKSUM_CHARS + 1)
   if (line.toString('latin1', 0, CHECKSUM_CHARS + 1) !== `${checksum(json)} `) return undefined
   const record: ManifestRecord = JSON.parse(json.toString())
-  if (record.v === 1) return record
+  if (record.v === 1 || record.v === 2) return record
   throw new AppError(
     'unavailable',
     'checkpoint_too_new',

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { contentDamaged } from './checkpoint-errors.ts'
 import type { Location } from './checkpoint-state.ts'
 import { readFully, writeFully } from './file-io.ts'
+import { readContent } from './read-content.ts'
 import type { SessionFolder } from './session-folder.ts'
 
 interface Pack {
@@ -11,6 +11,13 @@ interface Pack {
   bytes: number
   readers: number
   dropped: boolean
+}
+
+/** Where bytes lie in a pack, whatever they are. */
+export interface PackRange {
+  pack: string
+  offset: number
+  bytes: number
 }
 
 /** The open packs of one owner: read anywhere, appended to at the end of the newest one. */
@@ -41,17 +48,17 @@ export class PackSet {
   }
 
   /** Appends without making it durable. */
-  async append(content: Uint8Array): Promise<Location> {
+  async append(content: Uint8Array): Promise<PackRange> {
     const [name, pack] = await this.#writable()
     const offset = pack.bytes
     this.#unsynced = true
     await writeFully(pack.handle, content, offset)
     pack.bytes += content.length
-    return { pack: name, offset, length: content.length }
+    return { pack: name, offset, bytes: content.length }
   }
 
   /** Forgets what was appended last, from there on. */
-  async rewind({ pack, offset }: Location): Promise<void> {
+  async rewind({ pack, offset }: Pick<PackRange, 'pack' | 'offset'>): Promise<void> {
     const known = this.#packs.get(pack)
     if (!known || pack !== this.#current) return
     known.bytes = offset
@@ -81,7 +88,7 @@ export class PackSet {
 
   /** Gives the disk back what no manifest names, and seals: nobody knows what a file holds after a failed write. */
   async giveUpTail(): Promise<void> {
-    if (this.#current !== undefined) await this.rewind({ pack: this.#current, offset: this.#keptBytes, length: 0 })
+    if (this.#current !== undefined) await this.rewind({ pack: this.#current, offset: this.#keptBytes })
     this.seal()
   }
 
@@ -98,7 +105,7 @@ export class PackSet {
     for (const name of [...this.#packs.keys()]) this.drop(name)
   }
 
-  async range({ pack, offset, length }: Location): Promise<Buffer> {
+  async range({ pack, offset, bytes: length }: PackRange): Promise<Buffer> {
     const known = this.#packs.get(pack)
     if (!known) throw contentDamaged()
     const bytes = await readFully(known.handle, offset, length)
@@ -106,22 +113,12 @@ export class PackSet {
     return bytes
   }
 
-  /** The last chunk is given only when the whole content was what its hash says. */
-  async *read(hash: string, { pack, offset, length }: Location, chunkBytes: number): AsyncIterable<Uint8Array> {
-    const known = this.#packs.get(pack)
+  async *read(hash: string, location: Location, chunkBytes: number): AsyncIterable<Uint8Array> {
+    const known = this.#packs.get(location.pack)
     if (!known) throw contentDamaged()
     known.readers++
     try {
-      const digest = createHash('sha256')
-      for (let done = 0; ; ) {
-        const wanted = Math.min(chunkBytes, length - done)
-        const chunk = await readFully(known.handle, offset + done, wanted)
-        digest.update(chunk)
-        done += chunk.length
-        if (chunk.length < wanted || (done === length && digest.digest('hex') !== hash)) throw contentDamaged()
-        if (chunk.length > 0) yield chunk
-        if (done === length) return
-      }
+      yield* readContent(known.handle, hash, location, chunkBytes)
     } finally {
       known.readers--
       this.#closeUnused(known)

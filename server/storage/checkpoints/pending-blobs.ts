@@ -1,9 +1,16 @@
 import { createHash } from 'node:crypto'
 import { checkpointFull } from './checkpoint-errors.ts'
-import type { Location } from './checkpoint-state.ts'
-import type { PackSet } from './pack-set.ts'
+import type { ContentSize, Location } from './checkpoint-state.ts'
+import { HoleTable } from './hole-table.ts'
+import type { PackRange, PackSet } from './pack-set.ts'
 
 type Added = { hash: string; size: number }
+
+/** Content as it is going to lie in the pack, and how long it is with its holes. */
+interface Packed {
+  bytes: Buffer
+  length: number
+}
 
 const SMALL_BYTES = 256 * 1024
 const MAX_MEMORY_BYTES = 4 * 1024 * 1024
@@ -12,7 +19,7 @@ const MAX_MEMORY_BYTES = 4 * 1024 * 1024
 export class PendingBlobs {
   readonly #packs: PackSet
   readonly #maxBytes: number
-  readonly #memory = new Map<string, Buffer>()
+  readonly #memory = new Map<string, Packed>()
   readonly #written = new Map<string, Location>()
   #memoryBytes = 0
   #bytes = 0
@@ -22,8 +29,9 @@ export class PendingBlobs {
     this.#maxBytes = maxBytes
   }
 
-  lengthOf(hash: string): number | undefined {
-    return this.#memory.get(hash)?.length ?? this.#written.get(hash)?.length
+  sizeOf(hash: string): ContentSize | undefined {
+    const packed = this.#memory.get(hash)
+    return packed ? { length: packed.length, stored: packed.bytes.length } : this.#written.get(hash)
   }
 
   /** `isStored`: content that the checkpoint has already is not taken again. */
@@ -31,7 +39,7 @@ export class PendingBlobs {
     content: Uint8Array | AsyncIterable<Uint8Array>,
     isStored: (hash: string) => boolean
   ): Promise<{ hash: string; size: number }> {
-    const isKnown = (hash: string) => isStored(hash) || this.lengthOf(hash) !== undefined
+    const isKnown = (hash: string) => isStored(hash) || this.sizeOf(hash) !== undefined
     return content instanceof Uint8Array
       ? await this.#addBytes(content, isKnown)
       : await this.#addStream(content, isKnown)
@@ -55,48 +63,64 @@ export class PendingBlobs {
     const size = content.length
     const hash = createHash('sha256').update(content).digest('hex')
     if (isKnown(hash)) return { hash, size }
-    this.#assertRoom(size)
-    if (size > SMALL_BYTES) this.#written.set(hash, await this.#packs.append(content))
-    else await this.#remember(hash, Buffer.from(content))
-    this.#bytes += size
+    const table = new HoleTable()
+    const packed = Buffer.concat([table.take(content), table.encode()])
+    this.#assertRoom(packed.length)
+    if (packed.length > SMALL_BYTES) this.#locate(hash, size, await this.#packs.append(packed))
+    else await this.#remember(hash, { bytes: packed, length: size })
+    this.#bytes += packed.length
     return { hash, size }
   }
 
   async #addStream(stream: AsyncIterable<Uint8Array>, isKnown: (hash: string) => boolean): Promise<Added> {
     const digest = createHash('sha256')
-    const start: Buffer[] = []
+    const table = new HoleTable()
+    const start: Uint8Array[] = []
     let size = 0
-    let location: Location | undefined
+    let stored = 0
+    let range: PackRange | undefined
+    const store = async (bytes: Uint8Array) => {
+      stored += bytes.length
+      this.#assertRoom(stored)
+      if (range) return void (await this.#packs.append(bytes))
+      // A copy: the caller may use its buffer again.
+      start.push(Buffer.from(bytes))
+      if (stored > SMALL_BYTES) range = await this.#packs.append(Buffer.concat(start.splice(0)))
+    }
     try {
       for await (const chunk of stream) {
         size += chunk.length
-        this.#assertRoom(size)
         digest.update(chunk)
-        if (!location) start.push(Buffer.from(chunk))
-        if (location) await this.#packs.append(chunk)
-        else if (size > SMALL_BYTES) location = await this.#packs.append(Buffer.concat(start.splice(0)))
+        const bytes = table.take(chunk)
+        if (bytes.length > 0) await store(bytes)
       }
+      const holes = table.encode()
+      if (holes.length > 0) await store(holes)
     } catch (error) {
-      if (location) await this.#packs.rewind(location)
+      if (range) await this.#packs.rewind(range)
       throw error
     }
     const hash = digest.digest('hex')
     if (isKnown(hash)) {
-      if (location) await this.#packs.rewind(location)
+      if (range) await this.#packs.rewind(range)
       return { hash, size }
     }
-    if (location) this.#written.set(hash, { ...location, length: size })
-    else await this.#remember(hash, Buffer.concat(start))
-    this.#bytes += size
+    if (range) this.#locate(hash, size, { ...range, bytes: stored })
+    else await this.#remember(hash, { bytes: Buffer.concat(start), length: size })
+    this.#bytes += stored
     return { hash, size }
   }
 
-  async #remember(hash: string, content: Buffer): Promise<void> {
-    if (this.#memoryBytes + content.length > MAX_MEMORY_BYTES) {
+  #locate(hash: string, length: number, { pack, offset, bytes }: PackRange): void {
+    this.#written.set(hash, { pack, offset, length, stored: bytes })
+  }
+
+  async #remember(hash: string, content: Packed): Promise<void> {
+    if (this.#memoryBytes + content.bytes.length > MAX_MEMORY_BYTES) {
       for (const [written, location] of await this.#writeMemory(() => true)) this.#written.set(written, location)
     }
     this.#memory.set(hash, content)
-    this.#memoryBytes += content.length
+    this.#memoryBytes += content.bytes.length
   }
 
   async #writeMemory(wanted: (hash: string) => boolean): Promise<[string, Location][]> {
@@ -104,11 +128,11 @@ export class PendingBlobs {
     this.#memory.clear()
     this.#memoryBytes = 0
     if (pieces.length === 0) return []
-    const { pack, offset } = await this.#packs.append(Buffer.concat(pieces.map(([, content]) => content)))
+    const { pack, offset } = await this.#packs.append(Buffer.concat(pieces.map(([, { bytes }]) => bytes)))
     let next = offset
-    return pieces.map(([hash, { length }]) => {
-      const location = { pack, offset: next, length }
-      next += length
+    return pieces.map(([hash, { bytes, length }]) => {
+      const location = { pack, offset: next, length, stored: bytes.length }
+      next += bytes.length
       return [hash, location]
     })
   }
