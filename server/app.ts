@@ -8,6 +8,7 @@ import { prepareImage, stopApp } from './app-lifecycle.ts'
 import { watchFigures } from './app-metrics.ts'
 import { openModels } from './app-models.ts'
 import { type ChatServers, chatServers, serverDirectory } from './app-servers.ts'
+import { quotaLimits } from './config/quota-limits.ts'
 import { sandboxLimits } from './config/sandbox-limits.ts'
 import type { Settings } from './config/settings.ts'
 import { openExposedHttp } from './gateway/expose/exposed-http.ts'
@@ -31,6 +32,7 @@ import { AdminAccess } from './sessions/admin-access.ts'
 import { Chat } from './sessions/chat.ts'
 import { InstanceAccess } from './sessions/instance-access.ts'
 import { logSessions } from './sessions/log-sessions.ts'
+import { Quotas } from './sessions/quotas.ts'
 import { recordRefusals } from './sessions/record-refusals.ts'
 import { ownerName, SessionAccess, secret } from './sessions/session-access.ts'
 import { SessionDirectory } from './sessions/session-directory.ts'
@@ -57,6 +59,7 @@ export interface Core {
   store: Store
   sessions: SessionManager
   access: SessionAccess
+  quotas: Quotas
   feed: SessionFeed
   progress: ProgressBoard<Progress['stage']>
   /** Opens for business and has the image built meanwhile, if need be. */
@@ -74,7 +77,6 @@ export interface App {
   unsaved(): string[]
 }
 
-const MAX_SESSIONS_PER_OWNER = 500
 const MAX_STEPS = 50
 const DEFAULT_HISTORY_TOKENS = 100_000
 
@@ -91,6 +93,7 @@ function sessionsOptions(settings: Settings): SessionsOptions {
   return {
     ...DEFAULT_SESSIONS_OPTIONS,
     maxSessions: settings.MAX_SESSIONS,
+    maxSandboxesPerOwner: settings.MAX_SANDBOXES_PER_OWNER,
     warmPoolSize: settings.WARM_POOL_SIZE,
     idleMs: settings.SESSION_IDLE_SECONDS * 1000,
     janitorIntervalMs: settings.JANITOR_INTERVAL_SECONDS * 1000,
@@ -117,13 +120,15 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const store = observedStore(await openStore(settings, logger), report)
   const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
-  const access = new SessionAccess(store.facts, MAX_SESSIONS_PER_OWNER)
   const checkpointFiles = openCheckpointStore({
     dir: join(dataDir, 'checkpoints'),
     maxSessionBytes: settings.SANDBOX_WORKSPACE_MB * 4 * 1024 * 1024,
     logger
   })
   const checkpoints = observedCheckpoints(checkpointFiles, report)
+  const access = new SessionAccess(store.facts, settings.MAX_OWNER_SESSIONS, () => quotas.checkOpen())
+  const stored = { access, events: store.events, checkpoints, store: store.sessions }
+  const quotas: Quotas = new Quotas(stored, quotaLimits(settings))
   const sessions = new SessionManager(
     {
       instanceId,
@@ -131,6 +136,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
       store: store.sessions,
       events: store.events,
       checkpoints,
+      ownerOf: (sessionId) => access.ownerOf(sessionId),
       logger,
       publish: feed.stored,
       forgotten: async (sessionId) => {
@@ -147,6 +153,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     store,
     sessions,
     access,
+    quotas,
     feed,
     progress,
     async start() {
@@ -194,7 +201,7 @@ export async function createApp(
     healthChecks: healthChecks(core, trail),
     models,
     sessions: directory,
-    files: new WorkspaceTransfer(sessions),
+    files: new WorkspaceTransfer(sessions, (sessionId) => core.quotas.checkWork(sessionId)),
     maxUploadBytes: MAX_UPLOAD_BYTES,
     transcript: (sessionId) => chat.transcript(sessionId),
     ...{ instance, admin: new AdminAccess(settings, logger), addressOf, newSecret: secret },
@@ -244,21 +251,13 @@ function openMcpDoor(gateway: GatewayApp, logger: Logger) {
 function openDirectory(settings: Settings, { sessions, store, feed, access }: Core, chat: Chat): SessionDirectory {
   const network = settings.SANDBOX_NETWORK
   const idleMs = settings.SESSION_IDLE_SECONDS * 1000
-  return new SessionDirectory({
-    access,
-    sessions,
-    chat,
-    store: store.sessions,
-    events: store.events,
-    feed,
-    idleMs,
-    network
-  })
+  const { events } = store
+  return new SessionDirectory({ access, sessions, chat, store: store.sessions, events, feed, idleMs, network })
 }
 
 function createChat(
   settings: Settings,
-  { sessions, store, feed, access }: Core,
+  { sessions, store, feed, access, quotas }: Core,
   models: Models,
   servers: ChatServers,
   guard: DefinitionGuard,
@@ -269,6 +268,7 @@ function createChat(
   const chat = new Chat({
     sessions,
     events: store.events,
+    checkQuota: (sessionId) => quotas.checkWork(sessionId),
     models,
     policy: servers.policy,
     guard,

@@ -17,6 +17,7 @@ const define = <T>(setting: Setting<T>): Setting<T> => setting
 const given = <T>(setting: Setting<T> & { fallback: T }): Setting<T> & { fallback: T } => setting
 const secret = (help: string) => define({ parse: text, secret: true, help })
 const DAY_SECONDS = 86_400
+const megabytes = wholeNumber(1, 1_048_576)
 
 export const SETTINGS = {
   PORT: given({ parse: wholeNumber(0, 65_535), fallback: 3000, help: 'port of the web page and API' }),
@@ -67,6 +68,18 @@ export const SETTINGS = {
   SANDBOX_NETWORK: given({ parse: text, fallback: 'none', help: 'engine network of a sandbox' }),
   WARM_POOL_SIZE: given({ parse: wholeNumber(0, 100), fallback: 2, help: 'sandboxes kept ready' }),
   MAX_SESSIONS: given({ parse: wholeNumber(1, 10_000), fallback: 100, help: 'live sandboxes at most' }),
+  MAX_SANDBOXES_PER_OWNER: given({
+    parse: wholeNumber(1, 10_000),
+    fallback: 20,
+    help: 'live sandboxes of one owner at most'
+  }),
+  MAX_OWNER_SESSIONS: given({ parse: wholeNumber(1, 100_000), fallback: 500, help: 'sessions of one owner at most' }),
+  MAX_STORED_SESSIONS: given({ parse: wholeNumber(1, 1_000_000), fallback: 20_000, help: 'sessions of all at most' }),
+  MAX_OWNER_FILES_MB: given({ parse: megabytes, fallback: 4096, help: 'saved files of one owner at most' }),
+  MAX_FILES_MB: given({ parse: megabytes, fallback: 51_200, help: 'saved files of all at most' }),
+  MAX_SESSION_LOG_MB: given({ parse: megabytes, fallback: 64, help: 'one conversation at most' }),
+  MAX_OWNER_LOG_MB: given({ parse: megabytes, fallback: 1024, help: 'conversations of one owner at most' }),
+  MAX_LOG_MB: given({ parse: megabytes, fallback: 10_240, help: 'conversations of all at most' }),
   SESSION_IDLE_SECONDS: given({
     parse: wholeNumber(1, DAY_SECONDS),
     fallback: 900,

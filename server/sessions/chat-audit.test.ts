@@ -32,6 +32,7 @@ async function ask(call: ToolSource['call'], more: FakeChatOptions = {}): Promis
   const events: FakeChatOptions['events'] = (log) => ({
     read: (...args) => log.read(...args),
     lastSeq: (...args) => log.lastSeq(...args),
+    bytes: (...args) => log.bytes(...args),
     remove: (...args) => log.remove(...args),
     async append(sessionId, list_, options) {
       const stored = await log.append(sessionId, list_, options)

@@ -22,6 +22,8 @@ export type Publish = <T extends LiveName>(sessionId: string, type: T, data: Par
 export interface ChatDeps {
   sessions: Pick<SessionManager, 'hold' | 'attach'>
   events: EventLog
+  /** Throws when the session may begin nothing new. */
+  checkQuota(sessionId: string): Promise<void>
   models: Models
   policy: ApprovalPolicy
   guard: DefinitionGuard

@@ -8,7 +8,8 @@ import { AppError, isAppError } from '../lib/errors.ts'
 import type { NewEvent } from '../storage/event-log.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { Conversation } from './conversation.ts'
-import { endOf, TurnDriver } from './turn-driver.ts'
+import { TurnDriver } from './turn-driver.ts'
+import { endOf } from './turn-events.ts'
 
 interface OpenChat {
   conversation: Conversation
@@ -74,6 +75,7 @@ export class Chat {
     const known = turnOfMessage(transcript, id)
     if (known) return { turnId: known }
     if (transcript.turnId !== null) throw turnInProgress()
+    await this.#deps.checkQuota(sessionId)
     const number = transcript.turns + 1
     const data = { turnId: `t${number}`, text, ...(id !== undefined && { id }) }
     const sent = await this.#once(sessionId, [{ type: 'user:message', data, key: `turn:${number}` }])

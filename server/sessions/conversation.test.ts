@@ -20,7 +20,10 @@ function open() {
   const state = { events: FULL }
   const read: EventLog['read'] = async (_, { after = 0, limit = 2 } = {}) => state.events.slice(after, after + limit)
   const unused = () => Promise.reject(new Error('not in this test'))
-  return { state, conversation: new Conversation({ read, append: unused, lastSeq: unused, remove: unused }, 's') }
+  return {
+    state,
+    conversation: new Conversation({ read, append: unused, lastSeq: unused, bytes: unused, remove: unused }, 's')
+  }
 }
 
 it('reads on where it was', async () => {

@@ -27,6 +27,7 @@ export interface FakeChatOptions {
   policy?: ApprovalPolicy
   options?: Partial<ChatOptions>
   audit?: Audit
+  checkQuota?: () => Promise<void>
   /** Stands between the chat and its log. */
   events?: (log: EventLog) => EventLog
 }
@@ -51,6 +52,7 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
   const deps: ChatDeps = {
     sessions: fakeSessions(store, events),
     events,
+    checkQuota: given.checkQuota ?? (async () => {}),
     models: scripted(given.model ?? (() => [said('ok')]), requests),
     policy,
     guard: createDefinitionGuard(store.facts),

@@ -34,7 +34,9 @@ export async function fakeSessions(): Promise<FakeSessions> {
   const forgotten: string[] = []
   const create: FakeSessions['create'] = (instanceId, options = {}) => {
     const { sessions, events } = store
-    const deps = { instanceId, engine, store: sessions, events, checkpoints, logger: silentLogger }
+    // Sessions whose ids begin alike, up to a dash, belong to one owner.
+    const ownerOf = async (sessionId: string) => sessionId.split('-')[0] ?? ''
+    const deps = { instanceId, engine, store: sessions, events, checkpoints, ownerOf, logger: silentLogger }
     const manager = new SessionManager(
       { ...deps, publish: () => {}, forgotten: async (sessionId) => void forgotten.push(sessionId) },
       { ...DEFAULT_SESSIONS_OPTIONS, warmPoolSize: 0, ...options }

@@ -10,6 +10,8 @@ import type { SessionsDeps, SessionsOptions } from './session-options.ts'
 
 const REAP_AT_ONCE = 20
 const REAP_LEASE_MS = 30_000
+const GAVE_WAY =
+  'The sandbox was idle and made room for another session; the files are kept, and the next call gets a new sandbox.'
 
 export interface JanitorOptions {
   deps: SessionsDeps
@@ -47,6 +49,32 @@ export class Janitor {
       const left = await this.#takeIdle(0, REAP_AT_ONCE)
       const gone = await Promise.all(left.map((record) => this.#recycle(record)))
       if (!gone.includes(true)) return
+    }
+  }
+
+  /**
+   * Recycles the sandbox of this session because another one needs its place, whichever instance holds it; false when someone
+   * works in it. Never waits for the session: the caller holds the lock of another one.
+   */
+  async giveWay(sessionId: string): Promise<boolean> {
+    const { deps, session: find, done } = this.#options
+    const session = find(sessionId)
+    if (session.isInUse) return false
+    try {
+      return await session.locked(async () => {
+        const taken = await deps.store.acquire(sessionId, deps.instanceId, REAP_LEASE_MS)
+        if (!taken.granted) return false
+        try {
+          await session.recycle(taken.record)
+        } catch (error) {
+          await deps.store.release(sessionId, taken.record.epoch).catch(() => {})
+          throw error
+        }
+        await session.events.notice('sandbox_recycled', GAVE_WAY, taken.record.epoch)
+        return true
+      })
+    } finally {
+      done(session)
     }
   }
 

@@ -105,6 +105,11 @@ export class LiveSession {
     await this.sandbox.cut()
   }
 
+  /** Someone works in it or is about to, or its container is being changed. Whoever asks can lock it at once if not. */
+  get isInUse(): boolean {
+    return this.#inside > 0 || this.#queued > 0
+  }
+
   /** Recycles a session that nobody works in; false when someone came back before its turn was there. */
   recycleIfIdle(record: SessionRecord): Promise<boolean> {
     return this.locked(async () => {

@@ -33,10 +33,13 @@ const ownerSpace = (ownerHash: string) => `owner:${ownerHash}`
 export class SessionAccess {
   readonly #facts: KeyValueStore
   readonly #maxPerOwner: number
+  readonly #checkOpen: () => Promise<void>
 
-  constructor(facts: KeyValueStore, maxPerOwner: number) {
+  /** `checkOpen` throws when no further session may be opened, by anyone. */
+  constructor(facts: KeyValueStore, maxPerOwner: number, checkOpen: () => Promise<void> = async () => {}) {
     this.#facts = facts
     this.#maxPerOwner = maxPerOwner
+    this.#checkOpen = checkOpen
   }
 
   /** Opens a new session, or proves that an existing one is the caller's. `token` is given once, to who has no cookie or asks. */
@@ -49,6 +52,7 @@ export class SessionAccess {
       return {}
     }
     if (owner !== null) await this.#checkRoom(owner)
+    await this.#checkOpen()
     const createdAt = Date.now()
     const meta: StoredMeta = { owner, token: token === undefined ? null : hash(token), title: '', createdAt }
     if (!(await this.#facts.add(SESSIONS, sessionId, { ...meta }))) {
@@ -70,6 +74,13 @@ export class SessionAccess {
   /** Whose credentials its calls use. A session that only a token opens is an owner of its own. */
   async ownerOf(sessionId: string): Promise<string> {
     return (await this.#read(sessionId))?.owner ?? `session:${sessionId}`
+  }
+
+  /** The ids of all sessions of this one's owner, itself included. */
+  async siblings(sessionId: string): Promise<string[]> {
+    const owner = (await this.#read(sessionId))?.owner
+    if (!owner) return [sessionId]
+    return [...new Set([sessionId, ...(await this.#facts.list(ownerSpace(owner))).map(({ key }) => key)])]
   }
 
   async list(owner: string): Promise<SessionMeta[]> {
@@ -99,7 +110,7 @@ export class SessionAccess {
   async #checkRoom(ownerHash: string): Promise<void> {
     const { length } = await this.#facts.list(ownerSpace(ownerHash))
     if (length < this.#maxPerOwner) return
-    const message = `You have ${length} sessions, which is the most; delete some first.`
+    const message = `You have reached the limit of ${this.#maxPerOwner} sessions. Delete some to start a new one.`
     throw new AppError('conflict', 'too_many_sessions_of_owner', message)
   }
 

@@ -8,6 +8,7 @@ import { shuttingDown } from '../lib/shutting-down.ts'
 import type { ToolDefinition, ToolResult } from '../sandbox/port.ts'
 import { Janitor } from './janitor.ts'
 import { type EnterOptions, LiveSession, sessionBusy } from './live-session.ts'
+import { SandboxPlaces } from './sandbox-places.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
 import type { SandboxContext } from './session-sandbox.ts'
 import { journal, runTool, type ToolCall } from './tool-run.ts'
@@ -60,7 +61,8 @@ export class SessionManager {
     const { engine, logger, instanceId } = deps
     const owner = async () => ({ deployment: await this.#knownDeployment(), instance: instanceId })
     this.pool = new WarmPool({ engine, owner, size: options.warmPoolSize, logger, made })
-    this.#context = { deps, options, pool: this.pool, made, owner }
+    const places = new SandboxPlaces({ deps, options, recycle: (id) => this.janitor.giveWay(id) })
+    this.#context = { deps, options, pool: this.pool, places, made, owner }
     const session = (id: string) => this.#session(id)
     const done = (live: LiveSession) => this.#forget(live)
     this.janitor = new Janitor({ deps, options, made, deployment, session, done })

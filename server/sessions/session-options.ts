@@ -7,6 +7,8 @@ import type { SessionStore } from '../storage/session-store.ts'
 export interface SessionsOptions {
   /** Live containers at most, over all instances. */
   maxSessions: number
+  /** Of these, one owner's at most. */
+  maxSandboxesPerOwner: number
   warmPoolSize: number
   idleMs: number
   janitorIntervalMs: number
@@ -22,6 +24,7 @@ export interface SessionsOptions {
 
 export const DEFAULT_SESSIONS_OPTIONS: SessionsOptions = {
   maxSessions: 100,
+  maxSandboxesPerOwner: 20,
   warmPoolSize: 2,
   idleMs: 900_000,
   janitorIntervalMs: 60_000,
@@ -38,6 +41,8 @@ export interface SessionsDeps {
   store: SessionStore
   events: EventLog
   checkpoints: CheckpointStore
+  /** Whose session it is, as a name that is the same for all of an owner's sessions. */
+  ownerOf: (sessionId: string) => Promise<string>
   logger: Logger
   /** Hears of every event that sessions append, after it is stored. */
   publish: (sessionId: string, events: StoredEvent[]) => void

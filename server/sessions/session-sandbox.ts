@@ -5,6 +5,7 @@
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { ContainerState, SandboxOwner, WorkspaceConnection } from '../sandbox/port.ts'
 import { leaseLost } from '../storage/store-errors.ts'
+import type { SandboxPlaces } from './sandbox-places.ts'
 import type { SessionEvents } from './session-events.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
 import { openFresh, type WarmPool } from './warm-pool.ts'
@@ -14,6 +15,7 @@ export interface SandboxContext {
   deps: SessionsDeps
   options: SessionsOptions
   pool: WarmPool
+  places: SandboxPlaces
   /** Ids of the containers that this instance made and that no session is bound to yet. */
   made: Set<string>
   owner: () => Promise<SandboxOwner>
@@ -230,12 +232,7 @@ export class SessionSandbox {
   }
 
   async #reserve(): Promise<void> {
-    const { deps, options } = this.#context
-    const reserved = await deps.store.reserve(this.#sessionId, this.#epoch, options.maxSessions)
-    if (reserved === 'lost') throw leaseLost()
-    if (reserved === 'ok') return
-    const message = `All ${options.maxSessions} sandboxes are in use; close a session, or try again when one has been recycled.`
-    throw new AppError('unavailable', 'too_many_sessions', message)
+    await this.#context.places.reserve(this.#sessionId, this.#epoch)
   }
 
   async #bind(containerId: string): Promise<void> {

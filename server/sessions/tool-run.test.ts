@@ -25,6 +25,7 @@ function open(awayMs = 0) {
         },
         read: async (_, { after = 0 } = {}) => stored.slice(after).map((event, i) => ({ ...event, seq: i + 1, at: 0 })),
         lastSeq: async () => stored.length,
+        bytes: async () => 0,
         remove: async () => {}
       },
       publish: () => {},

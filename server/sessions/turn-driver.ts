@@ -6,18 +6,19 @@ import type { TurnEndReason } from '../../contract/events.ts'
 import { type CallEntry, callOf } from '../../contract/transcript.ts'
 import { MAX_COMMANDS_AT_ONCE } from '../../workspace-server/protocol.ts'
 import { modelHistory, stepsInTurn } from '../agent/model-history.ts'
-import { type AgentEvent, modelStep } from '../agent/model-step.ts'
+import { modelStep } from '../agent/model-step.ts'
 import { type NextAction, nextAction } from '../agent/next-action.ts'
 import { systemPrompt } from '../agent/system-prompt.ts'
 import { backoffMs } from '../lib/backoff.ts'
-import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import { isAppError, messageOf } from '../lib/errors.ts'
 import type { NewEvent } from '../storage/event-log.ts'
 import { WORKSPACE } from '../tools/offered-tool.ts'
 import type { ChatDeps } from './chat-options.ts'
 import type { Conversation } from './conversation.ts'
 import { isNotOurs } from './not-ours.ts'
-import { resultOf, unknownOutcome } from './session-events.ts'
+import { unknownOutcome } from './session-events.ts'
 import type { Hold } from './session-manager.ts'
+import { endOf, keyed, notRun, stopped } from './turn-events.ts'
 
 /** While calls run, answers that another instance appended are looked for this often. */
 const LOOK_MS = 500
@@ -175,6 +176,7 @@ export class TurnDriver {
     if (this.#lost !== undefined && this.#calls.size === 0) throw this.#lost
     for (const { callId } of this.#neverRun()) await this.#append([notRun(callId, stopped())], hold.epoch)
     const action: NextAction = isOver ? { type: 'wait' } : this.#next()
+    if (action.type === 'run' && (await this.#refuseOverQuota(action.calls, hold.epoch))) return false
     if (action.type === 'run') this.#startCalls(hold, action.calls)
     if (action.type === 'step' && turnId && this.#calls.size === 0) await this.#step(hold, turnId)
     else if (action.type === 'end' && turnId) await this.#end(turnId, action.reason, hold.epoch)
@@ -182,6 +184,20 @@ export class TurnDriver {
     else if (this.#calls.size > 0) await this.#newsOrTime()
     else return !this.#hasNews || this.#closed
     return false
+  }
+
+  /** Calls that were approved while there was room are answered, not run, once there is none. True: they were. */
+  async #refuseOverQuota(calls: CallEntry[], epoch: number): Promise<boolean> {
+    const waiting = calls.filter(({ callId }) => !this.#calls.has(callId))
+    if (waiting.length === 0) return false
+    try {
+      await this.#deps.checkQuota(this.#sessionId)
+      return false
+    } catch (error) {
+      if (!isAppError(error) || !error.code.startsWith('quota_')) throw error
+      for (const { callId } of waiting) await this.#append([notRun(callId, error)], epoch)
+      return true
+    }
   }
 
   async #newsOrTime(): Promise<void> {
@@ -211,6 +227,7 @@ export class TurnDriver {
     live(this.#sessionId, 'agent:thinking', { turnId })
     const stopWatching = this.#stopWithTurn(turnId)
     try {
+      await this.#deps.checkQuota(this.#sessionId)
       for await (const output of await this.#startStep(hold, turnId, signal)) {
         if (signal.aborted) return
         if (output.type === 'delta') live(this.#sessionId, 'agent:delta', { turnId, text: output.text })
@@ -330,22 +347,4 @@ export class TurnDriver {
       if (!isAppError(error, 'event_exists')) throw error
     }
   }
-}
-
-/** A turn ends once: of two ends, one is refused. */
-export function endOf(turnId: string, reason: TurnEndReason): NewEvent {
-  return { type: 'turn:end', data: { turnId, reason }, key: `end:${turnId}` }
-}
-
-function keyed(event: AgentEvent): NewEvent {
-  return event.type === 'turn:end' ? endOf(event.data.turnId, event.data.reason) : event
-}
-
-function notRun(callId: string, why: unknown): NewEvent {
-  const content = [{ type: 'text', text: `It was not run: ${messageOf(why)}` }]
-  return resultOf(callId, { isError: true, content })
-}
-
-function stopped(): AppError {
-  return new AppError('cancelled', 'cancelled', 'The turn was stopped.')
 }

@@ -16,9 +16,15 @@ export const MAX_UPLOAD_BYTES = 10 * 1024 * 1024
 
 export class WorkspaceTransfer {
   readonly #sessions: Pick<SessionManager, 'run'>
+  readonly #checkQuota: (sessionId: string) => Promise<void>
 
-  constructor(sessions: Pick<SessionManager, 'run'>) {
+  /** `checkQuota` throws when the session may store nothing new. */
+  constructor(
+    sessions: Pick<SessionManager, 'run'>,
+    checkQuota: (sessionId: string) => Promise<void> = async () => {}
+  ) {
     this.#sessions = sessions
+    this.#checkQuota = checkQuota
   }
 
   list(sessionId: string): Promise<FileListing> {
@@ -58,7 +64,8 @@ export class WorkspaceTransfer {
     return archiveOf(paths, (path) => this.read(sessionId, path))
   }
 
-  write(sessionId: string, path: string, content: Buffer): Promise<void> {
+  async write(sessionId: string, path: string, content: Buffer): Promise<void> {
+    await this.#checkQuota(sessionId)
     return this.#sessions.run(sessionId, async (workspace) => {
       for (let offset = 0; offset === 0 || offset < content.length; offset += CHUNK_BYTES) {
         const part = content.subarray(offset, offset + CHUNK_BYTES).toString('base64')

@@ -204,4 +204,22 @@ function describeBounds(context: () => Context): void {
     }
     expect(await a.append(id, many.slice(0, 1000))).toHaveLength(1000)
   })
+
+  it('counts the bytes of some logs or of all, until they are removed', async () => {
+    const { a, b, id } = context()
+    const before = await a.bytes()
+    await a.append(`${id}-x`, [{ type: 't', data: { text: 'é'.repeat(500) } }])
+    await b.append(`${id}-x`, [{ type: 't', data: { text: 'x'.repeat(1000) } }])
+    await a.append(`${id}-y`, [{ type: 't', data: { text: 'y'.repeat(3000) } }])
+    const x = await b.bytes([`${id}-x`])
+    expect(x).toBeGreaterThan(2000)
+    expect(x).toBeLessThan(2200)
+    expect(await a.bytes([`${id}-x`, `${id}-y`, `${id}-unknown`])).toBeGreaterThan(5000)
+    expect(await a.bytes([])).toBe(0)
+    expect((await a.bytes()) - before).toBeGreaterThan(5000)
+    await b.remove(`${id}-x`)
+    await a.remove(`${id}-y`)
+    expect(await a.bytes([`${id}-x`, `${id}-y`])).toBe(0)
+    expect(await a.bytes()).toBe(before)
+  })
 }

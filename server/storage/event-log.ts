@@ -22,5 +22,7 @@ export interface EventLog {
   /** In order, after `after` (0: from the start), at most `limit` (default 1000), fewer when they are large; none: there are no more. */
   read(sessionId: string, options?: { after?: number; limit?: number }): Promise<StoredEvent[]>
   lastSeq(sessionId: string): Promise<number>
+  /** Bytes of the events of these sessions, or of all. */
+  bytes(sessionIds?: readonly string[]): Promise<number>
   remove(sessionId: string): Promise<void>
 }

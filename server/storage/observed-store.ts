@@ -21,6 +21,7 @@ export function observedCheckpoints(checkpoints: CheckpointStore, report: Report
   return {
     open: async (sessionId, epoch) => watch(await store.open(sessionId, epoch)),
     remove: (sessionId) => store.remove(sessionId),
+    bytes: (sessionIds, maxAgeMs) => store.bytes(sessionIds, maxAgeMs),
     prune: (olderThanMs, spared) => store.prune(olderThanMs, spared)
   }
 }

@@ -232,6 +232,8 @@ function describeLive(context: () => Context): void {
     await a.bind(id, epoch, 'c')
     await a.touch(id, epoch, { leaseMs: LONG, busy: false, activity: true })
     expect(await a.countLive()).toBe(1)
+    expect((await a.listLive()).map((record) => record.sessionId)).toEqual([id])
+    expect(await a.count()).toBe((await a.list()).length)
     expect(await a.takeIdle('h', { idleMs: 0, leaseMs: LONG, limit: 1 })).toHaveLength(1)
   })
 }

@@ -61,6 +61,9 @@ export interface SessionStore {
   get(sessionId: string): Promise<SessionRecord | null>
   list(): Promise<SessionRecord[]>
   countLive(): Promise<number>
+  /** The sessions that count as live, the longest idle first. */
+  listLive(): Promise<SessionRecord[]>
+  count(): Promise<number>
   /** Removes the record; false when the epoch is old. */
   remove(sessionId: string, epoch: number): Promise<boolean>
   close(): Promise<void>

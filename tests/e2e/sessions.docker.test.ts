@@ -200,15 +200,25 @@ describe('the life of sandboxes', () => {
     }
   })
 
-  it('refuses a session over the limit with a sentence, and serves it when there is room', async () => {
+  it('refuses a session over the limit with a sentence while all others work, and then gives it the place of an idle one', async () => {
     const core = await startCore({ MAX_SESSIONS: '2' })
     try {
       const [a, b, c] = [newId(), newId(), newId()]
-      await Promise.all([core.sh(a, 'true'), core.sh(b, 'true')])
+      await core.sh(a, 'echo kept > a.txt')
+      const working = [a, b].map((id) =>
+        core.sh(id, 'touch started; while ! test -e /workspace/stop; do sleep 0.1; done')
+      )
+      const started = (id: string) => core.sh(id, 'test -e started && echo yes').then((text) => text.includes('yes'))
+      for (const id of [a, b]) await eventually('started', () => started(id))
       await expect(core.sh(c, 'true')).rejects.toMatchObject({ code: 'too_many_sessions', kind: 'unavailable' })
-      expect((await core.containers()).length).toBe(2)
-      await core.sessions.destroy(a)
+      await Promise.all([a, b].map((id) => core.sh(id, 'touch stop')))
+      await Promise.all(working)
+      await core.sh(b, 'true')
       await core.sh(c, 'true')
+      expect((await core.containers()).length).toBe(2)
+      expect(await noticesOf(core, a)).toContain('sandbox_recycled')
+      expect(await core.sh(a, 'cat a.txt')).toContain('kept')
+      expect((await core.containers()).length).toBe(2)
     } finally {
       await core.stop()
       discard(core.dataDir)

@@ -44,5 +44,12 @@ export const MIGRATIONS: readonly string[] = [
     key TEXT NOT NULL,
     PRIMARY KEY (session_id, key)
   ) STRICT, WITHOUT ROWID;
+  `,
+  `
+  CREATE TABLE log_sizes (
+    session_id TEXT PRIMARY KEY,
+    bytes INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO log_sizes SELECT session_id, SUM(octet_length(body)) FROM events GROUP BY session_id;
   `
 ]

@@ -4,6 +4,9 @@ import { validSessionId } from '../session-id.ts'
 import { eventExists, leaseLost } from '../store-errors.ts'
 import type { Database } from './database.ts'
 
+const ADD_BYTES = `INSERT INTO log_sizes VALUES (?, ?)
+  ON CONFLICT (session_id) DO UPDATE SET bytes = bytes + excluded.bytes`
+
 export function sqliteEventLog(db: Database): EventLog {
   return {
     append: async (sessionId, events, options = {}) => append(db, sessionId, events, options.epoch),
@@ -12,10 +15,17 @@ export function sqliteEventLog(db: Database): EventLog {
       return readPage(db, validSessionId(sessionId), after, limit)
     },
     lastSeq: async (sessionId) => lastSeq(db, sessionId),
+    bytes: async (sessionIds) => {
+      const all = 'SELECT SUM(bytes) AS bytes FROM log_sizes'
+      if (!sessionIds) return Number(db.get(all)?.bytes ?? 0)
+      const some = `${all} WHERE session_id IN (SELECT value FROM json_each(?))`
+      return Number(db.get(some, JSON.stringify(sessionIds))?.bytes ?? 0)
+    },
     remove: async (sessionId) => {
       db.transaction(() => {
         db.run('DELETE FROM events WHERE session_id = ?', validSessionId(sessionId))
         db.run('DELETE FROM event_keys WHERE session_id = ?', sessionId)
+        db.run('DELETE FROM log_sizes WHERE session_id = ?', sessionId)
       })
     }
   }
@@ -50,6 +60,8 @@ function append(db: Database, sessionId: string, events: NewEvent[], epoch: numb
     }
     const at = Date.now()
     let seq = lastSeq(db, sessionId)
+    const bytes = bodies.reduce((sum, body) => sum + Buffer.byteLength(body), 0)
+    db.run(ADD_BYTES, sessionId, bytes)
     return bodies.map((body) => {
       seq++
       db.run('INSERT INTO events VALUES (?, ?, ?, ?)', sessionId, seq, at, body)

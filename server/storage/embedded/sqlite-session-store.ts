@@ -44,6 +44,8 @@ export function sqliteSessionStore(db: Database): SessionStore {
     get: async (sessionId) => find(db, sessionId),
     list: async () => db.all('SELECT * FROM sessions ORDER BY session_id').map(toRecord),
     countLive: async () => countLive(db),
+    listLive: async () => db.all('SELECT * FROM sessions WHERE live = 1 ORDER BY active_at, session_id').map(toRecord),
+    count: async () => Number(db.get('SELECT COUNT(*) AS count FROM sessions')?.count),
     remove: async (sessionId, epoch) => remove(db, sessionId, epoch),
     close: async () => db.close()
   }

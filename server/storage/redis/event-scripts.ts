@@ -2,18 +2,29 @@
 import { script } from './scripts.ts'
 
 export const append = script(`
-local session, events, taken = KEYS[1], KEYS[2], KEYS[3]
-local epoch, key_count = ARGV[1], tonumber(ARGV[2])
+local session, events, taken, sizes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, epoch, key_count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if epoch ~= '' and not owns(session, epoch) then return 'lost' end
 local fresh = {}
-for i = 3, 2 + key_count do
+for i = 4, 3 + key_count do
   if fresh[ARGV[i]] or redis.call('SISMEMBER', taken, ARGV[i]) == 1 then return { ARGV[i] } end
   fresh[ARGV[i]] = true
 end
-for i = 3, 2 + key_count do redis.call('SADD', taken, ARGV[i]) end
+for i = 4, 3 + key_count do redis.call('SADD', taken, ARGV[i]) end
 local at = int(clock())
 local last = redis.call('LLEN', events)
-for i = 3 + key_count, #ARGV do redis.call('RPUSH', events, at .. ' ' .. ARGV[i]) end
+local bytes = 0
+-- A log that an earlier version wrote has not been measured yet.
+if last > 0 and redis.call('HEXISTS', sizes, id) == 0 then
+  for first = 0, last - 1, 64 do
+    for _, item in ipairs(redis.call('LRANGE', events, first, first + 63)) do bytes = bytes + #item end
+  end
+end
+for i = 4 + key_count, #ARGV do
+  bytes = bytes + #ARGV[i]
+  redis.call('RPUSH', events, at .. ' ' .. ARGV[i])
+end
+redis.call('HINCRBY', sizes, id, bytes)
 return { last, at }
 `)
 
@@ -35,4 +46,15 @@ return page
 
 export const lastSeq = script(`return redis.call('LLEN', KEYS[1])`)
 
-export const remove = script(`redis.call('DEL', KEYS[1], KEYS[2])`)
+/** Without ids: of all sessions. */
+export const bytes = script(`
+local sizes = #ARGV == 0 and redis.call('HVALS', KEYS[1]) or redis.call('HMGET', KEYS[1], unpack(ARGV))
+local sum = 0
+for _, size in ipairs(sizes) do sum = sum + (tonumber(size or '0') or 0) end
+return int(sum)
+`)
+
+export const remove = script(`
+redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('HDEL', KEYS[3], ARGV[1])
+`)

@@ -7,6 +7,8 @@ import type { RedisClient } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
 import { encodeId } from './redis-session-store.ts'
 
+const IDS_AT_ONCE = 500
+
 export function redisEventLog(client: RedisClient, keys: RedisKeys): EventLog {
   return {
     append: (sessionId, events, options = {}) => append(client, keys, sessionId, events, options.epoch),
@@ -19,9 +21,18 @@ export function redisEventLog(client: RedisClient, keys: RedisKeys): EventLog {
     async lastSeq(sessionId) {
       return Number(await client.run(scripts.lastSeq, [keys.events(encodeId(sessionId))]))
     },
+    async bytes(sessionIds) {
+      if (!sessionIds) return Number(await client.run(scripts.bytes, [keys.logSizes]))
+      let sum = 0
+      for (let i = 0; i < sessionIds.length; i += IDS_AT_ONCE) {
+        const ids = sessionIds.slice(i, i + IDS_AT_ONCE).map(encodeId)
+        sum += Number(await client.run(scripts.bytes, [keys.logSizes], ids))
+      }
+      return sum
+    },
     async remove(sessionId) {
       const id = encodeId(sessionId)
-      await client.run(scripts.remove, [keys.events(id), keys.eventKeys(id)])
+      await client.run(scripts.remove, [keys.events(id), keys.eventKeys(id), keys.logSizes], [id])
     }
   }
 }
@@ -36,8 +47,8 @@ async function append(
   const id = encodeId(sessionId)
   const bodies = encodeEvents(events)
   const unique = keysOf(events)
-  const names = [keys.session(id), keys.events(id), keys.eventKeys(id)]
-  const reply = await client.run(scripts.append, names, [epoch ?? '', unique.length, ...unique, ...bodies])
+  const names = [keys.session(id), keys.events(id), keys.eventKeys(id), keys.logSizes]
+  const reply = await client.run(scripts.append, names, [id, epoch ?? '', unique.length, ...unique, ...bodies])
   if (reply === 'lost') throw leaseLost()
   const parts: unknown[] = Array.isArray(reply) ? reply : []
   if (parts.length === 1) throw eventExists(String(parts[0]))

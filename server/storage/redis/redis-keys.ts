@@ -10,6 +10,8 @@ export interface RedisKeys {
   sessionPrefix: string
   sessionSuffix: string
   session(id: string): string
+  /** Bytes of each session's events, by id. */
+  logSizes: string
   events(id: string): string
   eventKeys(id: string): string
   facts(space: string): string
@@ -22,6 +24,7 @@ export function redisKeys(prefix: string): RedisKeys {
     index: `${prefix}sessions`,
     live: `${prefix}live`,
     epochFloor: `${prefix}epoch-floor`,
+    logSizes: `${prefix}log-sizes`,
     sessionPrefix: `${prefix}{`,
     sessionSuffix: '}:session',
     session: (id) => `${prefix}{${id}}:session`,

@@ -104,6 +104,15 @@ export class RedisSessionStore implements SessionStore {
     return Number(await this.#client.run(scripts.countLive, [this.#keys.live]))
   }
 
+  async listLive(): Promise<SessionRecord[]> {
+    const { live, sessionPrefix, sessionSuffix } = this.#keys
+    return toRecords(await this.#client.run(scripts.listLive, [live], [sessionPrefix, sessionSuffix]))
+  }
+
+  async count(): Promise<number> {
+    return Number(await this.#client.run(scripts.count, [this.#keys.index]))
+  }
+
   async remove(sessionId: string, epoch: number): Promise<boolean> {
     const id = encodeId(sessionId)
     const { index, live, epochFloor } = this.#keys

@@ -134,6 +134,19 @@ end
 return page
 `)
 
+export const listLive = script(`
+local live_index = KEYS[1]
+local prefix, suffix = ARGV[1], ARGV[2]
+local found = {}
+for _, id in ipairs(redis.call('ZRANGE', live_index, 0, -1)) do
+  local key = prefix .. id .. suffix
+  if redis.call('EXISTS', key) == 1 then found[#found + 1] = record(key) end
+end
+return found
+`)
+
+export const count = script(`return redis.call('ZCARD', KEYS[1])`)
+
 export const countLive = script(`return redis.call('ZCARD', KEYS[1])`)
 
 /** A removed session leaves its epoch behind as the floor: coming back within the same millisecond must not repeat it. */

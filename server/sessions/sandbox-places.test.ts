@@ -1,0 +1,123 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type FakeSessions, fakeSessions } from './fake-sessions.ts'
+import type { SessionManager } from './session-manager.ts'
+
+// In these tests the part of an id before the dash is its owner.
+let fake: FakeSessions
+
+beforeEach(async () => {
+  fake = await fakeSessions()
+})
+afterEach(() => fake.close())
+
+const write = (manager: SessionManager, id: string, content: string) =>
+  manager.run(id, ({ runTool }) =>
+    runTool({ callId: crypto.randomUUID(), name: 'write_file', args: { path: 'f', content } })
+  )
+const read = async (manager: SessionManager, id: string) => {
+  const { content } = await manager.run(id, (workspace) => workspace.callQuietly('read_file', { path: 'f' }))
+  return content
+}
+const live = async () => (await fake.store.sessions.listLive()).map(({ sessionId }) => sessionId).sort()
+
+/** Works in the session until it is told to stop. */
+function work(manager: SessionManager, id: string): { started: Promise<void>; stop(): Promise<void> } {
+  const started = Promise.withResolvers<void>()
+  const end = Promise.withResolvers<void>()
+  const done = manager.run(id, async () => {
+    started.resolve()
+    await end.promise
+  })
+  done.catch(started.reject)
+  return {
+    started: started.promise,
+    async stop() {
+      end.resolve()
+      await done
+    }
+  }
+}
+
+describe('when all sandboxes are taken', () => {
+  // Checked with the defence off: none gives way → the newcomer is refused.
+  it('the longest idle one is saved and gives way, and loses nothing', async () => {
+    const manager = await fake.start('a', { maxSessions: 2 })
+    const leave = [manager.attach('p-1'), manager.attach('q-1')] // open tabs hold nothing
+    await write(manager, 'p-1', 'of p')
+    await write(manager, 'q-1', 'of q')
+    await write(manager, 'r-1', 'of r')
+    expect(await live()).toEqual(['q-1', 'r-1'])
+    expect(fake.engine.containers.size).toBe(2)
+    const told = (await fake.store.events.read('p-1')).find(({ type }) => type === 'session:notice')
+    expect(told?.data).toMatchObject({ code: 'sandbox_recycled', message: expect.stringContaining('made room') })
+    expect(await read(manager, 'p-1')).toEqual([{ type: 'text', text: 'of p' }])
+    expect(await live()).toEqual(['p-1', 'r-1'])
+    for (const each of leave) each()
+  })
+
+  it('one in which something runs stays, and the request is refused', async () => {
+    const manager = await fake.start('a', { maxSessions: 2 })
+    const jobs = ['p-1', 'q-1'].map((id) => work(manager, id))
+    await Promise.all(jobs.map(({ started }) => started))
+    await expect(write(manager, 'r-1', 'x')).rejects.toMatchObject({ code: 'too_many_sessions', kind: 'unavailable' })
+    expect(await live()).toEqual(['p-1', 'q-1'])
+    await jobs[0]?.stop()
+    await write(manager, 'r-1', 'x')
+    expect(await live()).toEqual(['q-1', 'r-1'])
+    await jobs[1]?.stop()
+  })
+
+  it('an idle one of another instance gives way too', async () => {
+    const [a, b] = [await fake.start('a', { maxSessions: 1 }), await fake.start('b', { maxSessions: 1 })]
+    await write(a, 'p-1', 'of p')
+    await write(b, 'q-1', 'of q')
+    expect(await live()).toEqual(['q-1'])
+    expect(await read(a, 'p-1')).toEqual([{ type: 'text', text: 'of p' }])
+    expect(await live()).toEqual(['p-1'])
+  })
+
+  it('one that can not be saved stays', async () => {
+    const manager = await fake.start('a', { maxSessions: 1 })
+    await write(manager, 'p-1', 'of p')
+    const [container] = fake.engine.containers.values()
+    const connection = container?.connection
+    if (connection) connection.changes = () => Promise.reject(new Error('disk full'))
+    await expect(write(manager, 'q-1', 'x')).rejects.toMatchObject({ code: 'too_many_sessions' })
+    expect(await live()).toEqual(['p-1'])
+  })
+})
+
+describe('a fair share', () => {
+  // Checked with the defence off: none gives way → the newcomer is refused.
+  it('takes from the owner who has most, though another has been idle for longer', async () => {
+    const manager = await fake.start('a', { maxSessions: 4 })
+    for (const id of ['q-1', 'p-1', 'p-2', 'p-3']) await write(manager, id, id)
+    await write(manager, 'r-1', 'x')
+    expect(await live()).toEqual(['p-2', 'p-3', 'q-1', 'r-1'])
+  })
+
+  it('lets nobody with a share of their own push out one who has less', async () => {
+    const manager = await fake.start('a', { maxSessions: 2 })
+    await write(manager, 'q-1', 'x')
+    const job = work(manager, 'p-1')
+    await job.started
+    await expect(write(manager, 'p-2', 'x')).rejects.toMatchObject({ code: 'too_many_sessions' })
+    await job.stop()
+    await write(manager, 'p-2', 'x')
+    expect(await live()).toEqual(['p-2', 'q-1'])
+  })
+
+  it('holds one owner to a number, however many requests come at once', async () => {
+    const manager = await fake.start('a', { maxSessions: 10, maxSandboxesPerOwner: 3 })
+    const jobs = Array.from({ length: 8 }, (_, i) => work(manager, `p-${i}`))
+    const started = await Promise.allSettled(jobs.map((job) => job.started))
+    expect(started.filter(({ status }) => status === 'fulfilled')).toHaveLength(3)
+    const refused = started.find(({ status }) => status === 'rejected')
+    expect(refused).toMatchObject({ reason: { code: 'too_many_sandboxes_of_owner' } })
+    expect(await live()).toHaveLength(3)
+    await Promise.allSettled(jobs.map((job) => job.stop()))
+    await write(manager, 'q-1', 'x')
+    await write(manager, 'p-9', 'x')
+    expect(await live()).toHaveLength(4)
+  })
+})

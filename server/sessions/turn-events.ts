@@ -1,0 +1,23 @@
+import type { TurnEndReason } from '../../contract/events.ts'
+import type { AgentEvent } from '../agent/model-step.ts'
+import { AppError, messageOf } from '../lib/errors.ts'
+import type { NewEvent } from '../storage/event-log.ts'
+import { resultOf } from './session-events.ts'
+
+/** A turn ends once: of two ends, one is refused. */
+export function endOf(turnId: string, reason: TurnEndReason): NewEvent {
+  return { type: 'turn:end', data: { turnId, reason }, key: `end:${turnId}` }
+}
+
+export function keyed(event: AgentEvent): NewEvent {
+  return event.type === 'turn:end' ? endOf(event.data.turnId, event.data.reason) : event
+}
+
+export function notRun(callId: string, why: unknown): NewEvent {
+  const content = [{ type: 'text', text: `It was not run: ${messageOf(why)}` }]
+  return resultOf(callId, { isError: true, content })
+}
+
+export function stopped(): AppError {
+  return new AppError('cancelled', 'cancelled', 'The turn was stopped.')
+}
