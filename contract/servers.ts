@@ -118,6 +118,8 @@ export interface ServersReply {
   problem: string | null
   servers: ServerSummary[]
   problems: ServerProblem[]
+  /** Null: servers can't reach our files or each other. Else what they can reach, in a sentence. */
+  exposure: string | null
 }
 
 export interface TestReply {

@@ -59,6 +59,8 @@ export interface GatewayAppOptions {
   trail?: Trail
   /** Where they are open already. */
   models?: Models
+  /** The `.env` that settings were read from. */
+  dotenv?: string | undefined
 }
 
 const MAX_STOP_MS = 15_000
@@ -170,7 +172,8 @@ async function loadCore(
     environment: options.environment,
     openContainers: () => openContainers(settings, logger),
     logDir: serverLogs(settings),
-    ...secretPlaces(settings),
+    ...ourPlaces(settings, options),
+    isHosted: settings.AUTH_TOKEN !== undefined,
     version: packageVersion(),
     ...{ observer: trail.observer, tracing },
     logger
@@ -252,11 +255,18 @@ async function openEnrichment(settings: Settings, { write, ...means }: Enrichmen
   return new Enrichment({ ...means, embedder, ...(examples === 'true' ? { write } : {}) })
 }
 
-function secretPlaces({ DATA_DIR, CREDENTIALS_FILE }: Settings): { loginDir: string; hidden: string[] } {
-  const loginDir = join(resolve(DATA_DIR), 'logins')
-  // Children find it covered, also when it is filled later.
+/** What no child may see. */
+function ourPlaces(settings: Settings, { dotenv, environment }: GatewayAppOptions) {
+  const { DATA_DIR, MCP_CONFIG, CREDENTIALS_FILE, AUTH_TOKEN } = settings
+  const dataDir = resolve(DATA_DIR)
+  const loginDir = join(dataDir, 'logins')
+  // What is not there can't be covered.
   mkdirSync(loginDir, { recursive: true, mode: 0o700 })
-  return { loginDir, hidden: [loginDir, ...(CREDENTIALS_FILE === undefined ? [] : [resolve(CREDENTIALS_FILE)])] }
+  const files = [MCP_CONFIG, CREDENTIALS_FILE, dotenv].filter((file) => file !== undefined)
+  const engine = environment.DOCKER_HOST?.replace(/^unix:\/\//, '') ?? '/var/run/docker.sock'
+  // On their own machine, people have servers that use the engine.
+  const engineSockets = AUTH_TOKEN !== undefined && engine.startsWith('/') ? [engine, '/var/run/docker.sock'] : []
+  return { loginDir, places: { dataDir, files: files.map((file) => resolve(file)), engineSockets } }
 }
 
 /** The rules of the registry alone: what none of them speaks of is `ask` there. */

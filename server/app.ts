@@ -8,6 +8,7 @@ import { prepareImage, stopApp } from './app-lifecycle.ts'
 import { watchFigures } from './app-metrics.ts'
 import { openModels } from './app-models.ts'
 import { type ChatServers, chatServers, serverDirectory } from './app-servers.ts'
+import { dotenvWithSecrets } from './config/load-settings.ts'
 import { quotaLimits } from './config/quota-limits.ts'
 import { sandboxLimits } from './config/sandbox-limits.ts'
 import type { Settings } from './config/settings.ts'
@@ -185,7 +186,7 @@ export async function createApp(
   const models = observedModels(openModels(settings, logger), metrics.core.modelStep)
   const { facts } = core.store
   const trail = openTrail(settings, metrics.observer)
-  const shared = { facts, trail, models }
+  const shared = { facts, trail, models, dotenv: dotenvWithSecrets() }
   const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, ...shared })
   const servers = chatServers(gateway, logger)
   const guard = createDefinitionGuard(facts)

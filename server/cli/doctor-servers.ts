@@ -6,6 +6,7 @@ import { openCredentials } from '../catalog/credentials.ts'
 import { fillPlaceholders } from '../catalog/placeholders.ts'
 import { describeProblem, loadRegistry } from '../catalog/registry.ts'
 import type { LocalEntry, RemoteEntry, ServerEntry } from '../catalog/server-entry.ts'
+import { dotenvWithSecrets } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
 import { messageOf } from '../lib/errors.ts'
 import { findCommand } from '../lib/find-command.ts'
@@ -83,7 +84,8 @@ async function describeRemote({ name, url }: RemoteEntry): Promise<string> {
 async function startable(settings: Settings) {
   const app = await createGatewayApp(settings, createLogger('silent'), {
     environment: process.env,
-    optionalRegistry: true
+    optionalRegistry: true,
+    dotenv: dotenvWithSecrets()
   })
   const caller = { owner: LOCAL_OWNER, door: 'stdio' } as const
   const tools: Tools = async (server) => {

@@ -9,6 +9,7 @@ import { messageOf } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { SandboxEngine } from '../sandbox/port.ts'
 import { findIsolation } from '../tools/connections/child-isolation.ts'
+import { EXPOSED } from '../tools/connections/child-processes.ts'
 import type { Command } from './command.ts'
 import { describeNode } from './doctor-node.ts'
 import { describeLimits, listContents } from './doctor-sandbox.ts'
@@ -51,7 +52,7 @@ export const doctorCommand: Command = {
       if (image && flags.image === true) await check('contents', () => describeContents(engine))
     }
     await check('network', async () => describeNetwork(settings))
-    await check('children', describeChildren)
+    await check('children', () => describeChildren(settings))
     await check('store', () => describeStore(settings))
     await check('models', () => describeModels(settings))
     await checkServers(settings, check, flags.servers === true)
@@ -108,12 +109,11 @@ function describeNetwork(settings: Settings): Found {
   }
 }
 
-async function describeChildren(): Promise<Found> {
+async function describeChildren({ AUTH_TOKEN }: Settings): Promise<Found> {
   const isolation = await findIsolation()
-  if (isolation) return isolation.text
-  return {
-    warn: "not kept apart here: a server can read the secrets of the others; give those you don't trust a sandbox in mcp.json"
-  }
+  if (isolation?.covers) return isolation.text
+  const hosted = 'With AUTH_TOKEN, servers without "sandbox" are not started.'
+  return { warn: AUTH_TOKEN === undefined ? EXPOSED : `${EXPOSED} ${hosted}` }
 }
 
 async function describeStore(settings: Settings): Promise<string> {

@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path'
 import { createGatewayApp } from '../app-gateway.ts'
 import { describeTarget } from '../catalog/describe-target.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
+import { dotenvWithSecrets } from '../config/load-settings.ts'
 import type { GatewayCore } from '../gateway/gateway-options.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
@@ -106,7 +107,8 @@ export async function showLogs(context: ServersContext): Promise<number> {
 export async function withCore(context: ServersContext, job: (core: GatewayCore) => Promise<number>): Promise<number> {
   const app = await createGatewayApp(context.settings, createLogger('silent'), {
     environment: process.env,
-    optionalRegistry: true
+    optionalRegistry: true,
+    dotenv: dotenvWithSecrets()
   })
   try {
     return await job(await app.core())

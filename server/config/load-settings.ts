@@ -52,6 +52,13 @@ export function readDotenv(path = '.env'): string {
   }
 }
 
+/** The `.env` that settings are read from, where it holds a secret of ours: then servers must not read it. */
+export function dotenvWithSecrets(path = '.env'): string | undefined {
+  const given = parseEnv(readDotenv(path))
+  const names = (Object.keys(SETTINGS) as SettingName[]).filter((name) => flagOf(name) === undefined)
+  return names.some((name) => given[name]) ? resolve(path) : undefined
+}
+
 /** In a folder that this user may not look into, as with `sudo -u` in someone's home: whatever is there is not meant for them. */
 function isOutOfSight(path: string): boolean {
   try {

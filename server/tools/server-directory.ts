@@ -74,8 +74,15 @@ export class ServerDirectory {
       // Both quote the file.
       problem: isAdmin ? (problem() ?? null) : null,
       servers: isAdmin ? summaries : summaries.map((summary) => ({ ...summary, target: null })),
-      problems: isAdmin ? problems.map(shownProblem) : []
+      problems: isAdmin ? problems.map(shownProblem) : [],
+      exposure: isAdmin ? ((await this.#exposure(servers)) ?? null) : null
     }
+  }
+
+  /** Of no interest where every server is remote or in a sandbox. */
+  async #exposure(servers: Registry['servers']): Promise<string | undefined> {
+    const isExposed = [...servers.values()].some((entry) => entry.kind === 'local' && entry.enabled && !entry.sandbox)
+    return isExposed ? (await this.#options.core()).connections.exposure() : undefined
   }
 
   /** `owner`: who asks. What servers wrote for another is not theirs to see. */

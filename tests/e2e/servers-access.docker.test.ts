@@ -54,16 +54,20 @@ describe('who may add a server', () => {
   })
 
   it('is whoever has the access token, where there is one', async () => {
-    const { port } = await serve({ AUTH_TOKEN: 'the-right-access-token' })
+    const { port } = await serve({ AUTH_TOKEN: 'the-right-access-token', ADMIN_TOKEN: 'the-right-admin-token' })
     const post = (headers: Record<string, string>) =>
       ask(port, { method: 'POST', path: '/api/servers', headers: { ...JSON_TYPE, ...headers }, body })
     expect(await post({})).toMatchObject({ status: 401 })
     expect(await post({ authorization: 'Bearer wrong' })).toMatchObject({ status: 401 })
     expect(await ask(port, { method: 'GET', path: '/api/servers', headers: {} })).toMatchObject({ status: 401 })
-    expect(await post({ authorization: 'Bearer the-right-access-token' })).toMatchObject({ status: 200 })
+    const member = { authorization: 'Bearer the-right-access-token' }
+    expect(await post(member)).toMatchObject({ status: 403, text: expect.stringContaining('admin_required') })
+    const admin = { 'x-admin-token': 'the-right-admin-token' }
+    expect(await post(admin)).toMatchObject({ status: 401 })
+    expect(await post({ ...member, ...admin })).toMatchObject({ status: 200 })
     // With a cookie that a browser would send along, a page of another site is still told by its Origin.
     const cookie = 'mcpo_access=the-right-access-token'
-    expect(await post({ cookie, origin: 'https://evil.example' })).toMatchObject({ status: 403 })
-    expect(await post({ cookie })).toMatchObject({ status: 200 })
+    expect(await post({ cookie, ...admin, origin: 'https://evil.example' })).toMatchObject({ status: 403 })
+    expect(await post({ cookie, ...admin })).toMatchObject({ status: 200 })
   })
 })

@@ -31,6 +31,8 @@ export interface GatewayProcessOptions {
   era?: 'legacy' | 'auto'
   env?: Record<string, string>
   args?: string[]
+  /** A command that starts the gateway in its turn. */
+  under?: string[]
   /** What the client can be asked, and how it answers. */
   capabilities?: ClientCapabilities
   onClient?: (client: Client) => void
@@ -42,13 +44,22 @@ type Servers = Record<string, unknown>
 
 export async function startGateway(
   servers: Servers | ((at: { dir: string }) => Servers),
-  { era = 'legacy', env = {}, args = [], capabilities = {}, onClient, client: given }: GatewayProcessOptions = {}
+  {
+    era = 'legacy',
+    env = {},
+    args = [],
+    under = [],
+    capabilities = {},
+    onClient,
+    client: given
+  }: GatewayProcessOptions = {}
 ): Promise<GatewayProcess> {
   const dir = mkdtempSync(join(tmpdir(), 'gateway-'))
   const config = join(dir, 'mcp.json')
   const mcpServers = typeof servers === 'function' ? servers({ dir }) : servers
   writeFileSync(config, JSON.stringify({ mcpServers }, null, 2))
-  const process = spawnGateway(['gateway', '--config', config, ...args], { DATA_DIR: join(dir, 'data'), ...env })
+  const words = ['gateway', '--config', config, ...args]
+  const process = spawnGateway(words, { DATA_DIR: join(dir, 'data'), ...env }, under)
   const noise: string[] = []
   let stderr = ''
   process.stderr.on('data', (chunk) => {
@@ -76,15 +87,15 @@ export async function startGateway(
   }
 }
 
-export function spawnGateway(args: string[], env: Record<string, string>): ChildProcessWithoutNullStreams {
+export function spawnGateway(
+  args: string[],
+  env: Record<string, string>,
+  under: string[] = []
+): ChildProcessWithoutNullStreams {
   const { PATH = '', HOME = '', TMPDIR = tmpdir() } = process.env
-  return spawn(
-    process.execPath,
-    ['--disable-warning=ExperimentalWarning', join(root, 'server/gateway-main.ts'), ...args],
-    {
-      env: { PATH, HOME, TMPDIR, ...env }
-    }
-  )
+  const main = ['--disable-warning=ExperimentalWarning', join(root, 'server/gateway-main.ts')]
+  const [command = '', ...words] = [...under, process.execPath, ...main, ...args]
+  return spawn(command, words, { env: { PATH, HOME, TMPDIR, ...env } })
 }
 
 /** The SDK's own stdio transport ends its child in its own way; these tests want to do that themselves. */

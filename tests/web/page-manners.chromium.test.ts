@@ -244,7 +244,14 @@ it('changes servers only with the admin token, which it asks for and keeps in me
       const error = { code: 'admin_required', message: 'Wrong admin token.' }
       return route.fulfill({ status: 403, json: { error } })
     }
-    const reply = { admin: shown === 'right' ? 'allowed' : admin, file: null, problem: null, problems: [], servers: [] }
+    const reply = {
+      admin: shown === 'right' ? 'allowed' : admin,
+      file: null,
+      problem: null,
+      problems: [],
+      exposure: null,
+      servers: []
+    }
     return route.fulfill({ json: reply })
   })
   await page.evaluate(`location.hash = '#/servers'`)

@@ -17,7 +17,7 @@ beforeEach(() => {
   ]
   const servers = () => there.map((server) => ({ ...server }))
   vi.spyOn(api, 'servers').mockImplementation(async () => ({
-    ...{ admin: 'allowed' as const, file: '', problem: null, problems: [], servers: servers() }
+    ...{ admin: 'allowed' as const, file: '', problem: null, problems: [], exposure: null, servers: servers() }
   }))
 })
 

@@ -8,7 +8,9 @@ import { statSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError, messageOf } from '../../lib/errors.ts'
 import type { Child } from './child.ts'
-import { findIsolation, type Isolation } from './child-isolation.ts'
+import { confine, type OurPlaces } from './child-covers.ts'
+import { findIsolation, type Isolation, type Settled } from './child-isolation.ts'
+import { CoverWatch } from './cover-watch.ts'
 import { checkCommand } from './find-command.ts'
 import { DEPTH, depthBelow } from './gateway-depth.ts'
 import { MARK, prepareSweep, type Sweep } from './process-sweep.ts'
@@ -26,21 +28,43 @@ const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', '
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const GRACE_MS = 1000
 
+export interface ChildProcessesOptions {
+  /** Files and folders of ours that no child may see. */
+  places?: OurPlaces | undefined
+  /** Others than the owner of this machine use it: a child that could read our files is not started. */
+  isHosted?: boolean | undefined
+  /** Called once, where children can read our files. */
+  onExposed?: ((sentence: string) => void) | undefined
+  /** In place of looking at this machine. */
+  findIsolation?: typeof findIsolation | undefined
+}
+
+/** For people: what it means that this machine can't keep servers apart. */
+export const EXPOSED =
+  'This system can\'t keep servers without "sandbox" from reading each other\'s secrets, DATA_DIR and mcp.json: allow user namespaces, or give servers a "sandbox" in mcp.json.'
+
 export class ChildProcesses {
   readonly #id = randomBytes(16).toString('hex')
   readonly #inherited: Record<string, string>
   readonly #children = new Set<Child>()
-  readonly #hidden: string[]
+  readonly #places: OurPlaces | undefined
+  readonly #options: ChildProcessesOptions
+  /** How to cover our files for each child again. */
+  readonly #covered = new Map<Child, Settled>()
+  readonly #coverWatch = new CoverWatch(() => {
+    for (const { coverAgain } of this.#covered.values()) coverAgain()
+  })
   readonly #depth: string
   #isolation: Promise<Isolation | undefined> | undefined
   #watchdog: Sweep | undefined
   #count = 0
+  #isWarned = false
   /** One sweep for all is on its way. */
   #stopping = false
 
-  /** `hidden` are files and folders of ours that no child shall see. */
-  constructor(environment: Record<string, string | undefined>, hidden: string[] = []) {
-    this.#hidden = hidden
+  constructor(environment: Record<string, string | undefined>, options: ChildProcessesOptions = {}) {
+    this.#places = options.places
+    this.#options = options
     this.#depth = depthBelow(environment)
     this.#inherited = Object.fromEntries(
       INHERITED.flatMap((name) => {
@@ -62,10 +86,14 @@ export class ChildProcesses {
     if (this.#stopping) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
     const mark = `${this.#id}.${++this.#count}.`
     const env: Record<string, string> = { ...this.#inherited, ...options.env, [MARK]: mark, [DEPTH]: this.#depth }
+    this.#checkIsolation(server, isolation)
+    const confinement = confine({ server, command, args, cwd, env }, isolation?.covers ? this.#places : undefined)
     this.#watch()
     try {
       if (isolation) checkCommand(command, env.PATH ?? DEFAULT_PATH, cwd)
-      const words = isolation?.wrap(command, args, this.#hidden) ?? { command, args }
+      const words = isolation?.wrap(command, args, confinement) ?? { command, args }
+      // Before the start: what is replaced from now on is noticed.
+      this.#coverWatch.add(confinement.files)
       const stdio: 'pipe'[] = ['pipe', 'pipe', 'pipe', ...(isolation ? ['pipe' as const] : [])]
       // A session of its own: what it starts can be told from everything else.
       const process = spawn(words.command, words.args, { cwd, detached: true, stdio, env })
@@ -73,8 +101,10 @@ export class ChildProcesses {
       process.once('spawn', resolve)
       process.once('error', reject)
       await spawned
-      isolation?.settle(process)
-      return this.#adopt(process, mark)
+      const settled = isolation?.settle(process, confinement)
+      const child = this.#adopt(process, mark)
+      if (settled && confinement.files.length > 0) this.#keepCovered(child, settled)
+      return child
     } catch (error) {
       throw cannotRun(server, command, cwd, error)
     }
@@ -82,19 +112,37 @@ export class ChildProcesses {
 
   /** How children are kept apart; undefined where that can't be done. */
   isolation(): Promise<Isolation | undefined> {
-    this.#isolation ??= findIsolation()
+    this.#isolation ??= (this.#options.findIsolation ?? findIsolation)()
     return this.#isolation
+  }
+
+  #checkIsolation(server: string, isolation: Isolation | undefined): void {
+    if (isolation?.covers) return
+    if (this.#options.isHosted) {
+      const message = `The server "${server}" was not started: an instance with AUTH_TOKEN runs servers without "sandbox" only where it can keep our files from them. ${EXPOSED}`
+      throw new AppError('forbidden', 'isolation_unavailable', message, { details: { permanent: true } })
+    }
+    if (!this.#isWarned) this.#options.onExposed?.(EXPOSED)
+    this.#isWarned = true
   }
 
   /** Stops all of them together. */
   async stopAll(): Promise<void> {
     this.#stopping = true
+    this.#coverWatch.close()
     for (const child of this.#children) child.stdin.end()
     const polite = Promise.all([...this.#children].map((child) => child.exited))
     await Promise.race([polite, delay(GRACE_MS, undefined, { ref: false })])
     const watchdog = this.#watchdog
     this.#watchdog = undefined
     await watchdog?.go()
+  }
+
+  /** A child that has ended what keeps our files covered is ended. */
+  #keepCovered(child: Child, settled: Settled): void {
+    this.#covered.set(child, settled)
+    void child.exited.then(() => this.#covered.delete(child))
+    void settled.lost.then(() => (this.#children.has(child) ? child.stop(0) : undefined))
   }
 
   #adopt(process: ChildProcess, mark: string): Child {

@@ -14,7 +14,8 @@ import type { Caller } from '../caller.ts'
 import type { ToolIndex } from '../tool-index.ts'
 import type { ToolObserver } from '../tool-observer.ts'
 import { type Tracing, traced } from '../tracing/tracing.ts'
-import { ChildProcesses } from './child-processes.ts'
+import type { OurPlaces } from './child-covers.ts'
+import { ChildProcesses, EXPOSED } from './child-processes.ts'
 import { Denials } from './denials.ts'
 import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
 import { COMMON, Logins } from './logins.ts'
@@ -34,8 +35,10 @@ export interface ConnectionsOptions {
   logDir?: string | undefined
   /** The engine's side of servers that want a sandbox: loaded with the first of them. */
   openContainers: () => Promise<ChildContainers>
-  /** Files and folders of ours that no child shall see. */
-  hidden?: string[] | undefined
+  /** Files and folders of ours that no child may see. */
+  places?: OurPlaces | undefined
+  /** Others than the owner of this machine use it. */
+  isHosted?: boolean | undefined
   /** Folder of the logins to remote servers. */
   loginDir?: string | undefined
   version: string
@@ -85,12 +88,19 @@ export class Connections {
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
-    this.#processes = new ChildProcesses(options.environment, options.hidden)
+    const { places, isHosted, logger } = options
+    const onExposed = (sentence: string) => logger.warn(sentence)
+    this.#processes = new ChildProcesses(options.environment, { places, isHosted, onExposed })
     this.#logins = options.loginDir === undefined ? undefined : new Logins(options.loginDir)
   }
 
   get childPids(): number[] {
     return this.#processes.pids
+  }
+
+  /** What servers without `sandbox` can reach here that they should not, in a sentence. */
+  async exposure(): Promise<string | undefined> {
+    return (await this.#processes.isolation())?.covers ? undefined : EXPOSED
   }
 
   /** Of all instances together, and of each. */

@@ -1,0 +1,118 @@
+/**
+ * What of ours is covered for a child: the data folder as a whole, and each of our files, by its folder where nothing else is in that.
+ * A covered folder stays covered whatever happens in it. A covered file has to be covered again when it is replaced.
+ */
+import { existsSync, readdirSync, realpathSync } from 'node:fs'
+import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
+import { AppError } from '../../lib/errors.ts'
+import type { Confinement } from './child-isolation.ts'
+
+export interface OurPlaces {
+  dataDir: string
+  /** `mcp.json`, credentials and the like. */
+  files: string[]
+  /** Of container engines, which would give a server the whole machine; left to servers that are a command of the engine. */
+  engineSockets?: string[]
+}
+
+interface StartedChild {
+  server: string
+  command: string
+  args: string[]
+  cwd?: string | undefined
+  env: Record<string, string>
+}
+
+/** In the data folder, when it can't be covered as a whole because the user's home is in it. */
+const DATA_FOLDERS = ['audit', 'checkpoints', 'logins', 'server-logs']
+const DATA_FILES = [
+  'store.db',
+  'store.db-wal',
+  'store.db-shm',
+  'grants.json',
+  'lock.db',
+  'lock.json',
+  'deployment.json'
+]
+
+const ENGINE_COMMANDS = new Set(['docker', 'podman', 'nerdctl'])
+
+/** Throws when the child is given a path in the data folder: it would find nothing there. */
+export function confine(child: StartedChild, places: OurPlaces | undefined): Confinement {
+  const cwd = resolve(child.cwd ?? '.')
+  if (!places) return { folders: [], files: [], cwd }
+  const dataDir = real(places.dataDir)
+  const isHome = isWithin(real(child.env.HOME ?? '/'), dataDir)
+  if (!isHome) refuseData(child, cwd, dataDir)
+  const inData = (names: string[]) => names.map((name) => join(dataDir, name)).filter((path) => existsSync(path))
+  const folders = new Set(isHome ? inData(DATA_FOLDERS) : [dataDir])
+  const files = new Set(isHome ? inData(DATA_FILES) : [])
+  for (const file of places.files.map(real).filter((path) => isHome || !isWithin(path, dataDir))) {
+    const folder = dirname(file)
+    if (isOurs(folder, [...places.files.map(real), dataDir]) && !uses(child, cwd, folder)) folders.add(folder)
+    else files.add(file)
+  }
+  if (!ENGINE_COMMANDS.has(basename(child.command))) {
+    for (const socket of places.engineSockets ?? []) if (existsSync(socket)) files.add(real(socket))
+  }
+  return { folders: [...folders].sort(byLength), files: [...files].filter(isOneLine), cwd }
+}
+
+function refuseData(child: StartedChild, cwd: string, dataDir: string): void {
+  const hasFile = (word: string) => word.includes('/') || (isWithin(cwd, dataDir) && existsSync(join(cwd, word)))
+  const named = [child.cwd, child.command, ...child.args].find((word) =>
+    pathsIn(word ?? '').some((path) => hasFile(path) && isWithin(real(resolve(cwd, path)), dataDir))
+  )
+  if (named === undefined) return
+  const message = `The server "${child.server}" can't be started: "${named}" is in the data folder (${dataDir}), which no server may see. Move it elsewhere, or set another DATA_DIR.`
+  throw new AppError('unavailable', 'server_not_startable', message, { details: { permanent: true } })
+}
+
+/** Nothing but our files, their locks and their drafts. */
+function isOurs(folder: string, ours: string[]): boolean {
+  if (folder === '/') return false
+  const names = ours.filter((path) => dirname(path) === folder).map((path) => basename(path))
+  try {
+    return readdirSync(folder).every((name) => names.some((our) => name === our || name.startsWith(`${our}.`)))
+  } catch {
+    return false
+  }
+}
+
+/** Whether the child works in the folder, or is told of it. */
+function uses({ command, args, env }: StartedChild, cwd: string, folder: string): boolean {
+  const words = [command, ...args, ...Object.values(env)].flatMap(pathsIn).filter((word) => isAbsolute(word))
+  return [cwd, ...words].some((path) => isWithin(real(path), folder) || path.includes(`${folder}/`))
+}
+
+/** `--file=PATH` names a path too. */
+function pathsIn(word: string): string[] {
+  const at = word.indexOf('=')
+  return at < 0 ? [word] : [word, word.slice(at + 1)]
+}
+
+function real(path: string): string {
+  const absolute = resolve(path)
+  try {
+    return realpathSync(absolute)
+  } catch {
+    // Of what is not there yet, the folder may be behind a link.
+    const folder = dirname(absolute)
+    return folder === absolute ? absolute : join(real(folder), basename(absolute))
+  }
+}
+
+function isWithin(path: string, folder: string): boolean {
+  const rest = relative(folder, path)
+  return rest === '' || !(rest === '..' || rest.startsWith('../') || isAbsolute(rest))
+}
+
+/** The guard reads names line by line. */
+function isOneLine(path: string): boolean {
+  if (!path.includes('\n')) return true
+  throw new AppError('invalid', 'invalid_setting', `The path ${JSON.stringify(path)} must not have a line break in it.`)
+}
+
+function byLength(a: string, b: string): number {
+  return a.length - b.length
+}

@@ -1,0 +1,114 @@
+/** What a hostile server without `sandbox` gets at: nothing of ours, however it asks. */
+import { existsSync, linkSync, mkdirSync, mkdtempSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { child, textOf } from '../../server/tools/connections/connections.fixture.ts'
+import { type GatewayProcess, startGateway } from './gateway-process.ts'
+
+const running: GatewayProcess[] = []
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((gateway) => gateway.end()))
+})
+
+const CHAT = 'what-another-person-wrote-7c1e'
+const KEY = 'plain-key-of-another-server-40ab'
+
+/** `inside`: the hostile server works in the folder of `mcp.json`, so that folder can't be covered as a whole. */
+async function open(inside: boolean) {
+  const victim = child('steady', [], { env: { API_KEY: KEY } })
+  const gateway = await startGateway(({ dir }) => ({
+    evil: child('shell', [], inside ? { cwd: dir } : {}),
+    victim
+  }))
+  running.push(gateway)
+  const { dir, config } = gateway
+  const data = join(dir, 'data')
+  const run = async (command: string) =>
+    textOf(await gateway.call('execute', { server: 'evil', tool: 'run', params: { command } }))
+  // Its first call makes the data folder and all that is in it.
+  await run('true')
+  writeFileSync(join(data, 'chat.txt'), CHAT)
+  return { gateway, dir, data, config, run }
+}
+
+/** Every way to a file that was thought of. */
+function waysTo(paths: string[], gatewayPid: number | undefined, scratch: string): string {
+  const files = paths.map((path) => `'${path}'`).join(' ')
+  return `
+    cat ${files}; cd /; cat ${files}
+    for pid in ${gatewayPid} $PPID /proc/[0-9]*; do
+      for path in ${files}; do cat "/proc/\${pid#/proc/}/root$path"; cat "/proc/\${pid#/proc/}/cwd/\${path##*/}"; done
+    done
+    for fd in /proc/self/fd/* /proc/$PPID/fd/*; do case $(readlink "$fd") in *data*|*mcp.json*) cat "$fd";; esac; done
+    unshare -Urm sh -c "for path in ${files}; do umount \\$path; umount -l \\$(dirname \\$path); cat \\$path; done"
+    unshare -Urm sh -c "mount --bind / ${scratch} && for path in ${files}; do cat ${scratch}\\$path; done"
+    unshare -Urmpf --mount-proc cat ${files}
+    for pid in $(pgrep -s 0 -f '[o]rchestrator-guard'); do nsenter -t $pid -m cat ${files}; nsenter -t $pid -U -m cat ${files}; done
+    ln ${files} ${scratch}; ln -s ${files} ${scratch}; cat ${scratch}/*`
+}
+
+describe('a hostile server', { timeout: 120_000 }, () => {
+  // Checked with the defence off: nothing is covered → the chat and the key are read.
+  it.each([
+    ['elsewhere', false],
+    ['in the folder of mcp.json', true]
+  ])('that works %s reads neither the data folder nor mcp.json, and writes neither', async (_where, inside) => {
+    const { gateway, dir, data, config, run } = await open(inside)
+    const before = readFileSync(config, 'utf8')
+    const scratch = join(dir, 'scratch')
+    mkdirSync(scratch)
+    const seen = await run(waysTo([join(data, 'chat.txt'), config], gateway.process.pid, scratch))
+    expect(seen).toMatch(/No such file|Permission denied/)
+    for (const secret of [CHAT, KEY]) expect(seen).not.toContain(secret)
+    await run(`
+      cd '${dir}'; ls data; echo '{}' > mcp.json; rm -f mcp.json; mv mcp.json away; echo '{}' > new && mv new mcp.json
+      truncate -s 0 mcp.json; rm -rf data/*; touch data/forged; echo '{}' > data/grants.json; mv data other; rm -f new`)
+    expect(readFileSync(config, 'utf8')).toBe(before)
+    expect(readFileSync(join(data, 'chat.txt'), 'utf8')).toBe(CHAT)
+    expect([existsSync(join(data, 'forged')), existsSync(join(dir, 'away'))]).toEqual([false, false])
+  })
+
+  // Checked with the defence off: covered once, at the start → the new file is read.
+  it.each([
+    ['elsewhere', false],
+    ['in the folder of mcp.json', true]
+  ])('that works %s sees nothing of an mcp.json that was replaced while it runs', async (_where, inside) => {
+    const { dir, config, run } = await open(inside)
+    const pid = await run('echo $PPID')
+    for (const round of [1, 2]) {
+      const { mcpServers } = JSON.parse(readFileSync(config, 'utf8'))
+      const fresh = { ...mcpServers, [`other${round}`]: child('steady', [], { env: { API_KEY: `${KEY}-${round}` } }) }
+      writeFileSync(join(dir, 'mcp.json.draft'), JSON.stringify({ mcpServers: fresh }))
+      renameSync(join(dir, 'mcp.json.draft'), config)
+      await expect.poll(() => run(`cat '${config}'`)).not.toContain(KEY)
+    }
+    // The same process all the time, which was covered again.
+    expect(await run('echo $PPID')).toBe(pid)
+    expect(readFileSync(config, 'utf8')).toContain('other2')
+  })
+
+  // Checked with the defence off: nobody looks whether it is gone → the call is answered.
+  it('that ends what keeps mcp.json covered is ended itself', async () => {
+    const { run, gateway } = await open(true)
+    const pid = Number(await run('echo $PPID'))
+    // Of its own session only.
+    await run("kill -9 $(pgrep -s 0 -f '[o]rchestrator-guard'); sleep 60").catch(() => '')
+    await expect.poll(() => existsSync(`/proc/${pid}`)).toBe(false)
+    expect(gateway.process.exitCode).toBe(null)
+  })
+
+  it('is told where to move what it is given in the data folder', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'in-data-'))
+    const data = join(dir, 'data')
+    mkdirSync(data)
+    linkSync(join(import.meta.dirname, '../fixtures/children/steady.ts'), join(data, 'steady.ts'))
+    const gateway = await startGateway(
+      { odd: { command: process.execPath, args: [join(data, 'steady.ts')] } },
+      { env: { DATA_DIR: data } }
+    )
+    running.push(gateway)
+    const answer = textOf(await gateway.call('execute', { server: 'odd', tool: 'echo', params: {} }))
+    expect(answer).toMatch(/"odd" can't be started: ".*steady\.ts" is in the data folder .* Move it elsewhere/)
+  })
+})
