@@ -15,6 +15,7 @@ import type { CallContext, ToolWish } from '../run-tool.ts'
 import type { ApprovedRounds } from './approved-rounds.ts'
 import { callHash } from './client-voice.ts'
 import type { Continuations } from './continuations.ts'
+import { OWN_QUESTION } from './name-asker.ts'
 import { showAsData, showName } from './show-as-data.ts'
 
 /** What asking stands on; without it only the client itself can be asked. */
@@ -40,7 +41,6 @@ interface Asked extends ToolWish {
 const YES = 'Yes, run it'
 const ALWAYS = 'Yes, and do not ask again for this tool'
 const NO = 'No'
-const OWN_QUESTION = 'MCP Orchestrator asks for your approval.'
 /** More than this is nothing that a person reads in a client's dialog; the page has room. */
 const MAX_SHOWN = 20_000
 const MAX_REMEMBERED = 1000

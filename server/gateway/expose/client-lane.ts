@@ -10,6 +10,7 @@ import type { Caller } from '../../tools/caller.ts'
 import type { Connections } from '../../tools/connections/connections.ts'
 import type { LiveServer, RawResult } from '../../tools/connections/live-server.ts'
 import type { Peer, PeerNotification, PeerRequest } from '../../tools/connections/peer.ts'
+import { namedQuestion } from '../asking/name-asker.ts'
 import type { Scope } from './scope.ts'
 
 /** Where that goes which belongs to no request. */
@@ -92,7 +93,7 @@ export class ClientLane implements Peer {
     this.#questions++
     const postponing = setInterval(postpone, POSTPONE_MS)
     try {
-      return await asker.ask(request, signal)
+      return await asker.ask(namedQuestion(server, request), signal)
     } finally {
       clearInterval(postponing)
       this.#questions--

@@ -88,7 +88,7 @@ async function callTool(
     )
     return withContent(result)
   } catch (error) {
-    const said = passOnError(error)
+    const said = passOnError(server, error)
     if (said) throw said
     return withContent(errorResult(error, exposed.logger))
   }
@@ -125,7 +125,7 @@ function serveResources(server: Server, face: ExposedFace): void {
     const lane = face.lane(context)
     const caller = namedCaller(lane.caller, server.getClientVersion())
     await watchOn(exposed, lane, target, context.mcpReq.signal, caller).catch((error) => {
-      throw passOnError(error) ?? inOurWords(error, exposed.logger)
+      throw passOnError(target.server, error) ?? inOurWords(error, exposed.logger)
     })
     return {}
   })

@@ -6,6 +6,7 @@ import {
   CLIENT_CAPABILITIES_META_KEY,
   type ClientCapabilities,
   LOG_LEVEL_META_KEY,
+  type Progress,
   type Server,
   type ServerContext
 } from '@modelcontextprotocol/server'
@@ -14,6 +15,7 @@ import type { RawResult } from '../../tools/connections/live-server.ts'
 import type { PeerNotification } from '../../tools/connections/peer.ts'
 import { rawResult } from '../../tools/connections/raw-result.ts'
 import { askingVoice, callHash } from '../asking/client-voice.ts'
+import { withNamedQuestions } from '../asking/name-asker.ts'
 import { namedCaller } from '../create-gateway-server.ts'
 import type { CallContext } from '../run-tool.ts'
 import type { ClientLane } from './client-lane.ts'
@@ -75,15 +77,11 @@ export class ExposedFace {
     const { lane, release } = this.#borrow(server, context, true)
     call.start(async () => {
       try {
-        return await lane.during(call, () =>
-          job(
-            {
-              ...this.#context(server, context, lane, call),
-              voice: askingVoice(this.capabilities(context), ask)
-            },
-            lane
-          )
-        )
+        const asking = {
+          ...this.#context(server, context, lane, call),
+          voice: askingVoice(this.capabilities(context), ask)
+        }
+        return withNamedQuestions(server, await lane.during(call, () => job(asking, lane)))
       } finally {
         release()
       }
@@ -101,18 +99,12 @@ export class ExposedFace {
       tell: (notification) => void mcpReq.notify(this.translate(server, notification)).catch(() => {})
     }
     try {
-      return await lane.during(scope, () =>
-        job(
-          {
-            ...this.#context(server, context, lane, {
-              signal: mcpReq.signal,
-              progress: (progress) => tellProgress(mcpReq, progress)
-            }),
-            voice: askingVoice(this.capabilities(context), scope.ask)
-          },
-          lane
-        )
-      )
+      const progress = (each: Progress) => tellProgress(mcpReq, each)
+      const asking = {
+        ...this.#context(server, context, lane, { signal: mcpReq.signal, progress }),
+        voice: askingVoice(this.capabilities(context), scope.ask)
+      }
+      return withNamedQuestions(server, await lane.during(scope, () => job(asking, lane)))
     } finally {
       release()
     }

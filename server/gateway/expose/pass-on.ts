@@ -2,6 +2,7 @@ import { ProtocolError, ProtocolErrorCode, type ServerContext } from '@modelcont
 import { isAppError } from '../../lib/errors.ts'
 import { wireError } from '../../lib/wire-error.ts'
 import type { RawResult } from '../../tools/connections/live-server.ts'
+import { withNamedElicitations } from '../asking/name-asker.ts'
 import { runRequest } from '../run-request.ts'
 import type { ClientLane } from './client-lane.ts'
 import type { Exposed } from './exposed.ts'
@@ -29,7 +30,7 @@ export async function passOn(
     }
     return MAY_ASK.has(method) ? await face.serve(server, context, own, job) : await face.plainly(server, context, job)
   } catch (error) {
-    throw passOnError(error) ?? inOurWords(error, logger)
+    throw passOnError(server, error) ?? inOurWords(error, logger)
   }
 }
 
@@ -46,9 +47,10 @@ export async function watchOn(
 }
 
 /** What the server itself has answered, with its code and data. */
-export function passOnError(error: unknown): Error | undefined {
-  if (error instanceof ProtocolError) return error
-  return isAppError(error, 'child_refused') && error.cause instanceof Error ? error.cause : undefined
+export function passOnError(server: string, error: unknown): Error | undefined {
+  const said = isAppError(error, 'child_refused') ? error.cause : error
+  if (said instanceof ProtocolError) return withNamedElicitations(server, said)
+  return said !== error && said instanceof Error ? said : undefined
 }
 
 export function ofServer(exposed: Exposed, target: Target | undefined, shown: string): Target {

@@ -1,0 +1,99 @@
+/**
+ * A server's questions on their way to a client's human: each names the server that asks, by its name in mcp.json. Invariant: no line
+ * that a server has written begins like one of ours. Ours are the first and the last; the server's are quoted in between, with
+ * hidden characters shown. The gateway's own questions begin with OWN_QUESTION.
+ */
+import { ProtocolError } from '@modelcontextprotocol/server'
+import { isRecord } from '../../lib/is-record.ts'
+import type { RawResult } from '../../tools/connections/live-server.ts'
+import type { PeerRequest } from '../../tools/connections/peer.ts'
+import { showLine, showName } from './show-as-data.ts'
+
+export const OWN_QUESTION = 'MCP Orchestrator asks for your approval.'
+
+const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/
+/** More than this nobody reads; it only pushes the first line out of sight. */
+const MAX_LINES = 200
+const MAX_CHARS = 20_000
+const MAX_DEPTH = 6
+/** In a dialog, the rest of the line would look like a line of its own. */
+const WIDE_GAP = / {9,}/g
+const URL_ELICITATION_REQUIRED = -32_042
+
+/** The texts of a form that a client shows and that no answer depends on. */
+const SHOWN_ONLY = new Set(['title', 'description'])
+
+export function namedQuestion(server: string, { method, params }: PeerRequest): PeerRequest {
+  if (method === 'elicitation/create') return { method, params: namedElicitation(server, params) }
+  if (method !== 'sampling/createMessage') return { method, params }
+  return { method, params: { ...params, systemPrompt: quoted(server, params.systemPrompt) } }
+}
+
+/** A result of the newer revision may hold questions in place of an answer. */
+export function withNamedQuestions(server: string, result: RawResult): RawResult {
+  if (!isRecord(result.inputRequests)) return result
+  const inputRequests = Object.fromEntries(
+    Object.entries(result.inputRequests).map(([key, request]) => [
+      key,
+      isRequest(request) ? named(server, request) : request
+    ])
+  )
+  return { ...result, inputRequests }
+}
+
+/** An error may want an address opened first. */
+export function withNamedElicitations(server: string, error: Error): Error {
+  if (!(error instanceof ProtocolError) || error.code !== URL_ELICITATION_REQUIRED) return error
+  const { elicitations } = isRecord(error.data) ? error.data : {}
+  if (!Array.isArray(elicitations)) return error
+  const known = elicitations.map((each) => (isRecord(each) ? namedElicitation(server, each) : each))
+  return new ProtocolError(error.code, error.message, { ...(error.data as object), elicitations: known })
+}
+
+function named(server: string, request: PeerRequest & Record<string, unknown>): Record<string, unknown> {
+  return { ...request, ...namedQuestion(server, request) }
+}
+
+function isRequest(value: unknown): value is PeerRequest & Record<string, unknown> {
+  return isRecord(value) && typeof value.method === 'string' && isRecord(value.params)
+}
+
+function namedElicitation(server: string, params: Record<string, unknown>): Record<string, unknown> {
+  const { requestedSchema } = params
+  return {
+    ...params,
+    message: quoted(server, params.message),
+    ...(requestedSchema === undefined ? {} : { requestedSchema: inLines(requestedSchema) })
+  }
+}
+
+function quoted(server: string, text: unknown): string {
+  const name = showName(server)
+  const said = typeof text === 'string' ? text : ''
+  const lines = said.slice(0, MAX_CHARS).split(LINE_BREAK)
+  const kept = lines.filter((line, at) => line.trim() !== '' || lines[at - 1]?.trim() !== '').slice(0, MAX_LINES)
+  const isWhole = said.length <= MAX_CHARS && lines.length <= MAX_LINES
+  return [
+    `Server ${name} asks:`,
+    ...kept.map((line) => `> ${showLine(line).replace(WIDE_GAP, '        ')}`),
+    `This was asked by the server ${name}, not by MCP Orchestrator.${isWhole ? '' : ' Its text is longer than what is shown here.'}`
+  ].join('\n')
+}
+
+/** Names and values stay as they are: the answer is made of them. */
+function inLines(value: unknown, depth = 0): unknown {
+  if (depth > MAX_DEPTH) return value
+  if (Array.isArray(value)) return value.map((item) => inLines(item, depth + 1))
+  if (!isRecord(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => {
+      if (typeof item === 'string' && SHOWN_ONLY.has(key)) return [key, oneLine(item)]
+      if (key === 'enumNames' && Array.isArray(item)) return [key, item.map((name) => oneLine(String(name)))]
+      return [key, inLines(item, depth + 1)]
+    })
+  )
+}
+
+function oneLine(text: string): string {
+  return showLine(text.slice(0, MAX_CHARS)).replace(WIDE_GAP, '        ')
+}
