@@ -278,7 +278,8 @@ function createChat(
       limits: { maxSteps: MAX_STEPS, maxSessionTokens: settings.MAX_SESSION_TOKENS },
       maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,
       maxOutputTokens: settings.MAX_OUTPUT_TOKENS,
-      network: settings.SANDBOX_NETWORK
+      network: settings.SANDBOX_NETWORK,
+      ownImage: settings.SANDBOX_IMAGE !== undefined
     },
     logger,
     async append(sessionId, events, epoch) {

@@ -13,6 +13,8 @@ export interface ChatOptions {
   maxHistoryTokens: number
   maxOutputTokens?: number | undefined
   network: string
+  /** The operator has set an image of their own. */
+  ownImage?: boolean | undefined
 }
 
 /** What is published and not stored. */

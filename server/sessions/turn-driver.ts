@@ -8,7 +8,7 @@ import { MAX_COMMANDS_AT_ONCE } from '../../workspace-server/protocol.ts'
 import { modelHistory, stepsInTurn } from '../agent/model-history.ts'
 import { modelStep } from '../agent/model-step.ts'
 import { type NextAction, nextAction } from '../agent/next-action.ts'
-import { systemPrompt } from '../agent/system-prompt.ts'
+import { systemPromptFor } from '../agent/system-prompt.ts'
 import { backoffMs } from '../lib/backoff.ts'
 import { isAppError, messageOf } from '../lib/errors.ts'
 import type { NewEvent } from '../storage/event-log.ts'
@@ -254,7 +254,7 @@ export class TurnDriver {
       sessionId: this.#sessionId,
       turnId,
       model: transcript.model ?? (await models.resolve(undefined)),
-      system: systemPrompt({ hasSandbox: tools.length > 0, network: options.network }),
+      system: systemPromptFor(tools, options),
       history: modelHistory(recent, transcript),
       maxHistoryTokens: options.maxHistoryTokens,
       maxOutputTokens: options.maxOutputTokens,

@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { packageRoot } from '../../lib/package-root.ts'
 import type { SandboxLimits } from '../port.ts'
 import { containerSpec } from './container-spec.ts'
 
@@ -6,6 +9,12 @@ const limits: SandboxLimits = { memoryMb: 512, cpus: 0.5, pids: 128, workspaceMb
 const input = { limits, owner: { deployment: 'd', instance: 'i' }, image: 'image:1', createdAt: 1234 }
 
 describe('containerSpec', () => {
+  it('has the idle time that the docs promise', () => {
+    const guide = readFileSync(join(packageRoot(), 'docs/guides/troubleshooting.md'), 'utf8')
+    expect(guide).toContain('end by themselves after half an hour')
+    expect(containerSpec(input).Cmd).toEqual(['1800'])
+  })
+
   it('sets every hardening field', () => {
     expect(containerSpec(input)).toMatchObject({
       Image: 'image:1',

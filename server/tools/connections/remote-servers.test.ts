@@ -14,17 +14,18 @@ afterEach(async () => {
 })
 
 /** The least that is a remote server of the older revisions: its tool `wait` answers when it is let go, `fail` with an HTTP status. */
-async function openRemote(headers: Record<string, string> = {}) {
+async function openRemote(headers: Record<string, string> = {}, more: Record<string, unknown> = {}) {
   const credentials = join(mkdtempSync(join(tmpdir(), 'remote-')), 'credentials.json')
   const keep = (token: string) => writeFileSync(credentials, JSON.stringify({ TOKEN: token }), { mode: 0o600 })
   keep('token-a')
-  const remote = { token: 'token-a', greetings: 0, refused: 0, lost: 0, waiting: [] as (() => void)[] }
+  const remote = { token: 'token-a', greetings: 0, refused: 0, lost: 0, redirect: '', waiting: [] as (() => void)[] }
   const answer = async (name: unknown, args: Record<string, unknown>, response: ServerResponse) => {
     if (name === 'fail') return void response.writeHead(Number(args.status)).end('no')
     if (name === 'wait') await new Promise<void>((go) => remote.waiting.push(go))
     return { content: [{ type: 'text', text: 'done' }] }
   }
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    if (remote.redirect) return void response.writeHead(307, { location: remote.redirect }).end()
     if (request.method !== 'POST') return void response.writeHead(405).end()
     const { id, method, params = {} } = Object(await json(request))
     if (headers.Authorization !== undefined && request.headers.authorization !== `Bearer ${remote.token}`) {
@@ -56,7 +57,7 @@ async function openRemote(headers: Record<string, string> = {}) {
   const listener = createServer((request, response) => void serve(request, response))
   await new Promise<void>((ready) => listener.listen(0, '127.0.0.1', ready))
   const url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}/mcp`
-  const test = await openTestConnections({ far: { url, headers } }, { credentials })
+  const test = await openTestConnections({ far: { url, headers, ...more } }, { credentials })
   closing.push(
     () => test.close(),
     () => listener.closeAllConnections(),
@@ -102,6 +103,20 @@ describe('a remote server', () => {
     keep('token-c')
     expect(textOf((await call('far', 'echo', {}, { careful: true })).result)).toBe('done')
     expect(remote.greetings).toBe(2)
+  })
+
+  it.each(['http', 'sse'])('has the secrets in its headers sent on to no other host (%s)', async (type) => {
+    const { call, remote } = await openRemote({ 'X-Key': `\${secret:TOKEN}` }, { type })
+    const seen: unknown[] = []
+    const other = createServer((request, response) => {
+      seen.push(request.headers['x-key'])
+      response.writeHead(404).end()
+    })
+    await new Promise<void>((ready) => other.listen(0, '127.0.0.1', ready))
+    closing.push(() => void other.close())
+    remote.redirect = `http://127.0.0.1:${(other.address() as AddressInfo).port}/steal`
+    await expect(call('far', 'echo')).rejects.toThrow('"far"')
+    expect(seen).toEqual([])
   })
 
   it('that forbids one call is greeted anew only where that may help', async () => {

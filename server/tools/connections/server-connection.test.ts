@@ -9,6 +9,41 @@ import { StartGate } from './start-gate.ts'
 
 afterEach(() => void vi.useRealTimers())
 
+it.each([
+  ['stops when it has had no call for idleSeconds', 5, 'stopped'],
+  ['with idleSeconds 0 never stops for want of work', 0, 'running']
+])('%s', async (_, idleSeconds, state) => {
+  vi.useFakeTimers()
+  const entry = readEntry('still', { command: 'none', idleSeconds }, 0)
+  class Open extends LiveServer {
+    closed = false
+    override get isOpen() {
+      return !this.closed
+    }
+    override async list() {
+      return []
+    }
+    override async close() {
+      this.closed = true
+    }
+  }
+  const connection = new ServerConnection({
+    entry,
+    log: new ServerLog(undefined),
+    logger: silentLogger,
+    toolsSeen: () => 0,
+    gate: new StartGate(1),
+    open: async () => new Open(entry, new Client({ name: 'test', version: '1' }), undefined, (text) => text),
+    onListed: () => {},
+    onFailed: () => {}
+  })
+  await connection.list(new AbortController().signal)
+  expect(connection.state.state).toBe('running')
+  await vi.advanceTimersByTimeAsync(86_400_000)
+  expect(connection.state.state).toBe(state)
+  await connection.stop()
+})
+
 it('lists the tools of a server that says without end that they have changed ever less often', async () => {
   vi.useFakeTimers()
   const entry = readEntry('busy', { command: 'none' }, 0)
