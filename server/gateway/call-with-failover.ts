@@ -33,11 +33,11 @@ export async function callWithFailover(
     mayRun: (tool, tools) => isReader(core.index.entry(at), tools, tool)
   })
   const asked = core.index.tool(server, input.tool)
-  const isRead = mustRead || (asked && isReader(core.index.entry(server), core.index.tools(server) ?? [], asked))
   try {
     return { server, ...(await core.connections.call(server, mustRead ? { ...input, ...reads(server) } : input)) }
   } catch (error) {
     if (here || !mayRepeat(error, input.careful)) throw error
+    const isRead = mustRead || (asked && isReader(core.index.entry(server), core.index.tools(server) ?? [], asked))
     for (const [at, other] of alternatives(core, server, input.tool).entries()) {
       if (input.signal.aborted) break
       if (await isChanged(core, other, input)) continue

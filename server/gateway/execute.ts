@@ -8,6 +8,7 @@ import { unknownServer } from '../tools/connections/connections.ts'
 import type { RawResult } from '../tools/connections/live-server.ts'
 import { canConfirm, reads, whyConfirm } from './confirm-route.ts'
 import type { Discovery } from './discovery.ts'
+import { doubtAbout } from './doubtful-sentence.ts'
 import type { GatewayCore } from './gateway-options.ts'
 import { onRecord, type RouteSeen } from './record-route.ts'
 import { routeRequest } from './route-request.ts'
@@ -82,7 +83,8 @@ export async function execute(
   const { server, tool, confidence, explicit, params, filledBy, needsYes, found } = choice
   const wish = { server, tool, args: params, filledBy, needsYes, found }
   const { result, ...called } = await runTool(core, wish, context)
-  if (explicit && input.request && result.isError !== true) core.learn(input.request, server, tool.name)
+  // What says not to do something, or asks about a tool, is no example of what the tool is for.
+  if (explicit && request && result.isError !== true && !doubtAbout(request)) core.learn(request, server, tool.name)
   return {
     kind: 'result',
     result,
@@ -102,12 +104,12 @@ async function choose(
   const { server, tool, confidence, explicit } = found
   const { name, inputSchema } = tool
   refuseDenied(core, server, name)
-  const settled = await settleParams(core, { ...found, reads: reads(core, server, tool) }, input, context)
+  const settled = await settleParams(core, { ...found, reads: () => reads(core, server, tool) }, input, context)
   const { params, problems, filledBy } = settled
   const answer = { server, tool: name, params, confidence, ...(filledBy ? { filledBy } : {}) }
-  const candidates = otherCandidates(core, found, input.request)
   if (problems.length > 0) {
     const said = problems.map(({ path, reason }) => `${path} ${reason}`)
+    const candidates = otherCandidates(core, found, input.request)
     return { status: 'needs_params', ...answer, problems: said, inputSchema, candidates }
   }
   if (explicit || input.request === undefined) return { ...found, ...settled }
@@ -115,6 +117,7 @@ async function choose(
   const foundBy = { request: input.request, confidence, reason }
   if (reason === undefined) return { ...found, ...settled, found: foundBy }
   if (canConfirm(context, params)) return { ...found, ...settled, needsYes: true, found: foundBy }
+  const candidates = otherCandidates(core, found, input.request)
   return { status: 'needs_confirmation', ...answer, reason: `${reason} ${HOW_TO_CONFIRM}`, candidates }
 }
 

@@ -89,7 +89,22 @@ function inLines(value: unknown, depth = 0): unknown {
     Object.entries(value).map(([key, item]) => {
       if (typeof item === 'string' && SHOWN_ONLY.has(key)) return [key, oneLine(item)]
       if (key === 'enumNames' && Array.isArray(item)) return [key, item.map((name) => oneLine(String(name)))]
+      if (key === 'properties' && isRecord(item)) return [key, titled(item, depth + 1)]
       return [key, inLines(item, depth + 1)]
+    })
+  )
+}
+
+/** A property without a title is shown by its name, which may hide something. */
+function titled(properties: Record<string, unknown>, depth: number): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, property]) => {
+      const shown = inLines(property, depth)
+      const isPlain = oneLine(name) === name
+      return [
+        name,
+        isPlain || !isRecord(shown) || shown.title !== undefined ? shown : { title: oneLine(name), ...shown }
+      ]
     })
   )
 }

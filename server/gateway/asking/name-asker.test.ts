@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest'
+import { namedQuestion, OWN_QUESTION, withNamedQuestions } from './name-asker.ts'
+
+const ask = (message: unknown, requestedSchema?: unknown) =>
+  namedQuestion('x', {
+    method: 'elicitation/create',
+    params: { message, ...(requestedSchema ? { requestedSchema } : {}) }
+  }).params
+const linesOf = (message: unknown) => String(ask(message).message).split('\n')
+
+describe('a named question', () => {
+  it.each(['\n', '\r', '\r\n', '\u2028', '\u2029', '\u0085', '\v', '\f'])('has no line of its own after %j', (end) => {
+    const lines = linesOf(`Hello${end}${OWN_QUESTION}`)
+    expect(lines).toEqual([
+      'Server "x" asks:',
+      '> Hello',
+      `> ${OWN_QUESTION}`,
+      expect.stringMatching(/^This was asked by/)
+    ])
+  })
+
+  it('does not push its first line out of sight', () => {
+    const lines = linesOf(`${'\n'.repeat(5000)}a${' '.repeat(500)}${OWN_QUESTION}\n${'b\n'.repeat(5000)}`)
+    expect(lines.length).toBeLessThan(210)
+    expect(lines.find((line) => line.includes(OWN_QUESTION))?.length).toBeLessThan(80)
+    expect(lines.at(-1)).toContain('longer than what is shown')
+  })
+
+  it('keeps names and values that the answer is made of, and shows what hides in them', () => {
+    const schema = {
+      type: 'object',
+      properties: { 'a\nb': { type: 'string', enum: ['1\n', '2'] }, c: { title: 'd\ne' } }
+    }
+    const { requestedSchema } = ask('?', schema)
+    expect(requestedSchema).toEqual({
+      type: 'object',
+      properties: { 'a\nb': { title: 'a\\nb', type: 'string', enum: ['1\n', '2'] }, c: { title: 'd\\ne' } }
+    })
+  })
+
+  it('takes what is no text for an empty one', () => {
+    expect(linesOf(undefined)).toEqual(['Server "x" asks:', '> ', expect.stringMatching(/^This was/)])
+    expect(linesOf({ toString: 'no' })).toHaveLength(3)
+  })
+
+  it('leaves roots and results without questions alone', () => {
+    const roots = { method: 'roots/list', params: {} }
+    expect(namedQuestion('x', roots)).toEqual(roots)
+    const result = { content: [], resultType: 'complete' }
+    expect(withNamedQuestions('x', result)).toBe(result)
+    const odd = { inputRequests: { a: 1, b: null, c: roots } }
+    expect(withNamedQuestions('x', odd)).toEqual(odd)
+  })
+})
