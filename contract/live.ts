@@ -44,6 +44,8 @@ export interface ServerToClient extends StoredToClient {
   'agent:thinking': (data: { turnId: string }) => void
   'agent:delta': (data: { turnId: string; text: string }) => void
   'tool:output': (data: { callId: string; stream: 'stdout' | 'stderr'; text: string }) => void
+  /** The server lost its state, and this session with it; it hangs up. The client opens a new session. */
+  'session:lost': (data: { message: string }) => void
   'session:state': (state: SessionState) => void
   'system:progress': (progress: Progress) => void
 }

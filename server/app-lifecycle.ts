@@ -14,15 +14,21 @@ const STEP_MS = 20_000
 /** How long requests that are open at shutdown may take to end. */
 const REQUEST_GRACE_MS = 5_000
 
-/** In the background, for as long as it takes: the page is served, and says what is going on, while the engine or image is away. */
-export async function prepareImage(
-  core: { engine: SandboxEngine; progress: ProgressBoard<Progress['stage']> },
-  logger: Logger,
-  signal: AbortSignal
-): Promise<void> {
-  const { engine, progress } = core
+interface Preparing {
+  engine: SandboxEngine
+  progress: ProgressBoard<Progress['stage']>
+  sessions: { sweep(): Promise<void> }
+}
+
+/**
+ * In the background, for as long as it takes: the page is served, and says what is going on, while the engine or image is away.
+ * What dead instances have left goes first; until then this one does not count as ready.
+ */
+export async function prepareEngine(core: Preparing, logger: Logger, signal: AbortSignal): Promise<void> {
+  const { engine, progress, sessions } = core
   for (let attempt = 1; !signal.aborted; attempt++) {
     try {
+      await sessions.sweep()
       await engine.ensureImage((line) => {
         logger.info(line)
         progress.say('image', line)
@@ -30,7 +36,7 @@ export async function prepareImage(
       progress.say('ready', 'Ready')
       return
     } catch (error) {
-      if (attempt === 1) logger.error({ err: error }, `The sandbox image is not ready: ${messageOf(error)}`)
+      if (attempt === 1) logger.error({ err: error }, `The sandbox engine or image is not ready: ${messageOf(error)}`)
       progress.say('engine', messageOf(error))
       await delay(backoffMs(attempt, { firstMs: 1000, maxMs: 30_000 }), undefined, { signal, ref: false }).catch(
         () => {}

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import type { Progress } from '../contract/live.ts'
 import { openTrail, type Trail, trailReader } from './app-audit.ts'
 import { createGatewayApp, type GatewayApp } from './app-gateway.ts'
-import { prepareImage, stopApp } from './app-lifecycle.ts'
+import { prepareEngine, stopApp } from './app-lifecycle.ts'
 import { watchFigures } from './app-metrics.ts'
 import { openModels } from './app-models.ts'
 import { type ChatServers, chatServers, serverDirectory } from './app-servers.ts'
@@ -35,7 +35,7 @@ import { InstanceAccess } from './sessions/instance-access.ts'
 import { logSessions } from './sessions/log-sessions.ts'
 import { Quotas } from './sessions/quotas.ts'
 import { recordRefusals } from './sessions/record-refusals.ts'
-import { ownerName, SessionAccess, secret } from './sessions/session-access.ts'
+import { ownerName, SessionAccess, secret, sessionLost } from './sessions/session-access.ts'
 import { SessionDirectory } from './sessions/session-directory.ts'
 import { SessionFeed } from './sessions/session-feed.ts'
 import { SessionManager } from './sessions/session-manager.ts'
@@ -44,10 +44,12 @@ import { Toolbox } from './sessions/toolbox.ts'
 import { MAX_UPLOAD_BYTES, WorkspaceTransfer } from './sessions/workspace-transfer.ts'
 import { createSocketServer } from './socket/create-socket-server.ts'
 import { openCheckpointStore } from './storage/checkpoints/checkpoint-files.ts'
+import { deploymentFile, readDeploymentId, rememberDeploymentId } from './storage/deployment-file.ts'
 import { lockDataDir } from './storage/embedded/data-dir-lock.ts'
 import { openEmbeddedStore } from './storage/embedded/open-embedded-store.ts'
 import { observedCheckpoints, observedStore } from './storage/observed-store.ts'
 import { openRedisStore } from './storage/redis/open-redis-store.ts'
+import { redisAddress } from './storage/redis/redis-client.ts'
 import { openSocketAdapter } from './storage/redis/socket-adapter.ts'
 import type { Store } from './storage/store.ts'
 import { ApprovalInbox } from './tools/approvals/approval-inbox.ts'
@@ -86,8 +88,13 @@ export function openEngine(settings: Settings, logger: Logger): SandboxEngine {
 }
 
 export async function openStore(settings: Settings, logger: Logger): Promise<Store> {
-  if (settings.REDIS_URL) return openRedisStore({ url: settings.REDIS_URL, logger })
-  return openEmbeddedStore({ dataDir: resolve(settings.DATA_DIR), logger })
+  const deploymentId = readDeploymentId(deploymentFileOf(settings))
+  if (settings.REDIS_URL) return openRedisStore({ url: settings.REDIS_URL, deploymentId, logger })
+  return openEmbeddedStore({ dataDir: resolve(settings.DATA_DIR), deploymentId, logger })
+}
+
+function deploymentFileOf({ DATA_DIR, REDIS_URL }: Settings): string {
+  return deploymentFile(resolve(DATA_DIR), REDIS_URL ? redisAddress(REDIS_URL) : 'embedded')
 }
 
 function sessionsOptions(settings: Settings): SessionsOptions {
@@ -119,6 +126,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const { observer, instanceId = randomUUID() } = overrides
   const report = observer?.stored ?? (() => {})
   const store = observedStore(await openStore(settings, logger), report)
+  rememberDeploymentId(deploymentFileOf(settings), await store.sessions.deploymentId())
   const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
   const checkpointFiles = openCheckpointStore({
@@ -127,7 +135,10 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     logger
   })
   const checkpoints = observedCheckpoints(checkpointFiles, report)
-  const access = new SessionAccess(store.facts, settings.MAX_OWNER_SESSIONS, () => quotas.checkOpen())
+  const access = new SessionAccess(store.facts, settings.MAX_OWNER_SESSIONS, async (sessionId) => {
+    if (await checkpoints.has(sessionId)) throw sessionLost()
+    await quotas.checkOpen()
+  })
   const stored = { access, events: store.events, checkpoints, store: store.sessions }
   const quotas: Quotas = new Quotas(stored, quotaLimits(settings))
   const sessions = new SessionManager(
@@ -140,6 +151,8 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
       ownerOf: (sessionId) => access.ownerOf(sessionId),
       logger,
       publish: feed.stored,
+      emptied: async () => feed.emptied(),
+      isAlone: lock !== undefined,
       forgotten: async (sessionId) => {
         await access.forget(sessionId)
         feed.gone(sessionId)
@@ -160,7 +173,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     async start() {
       // The lock says that every earlier owner of this folder is dead: nobody has to wait for its leases.
       if (lock) for (const gone of await store.sessions.instances()) await store.sessions.farewell(gone)
-      void prepareImage({ engine, progress }, logger, stopping.signal).then(() => sessions.pool.fill())
+      void prepareEngine({ engine, progress, sessions }, logger, stopping.signal).then(() => sessions.pool.fill())
       await sessions.start()
     },
     async stop() {
@@ -297,7 +310,7 @@ function ownerOfCookies(cookies: string | undefined): string {
   return cookie ? ownerName(cookie) : LOCAL_OWNER
 }
 
-function healthChecks({ engine, store, progress }: Core, { audit }: Trail): Record<string, HealthCheck> {
+function healthChecks({ engine, store, sessions, progress }: Core, { audit }: Trail): Record<string, HealthCheck> {
   const tell = async (check: () => Promise<string>): ReturnType<HealthCheck> => {
     try {
       return { ok: true, detail: await check() }
@@ -309,6 +322,10 @@ function healthChecks({ engine, store, progress }: Core, { audit }: Trail): Reco
     engine: () => tell(async () => `Docker ${(await engine.status()).version}`),
     store: () => tell(async () => `deployment ${await store.sessions.deploymentId()}`),
     audit: async () => ({ ok: audit.problem === undefined, detail: audit.problem ?? 'written' }),
+    leftovers: async () =>
+      sessions.isSwept
+        ? { ok: true, detail: 'none of earlier instances' }
+        : { ok: false, detail: 'Containers that earlier instances left are being removed.' },
     image: () =>
       tell(async () => {
         if (await engine.hasImage()) return 'ready'

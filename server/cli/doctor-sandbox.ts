@@ -2,6 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import type { SandboxEngine, WorkspaceConnection } from '../sandbox/port.ts'
 
+const DOCTOR = 'doctor'
+/** Longer than any look takes. */
+const LOOK_MS = 600_000
 const LIST_MS = 30_000
 const LIST = `
 echo "node $(/opt/mcp/bin/node --version | tr -d v)"
@@ -27,8 +30,15 @@ export async function listContents(engine: SandboxEngine): Promise<string[]> {
     .split('\n')
 }
 
+/** Sandboxes of a doctor that was killed; one that still looks at its own is younger. */
+async function removeLeft(engine: SandboxEngine): Promise<void> {
+  const left = (await engine.list(DOCTOR)).filter(({ createdAt }) => Date.now() - createdAt > LOOK_MS)
+  await Promise.allSettled(left.map(({ id }) => engine.remove(id)))
+}
+
 async function inSandbox<T>(engine: SandboxEngine, look: (connection: WorkspaceConnection) => Promise<T>): Promise<T> {
-  const containerId = await engine.create({ deployment: `doctor-${randomUUID()}`, instance: 'doctor' })
+  await removeLeft(engine)
+  const containerId = await engine.create({ deployment: DOCTOR, instance: randomUUID() })
   try {
     const connection = await engine.connect(containerId, 1)
     const seen = await look(connection)

@@ -54,6 +54,10 @@ export class Chat {
     return (await this.transcript(sessionId)).model ?? model
   }
 
+  get openIds(): string[] {
+    return [...this.#open.keys()]
+  }
+
   /** Conversations in memory. */
   get openCount(): number {
     return this.#open.size

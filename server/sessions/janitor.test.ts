@@ -64,6 +64,37 @@ describe('retention', () => {
   })
 })
 
+describe('containers that no session is bound to', () => {
+  const one = { orphanGraceMs: 0, janitorIntervalMs: 3_600_000 }
+
+  it('go at once when their instance has ended, and when seen twice if the store never heard of it; those of live ones stay', async () => {
+    const manager = await fake.start('one', one)
+    await fake.start('live', one)
+    await fake.store.sessions.heartbeat('ended', 60_000)
+    await fake.store.sessions.farewell('ended')
+    const deployment = await fake.store.sessions.deploymentId()
+    const [live, ended, unknown] = await Promise.all(
+      ['live', 'ended', 'unknown'].map((instance) => fake.engine.create({ deployment, instance }))
+    )
+    await manager.janitor.round()
+    expect([...fake.engine.containers.keys()].toSorted()).toEqual([live, unknown].toSorted())
+    await manager.janitor.round()
+    expect([...fake.engine.containers.keys()]).toEqual([live])
+    expect(ended).toBeDefined()
+  })
+
+  it('all stay for a while after the store was emptied: it proves nothing then', async () => {
+    const manager = await fake.start('one', { ...one, orphanGraceMs: 3_600_000 })
+    const deployment = await fake.store.sessions.deploymentId()
+    await fake.store.sessions.farewell('ended')
+    const id = await fake.engine.create({ deployment, instance: 'ended' })
+    await manager.janitor.round()
+    await manager.sweep()
+    await manager.janitor.round()
+    expect([...fake.engine.containers.keys()]).toEqual([id])
+  })
+})
+
 describe('a sandbox that claims to have seen a later owner than there ever was', () => {
   /** What a command can do in there: every server that is started from now on is told that its time is over. */
   async function lockOut(manager: SessionManager): Promise<string> {

@@ -12,12 +12,17 @@ const REAP_AT_ONCE = 20
 const REAP_LEASE_MS = 30_000
 const GAVE_WAY =
   'The sandbox was idle and made room for another session; the files are kept, and the next call gets a new sandbox.'
+const REMOVE_AT_ONCE = 10
 
 export interface JanitorOptions {
   deps: SessionsDeps
   options: SessionsOptions
   made: ReadonlySet<string>
+  /** Containers that this instance has open for a session, whatever the store says. */
+  inUse: () => ReadonlySet<string | undefined>
   deployment: () => string
+  /** Of the store in which this instance has registered its sandboxes. */
+  origin: () => string
   session: (sessionId: string) => LiveSession
   done: (session: LiveSession) => void
 }
@@ -120,25 +125,68 @@ export class Janitor {
     }
   }
 
+  /** Removes the containers of instances that are proven dead, but for those that a session is bound to. */
+  async sweep(): Promise<void> {
+    const loose = await this.#looseContainers()
+    const dead = await this.#provenDead()
+    await this.#remove(
+      loose.filter(({ instance }) => dead(instance)),
+      'of an instance that has ended'
+    )
+  }
+
   async #removeOrphans(): Promise<void> {
-    const { deps, made, deployment } = this.#options
-    // The engine first, the store second: a container that is bound in between is then seen as bound.
-    const containers = await deps.engine.list(deployment())
+    const { deps } = this.#options
+    const loose = await this.#looseContainers()
+    const dead = await this.#provenDead()
     const alive = new Set(await deps.store.instances())
-    const bound = new Set((await deps.store.list()).map((record) => record.containerId))
-    const orphans = containers.filter((container) => {
-      if (bound.has(container.id) || made.has(container.id)) return false
+    const orphans = loose.filter((container) => {
+      if (dead(container.instance)) return true
       return this.#isOld(container) && (container.instance === deps.instanceId || !alive.has(container.instance))
     })
-    const again = orphans.filter(({ id }) => this.#suspects.has(id))
+    const again = orphans.filter(({ id, instance }) => dead(instance) || this.#suspects.has(id))
     this.#suspects = new Set(orphans.map(({ id }) => id))
-    if ((await deps.store.deploymentId()) !== deployment()) return // the store was emptied under us: what it says proves nothing
-    await Promise.allSettled(
-      again.map(async ({ id }) => {
-        await deps.engine.remove(id)
-        deps.logger.info({ containerId: id }, 'Removed an orphaned container.')
+    if (deps.isAlone || (await this.#isSettled())) await this.#remove(again, 'that belongs to no session')
+  }
+
+  /** Containers of this deployment that no session is bound to and that this instance does not need. */
+  async #looseContainers(): Promise<ContainerSummary[]> {
+    const { deps, made, inUse, deployment } = this.#options
+    // The engine first, the store second: a container that is bound in between is then seen as bound.
+    const containers = await deps.engine.list(deployment())
+    const bound = new Set((await deps.store.list()).map((record) => record.containerId))
+    const used = inUse()
+    return containers.filter(({ id }) => !bound.has(id) && !made.has(id) && !used.has(id))
+  }
+
+  async #provenDead(): Promise<(instance: string) => boolean> {
+    const { instanceId, isAlone, store } = this.#options.deps
+    if (isAlone) return (instance) => instance !== instanceId
+    const ended = new Set(await store.endedInstances())
+    return (await this.#isSettled()) ? (instance) => ended.has(instance) : () => false
+  }
+
+  /**
+   * After the store was emptied, live instances take a moment to register their sandboxes again. Until then it proves nothing:
+   * neither that a container is bound to no session, nor that an instance is gone.
+   */
+  async #isSettled(): Promise<boolean> {
+    const { deps, options, origin } = this.#options
+    const { id, at } = await deps.store.origin()
+    const isKnown = origin() === '' || origin() === id
+    return isKnown && (await deps.store.now()) - at >= options.orphanGraceMs
+  }
+
+  async #remove(containers: ContainerSummary[], why: string): Promise<void> {
+    const { engine, logger } = this.#options.deps
+    for (let at = 0; at < containers.length; at += REMOVE_AT_ONCE) {
+      const removed = containers.slice(at, at + REMOVE_AT_ONCE).map(async ({ id, instance }) => {
+        await engine.remove(id)
+        logger.info({ containerId: id, owner: instance }, `Removed a container ${why}.`)
       })
-    )
+      const failed = (await Promise.allSettled(removed)).find(({ status }) => status === 'rejected')
+      if (failed?.status === 'rejected') throw failed.reason
+    }
   }
 
   #isOld(container: ContainerSummary): boolean {
@@ -152,7 +200,7 @@ export class Janitor {
     const records = await deps.store.list()
     for (const { sessionId } of records.filter(isExpired)) {
       try {
-        await this.#remove(sessionId, isExpired)
+        await this.#removeSession(sessionId, isExpired)
       } catch (error) {
         deps.logger.warn({ err: error, sessionId }, `Not removed, though its time is over: ${messageOf(error)}`)
       }
@@ -162,7 +210,7 @@ export class Janitor {
   }
 
   /** The record goes last: what fails half-way is found again in the next round. */
-  async #remove(sessionId: string, isExpired: (record: SessionRecord) => boolean): Promise<void> {
+  async #removeSession(sessionId: string, isExpired: (record: SessionRecord) => boolean): Promise<void> {
     const { deps, session: find, done } = this.#options
     const session = find(sessionId)
     try {

@@ -28,15 +28,20 @@ interface StoredMeta {
 
 const SESSIONS = 'sessions'
 const MAX_TITLE = 120
+export const SESSION_LOST = 'The server lost its state, and this session with it. Start a new one.'
 const ownerSpace = (ownerHash: string) => `owner:${ownerHash}`
 
 export class SessionAccess {
   readonly #facts: KeyValueStore
   readonly #maxPerOwner: number
-  readonly #checkOpen: () => Promise<void>
+  readonly #checkOpen: (sessionId: string) => Promise<void>
 
-  /** `checkOpen` throws when no further session may be opened, by anyone. */
-  constructor(facts: KeyValueStore, maxPerOwner: number, checkOpen: () => Promise<void> = async () => {}) {
+  /** `checkOpen` throws when this session, or any further one, may not be opened by anyone. */
+  constructor(
+    facts: KeyValueStore,
+    maxPerOwner: number,
+    checkOpen: (sessionId: string) => Promise<void> = async () => {}
+  ) {
     this.#facts = facts
     this.#maxPerOwner = maxPerOwner
     this.#checkOpen = checkOpen
@@ -52,7 +57,7 @@ export class SessionAccess {
       return {}
     }
     if (owner !== null) await this.#checkRoom(owner)
-    await this.#checkOpen()
+    await this.#checkOpen(sessionId)
     const createdAt = Date.now()
     const meta: StoredMeta = { owner, token: token === undefined ? null : hash(token), title: '', createdAt }
     if (!(await this.#facts.add(SESSIONS, sessionId, { ...meta }))) {
@@ -123,6 +128,11 @@ export function validSessionId(sessionId: string): string {
   if (/^[A-Za-z0-9_-]{1,100}$/.test(sessionId)) return sessionId
   const message = 'A session id has 1 to 100 letters, digits, dashes and underscores.'
   throw new AppError('invalid', 'invalid_session_id', message)
+}
+
+/** For a session that has files and no owner: whoever comes first with its id must not get them. */
+export function sessionLost(): AppError {
+  return new AppError('conflict', 'session_lost', SESSION_LOST)
 }
 
 export function secret(): string {

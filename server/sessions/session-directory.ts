@@ -37,7 +37,8 @@ export class SessionDirectory {
         const first = events.find(({ type, data }) => type === 'user:message' && data.turnId === 't1')
         if (first) void this.#nameAfter(sessionId, String(first.data.text)).catch(() => {})
       },
-      gone: (sessionId) => void deps.chat.forget(sessionId).catch(() => {})
+      gone: (sessionId) => void deps.chat.forget(sessionId).catch(() => {}),
+      emptied: () => void this.#giveUpLost().catch(() => {})
     })
   }
 
@@ -83,6 +84,16 @@ export class SessionDirectory {
     await this.#patiently(() => sessions.destroy(sessionId))
     await access.forget(sessionId)
     feed.gone(sessionId)
+  }
+
+  /** Conversations that are open here although the store knows nothing of them any more. */
+  async #giveUpLost(): Promise<void> {
+    const { access, chat, feed } = this.#deps
+    for (const sessionId of chat.openIds) {
+      if (await access.meta(sessionId)) continue
+      feed.lost(sessionId)
+      await chat.forget(sessionId)
+    }
   }
 
   /** Another instance that ran the turn hears of its end within a second, and lets go. */

@@ -7,6 +7,10 @@ export interface FeedListener {
   live?(sessionId: string, type: LiveName, data: object): void
   /** The session is no more. */
   gone?(sessionId: string): void
+  /** The store was emptied: sessions may be gone, with nobody to tell which. */
+  emptied?(): void
+  /** The session went with a store that was emptied. */
+  lost?(sessionId: string): void
 }
 
 /**
@@ -36,6 +40,14 @@ export class SessionFeed {
 
   gone(sessionId: string): void {
     this.#each((listener) => listener.gone?.(sessionId))
+  }
+
+  emptied(): void {
+    this.#each((listener) => listener.emptied?.())
+  }
+
+  lost(sessionId: string): void {
+    this.#each((listener) => listener.lost?.(sessionId))
   }
 
   #each(tell: (listener: FeedListener) => void): void {

@@ -50,6 +50,9 @@ export class SessionManager {
   /** While stopping: sessions with a sandbox whose files are not known to be saved. */
   readonly #unsaved = new Set<string>()
   #deployment = ''
+  /** Of the store, as last seen; sandboxes of this instance are registered there. */
+  #origin = ''
+  #isSwept = false
   #stopping = false
   #stopped: Promise<void> | undefined
 
@@ -65,7 +68,9 @@ export class SessionManager {
     this.#context = { deps, options, pool: this.pool, places, made, owner }
     const session = (id: string) => this.#session(id)
     const done = (live: LiveSession) => this.#forget(live)
-    this.janitor = new Janitor({ deps, options, made, deployment, session, done })
+    const origin = () => this.#origin
+    const inUse = () => new Set([...this.#sessions.values()].map(({ sandbox }) => sandbox.containerId))
+    this.janitor = new Janitor({ deps, options, made, inUse, deployment, origin, session, done })
   }
 
   /** Needs a store that answers; an engine may come later. */
@@ -75,7 +80,23 @@ export class SessionManager {
     this.#every(this.#options.leaseMs / 3, () => this.#beat())
     this.#every(this.#options.janitorIntervalMs, () => this.janitor.round())
     this.#every(PING_EVERY_MS, () => this.#ping())
+    // Until then the record of an instance that has just crashed has not ended yet.
+    this.#timers.push(setTimeout(() => void this.janitor.round(), this.#options.leaseMs * 2 + 1000).unref())
     await this.janitor.round()
+  }
+
+  /**
+   * Removes what dead instances have left and no session needs. For every start, before it counts as ready: a server that is
+   * started and killed again and again must not collect containers.
+   */
+  async sweep(): Promise<void> {
+    await this.#knownDeployment()
+    await this.janitor.sweep()
+    this.#isSwept = true
+  }
+
+  get isSwept(): boolean {
+    return this.#isSwept
   }
 
   /** Runs a job while this instance, and no other, holds the session. The sandbox is touched only when the job asks for it. */
@@ -166,6 +187,8 @@ export class SessionManager {
     const work = Promise.allSettled([
       this.pool.stop(),
       this.janitor.stop(),
+      // A start that is broken off leaves no more than it found.
+      this.sweep().catch((error) => this.#deps.logger.debug({ err: error }, 'Containers are left to the next start.')),
       ...[...this.#sessions.values()].map((session) => this.#close(session))
     ]).then(() => this.#recycleLeft())
     const { promise: late, resolve } = Promise.withResolvers<void>()
@@ -222,14 +245,14 @@ export class SessionManager {
 
   async #beat(): Promise<void> {
     const { store, instanceId } = this.#deps
-    const deployment = await store.deploymentId()
-    const emptied = this.#deployment !== '' && deployment !== this.#deployment
-    this.#deployment = deployment
+    this.#deployment = await store.deploymentId()
+    const { id: origin } = await store.origin()
     await store.heartbeat(instanceId, this.#options.leaseMs * 2)
     const sessions = [...this.#sessions.values()]
     await Promise.allSettled(sessions.map((session) => session.beat()))
     for (const session of sessions) this.#forget(session)
-    if (emptied) await this.#registerAgain()
+    if (this.#origin !== '' && this.#origin !== origin) await this.#registerAgain()
+    this.#origin = origin
   }
 
   /** The store lost what it knew: tell it of the sandboxes that we have, or nobody would ever recycle them. */
@@ -237,6 +260,7 @@ export class SessionManager {
     this.#deps.logger.warn('The store was emptied; the sandboxes of this instance are registered again.')
     const open = [...this.#sessions.values()].filter((session) => session.sandbox.state !== 'none')
     await Promise.allSettled(open.map((session) => this.run(session.sessionId, async () => {})))
+    await this.#deps.emptied?.()
   }
 
   async #ping(): Promise<void> {

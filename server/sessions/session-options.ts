@@ -46,6 +46,13 @@ export interface SessionsDeps {
   logger: Logger
   /** Hears of every event that sessions append, after it is stored. */
   publish: (sessionId: string, events: StoredEvent[]) => void
+  /** Called when the store turns out to have been emptied: conversations and their owners are gone. */
+  emptied?: () => Promise<void>
+  /**
+   * True: every other instance that ever used this store is dead, which the lock on the data folder proves. Else only the
+   * store's record of an instance's end counts.
+   */
+  isAlone?: boolean
   /** Hears of every session that was removed because its retention is over. */
   forgotten: (sessionId: string) => Promise<void>
 }

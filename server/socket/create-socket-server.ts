@@ -17,7 +17,7 @@ import { wireError } from '../lib/wire-error.ts'
 import type { Models } from '../models/port.ts'
 import type { Chat } from '../sessions/chat.ts'
 import type { InstanceAccess } from '../sessions/instance-access.ts'
-import type { SessionAccess } from '../sessions/session-access.ts'
+import { SESSION_LOST, type SessionAccess } from '../sessions/session-access.ts'
 import type { SessionFeed } from '../sessions/session-feed.ts'
 import { shownTranscript } from '../sessions/shown-transcript.ts'
 import { runCommand } from './run-command.ts'
@@ -248,6 +248,10 @@ function broadcaster(io: Io, options: SocketServerOptions): Parameters<SessionFe
     },
     gone(sessionId) {
       io.in(sessionId).disconnectSockets(true)
+    },
+    lost(sessionId) {
+      io.local.to(sessionId).emit('session:lost', { message: SESSION_LOST })
+      io.local.in(sessionId).disconnectSockets(true)
     }
   }
 }

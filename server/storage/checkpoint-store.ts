@@ -27,6 +27,8 @@ export interface Checkpoint {
 export interface CheckpointStore {
   /** Loads what was last committed under any lower or equal epoch. */
   open(sessionId: string, epoch: number): Promise<Checkpoint>
+  /** Whether anything is stored of this session. */
+  has(sessionId: string): Promise<boolean>
   remove(sessionId: string): Promise<void>
   /** Bytes on the disk of these sessions, or of all; measured at most so long ago. */
   bytes(sessionIds?: readonly string[], maxAgeMs?: number): Promise<number>

@@ -20,6 +20,7 @@ export function observedCheckpoints(checkpoints: CheckpointStore, report: Report
   const store = watch(checkpoints)
   return {
     open: async (sessionId, epoch) => watch(await store.open(sessionId, epoch)),
+    has: (sessionId) => store.has(sessionId),
     remove: (sessionId) => store.remove(sessionId),
     bytes: (sessionIds, maxAgeMs) => store.bytes(sessionIds, maxAgeMs),
     prune: (olderThanMs, spared) => store.prune(olderThanMs, spared)

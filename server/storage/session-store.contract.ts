@@ -353,6 +353,31 @@ function describeInstances(context: () => Context): void {
     await vi.waitFor(async () => expect(await b.instances()).toEqual([]), { interval: 5 })
   })
 
+  it('remembers which instances have ended, and nothing of those it never heard of', async () => {
+    const { a, b, empty } = context()
+    await a.heartbeat('stays', LONG)
+    await a.heartbeat('leaves', LONG)
+    await a.heartbeat('dies', 1)
+    await a.farewell('leaves')
+    await vi.waitFor(async () => expect((await b.endedInstances()).toSorted()).toEqual(['dies', 'leaves']))
+    await a.heartbeat('dies', LONG)
+    expect(await b.endedInstances()).toEqual(['leaves'])
+    await empty()
+    expect(await b.endedInstances()).toEqual([])
+  })
+
+  it('keeps its deployment id when it is emptied, and tells that it was', async () => {
+    const { a, b, empty } = context()
+    const [id, origin] = [await a.deploymentId(), await a.origin()]
+    expect(await b.origin()).toEqual(origin)
+    await b.deploymentId()
+    await empty()
+    expect(await b.deploymentId()).toBe(id)
+    expect(await a.deploymentId()).toBe(id)
+    expect((await a.origin()).id).not.toBe(origin.id)
+    expect(await b.origin()).toEqual(await a.origin())
+  })
+
   it('ends the leases of an instance that is gone, and no others', async () => {
     const { a, b, id } = context()
     await a.acquire(`${id}-gone`, 'gone', LONG)

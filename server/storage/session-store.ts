@@ -18,17 +18,29 @@ export interface SessionRecord {
   activeAt: number
 }
 
+export interface StoreOrigin {
+  id: string
+  at: number
+}
+
+/** How long the store remembers an instance that has ended. */
+export const ENDED_KEPT_MS = 7 * 86_400_000
+
 export type AcquireResult =
   | { granted: true; record: SessionRecord }
   | { granted: false; holder: string; retryInMs: number }
 
 export interface SessionStore {
   now(): Promise<number>
-  /** Made once per store, and kept. */
+  /** Made once, and kept: a store that was emptied gets back the id that this process, or its data folder, remembers. */
   deploymentId(): Promise<string>
+  /** When this store began. It changes when the store is emptied: what such a store does not know proves nothing. */
+  origin(): Promise<StoreOrigin>
   heartbeat(instanceId: string, ttlMs: number): Promise<void>
   /** Instances whose last heartbeat has not run out. */
   instances(): Promise<string[]>
+  /** Instances that were seen here and whose heartbeat has run out, or that said farewell; kept for a week. */
+  endedInstances(): Promise<string[]>
   /** The instance is gone or going: its heartbeat and all its leases end now. */
   farewell(instanceId: string): Promise<void>
 

@@ -176,6 +176,13 @@ export class FakeServer {
     this.#io.in(id).disconnectSockets(true)
   }
 
+  /** As a server does whose store was emptied. */
+  lose(id: string): void {
+    this.sessions.delete(id)
+    this.#io.in(id).emit('session:lost', { message: 'The server lost its state.' })
+    this.#io.in(id).disconnectSockets(true)
+  }
+
   async stop(): Promise<void> {
     await this.#io.close()
   }

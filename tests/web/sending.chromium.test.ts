@@ -86,6 +86,17 @@ it('takes what is being written over when the session is deleted elsewhere', asy
   expect(await written()).toBe('')
 })
 
+it('goes on in a new session with what is being written when the server lost its state, and says so', async () => {
+  await me.say('first')
+  await me.page.getByText('Thinking…').waitFor()
+  await me.composer.fill('half a thought')
+  const before = me.sessionId()
+  now().fake.lose(before)
+  await me.page.getByText('The server lost its state').waitFor()
+  await expect.poll(() => me.sessionId()).not.toBe(before)
+  expect(await written()).toBe('half a thought')
+})
+
 it('keeps a message that arrived when only the answer was lost, and sends the next one', async () => {
   session.loses = 'answers'
   await me.say('one')

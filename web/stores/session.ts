@@ -28,6 +28,8 @@ export type Activity = 'idle' | 'thinking' | 'answering' | 'running' | 'waiting'
 
 const RETRY_MS = 3000
 const LOST_AFTER_MS = 500
+const LOST_TALK = 'The server lost its state: this conversation starts anew.'
+const LOST = 'The server lost its state, and this conversation with it. Here is a new session.'
 
 export const useSession = defineStore('session', () => {
   const outputs = useOutputs()
@@ -112,6 +114,7 @@ export const useSession = defineStore('session', () => {
       ready.value = news
     })
     from.on('session:snapshot', onSnapshot)
+    from.on('session:lost', () => startAnew(LOST))
     from.on('session:state', (news) => {
       state.value = { ...news, at: Date.now() }
     })
@@ -129,6 +132,8 @@ export const useSession = defineStore('session', () => {
   function onSnapshot(snapshot: Snapshot): void {
     // Older than the events that came meanwhile: those will not come again.
     if (inStep && snapshot.seq < toRaw(transcript.value).seq) return
+    // The same session with less in it than before: it was opened again on a server that lost its state.
+    if (snapshot.seq < toRaw(transcript.value).seq) notices.show(LOST_TALK)
     replace(snapshot.transcript)
     state.value = { ...snapshot.state, at: Date.now() }
     connected.value = true
@@ -168,6 +173,10 @@ export const useSession = defineStore('session', () => {
     connected.value = false
     const code = error.data?.code
     if (code === undefined) return // the network; socket.io tries again by itself
+    if (code === 'session_lost') {
+      startAnew(LOST)
+      return
+    }
     refusal.value = error.data?.message ?? error.message
     phase.value = code === 'unauthorized' || code === 'forbidden' ? code : 'refused'
     if (phase.value !== 'refused') from.disconnect()
@@ -181,14 +190,26 @@ export const useSession = defineStore('session', () => {
     if (socket.value !== from) return
     const isGone = phase.value === 'open' && sessions?.every((each) => each.sessionId !== sessionId.value)
     if (!isGone) return void setTimeout(() => socket.value === from && from.connect(), RETRY_MS)
-    notices.show('This session was deleted. Here is a new one.')
+    startAnew('This session was deleted. Here is a new one.')
+  }
+
+  /** The session is no more: the person goes on in a new one, with what they were writing. */
+  function startAnew(why: string): void {
+    notices.show(why)
     deletedId.value = sessionId.value
     open(newId())
   }
 
   function send<C extends CommandName>(name: C, input: CommandInput<C>): Promise<Ack> {
-    if (socket.value) return command(socket.value, name, input)
+    const from = socket.value
+    if (from) return command(from, name, input).then((reply) => noteLoss(from, reply))
     return Promise.resolve({ ok: false, error: { code: 'offline', message: 'There is no session open.' } })
+  }
+
+  function noteLoss(from: PageSocket, reply: Ack): Ack {
+    // Whoever sent the command first puts what was written back: it goes along to the new session.
+    if (!reply.ok && reply.error.code === 'unknown_session') setTimeout(() => socket.value === from && startAnew(LOST))
+    return reply
   }
 
   /** Calls back on each stored event as it happens; not for those that a snapshot brings. */

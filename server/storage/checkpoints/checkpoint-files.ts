@@ -31,6 +31,7 @@ export function openCheckpointStore(options: CheckpointStoreOptions): Checkpoint
   const sizes = new FolderSizes(dir)
   return {
     open: (sessionId, epoch) => openCheckpoint(options, sizes, folderName(sessionId), epoch),
+    has: (sessionId) => hasSession(dir, folderName(sessionId)),
     async remove(sessionId) {
       await removeSession(dir, folderName(sessionId))
       sizes.forget(folderName(sessionId))
@@ -63,6 +64,10 @@ async function openCheckpoint(
     await folder.removeAllOwn()
     throw translateFileError(error)
   }
+}
+
+async function hasSession(dir: string, name: string): Promise<boolean> {
+  return (await listFiles(join(dir, name))).some(({ kind }) => kind === 'manifest')
 }
 
 /** Renamed first: a crash on the way leaves no half session, only rubbish that the next prune finds. */

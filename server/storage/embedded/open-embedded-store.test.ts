@@ -21,7 +21,7 @@ async function openTwo(): Promise<StoreUnderTest> {
   ])
   const empty = async () => {
     const db = new DatabaseSync(join(dataDir, 'store.db'), { timeout: 1000 })
-    db.exec(`DELETE FROM sessions; DELETE FROM events; DELETE FROM meta WHERE key <> 'deployment_id'`)
+    db.exec(`DELETE FROM sessions; DELETE FROM events; DELETE FROM instances; DELETE FROM meta`)
     db.close()
   }
   const dispose = async () => {

@@ -11,6 +11,8 @@ import { sqliteSessionStore } from './sqlite-session-store.ts'
 
 export interface EmbeddedStoreOptions {
   dataDir: string
+  /** The deployment's id, where the data folder remembers one: a new database gets it. */
+  deploymentId?: string | undefined
   logger: Logger
 }
 
@@ -18,7 +20,7 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
   const db = await openDatabase(options.dataDir)
   options.logger.debug({ dataDir: options.dataDir }, 'embedded store open')
   return {
-    sessions: sqliteSessionStore(db),
+    sessions: sqliteSessionStore(db, options.deploymentId),
     events: sqliteEventLog(db),
     facts: sqliteKeyValueStore(db),
     close: async () => db.close()

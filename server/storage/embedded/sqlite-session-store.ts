@@ -1,22 +1,37 @@
 import { randomUUID } from 'node:crypto'
 import { validSessionId } from '../session-id.ts'
-import type { AcquireResult, SessionRecord, SessionStore } from '../session-store.ts'
+import {
+  type AcquireResult,
+  ENDED_KEPT_MS,
+  type SessionRecord,
+  type SessionStore,
+  type StoreOrigin
+} from '../session-store.ts'
 import type { Database, Row } from './database.ts'
 
 const SET_OWNER = `UPDATE sessions SET epoch = ?, holder = ?, lease_until = ?, busy = 1 WHERE session_id = ?`
 
 /** Every verb is one short transaction on the caller's thread; the clock is read inside it, after any wait for the lock. */
-export function sqliteSessionStore(db: Database): SessionStore {
+export function sqliteSessionStore(db: Database, rememberedId: string = randomUUID()): SessionStore {
+  let known = rememberedId
   return {
     now: async () => Date.now(),
-    deploymentId: async () => deploymentId(db),
+    deploymentId: async () => {
+      known = deploymentId(db, known)
+      return known
+    },
+    origin: async () => origin(db),
     heartbeat: async (instanceId, ttlMs) => {
       db.run('INSERT OR REPLACE INTO instances VALUES (?, ?)', instanceId, Date.now() + ttlMs)
     },
     instances: async () => liveInstances(db),
+    endedInstances: async () =>
+      db
+        .all('SELECT instance_id FROM instances WHERE alive_until <= ?', Date.now())
+        .map((row) => String(row.instance_id)),
     farewell: async (instanceId) => {
       db.transaction(() => {
-        db.run('DELETE FROM instances WHERE instance_id = ?', instanceId)
+        db.run('INSERT OR REPLACE INTO instances VALUES (?, ?)', instanceId, Date.now())
         db.run('UPDATE sessions SET holder = NULL, lease_until = 0, busy = 0 WHERE holder = ?', instanceId)
       })
     },
@@ -51,15 +66,21 @@ export function sqliteSessionStore(db: Database): SessionStore {
   }
 }
 
-function deploymentId(db: Database): string {
-  db.run(`INSERT OR IGNORE INTO meta VALUES ('deployment_id', ?)`, randomUUID())
+function origin(db: Database): StoreOrigin {
+  db.run(`INSERT OR IGNORE INTO meta VALUES ('origin', ?)`, JSON.stringify({ id: randomUUID(), at: Date.now() }))
+  return JSON.parse(String(db.get(`SELECT value FROM meta WHERE key = 'origin'`)?.value)) as StoreOrigin
+}
+
+function deploymentId(db: Database, remembered: string): string {
+  db.run(`INSERT OR IGNORE INTO meta VALUES ('deployment_id', ?)`, remembered)
   return String(db.get(`SELECT value FROM meta WHERE key = 'deployment_id'`)?.value)
 }
 
 function liveInstances(db: Database): string[] {
   const now = Date.now()
-  db.run('DELETE FROM instances WHERE alive_until <= ?', now)
-  return db.all('SELECT instance_id FROM instances ORDER BY instance_id').map((row) => String(row.instance_id))
+  db.run('DELETE FROM instances WHERE alive_until <= ?', now - ENDED_KEPT_MS)
+  const rows = db.all('SELECT instance_id FROM instances WHERE alive_until > ? ORDER BY instance_id', now)
+  return rows.map((row) => String(row.instance_id))
 }
 
 function acquire(db: Database, sessionId: string, holder: string, leaseMs: number): AcquireResult {

@@ -15,13 +15,15 @@ export interface RedisStoreOptions {
   url: string
   logger: Logger
   keyPrefix?: string
+  /** The deployment's id, where the data folder remembers one: an emptied Redis gets it back. */
+  deploymentId?: string | undefined
 }
 
 export async function openRedisStore(options: RedisStoreOptions): Promise<Store> {
   const client = await connectRedis(options.url, options.logger)
   const keys = redisKeys(options.keyPrefix ?? 'mcpo:')
   return {
-    sessions: new RedisSessionStore(client, keys),
+    sessions: new RedisSessionStore(client, keys, options.deploymentId),
     events: redisEventLog(client, keys),
     facts: redisKeyValueStore(client, keys),
     close: () => client.close()

@@ -120,6 +120,11 @@ function reasonOf(error: unknown): string {
   return REASONS.find(([pattern]) => pattern.test(text))?.[1] ?? text
 }
 
+/** Host, port and database, without the password. */
+export function redisAddress(url: string): string {
+  return `${describe(url)}/${Number(URL.parse(url)?.pathname.slice(1) || 0)}`
+}
+
 /** Host and port only: a URL may carry a password. */
 function describe(url: string): string {
   const parsed = URL.parse(url)

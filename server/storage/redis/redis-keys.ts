@@ -1,6 +1,9 @@
 export interface RedisKeys {
   deployment: string
+  origin: string
   instances: string
+  /** Instances that are gone, by the time of their end. */
+  ended: string
   /** All session ids; score 0, so in lexical order. */
   index: string
   /** Ids of live sessions by their activeAt. */
@@ -20,7 +23,9 @@ export interface RedisKeys {
 export function redisKeys(prefix: string): RedisKeys {
   return {
     deployment: `${prefix}deployment-id`,
+    origin: `${prefix}origin`,
     instances: `${prefix}instances`,
+    ended: `${prefix}ended-instances`,
     index: `${prefix}sessions`,
     live: `${prefix}live`,
     epochFloor: `${prefix}epoch-floor`,

@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { validSessionId } from '../session-id.ts'
-import type { AcquireResult, SessionRecord, SessionStore } from '../session-store.ts'
+import {
+  type AcquireResult,
+  ENDED_KEPT_MS,
+  type SessionRecord,
+  type SessionStore,
+  type StoreOrigin
+} from '../session-store.ts'
 import type { RedisClient } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
 import * as scripts from './session-scripts.ts'
@@ -10,9 +16,13 @@ const LIST_PAGE = 500
 export class RedisSessionStore implements SessionStore {
   readonly #client: RedisClient
   readonly #keys: RedisKeys
-  constructor(client: RedisClient, keys: RedisKeys) {
+  /** What an emptied Redis is given back. */
+  #deploymentId: string
+
+  constructor(client: RedisClient, keys: RedisKeys, rememberedId: string = randomUUID()) {
     this.#client = client
     this.#keys = keys
+    this.#deploymentId = rememberedId
   }
 
   async now(): Promise<number> {
@@ -20,21 +30,32 @@ export class RedisSessionStore implements SessionStore {
   }
 
   async deploymentId(): Promise<string> {
-    // A Redis that was emptied is another deployment: what it does not know of must not pass for orphans.
-    return String(await this.#client.run(scripts.deploymentId, [this.#keys.deployment], [randomUUID()]))
+    const id = await this.#client.run(scripts.deploymentId, [this.#keys.deployment], [this.#deploymentId])
+    this.#deploymentId = String(id)
+    return this.#deploymentId
+  }
+
+  async origin(): Promise<StoreOrigin> {
+    const reply = String(await this.#client.run(scripts.origin, [this.#keys.origin], [randomUUID()]))
+    const [id = '', at] = reply.split(' ')
+    return { id, at: Number(at) }
   }
 
   async heartbeat(instanceId: string, ttlMs: number): Promise<void> {
-    await this.#client.run(scripts.heartbeat, [this.#keys.instances], [instanceId, ttlMs])
+    await this.#client.run(scripts.heartbeat, [this.#keys.instances, this.#keys.ended], [instanceId, ttlMs])
   }
 
   async instances(): Promise<string[]> {
-    return asArray(await this.#client.run(scripts.instances, [this.#keys.instances])).map(String)
+    return (await this.#allInstances()).alive
+  }
+
+  async endedInstances(): Promise<string[]> {
+    return (await this.#allInstances()).ended
   }
 
   async farewell(instanceId: string): Promise<void> {
-    const { instances, index, sessionPrefix, sessionSuffix } = this.#keys
-    await this.#client.run(scripts.farewell, [instances, index], [instanceId, sessionPrefix, sessionSuffix])
+    const { instances, index, ended, sessionPrefix, sessionSuffix } = this.#keys
+    await this.#client.run(scripts.farewell, [instances, index, ended], [instanceId, sessionPrefix, sessionSuffix])
   }
 
   async acquire(sessionId: string, holder: string, leaseMs: number): Promise<AcquireResult> {
@@ -122,6 +143,12 @@ export class RedisSessionStore implements SessionStore {
 
   async close(): Promise<void> {
     await this.#client.close()
+  }
+
+  async #allInstances(): Promise<{ alive: string[]; ended: string[] }> {
+    const { instances, ended } = this.#keys
+    const reply = asArray(await this.#client.run(scripts.instances, [instances, ended], [ENDED_KEPT_MS]))
+    return { alive: asArray(reply[0]).map(String), ended: asArray(reply[1]).map(String) }
   }
 
   async #fenced(

@@ -9,21 +9,34 @@ redis.call('SET', key, proposal, 'NX')
 return redis.call('GET', key)
 `)
 
+export const origin = sparingScript(`
+local key, proposal = KEYS[1], ARGV[1]
+redis.call('SET', key, proposal .. ' ' .. int(clock()), 'NX')
+return redis.call('GET', key)
+`)
+
 export const heartbeat = sparingScript(`
-local instances, instance, ttl = KEYS[1], ARGV[1], tonumber(ARGV[2])
+local instances, ended = KEYS[1], KEYS[2]
+local instance, ttl = ARGV[1], tonumber(ARGV[2])
 redis.call('ZADD', instances, int(clock() + ttl), instance)
+redis.call('ZREM', ended, instance)
 `)
 
-export const instances = script(`
-local key, now = KEYS[1], int(clock())
-redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
-return redis.call('ZRANGE', key, 0, -1)
+/** Those whose time is over are remembered as ended: of an instance that the store has never heard of nothing is known. */
+export const instances = sparingScript(`
+local key, ended, kept = KEYS[1], KEYS[2], tonumber(ARGV[1])
+local now = clock()
+for _, gone in ipairs(redis.call('ZRANGEBYSCORE', key, '-inf', int(now))) do redis.call('ZADD', ended, int(now), gone) end
+redis.call('ZREMRANGEBYSCORE', key, '-inf', int(now))
+redis.call('ZREMRANGEBYSCORE', ended, '-inf', int(now - kept))
+return { redis.call('ZRANGE', key, 0, -1), redis.call('ZRANGE', ended, 0, -1) }
 `)
 
-export const farewell = script(`
-local instances, index = KEYS[1], KEYS[2]
+export const farewell = sparingScript(`
+local instances, index, ended = KEYS[1], KEYS[2], KEYS[3]
 local instance, prefix, suffix = ARGV[1], ARGV[2], ARGV[3]
 redis.call('ZREM', instances, instance)
+redis.call('ZADD', ended, int(clock()), instance)
 for _, id in ipairs(redis.call('ZRANGE', index, 0, -1)) do
   local key = prefix .. id .. suffix
   if redis.call('HGET', key, 'holder') == instance then

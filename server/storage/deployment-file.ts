@@ -1,0 +1,37 @@
+/**
+ * The deployment's id as the data folder remembers it. Containers carry this id: a store that was emptied must get it back, or
+ * nobody would ever find them again. One file per store, because an empty store at another address is another deployment.
+ */
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** `store` says where the store is (host, port, database, name), or that it is the embedded one. */
+export function deploymentFile(dataDir: string, store: string): string {
+  const name = store === 'embedded' ? store : createHash('sha256').update(store).digest('hex').slice(0, 16)
+  return join(dataDir, 'deployments', name)
+}
+
+/** undefined: nothing is remembered, or nothing that can be read. */
+export function readDeploymentId(file: string): string | undefined {
+  try {
+    const id = readFileSync(file, 'utf8').trim()
+    return UUID.test(id) ? id : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export function rememberDeploymentId(file: string, id: string): void {
+  if (readDeploymentId(file) === id) return
+  const draft = `${file}.${randomUUID()}`
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  try {
+    writeFileSync(draft, `${id}\n`, { mode: 0o600, flush: true })
+    renameSync(draft, file)
+  } finally {
+    rmSync(draft, { force: true })
+  }
+}

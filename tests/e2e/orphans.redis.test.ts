@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import Dockerode from 'dockerode'
+import { Redis } from 'ioredis'
+import { afterEach, describe, expect, it } from 'vitest'
+import { openEngine } from '../../server/app.ts'
+import { loadSettings } from '../../server/config/load-settings.ts'
+import { silentLogger } from '../../server/lib/logger.ts'
+import { packageRoot } from '../../server/lib/package-root.ts'
+import { deploymentFile, readDeploymentId } from '../../server/storage/deployment-file.ts'
+import { eventually, temporaryFolder } from '../fixtures/core.ts'
+import { type OwnRedis, ownRedis } from '../fixtures/own-redis.ts'
+import { serve, stopServers } from '../fixtures/serve.ts'
+
+const engine = openEngine(loadSettings({ env: {} }), silentLogger)
+const docker = new Dockerode()
+const children: ChildProcess[] = []
+let redis: OwnRedis | undefined
+
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+  await stopServers()
+  await redis?.kill()
+  redis = undefined
+})
+
+const list = (deployment: string) => engine.list(deployment)
+const idsOf = async (deployment: string) => (await list(deployment)).map(({ id }) => id).toSorted()
+
+/** Starts a server with two warm sandboxes and does not wait until it is ready. */
+function startServer(dataDir: string): ChildProcess {
+  const env = { PATH: process.env.PATH, DATA_DIR: dataDir, LLM_PROVIDER: 'demo', WARM_POOL_SIZE: '2', PORT: '0' }
+  const main = join(packageRoot(), 'server/main.ts')
+  const args = ['--disable-warning=ExperimentalWarning', main, 'serve']
+  const child = spawn(process.execPath, args, { cwd: dataDir, env, stdio: 'ignore' })
+  children.push(child)
+  return child
+}
+
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  const exited = once(child, 'exit')
+  child.kill(signal)
+  await exited
+}
+
+/** The deployment of a data folder, once a server has been started there. */
+const deploymentOf = (dataDir: string) => readDeploymentId(deploymentFile(dataDir, 'embedded')) ?? ''
+
+/** Starts a server and kills it as soon as it has made containers of its own. */
+async function crash(dataDir: string): Promise<void> {
+  const before = new Set((await list(deploymentOf(dataDir))).map(({ instance }) => instance))
+  const child = startServer(dataDir)
+  await eventually('it makes containers', async () =>
+    (await list(deploymentOf(dataDir))).some(({ instance }) => !before.has(instance))
+  )
+  await end(child, 'SIGKILL')
+}
+
+describe('containers of a server that was killed', () => {
+  it('are gone once the next start is ready, after ten crashes and when one is paused', async () => {
+    const dataDir = temporaryFolder()
+    for (let crashes = 0; crashes < 10; crashes++) await crash(dataDir)
+    await eventually('a container is left', async () => (await idsOf(deploymentOf(dataDir))).length > 0)
+    for (const { id, state } of await list(deploymentOf(dataDir))) {
+      if (state === 'running') await docker.getContainer(id).pause()
+    }
+    const server = await serve({ WARM_POOL_SIZE: '0' }, { dataDir })
+    expect(server.deployment).toBe(deploymentOf(dataDir))
+    expect(await idsOf(server.deployment)).toEqual([])
+  })
+
+  it('are gone when the next start is broken off with Ctrl-C', async () => {
+    const dataDir = temporaryFolder()
+    await crash(dataDir)
+    const known = await list(deploymentOf(dataDir))
+    expect(known.length).toBeGreaterThan(0)
+    const child = startServer(dataDir)
+    // As early as a person could: it has just begun, and holds the lock on the folder.
+    await eventually('it has the lock', async () => {
+      const left = (await list(deploymentOf(dataDir))).filter(({ id }) => known.some((each) => each.id === id))
+      return left.length < known.length || child.exitCode !== null
+    })
+    await end(child, 'SIGINT')
+    expect(await idsOf(deploymentOf(dataDir))).toEqual([])
+    await serve({}, { dataDir })
+  })
+})
+
+describe('several instances on one Redis', () => {
+  it('leave the containers of live ones alone, and a start removes those of one that has ended', async () => {
+    redis = await ownRedis()
+    const env = { REDIS_URL: redis.url, WARM_POOL_SIZE: '1' }
+    const dataDir = temporaryFolder()
+    const [one, two] = await Promise.all([serve(env, { dataDir }), serve(env, { dataDir })])
+    await eventually('two warm sandboxes', async () => (await idsOf(one.deployment)).length === 2)
+    const live = await idsOf(one.deployment)
+    const three = await serve(env, { dataDir })
+    await eventually('a third one', async () => (await idsOf(one.deployment)).length === 3)
+    await three.kill9()
+    const admin = new Redis(redis.url)
+    await eventually('its record has ended', async () => {
+      const key = (await admin.keys('*instances')).find((name) => !name.includes('ended')) ?? ''
+      return (await admin.zcount(key, Date.now(), '+inf')) === 2
+    })
+    await admin.quit()
+    const four = await serve({ ...env, WARM_POOL_SIZE: '0' }, { dataDir })
+    expect(four.deployment).toBe(one.deployment)
+    expect(await idsOf(one.deployment)).toEqual(live)
+    expect(two.deployment).toBe(one.deployment)
+  })
+
+  it('tell open pages when Redis was emptied, keep their deployment, and collect what no session owns', async () => {
+    redis = await ownRedis()
+    const env = { REDIS_URL: redis.url, SESSION_IDLE_SECONDS: '1', JANITOR_INTERVAL_SECONDS: '1' }
+    const dataDir = temporaryFolder()
+    const [one, two] = await Promise.all([serve(env, { dataDir }), serve(env, { dataDir })])
+    const id = `test-${randomUUID()}`
+    const cookie = randomUUID()
+    const client = one.connect(id, { cookie })
+    await client.ready()
+    await client.sh('echo private > a.txt')
+    const other = two.connect(`test-${randomUUID()}`, { cookie })
+    await other.ready()
+    // An answer from the room: it has joined.
+    await other.turn('hello')
+    const admin = new Redis(redis.url)
+    await admin.flushall()
+    await Promise.all([client.wait('session:lost'), other.wait('session:lost')])
+    await client.wait('disconnect')
+    // Whoever knows the id does not get the files of its former owner.
+    expect(await two.connect(id, { cookie: randomUUID() }).refused()).toBe('session_lost')
+    const next = two.connect(`test-${randomUUID()}`, { cookie })
+    await next.ready()
+    expect(await next.sh('echo alive')).toContain('alive')
+    next.close()
+    await eventually('no container is left', async () => (await idsOf(one.deployment)).length === 0)
+    expect((await admin.keys('*deployment-id')).length).toBe(1)
+    expect(await admin.get((await admin.keys('*deployment-id'))[0]!)).toBe(one.deployment)
+    await admin.quit()
+  })
+})
