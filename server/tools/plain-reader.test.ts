@@ -43,6 +43,7 @@ const WRITERS: [name: string, description: string, parameters?: Record<string, s
   ['retrieve_parcel', 'Retrieve the parcel and notify its sender.'],
   ['describe_and_run', 'Describe a workflow by name.'],
   ['mail_list_members', 'List all members and email them a reminder.'],
+  ['email_list', 'Get all addresses of a list.'],
   ['get_запись', 'Get all records.'],
   ['get_records', 'Get all records и удалить их.'],
   ['get_records', 'Get all records, dele\u200bting those that are old.'],

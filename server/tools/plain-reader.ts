@@ -56,6 +56,8 @@ function isReaderName(name: string): boolean {
   const parts = wordsOf(name)
   const at = parts.findIndex((part) => NAME_VERBS.has(part))
   if (at !== 0 && at !== 1) return false
+  // `email_list` may be an order to email it.
+  if (at === 1 && meansEffect(parts[0] ?? '', AMBIGUOUS_WORDS)) return false
   return !parts.some((part, index) => index !== at && (NAME_TRAPS.has(part) || meansEffect(part, EFFECT_WORDS)))
 }
 
