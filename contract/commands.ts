@@ -22,12 +22,16 @@ export const COMMAND_SCHEMAS = {
     /** What the human changed the arguments to. */
     args: args.optional(),
     reason: z.string().max(2000).optional(),
-    /** Allow this tool for the rest of this session. */
+    /** Allow this tool for the rest of this session, and approve its other waiting calls. */
     remember: z.boolean().optional()
   }),
   'turn:cancel': z.unknown().transform(() => ({})),
   'history:reset': z.unknown().transform(() => ({})),
-  'model:select': z.object({ model: z.string().min(1).max(200) }),
+  'model:select': z.object({
+    model: z.string().min(1).max(200),
+    /** How many waiting approvals the person was told the switch cancels. With more waiting, it is refused. */
+    maxCancelled: z.number().int().min(0).optional()
+  }),
   /** Ends an "always allow". */
   'tool:revoke': z.object({ server: z.string().max(200), name: z.string().max(200) }),
   /** Lets a session go on that has used up its tokens. */

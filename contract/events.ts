@@ -18,7 +18,7 @@ export const TURN_END_REASONS = [
   'length'
 ] as const
 
-/** Who decided: the person in the page, the policy, an "always allow" of this session, or the end of the turn. */
+/** Who decided: the person in the page, the policy, an "Always allow" of this session, or the end of the turn. */
 export const DECIDERS = ['human', 'policy', 'session', 'cancel'] as const
 
 export const EVENT_SCHEMAS = {

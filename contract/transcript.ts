@@ -174,3 +174,18 @@ function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
 export function pendingCalls(transcript: Transcript): CallEntry[] {
   return Object.values(transcript.calls).filter((call) => !call.decision)
 }
+
+/**
+ * The other waiting calls that "Always allow" on this one approves too: those of the same tool with the same definition. A call
+ * whose card shows a changed definition is never covered: it needs an answer of its own.
+ */
+export function coveredCalls(transcript: Transcript, call: CallEntry): CallEntry[] {
+  return pendingCalls(transcript).filter(
+    ({ callId, server, name, definition, definitionChange }) =>
+      callId !== call.callId &&
+      server === call.server &&
+      name === call.name &&
+      definition === call.definition &&
+      definitionChange === undefined
+  )
+}

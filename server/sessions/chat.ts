@@ -3,7 +3,8 @@
  * instance hears of it first; the turn driver carries on from there. Authority over the session is the caller's to check.
  */
 import type { CommandData } from '../../contract/commands.ts'
-import { type CallEntry, callOf, pendingCalls, type Transcript } from '../../contract/transcript.ts'
+import type { EventData } from '../../contract/events.ts'
+import { type CallEntry, callOf, coveredCalls, pendingCalls, type Transcript } from '../../contract/transcript.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
 import type { NewEvent } from '../storage/event-log.ts'
 import type { ChatDeps } from './chat-options.ts'
@@ -90,39 +91,58 @@ export class Chat {
   }
 
   async decide(sessionId: string, answer: CommandData<'tool:approval'>): Promise<void> {
-    const { callId, approved, args, reason } = answer
-    const call = callOf(await this.#begun(sessionId), callId)
-    if (!call) throw new AppError('not-found', 'unknown_call', 'There is no such call in this session.')
-    if (call.decision) throw alreadyDecided()
-    if (answer.hash !== undefined && answer.hash !== call.hash) {
-      throw new AppError('conflict', 'stale', 'This answer is for another card than the one that is open; look again.')
-    }
-    if (args && !approved) throw new AppError('invalid', 'edit_of_rejection', 'Edited arguments go with an approval.')
-    const data = { callId, approved, by: 'human', ...(reason ? { reason } : {}), ...(args ? { args } : {}) }
-    const events: NewEvent[] = [{ type: 'tool:approval_resolved', data, key: `decision:${callId}` }]
-    if (approved && answer.remember) events.push(remembered(call))
-    if (!(await this.#once(sessionId, events))) throw alreadyDecided()
-    if (approved && call.definitionChange)
+    const call = await this.#record(sessionId, answer)
+    if (answer.approved && call.definitionChange)
       await this.#deps.guard.accept(call.server, call.name, call.definitionChange.after)
     this.#chat(sessionId).driver.wake()
+  }
+
+  /** Appends the decision, together with those on the calls that "Always allow" covers. */
+  async #record(sessionId: string, answer: CommandData<'tool:approval'>): Promise<CallEntry> {
+    for (;;) {
+      const transcript = await this.#begun(sessionId)
+      const call = callOf(transcript, answer.callId)
+      if (!call) throw new AppError('not-found', 'unknown_call', 'There is no such call in this session.')
+      if (call.decision) throw alreadyDecided()
+      const events = [decisionOn(call, answer)]
+      if (answer.approved && answer.remember) events.push(...this.#remembered(transcript, call))
+      if (await this.#once(sessionId, events)) return call
+      // One of these calls was decided elsewhere at this very moment. If it was not this one, look again.
+    }
+  }
+
+  #remembered(transcript: Transcript, call: CallEntry): NewEvent[] {
+    const { server, name, definition } = call
+    // Only a tool that the rules still ask about: a call that a rule has come to deny keeps its card.
+    const covered = this.#deps.policy(server, name) === 'deny' ? [] : coveredCalls(transcript, call)
+    return [
+      { type: 'tool:allowed', data: { server, name, definition } },
+      ...covered.map(({ callId }) => resolution(callId, { approved: true, by: 'session' }))
+    ]
   }
 
   /** Ends the turn: what waits is not run, what runs is stopped. */
   async cancel(sessionId: string): Promise<void> {
     const { turnId } = await this.#begun(sessionId)
     if (turnId === null) throw new AppError('conflict', 'no_turn', 'Nothing is going on that could be stopped.')
-    await this.#stopAnd(sessionId, [], turnId)
+    await this.#stopAnd(sessionId, () => [], { only: turnId })
   }
 
   async reset(sessionId: string): Promise<void> {
-    await this.#stopAnd(sessionId, [{ type: 'history:reset', data: {} }])
+    await this.#stopAnd(sessionId, () => [{ type: 'history:reset', data: {} }], { why: 'A fresh history was started.' })
   }
 
-  /** Starts a fresh history with another model; files and the readable past stay. */
-  async selectModel(sessionId: string, model: string): Promise<void> {
+  /** Starts a fresh history with another model; files and the readable past stay. Refused if it cancels more than `maxCancelled`. */
+  async selectModel(sessionId: string, model: string, maxCancelled = Number.POSITIVE_INFINITY): Promise<void> {
     if ((await this.#begun(sessionId)).model === model) return
     await this.#deps.models.prove(model)
-    await this.#stopAnd(sessionId, [{ type: 'model:selected', data: { model } }])
+    const why = `The model was switched to ${model}.`
+    const then = (cancelled: number): NewEvent[] => {
+      if (cancelled > maxCancelled) throw approvalsWaiting(cancelled)
+      const selected = { type: 'model:selected', data: { model } }
+      return cancelled === 0 ? [selected] : [cancelledNotice(cancelled, why), selected]
+    }
+    await this.#stopAnd(sessionId, then, { why })
   }
 
   async revoke(sessionId: string, { server, name }: CommandData<'tool:revoke'>): Promise<void> {
@@ -153,7 +173,7 @@ export class Chat {
   /** Ends the turn on every instance and forgets the session, which is about to be removed. */
   async end(sessionId: string): Promise<void> {
     const { turnId } = await this.transcript(sessionId)
-    if (turnId !== null) await this.#stopAnd(sessionId, [], turnId)
+    if (turnId !== null) await this.#stopAnd(sessionId, () => [], { only: turnId })
     await this.forget(sessionId)
   }
 
@@ -164,15 +184,23 @@ export class Chat {
     await chat?.driver.close()
   }
 
-  /** Ends the turn, if there is one, and appends what follows from that, in one piece. `only`: not when it is another turn. */
-  async #stopAnd(sessionId: string, then: NewEvent[], only?: string): Promise<void> {
+  /**
+   * Ends the turn, if there is one, and appends what follows from that, in one piece. `then` is told how many waiting approvals
+   * that cancels. `only`: not when it is another turn. `why` is recorded with each cancelled approval.
+   */
+  async #stopAnd(
+    sessionId: string,
+    then: (cancelled: number) => NewEvent[],
+    { only, why }: { only?: string; why?: string } = {}
+  ): Promise<void> {
     for (;;) {
       const transcript = await this.#begun(sessionId)
       const { turnId } = transcript
       if (only !== undefined && turnId !== only) return
-      const ending = turnId === null ? [] : endOfTurn(transcript, turnId)
+      const waiting = pendingCalls(transcript)
+      const ending = turnId === null ? [] : [...cancellations(waiting, why), endOf(turnId, 'cancelled')]
       // Someone may decide one of the calls, or end the turn, at this very moment: then we look again.
-      if (!(await this.#once(sessionId, [...ending, ...then]))) continue
+      if (!(await this.#once(sessionId, [...ending, ...then(turnId === null ? 0 : waiting.length)]))) continue
       if (turnId !== null) this.#chat(sessionId).driver.cancel()
       return
     }
@@ -210,17 +238,34 @@ export class Chat {
   }
 }
 
-function endOfTurn(transcript: Transcript, turnId: string): NewEvent[] {
-  const unanswered = pendingCalls(transcript).map(({ callId }) => ({
-    type: 'tool:approval_resolved',
-    data: { callId, approved: false, by: 'cancel' },
-    key: `decision:${callId}`
-  }))
-  return [...unanswered, endOf(turnId, 'cancelled')]
+function resolution(callId: string, decision: Omit<EventData<'tool:approval_resolved'>, 'callId'>): NewEvent {
+  return { type: 'tool:approval_resolved', data: { callId, ...decision }, key: `decision:${callId}` }
 }
 
-function remembered({ server, name, definition }: CallEntry): NewEvent {
-  return { type: 'tool:allowed', data: { server, name, definition } }
+function decisionOn({ callId, hash }: CallEntry, answer: CommandData<'tool:approval'>): NewEvent {
+  const { approved, args, reason } = answer
+  if (answer.hash !== undefined && answer.hash !== hash) {
+    throw new AppError('conflict', 'stale', 'This answer is for another card than the one that is open; look again.')
+  }
+  if (args && !approved) throw new AppError('invalid', 'edit_of_rejection', 'Edited arguments go with an approval.')
+  return resolution(callId, { approved, by: 'human', ...(reason ? { reason } : {}), ...(args ? { args } : {}) })
+}
+
+function cancellations(calls: CallEntry[], why?: string): NewEvent[] {
+  const decision = { approved: false, by: 'cancel' as const, ...(why !== undefined && { reason: why }) }
+  return calls.map(({ callId }) => resolution(callId, decision))
+}
+
+function cancelledNotice(cancelled: number, why: string): NewEvent {
+  const calls = cancelled === 1 ? '1 call that waited' : `${cancelled} calls that waited`
+  const message = `${why} This cancelled ${calls} for approval.`
+  return { type: 'session:notice', data: { code: 'approvals_cancelled', message } }
+}
+
+function approvalsWaiting(waiting: number): AppError {
+  const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`
+  const message = `${calls} for approval, and switching the model would cancel that. Look at the conversation, then switch again.`
+  return new AppError('conflict', 'approvals_waiting', message)
 }
 
 function turnOfMessage({ entries }: Transcript, id: string | undefined): string | undefined {

@@ -32,8 +32,9 @@ export async function runCommand(
       await chat.reset(sessionId)
       break
     case 'model:select': {
-      const model = await models.resolve(parse(name, input).model)
-      await chat.selectModel(sessionId, model)
+      const { model: wish, maxCancelled } = parse(name, input)
+      const model = await models.resolve(wish)
+      await chat.selectModel(sessionId, model, maxCancelled)
       return { model }
     }
     case 'tool:revoke':
