@@ -1,6 +1,6 @@
 import { defineStore } from 'pinia'
-import { computed, ref, watch } from 'vue'
-import type { CallEntry } from '../../contract/transcript.ts'
+import { computed, ref, shallowRef, toRaw, watch } from 'vue'
+import { type CallEntry, coveredCalls } from '../../contract/transcript.ts'
 import { useCallViews } from './call-views.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
@@ -10,6 +10,11 @@ export interface Answer {
   args?: Record<string, unknown>
   reason?: string
   remember?: boolean
+}
+
+export interface Listing {
+  calls: readonly CallEntry[]
+  always?: CallEntry
 }
 
 /** Answers on their way to the server. The card folds when the server says so, not when the button was pressed. */
@@ -38,11 +43,33 @@ export const useApprovals = defineStore('approvals', () => {
     )
   )
 
+  /** What is listed for approval in one go: calls as they stood when the list was opened, or a tool to be always allowed. */
+  const listing = shallowRef<Listing | null>(null)
+  /** The other waiting calls that “Always allow” on this one approves too. */
+  const coveredBy = (call: CallEntry): CallEntry[] => {
+    void session.version
+    return coveredCalls(toRaw(session.transcript), call)
+  }
+  const isWaiting = ({ callId }: CallEntry) => session.pendingIds.includes(callId) && !deciding.value.has(callId)
+  /** What the list approves, and shows: never a call that came after it was opened, unless the tool is always allowed. */
+  const listed = computed((): readonly CallEntry[] => {
+    const { calls, always } = listing.value ?? { calls: [], always: undefined }
+    if (!always) return calls.filter(isWaiting)
+    return isWaiting(always) ? [always, ...coveredBy(always)] : []
+  })
+  function listAll(): void {
+    listing.value = { calls: [...plain.value] }
+  }
+  function listAlways(always: CallEntry): void {
+    listing.value = { calls: [], always }
+  }
+
   watch(
     () => session.sessionId,
     () => {
       deciding.value.clear()
       timelineOf.value = null
+      listing.value = null
     },
     { flush: 'sync' }
   )
@@ -61,9 +88,17 @@ export const useApprovals = defineStore('approvals', () => {
     notices.show(reply.error.message, 'error')
   }
 
-  async function approveAll(): Promise<void> {
-    await Promise.all(plain.value.map((call) => answer(call, { approved: true })))
+  /** Approves what is listed at this moment, each call by the hash that was shown. */
+  async function approveListed(): Promise<void> {
+    const always = listing.value?.always
+    const calls = always ? [always] : listed.value
+    listing.value = null
+    const given = always ? { approved: true, remember: true } : { approved: true }
+    await Promise.all(calls.map((call) => answer(call, given)))
   }
 
-  return { deciding, timelineOf, redrawn, arrangement, plain, answer, approveAll }
+  return {
+    ...{ deciding, timelineOf, redrawn, arrangement, plain, answer },
+    ...{ listing, listed, coveredBy, listAll, listAlways, approveListed }
+  }
 })

@@ -4,9 +4,9 @@ import type { CallEntry } from '../../contract/transcript.ts'
 export function decisionWords({ decision }: CallEntry): string {
   if (!decision) return 'Waiting for you'
   const { approved, by, editedArgs } = decision
-  if (by === 'cancel') return 'Not run: the turn was stopped'
+  if (by === 'cancel') return 'Not run: cancelled before you decided'
   if (by === 'policy') return approved ? 'Allowed by policy' : 'Denied by policy'
-  if (by === 'session') return approved ? 'Always allowed in this session' : 'Denied in this session'
+  if (by === 'session') return approved ? 'Approved by “Always allow” in this session' : 'Rejected in this session'
   if (!approved) return 'You rejected it'
   return editedArgs ? 'You edited and approved it' : 'You approved it'
 }
