@@ -9,7 +9,14 @@ import { extname, join, normalize } from 'node:path'
 import { Server as SocketServer } from 'socket.io'
 import type { EventData, EventType, SessionEvent } from '../../contract/events.ts'
 import type { ApprovalCard } from '../../contract/rest.ts'
-import { applyEvent, emptyTranscript, pendingCalls, type Transcript } from '../../contract/transcript.ts'
+import {
+  applyEvent,
+  type CallEntry,
+  coveredCalls,
+  emptyTranscript,
+  pendingCalls,
+  type Transcript
+} from '../../contract/transcript.ts'
 
 const WEB = join(import.meta.dirname, '../../dist/web')
 const TYPES: Record<string, string> = {
@@ -39,6 +46,8 @@ export class FakeSession {
   /** Answers every command with a no. */
   refuses = false
   readonly refused: string[] = []
+  /** Of the cards that were answered, in order. */
+  readonly hashes: string[] = []
   readonly #io: SocketServer
 
   constructor(id: string, io: SocketServer) {
@@ -91,6 +100,11 @@ export class FakeSession {
       const error = { code: 'turn_in_progress', message: 'Wait.' }
       return void (this.loses === 'nothing' && reply({ ok: false, error }))
     }
+    const waiting = pendingCalls(this.transcript).length
+    if (command === 'model:select' && waiting > Number(input.maxCancelled ?? waiting)) {
+      const error = { code: 'approvals_waiting', message: `${waiting} calls wait for approval.` }
+      return void reply({ ok: false, error })
+    }
     if (this.loses === 'nothing') reply({ ok: true })
     if (command === 'message') {
       if (isKnown) return
@@ -101,14 +115,37 @@ export class FakeSession {
       const callId = String(input.callId)
       const { approved, reason, args } = input as EventData<'tool:approval_resolved'>
       const edit = { ...(reason && { reason }), ...(args && { args }) }
+      const call = this.transcript.calls[callId]
+      this.hashes.push(String(input.hash))
       this.append('tool:approval_resolved', { callId, approved, by: 'human', ...edit })
-      if (approved) this.onApproved(callId, args ?? this.transcript.calls[callId]?.args ?? {})
+      if (approved) this.onApproved(callId, args ?? call?.args ?? {})
+      if (call && input.remember === true) this.#allowAlways(call)
+    } else if (command === 'tool:revoke') {
+      this.append('tool:allow_revoked', input as EventData<'tool:allow_revoked'>)
     } else if (command === 'turn:cancel' && this.transcript.turnId) {
       this.append('turn:end', { turnId: this.transcript.turnId, reason: 'cancelled' })
     } else if (command === 'model:select') {
+      this.#endTurn(`The model was switched to ${input.model}.`)
       this.append('model:selected', { model: String(input.model) })
       this.live('system:ready', { sessionId: this.id, provider: String(input.model).split('/')[0], model: input.model })
     } else if (command === 'session:snapshot') this.live('session:snapshot', this.snapshot())
+  }
+
+  #allowAlways(call: CallEntry): void {
+    const { server, name, definition } = call
+    this.append('tool:allowed', { server, name, definition })
+    for (const { callId } of coveredCalls(this.transcript, call))
+      this.append('tool:approval_resolved', { callId, approved: true, by: 'session' })
+  }
+
+  #endTurn(why: string): void {
+    const { turnId } = this.transcript
+    const waiting = pendingCalls(this.transcript)
+    for (const { callId } of waiting)
+      this.append('tool:approval_resolved', { callId, approved: false, by: 'cancel', reason: why })
+    if (turnId) this.append('turn:end', { turnId, reason: 'cancelled' })
+    const message = `${why} This cancelled ${waiting.length} calls that waited for approval.`
+    if (waiting.length > 0) this.append('session:notice', { code: 'approvals_cancelled', message })
   }
 }
 

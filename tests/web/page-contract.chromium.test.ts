@@ -181,6 +181,43 @@ it('switches the model only after saying that the history starts afresh', async 
   expect(now().offences).toEqual([])
 })
 
+// Checked with the defence off: no word of what waits → the switch cancels it silently.
+it('says how many waiting calls a switch of the model cancels, as it stands when it is made, in every tab', async () => {
+  const run = (callId: string) => ({ callId, name: 'execute_command', args: { command: 'make' } })
+  const { me, session } = await arrive((opened) => {
+    opened.append('model:selected', { model: 'demo/demo' })
+    opened.append('user:message', { turnId: 't', text: 'hello' })
+    opened.ask('t', [run('a'), run('b')])
+  })
+  const other = await me.page.context().newPage()
+  await other.goto(me.page.url())
+  await other.getByText('2 tool calls need your approval').waitFor()
+  const choose = me.button(/^Choose a model/)
+  await choose.focus()
+  await me.page.keyboard.press('Enter')
+  await me.button('Large').focus()
+  await me.page.keyboard.press('Enter')
+  const dialog = me.page.getByRole('dialog', { name: 'Switch the model?' })
+  await dialog.getByText('2 calls that need your approval will be cancelled').waitFor()
+  session.ask('t', [run('c')])
+  await dialog.getByText('3 calls that need your approval will be cancelled').waitFor()
+  // One more that this page has not heard of: the server refuses, and the person looks again.
+  session.append('tool:approval_required', { ...session.transcript.calls.c, callId: 'd' } as never, { isLost: true })
+  await dialog.getByRole('button', { name: 'Switch' }).click()
+  await me.page.getByText('4 calls wait for approval.').waitFor()
+  expect(session.transcript.turnId).toBe('t')
+  for (const tab of [me.page, other]) {
+    await tab.reload()
+    await tab.getByText('4 tool calls need your approval').waitFor()
+  }
+  await choose.click()
+  await me.button('Large').click()
+  await dialog.getByText('4 calls that need your approval will be cancelled').waitFor()
+  await dialog.getByRole('button', { name: 'Switch' }).click()
+  await other.getByRole('status').getByText('This cancelled 4 calls that waited for approval.').first().waitFor()
+  expect(session.transcript.turnId).toBeNull()
+})
+
 it('takes nothing of one session over into another, not even where the calls have the same ids', async () => {
   const { me, session } = await arrive((opened) => {
     opened.append('user:message', { turnId: 't', text: 'go' })

@@ -32,8 +32,9 @@ export const useModels = defineStore('models', () => {
     loading.value = false
   }
 
-  async function select(model: string): Promise<boolean> {
-    const answer = await session.send('model:select', { model })
+  /** `maxCancelled`: how many waiting approvals the person knows that this cancels. */
+  async function select(model: string, maxCancelled: number): Promise<boolean> {
+    const answer = await session.send('model:select', { model, maxCancelled })
     if (!answer.ok) notices.show(answer.error.message, 'error')
     return answer.ok
   }
