@@ -64,7 +64,7 @@ it('shows as many calls of a full inbox as a page can bear, and says how many wa
   }))
   const { me } = await now().arrive()
   await me.button('Inbox, 100 waiting').click()
-  await me.page.getByText('80 more calls wait behind these').waitFor()
+  await me.page.getByText('80 more calls need your approval after these').waitFor()
   now().fake.approvals = now().fake.approvals.slice(90)
   await expect.poll(() => me.page.locator('.inbox-card').count()).toBe(10)
 })

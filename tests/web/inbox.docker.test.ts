@@ -8,6 +8,7 @@ import { child, textOf } from '../../server/tools/connections/connections.fixtur
 import { type GatewayProcess, startGateway } from '../gateway/gateway-process.ts'
 import { launchBrowser, PHONE, visit } from './browser.ts'
 import { RealServer } from './real-server.ts'
+import { WorkspacePage } from './workspace-page.ts'
 
 const HOSTILE = 'evil\u202e<img src=x onerror=alert(1)>'
 let server: RealServer
@@ -57,7 +58,7 @@ const answer = (id: string, body: object, headers: Record<string, string> = {}) 
 const codeOf = async (reply: Response) => ((await reply.json()) as { error: { code: string } }).error.code
 
 describe('the inbox', () => {
-  it('shows a waiting call as it is, and runs it when a person allows it; by keyboard, on a phone', async () => {
+  it('shows a waiting call as it is, and runs it when a person approves it; by keyboard, on a phone', async () => {
     const { write, written, progress } = await gatewayOn(server.dataDir)
     const first = write('from the inbox')
     const { page, offences, close } = await visit(browser, server.url, { viewport: PHONE })
@@ -68,15 +69,14 @@ describe('the inbox', () => {
     expect(await card.textContent()).toContain('from the inbox')
     expect(await page.title()).toContain('(1) Waiting for you')
     await card.focus()
-    await expect.poll(() => card.getByRole('button', { name: 'Allow', exact: true }).isEnabled()).toBe(true)
-    await page.keyboard.press('a')
+    await new WorkspacePage(page).approveByKeyboard()
     expect(textOf(await first)).toBe('written')
     expect(written()).toBe('from the inbox\n')
     expect(progress[0]).toContain('Waiting for a human')
-    await page.getByText('Nothing waits for you.').waitFor()
+    await page.getByText('Nothing needs your approval.').waitFor()
 
     const second = write('not this one')
-    await card.getByRole('button', { name: 'Deny…' }).click()
+    await card.getByRole('button', { name: 'Reject…' }).click()
     await card.getByRole('textbox').fill('Never on a Sunday.')
     await page.keyboard.press('Enter')
     expect(textOf(await second)).toContain('Never on a Sunday.')

@@ -6,6 +6,8 @@ import { expect, it } from 'vitest'
 import { PHONE } from './browser.ts'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
+import { seriousFaults } from './serious-faults.ts'
+import type { WorkspacePage } from './workspace-page.ts'
 
 const now = useFakePage()
 const file = (name: string) => ({ name, mimeType: 'text/plain', buffer: Buffer.from(name) })
@@ -13,6 +15,8 @@ const asking = (session: FakeSession) => {
   session.append('user:message', { turnId: 't', text: 'go' })
   session.ask('t', [{ callId: 'a', name: 'execute_command', args: { command: 'make' } }])
 }
+
+const stopQuestion = ({ page }: WorkspacePage) => page.getByRole('alert').filter({ hasText: 'Stop this turn?' })
 
 it('uploads all files into the session in which they were chosen', async () => {
   const { me, session } = await now().arrive()
@@ -73,7 +77,7 @@ it('sends an idea and leaves what was typed alone', async () => {
   expect(await me.composer.inputValue()).toBe('half a thought')
 })
 
-it('closes a drawer over the page with Escape, and stops the turn with the next one only', async () => {
+it('closes a drawer over the page with Escape, and asks about the turn with the next one only', async () => {
   const { me, session } = await now().arrive(asking, { viewport: PHONE })
   for (const name of ['Show the files', 'Show the sessions']) {
     await me.button(name).click()
@@ -81,9 +85,73 @@ it('closes a drawer over the page with Escape, and stops the turn with the next 
     await me.page.keyboard.press('Escape')
     await me.page.locator('.drawer').waitFor({ state: 'hidden' })
   }
-  expect(session.transcript.turnId).toBe('t')
   await me.page.keyboard.press('Escape')
+  await stopQuestion(me).waitFor()
+  expect(session.transcript.turnId).toBe('t')
+})
+
+// Checked with the defence off: Escape stops at once → the first one ends the turn.
+it('asks once before Escape stops a turn, and says what would not run', async () => {
+  const { me, session } = await now().arrive(asking)
+  await me.page.keyboard.press('Escape')
+  await stopQuestion(me).getByText('1 call that needs your approval will be cancelled').waitFor()
+  expect(await seriousFaults(me.page)).toEqual([])
+  await me.page.keyboard.type('x')
+  await stopQuestion(me).waitFor({ state: 'hidden' })
+  // Held down, or pressed twice in one go, it is one Escape.
+  await me.page.clock.install()
+  await me.page.clock.pauseAt(Date.now() + 60_000)
+  for (const key of ['Escape', 'Escape', 'Escape']) await me.page.keyboard.down(key)
+  await me.page.keyboard.up('Escape')
+  await me.page.keyboard.press('Escape')
+  await stopQuestion(me).waitFor()
+  await me.page.evaluate('fetch("/healthz")')
+  expect(session.transcript.turnId).toBe('t')
+  await me.page.clock.runFor(400)
+  await me.page.keyboard.press('Escape')
+  await expect.poll(() => session.transcript.lastTurnEnd?.reason).toBe('cancelled')
+  await stopQuestion(me).waitFor({ state: 'hidden' })
+  expect(now().offences).toEqual([])
+})
+
+it('closes a menu with Escape also when what had the keyboard in it is gone', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    asking(opened)
+    opened.append('tool:allowed', { server: 'notes', name: 'read', definition: 'd' })
+  })
+  await me.button('Settings').click()
+  await me.button('Ask again for read on notes').focus()
+  await me.page.keyboard.press('Enter')
+  await me.button('Ask again for read on notes').waitFor({ state: 'hidden' })
+  await me.page.keyboard.press('Escape')
+  await me.page.getByRole('group', { name: 'Settings' }).waitFor({ state: 'hidden' })
+  expect(await stopQuestion(me).count()).toBe(0)
+  expect(session.transcript.turnId).toBe('t')
+  expect(await me.page.evaluate('document.activeElement.ariaLabel')).toBe('Settings')
+})
+
+it('takes the second click of a double-click on Send for no Stop', async () => {
+  const { me, session } = await now().arrive()
+  await me.composer.fill('do it')
+  await me.page.evaluate(`new MutationObserver((_, observer) => {
+    const stop = document.querySelector('form [aria-label=Stop]')
+    if (!stop) return
+    observer.disconnect()
+    stop.click()
+  }).observe(document.body, { childList: true, subtree: true })`)
+  await me.button('Send').click()
+  await me.page.locator('form [aria-label=Stop][aria-disabled=false]').waitFor()
+  expect(session.transcript.turnId).not.toBeNull()
+  await me.page.locator('form [aria-label=Stop]').click()
   await me.page.getByText('You stopped this turn.').waitFor()
+})
+
+it('tells of its keys in the settings', async () => {
+  const { me } = await now().arrive()
+  await me.button('Settings').click()
+  await me.button('Keyboard shortcuts').click()
+  await me.page.getByRole('dialog', { name: 'Keyboard shortcuts' }).getByText('No single key approves').waitFor()
+  expect(await seriousFaults(me.page)).toEqual([])
 })
 
 it('takes files that are dropped beside the panel too, and says so of a folder', async () => {

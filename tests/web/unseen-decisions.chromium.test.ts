@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
+import { seriousFaults } from './serious-faults.ts'
 
 const now = useFakePage()
 const run = (callId: string) => ({ callId, name: 'execute_command', args: { command: `echo ${callId}` } })
@@ -39,12 +40,12 @@ it('takes the second click of a double-click for no decision on the next card', 
 it('takes a key that is held down for one answer', async () => {
   const { me, session } = await now().arrive(asking('a', 'b', 'c'))
   await me.page.keyboard.press('Alt+p')
-  await me.page.locator(armed).first().waitFor()
-  await me.page.keyboard.down('a')
+  await me.approveByKeyboard()
   await me.page.locator('[data-call="b"]:focus').waitFor()
   await me.page.locator(armed).first().waitFor()
-  await me.page.keyboard.down('a')
-  await me.page.keyboard.up('a')
+  await me.page.keyboard.down('Enter')
+  await me.page.keyboard.down('Enter')
+  await me.page.keyboard.up('Enter')
   await me.page.keyboard.press('r')
   await me.page.getByRole('textbox', { name: /Reason/ }).waitFor()
   expect(decided(session)).toEqual(['a'])
@@ -97,19 +98,6 @@ it('opens no keyboard on a phone after a tap', async () => {
   expect(await me.page.evaluate('document.activeElement.id')).not.toBe('composer')
 })
 
-it('arms a card a moment after the keyboard has come to it', async () => {
-  const { me, session } = await now().arrive(asking('a'))
-  await me.page.locator('.approval-card button[aria-disabled=false]').first().waitFor()
-  await me.page.evaluate(`document.addEventListener('focusin', ({ target }) => {
-    target.dispatchEvent(new KeyboardEvent('keydown', { key: 'a', bubbles: true }))
-  })`)
-  await me.page.keyboard.press('Alt+p')
-  await me.page.locator(armed).first().waitFor()
-  expect(decided(session)).toEqual([])
-  await me.page.keyboard.press('a')
-  await expect.poll(() => decided(session)).toEqual(['a'])
-})
-
 it('leaves the keyboard where it is when another card is decided elsewhere', async () => {
   const { me, session } = await now().arrive(asking('a', 'b'))
   const reject = me.page.locator('[data-call="b"]').getByRole('button', { name: /^Reject/ })
@@ -154,6 +142,7 @@ it('approves all but what is being edited or rejected, and tools that changed', 
     .click()
   await card('rejected').getByRole('textbox').fill('not this')
   await me.button('Approve the other 2').click()
+  await me.approveListed()
   await expect.poll(() => decided(session)).toEqual(['c', 'd'])
   expect(await me.button(/^Approve (all|the other)/).count()).toBe(0)
   expect(await card('edited').getByRole('textbox', { name: 'command' }).inputValue()).toBe('echo safe')
@@ -177,7 +166,79 @@ it('approves all a moment after they came, and not where another button has just
   expect(decided(session)).toEqual([])
   expect(await review.boundingBox()).toEqual(before)
   await me.button('Approve all 2').click()
+  await me.approveListed()
   await expect.poll(() => decided(session)).toEqual(['a', 'b'])
+})
+
+// Checked with the defence off: all that is pending when the button is pressed → the call that came meanwhile runs too.
+it('lists every call in full before all are approved, and approves those and no others', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'go' })
+    const long = { ...run('long'), args: { command: `ls${'\n'.repeat(80)}rm -rf hidden` } }
+    opened.ask('t', [run('a'), long, run('gone')])
+  })
+  await me.button('Approve all 3').click()
+  const list = me.page.getByRole('dialog')
+  const text = await me.read(list.locator('[data-listed]'))
+  for (const shown of ['echo a', 'rm -rf hidden', 'echo gone', '3 of 3']) expect(text).toContain(shown)
+  const approve = me.button(/^Approve these/)
+  expect(await approve.getAttribute('aria-disabled')).toBe('true')
+  await list.getByText('Read to the end of the list').waitFor()
+  // Nothing in it is to be scrolled by itself: the end of the list is the end of every command.
+  const inner = `[...document.querySelectorAll('[data-listed] [role=region]')].map((box) => box.scrollHeight - box.clientHeight)`
+  expect(await me.page.evaluate(inner)).toEqual([0, 0, 0])
+  session.append('tool:approval_resolved', { callId: 'gone', approved: false, by: 'human' })
+  session.ask('t', [run('late')])
+  await list.getByText('1 call has arrived since').waitFor()
+  const end = list.getByText('rm -rf hidden').last()
+  const more = list.getByRole('button', { name: 'More below' })
+  for (let press = 0; (await more.count()) > 0; press++) {
+    expect(press).toBeLessThan(20)
+    await more.click()
+    await me.page.evaluate('new Promise(requestAnimationFrame)')
+  }
+  expect(await end.isVisible()).toBe(true)
+  expect(await seriousFaults(me.page)).toEqual([])
+  await me.approveListed()
+  await expect.poll(() => session.hashes).toEqual(['hash-a', 'hash-long'])
+  expect(decided(session)).toEqual(['a', 'long'])
+  expect(now().offences).toEqual([])
+})
+
+it('lists the waiting calls that “Always allow” approves too, and says in their records who did', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'go' })
+    const changed = { ...run('changed'), definitionChange: { before: 'reads', after: 'deletes' } }
+    opened.ask('t', [run('a'), run('b'), changed, { callId: 'other', name: 'read_file', args: { path: 'x' } }])
+  })
+  await me.page
+    .locator('[data-call="b"]')
+    .getByRole('button', { name: /^Always allow/ })
+    .click()
+  const list = me.page.getByRole('dialog', { name: 'Always allow execute_command, and approve 2 calls?' })
+  expect(await me.read(list.locator('[data-listed]'))).toMatch(/echo b[\s\S]*echo a/)
+  expect(decided(session)).toEqual([])
+  await list.getByRole('button', { name: 'Always allow' }).and(me.page.locator('[aria-disabled=false]')).click()
+  await expect.poll(() => decided(session)).toEqual(['a', 'b'])
+  expect(session.hashes).toEqual(['hash-b'])
+  await me.page.getByText('Approved by “Always allow” in this session').first().waitFor()
+  await expect.poll(() => me.cards.count()).toBe(2)
+})
+
+it('opens at the first call that waits, however long the conversation and the cards are', async () => {
+  const lines = (name: string) => ({ ...run(name), args: { command: `echo ${name}\n${'true\n'.repeat(60)}` } })
+  const { me } = await now().arrive((opened) => {
+    for (let turn = 0; turn < 80; turn++) opened.append('user:message', { turnId: `t${turn}`, text: `message ${turn}` })
+    opened.ask('t79', ['first', 'second', 'third', 'fourth'].map(lines))
+  })
+  const place = `(() => {
+    const card = document.querySelector('[data-call="first"]')?.getBoundingClientRect()
+    const list = document.querySelector('[aria-label=Messages]').getBoundingClientRect()
+    return card && card.top >= list.top - 1 && card.top < list.bottom - 100
+  })()`
+  await expect.poll(() => me.page.evaluate(place)).toBe(true)
+  await me.page.evaluate('new Promise((done) => setTimeout(() => requestAnimationFrame(done), 500))')
+  expect(await me.page.evaluate(place)).toBe(true)
 })
 
 it('keeps the keyboard on the card, and what was changed in it, through an Escape; not the one that ends a composition', async () => {

@@ -1,5 +1,6 @@
 /** What a person does on the page, in their words. */
 import type { Locator, Page } from 'playwright-core'
+import { expect } from 'vitest'
 
 export class WorkspacePage {
   readonly page: Page
@@ -32,6 +33,35 @@ export class WorkspacePage {
   async approve(): Promise<void> {
     await this.button(/^Approve$/)
       .first()
+      .click()
+  }
+  /** The card that has the keyboard: A chooses Approve, and Enter counts a moment later. */
+  async approveByKeyboard(): Promise<void> {
+    const card = this.page.locator('.decision-card:focus')
+    await card.locator('[data-approve][aria-disabled=false]').waitFor()
+    await this.page.keyboard.press('a')
+    const button = this.page.locator('[data-approve]:focus')
+    await button.waitFor()
+    const pressed = async () => {
+      await this.page.keyboard.press('Enter')
+      return button.count()
+    }
+    await expect.poll(pressed, { interval: 500 }).toBe(0)
+  }
+  /** The first Escape asks, a later one stops. */
+  async stopByKeyboard(): Promise<void> {
+    const question = this.page.getByText('Stop this turn?')
+    const pressed = async () => {
+      await this.page.keyboard.press('Escape')
+      return question.count()
+    }
+    await expect.poll(pressed).toBe(1)
+    await expect.poll(pressed, { interval: 500 }).toBe(0)
+  }
+  /** In the list of all calls that “Approve all” is about to run. */
+  async approveListed(): Promise<void> {
+    await this.button(/^Approve (these|this)/)
+      .and(this.page.locator('[aria-disabled=false]'))
       .click()
   }
   /** A turn has ended: nothing waits, and nothing can be stopped. */

@@ -1,26 +1,103 @@
+import { computed, onUnmounted, type Ref, ref } from 'vue'
 import type { CallView } from '../stores/call-views.ts'
+import { DecisionKeys, TYPING_MS } from './decision-keys.ts'
+import { markJudged, pressOf, typing } from './page-typing.ts'
 import { type Armed, useArmed } from './use-armed.ts'
 
-/** What every card with a question has: it is armed a moment after the cards moved, and single keys answer it while it has the focus. */
-export function useDecision(
-  view: CallView,
-  arrangement: () => string,
-  actions: Record<string, () => void>
-): Armed & { onKey(event: KeyboardEvent): void; onFocus(event: FocusEvent): void } {
-  const armed = useArmed(arrangement)
+interface Options {
+  card: Readonly<Ref<HTMLElement | null>>
+  view: CallView
+  /** Changes with all that moves the cards about. */
+  arrangement: () => string
+  /** What else a letter opens, beside A, which chooses the button marked with `data-approve`. */
+  open: Record<string, () => void>
+}
+const APPROVE = '[data-approve]'
+const FIELDS = 'input, textarea, select'
 
-  function onKey(event: KeyboardEvent) {
-    const inField = event.target instanceof HTMLElement && event.target.matches('input, textarea')
-    const isOther = event.repeat || event.ctrlKey || event.metaKey || event.altKey
-    if (inField || isOther || view.mode !== 'decide') return
-    const action = actions[event.key.toLowerCase()]
-    if (!action) return
-    event.preventDefault()
-    armed.ifArmed(action)
+/**
+ * What every card that asks for a decision has. It is armed a moment after the cards moved. Keys count only while the keyboard is on
+ * the card and the card is in sight; what they mean is in decision-keys.ts.
+ */
+export function useDecision({ card, view, arrangement, open }: Options) {
+  const armed: Armed = useArmed(arrangement)
+  const keys = new DecisionKeys(typing, ['a', ...Object.keys(open)], 'a')
+  const isChosen = ref(false)
+  const isIgnoring = ref(false)
+  let timer: ReturnType<typeof setTimeout>
+  onUnmounted(() => clearTimeout(timer))
+
+  function keydown(event: KeyboardEvent) {
+    const { target } = event
+    if (!(target instanceof HTMLElement) || target.matches(FIELDS)) return
+    const press = pressOf(event)
+    const now = performance.now()
+    if (view.mode !== 'decide') return hinder(event, keys.pressInForm(press, now).type !== 'pass')
+    markJudged(event)
+    const effect = keys.press(press, now)
+    isChosen.value = keys.isChosen
+    if (effect.type === 'act') act(effect.letter)
+    if (effect.type === 'release') card.value?.focus()
+    if (typing.isTyping(now) && effect.type !== 'pass') tellOfTyping()
+    const isPressed = effect.type === 'pass' && ['Enter', ' '].includes(press.key) && target.matches('button')
+    hinder(event, effect.type !== 'pass' || (isPressed && !isInSight(target)))
   }
-  /** The keyboard came to the card: what is typed just now was meant for elsewhere. A pointer's focus is part of its click. */
-  function onFocus({ target, currentTarget }: FocusEvent) {
-    if (target === currentTarget && target instanceof HTMLElement && target.matches(':focus-visible')) armed.rearm()
+  /** Some browsers press a button when Space is let go. */
+  function keyup(event: KeyboardEvent) {
+    if (event.key === ' ' && stopped) event.preventDefault()
   }
-  return { ...armed, onKey, onFocus }
+  let stopped = false
+  function hinder(event: KeyboardEvent, isHindered: boolean) {
+    stopped = isHindered
+    if (isHindered) event.preventDefault()
+  }
+
+  function act(letter: string) {
+    isIgnoring.value = false
+    if (letter === 'a') card.value?.querySelector<HTMLElement>(APPROVE)?.focus()
+    else open[letter]?.()
+  }
+  function tellOfTyping() {
+    isIgnoring.value = true
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      isIgnoring.value = false
+    }, TYPING_MS)
+  }
+
+  function focusin({ target, currentTarget }: FocusEvent) {
+    if (!(target instanceof HTMLElement)) return
+    keys.focus(performance.now(), keys.isChosen && target.matches(APPROVE))
+    isChosen.value = keys.isChosen
+    // The keyboard came to the card: what is typed just now was meant for elsewhere. A pointer's focus is part of its click.
+    if (target === currentTarget && target.matches(':focus-visible')) armed.rearm()
+  }
+  function focusout({ relatedTarget }: FocusEvent) {
+    if (relatedTarget instanceof Node && card.value?.contains(relatedTarget)) return
+    keys.focus(performance.now(), false)
+    isChosen.value = false
+  }
+
+  /** Shown on the card while it has the keyboard. */
+  const hint = computed(() => {
+    if (isIgnoring.value)
+      return 'That looked like typing, so nothing was decided. Pause for two seconds before you press a key.'
+    if (isChosen.value) return 'Press Enter to approve, Esc to go back.'
+    return `A, then Enter: approve. R: reject, with a reason.${open.e ? ' E: edit.' : ''}`
+  })
+  return { ...armed, isChosen, hint, listeners: { keydown, keyup, focusin, focusout } }
+}
+
+/** The middle of it is not scrolled away. Otherwise it comes into sight now, and the next key counts. */
+function isInSight(element: HTMLElement): boolean {
+  const { top, height } = element.getBoundingClientRect()
+  const middle = top + height / 2
+  let isSeen = middle >= 0 && middle <= innerHeight
+  for (let box = element.parentElement; box; box = box.parentElement) {
+    if (getComputedStyle(box).overflowY === 'visible') continue
+    const edge = box.getBoundingClientRect()
+    isSeen &&= middle >= edge.top && middle <= edge.bottom
+  }
+  if (!isSeen) element.scrollIntoView({ block: 'nearest' })
+  return isSeen
 }

@@ -28,6 +28,7 @@ export const ICONS = {
   activity: 'M3 12h4l3-8 4 16 3-8h4',
   back: 'M15 6l-6 6 6 6',
   play: 'M8 5l11 7-11 7z',
+  keyboard: 'M3 7h18v10H3zM7 10h.01M11 10h.01M15 10h.01M18 10h.01M8 14h8',
   dots: 'M6 12h.01M12 12h.01M18 12h.01'
 } as const
 
