@@ -36,6 +36,7 @@ function closeWhatIsMissing(): void {
   if (!document.querySelector('dialog[open]')) {
     useInbox().isShown = false
     useApprovals().timelineOf = null
+    useApprovals().listing = null
   }
   if (!document.querySelector('main header')) usePlace().toChat()
 }
