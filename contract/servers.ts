@@ -90,6 +90,8 @@ export interface ServerSummary {
   target: string | null
   enabled: boolean
   health: ServerHealth
+  /** It is new or changed in the file and uses secrets: it gets them when a person has accepted it. */
+  isWaiting: boolean
   state: 'stopped' | 'starting' | 'running'
   tools: ShownTool[]
   /** When its tools were last listed. */
@@ -108,6 +110,8 @@ export interface ServerDetail extends Omit<ServerSummary, 'tools'>, ServerTarget
   tools: (ShownTool & { description: string })[]
   /** Null where only an administrator may see it. */
   log: string | null
+  /** Of what is shown: it is this that is accepted. */
+  hash: string | null
 }
 
 export interface ServersReply {

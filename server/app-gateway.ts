@@ -5,6 +5,7 @@
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Trail } from './app-audit.ts'
+import { type Grants, openGrants } from './catalog/grants.ts'
 import { describeProblem, loadRegistry, type Registry } from './catalog/registry.ts'
 import type { ServerEntry } from './catalog/server-entry.ts'
 import { RegistryWatch } from './catalog/watch-registry.ts'
@@ -38,6 +39,8 @@ export interface GatewayApp {
   credentialsFile: string | undefined
   /** Folder of what servers write to stderr. */
   logDir: string
+  /** Which entries may have their secrets. */
+  grants: Grants
   /** What the tools stand on; loaded with the first call. */
   core(): Promise<GatewayCore>
   /** The same, if it has been loaded; loads nothing. */
@@ -84,9 +87,10 @@ export async function createGatewayApp(
     openCredentials({ file: settings.CREDENTIALS_FILE, environment: {} }).source()
   }
   for (const problem of registry.problems) logger.warn(describeProblem(file, problem))
+  const grants = openGrants(settings.DATA_DIR, settings.MCP_CONFIG)
   let loading: Promise<Loaded> | undefined
   const load = () => {
-    loading ??= loadCore(settings, logger, options, registry).catch((error) => {
+    loading ??= loadCore(settings, logger, { ...options, grants }, registry).catch((error) => {
       loading = undefined
       throw error
     })
@@ -120,6 +124,7 @@ export async function createGatewayApp(
     core,
     loaded: () => loaded,
     logDir: serverLogs(settings),
+    grants,
     credentialsFile: settings.CREDENTIALS_FILE,
     ...(expose ? { exposed: exposedOnce(expose, core, version, logger) } : {}),
     watch: () => watch.start(),
@@ -139,7 +144,7 @@ export async function createGatewayApp(
 async function loadCore(
   settings: Settings,
   logger: Logger,
-  options: GatewayAppOptions,
+  options: GatewayAppOptions & { grants: Grants },
   registry: Registry
 ): Promise<Loaded> {
   const [{ Connections }, { openCredentials }, { createRouter }, { createPolicy }, { openApprovals }, store] =
@@ -166,14 +171,13 @@ async function loadCore(
   const writeText = modelWriter(settings, logger, options.models)
   const means = { facts: store.facts, router, logger, write: writeText }
   const { index, enrichment } = await openIndex(settings, means, approvals.definitions.look)
+  await options.grants.begin(registry.servers.values())
   const connections = new Connections({
-    index,
-    credentials,
+    ...{ index, credentials, grants: options.grants },
     environment: options.environment,
     openContainers: () => openContainers(settings, logger),
     logDir: serverLogs(settings),
     ...ourPlaces(settings, options),
-    isHosted: settings.AUTH_TOKEN !== undefined,
     version: packageVersion(),
     ...{ observer: trail.observer, tracing },
     logger
@@ -192,7 +196,8 @@ async function loadCore(
       policy: (server, tool) => policy(server, tool),
       audit: trail.audit,
       learn: usage.learn,
-      forgetUsage: usage.forget
+      forgetUsage: usage.forget,
+      grants: options.grants
     },
     update(next) {
       ruled = createPolicy(rulesOf(next.servers.values()))
@@ -266,7 +271,8 @@ function ourPlaces(settings: Settings, { dotenv, environment }: GatewayAppOption
   const engine = environment.DOCKER_HOST?.replace(/^unix:\/\//, '') ?? '/var/run/docker.sock'
   // On their own machine, people have servers that use the engine.
   const engineSockets = AUTH_TOKEN !== undefined && engine.startsWith('/') ? [engine, '/var/run/docker.sock'] : []
-  return { loginDir, places: { dataDir, files: files.map((file) => resolve(file)), engineSockets } }
+  const isHosted = AUTH_TOKEN !== undefined
+  return { loginDir, isHosted, places: { dataDir, files: files.map((file) => resolve(file)), engineSockets } }
 }
 
 /** The rules of the registry alone: what none of them speaks of is `ask` there. */

@@ -49,10 +49,22 @@ export function serverDirectory(
   policy: ApprovalPolicy,
   guard: DefinitionGuard
 ): ServerDirectory {
-  const { file, registry, registryProblem: problem, reload, core, logDir, credentialsFile } = gateway
+  const { file, registry, registryProblem: problem, reload, core, logDir, credentialsFile, grants } = gateway
   const log = async (server: string, owner: string) => {
     const live = (await core()).connections.logTail(server, owner)
     return live === '' ? ((await readServerLog(logDir, server, LOG_LINES, owner)) ?? []).join('\n') : live
   }
-  return new ServerDirectory({ file, facts, registry, problem, reload, core, policy, guard, log, credentialsFile })
+  return new ServerDirectory({
+    file,
+    facts,
+    registry,
+    problem,
+    reload,
+    core,
+    policy,
+    guard,
+    grants,
+    log,
+    credentialsFile
+  })
 }

@@ -100,6 +100,7 @@ export const api = {
   addServers: <T>(wish: AddServers) => json<T>('/api/servers', sending('POST', wish)),
   testServer: (name: string) => json<TestReply>(`${server(name)}/test`, sending('POST', {}), PATIENCE_MS),
   switchServer: (name: string, how: 'enable' | 'disable') => request(`${server(name)}/${how}`, sending('POST', {})),
+  acceptServer: (name: string, hash: string) => request(`${server(name)}/accept`, sending('POST', { hash })),
   removeServer: (name: string) => request(server(name), { method: 'DELETE' }),
   approvals: () => json<ApprovalsReply>('/api/approvals'),
   answerApproval: ({ id, hash }: ApprovalCard, answer: ApprovalAnswer) =>

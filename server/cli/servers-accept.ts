@@ -1,36 +1,86 @@
-import { showAsData } from '../gateway/asking/show-as-data.ts'
+import { describeTarget, showTarget } from '../catalog/describe-target.ts'
+import { secretNames } from '../catalog/placeholders.ts'
+import type { ServerEntry } from '../catalog/server-entry.ts'
+import { showAsData, showLine, showName } from '../gateway/asking/show-as-data.ts'
+import type { GatewayCore } from '../gateway/gateway-options.ts'
 import { AppError } from '../lib/errors.ts'
 import { askedYes, chosen, print, type ServersContext } from './servers-context.ts'
 import { withCore } from './servers-show.ts'
 
-/** Shows which definitions are not the accepted ones, and accepts them after a yes. As last seen: it starts no server. */
-export async function acceptDefinitions(context: ServersContext): Promise<number> {
-  const servers = chosen(context).map(({ name }) => name)
-  return withCore(context, async ({ index, approvals }) => {
-    const rows: { server: string; tool: string; before: string; after: string }[] = []
-    for (const server of servers) {
-      for (const tool of index.tools(server) ?? []) {
-        const change = await approvals?.definitions.change(server, tool)
-        if (change) rows.push({ server, tool: tool.name, ...change })
-      }
-    }
-    if (rows.length === 0) {
-      print(context, { accepted: [] }, ['There is nothing to accept: no tool has changed since it was accepted.'])
+interface ChangedTool {
+  server: string
+  tool: string
+  before: string
+  after: string
+}
+
+/**
+ * Shows entries that wait for their secrets, and tools whose definition is not the accepted one, and accepts both after a yes. Tools as
+ * last seen: it starts no server.
+ */
+export async function acceptChanges(context: ServersContext): Promise<number> {
+  const entries = chosen(context)
+  return withCore(context, async (core) => {
+    const waiting = entries.filter((entry) => core.grants?.isWaiting(entry))
+    const tools = await changedTools(entries, core)
+    if (waiting.length + tools.length === 0) {
+      const text = 'There is nothing to accept: no server and no tool has changed since it was accepted.'
+      print(context, { accepted: [], servers: [] }, [text])
       return 0
     }
-    if (!context.json) {
-      const shown = rows.flatMap(({ server, tool, before, after }) => [
-        `${showAsData(server)} ${showAsData(tool)}`,
-        `  before: ${showAsData(before)}`,
-        `  now:    ${showAsData(after)}`
-      ])
-      print(context, rows, shown)
-    }
-    if (context.flags.yes !== true && !(await askedYes(`Accept ${rows.length} definitions as they are now?`))) {
+    if (!context.json) print(context, [], [...waiting.flatMap(describeEntry), ...tools.flatMap(describeTool)])
+    const what = [
+      ...(waiting.length > 0
+        ? [`give ${waiting.length === 1 ? 'this server' : `these ${waiting.length} servers`} their secrets`]
+        : []),
+      ...(tools.length > 0 ? [`accept ${tools.length} definitions as they are now`] : [])
+    ].join(', and ')
+    if (context.flags.yes !== true && !(await askedYes(`Do you want to ${what}?`))) {
       throw new AppError('cancelled', 'not_confirmed', 'Nothing was accepted: confirm it, or give --yes.')
     }
-    for (const { server, tool, after } of rows) await approvals?.definitions.accept(server, tool, after)
-    print(context, { accepted: rows }, [`Accepted ${rows.length} definitions.`])
+    await core.grants?.accept(waiting)
+    for (const { server, tool, after } of tools) await core.approvals?.definitions.accept(server, tool, after)
+    const names = waiting.map(({ name }) => name)
+    print(context, { accepted: tools, servers: names }, [
+      ...(names.length > 0 ? [`Accepted ${names.map(showName).join(', ')}.`] : []),
+      ...(tools.length > 0 ? [`Accepted ${tools.length} definitions.`] : [])
+    ])
     return 0
   })
+}
+
+async function changedTools(entries: ServerEntry[], { index, approvals }: GatewayCore): Promise<ChangedTool[]> {
+  const rows: ChangedTool[] = []
+  for (const { name: server } of entries) {
+    for (const tool of index.tools(server) ?? []) {
+      const change = await approvals?.definitions.change(server, tool)
+      if (change) rows.push({ server, tool: tool.name, ...change })
+    }
+  }
+  return rows
+}
+
+/** All that decides who gets the secrets. */
+function describeEntry(entry: ServerEntry): string[] {
+  const values = entry.kind === 'local' ? entry.env : entry.headers
+  const { cwd, env, headers, sandbox } = showTarget(entry)
+  const more = [
+    `gets: ${secretNames(values).concat(environmentNames(values)).join(', ')}`,
+    `${env.length > 0 ? 'variables' : 'headers'}: ${[...env, ...headers].map(({ name }) => name).join(', ')}`,
+    ...(cwd === null ? [] : [`in ${cwd}`]),
+    ...(sandbox === null ? [] : [`sandbox: image ${sandbox.image ?? 'of the sandbox'}, network ${sandbox.network}`])
+  ]
+  return [`${showName(entry.name)} ${showLine(describeTarget(entry))}`, ...more.map((line) => `  ${showLine(line)}`)]
+}
+
+function environmentNames(values: Record<string, string>): string[] {
+  return Object.values(values).flatMap((text) => [...text.matchAll(/\$\{env:[^}]+\}/g)].map(([whole]) => whole))
+}
+
+function describeTool({ server, tool, before, after }: ChangedTool): string[] {
+  return [
+    `${showAsData(server)} ${showAsData(tool)}`,
+    `  before: ${showAsData(before)}`,
+    `  now:    ${showAsData(after)}`
+  ]
 }

@@ -1,6 +1,7 @@
 import { describeTarget } from '../catalog/describe-target.ts'
 import { addServers, removeServer as removeFrom, switchServer as switchIn } from '../catalog/edit-registry.ts'
 import { EntryProblem } from '../catalog/entry-values.ts'
+import { openGrants } from '../catalog/grants.ts'
 import { readEntry } from '../catalog/read-entry.ts'
 import { AppError } from '../lib/errors.ts'
 import { oneName, print, type ServersContext } from './servers-context.ts'
@@ -21,6 +22,8 @@ export async function addServer(context: ServersContext): Promise<number> {
   }
   const entry = checked(name, raw)
   await addServers(file, { [name]: raw })
+  // Whoever types a command here has seen it.
+  await openGrants(context.settings.DATA_DIR, file).accept([entry], context.registry.servers.values())
   print(context, { added: name, target: describeTarget(entry), file }, [
     `Added "${name}" to ${file}: ${describeTarget(entry)}`
   ])

@@ -3,6 +3,7 @@ import type { PlannedServer } from '../../contract/servers.ts'
 import { type FoundServer, findClientServers, readClientFile } from '../catalog/client-files.ts'
 import { showTarget } from '../catalog/describe-target.ts'
 import { addServers } from '../catalog/edit-registry.ts'
+import { openGrants } from '../catalog/grants.ts'
 import { warnings } from '../catalog/plan-servers.ts'
 import { showLine, showName } from '../gateway/asking/show-as-data.ts'
 import { AppError } from '../lib/errors.ts'
@@ -37,6 +38,8 @@ export async function importServers(context: ServersContext): Promise<number> {
     throw new AppError('cancelled', 'not_confirmed', 'Nothing was imported: confirm it, or give --yes.')
   }
   await addServers(file, Object.fromEntries(fresh.map(({ name, raw }) => [name, raw])))
+  const added = fresh.map(({ entry }) => entry)
+  await openGrants(context.settings.DATA_DIR, file).accept(added, registry.servers.values())
   print(context, { imported: rows, file }, [
     `Added ${fresh.length} servers to ${file}.`,
     "Now remove them from the client's own list, and add the gateway there in their place: docs/guides/clients.md says how.",

@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path'
 import { createGatewayApp } from '../app-gateway.ts'
 import { describeTarget } from '../catalog/describe-target.ts'
+import { openGrants } from '../catalog/grants.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import { dotenvWithSecrets } from '../config/load-settings.ts'
 import type { GatewayCore } from '../gateway/gateway-options.ts'
@@ -11,18 +12,24 @@ import { readServerLog, serverLogFile } from '../tools/connections/server-log.ts
 import { chosen, oneName, print, type ServersContext } from './servers-context.ts'
 
 const LOG_LINES = 200
+const WAITING = 'gets its secrets after "servers accept"'
 const caller: Caller = { owner: LOCAL_OWNER, door: 'stdio' }
 
 export async function listServers(context: ServersContext): Promise<number> {
   const { registry, file } = context
+  const grants = openGrants(context.settings.DATA_DIR, file)
   const rows = [...registry.servers.values()].map((entry) => ({
     name: entry.name,
     enabled: entry.enabled,
     kind: entry.kind,
     target: describeTarget(entry),
+    ...(grants.isWaiting(entry) ? { waiting: true } : {}),
     ...(entry.description === undefined ? {} : { description: entry.description })
   }))
-  const lines = rows.map(({ name, enabled, target }) => `${enabled ? 'on ' : 'off'} ${name.padEnd(24)} ${target}`)
+  const lines = rows.map(
+    ({ name, enabled, target, waiting }) =>
+      `${enabled ? 'on ' : 'off'} ${name.padEnd(24)} ${target}${waiting ? `  (${WAITING})` : ''}`
+  )
   print(context, { file, servers: rows, problems: registry.problems }, lines.length > 0 ? lines : [noServers(context)])
   return registry.problems.some(({ fatal }) => fatal) ? 1 : 0
 }
@@ -74,19 +81,22 @@ async function testServer({ name, enabled }: ServerEntry, connections: GatewayCo
 
 export async function showHealth(context: ServersContext): Promise<number> {
   const entries = chosen(context)
-  return withCore(context, async ({ index }) => {
-    const rows = entries.map(({ name, enabled }) => {
+  return withCore(context, async ({ index, grants }) => {
+    const rows = entries.map((entry) => {
+      const { name, enabled } = entry
       const { seenAt = 0, tools = [], startMs, lastError, denied } = index.record(name) ?? {}
       const seen = seenAt > 0 ? { seenAt: new Date(seenAt).toISOString(), tools: tools.length, startMs } : {}
       const failure = lastError ? { lastError: lastError.message, failedAt: new Date(lastError.at).toISOString() } : {}
-      return { server: name, enabled, ...seen, ...failure, ...(denied ? { denied } : {}) }
+      const waiting = grants?.isWaiting(entry) ? { waiting: true } : {}
+      return { server: name, enabled, ...waiting, ...seen, ...failure, ...(denied ? { denied } : {}) }
     })
     const lines = rows.map((row) => {
       const seen = 'seenAt' in row ? `${row.tools} tools, seen ${row.seenAt}` : 'never seen'
       const error = 'lastError' in row ? `; last error: ${row.lastError}` : ''
       const hosts = Object.entries(row.denied ?? {}).map(([host, { count }]) => `${host} (${count})`)
       const denied = hosts.length > 0 ? `; network refused: ${hosts.join(', ')}` : ''
-      return `${row.server.padEnd(24)} ${row.enabled ? seen : 'off'}${error}${denied}`
+      const waiting = 'waiting' in row ? `; ${WAITING}` : ''
+      return `${row.server.padEnd(24)} ${row.enabled ? seen : 'off'}${waiting}${error}${denied}`
     })
     print(context, rows, lines.length > 0 ? lines : [noServers(context)])
     return rows.some((row) => row.enabled && 'lastError' in row) ? 1 : 0

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { describeProblem, loadRegistry } from '../catalog/registry.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Command, CommandInput } from './command.ts'
-import { acceptDefinitions } from './servers-accept.ts'
+import { acceptChanges } from './servers-accept.ts'
 import type { ServersContext } from './servers-context.ts'
 import { addServer, COMMAND_AFTER_DASHES, removeServer, switchServer } from './servers-edit.ts'
 import { importServers } from './servers-import.ts'
@@ -25,7 +25,7 @@ const ACTIONS: Record<string, (context: ServersContext) => Promise<number>> = {
   import: importServers,
   login: loginServer,
   logout: logoutServer,
-  accept: acceptDefinitions,
+  accept: acceptChanges,
   usage: showUsage
 }
 
@@ -63,7 +63,7 @@ export const serversCommand: Command = {
     'remove | enable | disable NAME',
     'login | logout NAME               a remote server that wants OAuth',
     'import [FILE]                     takes over the servers of other clients',
-    'accept [NAME …]                   shows tools whose definition changed, and accepts them',
+    'accept [NAME …]                   shows changed servers that wait for their secrets, and changed tools; accepts them',
     'usage [NAME …] [--clear]          past requests that routing learns from; forgets all of them'
   ],
   flags: {

@@ -1,3 +1,4 @@
+import type { Grants } from '../catalog/grants.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { ApprovalPolicy } from '../tools/approval-policy.ts'
 import type { Audit } from '../tools/audit/audit.ts'
@@ -25,6 +26,8 @@ export interface GatewayCore {
   /** Forgets every such request, in the store too. */
   forgetUsage?: (() => Promise<void>) | undefined
   approvals?: Approvals | undefined
+  /** Which entries may have their secrets. */
+  grants?: Grants | undefined
   /** A text by a model that the user has configured. */
   writeText?: ClientVoice['write'] | undefined
 }

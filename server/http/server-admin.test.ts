@@ -1,5 +1,6 @@
+import { writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import type { PlanReply, ServerDetail, ServersReply } from '../../contract/servers.ts'
+import type { PlanReply, ServerDetail, ServersReply, TestReply } from '../../contract/servers.ts'
 import { child } from '../tools/connections/connections.fixture.ts'
 import { openServerRoutes } from './server-routes.fixture.ts'
 
@@ -84,6 +85,30 @@ describe('who may change servers', () => {
     const change = { 'x-admin-token': ADMIN_TOKEN }
     expect(await ask('POST', '/steady/disable', {}, change)).toMatchObject({ status: 204 })
     expect(await ask('GET', '')).toMatchObject({ status: 200, json: { admin: 'token_needed' } })
+  })
+
+  // Checked with the defence off: any hash is taken → 204.
+  it('accepts a changed entry that uses secrets as an administrator, and exactly what was shown', async () => {
+    const secrets = { env: { TOKEN: `\${secret:T}` } }
+    const opened = await openServerRoutes({ steady: child('steady', [], secrets) }, 'T=hush-hush', { ADMIN_TOKEN })
+    const { ask, file, gateway } = opened
+    const shows = { 'x-admin-token': ADMIN_TOKEN }
+    const test = async () => (await ask<TestReply>('POST', '/steady/test', {})).json
+    const change = async (words: string[]) => {
+      writeFileSync(file, JSON.stringify({ mcpServers: { steady: child('steady', words, secrets) } }))
+      await gateway.reload()
+    }
+    expect(await test()).toMatchObject({ ok: true })
+    await change(['--other'])
+    expect((await ask<ServersReply>('GET', '', undefined, shows)).json.servers).toMatchObject([{ isWaiting: true }])
+    expect(await test()).toMatchObject({ ok: false, reason: expect.stringContaining('uses secrets') })
+    const { hash } = (await ask<ServerDetail>('GET', '/steady', undefined, shows)).json
+    expect(await ask('POST', '/steady/accept', { hash })).toMatchObject({ status: 403 })
+    await change(['--yet-another'])
+    expect(await ask('POST', '/steady/accept', { hash }, shows)).toMatchObject({ status: 409 })
+    const now = (await ask<ServerDetail>('GET', '/steady', undefined, shows)).json
+    expect(await ask('POST', '/steady/accept', { hash: now.hash }, shows)).toMatchObject({ status: 204 })
+    expect(await test()).toMatchObject({ ok: true })
   })
 
   it('is everyone on this machine where no token is set', async () => {

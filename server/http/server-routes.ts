@@ -44,6 +44,15 @@ export function registerServerRoutes(server: FastifyInstance, options: ServerRou
     return servers.test(request.params.name, ownerOf(request.headers.cookie), gone.signal)
   })
 
+  server.post<Named & { Body: { hash?: unknown } | null }>(
+    '/api/servers/:name/accept',
+    change,
+    async (request, reply) => {
+      await servers.accept(request.params.name, request.body?.hash)
+      return reply.code(204).send()
+    }
+  )
+
   for (const [verb, on] of [['enable', true] as const, ['disable', false] as const]) {
     server.post<Named>(`/api/servers/:name/${verb}`, change, async (request, reply) => {
       await servers.switch(request.params.name, on)

@@ -21,6 +21,7 @@ function directory(facts: ReturnType<typeof memoryFacts>): ServerDirectory {
     core: () => Promise.reject(new AppError('internal', 'internal', 'not in this test')),
     policy: createPolicy([]),
     guard: createDefinitionGuard(facts),
+    grants: { isWaiting: () => false, accept: async () => {} },
     log: async () => ''
   })
 }

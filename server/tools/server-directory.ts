@@ -15,8 +15,10 @@ import type {
 } from '../../contract/servers.ts'
 import { describeTarget, showTarget } from '../catalog/describe-target.ts'
 import { addServers, removeServer, switchServer } from '../catalog/edit-registry.ts'
+import { type Grants, grantHash } from '../catalog/grants.ts'
 import { storeSecrets, takeSecretsOut } from '../catalog/move-secrets.ts'
 import { planServers, type ServersPlan } from '../catalog/plan-servers.ts'
+import { readEntry } from '../catalog/read-entry.ts'
 import type { Registry, RegistryProblem } from '../catalog/registry.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { StoredTool } from '../catalog/stored-tools.ts'
@@ -41,6 +43,7 @@ export interface ServerDirectoryOptions {
   /** The chat's. */
   policy: ApprovalPolicy
   guard: DefinitionGuard
+  grants: Pick<Grants, 'accept' | 'isWaiting'>
   credentialsFile?: string | undefined
   /** The end of what a server wrote to stderr. */
   log(server: string, owner: string): Promise<string>
@@ -53,7 +56,7 @@ export interface AddWish {
 }
 
 const KEYS = 'gateway-keys'
-const HIDDEN_TARGET = { target: null, cwd: null, env: [], headers: [], sandbox: null, log: null }
+const HIDDEN_TARGET = { target: null, cwd: null, env: [], headers: [], sandbox: null, log: null, hash: null }
 
 export class ServerDirectory {
   readonly #options: ServerDirectoryOptions
@@ -96,7 +99,7 @@ export class ServerDirectory {
       tools: tools.map((tool) => ({ ...tool, description: index.tool(name, tool.name)?.description ?? '' }))
     }
     if (admin !== 'allowed') return { ...shown, ...HIDDEN_TARGET }
-    return { ...shown, log: await this.#options.log(name, owner) }
+    return { ...shown, hash: grantHash(entry), log: await this.#options.log(name, owner) }
   }
 
   /** Without the right `confirm` it only says what would be added. */
@@ -121,6 +124,8 @@ export class ServerDirectory {
     }
     if (credentialsFile && secrets.size > 0) await storeSecrets(credentialsFile, secrets)
     await addServers(file, plan.raw)
+    const added = Object.entries(plan.raw).map(([name, raw]) => readEntry(name, raw, 0))
+    await this.#options.grants.accept(added, this.#options.registry().servers.values())
     await this.#options.reload()
     return { added: Object.keys(plan.raw) }
   }
@@ -145,6 +150,16 @@ export class ServerDirectory {
     this.#entry(name)
     await switchServer(this.#options.file, name, on)
     await this.#options.reload()
+  }
+
+  /** Gives an entry its secrets, if it still is what was shown. */
+  async accept(name: string, hash: unknown): Promise<void> {
+    const entry = this.#entry(name)
+    if (hash !== grantHash(entry)) {
+      const message = 'The entry is not what was shown: look at it again, and accept that.'
+      throw new AppError('conflict', 'confirmation_stale', message)
+    }
+    await this.#options.grants.accept([entry])
   }
 
   /** Also one whose entry can't be read. */
@@ -196,6 +211,7 @@ export class ServerDirectory {
       target: describeTarget(entry),
       enabled,
       ...serverHealth(enabled, record, state),
+      isWaiting: this.#options.grants.isWaiting(entry),
       state: state?.state ?? 'stopped',
       tools: tools.map((tool) => ({
         name: tool.name,

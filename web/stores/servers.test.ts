@@ -11,7 +11,16 @@ beforeEach(() => {
   setActivePinia(createPinia())
   there = [
     {
-      ...{ name: 'files', kind: 'local', target: 'files', enabled: true, health: 'ok', state: 'stopped', tools: [] },
+      ...{
+        name: 'files',
+        kind: 'local',
+        target: 'files',
+        enabled: true,
+        health: 'ok',
+        isWaiting: false,
+        state: 'stopped',
+        tools: []
+      },
       ...{ seenAt: 1, startMs: 1, startedAt: null, lastError: { at: 1, message: 'long ago' }, calls: 0, processes: 0 }
     }
   ]

@@ -90,6 +90,9 @@ export const useServers = defineStore('servers', () => {
   }
   const enable = (name: string) => change(() => api.switchServer(name, 'enable'))
   const disable = (name: string) => change(() => api.switchServer(name, 'disable'))
+  async function accept(name: string, hash: string): Promise<void> {
+    if (await change(() => api.acceptServer(name, hash))) await test(name)
+  }
   const remove = (name: string) => change(() => api.removeServer(name))
 
   const plan = (wish: AddServers): Promise<PlanReply> => api.addServers<PlanReply>(wish)
@@ -112,6 +115,7 @@ export const useServers = defineStore('servers', () => {
     test,
     enable,
     disable,
+    accept,
     remove,
     plan,
     add

@@ -4,6 +4,7 @@
  * credentials serves that owner alone, and after `close` no child of ours is left.
  */
 import type { Credentials } from '../../catalog/credentials.ts'
+import type { Grants } from '../../catalog/grants.ts'
 import { secretNames } from '../../catalog/placeholders.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
 import type { ServerAbout, StoredTool } from '../../catalog/stored-tools.ts'
@@ -37,6 +38,8 @@ export interface ConnectionsOptions {
   openContainers: () => Promise<ChildContainers>
   /** Files and folders of ours that no child may see. */
   places?: OurPlaces | undefined
+  /** Who may have secrets; without it, everyone. */
+  grants?: Pick<Grants, 'check'> | undefined
   /** Others than the owner of this machine use it. */
   isHosted?: boolean | undefined
   /** Folder of the logins to remote servers. */
@@ -272,7 +275,8 @@ export class Connections {
             return this.#containers
           }
           const places = { processes, containers, secrets, login, log }
-          const options = { ...places, entry, version, verdict, signal, onToolsChanged, onDenied, peer }
+          const checkGrant = (asked: ServerEntry) => this.#options.grants?.check(asked)
+          const options = { ...places, checkGrant, entry, version, verdict, signal, onToolsChanged, onDenied, peer }
           const about = { attributes: { server: entry.name } }
           return traced(tracing, 'server start', about, () => openServer(options))
         },

@@ -27,6 +27,8 @@ export interface OpenServerOptions {
   /** Where those that want a sandbox run; comes with the first of them. */
   containers: () => Promise<ChildContainers>
   secrets: () => SecretSource
+  /** Throws unless this entry may have its secrets. */
+  checkGrant?: ((entry: ServerEntry) => void) | undefined
   /** Of a remote server: what to show it instead of a header of its entry. */
   login?: (() => AuthProvider | undefined) | undefined
   log: ServerLog
@@ -53,7 +55,9 @@ export async function openServer(options: OpenServerOptions): Promise<LiveServer
     return await connect(options, known)
   } catch (error) {
     const hopeless =
-      isAppError(error) && (error.details.sandbox || ['server_not_startable', 'secret_missing'].includes(error.code))
+      isAppError(error) &&
+      (error.details.sandbox ||
+        ['server_not_startable', 'secret_missing', 'secret_not_granted', 'isolation_unavailable'].includes(error.code))
     if (options.signal.aborted || hopeless) throw error
     // It may have been updated since; or, never asked before, it is one that dies of the question.
     if (known?.kind === 'modern') return connect(options, undefined)
@@ -64,6 +68,7 @@ export async function openServer(options: OpenServerOptions): Promise<LiveServer
 
 async function connect(options: OpenServerOptions, prior: PriorDiscovery | undefined): Promise<LiveServer> {
   const { entry, signal, version, onToolsChanged, peer } = options
+  options.checkGrant?.(entry)
   const transport = entry.kind === 'local' ? await startChild(options, entry) : reach(options, entry)
   const client = new Client(
     { name: 'mcp-orchestrator', version },

@@ -1,0 +1,126 @@
+/**
+ * Which entries of the registry may have their secrets: those that a person added or accepted, word for word. Owns the record of it, one
+ * file in the data folder, where no server can write. Invariant: an entry that was added or changed in the file by anyone else gets no
+ * secret. Of a registry that has no record yet (before an upgrade, or new), all present entries are taken as accepted, once.
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync, realpathSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { AppError, messageOf } from '../lib/errors.ts'
+import { isRecord } from '../lib/is-record.ts'
+import { editFile } from './edit-file.ts'
+import { hasPlaceholder } from './placeholders.ts'
+import type { ServerEntry } from './server-entry.ts'
+
+/** By registry file, then by server: the hash of the accepted entry. */
+type Accepted = Record<string, Record<string, string>>
+
+export interface Grants {
+  /** Whether the entry uses secrets that nobody has granted to it as it stands. */
+  isWaiting(entry: ServerEntry): boolean
+  /** Throws if so. */
+  check(entry: ServerEntry): void
+  /** What was shown to a person, and accepted. `present`: what the registry had before. */
+  accept(entries: Iterable<ServerEntry>, present?: Iterable<ServerEntry>): Promise<void>
+  /** Takes these as accepted if there is no record of this registry yet. */
+  begin(present: Iterable<ServerEntry>): Promise<void>
+}
+
+export function openGrants(dataDir: string, registryFile: string): Grants {
+  const file = join(resolve(dataDir), 'grants.json')
+  const registry = registryKey(registryFile)
+  const recorded = () => own(readAccepted(file, readText(file)), registry)
+  let hasBegun = false
+  const isWaiting = (entry: ServerEntry) => {
+    if (!usesSecrets(entry)) return false
+    const accepted = recorded()
+    return accepted === undefined ? hasBegun : own(accepted, entry.name) !== grantHash(entry)
+  }
+  const write = (edit: (accepted: Record<string, string> | undefined) => Record<string, string>) =>
+    editFile(file, (before) => {
+      const all = readAccepted(file, before)
+      return `${JSON.stringify({ ...all, [registry]: edit(own(all, registry)) }, null, 2)}\n`
+    })
+  return {
+    isWaiting,
+    check(entry) {
+      if (isWaiting(entry)) throw notGranted(entry.name)
+    },
+    async accept(entries, present = []) {
+      const added = [...entries].filter(usesSecrets)
+      if (added.length > 0) await write((accepted) => ({ ...(accepted ?? hashes(present)), ...hashes(added) }))
+    },
+    async begin(present) {
+      if (recorded() === undefined) await write((accepted) => accepted ?? hashes(present))
+      // From here on, a record that is gone has been removed by somebody.
+      hasBegun = true
+    }
+  }
+}
+
+/** Of all that decides who gets the secrets. Not of limits and descriptions, which may change freely. */
+export function grantHash(entry: ServerEntry): string {
+  const what =
+    entry.kind === 'local'
+      ? [entry.command, entry.args, entry.env, entry.cwd ?? null, entry.sandbox ?? null]
+      : [entry.url, entry.headers, entry.sse]
+  return createHash('sha256')
+    .update(JSON.stringify([entry.name, entry.kind, what]))
+    .digest('hex')
+}
+
+function usesSecrets(entry: ServerEntry): boolean {
+  return Object.values(entry.kind === 'local' ? entry.env : entry.headers).some(hasPlaceholder)
+}
+
+function hashes(entries: Iterable<ServerEntry>): Record<string, string> {
+  return Object.fromEntries([...entries].filter(usesSecrets).map((entry) => [entry.name, grantHash(entry)]))
+}
+
+/** The same file by whatever name its folder has. */
+function registryKey(file: string): string {
+  const path = resolve(file)
+  try {
+    return join(realpathSync(dirname(path)), basename(path))
+  } catch {
+    return path
+  }
+}
+
+function readText(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw unreadable(file, messageOf(error))
+  }
+}
+
+function readAccepted(file: string, text: string | undefined): Accepted {
+  if (text === undefined) return {}
+  try {
+    const value: unknown = JSON.parse(text)
+    if (isRecord(value) && Object.values(value).every(isHashes)) return value as Accepted
+  } catch {
+    // As one that has another form.
+  }
+  throw unreadable(file, 'it is damaged')
+}
+
+function isHashes(value: unknown): boolean {
+  return isRecord(value) && Object.values(value).every((hash) => typeof hash === 'string')
+}
+
+function own<T>(values: Record<string, T>, key: string): T | undefined {
+  return Object.hasOwn(values, key) ? values[key] : undefined
+}
+
+function notGranted(name: string): AppError {
+  const message = `The server "${name}" is new or changed in mcp.json and uses secrets, which it gets when a person has accepted it: under Servers in the page, or with mcp-orchestrator servers accept.`
+  return new AppError('forbidden', 'secret_not_granted', message, { details: { permanent: true } })
+}
+
+function unreadable(file: string, reason: string): AppError {
+  const message = `The record of accepted servers, ${file}, can't be used (${reason}): restore it, or remove it and accept the servers again as they stand.`
+  return new AppError('unavailable', 'grants_unreadable', message, { details: { permanent: true } })
+}

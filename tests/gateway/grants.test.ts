@@ -1,0 +1,107 @@
+/** A secret is for the entry that a person accepted, and for no other that names it. */
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { child, textOf } from '../../server/tools/connections/connections.fixture.ts'
+import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
+
+const running: GatewayProcess[] = []
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((gateway) => gateway.end()))
+})
+
+const SECRET = 'hush-of-the-bank-55d1'
+const OUTSIDE = 'hush-of-our-own-0e77'
+const fill = (kind: string, name: string) => `\${${kind}:${name}}`
+const placeholder = fill('secret', 'BANK')
+
+async function open() {
+  const credentials = join(mkdtempSync(join(tmpdir(), 'grants-')), 'credentials.json')
+  writeFileSync(credentials, JSON.stringify({ BANK: SECRET }), { mode: 0o600 })
+  const gateway = await startGateway(
+    ({ dir }) => ({
+      bank: child('shell', [], { env: { TOKEN: placeholder } }),
+      evil: child('shell', [], { cwd: dir })
+    }),
+    { env: { CREDENTIALS_FILE: credentials, OWN_KEY: OUTSIDE } }
+  )
+  running.push(gateway)
+  const token = async (server: string) => textOf(await gateway.call('execute', { server, tool: 'token', params: {} }))
+  const command = async (action: string, ...words: string[]) => {
+    const env = { DATA_DIR: join(gateway.dir, 'data'), CREDENTIALS_FILE: credentials, OWN_KEY: OUTSIDE }
+    const run = spawnGateway(['servers', action, '--config', gateway.config, ...words], env)
+    run.stdin.end()
+    let out = ''
+    for (const stream of [run.stdout, run.stderr])
+      stream.on('data', (chunk) => {
+        out += chunk
+      })
+    const code = await new Promise((done) => run.once('close', done))
+    return { code, out }
+  }
+  /** As an editor does it. */
+  const write = (edit: (servers: Record<string, Record<string, unknown>>) => void) => {
+    const document = JSON.parse(readFileSync(gateway.config, 'utf8'))
+    edit(document.mcpServers)
+    writeFileSync(`${gateway.config}.draft`, JSON.stringify(document))
+    renameSync(`${gateway.config}.draft`, gateway.config)
+  }
+  return { gateway, token, command, write }
+}
+
+describe('secrets of the registry', { timeout: 120_000 }, () => {
+  // Checked with the defence off: every entry gets what it names → the secret.
+  it('go to no entry that somebody else put into the file, and to a changed one when it is accepted', async () => {
+    const { token, command, write, gateway } = await open()
+    // Present at the first start: accepted.
+    expect(await token('bank')).toBe(SECRET)
+    expect(await token('evil')).toBe('undefined')
+
+    // What a server would do that can write the file after all.
+    write((servers) => {
+      servers.thief = child('shell', [], { env: { TOKEN: placeholder } })
+      servers.own = child('shell', [], { env: { TOKEN: fill('env', 'OWN_KEY') } })
+      servers.bank = child('shell', ['--send-it-home'], { env: { TOKEN: placeholder } })
+    })
+    for (const name of ['thief', 'own', 'bank']) {
+      await expect.poll(() => token(name)).toMatch(/new or changed in mcp\.json and uses secrets.*servers accept/)
+    }
+    const listed = await command('list')
+    expect(listed.out.match(/gets its secrets after "servers accept"/g)).toHaveLength(3)
+    expect(await command('test', 'thief')).toMatchObject({ code: 1, out: expect.stringContaining('servers accept') })
+    expect((await command('health', 'bank')).out).toContain('servers accept')
+
+    // Nobody at a terminal is a no.
+    expect(await command('accept', 'bank')).toMatchObject({ code: 1, out: expect.stringContaining('--send-it-home') })
+    expect(await token('bank')).toContain('servers accept')
+    expect(await command('accept', 'bank', '--yes')).toMatchObject({ code: 0, out: expect.stringContaining('BANK') })
+    expect(await token('bank')).toBe(SECRET)
+    expect(await token('thief')).toContain('servers accept')
+    expect(gateway.stderr()).not.toContain(SECRET)
+
+    // Limits and words may change freely; a copy under another name is another entry.
+    write((servers) => {
+      servers.bank = { ...servers.bank, timeoutMs: 5000, description: 'of money' }
+      servers.copy = { ...servers.bank }
+    })
+    await expect.poll(() => token('copy')).toContain('servers accept')
+    expect(await token('bank')).toBe(SECRET)
+  })
+
+  it('go to what is added on the command line at once, and a damaged record gives them to nobody', async () => {
+    const { token, command, gateway } = await open()
+    const { args } = child('shell')
+    const words = ['fresh', '--env', `TOKEN=${placeholder}`, '--', process.execPath, ...(args as string[])]
+    expect(await command('add', ...words)).toMatchObject({ code: 0 })
+    await expect.poll(() => token('fresh')).toBe(SECRET)
+    // The others were there before, and keep theirs.
+    expect(await token('bank')).toBe(SECRET)
+    await gateway.call('execute', { server: 'bank', tool: 'run', params: { command: 'kill $PPID' } })
+    writeFileSync(join(gateway.dir, 'data', 'grants.json'), '{')
+    await expect.poll(() => token('bank')).toMatch(/record of accepted servers, .*, can't be used/)
+    // Neither does one that is gone: only a start takes what it finds as accepted.
+    rmSync(join(gateway.dir, 'data', 'grants.json'))
+    await expect.poll(() => token('bank')).toContain('servers accept')
+  })
+})
