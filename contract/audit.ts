@@ -41,7 +41,11 @@ export const auditEntry = z.object({
   session: z.string().optional(),
   /** The tool of ours that was asked: `find_tool`, `execute`; of routing decisions. */
   by: z.string().optional(),
+  /** Only where AUDIT_ARGUMENTS is on. */
   request: z.string().optional(),
+  /** SHA-256 of the request, and how many characters it has. */
+  requestHash: z.string().optional(),
+  requestLength: z.number().optional(),
   candidates: z.array(auditCandidate).optional(),
   server: z.string().optional(),
   tool: z.string().optional(),

@@ -39,6 +39,7 @@ export function openTrail(settings: Settings, observer?: ToolObserver): Trail {
     dir: auditDir(settings),
     version: packageVersion(),
     maxBytes: settings.AUDIT_MAX_MB * MB,
+    maxRouteBytes: settings.AUDIT_ROUTES_MAX_MB * MB,
     maxAgeMs: settings.RETENTION_DAYS * DAY_MS,
     withArguments: settings.AUDIT_ARGUMENTS === 'true',
     secrets,

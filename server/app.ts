@@ -17,6 +17,7 @@ import { openHttpDoor } from './gateway/http-door.ts'
 import type { CoreObserver } from './http/core-metrics.ts'
 import { createHttpServer } from './http/create-http-server.ts'
 import type { HealthCheck } from './http/health.ts'
+import { limitedMcp, mcpLimit } from './http/mcp-limit.ts'
 import { createMetrics } from './http/metrics.ts'
 import { OWNER_COOKIE, readCookie } from './lib/browser-proof.ts'
 import { clientAddresses } from './lib/client-address.ts'
@@ -224,7 +225,7 @@ export async function createApp(
     ownerOf: ownerOfCookies,
     servers: serverDirectory(gateway, facts, servers.policy, guard),
     audit: trailReader(settings, trail, ownerOfCookies),
-    mcp: (request, response, body) => door.handle(request, response, body),
+    mcp: limitedMcp(mcpLimit(settings.MCP_REQUESTS_PER_MINUTE), { ownerOf: ownerOfCookies, addressOf }, door.handle),
     webRoot: join(packageRoot(), 'dist', 'web'),
     logger
   })

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { AUDIT_OUTCOMES, type AuditEntry, type AuditOutcome } from '../../contract/audit.ts'
 import { escapeJson, revealPlainly } from '../../contract/hidden-characters.ts'
 import { AppError } from '../lib/errors.ts'
+import type { PrunedRows } from '../tools/audit/audit-row.ts'
 import { type AuditFilter, readAudit } from '../tools/audit/read-audit.ts'
 import { verifyAudit } from '../tools/audit/verify-audit.ts'
 import type { CommandInput } from './command.ts'
@@ -32,8 +33,9 @@ function verify(dir: string, json: boolean): number {
   // No record at all is not a record that holds.
   if (!existsSync(dir)) throw new AppError('not-found', 'no_audit', `There is no audit trail in ${dir}.`)
   const chains = verifyAudit(dir)
-  const lines = chains.flatMap(({ chain, state, rows, problems }) => [
+  const lines = chains.flatMap(({ chain, state, rows, problems, pruned }) => [
     `${state.padEnd(9)} ${chain} ${rows} rows`,
+    ...(pruned ? [`          ${prunedText(pruned)}`] : []),
     ...problems.map(({ file, line, reason }) => `          ${file === '' ? '' : `${file}:${line}: `}${reason}`)
   ])
   const isBroken = chains.some(({ state }) => state === 'broken')
@@ -62,11 +64,11 @@ function print(entries: AuditEntry[], json: boolean): void {
 }
 
 function row(entry: AuditEntry): string {
-  const { at, door, kind, by, server, tool, outcome, code, attempts, ms, request, candidates } = entry
+  const { at, door, kind, by, server, tool, outcome, code, attempts, ms, candidates } = entry
   const target = server === undefined ? (by ?? '') : `${server}/${tool}`
   const end = `${outcome}${code === undefined ? '' : ` (${code})`}${(attempts ?? 1) > 1 ? ` ${attempts} attempts` : ''}`
   const best = candidates?.map((each) => `${each.server}/${each.tool} ${each.confidence}`).slice(0, 3)
-  const asked = [request === undefined ? '' : JSON.stringify(request.slice(0, 80)), best?.join(', ') ?? '']
+  const asked = [requestText(entry), best?.join(', ') ?? '']
   const columns = [
     at,
     door.padEnd(5),
@@ -77,6 +79,16 @@ function row(entry: AuditEntry): string {
   ]
   // Names come from outside: nothing in them may steer a terminal, be hidden, or begin another row.
   return revealPlainly([...columns, ...asked].join(' ').trimEnd()).replaceAll('\n', '⟨U+000A⟩')
+}
+
+function requestText({ request, requestHash, requestLength }: AuditEntry): string {
+  if (request !== undefined) return JSON.stringify(request.slice(0, 80))
+  return requestHash === undefined ? '' : `request ${requestHash.slice(0, 12)} (${requestLength} characters)`
+}
+
+function prunedText({ rows, calls, fromSeq, toSeq, fromAt, toAt }: PrunedRows): string {
+  const limits = 'AUDIT_MAX_MB, AUDIT_ROUTES_MAX_MB, RETENTION_DAYS'
+  return `pruned: ${rows} rows, ${calls} of them calls (seq ${fromSeq} to ${toSeq}, ${fromAt} to ${toAt}), by ${limits}`
 }
 
 function readFilter(flags: CommandInput['flags']): AuditFilter {

@@ -111,9 +111,15 @@ export const SETTINGS = {
   AUDIT_ARGUMENTS: given({
     parse: oneOf('true', 'false'),
     fallback: 'false',
-    help: 'true: the audit trail keeps the arguments of calls, not only their hash'
+    help: 'true: the audit log keeps arguments and requests, not only their hash'
   }),
-  AUDIT_MAX_MB: given({ parse: wholeNumber(1, 1_048_576), fallback: 256, help: 'audit trail at most' }),
+  AUDIT_MAX_MB: given({ parse: megabytes, fallback: 256, help: 'audit log of calls at most' }),
+  AUDIT_ROUTES_MAX_MB: given({ parse: megabytes, fallback: 64, help: 'audit log of routing decisions at most' }),
+  MCP_REQUESTS_PER_MINUTE: given({
+    parse: wholeNumber(1, 10_000_000),
+    fallback: 1200,
+    help: 'requests of one client to /mcp; five times as many of one address'
+  }),
   GATEWAY_EXPOSE: define({ parse: text, flag: 'expose', help: 'all, or a server: pass its tools through as they are' }),
   LOG_LEVEL: given({
     parse: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),

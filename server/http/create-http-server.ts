@@ -106,7 +106,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerApprovalRoutes(server, options.inbox)
   registerExport(server, options.sessions, options.transcript)
   registerAuditRoutes(server, options.audit)
-  // Many calls from one client are its business; who may call at all was settled before. The page's headers are for browsers.
+  // It has a limit of its own (`mcp-limit.ts`); who may call at all was settled before. The page's headers are for browsers.
   const mcp = { config: { rateLimit: false }, helmet: false, bodyLimit: MAX_MCP_BYTES } as const
   server.all('/mcp', mcp, async (request, reply) => {
     reply.hijack()

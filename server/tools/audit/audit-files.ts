@@ -2,20 +2,25 @@ import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync, st
 import { join } from 'node:path'
 import { type ChainHead, parseRow, type Row } from './audit-row.ts'
 
+/** Calls and routing decisions are kept in chains of their own, each with a budget: no number of decisions can push a call out. */
+export type AuditFamily = 'calls' | 'routes'
+
 /** One file of a chain; a chain begins in number 1 and goes on in the next when a file is full. */
 export interface AuditFile {
   path: string
+  /** Files of earlier versions hold both, and count as `calls`. */
+  family: AuditFamily
   chain: string
   number: number
   bytes: number
   modifiedAt: number
 }
 
-const NAME = /^([0-9a-f]{16})-(\d{6})\.jsonl$/
+const NAME = /^([0-9a-f]{16})-(\d{6})(\.routes)?\.jsonl$/
 const BLOCK = 64 * 1024
 
-export function auditFileName(chain: string, number: number): string {
-  return `${chain}-${String(number).padStart(6, '0')}.jsonl`
+export function auditFileName(chain: string, number: number, family: AuditFamily = 'calls'): string {
+  return `${chain}-${String(number).padStart(6, '0')}${family === 'routes' ? '.routes' : ''}.jsonl`
 }
 
 /** Those that are there, oldest first. */
@@ -27,14 +32,15 @@ export function listAuditFiles(dir: string): AuditFile[] {
     return []
   }
   const files = names.flatMap((name) => {
-    const [, chain, number] = NAME.exec(name) ?? []
+    const [, chain, number, routes] = NAME.exec(name) ?? []
+    const family: AuditFamily = routes === undefined ? 'calls' : 'routes'
     if (chain === undefined) return []
     const path = join(dir, name)
     try {
       const stat = statSync(path)
       if (!stat.isFile()) return []
       const { size, mtimeMs } = stat
-      return [{ path, chain, number: Number(number), bytes: size, modifiedAt: mtimeMs }]
+      return [{ path, family, chain, number: Number(number), bytes: size, modifiedAt: mtimeMs }]
     } catch {
       return []
     }
@@ -59,15 +65,14 @@ export function headOf(path: string): ChainHead | undefined {
 }
 
 /** Undefined: it is gone, or can't be read. */
-export function rowsOfKind(path: string, kind: Row['kind']): Row[] | undefined {
-  const mark = `"kind":"${kind}"`
-  let lines: string[]
+export function rowsOf(path: string): Row[] | undefined {
   try {
-    lines = readFileSync(path, 'utf8').split('\n')
+    return readFileSync(path, 'utf8')
+      .split('\n')
+      .flatMap((line) => (line === '' ? [] : (parseRow(line) ?? [])))
   } catch {
     return undefined
   }
-  return lines.flatMap((line) => (line.includes(mark) ? (parseRow(line) ?? []) : [])).filter((row) => row.kind === kind)
 }
 
 /** Newest first, a block at a time: who wants the last rows does not read all of it. A file that is gone has no lines. */

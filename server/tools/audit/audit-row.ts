@@ -16,6 +16,18 @@ export interface ChainHead {
   hash: string
 }
 
+/** The rows of a file that was removed. */
+export interface PrunedRows {
+  chain: string
+  fromSeq: number
+  toSeq: number
+  fromAt: string
+  toAt: string
+  rows: number
+  /** How many of them were calls. */
+  calls: number
+}
+
 export interface Who {
   /** `local`, or a hash. */
   owner: string
@@ -33,7 +45,10 @@ export type RowBody =
       kind: 'route'
       who: Who
       by: string
+      /** Only where arguments are kept too. */
       request?: string | undefined
+      requestHash?: string | undefined
+      requestLength?: number | undefined
       candidates: Candidate[]
       outcome: AuditOutcome
       server?: string | undefined
@@ -56,7 +71,7 @@ export type RowBody =
   /** For a time nothing could be written, and so many were refused because of it. */
   | { kind: 'gap'; since: string; refused: number; reason: string }
   /** Files removed because of their age, or because all together were too large. */
-  | { kind: 'pruned'; heads: ChainHead[] }
+  | { kind: 'pruned'; heads: ChainHead[]; removed?: PrunedRows[] | undefined }
   | { kind: 'stop'; unfinished: number }
 
 export type Row = RowBody & { chain: string; seq: number; at: string; prev: string; hash: string }

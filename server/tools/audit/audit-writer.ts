@@ -7,7 +7,7 @@ import { chmodSync, closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, rm
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { AppError, messageOf } from '../../lib/errors.ts'
-import { auditFileName, byChain, headOf, listAuditFiles } from './audit-files.ts'
+import { type AuditFamily, auditFileName, byChain, headOf, listAuditFiles } from './audit-files.ts'
 import { FIRST_PREV, type RowBody, sealRow } from './audit-row.ts'
 import { processBirth } from './process-birth.ts'
 import { lastWords, pruneList } from './prune-list.ts'
@@ -15,7 +15,8 @@ import { lastWords, pruneList } from './prune-list.ts'
 export interface AuditWriterOptions {
   dir: string
   version: string
-  /** All files together. */
+  family: AuditFamily
+  /** All files of this family together. */
   maxBytes: number
   maxAgeMs: number
   /** Of one file; for tests. */
@@ -29,7 +30,7 @@ const LOOK_MS = 1000
 const MAX_FOLLOWED = 64
 
 export class AuditWriter {
-  readonly chain = randomBytes(8).toString('hex')
+  readonly chain: string
   readonly #options: AuditWriterOptions
   readonly #maxFileBytes: number
   #file: { handle: number; path: string; bytes: number } | undefined
@@ -48,6 +49,7 @@ export class AuditWriter {
 
   constructor(options: AuditWriterOptions) {
     this.#options = options
+    this.chain = newChain(options.family)
     this.#maxFileBytes = options.maxFileBytes ?? Math.min(MAX_FILE_BYTES, Math.ceil(options.maxBytes / 4))
   }
 
@@ -181,14 +183,15 @@ export class AuditWriter {
   /** Nothing goes without a word: the row is safe before the file is removed. */
   #prune(): void {
     this.#isNew = false
-    const { dir, maxBytes, maxAgeMs } = this.#options
+    const { dir, family, maxBytes, maxAgeMs } = this.#options
     const current = this.#file?.path ?? ''
     const files = listAuditFiles(dir)
-    const going = pruneList(files, { maxBytes: maxBytes - this.#maxFileBytes, maxAgeMs, now: Date.now(), current })
+    const limits = { family, maxBytes: maxBytes - this.#maxFileBytes, maxAgeMs, now: Date.now(), current }
+    const going = pruneList(files, limits)
     if (going.length === 0) return
     const last = lastWords(going, files)
     if (last.files.length === 0) return
-    this.#writeNow({ kind: 'pruned', heads: last.heads })
+    this.#writeNow({ kind: 'pruned', heads: last.heads, removed: last.removed })
     for (const { path } of last.files) rmSync(path, { force: true })
   }
 
@@ -204,10 +207,10 @@ export class AuditWriter {
   }
 
   #create(now: number): { handle: number; path: string; bytes: number } {
-    const { dir } = this.#options
+    const { dir, family } = this.#options
     mkdirSync(dir, { recursive: true, mode: 0o700 })
     chmodSync(dir, 0o700)
-    const path = join(dir, auditFileName(this.chain, this.#number + 1))
+    const path = join(dir, auditFileName(this.chain, this.#number + 1, family))
     const handle = openSync(path, 'ax', 0o600)
     this.#number++
     this.#isNew = true
@@ -224,4 +227,10 @@ export class AuditWriter {
     if (this.#file) closeSync(this.#file.handle)
     this.#file = undefined
   }
+}
+
+/** Entries of one millisecond are in the order of their chains: a decision stands before the call that it led to. */
+function newChain(family: AuditFamily): string {
+  const random = randomBytes(8).toString('hex')
+  return `${family === 'routes' ? '0' : '123456789abcdef'[Number.parseInt(random[0] ?? '0', 16) % 15]}${random.slice(1)}`
 }

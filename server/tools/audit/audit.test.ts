@@ -33,7 +33,14 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
 function open(more: Partial<AuditOptions> = {}): Audit {
-  const usual = { version: '1', maxBytes: 1e8, maxAgeMs: 1e9, secrets: new KnownSecrets(), withArguments: false }
+  const usual = {
+    version: '1',
+    maxBytes: 1e8,
+    maxRouteBytes: 1e8,
+    maxAgeMs: 1e9,
+    secrets: new KnownSecrets(),
+    withArguments: false
+  }
   return openAudit({ dir: join(dir, 'audit'), ...usual, ...more })
 }
 
@@ -57,7 +64,8 @@ describe('the audit trail', () => {
     audit.begin({ caller: { owner: 'cookie-name', door: 'chat', session: 's1' }, server: 'x', tool: 'y', args: {} })
     await audit.close()
     const [open1, echo, route] = read().entries
-    expect(route).toMatchObject({ kind: 'route', by: 'execute', request: 'say hi', candidates, outcome: 'chosen' })
+    expect(route).toMatchObject({ kind: 'route', by: 'execute', requestLength: 6, candidates, outcome: 'chosen' })
+    expect(route?.requestHash).toBe(createHash('sha256').update('say hi').digest('hex'))
     expect(echo).toMatchObject({ kind: 'call', server: 'everything', tool: 'echo', outcome: 'ok', attempts: 1 })
     // Independent of the order of keys: {"a":[2],"b":1}
     expect(echo?.argumentsHash).toBe('63c9663de90ee828bbda6cd9acf02d0c653986c1ec25aa239920641edc9a1de5')
@@ -65,7 +73,7 @@ describe('the audit trail', () => {
     expect(JSON.stringify(open1)).not.toContain('cookie-name')
     expect(statSync(folder()).mode & 0o777).toBe(0o700)
     expect(statSync(onlyPath()).mode & 0o777).toBe(0o600)
-    expect(states()).toEqual(['intact'])
+    expect(states()).toEqual(['intact', 'intact'])
   })
 
   it('holds hidden characters as escapes, and gives them back as they were', async () => {
@@ -94,9 +102,13 @@ describe('the audit trail', () => {
     const request = 'use sk-12345 and p"ss\nword'
     audit.decided({ caller, by: 'find_tool', request, candidates: [], outcome: 'abstained', ms: 1 })
     await audit.close()
-    const text = readFileSync(onlyPath(), 'utf8')
+    const text = paths()
+      .map((path) => readFileSync(path, 'utf8'))
+      .join('')
     expect(text).not.toMatch(/sk-12345|ss\\+nword/)
-    expect(read().entries[1]?.arguments).toBe('{"deep":[{"other":"[secret]"}],"key":"[secret]"}')
+    expect(read().entries.find(({ kind }) => kind === 'call')?.arguments).toBe(
+      '{"deep":[{"other":"[secret]"}],"key":"[secret]"}'
+    )
   })
 
   it('goes on in the next file and finds calls across the border', async () => {
@@ -175,7 +187,7 @@ async function withLimitedFiles(blocks: number, calls: number): Promise<string[]
   const script = `
     import { openAudit } from ${JSON.stringify(join(import.meta.dirname, 'audit.ts'))}
     import { KnownSecrets } from ${JSON.stringify(join(import.meta.dirname, '../../lib/known-secrets.ts'))}
-    const usual = { version: '1', maxBytes: 1e8, maxAgeMs: 1e9, secrets: new KnownSecrets(), withArguments: false }
+    const usual = { version: '1', maxBytes: 1e8, maxRouteBytes: 1e8, maxAgeMs: 1e9, secrets: new KnownSecrets(), withArguments: false }
     const audit = openAudit({ dir: process.argv[1], ...usual })
     const codes = []
     for (let i = 0; i < ${calls}; i++) {

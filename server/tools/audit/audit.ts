@@ -54,9 +54,11 @@ export interface Audit {
   close(): Promise<void>
 }
 
-export interface AuditOptions extends AuditWriterOptions {
+export interface AuditOptions extends Omit<AuditWriterOptions, 'family'> {
+  /** All files of routing decisions together; `maxBytes` is for calls. */
+  maxRouteBytes: number
   secrets: KnownSecrets
-  /** Whether rows hold the arguments themselves, beside their hash. */
+  /** Whether rows hold the arguments and requests themselves, beside their hash. */
   withArguments: boolean
   observer?: ToolObserver | undefined
 }
@@ -68,7 +70,8 @@ const MAX_CANDIDATES = 10
 const CLOSING_ROUNDS = 50
 
 export function openAudit(options: AuditOptions): Audit {
-  const writer = new AuditWriter(options)
+  const writer = new AuditWriter({ ...options, family: 'calls' })
+  const routes = new AuditWriter({ ...options, family: 'routes', maxBytes: options.maxRouteBytes })
   const { secrets, withArguments, observer } = options
   let open = 0
   const clean = (text: string, max: number) => secrets.redact(text).slice(0, max).toWellFormed()
@@ -77,6 +80,11 @@ export function openAudit(options: AuditOptions): Audit {
     const { door, client, session } = caller
     return { owner: auditOwner(caller.owner), door, client: cleanName(client), session }
   }
+  const requestFacts = (request: string | undefined) => ({
+    request: request !== undefined && withArguments ? clean(request, MAX_REQUEST) : undefined,
+    requestHash: request === undefined ? undefined : digest('sha256', request, 'hex'),
+    requestLength: request?.length
+  })
   return {
     begin({ caller, server, tool, args }) {
       const began = performance.now()
@@ -100,11 +108,11 @@ export function openAudit(options: AuditOptions): Audit {
       }
     },
     decided({ caller, by, request, candidates, outcome, server, tool, ms, code }) {
-      writer.write({
+      routes.write({
         kind: 'route',
         who: who(caller),
         by,
-        request: request === undefined ? undefined : clean(request, MAX_REQUEST),
+        ...requestFacts(request),
         candidates: candidates.slice(0, MAX_CANDIDATES),
         outcome,
         server: cleanName(server),
@@ -115,11 +123,12 @@ export function openAudit(options: AuditOptions): Audit {
       observer?.routed?.(by, outcome)
     },
     get problem() {
-      return writer.problem
+      return writer.problem ?? routes.problem
     },
     async close() {
       for (let round = 0; open > 0 && round < CLOSING_ROUNDS; round++) await nextRound()
       writer.close(open)
+      routes.close(0)
     }
   }
 }

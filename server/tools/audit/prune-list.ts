@@ -1,8 +1,9 @@
-import { type AuditFile, headOf, rowsOfKind } from './audit-files.ts'
-import type { ChainHead } from './audit-row.ts'
+import { type AuditFamily, type AuditFile, rowsOf } from './audit-files.ts'
+import type { ChainHead, PrunedRows, Row } from './audit-row.ts'
 
 export interface PruneLimits {
-  /** Of all that may stay. */
+  /** The files of this family may have so many bytes; those of the other one only go when they are too old. */
+  family: AuditFamily
   maxBytes: number
   maxAgeMs: number
   now: number
@@ -10,12 +11,18 @@ export interface PruneLimits {
   current: string
 }
 
+/** Hundreds of starts leave hundreds of chains: what was removed of the oldest is counted together, under this name. */
+const MAX_RECORDS = 256
+const MANY_CHAINS = 'earlier'
+
 /** The files that are too old, and the oldest of those that are too many. `files` are oldest first. */
-export function pruneList(files: AuditFile[], { maxBytes, maxAgeMs, now, current }: PruneLimits): AuditFile[] {
-  let bytes = files.reduce((sum, file) => sum + file.bytes, 0)
+export function pruneList(files: AuditFile[], limits: PruneLimits): AuditFile[] {
+  const { family, maxBytes, maxAgeMs, now, current } = limits
+  let bytes = files.reduce((sum, file) => sum + (file.family === family ? file.bytes : 0), 0)
   return files.filter((file) => {
-    if (file.path === current || (bytes <= maxBytes && now - file.modifiedAt <= maxAgeMs)) return false
-    bytes -= file.bytes
+    const isTooMuch = file.family === family && bytes > maxBytes
+    if (file.path === current || (!isTooMuch && now - file.modifiedAt <= maxAgeMs)) return false
+    if (file.family === family) bytes -= file.bytes
     return true
   })
 }
@@ -24,16 +31,61 @@ export function pruneList(files: AuditFile[], { maxBytes, maxAgeMs, now, current
  * What has to be remembered of files that go: where each ended, and what they remembered of chains that are still here. Of what
  * can't be read nothing can be remembered, so it does not go; what another process has removed meanwhile is remembered there.
  */
-export function lastWords(going: AuditFile[], all: AuditFile[]): { files: AuditFile[]; heads: ChainHead[] } {
+export function lastWords(
+  going: AuditFile[],
+  all: AuditFile[]
+): { files: AuditFile[]; heads: ChainHead[]; removed: PrunedRows[] } {
   const read = going.flatMap((file) => {
-    const rows = rowsOfKind(file.path, 'pruned')
+    const rows = rowsOf(file.path)
     return rows === undefined ? [] : [{ file, rows }]
   })
   const files = read.map(({ file }) => file)
   const left = new Set(all.filter((file) => !files.includes(file)).map(({ chain }) => chain))
-  const heads = read.flatMap(({ file, rows }) => {
+  const heads = read.flatMap(({ rows }) => {
     const inherited = rows.flatMap((row) => (row.kind === 'pruned' ? row.heads : []))
-    return [...inherited.filter(({ chain }) => left.has(chain)), ...[headOf(file.path) ?? []].flat()]
+    const last = rows.at(-1)
+    const own = last ? [{ chain: last.chain, seq: last.seq, hash: last.hash }] : []
+    return [...inherited.filter(({ chain }) => left.has(chain)), ...own]
   })
-  return { files, heads }
+  // What the files that go now said of files that went before them.
+  const earlier = read.flatMap(({ rows }) => rows.flatMap((row) => (row.kind === 'pruned' ? (row.removed ?? []) : [])))
+  const removed = joined([...earlier, ...read.flatMap(({ rows }) => removedRows(rows))])
+  return { files, heads: lastHeads(heads), removed }
+}
+
+/** Of each chain the last one: a chain goes from its beginning on, and a row that named them all would grow with every file. */
+function lastHeads(heads: ChainHead[]): ChainHead[] {
+  const last = new Map<string, ChainHead>()
+  for (const head of heads) if ((last.get(head.chain)?.seq ?? -1) < head.seq) last.set(head.chain, head)
+  return [...last.values()]
+}
+
+function removedRows(rows: Row[]): PrunedRows[] {
+  const [first, last] = [rows[0], rows.at(-1)]
+  if (!first || !last) return []
+  const calls = rows.filter(({ kind }) => kind === 'begin').length
+  const { chain, seq: fromSeq, at: fromAt } = first
+  return [{ chain, fromSeq, toSeq: last.seq, fromAt, toAt: last.at, rows: rows.length, calls }]
+}
+
+/** Neighbours become one record, so that a row about removals does not grow with their number. */
+function joined(all: PrunedRows[]): PrunedRows[] {
+  const records: PrunedRows[] = []
+  for (const each of all.toSorted((a, b) => a.chain.localeCompare(b.chain) || a.fromSeq - b.fromSeq)) {
+    const last = records.at(-1)
+    const follows = last && last.chain === each.chain && last.toSeq + 1 === each.fromSeq
+    if (follows) records[records.length - 1] = joinPruned(last, each)
+    else records.push(each)
+  }
+  records.sort((a, b) => a.toAt.localeCompare(b.toAt))
+  const oldest = records.splice(0, Math.max(0, records.length - MAX_RECORDS))
+  const [first, ...others] = oldest.map((each) => ({ ...each, chain: MANY_CHAINS, fromSeq: 0, toSeq: 0 }))
+  return first ? [others.reduce(joinPruned, first), ...records] : records
+}
+
+/** Two parts of one chain as one. */
+export function joinPruned(a: PrunedRows, b: PrunedRows): PrunedRows {
+  const [first, last] = a.fromSeq <= b.fromSeq ? [a, b] : [b, a]
+  const { chain, fromSeq, fromAt } = first
+  return { chain, fromSeq, fromAt, toSeq: last.toSeq, toAt: last.toAt, rows: a.rows + b.rows, calls: a.calls + b.calls }
 }

@@ -116,7 +116,7 @@ function entryId({ at, chain, seq }: Row): string {
 }
 
 function routeEntry(row: RowOf<'route'>): AuditEntry {
-  const { at, who, by, request, candidates, outcome, server, tool, ms, code } = row
+  const { at, who, by, request, requestHash, requestLength, candidates, outcome, server, tool, ms, code } = row
   return defined({
     id: entryId(row),
     at,
@@ -124,6 +124,8 @@ function routeEntry(row: RowOf<'route'>): AuditEntry {
     ...who,
     by,
     request,
+    requestHash,
+    requestLength,
     candidates,
     server,
     tool,

@@ -1,16 +1,20 @@
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { type AuditFile, byChain, listAuditFiles } from './audit-files.ts'
-import { type ChainHead, FIRST_PREV, openRow, type Row } from './audit-row.ts'
+import { type ChainHead, FIRST_PREV, openRow, type PrunedRows, type Row } from './audit-row.ts'
 import { mayLive } from './process-birth.ts'
+import { joinPruned } from './prune-list.ts'
 
 export interface VerifiedChain {
   chain: string
   /** `unclosed`: its process was killed, or its last rows were cut off before any other chain began. */
-  state: 'intact' | 'running' | 'unclosed' | 'broken'
+  /** `pruned`: nothing is left of it, and a later chain says why. */
+  state: 'intact' | 'running' | 'unclosed' | 'broken' | 'pruned'
   rows: number
   head?: ChainHead | undefined
   problems: { file: string; line: number; reason: string }[]
+  /** Rows of this chain that were removed for their age, or because all together were too large, as a chain says. */
+  pruned?: PrunedRows | undefined
 }
 
 interface Walk {
@@ -25,12 +29,32 @@ export function verifyAudit(dir: string): VerifiedChain[] {
   for (const { rows } of walks.values()) {
     for (const row of rows) if (row.kind === 'pruned') for (const head of row.heads) remember(pruned, head)
   }
+  const removed = removedByChain([...walks.values()])
   for (const { rows, result } of walks.values()) checkBeginning(rows, result, pruned.get(result.chain))
   for (const { rows } of [...walks.values()]) {
     const [first] = rows
     for (const head of first?.kind === 'start' ? first.follows : []) checkFollowed(walks, head, pruned.get(head.chain))
   }
-  return [...walks.values()].map(({ rows, result }) => ({ ...result, state: stateOf(rows, result) }))
+  for (const [chain, rows] of removed) {
+    const walk = walks.get(chain)
+    if (walk) walk.result.pruned = rows
+    else walks.set(chain, { rows: [], result: { chain, state: 'pruned', rows: 0, problems: [], pruned: rows } })
+  }
+  return [...walks.values()].map(({ rows, result }) => {
+    return { ...result, state: result.state === 'pruned' ? result.state : stateOf(rows, result) }
+  })
+}
+
+/** A later row repeats what an earlier one said, when that one is removed itself: nothing counts twice. */
+function removedByChain(walks: Walk[]): Map<string, PrunedRows> {
+  const removed = new Map<string, PrunedRows>()
+  const all = walks.flatMap(({ rows }) => rows.flatMap((row) => (row.kind === 'pruned' ? (row.removed ?? []) : [])))
+  for (const each of all.sort((a, b) => a.fromSeq - b.fromSeq || b.rows - a.rows)) {
+    const known = removed.get(each.chain)
+    if (!known) removed.set(each.chain, each)
+    else if (each.fromSeq > known.toSeq) removed.set(each.chain, joinPruned(known, each))
+  }
+  return removed
 }
 
 function remember(heads: Map<string, Map<number, string>>, { chain, seq, hash }: ChainHead): void {

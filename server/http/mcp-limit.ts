@@ -1,0 +1,82 @@
+/** How many requests /mcp takes of one client. A refusal says when to come back, and does not count. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressOf } from '../lib/client-address.ts'
+
+export interface McpLimit {
+  /** Undefined: the messages may pass. Else the seconds to wait. */
+  take(client: { owner: string; address: string }, messages: number): number | undefined
+}
+
+const WINDOW_MS = 60_000
+/** Many people can have one address. */
+const ADDRESS_FACTOR = 5
+
+interface Bucket {
+  used: number
+  endsAt: number
+}
+
+export function mcpLimit(perMinute: number, now: () => number = Date.now): McpLimit {
+  const buckets = new Map<string, Bucket>()
+  let sweptAt = 0
+  const bucketOf = (key: string): Bucket => {
+    const at = now()
+    if (at - sweptAt >= WINDOW_MS) {
+      sweptAt = at
+      for (const [old, { endsAt }] of buckets) if (endsAt <= at) buckets.delete(old)
+    }
+    const known = buckets.get(key)
+    if (known && known.endsAt > at) return known
+    const bucket = { used: 0, endsAt: at + WINDOW_MS }
+    buckets.set(key, bucket)
+    return bucket
+  }
+  // A batch that is larger than the limit passes alone, or it never would.
+  const isFull = ({ used }: Bucket, messages: number, max: number) => used > 0 && used + messages > max
+  const secondsLeft = ({ endsAt }: Bucket) => Math.ceil((endsAt - now()) / 1000)
+  return {
+    take({ owner, address }, messages) {
+      // An owner is known by a cookie, which anyone can make up: so the address counts too, and first.
+      const ofAddress = bucketOf(`address ${address}`)
+      if (isFull(ofAddress, messages, perMinute * ADDRESS_FACTOR)) return secondsLeft(ofAddress)
+      const ofOwner = bucketOf(`owner ${address} ${owner}`)
+      if (isFull(ofOwner, messages, perMinute)) return secondsLeft(ofOwner)
+      for (const bucket of [ofAddress, ofOwner]) bucket.used += messages
+      return undefined
+    }
+  }
+}
+
+type Handle = (request: IncomingMessage, response: ServerResponse, body: unknown) => Promise<void>
+
+/** The gateway's door, behind the limit. */
+export function limitedMcp(
+  limit: McpLimit,
+  clients: { ownerOf: (cookies: string | undefined) => string; addressOf: AddressOf },
+  handle: Handle
+): Handle {
+  return async (request, response, body) => {
+    const client = { owner: clients.ownerOf(request.headers.cookie), address: clients.addressOf(request) }
+    const seconds = limit.take(client, Array.isArray(body) ? body.length : 1)
+    if (seconds === undefined) return handle(request, response, body)
+    refuse(response, body, seconds)
+  }
+}
+
+/** As JSON-RPC, for clients that look at the body, and with the status and header that others look at. */
+function refuse(response: ServerResponse, body: unknown, seconds: number): void {
+  const id = typeof body === 'object' && body !== null && 'id' in body ? body.id : null
+  const message = `Too many requests to this server; try again in ${seconds} seconds.`
+  const error = { code: -32_000, message, data: { code: 'too_fast', retryAfterSeconds: seconds } }
+  const text = JSON.stringify({
+    jsonrpc: '2.0',
+    id: typeof id === 'string' || typeof id === 'number' ? id : null,
+    error
+  })
+  response.writeHead(429, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    'retry-after': String(seconds)
+  })
+  response.end(text)
+}
