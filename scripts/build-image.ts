@@ -3,12 +3,14 @@
  * which can do something about status 3: there is neither a registry nor mmdebstrap.
  */
 import Dockerode from 'dockerode'
+import { uidRange } from '../server/config/parse-value.ts'
 import { isAppError, messageOf } from '../server/lib/errors.ts'
 import { silentLogger } from '../server/lib/logger.ts'
 import { createImageBuilder } from '../server/sandbox/docker/image-builder.ts'
 
 const builder = createImageBuilder(new Dockerode(), {
   image: process.env.SANDBOX_IMAGE || undefined,
+  uids: process.env.SANDBOX_UIDS ? uidRange(process.env.SANDBOX_UIDS, 'SANDBOX_UIDS') : undefined,
   logger: silentLogger
 })
 try {

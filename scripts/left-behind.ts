@@ -14,7 +14,9 @@ export async function listContainers(): Promise<Map<string, string>> {
     () => ({ stdout: '' })
   )
   const rows = stdout.split('\n').filter(Boolean)
-  const ours = rows.map((row) => row.split('\t')).filter(([, image = '']) => image.startsWith('mcp-orchestrator'))
+  const ours = rows
+    .map((row) => row.split('\t'))
+    .filter(([, image = '', name = '']) => image.startsWith('mcp-orchestrator') || name.startsWith('mcp-sandbox-'))
   return new Map(ours.map(([id = '', ...rest]) => [id, rest.join(' ').trim()]))
 }
 

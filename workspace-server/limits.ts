@@ -1,5 +1,6 @@
+import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, statfsSync } from 'node:fs'
-import type { LimitsResult } from './protocol.ts'
+import { INSIDE, type LimitsResult } from './protocol.ts'
 
 /** cgroup v1 writes "no limit" as a number near 2^63. */
 const NO_LIMIT = 2 ** 60
@@ -19,10 +20,33 @@ export function readLimits(root: string, base = ''): LimitsResult {
       .toString(16),
     noNewPrivileges: status.has('NoNewPrivs') ? status.get('NoNewPrivs') === '1' : null,
     seccomp: numberOrNull(status.get('Seccomp')),
+    openKernelParts: probeKernel(`${base}${INSIDE.kernelProbe}`),
     rootWritable: isRootWritable(readText(`${base}/proc/self/mounts`) ?? ''),
     workspaceBytes: blocks * bsize,
     workspaceInodes: files
   }
+}
+
+/** What the letters of `images/kernel-probe/kernel-probe.c` mean. */
+const KERNEL_PARTS: Record<string, string> = {
+  v: 'AF_VSOCK sockets',
+  g: 'AF_ALG sockets',
+  n: 'netlink sockets beyond NETLINK_ROUTE',
+  u: 'io_uring',
+  a: 'asynchronous I/O (io_setup)',
+  x: 'AF_VSOCK sockets by x32 calls',
+  s: 'AF_VSOCK sockets by the 32-bit socketcall'
+}
+const PROBE_MS = 5000
+
+const PROBED = new Set(['x64', 'arm64'])
+
+/** null: there is no probe for this architecture. The first dot must be there: without it the probe has not tried everything. */
+function probeKernel(probe: string): string[] | null {
+  if (!PROBED.has(process.arch)) return null
+  const { stdout } = spawnSync(probe, { timeout: PROBE_MS, stdio: ['ignore', 'pipe', 'ignore'], encoding: 'latin1' })
+  if (typeof stdout !== 'string' || !stdout.includes('.')) return ['unknown, because the kernel probe did not run']
+  return [...stdout].flatMap((letter) => KERNEL_PARTS[letter] ?? [])
 }
 
 function firstNumber(base: string, names: string[]): number | null {

@@ -23,7 +23,9 @@ export const INSIDE = {
   /** Idle init: `idle SECONDS` ends when no server has been alive for that long. */
   idle: '/opt/mcp/idle',
   /** Small tmpfs of the server's own: epochs, sign of life. */
-  state: '/run/mcp'
+  state: '/run/mcp',
+  /** Tries the parts of the kernel that no namespace covers; not on every architecture. */
+  kernelProbe: '/opt/mcp/kernel-probe'
 } as const
 
 /** `server.mjs egress` runs the relay of `egress-relay.ts` instead of the server. */
@@ -62,6 +64,8 @@ export interface LimitsResult {
   capabilities: string
   noNewPrivileges: boolean | null
   seccomp: number | null
+  /** Parts of the kernel that can be reached though no namespace covers them; null where that could not be tried. */
+  openKernelParts: string[] | null
   rootWritable: boolean
   workspaceBytes: number
   workspaceInodes: number

@@ -1,6 +1,8 @@
 /** What only a sandbox itself can tell: doctor makes one, looks, and removes it. */
 import { randomUUID } from 'node:crypto'
 import type { SandboxEngine, WorkspaceConnection } from '../sandbox/port.ts'
+import type { UidRange } from '../sandbox/uid-range.ts'
+import type { Found } from './doctor-servers.ts'
 
 const DOCTOR = 'doctor'
 /** Longer than any look takes. */
@@ -16,7 +18,20 @@ export async function describeLimits(engine: SandboxEngine): Promise<string> {
   const limits = await inSandbox(engine, (connection) => engine.verifyLimits(connection))
   const memory = limits.memoryBytes === null ? 'memory as the engine says' : `${limits.memoryBytes / 2 ** 20} MB`
   const files = Math.round(limits.workspaceBytes / 2 ** 20)
-  return `enforced: ${memory}, ${limits.cpus ?? '?'} CPU, ${limits.pids ?? '?'} processes, ${files} MB of files, uid ${limits.uid}, no capability`
+  const filter = limits.openKernelParts?.length === 0 ? ', no system call beyond the list' : ''
+  return `enforced: ${memory}, ${limits.cpus ?? '?'} CPU, ${limits.pids ?? '?'} processes, ${files} MB of files, uid ${limits.uid}, no capability${filter}`
+}
+
+/** As many as an engine without root has unless someone gave it more. */
+const COMMON_UIDS = 65_536
+
+export async function describeUsers(engine: SandboxEngine, { first, last }: UidRange): Promise<Found> {
+  const { remapsUsers } = await engine.status()
+  const range = `${first}-${last}, one for each container`
+  if (!remapsUsers || last < COMMON_UIDS) return range
+  return {
+    warn: `${range}; but this engine remaps users and may not have all of these: keep SANDBOX_UIDS below ${COMMON_UIDS}, or give it more subordinate ids (/etc/subuid).`
+  }
 }
 
 /** The packages of the image with their versions, as its own package manager knows them. */

@@ -12,7 +12,7 @@ import { findIsolation } from '../tools/connections/child-isolation.ts'
 import { EXPOSED } from '../tools/connections/child-processes.ts'
 import type { Command } from './command.ts'
 import { describeNode } from './doctor-node.ts'
-import { describeLimits, listContents } from './doctor-sandbox.ts'
+import { describeLimits, describeUsers, listContents } from './doctor-sandbox.ts'
 import { type Check, checkServers, type Found } from './doctor-servers.ts'
 import { userDefaults } from './user-folders.ts'
 
@@ -46,6 +46,7 @@ export const doctorCommand: Command = {
     )
     const engineOk = await check('engine', () => describeEngine(engine, settings))
     if (engineOk) {
+      await check('users', () => describeUsers(engine, settings.SANDBOX_UIDS))
       await check('runtime', () => describeRuntime(engine, settings))
       const image = await check('image', () => engine.ensureImage((line) => process.stdout.write(`      ${line}\n`)))
       if (image) await check('limits', () => describeLimits(engine))

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { AppError } from '../lib/errors.ts'
+import { type UidRange, uidCount } from '../sandbox/uid-range.ts'
 
 /** Turns a setting's text into its value, or throws a sentence that names the setting. */
 export type ParseValue<T> = (text: string, name: string) => T
@@ -54,6 +55,23 @@ export const addressRanges: ParseValue<readonly string[]> = (value, name) => {
     return ranges.flatMap((range) => (range === 'loopback' ? ['127.0.0.0/8', '::1'] : [range]))
   }
   throw invalidSetting(name, 'addresses or CIDR ranges with commas between them, or loopback', value)
+}
+
+const FEWEST_UIDS = 16
+/** Each has a line in the image. */
+const MOST_UIDS = 10_000
+const SMALLEST_UID = 1000
+const LARGEST_UID = 2_000_000_000
+
+/** `FIRST-LAST`. */
+export const uidRange: ParseValue<UidRange> = (value, name) => {
+  const [, from, to] = /^(\d{1,10})-(\d{1,10})$/.exec(value) ?? []
+  const range = { first: Number(from), last: Number(to) }
+  const count = uidCount(range)
+  const isInside = range.first >= SMALLEST_UID && range.last <= LARGEST_UID
+  if (isInside && count >= FEWEST_UIDS && count <= MOST_UIDS) return range
+  const wanted = `${FEWEST_UIDS} to ${MOST_UIDS} user ids from ${SMALLEST_UID} on, as FIRST-LAST`
+  throw invalidSetting(name, wanted, value)
 }
 
 function isRange(text: string): boolean {

@@ -8,6 +8,7 @@ export function sandboxLimits(settings: Settings): SandboxLimits {
     pids: settings.SANDBOX_PIDS,
     workspaceMb: settings.SANDBOX_WORKSPACE_MB,
     network: settings.SANDBOX_NETWORK,
+    uids: settings.SANDBOX_UIDS,
     ...(settings.SANDBOX_RUNTIME ? { runtime: settings.SANDBOX_RUNTIME } : {})
   }
 }

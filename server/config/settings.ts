@@ -2,7 +2,19 @@
  * Every setting with its name, default and form: the one table that environment, `.env`, flags, help and documentation share.
  * A setting marked secret has no flag, because command lines are public.
  */
-import { addressRanges, decimal, matching, oneOf, type ParseValue, text, url, wholeNumber } from './parse-value.ts'
+
+import { DEFAULT_UIDS } from '../sandbox/uid-range.ts'
+import {
+  addressRanges,
+  decimal,
+  matching,
+  oneOf,
+  type ParseValue,
+  text,
+  uidRange,
+  url,
+  wholeNumber
+} from './parse-value.ts'
 
 interface Setting<T> {
   parse: ParseValue<T>
@@ -65,6 +77,11 @@ export const SETTINGS = {
   SANDBOX_CPUS: given({ parse: decimal(0.05, 512), fallback: 0.5, help: 'processors of a sandbox' }),
   SANDBOX_PIDS: given({ parse: wholeNumber(16, 32_768), fallback: 128, help: 'processes in a sandbox' }),
   SANDBOX_WORKSPACE_MB: given({ parse: wholeNumber(1, 1_048_576), fallback: 256, help: 'files of a sandbox' }),
+  SANDBOX_UIDS: given({
+    parse: uidRange,
+    fallback: DEFAULT_UIDS,
+    help: 'user ids of sandboxes, FIRST-LAST; each container gets one to itself'
+  }),
   SANDBOX_NETWORK: given({ parse: text, fallback: 'none', help: 'engine network of a sandbox' }),
   WARM_POOL_SIZE: given({ parse: wholeNumber(0, 100), fallback: 2, help: 'sandboxes kept ready' }),
   MAX_SESSIONS: given({ parse: wholeNumber(1, 10_000), fallback: 100, help: 'live sandboxes at most' }),

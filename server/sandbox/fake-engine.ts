@@ -10,7 +10,7 @@ import type {
 import { AppError } from '../lib/errors.ts'
 import type { ContainerState, SandboxEngine, SandboxOwner, ToolResult, WorkspaceConnection } from './port.ts'
 
-const LIMITS = { uid: 10001, capabilities: '0' } as LimitsResult
+const LIMITS = { uid: 20_000, capabilities: '0' } as LimitsResult
 
 export class FakeContainer {
   readonly id = randomUUID()
@@ -124,7 +124,7 @@ export class FakeEngine implements SandboxEngine {
   limitsFail: Error | undefined
 
   async status() {
-    return { version: 'fake', runtimes: [], cgroupVersion: '2', containers: this.containers.size }
+    return { version: 'fake', runtimes: [], cgroupVersion: '2', containers: this.containers.size, remapsUsers: false }
   }
 
   async ensureImage(): Promise<string> {

@@ -12,6 +12,7 @@ import type {
   RestoreParams,
   RestoreResult
 } from '../../workspace-server/protocol.ts'
+import type { UidRange } from './uid-range.ts'
 
 export interface SandboxLimits {
   memoryMb: number
@@ -22,6 +23,8 @@ export interface SandboxLimits {
   network: string
   /** OCI runtime (`runsc`); undefined is the engine's default. */
   runtime?: string
+  /** The user ids that containers are given; undefined: the default. */
+  uids?: UidRange
 }
 
 /** Who made a container and for which installation; becomes labels. */
@@ -35,6 +38,8 @@ export interface EngineStatus {
   runtimes: string[]
   cgroupVersion: string
   containers: number
+  /** It runs without root, or maps the users of containers to others: it has only some user ids. */
+  remapsUsers: boolean
 }
 
 export interface ContainerSummary {

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join, resolve } from 'node:path'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { seccompOption } from '../../server/sandbox/docker/seccomp-profile.ts'
 import { child, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
 import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
 
@@ -67,10 +68,13 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     expect(textOf(await call('execute', echo(name)))).toBe('hi')
     const [id = ''] = containersOf(name)
     const [{ Config, HostConfig, Mounts, NetworkSettings }] = JSON.parse(docker('inspect', id))
-    expect(Config).toMatchObject({ User: '10001:10001', Labels: { 'mcp-orchestrator.app': 'child' } })
+    expect(Config).toMatchObject({
+      User: expect.stringMatching(/^(2[01]\d{3}):\1$/),
+      Labels: { 'mcp-orchestrator.app': 'child' }
+    })
     expect(HostConfig).toMatchObject({
       CapDrop: ['ALL'],
-      SecurityOpt: ['no-new-privileges'],
+      SecurityOpt: ['no-new-privileges', seccompOption()],
       Privileged: false,
       ReadonlyRootfs: true,
       NetworkMode: 'none',

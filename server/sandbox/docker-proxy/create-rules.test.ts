@@ -7,13 +7,13 @@ import { whyNotCreate, whyNotExec } from './create-rules.ts'
 
 const limits = { memoryMb: 512, cpus: 0.5, pids: 128, workspaceMb: 256, network: 'none' }
 const owner = { deployment: 'd', instance: 'i' }
-const sandbox = () => structuredClone(containerSpec({ limits, owner, image: 'sandbox:1', createdAt: 1 }))
+const sandbox = () => structuredClone(containerSpec({ limits, owner, image: 'sandbox:1', createdAt: 1, uid: 20_000 }))
 const none = { networks: [] }
 
 describe('what may be created', () => {
   it('a sandbox as the orchestrator makes it, and a child without folders', () => {
     expect(whyNotCreate(sandbox(), none)).toBeNull()
-    const child = childSpec({ limits, image: 'i', server: 's', instance: 'i', folders: [], createdAt: 1 })
+    const child = childSpec({ limits, image: 'i', server: 's', instance: 'i', folders: [], createdAt: 1, uid: 20_000 })
     expect(whyNotCreate(structuredClone(child), none)).toBeNull()
   })
 
@@ -25,6 +25,11 @@ describe('what may be created', () => {
     ['Tmpfs', { '/proc': 'rw,nosuid,nodev' }],
     ['Tmpfs', { '/workspace': 'rw,exec,nosuid,nodev,mpol=bind:0' }],
     ['Tmpfs', { '/workspace': 'rw,exec,suid,dev' }],
+    ['GroupAdd', ['0']],
+    ['GroupAdd', ['10001', '0']],
+    ['SecurityOpt', ['no-new-privileges']],
+    ['SecurityOpt', ['no-new-privileges', 'seccomp=unconfined']],
+    ['SecurityOpt', ['no-new-privileges', 'seccomp={"defaultAction":"SCMP_ACT_ALLOW"}']],
     ['CapAdd', ['SYS_ADMIN']],
     ['CapDrop', []],
     ['Devices', [{ PathOnHost: '/dev/sda' }]],
@@ -62,6 +67,12 @@ describe('what may be created', () => {
     ['User', 'root'],
     ['User', '0:0'],
     ['User', ''],
+    ['User', '20000'],
+    ['User', '20000:0'],
+    ['User', '20000:20001'],
+    ['User', '10001:10001'],
+    ['User', '19999:19999'],
+    ['User', '22000:22000'],
     ['Volumes', { '/x': {} }],
     ['NetworkingConfig', { EndpointsConfig: { host: {} } }],
     ['Labels', {}],
@@ -86,7 +97,7 @@ describe('what may be created', () => {
 
   it('a network only where the administrator named it', () => {
     const body = structuredClone(
-      containerSpec({ limits: { ...limits, network: 'lab' }, owner, image: 'i', createdAt: 1 })
+      containerSpec({ limits: { ...limits, network: 'lab' }, owner, image: 'i', createdAt: 1, uid: 20_000 })
     )
     expect(whyNotCreate(body, none)).toContain('NetworkMode')
     expect(whyNotCreate(body, { networks: ['lab'] })).toBeNull()
@@ -94,7 +105,7 @@ describe('what may be created', () => {
 
   it('as much as the administrator said', () => {
     const large = { ...limits, memoryMb: 16_384, cpus: 16, pids: 8192 }
-    const body = structuredClone(containerSpec({ limits: large, owner, image: 'i', createdAt: 1 }))
+    const body = structuredClone(containerSpec({ limits: large, owner, image: 'i', createdAt: 1, uid: 20_000 }))
     expect(whyNotCreate(body, none)).toContain('PidsLimit')
     expect(whyNotCreate(body, { networks: [], most: { memoryMb: 16_384, cpus: 16, pids: 8192 } })).toBeNull()
   })

@@ -2,7 +2,9 @@
 
 import { INSIDE } from '../../../workspace-server/protocol.ts'
 import { isRecord } from '../../lib/is-record.ts'
-import { APP, CHILD_APP, LABEL } from '../docker/container-spec.ts'
+import { APP, CHILD_APP, LABEL, SHARED_GROUP } from '../docker/container-spec.ts'
+import { seccompOption } from '../docker/seccomp-profile.ts'
+import { DEFAULT_UIDS, isInRange, type UidRange } from '../uid-range.ts'
 
 type Fields = Record<string, unknown>
 type Rule = (value: unknown) => boolean
@@ -10,6 +12,8 @@ type Rule = (value: unknown) => boolean
 export interface CreateOptions {
   /** Engine networks that containers may be on, beside `none`. */
   networks: readonly string[]
+  /** The user ids that containers may have; undefined: the default. */
+  uids?: UidRange | undefined
   most?: Ceilings | undefined
 }
 
@@ -70,7 +74,6 @@ const CONTAINER: Record<string, Rule> = {
   // No others: a reverse proxy or a job runner on the same host may take its orders from labels.
   Labels: (value) => isRecord(value) && Object.entries(value).every(([name, text]) => LABELS.has(name) && isText(text)),
   HostConfig: isAny,
-  User: (value) => typeof value === 'string' && /^[1-9]\d*(:[1-9]\d*)?$/.test(value),
   OpenStdin: isFlag,
   StdinOnce: isFlag,
   AttachStdin: isFlag,
@@ -81,7 +84,10 @@ const CONTAINER: Record<string, Rule> = {
 
 const HOST: Record<string, Rule> = {
   CapDrop: (value) => Array.isArray(value) && value.includes('ALL'),
-  SecurityOpt: (value) => Array.isArray(value) && value.length === 1 && value[0] === 'no-new-privileges',
+  // With exactly our list of system calls: another one could allow any.
+  SecurityOpt: (value) =>
+    Array.isArray(value) && value.length === 2 && value[0] === 'no-new-privileges' && value[1] === seccompOption(),
+  GroupAdd: (value) => Array.isArray(value) && value.length === 1 && value[0] === SHARED_GROUP,
   Privileged: isFalse,
   ReadonlyRootfs: isTrue,
   IpcMode: (value) => value === 'private',
@@ -130,17 +136,27 @@ const NEEDED_HOST = [
 ]
 
 /** null: it may be created. Else the first field that is not as it must be. */
-export function whyNotCreate(body: unknown, { networks, most = CEILINGS }: CreateOptions): string | null {
+export function whyNotCreate(
+  body: unknown,
+  { networks, most = CEILINGS, uids = DEFAULT_UIDS }: CreateOptions
+): string | null {
   if (!isRecord(body)) return 'the body is no object'
   const { HostConfig, Labels } = body
   if (!isRecord(HostConfig)) return 'HostConfig is missing'
   if (!isRecord(Labels) || ![APP, CHILD_APP].includes(String(Labels[LABEL.app])))
     return `the label ${LABEL.app} is missing`
+  const user: Rule = (value) => isOwnUser(value, uids)
   const network: Rule = (value) => value === 'none' || networks.includes(String(value))
   return (
-    firstProblem('', body, CONTAINER, NEEDED_CONTAINER) ??
+    firstProblem('', body, { ...CONTAINER, User: user }, NEEDED_CONTAINER) ??
     firstProblem('HostConfig.', HostConfig, { ...HOST, ...bounded(most), NetworkMode: network }, NEEDED_HOST)
   )
+}
+
+/** Two equal numbers: a user without a group would get that of the image's own list. */
+function isOwnUser(value: unknown, uids: UidRange): boolean {
+  const [, uid = '', gid] = /^([1-9]\d{0,9}):([1-9]\d{0,9})$/.exec(String(value)) ?? []
+  return uid === gid && isInRange(Number(uid), uids)
 }
 
 /** A process in a container of ours: no more than the container itself has. */

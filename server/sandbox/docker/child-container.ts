@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -8,8 +7,10 @@ import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ChildContainer, ChildContainerWish } from '../child-port.ts'
 import type { SandboxLimits } from '../port.ts'
-import { HEARTBEAT_MS, LAUNCH, launchInput } from './child-scripts.ts'
+import { HEARTBEAT_MS, launchInput, launchScript } from './child-scripts.ts'
 import { childSpec } from './child-spec.ts'
+import { isGvisor } from './container-spec.ts'
+import { createContainer } from './create-container.ts'
 import { openEgressTunnel, proxyVariables } from './egress-tunnel.ts'
 import type { EngineCall } from './engine-call.ts'
 import { type ExecStreams, execStreams } from './exec-streams.ts'
@@ -36,11 +37,9 @@ export interface StartChildOptions {
 export async function startChildContainer(options: StartChildOptions): Promise<ChildContainer> {
   const { docker, call, wish, logger } = options
   for (const name of Object.keys(wish.env)) if (!/^[A-Za-z_]\w*$/.test(name)) throw unusableName(wish.server, name)
-  // A name of our own making: when the engine's answer is lost, it is all there is to remove the container by.
-  const name = `mcp-child-${randomUUID()}`
+  const id = await create(options)
   let hold: Duplex | undefined
   try {
-    const id = await create(options, name)
     hold = await holdAndStart(options, id)
     // The command itself begins when it is given its environment: not before its way out is open.
     const [run] = await Promise.all([runCommand(options, id), openNetwork(options, id)])
@@ -48,21 +47,17 @@ export async function startChildContainer(options: StartChildOptions): Promise<C
     return asChild(options, { id, hold, run })
   } catch (error) {
     hold?.destroy()
-    await removeContainer(docker, call, name).catch((err) => logger.warn({ err, name }, 'container left behind'))
+    await removeContainer(docker, call, id).catch((err) => logger.warn({ err, id }, 'container left behind'))
     throw error
   }
 }
 
-async function create({ docker, call, wish, ...spec }: StartChildOptions, name: string): Promise<string> {
+async function create({ docker, call, logger, wish, ...spec }: StartChildOptions): Promise<string> {
   const { server, cwd, folders } = wish
   const readable = cwd === undefined ? folders : [...new Set([cwd, ...folders])]
-  const _body = childSpec({ ...spec, server, folders: readable, createdAt: Date.now() })
-  const { id } = await call({ to: 'create a container', ms: SLOW_MS }, (abortSignal) => {
-    // Told apart like this, dockerode does not put the whole body into the address as well.
-    const request = { _query: { name }, _body, abortSignal }
-    return docker.createContainer(request)
-  })
-  return id
+  return createContainer({ docker, call, logger, uids: spec.limits.uids }, (uid) =>
+    childSpec({ ...spec, uid, server, folders: readable, createdAt: Date.now() })
+  )
 }
 
 /** Holds on before it runs: from its first moment on it ends when we do. */
@@ -85,9 +80,13 @@ async function holdAndStart({ docker, call }: StartChildOptions, id: string): Pr
   return socket
 }
 
-async function runCommand({ docker, call, wish }: StartChildOptions, containerId: string): Promise<ExecStreams> {
+async function runCommand(
+  { docker, call, limits, wish }: StartChildOptions,
+  containerId: string
+): Promise<ExecStreams> {
   const { command, args, cwd } = wish
-  const cmd = ['/bin/bash', '-c', LAUNCH, 'launch', command, ...args]
+  const script = launchScript({ gvisor: isGvisor(limits) })
+  const cmd = ['/bin/bash', '-c', script, 'launch', command, ...args]
   return execStreams({ docker, call, containerId, cmd, workingDir: cwd ?? INSIDE.root })
 }
 

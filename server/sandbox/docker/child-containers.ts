@@ -43,7 +43,7 @@ export function createChildContainers(options: ChildContainersOptions): ChildCon
 
   const imageOf = (image: string | undefined) => {
     const own = image ?? options.image
-    const builder = builders.get(own) ?? createImageBuilder(docker, { image: own, logger })
+    const builder = builders.get(own) ?? createImageBuilder(docker, { image: own, uids: options.limits.uids, logger })
     builders.set(own, builder)
     return readyImage(builder, own)
   }

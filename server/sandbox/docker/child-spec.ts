@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto'
 import type { ContainerCreateOptions } from 'dockerode'
 import type { SandboxLimits } from '../port.ts'
 import { SUPERVISE } from './child-scripts.ts'
-import { CHILD_APP, hardened, LABEL } from './container-spec.ts'
+import { CHILD_APP, hardened, LABEL, specHash } from './container-spec.ts'
 
 export interface ChildSpecInput {
   limits: SandboxLimits
@@ -11,12 +10,25 @@ export interface ChildSpecInput {
   instance: string
   folders: string[]
   createdAt: number
+  /** Of this container alone. */
+  uid: number
+}
+
+export function childSpec(input: ChildSpecInput) {
+  const Labels = {
+    [LABEL.app]: CHILD_APP,
+    [LABEL.server]: input.server,
+    [LABEL.instance]: input.instance,
+    [LABEL.created]: String(input.createdAt),
+    [LABEL.spec]: specHash(supervised({ ...input, uid: 0 }))
+  }
+  return { ...supervised(input), Labels }
 }
 
 /** A session's hardening around a supervisor that lives no longer than our stream to it. */
-export function childSpec({ limits, image, server, instance, folders, createdAt }: ChildSpecInput) {
-  const { HostConfig, ...container } = hardened(limits)
-  const spec: ContainerCreateOptions = {
+function supervised({ limits, image, folders, uid }: ChildSpecInput): ContainerCreateOptions {
+  const { HostConfig, ...container } = hardened(limits, uid)
+  return {
     ...container,
     Image: image,
     Entrypoint: ['/bin/bash', '-c', SUPERVISE],
@@ -41,12 +53,4 @@ export function childSpec({ limits, image, server, instance, folders, createdAt 
       }))
     }
   }
-  const Labels = {
-    [LABEL.app]: CHILD_APP,
-    [LABEL.server]: server,
-    [LABEL.instance]: instance,
-    [LABEL.created]: String(createdAt),
-    [LABEL.spec]: createHash('sha256').update(JSON.stringify(spec)).digest('hex').slice(0, 16)
-  }
-  return { ...spec, Labels }
 }

@@ -4,9 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { packageRoot } from '../../lib/package-root.ts'
 import type { SandboxLimits } from '../port.ts'
 import { containerSpec } from './container-spec.ts'
+import { seccompOption } from './seccomp-profile.ts'
 
 const limits: SandboxLimits = { memoryMb: 512, cpus: 0.5, pids: 128, workspaceMb: 256, network: 'none' }
-const input = { limits, owner: { deployment: 'd', instance: 'i' }, image: 'image:1', createdAt: 1234 }
+const input = { limits, owner: { deployment: 'd', instance: 'i' }, image: 'image:1', createdAt: 1234, uid: 20_007 }
 
 describe('containerSpec', () => {
   it('has the idle time that the docs promise', () => {
@@ -18,11 +19,11 @@ describe('containerSpec', () => {
   it('sets every hardening field', () => {
     expect(containerSpec(input)).toMatchObject({
       Image: 'image:1',
-      User: '10001:10001',
+      User: '20007:20007',
       NetworkDisabled: true,
       HostConfig: {
         CapDrop: ['ALL'],
-        SecurityOpt: ['no-new-privileges'],
+        SecurityOpt: ['no-new-privileges', seccompOption()],
         Privileged: false,
         ReadonlyRootfs: true,
         NetworkMode: 'none',
@@ -49,6 +50,7 @@ describe('containerSpec', () => {
       expect(options).toMatch(/nr_inodes=\d+/)
     }
     expect(HostConfig?.Tmpfs?.['/workspace']).toContain('size=256m')
+    expect(HostConfig?.Tmpfs?.['/run/mcp']).toContain('uid=20007,gid=20007')
     expect(HostConfig?.Ulimits).toContainEqual({ Name: 'fsize', Soft: 268_435_456, Hard: 268_435_456 })
     expect(HostConfig?.Ulimits).toContainEqual({ Name: 'core', Soft: 0, Hard: 0 })
   })
@@ -71,7 +73,7 @@ describe('containerSpec', () => {
   it('has the same spec hash for the same spec, whoever made it and when', () => {
     const hash = (changed: Partial<typeof input>) =>
       containerSpec({ ...input, ...changed }).Labels?.['mcp-orchestrator.spec']
-    expect(hash({ createdAt: 9, owner: { deployment: 'x', instance: 'y' } })).toBe(hash({}))
+    expect(hash({ createdAt: 9, uid: 20_008, owner: { deployment: 'x', instance: 'y' } })).toBe(hash({}))
     expect(hash({ limits: { ...limits, pids: 127 } })).not.toBe(hash({}))
     expect(hash({ image: 'image:2' })).not.toBe(hash({}))
     expect(containerSpec(input).Labels).toMatchObject({

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ContainerCreateOptions, HostConfig } from 'dockerode'
 import { INSIDE } from '../../../workspace-server/protocol.ts'
 import type { SandboxLimits, SandboxOwner } from '../port.ts'
+import { seccompOption } from './seccomp-profile.ts'
 
 export const LABEL = {
   app: 'mcp-orchestrator.app',
@@ -10,13 +11,16 @@ export const LABEL = {
   created: 'mcp-orchestrator.created',
   spec: 'mcp-orchestrator.spec',
   /** Of a child only: its name in mcp.json. */
-  server: 'mcp-orchestrator.server'
+  server: 'mcp-orchestrator.server',
+  /** Random: which attempt to make a container made this one. */
+  claim: 'mcp-orchestrator.claim'
 } as const
 export const APP = 'sandbox'
 export const CHILD_APP = 'child'
 
 const MEGABYTE = 1024 * 1024
-const USER_ID = 10001
+/** All sandboxes are in it beside their own: what an image or a folder grants to this group, each of them may read. */
+export const SHARED_GROUP = '10001'
 /** How long a container of a deployment that is gone for good lives on. */
 const IDLE_SECONDS = 1800
 const TMP_MB = 64
@@ -26,44 +30,57 @@ export interface ContainerSpecInput {
   owner: SandboxOwner
   image: string
   createdAt: number
+  /** Of this container alone. */
+  uid: number
 }
 
 /** What a sandbox is made of, the same for every session: what is particular to one comes after the claim. */
-export function containerSpec({ limits, owner, image, createdAt }: ContainerSpecInput): ContainerCreateOptions {
+export function containerSpec({ limits, owner, image, createdAt, uid }: ContainerSpecInput): ContainerCreateOptions {
   const spec: ContainerCreateOptions = {
     Image: image,
     Entrypoint: [INSIDE.idle],
     Cmd: [String(IDLE_SECONDS)],
-    ...hardened(limits)
+    ...hardened(limits, uid)
   }
   const Labels = {
     [LABEL.app]: APP,
     [LABEL.deployment]: owner.deployment,
     [LABEL.instance]: owner.instance,
     [LABEL.created]: String(createdAt),
-    [LABEL.spec]: createHash('sha256').update(JSON.stringify(spec)).digest('hex').slice(0, 16)
+    [LABEL.spec]: specHash({ ...spec, ...hardened(limits, 0) })
   }
   return { ...spec, Labels }
 }
 
+/** Taken with user 0 in place of the container's own, so that it is the same for all that differ in nothing else. */
+export function specHash(spec: ContainerCreateOptions): string {
+  return createHash('sha256').update(JSON.stringify(spec)).digest('hex').slice(0, 16)
+}
+
+/** gVisor: its own kernel runs what is in the container, so some things are there that the host's would refuse. */
+export function isGvisor({ runtime }: SandboxLimits): boolean {
+  return runtime?.includes('runsc') ?? false
+}
+
 /** All that keeps a container in, whatever runs there. */
-export function hardened(limits: SandboxLimits) {
+export function hardened(limits: SandboxLimits, uid: number) {
   return {
-    User: `${USER_ID}:${USER_ID}`,
+    User: `${uid}:${uid}`,
     WorkingDir: INSIDE.root as string,
     Hostname: 'sandbox',
     StopTimeout: 1,
     NetworkDisabled: limits.network === 'none',
-    HostConfig: hostConfig(limits)
+    HostConfig: hostConfig(limits, uid)
   } satisfies ContainerCreateOptions
 }
 
-/** The default seccomp profile and the masked paths are left as the engine sets them. */
-function hostConfig(limits: SandboxLimits): HostConfig {
+/** The masked paths are left as the engine sets them. */
+function hostConfig(limits: SandboxLimits, uid: number): HostConfig {
   const memory = limits.memoryMb * MEGABYTE
   return {
     CapDrop: ['ALL'],
-    SecurityOpt: ['no-new-privileges'],
+    GroupAdd: [SHARED_GROUP],
+    SecurityOpt: ['no-new-privileges', seccompOption()],
     Privileged: false,
     ReadonlyRootfs: true,
     NetworkMode: limits.network,
@@ -75,7 +92,7 @@ function hostConfig(limits: SandboxLimits): HostConfig {
     MemorySwap: memory,
     NanoCpus: Math.round(limits.cpus * 1e9),
     Ulimits: ulimits(limits),
-    Tmpfs: tmpfs(limits),
+    Tmpfs: tmpfs(limits, uid),
     // When the host itself runs out of memory, sandboxes go first.
     OomScoreAdj: 500,
     RestartPolicy: { Name: 'no' },
@@ -97,8 +114,8 @@ function ulimits(limits: SandboxLimits) {
 }
 
 /** Counted against the memory limit, and bounded in inodes, which otherwise cost kernel memory without bound. */
-function tmpfs(limits: SandboxLimits): Record<string, string> {
-  const own = `nosuid,nodev,uid=${USER_ID},gid=${USER_ID}`
+function tmpfs(limits: SandboxLimits, uid: number): Record<string, string> {
+  const own = `nosuid,nodev,uid=${uid},gid=${uid}`
   const inodes = Math.max(16_384, limits.workspaceMb * 256)
   return {
     [INSIDE.root]: `rw,exec,${own},mode=0700,size=${limits.workspaceMb}m,nr_inodes=${inodes}`,

@@ -9,6 +9,7 @@ import { silentLogger } from '../../lib/logger.ts'
 import type { SandboxLimits } from '../port.ts'
 import { createDockerEngine } from './docker-engine.ts'
 import { type CommandOutcome, createTestSandboxes, LIMITS, run } from './sandboxes.fixture.ts'
+import { seccompOption } from './seccomp-profile.ts'
 
 const sandboxes = createTestSandboxes()
 const { engine, docker, owner } = sandboxes
@@ -50,7 +51,8 @@ describe('a sandbox', () => {
     const { Config, HostConfig } = await docker.getContainer(id).inspect()
     expect(HostConfig).toMatchObject({
       CapDrop: ['ALL'],
-      SecurityOpt: ['no-new-privileges'],
+      SecurityOpt: ['no-new-privileges', seccompOption()],
+      GroupAdd: ['10001'],
       ReadonlyRootfs: true,
       NetworkMode: 'none',
       IpcMode: 'private',
@@ -68,7 +70,7 @@ describe('a sandbox', () => {
     })
     expect(HostConfig.Ulimits?.map(({ Name }) => Name).sort()).toEqual(['core', 'fsize', 'nofile'])
     expect(Object.keys(HostConfig.Tmpfs ?? {}).sort()).toEqual(['/run/mcp', '/tmp', '/workspace'])
-    expect(Config.User).toBe('10001:10001')
+    expect(Config.User).toMatch(/^(2[01]\d{3}):\1$/)
     expect(Config.Labels['mcp-orchestrator.deployment']).toBe(owner.deployment)
     await engine.remove(id)
   })

@@ -2,16 +2,15 @@
  * Sandboxes on a Docker engine. Owns containers and the connections into them; knows nothing of sessions, and its image comes
  * from the image builder. Invariant: every call to the engine has a deadline, and a failed create leaves no container behind.
  */
-import { randomUUID } from 'node:crypto'
 import Dockerode from 'dockerode'
 import { isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ContainerSummary, SandboxEngine, SandboxLimits, SandboxOwner } from '../port.ts'
-import { APP, containerSpec, LABEL } from './container-spec.ts'
+import { APP, containerSpec, isGvisor, LABEL } from './container-spec.ts'
 import { inspectContainer } from './container-state.ts'
+import { createContainer } from './create-container.ts'
 import type { DockerWorkspaceConnection } from './docker-workspace-connection.ts'
 import { createEngineCall, type EngineCall } from './engine-call.ts'
-import { neverReached } from './engine-error.ts'
 import { readEngineStatus } from './engine-status.ts'
 import { createImageBuilder, type ImageBuilder } from './image-builder.ts'
 import { checkLimits } from './limits-check.ts'
@@ -34,12 +33,12 @@ export interface DockerEngineOptions {
 
 export function createDockerEngine(options: DockerEngineOptions): SandboxEngine {
   const { limits, logger, docker = new Dockerode() } = options
-  const images = options.images ?? createImageBuilder(docker, { image: options.image, logger })
+  const images = options.images ?? createImageBuilder(docker, { image: options.image, uids: limits.uids, logger })
   let imageName: string | undefined
   const context = { image: options.image ?? 'of this project', runtime: limits.runtime, network: limits.network }
   const call = createEngineCall(docker, context)
   const connections = new Set<DockerWorkspaceConnection>()
-  const isGvisor = limits.runtime?.includes('runsc') ?? false
+  const gvisor = isGvisor(limits)
 
   return {
     status: () => readEngineStatus(docker, call),
@@ -53,11 +52,11 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
     async create(owner) {
       // The builder reads and hashes files to know the name; a cold start should not wait for that every time.
       imageName ??= await images.name()
-      return createContainer({ docker, call, limits, image: imageName, owner, logger })
+      return startContainer({ docker, call, limits, image: imageName, owner, logger })
     },
 
     async connect(containerId, epoch, { resume = false } = {}) {
-      const connection = await openConnection({ docker, call, logger, containerId, epoch, resume, gvisor: isGvisor })
+      const connection = await openConnection({ docker, call, logger, containerId, epoch, resume, gvisor })
       connections.add(connection)
       void connection.closed.then(() => connections.delete(connection))
       return connection
@@ -75,7 +74,7 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
 
     async remove(containerId) {
       // Killing a paused gVisor takes its full 10 seconds.
-      if (isGvisor) await unpauseContainer(docker, call, containerId).catch(() => {})
+      if (gvisor) await unpauseContainer(docker, call, containerId).catch(() => {})
       await removeContainer(docker, call, containerId)
     },
 
@@ -83,7 +82,7 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
 
     async verifyLimits(connection) {
       const seen = await connection.limits()
-      const engine = isGvisor ? await readHostConfig(docker, call, connection.containerId) : undefined
+      const engine = gvisor ? await readHostConfig(docker, call, connection.containerId) : undefined
       checkLimits(limits, seen, engine)
       return seen
     },
@@ -94,7 +93,7 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
   }
 }
 
-interface CreateOptions {
+interface StartOptions {
   docker: Dockerode
   call: EngineCall
   limits: SandboxLimits
@@ -103,25 +102,17 @@ interface CreateOptions {
   logger: Logger
 }
 
-async function createContainer({ docker, call, limits, image, owner, logger }: CreateOptions): Promise<string> {
-  // A name of our own making: when the engine's answer is lost, it is all there is to remove the container by.
-  const name = `mcp-sandbox-${randomUUID()}`
-  const spec = containerSpec({ limits, owner, image, createdAt: Date.now() })
-  let isMade = false
+async function startContainer({ docker, call, limits, image, owner, logger }: StartOptions): Promise<string> {
+  const id = await createContainer({ docker, call, uids: limits.uids, logger }, (uid) =>
+    containerSpec({ limits, owner, image, createdAt: Date.now(), uid })
+  )
   try {
-    const { id } = await call({ to: 'create a container', ms: SLOW_MS }, (abortSignal) => {
-      // Told apart like this, dockerode does not put the whole body into the address as well.
-      const request = { _query: { name }, _body: spec, abortSignal }
-      return docker.createContainer(request)
-    })
-    isMade = true
     await call({ to: 'start a container', ms: SLOW_MS }, (abortSignal) =>
       docker.getContainer(id).start({ abortSignal })
     )
     return id
   } catch (error) {
-    if (!isMade && neverReached(error)) throw error
-    await removeContainer(docker, call, name).catch((err) => logger.warn({ err, name }, 'container left behind'))
+    await removeContainer(docker, call, id).catch((err) => logger.warn({ err, id }, 'container left behind'))
     throw error
   }
 }

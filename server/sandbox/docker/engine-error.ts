@@ -51,6 +51,20 @@ const RULES: Rule[] = [
     say: ({ network }) => `The container engine has no network ${network}: create it, or unset SANDBOX_NETWORK.`
   },
   {
+    when: /seccomp is not enabled|seccomp.*not supported|(loading|decoding) seccomp|seccomp profile/i,
+    kind: 'unavailable',
+    code: 'seccomp_unavailable',
+    say: () =>
+      "The container engine can't limit the system calls of a sandbox (seccomp): use an engine and a kernel that have it, or gVisor (SANDBOX_RUNTIME=runsc)."
+  },
+  {
+    when: /unmapped (user|group)|set[ug]id: invalid argument|"tmpfs"[^\n]*invalid argument/i,
+    kind: 'unavailable',
+    code: 'uid_unmapped',
+    say: () =>
+      'The container engine has no such user id: an engine without root, or with remapped users, has as many as its subordinate ids, often 65,536. Set SANDBOX_UIDS to ids that it has.'
+  },
+  {
     when: /no space left|cannot allocate memory|resource temporarily unavailable|too many open files|disk quota/i,
     kind: 'unavailable',
     code: 'engine_full',

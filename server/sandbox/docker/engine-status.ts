@@ -12,7 +12,8 @@ export async function readEngineStatus(docker: Dockerode, call: EngineCall): Pro
       version: String(info.ServerVersion),
       runtimes: isRecord(info.Runtimes) ? Object.keys(info.Runtimes) : [],
       cgroupVersion: String(info.CgroupVersion ?? 'unknown'),
-      containers: Number(info.Containers)
+      containers: Number(info.Containers),
+      remapsUsers: /name=(rootless|userns)/.test(String(info.SecurityOptions))
     }
   })
 }

@@ -7,7 +7,8 @@ const assets: ImageAssets = {
   packages: Buffer.from('bash\n'),
   prepareBase: Buffer.from('prepare'),
   baseDockerfile: Buffer.from('FROM x'),
-  node: { version: '24.0.0', file: { path: '/somewhere/node', size: 1, arch: 'amd64' }, publicImage: 'node:24' }
+  node: { version: '24.0.0', file: { path: '/somewhere/node', size: 1, arch: 'amd64' }, publicImage: 'node:24' },
+  probes: { amd64: Buffer.from('probe') }
 }
 const name = (changed: Partial<ImageAssets> = {}, recipe = 'recipe') => {
   const all = { ...assets, ...changed }
@@ -21,6 +22,7 @@ test('any change of an input gives the image another name', () => {
     name({ server: Buffer.from('server2') }),
     name({ packages: Buffer.from('bash\njq\n') }),
     name({ prepareBase: Buffer.from('prepare2') }),
+    name({ probes: { amd64: Buffer.from('probe2') } }),
     name({ baseDockerfile: Buffer.from('FROM y') }),
     name({ node: { ...assets.node, version: '24.0.1' } }),
     name({ node: { ...assets.node, file: { path: '/somewhere/node', size: 2, arch: 'amd64' } } }),

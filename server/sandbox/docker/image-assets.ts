@@ -16,6 +16,8 @@ export interface ImageAssets {
   prepareBase: Buffer
   baseDockerfile: Buffer
   node: NodeBinary
+  /** By the engine's name of an architecture; for others there is none. */
+  probes: Record<string, Buffer>
 }
 
 export interface NodeBinary {
@@ -31,20 +33,23 @@ export async function readImageAssets(root: string = packageRoot()): Promise<Ima
     throw new AppError('internal', 'not_built', message, { cause })
   })
   const image = (file: string) => readFile(join(root, 'images', file))
-  const [idle, packages, prepareBase, baseDockerfile, node] = await Promise.all([
+  const [idle, packages, prepareBase, baseDockerfile, node, amd64, arm64] = await Promise.all([
     image('idle'),
     image('packages.txt'),
     image('prepare-base.sh'),
     image('base.Dockerfile'),
-    findNode(root)
+    findNode(root),
+    image('kernel-probe/amd64'),
+    image('kernel-probe/arm64')
   ])
-  return { idle, server, packages, prepareBase, baseDockerfile, node }
+  return { idle, server, packages, prepareBase, baseDockerfile, node, probes: { amd64, arm64 } }
 }
 
-/** Asks for no engine: the name must be known while it is down. */
-export function sandboxImageName(assets: ImageAssets, base: string, dockerfile: string): string {
+/** Asks for no engine: the name must be known while it is down. `recipe`: what else decides on the content. */
+export function sandboxImageName(assets: ImageAssets, base: string, recipe: string): string {
   const { version, file } = assets.node
-  const inputs = [dockerfile, assets.idle, assets.server, base, version, `${file?.arch} ${file?.size}`]
+  const files = [assets.idle, assets.server, ...Object.values(assets.probes)]
+  const inputs = [recipe, ...files, base, version, `${file?.arch} ${file?.size}`]
   return `mcp-orchestrator-sandbox:${hash(inputs)}`
 }
 

@@ -4,6 +4,8 @@ export interface SandboxRecipe {
   nodeImage: string | null
   /** Commands get our Node as `node` where the base has none. */
   linkNode: boolean
+  /** There is a kernel probe for the engine's architecture. */
+  probe: boolean
 }
 
 /**
@@ -11,7 +13,7 @@ export interface SandboxRecipe {
  * server's /proc entries. Such a file can't serve commands (it could not open /dev/stdin), nor run at all under gVisor:
  * hence the second copy. Modes come from the tar, because the classic builder knows no `COPY --chmod`.
  */
-export function sandboxDockerfile({ base, nodeImage, linkNode }: SandboxRecipe): string {
+export function sandboxDockerfile({ base, nodeImage, linkNode, probe }: SandboxRecipe): string {
   const fromImage = `COPY --from=${nodeImage} /usr/local/bin/node`
   const node = nodeImage
     ? [`${fromImage} /opt/mcp/bin/node`, `${fromImage} /opt/mcp/node`, 'RUN ["chmod", "0711", "/opt/mcp/node"]']
@@ -21,6 +23,7 @@ export function sandboxDockerfile({ base, nodeImage, linkNode }: SandboxRecipe):
     'USER root',
     ...node,
     ...(linkNode ? ['COPY link/ /usr/local/bin/'] : []),
+    'COPY passwd group /etc/',
     'WORKDIR /run/mcp',
     'WORKDIR /workspace',
     'USER 10001:10001',
@@ -30,7 +33,7 @@ export function sandboxDockerfile({ base, nodeImage, linkNode }: SandboxRecipe):
     'ENTRYPOINT []',
     'CMD ["/opt/mcp/idle", "900"]',
     // Last, because it changes most: the engine keeps the steps before it.
-    'COPY idle server.mjs /opt/mcp/',
+    `COPY idle ${probe ? 'kernel-probe ' : ''}server.mjs /opt/mcp/`,
     ''
   ].join('\n')
 }

@@ -6,7 +6,7 @@ import { checkLimits } from './limits-check.ts'
 const MB = 1024 * 1024
 const asked: SandboxLimits = { memoryMb: 512, cpus: 0.5, pids: 128, workspaceMb: 256, network: 'none' }
 const seen: LimitsResult = {
-  uid: 10001,
+  uid: 20_000,
   memoryBytes: 512 * MB,
   pids: 128,
   cpus: 0.5,
@@ -14,6 +14,7 @@ const seen: LimitsResult = {
   capabilities: '0',
   noNewPrivileges: true,
   seccomp: 2,
+  openKernelParts: [],
   rootWritable: false,
   workspaceBytes: 256 * MB,
   workspaceInodes: 65_536
@@ -40,6 +41,9 @@ describe('checkLimits', () => {
     ['capabilities', { capabilities: '' }],
     ['eth0', { interfaces: ['lo', 'eth0'] }],
     ['new privileges', { noNewPrivileges: false }],
+    ['io_uring', { openKernelParts: ['io_uring'] }],
+    ['system calls', { seccomp: 0 }],
+    ['system calls', { seccomp: null }],
     ['read-only', { rootWritable: true }],
     ['workspace', { workspaceBytes: 300 * MB }]
   ])('names %s when it is off: %j', (word, change) => {
@@ -52,6 +56,8 @@ describe('checkLimits', () => {
     const blind = { ...seen, memoryBytes: null, pids: null, cpus: null }
     const engine = { Memory: 512 * MB, PidsLimit: 128, NanoCpus: 5e8 }
     expect(() => checkLimits(asked, blind, engine)).not.toThrow()
+    // gVisor's own kernel answers the probe.
+    expect(() => checkLimits(asked, { ...blind, seccomp: 0, openKernelParts: ['io_uring'] }, engine)).not.toThrow()
     expect(() => checkLimits(asked, blind, { ...engine, Memory: 0 })).toThrow(/memory/)
     expect(() => checkLimits(asked, blind, { ...engine, NanoCpus: 0 })).toThrow(/CPUs/)
     expect(() => checkLimits(asked, { ...blind, memoryBytes: 1024 * MB }, engine)).toThrow(/memory/)

@@ -21,6 +21,7 @@ const MAX_REASON_CHARS = 500
 const MAX_INTERFACES = 100
 /** Of one fetch: runs of whole blocks in at most 2 MB. */
 const MAX_HOLES = 1024
+const MAX_KERNEL_PARTS = 16
 
 /** The part of a Standard Schema that the MCP client asks for. */
 export interface ResultSchema<T> {
@@ -77,6 +78,12 @@ export const limitsResult = schema<LimitsResult>((value) => ({
   capabilities: text(value.capabilities, 'capabilities', 64),
   noNewPrivileges: value.noNewPrivileges === null ? null : flag(value.noNewPrivileges, 'noNewPrivileges'),
   seccomp: numberOrNull(value.seccomp, 'seccomp'),
+  openKernelParts:
+    value.openKernelParts === null
+      ? null
+      : list(value.openKernelParts, 'openKernelParts', MAX_KERNEL_PARTS).map((part) =>
+          text(part, 'a kernel part', 100)
+        ),
   rootWritable: flag(value.rootWritable, 'rootWritable'),
   workspaceBytes: number(value.workspaceBytes, 'workspaceBytes'),
   workspaceInodes: number(value.workspaceInodes, 'workspaceInodes')

@@ -1,0 +1,155 @@
+/** What a command reaches of the kernel that no namespace covers, and what sandboxes have in common: each as a command would try it. */
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { silentLogger } from '../../lib/logger.ts'
+import type { WorkspaceConnection } from '../port.ts'
+import { createDockerEngine } from './docker-engine.ts'
+import { createTestSandboxes, LIMITS, run } from './sandboxes.fixture.ts'
+
+const sandboxes = createTestSandboxes()
+const { engine, docker } = sandboxes
+let containerId: string
+let sandbox: WorkspaceConnection
+
+beforeAll(async () => {
+  await engine.ensureImage()
+  const { id, connection } = await sandboxes.open()
+  containerId = id
+  sandbox = connection
+})
+afterAll(() => sandboxes.removeAll())
+
+const python = (source: string) => run(sandbox, `python3 - <<'END'\n${source}\nEND`)
+
+/** Machine code in memory below 4 GB, which makes a 32-bit system call from a 64-bit program. */
+const SOCKETCALL = `
+import ctypes, struct
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+page = libc.mmap(None, 4096, 7, 0x62, -1, 0)
+struct_at = page + 2048
+ctypes.memmove(struct_at, struct.pack("<III", 40, 1, 0), 12)
+code = bytes.fromhex("53b866000000bb01000000b9") + struct.pack("<I", struct_at) + bytes.fromhex("cd805bc3")
+ctypes.memmove(page, code, len(code))
+print(ctypes.CFUNCTYPE(ctypes.c_int)(page)())`
+
+describe('from a sandbox nobody reaches', () => {
+  // Checked with the defence off: the engine’s default list → “made”, for AF_VSOCK and netlink.
+  it.each([
+    ['AF_VSOCK', 'socket.socket(40, socket.SOCK_STREAM).bind((0xffffffff, 5555))'],
+    ['AF_ALG', 'socket.socket(38, socket.SOCK_SEQPACKET)'],
+    ['netlink beyond NETLINK_ROUTE', 'socket.socket(16, socket.SOCK_RAW, 15)'],
+    ['AF_BLUETOOTH', 'socket.socket(31, socket.SOCK_RAW, 1)']
+  ])('%s', async (_what, line) => {
+    const { stdout, stderr } = await python(`import socket\n${line}\nprint("made")`)
+    expect(stdout).toBe('')
+    expect(stderr).toMatch(/not permitted/)
+  })
+
+  // The numbers are those of x86-64.
+  // Checked with the defence off: the engine’s default list → io_uring and aio answer EFAULT, socketcall makes the socket.
+  it.runIf(process.arch === 'x64')('io_uring, aio, or a socket by the 32-bit socketcall', async () => {
+    for (const number of [425, 426, 427, 206, 207, 208, 209, 210, 333]) {
+      const { stdout } = await python(
+        `import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nprint(libc.syscall(${number}, 0, 0, 0, 0, 0, 0), ctypes.get_errno())`
+      )
+      expect(stdout, String(number)).toBe('-1 1\n')
+    }
+    // -38: the filter's own answer to it. A kernel without 32-bit calls ends the program.
+    const { stdout, signal, exitCode } = await python(SOCKETCALL)
+    expect(stdout === '-38\n' || signal !== null || exitCode === 139).toBe(true)
+  })
+
+  it('less than programs need: interfaces, name look-ups, sockets, threads, async work', async () => {
+    const work = `import asyncio, multiprocessing.pool, socket, subprocess, tempfile
+print(socket.getaddrinfo("127.0.0.1", 80)[0][4], len(socket.if_nameindex()), socket.socketpair()[0].family.name)
+async def main():
+  server = await asyncio.start_server(lambda r, w: w.close(), "127.0.0.1", 0)
+  await asyncio.open_connection(*server.sockets[0].getsockname())
+  return await (await asyncio.create_subprocess_exec("true")).wait()
+print(asyncio.run(main()), multiprocessing.pool.ThreadPool(4).map(abs, [-1]), socket.socket(10).family.name)`
+    const { stdout, stderr } = await python(work)
+    expect(`${stdout}${stderr}`).toBe("('127.0.0.1', 80) 1 AF_UNIX\n0 [1] AF_INET6\n")
+    const node = `const os = require("os"), fs = require("fs"), { Worker } = require("worker_threads")
+      new Worker("require('worker_threads').parentPort.postMessage(1)", { eval: true }).on("message", async () => {
+        await fs.promises.writeFile("x", "y"); fs.watch(".").close()
+        console.log(Object.keys(os.networkInterfaces()).join(), fs.readFileSync("x", "utf8"))
+      })`
+    expect((await run(sandbox, `UV_USE_IO_URING=1 node - <<'END'\n${node}\nEND`)).stdout).toBe('lo y\n')
+  })
+})
+
+// Checked with the defence off: no look at what the probe reached → the sandbox is used.
+it('a sandbox whose engine does not apply the list of system calls is not used', async () => {
+  const { Image, HostConfig, Config } = await docker.getContainer(containerId).inspect()
+  const owner = { ...Config.Labels, 'mcp-orchestrator.claim': randomUUID() }
+  const body = { ...Config, Image, Labels: owner, HostConfig: { ...HostConfig, SecurityOpt: ['no-new-privileges'] } }
+  const request = { _query: {}, _body: body, abortSignal: AbortSignal.timeout(30_000) }
+  const open = await docker.createContainer(request)
+  await open.start()
+  const connection = await engine.connect(open.id, 1)
+  await expect(engine.verifyLimits(connection)).rejects.toMatchObject({
+    code: 'limits_not_enforced',
+    message: expect.stringMatching(/list of system calls \(found AF_VSOCK sockets, .*io_uring, .*socketcall/)
+  })
+  await engine.remove(open.id)
+})
+
+describe('a user id', () => {
+  it('belongs to one sandbox of the engine, whoever makes them at the same time', async () => {
+    const made = await Promise.all(
+      Array.from({ length: 4 }, (_, i) => engine.create({ ...sandboxes.owner, instance: `i${i}` }))
+    )
+    const inspected = await Promise.all([...made, containerId].map((id) => docker.getContainer(id).inspect()))
+    expect(new Set(inspected.map(({ Config }) => Config.User)).size).toBe(5)
+    await Promise.all(made.map((id) => engine.remove(id)))
+  })
+
+  // Checked with the defence off: one user id for all → the neighbour can make no inotify instance any more.
+  it('has the limits that the kernel counts per user to itself', async () => {
+    const hog = `python3 -c 'import ctypes, time; libc = ctypes.CDLL(None)
+made = 0
+while libc.inotify_init() >= 0: made += 1
+print(made, flush=True)'`
+    const { id, connection } = await sandboxes.open()
+    await run(sandbox, `${hog.slice(0, -1)}; time.sleep(600)' > hogged &`)
+    await expect
+      .poll(async () => Number((await run(sandbox, 'cat hogged')).stdout), { timeout: 30_000 })
+      .toBeGreaterThan(50)
+    expect(Number((await run(connection, hog)).stdout)).toBeGreaterThan(50)
+    await run(sandbox, 'pkill -f inotify_init')
+    await engine.remove(id)
+  })
+
+  it('that is taken is left alone, and none left is said', async () => {
+    const { id, connection } = await sandboxes.open()
+    const uid = Number((await run(connection, 'id -u')).stdout)
+    const crowded = createDockerEngine({
+      limits: { ...LIMITS, uids: { first: uid, last: uid } },
+      logger: silentLogger,
+      docker,
+      images: { name: async () => Config.Image, exists: async () => true, ensure: async () => Config.Image }
+    })
+    const { Config } = await docker.getContainer(id).inspect()
+    await expect(crowded.create(sandboxes.owner)).rejects.toMatchObject({
+      code: 'sandbox_uids_used_up',
+      message: expect.stringContaining('SANDBOX_UIDS')
+    })
+    expect((await run(connection, 'echo here')).stdout).toBe('here\n')
+    await engine.remove(id)
+    await engine.remove(await crowded.create(sandboxes.owner))
+  })
+
+  it('has a name and a home, for whatever asks', async () => {
+    const { stdout, stderr } = await run(
+      sandbox,
+      `node -p 'const { uid, homedir, username } = os.userInfo(); [uid === process.getuid(), homedir, username.replace(/\\d+/, "N")].join()'
+       python3 -c 'import getpass, os, pwd; print(getpass.getuser() == pwd.getpwuid(os.getuid()).pw_name, os.path.expanduser("~"))'
+       [[ $(whoami) == sandbox-$(id -u) && $(id -gn) == $(whoami) && $(id -G) == "$(id -u) 10001" ]] && echo named; echo ~
+       git init -q r && git -C r -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m x; git -C r log --format=%s; ls -ld r | cut -d' ' -f3,4`
+    )
+    const name = `sandbox-${(await run(sandbox, 'id -u')).stdout.trim()}`
+    const expected = ['true,/workspace,sandbox-N', 'True /workspace', 'named', '/workspace', 'x', `${name} ${name}`, '']
+    expect(`${stdout}${stderr}`.split('\n')).toEqual(expected)
+  })
+})

@@ -1,0 +1,16 @@
+/** The user ids that sandboxes of one engine share out: each container has one to itself, because the kernel counts per user. */
+export interface UidRange {
+  first: number
+  last: number
+}
+
+/** Below 65,536, which is what engines without root and with remapped users have; above the ids of people and services. */
+export const DEFAULT_UIDS: UidRange = { first: 20_000, last: 21_999 }
+
+export function uidCount({ first, last }: UidRange): number {
+  return last - first + 1
+}
+
+export function isInRange(uid: number, { first, last }: UidRange): boolean {
+  return Number.isSafeInteger(uid) && uid >= first && uid <= last
+}
