@@ -52,4 +52,4 @@ export type CommandData<C extends CommandName> = z.output<(typeof COMMAND_SCHEMA
 
 export type Ack<T extends object = object> =
   | ({ ok: true } & T)
-  | { ok: false; error: { code: string; message: string } }
+  | { ok: false; error: { code: string; message: string; retryAfterSeconds?: number } }

@@ -25,7 +25,7 @@ export interface NewSessionReply {
 }
 
 export interface ErrorReply {
-  error: { code: string; message: string }
+  error: { code: string; message: string; retryAfterSeconds?: number }
 }
 
 /** A file of a session's workspace. Its name is hostile text. */
@@ -40,6 +40,8 @@ export interface WorkspaceFile {
 export interface FileListing {
   files: WorkspaceFile[]
   truncated: boolean
+  /** The largest file that can be uploaded. */
+  maxUploadBytes?: number
 }
 
 /** A call of an outside client that waits for a person. Everything in it is hostile text. */
@@ -69,4 +71,9 @@ export interface ApprovalsReply {
   approvals: ApprovalCard[]
   /** The server's clock, for the time that is left. */
   now: number
+}
+
+export interface OwnerReply {
+  /** False: the page is a new owner from now on. What it had before, if anything, is not shown to it. */
+  isKnown: boolean
 }

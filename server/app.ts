@@ -34,15 +34,16 @@ import { AdminAccess } from './sessions/admin-access.ts'
 import { Chat } from './sessions/chat.ts'
 import { InstanceAccess } from './sessions/instance-access.ts'
 import { logSessions } from './sessions/log-sessions.ts'
+import { OwnerAccess } from './sessions/owner-access.ts'
 import { Quotas } from './sessions/quotas.ts'
 import { recordRefusals } from './sessions/record-refusals.ts'
-import { ownerName, SessionAccess, secret, sessionLost } from './sessions/session-access.ts'
+import { ownerName, SessionAccess, sessionLost } from './sessions/session-access.ts'
 import { SessionDirectory } from './sessions/session-directory.ts'
 import { SessionFeed } from './sessions/session-feed.ts'
 import { SessionManager } from './sessions/session-manager.ts'
 import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from './sessions/session-options.ts'
 import { Toolbox } from './sessions/toolbox.ts'
-import { MAX_UPLOAD_BYTES, WorkspaceTransfer } from './sessions/workspace-transfer.ts'
+import { WorkspaceTransfer } from './sessions/workspace-transfer.ts'
 import { createSocketServer } from './socket/create-socket-server.ts'
 import { openCheckpointStore } from './storage/checkpoints/checkpoint-files.ts'
 import { deploymentFile, readDeploymentId, rememberDeploymentId } from './storage/deployment-file.ts'
@@ -81,7 +82,7 @@ export interface App {
   unsaved(): string[]
 }
 
-const MAX_STEPS = 50
+const MB = 1024 * 1024
 const DEFAULT_HISTORY_TOKENS = 100_000
 
 export function openEngine(settings: Settings, logger: Logger): SandboxEngine {
@@ -132,13 +133,16 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
   const checkpointFiles = openCheckpointStore({
     dir: join(dataDir, 'checkpoints'),
-    maxSessionBytes: settings.SANDBOX_WORKSPACE_MB * 4 * 1024 * 1024,
+    maxSessionBytes: settings.SANDBOX_WORKSPACE_MB * 4 * MB,
     logger
   })
   const checkpoints = observedCheckpoints(checkpointFiles, report)
-  const access = new SessionAccess(store.facts, settings.MAX_OWNER_SESSIONS, async (sessionId) => {
-    if (await checkpoints.has(sessionId)) throw sessionLost()
-    await quotas.checkOpen()
+  const access = new SessionAccess(store.facts, settings.MAX_OWNER_SESSIONS, {
+    async checkOpen(sessionId) {
+      if (await checkpoints.has(sessionId)) throw sessionLost()
+      await quotas.checkOpen()
+    },
+    revoked: (sessionId) => feed.revoked(sessionId)
   })
   const stored = { access, events: store.events, checkpoints, store: store.sessions }
   const quotas: Quotas = new Quotas(stored, quotaLimits(settings))
@@ -207,8 +211,7 @@ export async function createApp(
   const chat = createChat(settings, core, models, servers, guard, trail.audit, logger)
   const { sessions, feed, access, progress } = core
   const directory = openDirectory(settings, core, chat)
-  const instance = new InstanceAccess(settings.AUTH_TOKEN, logger)
-  const addressOf = clientAddresses(settings.TRUST_PROXY)
+  const entrance = openEntrance(settings, facts, access, logger)
   const door = openMcpDoor(gateway, logger)
   const inbox = new ApprovalInbox(facts)
   const http = await createHttpServer({
@@ -217,9 +220,9 @@ export async function createApp(
     models,
     sessions: directory,
     files: new WorkspaceTransfer(sessions, (sessionId) => core.quotas.checkWork(sessionId)),
-    maxUploadBytes: MAX_UPLOAD_BYTES,
+    maxUploadBytes: settings.MAX_UPLOAD_MB * MB,
     transcript: (sessionId) => chat.transcript(sessionId),
-    ...{ instance, admin: new AdminAccess(settings, logger), addressOf, newSecret: secret },
+    ...{ ...entrance, admin: new AdminAccess(settings, logger) },
     metrics: metrics.text,
     refused: (code) => metrics.core.refused('http', code),
     ownerOf: ownerOfCookies,
@@ -231,7 +234,7 @@ export async function createApp(
   })
   const live = settings.REDIS_URL ? openSocketAdapter({ url: settings.REDIS_URL, logger }) : undefined
   const sockets = createSocketServer({
-    ...{ chat, access, models, feed, instance, addressOf, logger },
+    ...{ ...entrance, chat, access, models, feed, logger },
     httpServer: http.raw,
     refused: (code) => metrics.core.refused('socket', code),
     state: (sessionId) => directory.state(sessionId),
@@ -255,6 +258,23 @@ export async function createApp(
     unsaved: () => sessions.unsaved,
     stop: (hurry) =>
       stopApp({ http, inbox, chat, sockets, door, gateway, sessions, audit: trail.audit, live, core, logger }, hurry)
+  }
+}
+
+/** What both faces ask before anyone comes in. */
+function openEntrance(settings: Settings, facts: Store['facts'], access: SessionAccess, logger: Logger) {
+  return {
+    instance: new InstanceAccess(settings.AUTH_TOKEN, logger, settings.WRONG_TOKENS_PER_MINUTE),
+    owners: new OwnerAccess(facts, access),
+    addressOf: clientAddresses(settings.TRUST_PROXY),
+    requestsPerMinute: settings.REQUESTS_PER_MINUTE,
+    limits: {
+      commandsPerMinute: settings.COMMANDS_PER_MINUTE,
+      messagesPerMinute: settings.MESSAGES_PER_MINUTE,
+      connectionsPerMinute: settings.CONNECTIONS_PER_MINUTE,
+      maxConnections: settings.MAX_CONNECTIONS,
+      maxPendingConnections: settings.MAX_PENDING_CONNECTIONS
+    }
   }
 }
 
@@ -289,7 +309,7 @@ function createChat(
     guard,
     toolbox: new Toolbox({ sources: servers.sources, ownerOf, policy: servers.policy, audit, logger }),
     options: {
-      limits: { maxSteps: MAX_STEPS, maxSessionTokens: settings.MAX_SESSION_TOKENS },
+      limits: { maxSteps: settings.MAX_STEPS, maxSessionTokens: settings.MAX_SESSION_TOKENS },
       maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,
       maxOutputTokens: settings.MAX_OUTPUT_TOKENS,
       network: settings.SANDBOX_NETWORK,
@@ -305,7 +325,7 @@ function createChat(
   return chat
 }
 
-/** An MCP client without the cookie of a page is whoever may come in here at all. */
+/** Cookies here are proven already (`security.ts`). An MCP client has none: it is whoever may come in here at all. */
 function ownerOfCookies(cookies: string | undefined): string {
   const cookie = readCookie(cookies, OWNER_COOKIE)
   return cookie ? ownerName(cookie) : LOCAL_OWNER

@@ -1,4 +1,4 @@
-/** The HTTP API, as the page calls it. Same origin only; the owner's cookie goes along by itself. */
+/** The HTTP API, as the page calls it. Same origin only; the cookies go along by themselves, the proof in a header. */
 import type { AuditReply } from '../contract/audit.ts'
 import type {
   ApprovalAnswer,
@@ -7,9 +7,11 @@ import type {
   ErrorReply,
   FileListing,
   ModelsReply,
+  OwnerReply,
   SessionSummary
 } from '../contract/rest.ts'
 import type { AddServers, ServerDetail, ServersReply, TestReply } from '../contract/servers.ts'
+import { noteOwner, ownerProof, wasOwner } from './owner-proof.ts'
 
 export interface Health {
   ok: boolean
@@ -39,16 +41,77 @@ function adminHeaders(path: string): Record<string, string> {
 }
 
 async function request(path: string, init?: RequestInit, withinMs = ANSWER_WITHIN_MS): Promise<Response> {
-  let response: Response
+  await becomeOwner()
+  const response = await send(path, init, withinMs)
+  if (response.ok) return response
+  const error = await errorOf(response)
+  // The cookie has changed or vanished since this page was loaded, or there were two and the reply has removed one.
+  if (!OWNER_PROBLEMS.includes(error.code)) throw error
+  forgetOwner()
+  await becomeOwner()
+  return expectOk(await send(path, init, withinMs))
+}
+
+async function expectOk(response: Response): Promise<Response> {
+  if (response.ok) return response
+  throw await errorOf(response)
+}
+
+export const OWNER_PROBLEMS = ['owner_unproven', 'two_owner_cookies']
+
+async function send(path: string, init: RequestInit = {}, withinMs = ANSWER_WITHIN_MS): Promise<Response> {
+  const headers = { ...init.headers, ...adminHeaders(path), 'x-owner-proof': ownerProof() }
   try {
-    const headers = { ...init?.headers, ...adminHeaders(path) }
-    response = await fetch(path, { ...init, headers, signal: AbortSignal.timeout(withinMs) })
+    return await fetch(path, { ...init, headers, signal: AbortSignal.timeout(withinMs) })
   } catch (error) {
     throw failure(error)
   }
-  if (response.ok) return response
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
   const body: Partial<ErrorReply> = await response.json().catch(() => ({}))
-  throw new ApiError(body.error?.code ?? 'failed', body.error?.message ?? `The server answered ${response.status}.`)
+  return new ApiError(body.error?.code ?? 'failed', body.error?.message ?? `The server answered ${response.status}.`)
+}
+
+let isOwner = false
+let entering: Promise<void> | undefined
+let news: 'lost' | 'new' | null = null
+
+/** Proves to the server which owner this page is, or has it made a new one; once, unless that is forgotten. */
+export async function becomeOwner(): Promise<void> {
+  if (isOwner) return
+  entering ??= oneTabAtATime(askForOwner).finally(() => {
+    entering = undefined
+  })
+  return entering
+}
+
+export function forgetOwner(): void {
+  isOwner = false
+}
+
+/** What the person should know about it, once. `lost`: this browser was another owner before. */
+export function takeOwnerNews(): typeof news {
+  const taken = news
+  news = null
+  return taken
+}
+
+async function askForOwner(): Promise<void> {
+  const wasKnown = wasOwner()
+  const ask = () => send('/api/owner', { method: 'POST' })
+  let response = await ask()
+  // The first reply may have removed a second cookie that another program had set.
+  if (response.status === 403) response = await ask()
+  const { isKnown } = await jsonOf<OwnerReply>(await expectOk(response))
+  if (!isKnown) news = wasKnown ? 'lost' : 'new'
+  noteOwner()
+  isOwner = true
+}
+
+/** Locks exist only under TLS and on localhost; elsewhere two tabs that are opened first in the same moment may become two owners. */
+function oneTabAtATime<T>(work: () => Promise<T>): Promise<T> {
+  return navigator.locks ? navigator.locks.request('mcp-orchestrator:owner', work) : work()
 }
 
 function failure(error: unknown): ApiError {
@@ -58,7 +121,10 @@ function failure(error: unknown): ApiError {
 }
 
 async function json<T>(path: string, init?: RequestInit, withinMs?: number): Promise<T> {
-  const response = await request(path, init, withinMs)
+  return jsonOf<T>(await request(path, init, withinMs))
+}
+
+async function jsonOf<T>(response: Response): Promise<T> {
   try {
     return await response.json()
   } catch (error) {
@@ -72,9 +138,9 @@ function sending(method: string, body: object): RequestInit {
 
 const session = (id: string) => `/api/sessions/${encodeURIComponent(id)}`
 const server = (name: string) => `/api/servers/${encodeURIComponent(name)}`
-export const fileUrl = (id: string, path: string) => `${session(id)}/file?path=${encodeURIComponent(path)}`
-export const archiveUrl = (id: string) => `${session(id)}/archive`
-export const exportUrl = (id: string, format: 'md' | 'json') => `${session(id)}/export?format=${format}`
+const fileUrl = (id: string, path: string) => `${session(id)}/file?path=${encodeURIComponent(path)}`
+const archiveUrl = (id: string) => `${session(id)}/archive`
+const exportUrl = (id: string, format: 'md' | 'json') => `${session(id)}/export?format=${format}`
 
 export const api = {
   models: () => json<ModelsReply>('/api/models'),
@@ -85,6 +151,8 @@ export const api = {
   deleteAllSessions: () => request('/api/sessions', { method: 'DELETE' }, PATIENCE_MS),
   files: (id: string) => json<FileListing>(`${session(id)}/files`, {}, PATIENCE_MS),
   file: (id: string, path: string) => request(fileUrl(id, path), {}, PATIENCE_MS),
+  archive: (id: string) => request(archiveUrl(id), {}, PATIENCE_MS),
+  export: (id: string, format: 'md' | 'json') => request(exportUrl(id, format), {}, PATIENCE_MS),
   upload: (id: string, path: string, body: Blob) =>
     request(
       fileUrl(id, path),
@@ -105,11 +173,11 @@ export const api = {
   approvals: () => json<ApprovalsReply>('/api/approvals'),
   answerApproval: ({ id, hash }: ApprovalCard, answer: ApprovalAnswer) =>
     request(`/api/approvals/${encodeURIComponent(id)}`, sending('POST', { ...answer, hash })),
-  login: (token: string) => request('/api/login', sending('POST', { token })),
+  login: async (token: string) => expectOk(await send('/api/login', sending('POST', { token }))),
   /** Its answer is a report in good and in bad health. */
   health: async (): Promise<Health | null> => {
     try {
-      return await (await fetch('/readyz', { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) })).json()
+      return await (await send('/readyz')).json()
     } catch {
       return null
     }

@@ -2,6 +2,7 @@
 import { io, type Socket } from 'socket.io-client'
 import type { Ack, CommandInput, CommandName } from '../contract/commands.ts'
 import type { ClientToServer, ServerToClient } from '../contract/live.ts'
+import { ownerProof } from './owner-proof.ts'
 
 export type PageSocket = Socket<ServerToClient, ClientToServer>
 
@@ -9,9 +10,12 @@ const ANSWER_WITHIN_MS = 20_000
 /** The server takes a megabyte at once, and hangs up on who sends more. */
 const MAX_BYTES = 1_000_000
 
+/** Not connected yet: the page must be an owner first, because the cookie goes with the very first request. */
 export function openSocket(sessionId: string, model?: string): PageSocket {
   const socket: PageSocket = io({
     query: { sessionId, ...(model && { model }) },
+    auth: (give) => give({ ownerProof: ownerProof() }),
+    autoConnect: false,
     transports: ['websocket', 'polling'],
     tryAllTransports: true,
     forceNew: true,

@@ -105,6 +105,35 @@ export const SETTINGS = {
   JANITOR_INTERVAL_SECONDS: given({ parse: wholeNumber(1, 3600), fallback: 60, help: 'time between clean-ups' }),
   PAUSE_AFTER_SECONDS: given({ parse: wholeNumber(1, DAY_SECONDS), fallback: 30, help: 'pause without a tab open' }),
   RETENTION_DAYS: given({ parse: wholeNumber(1, 3650), fallback: 30, help: 'how long sessions and files are kept' }),
+  MESSAGES_PER_MINUTE: given({ parse: wholeNumber(1, 100_000), fallback: 30, help: 'messages in one session' }),
+  COMMANDS_PER_MINUTE: given({ parse: wholeNumber(1, 100_000), fallback: 300, help: 'all actions in one session' }),
+  REQUESTS_PER_MINUTE: given({
+    parse: wholeNumber(1, 1_000_000),
+    fallback: 600,
+    help: 'HTTP requests of one browser, or of the clients without one at an address'
+  }),
+  CONNECTIONS_PER_MINUTE: given({
+    parse: wholeNumber(1, 1_000_000),
+    fallback: 600,
+    help: 'new live connections, counted like requests'
+  }),
+  MAX_CONNECTIONS: given({
+    parse: wholeNumber(1, 100_000),
+    fallback: 200,
+    help: 'open live connections, counted like requests'
+  }),
+  MAX_PENDING_CONNECTIONS: given({
+    parse: wholeNumber(1, 10_000),
+    fallback: 50,
+    help: 'live connections of one address on which nobody has come in yet; one more closes the oldest'
+  }),
+  WRONG_TOKENS_PER_MINUTE: given({
+    parse: wholeNumber(1, 10_000),
+    fallback: 20,
+    help: 'wrong access tokens from one address; the right one is always accepted'
+  }),
+  MAX_UPLOAD_MB: given({ parse: wholeNumber(1, 1024), fallback: 10, help: 'size of one uploaded file' }),
+  MAX_STEPS: given({ parse: wholeNumber(1, 10_000), fallback: 50, help: 'model steps in one turn' }),
   MAX_OUTPUT_TOKENS: define({ parse: wholeNumber(1, 10_000_000), help: 'output of one model step at most' }),
   MAX_HISTORY_TOKENS: define({ parse: wholeNumber(1000, 100_000_000), help: 'history given to the model at most' }),
   MAX_SESSION_TOKENS: define({

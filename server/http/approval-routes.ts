@@ -13,7 +13,7 @@ const MAX_REASON = 500
 
 export function registerApprovalRoutes(server: FastifyInstance, inbox: Inbox): void {
   // Every open page asks every other second: counted, those of one office would shut each other out.
-  const polled = { config: { rateLimit: false } } as const
+  const polled = { config: { isUncounted: true } } as const
   server.get('/api/approvals', polled, async (): Promise<ApprovalsReply> => {
     return { approvals: await inbox.open(), now: Date.now() }
   })

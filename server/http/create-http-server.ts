@@ -18,6 +18,7 @@ import { type FileTransfer, registerFileRoutes } from './file-routes.ts'
 import { type HealthCheck, registerHealth } from './health.ts'
 import { registerLogin } from './login-route.ts'
 import { registerModelRoutes } from './model-routes.ts'
+import { registerOwner } from './owner-route.ts'
 import { registerSecurity, type SecurityOptions } from './security.ts'
 import { type OwnerOf, registerServerRoutes, type ServersAdminCheck } from './server-routes.ts'
 import { registerSessionRoutes, type SessionDirectory } from './session-routes.ts'
@@ -81,12 +82,12 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   })
   server.addHook('onRequest', async (request, reply) => void reply.header('x-request-id', request.id))
   server.setErrorHandler((error: FastifyError, request, reply) => {
-    // Fastify's own refusals (too large, malformed, too many) carry a status below 500 and say nothing secret.
+    // Fastify's own refusals (too large, malformed) carry a status below 500 and say nothing secret.
     const own = !isAppError(error) && error.statusCode !== undefined && error.statusCode < 500
     const status = isAppError(error) ? STATUS[error.kind] : own ? (error.statusCode ?? 400) : 500
-    const code = status === 429 ? 'too_fast' : 'invalid_request'
     const logger = options.logger.child({ requestId: request.id })
-    const body = own ? { code, message: error.message } : wireError(error, logger)
+    const body = own ? { code: 'invalid_request', message: error.message } : wireError(error, logger)
+    if ('retryAfterSeconds' in body) reply.header('retry-after', body.retryAfterSeconds)
     const answered = STATUS_OF_CODE[body.code] ?? status
     options.refused?.(body.code)
     if (LOGGED.has(answered)) {
@@ -99,6 +100,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   await registerSecurity(server, options)
   registerHealth(server, options.healthChecks, drain)
   registerLogin(server, options)
+  registerOwner(server, options)
   registerModelRoutes(server, options.models)
   registerSessionRoutes(server, options.sessions)
   registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)
@@ -107,7 +109,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerExport(server, options.sessions, options.transcript)
   registerAuditRoutes(server, options.audit)
   // It has a limit of its own (`mcp-limit.ts`); who may call at all was settled before. The page's headers are for browsers.
-  const mcp = { config: { rateLimit: false }, helmet: false, bodyLimit: MAX_MCP_BYTES } as const
+  const mcp = { config: { isUncounted: true }, helmet: false, bodyLimit: MAX_MCP_BYTES } as const
   server.all('/mcp', mcp, async (request, reply) => {
     reply.hijack()
     await options.mcp(request.raw, reply.raw, request.body)

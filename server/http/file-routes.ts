@@ -25,7 +25,7 @@ export function registerFileRoutes(
 ): void {
   server.get<FileRoute>('/api/sessions/:id/files', async (request) => {
     await sessions.check(request.params.id, proofOf(request))
-    return files.list(request.params.id)
+    return { ...(await files.list(request.params.id)), maxUploadBytes }
   })
 
   server.get<FileRoute>('/api/sessions/:id/file', async (request, reply) => {

@@ -3,17 +3,21 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ACCESS_COOKIE, OWNER_COOKIE } from '../lib/browser-proof.ts'
 import { silentLogger } from '../lib/logger.ts'
 import { InstanceAccess } from '../sessions/instance-access.ts'
+import { registerOwner } from './owner-route.ts'
 import { registerSecurity } from './security.ts'
 
+const owners = {
+  ownerOf: async (_headers: object, proof: unknown) => (proof === 'shown' ? 'mine' : undefined),
+  enter: async () => ({ cookie: 'fresh', isKnown: false })
+}
+const instance = { check: () => {}, checkLogin: () => {}, cookieFor: () => undefined }
 const server = Fastify()
 beforeAll(async () => {
-  await registerSecurity(server, {
-    instance: { check: () => {}, checkLogin: () => {} },
-    addressOf: () => 'here',
-    newSecret: () => 'fresh'
-  })
+  await registerSecurity(server, { instance, owners, addressOf: () => 'here', requestsPerMinute: 600 })
+  registerOwner(server, { instance, owners })
   server.get('/', async () => 'the page')
   server.post('/change', async () => 'changed')
+  server.get('/cookies', async ({ headers }) => String(headers.cookie))
 })
 afterAll(() => server.close())
 
@@ -33,18 +37,21 @@ describe('what goes out with the page', () => {
   })
 
   // Checked with the defence off: SameSite=Lax → another cookie.
-  it('is a cookie that no script reads and no other site sends', async () => {
-    const [cookie] = (await server.inject('/')).cookies
-    expect(cookie).toMatchObject({ name: OWNER_COOKIE, value: 'fresh', httpOnly: true, sameSite: 'Strict' })
+  it('is a cookie that no script reads and no other site sends, for another year at each visit', async () => {
+    const { cookies } = await server.inject({ method: 'POST', url: '/api/owner', headers: { host: 'localhost:3000' } })
+    const cookie = { name: 'mcpo_owner_3000', value: 'fresh', path: '/', httpOnly: true, sameSite: 'Strict' }
+    expect(cookies.at(-1)).toMatchObject({ ...cookie, maxAge: 365 * 86_400 })
+    expect((await server.inject('/')).cookies).toEqual([])
   })
 
-  it('is the same cookie for another year whenever its owner comes by', async () => {
-    const headers = { cookie: `${OWNER_COOKIE}=mine` }
-    const [cookie] = (await server.inject({ url: '/', headers })).cookies
-    expect(cookie).toMatchObject({ name: OWNER_COOKIE, value: 'mine', maxAge: 365 * 86_400, httpOnly: true })
-    const elsewhere = { ...headers, 'sec-fetch-site': 'cross-site' }
-    expect((await server.inject({ url: '/', headers: elsewhere })).cookies).toEqual([])
-    expect((await server.inject({ method: 'POST', url: '/change', headers })).cookies).toEqual([])
+  // Checked with the defence off: the header is left as it came → the planted cookies are still there.
+  it('no route sees an owner cookie that was not proven', async () => {
+    const planted = 'mcpo_owner=planted; other=1; mcpo_owner_80=planted'
+    const seen = async (proof: string) =>
+      (await server.inject({ url: '/cookies', headers: { cookie: planted, 'x-owner-proof': proof, host: 'here' } }))
+        .body
+    expect(await seen('')).toBe(' other=1')
+    expect(await seen('shown')).toBe(' other=1;mcpo_owner=mine')
   })
 })
 
@@ -54,7 +61,8 @@ describe('a cookie of an access token that was changed since', () => {
     await registerSecurity(guarded, {
       instance: new InstanceAccess('an access token of some length', silentLogger),
       addressOf: () => 'here',
-      newSecret: () => 'fresh'
+      requestsPerMinute: 600,
+      owners
     })
     guarded.get('/api/approvals', async () => 'cards')
     const poll = (cookie: string) => guarded.inject({ url: '/api/approvals', headers: { cookie } })

@@ -1,22 +1,41 @@
 /** Headers, owner cookie and access token: what stands before every HTTP route. */
 import cookie from '@fastify/cookie'
 import helmet from '@fastify/helmet'
-import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { ACCESS_COOKIE, isOwnOrigin, OWNER_COOKIE } from '../lib/browser-proof.ts'
+import {
+  ACCESS_COOKIE,
+  accessCookieName,
+  isOwnOrigin,
+  isSecure,
+  OWNER_COOKIE,
+  OWNER_PROOF_HEADER,
+  ownerCookieName
+} from '../lib/browser-proof.ts'
 import type { AddressOf } from '../lib/client-address.ts'
-import { AppError } from '../lib/errors.ts'
+import { AppError, isAppError } from '../lib/errors.ts'
+import { RateLimit } from '../lib/rate-limit.ts'
 import type { InstanceAccess } from '../sessions/instance-access.ts'
+import type { OwnerAccess } from '../sessions/owner-access.ts'
+import { expiredCookies } from './stray-cookies.ts'
 
 export interface SecurityOptions {
-  instance: Pick<InstanceAccess, 'check' | 'checkLogin'>
+  instance: Pick<InstanceAccess, 'check' | 'checkLogin' | 'cookieFor'>
   addressOf: AddressOf
-  newSecret: () => string
+  owners: Pick<OwnerAccess, 'ownerOf' | 'enter'>
+  /** Of one person: a browser, or the clients without one at an address. Strangers are counted apart, by address. */
+  requestsPerMinute: number
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Requests to this route are not counted. */
+    isUncounted?: true
+  }
 }
 
 const OPEN_PATHS = /^\/(healthz|readyz|api\/login|assets\/|favicon|$|\?|index\.html)/
 const YEAR_SECONDS = 365 * 86_400
-const REQUESTS_PER_MINUTE = 600
+const MINUTE_MS = 60_000
 
 const CSP = {
   defaultSrc: ["'self'"],
@@ -37,40 +56,64 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
     // Plain HTTP on loopback is the default; a proxy that adds TLS adds this too.
     hsts: false
   })
-  await server.register(rateLimit, {
-    max: REQUESTS_PER_MINUTE,
-    timeWindow: 60_000,
-    keyGenerator: ({ raw }) => options.addressOf(raw)
-  })
+  const requests = new RateLimit(options.requestsPerMinute, MINUTE_MS)
   server.addHook('onRequest', async (request, reply) => {
     if (!isOwnOrigin(request))
       throw new AppError('forbidden', 'foreign_origin', 'This request comes from another site.')
-    if (!OPEN_PATHS.test(request.url)) checkAccess(request, reply, options)
-    const owner = request.cookies[OWNER_COOKIE]
-    // Given again with each visit of the page: who comes by now and then stays who they are for good.
-    if (isNoVisit(request) || (owner && !/^\/($|\?)/.test(request.url))) return
-    reply.setCookie(OWNER_COOKIE, owner || options.newSecret(), cookieOptions(request))
+    // Health checks and the page's own files cost little. If they were counted, a stranger could use up what others may have.
+    if (OPEN_PATHS.test(request.url)) return setOwner(request, undefined)
+    const address = options.addressOf(request.raw)
+    const count = (person: string) => {
+      if (!request.routeOptions.config.isUncounted) requests.enter(person, 'requests')
+    }
+    try {
+      options.instance.check({ headers: request.headers, address })
+    } catch (error) {
+      clearAccess(request, reply)
+      requests.enter(`stranger:${address}`, 'requests')
+      throw error
+    }
+    if (request.routeOptions.url === OWNER_PATH) return count(`visit:${address}`)
+    // What comes after this hook finds an owner cookie that is proven, or none.
+    const owner = await provenOwner(request, reply, options)
+    setOwner(request, owner)
+    count(owner === undefined ? `address:${address}` : `owner:${owner}`)
   })
 }
 
-function checkAccess(request: FastifyRequest, reply: FastifyReply, { instance, addressOf }: SecurityOptions): void {
+export const OWNER_PATH = '/api/owner'
+
+async function provenOwner(request: FastifyRequest, reply: FastifyReply, { owners }: SecurityOptions) {
   try {
-    instance.check({ headers: request.headers, address: addressOf(request.raw) })
+    return await owners.ownerOf(request.headers, request.headers[OWNER_PROOF_HEADER])
   } catch (error) {
-    // Of a token that was changed since: a page that went on with it would be counted as one that guesses.
-    if (request.cookies[ACCESS_COOKIE] !== undefined) reply.clearCookie(ACCESS_COOKIE, cookieOptions(request))
+    if (isAppError(error, 'two_owner_cookies')) removeStrayCookies(request, reply)
     throw error
   }
 }
 
-/** A link on another site opens the page without its strict cookie: a new one would take the place of the owner's. */
-function isNoVisit({ url, headers }: FastifyRequest): boolean {
-  const site = headers['sec-fetch-site']
-  return /^\/(healthz|readyz|metrics|mcp)/.test(url) || site === 'cross-site' || site === 'same-site'
+function setOwner({ headers }: FastifyRequest, owner: string | undefined): void {
+  const names = [OWNER_COOKIE, ownerCookieName(headers)]
+  const pairs = headers.cookie?.split(';') ?? []
+  const others = pairs.filter((pair) => !names.includes(pair.split('=')[0]?.trim() ?? ''))
+  if (owner !== undefined) others.push(`${OWNER_COOKIE}=${encodeURIComponent(owner)}`)
+  headers.cookie = others.join(';')
+}
+
+/** Those that another program on this host has set for a part of our paths, or for a whole domain. */
+export function removeStrayCookies({ headers, url }: FastifyRequest, reply: FastifyReply): void {
+  for (const name of [ownerCookieName(headers), OWNER_COOKIE]) {
+    for (const line of expiredCookies(name, url, headers.host)) reply.header('set-cookie', line)
+  }
+}
+
+/** Of a token that was changed since: a page that went on with it would be counted as one that guesses. */
+function clearAccess(request: FastifyRequest, reply: FastifyReply): void {
+  for (const name of [ACCESS_COOKIE, accessCookieName(request.headers)])
+    if (request.cookies[name] !== undefined) reply.clearCookie(name, cookieOptions(request))
 }
 
 /** A proxy that ends TLS says so; without one, the default is plain HTTP on loopback. */
 export function cookieOptions({ headers }: Pick<FastifyRequest, 'headers'>) {
-  const secure = headers['x-forwarded-proto'] === 'https'
-  return { httpOnly: true, sameSite: 'strict', path: '/', maxAge: YEAR_SECONDS, secure } as const
+  return { httpOnly: true, sameSite: 'strict', path: '/', maxAge: YEAR_SECONDS, secure: isSecure(headers) } as const
 }

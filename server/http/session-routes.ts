@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { SessionSummary } from '../../contract/rest.ts'
-import { OWNER_COOKIE } from '../lib/browser-proof.ts'
+import { OWNER_COOKIE, readCookie } from '../lib/browser-proof.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Proof } from '../sessions/session-access.ts'
 
@@ -53,14 +53,17 @@ export function registerSessionRoutes(server: FastifyInstance, sessions: Session
   })
 }
 
-/** A cookie, or the session's token as Bearer or in its own header. */
+/** The owner's cookie, which has been proven before any route runs, or the session's token in its own header. */
 export function proofOf(request: FastifyRequest): Proof {
   const token = request.headers['x-session-token']
-  return { owner: request.cookies[OWNER_COOKIE], token: typeof token === 'string' ? token : undefined }
+  return {
+    owner: readCookie(request.headers.cookie, OWNER_COOKIE),
+    token: typeof token === 'string' ? token : undefined
+  }
 }
 
 function ownerOf(request: FastifyRequest): string {
-  const owner = request.cookies[OWNER_COOKIE]
+  const owner = readCookie(request.headers.cookie, OWNER_COOKIE)
   if (owner !== undefined) return owner
-  throw new AppError('forbidden', 'forbidden', 'Only an owner, known by a cookie, has a list of sessions.')
+  throw new AppError('forbidden', 'forbidden', 'Only a browser with its owner cookie and proof has a list of sessions.')
 }

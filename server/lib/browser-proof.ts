@@ -1,6 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 
+/** Its name within the server. Browsers of earlier versions still have one of this name; see `ownerCookieName` for today's. */
 export const OWNER_COOKIE = 'mcpo_owner'
+/** The secret that the page keeps for this origin: an owner cookie counts only together with it. */
+export const OWNER_PROOF_HEADER = 'x-owner-proof'
+/** Held the access token itself in earlier versions; see `accessCookieName` for today's. */
 export const ACCESS_COOKIE = 'mcpo_access'
 
 /** A page of another site can make a browser connect here with its cookies; its Origin gives it away. No Origin is no browser. */
@@ -20,12 +24,39 @@ export function isLoopbackHost(host: string | undefined): boolean {
   return /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }
 
+/** Whether the browser speaks TLS, to us or to the proxy in front. Whoever lies here only changes the names of their own cookies. */
+export function isSecure(headers: IncomingMessage['headers']): boolean {
+  return (
+    String(headers['x-forwarded-proto'] ?? '')
+      .split(',')[0]
+      ?.trim() === 'https'
+  )
+}
+
+/**
+ * Browsers send cookies to every port of a host, so the names hold the port: two instances on one machine don't overwrite each
+ * other's. Under TLS the prefix makes browsers refuse the cookie from any other host or path.
+ */
+export const ownerCookieName = (headers: IncomingMessage['headers']) => cookieName(OWNER_COOKIE, headers)
+export const accessCookieName = (headers: IncomingMessage['headers']) => cookieName(ACCESS_COOKIE, headers)
+
+function cookieName(name: string, headers: IncomingMessage['headers']): string {
+  const secure = isSecure(headers)
+  const at = `http://${headers.host}`
+  const port = (URL.canParse(at) && new URL(at).port) || (secure ? '443' : '80')
+  return `${secure ? '__Host-' : ''}${name}_${port}`
+}
+
 export function readCookie(header: string | undefined, name: string): string | undefined {
-  for (const pair of header?.split(';') ?? []) {
+  return readCookies(header, name)[0]
+}
+
+/** All of that name: a browser sends several when they were set for different paths or domains. */
+export function readCookies(header: string | undefined, name: string): string[] {
+  return (header?.split(';') ?? []).flatMap((pair) => {
     const at = pair.indexOf('=')
-    if (at > 0 && pair.slice(0, at).trim() === name) return decoded(pair.slice(at + 1).trim())
-  }
-  return undefined
+    return at > 0 && pair.slice(0, at).trim() === name ? [decoded(pair.slice(at + 1).trim())] : []
+  })
 }
 
 /** As it was set: what a cookie may not hold is percent-encoded. */

@@ -1,14 +1,33 @@
 import { expect, it } from 'vitest'
 import { RateLimit } from './rate-limit.ts'
 
-it('lets so many through in a window, for each key alone', () => {
+it('lets so many through in a window, for each key alone, and says when there is room again', () => {
   const limit = new RateLimit(2, 1000)
-  expect([limit.take('a', 0), limit.take('a', 1), limit.take('a', 2), limit.take('b', 3)]).toEqual([
-    true,
-    true,
-    false,
-    true
-  ])
-  expect(limit.take('a', 999)).toBe(false)
-  expect(limit.take('a', 1000)).toBe(true)
+  expect([limit.take('a', 0), limit.take('a', 1), limit.take('b', 2)]).toEqual([0, 0, 0])
+  expect([limit.take('a', 3), limit.take('a', 999), limit.take('b', 999)]).toEqual([997, 1, 0])
+  expect([limit.take('a', 1000), limit.take('b', 1000)]).toEqual([0, 2])
+})
+
+it('does not count what was refused or given back', () => {
+  const limit = new RateLimit(1, 1000)
+  limit.take('a', 0)
+  for (let at = 1; at < 1000; at++) expect(limit.take('a', at)).toBeGreaterThan(0)
+  expect([limit.take('a', 1000), limit.take('a', 1001)]).toEqual([0, 999])
+  limit.giveBack('a')
+  expect(limit.take('a', 1002)).toBe(0)
+})
+
+it('tells a person when to come back', () => {
+  const limit = new RateLimit(1, 60_000)
+  limit.enter('a', 'messages')
+  expect(() => limit.enter('a', 'messages')).toThrow(/^Too many messages in a short time: try again in \d+ seconds\.$/)
+})
+
+// Checked with the defence off: every key is kept → 300,000.
+it('keeps a bounded number of keys, however many are made up', () => {
+  const limit = new RateLimit(1, 60_000)
+  for (let at = 0; at < 300_000; at++) limit.take(`key ${at}`, 0)
+  let known = 0
+  for (let at = 0; at < 300_000; at += 1000) if (limit.take(`key ${at}`, 1) > 0) known += 1
+  expect(known).toBeLessThan(101)
 })

@@ -5,7 +5,7 @@
 import type { ServersAdmin } from '../../contract/servers.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
-import { RateLimit } from '../lib/rate-limit.ts'
+import { RateLimit, tooFast } from '../lib/rate-limit.ts'
 import { sameSecret } from './session-access.ts'
 
 export interface AdminRequest {
@@ -14,8 +14,13 @@ export interface AdminRequest {
   address: string
 }
 
+interface AdminSettings {
+  ADMIN_TOKEN: string | undefined
+  AUTH_TOKEN: string | undefined
+  WRONG_TOKENS_PER_MINUTE?: number
+}
+
 export const ADMIN_HEADER = 'x-admin-token'
-const WRONG_PER_MINUTE = 20
 const CLI_ONLY =
   'Servers of this instance are changed on the command line only (mcp-orchestrator servers …): it has an AUTH_TOKEN and no ADMIN_TOKEN.'
 
@@ -23,10 +28,11 @@ export class AdminAccess {
   readonly #token: string | undefined
   readonly #isShared: boolean
   readonly #logger: Logger
-  readonly #wrong = new RateLimit(WRONG_PER_MINUTE, 60_000)
+  readonly #wrong: RateLimit
   readonly #told = new RateLimit(1, 60_000)
 
-  constructor(tokens: { ADMIN_TOKEN: string | undefined; AUTH_TOKEN: string | undefined }, logger: Logger) {
+  constructor(tokens: AdminSettings, logger: Logger) {
+    this.#wrong = new RateLimit(tokens.WRONG_TOKENS_PER_MINUTE ?? 20, 60_000)
     this.#token = tokens.ADMIN_TOKEN
     this.#isShared = tokens.AUTH_TOKEN !== undefined
     this.#logger = logger
@@ -53,8 +59,9 @@ export class AdminAccess {
   }
 
   #count(address: string): void {
-    if (this.#wrong.take(address)) return
-    if (this.#told.take(address)) this.#logger.warn({ address }, 'Many wrong admin tokens come from one address.')
-    throw new AppError('unavailable', 'too_fast', 'Too many wrong admin tokens from your address; wait a minute.')
+    const waitMs = this.#wrong.take(address)
+    if (waitMs === 0) return
+    if (this.#told.take(address) === 0) this.#logger.warn({ address }, 'Many wrong admin tokens come from one address.')
+    throw tooFast('wrong admin tokens from your address', waitMs)
   }
 }

@@ -40,6 +40,22 @@ describe('the access token of the instance', () => {
     expect(codeOf(() => access.check(ways.bearer('wrong', 'a')))).toBe('unauthorized')
   })
 
+  // Checked with the defence off: any proof → a copy of the cookie comes in from anywhere.
+  it('is in no cookie, and the cookie of a login counts only with the proof of its page', () => {
+    const access = new InstanceAccess(RIGHT, silentLogger)
+    const [mine, other] = ['m'.repeat(43), 'o'.repeat(43)]
+    const cookie = `mcpo_access_3000=${access.cookieFor(mine)}`
+    expect(cookie).not.toContain(RIGHT)
+    const enter = (proof?: string) =>
+      codeOf(() =>
+        access.check({ headers: { host: 'h:3000', cookie, ...(proof && { 'x-owner-proof': proof }) }, address: 'a' })
+      )
+    expect([enter(mine), enter(other), enter(), enter('short')]).toEqual(['in', ...Array(3).fill('unauthorized')])
+    const elsewhere = { headers: { host: 'h:4000', cookie }, address: 'a', proof: mine }
+    expect(codeOf(() => access.check(elsewhere))).toBe('unauthorized')
+    expect(codeOf(() => new InstanceAccess('another token', silentLogger).check(elsewhere))).toBe('unauthorized')
+  })
+
   it('is asked of nobody where none is set, but only this machine comes in', () => {
     const access = new InstanceAccess(undefined, silentLogger)
     expect(codeOf(() => access.check({ headers: { host: 'localhost:3000' }, address: 'a' }))).toBe('in')

@@ -7,7 +7,7 @@ import { AppError } from '../lib/errors.ts'
 import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
 
 export interface Proof {
-  /** The owner's cookie, as the client showed it. */
+  /** The owner's cookie, proven (see `OwnerAccess`). */
   owner?: string | undefined
   /** The session's token, as the client showed it. */
   token?: string | undefined
@@ -31,23 +31,25 @@ const MAX_TITLE = 120
 export const SESSION_LOST = 'The server lost its state, and this session with it. Start a new one.'
 const ownerSpace = (ownerHash: string) => `owner:${ownerHash}`
 
+export interface AccessHooks {
+  /** Throws when this session, or any further one, may not be opened by anyone. */
+  checkOpen?(sessionId: string): Promise<void>
+  /** Its token no longer opens this session. */
+  revoked?(sessionId: string): void
+}
+
 export class SessionAccess {
   readonly #facts: KeyValueStore
   readonly #maxPerOwner: number
-  readonly #checkOpen: (sessionId: string) => Promise<void>
+  readonly #hooks: AccessHooks
 
-  /** `checkOpen` throws when this session, or any further one, may not be opened by anyone. */
-  constructor(
-    facts: KeyValueStore,
-    maxPerOwner: number,
-    checkOpen: (sessionId: string) => Promise<void> = async () => {}
-  ) {
+  constructor(facts: KeyValueStore, maxPerOwner: number, hooks: AccessHooks = {}) {
     this.#facts = facts
     this.#maxPerOwner = maxPerOwner
-    this.#checkOpen = checkOpen
+    this.#hooks = hooks
   }
 
-  /** Opens a new session, or proves that an existing one is the caller's. `token` is given once, to who has no cookie or asks. */
+  /** Opens a new session, or proves that an existing one is the caller's. `token` is returned once, to callers without a cookie or on request. */
   async open(sessionId: string, proof: Proof, options: { wantsToken?: boolean } = {}): Promise<{ token?: string }> {
     validSessionId(sessionId)
     const owner = proof.owner ? hash(proof.owner) : null // an empty cookie is no cookie, and nobody's
@@ -57,7 +59,7 @@ export class SessionAccess {
       return {}
     }
     if (owner !== null) await this.#checkRoom(owner)
-    await this.#checkOpen(sessionId)
+    await this.#hooks.checkOpen?.(sessionId)
     const createdAt = Date.now()
     const meta: StoredMeta = { owner, token: token === undefined ? null : hash(token), title: '', createdAt }
     if (!(await this.#facts.add(SESSIONS, sessionId, { ...meta }))) {
@@ -94,6 +96,20 @@ export class SessionAccess {
     return metas.flatMap(({ sessionId, meta }) => {
       return meta ? [{ sessionId, title: meta.title, createdAt: meta.createdAt }] : []
     })
+  }
+
+  async hasSessions(owner: string): Promise<boolean> {
+    return (await this.#facts.list(ownerSpace(hash(owner)))).length > 0
+  }
+
+  /** From now on the owner's sessions open for the owner alone; clients that came in by token are disconnected. */
+  async revokeTokens(owner: string): Promise<void> {
+    for (const { key: sessionId } of await this.#facts.list(ownerSpace(hash(owner)))) {
+      const meta = await this.#read(sessionId)
+      if (!meta?.token) continue
+      await this.#facts.set(SESSIONS, sessionId, { ...meta, token: null })
+      this.#hooks.revoked?.(sessionId)
+    }
   }
 
   async meta(sessionId: string): Promise<SessionMeta | null> {

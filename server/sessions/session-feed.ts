@@ -11,6 +11,8 @@ export interface FeedListener {
   emptied?(): void
   /** The session went with a store that was emptied. */
   lost?(sessionId: string): void
+  /** Its token no longer opens it: whoever is connected must prove anew who they are. */
+  revoked?(sessionId: string): void
 }
 
 /**
@@ -48,6 +50,10 @@ export class SessionFeed {
 
   lost(sessionId: string): void {
     this.#each((listener) => listener.lost?.(sessionId))
+  }
+
+  revoked(sessionId: string): void {
+    this.#each((listener) => listener.revoked?.(sessionId))
   }
 
   #each(tell: (listener: FeedListener) => void): void {

@@ -12,7 +12,6 @@ import { archiveOf, type OpenedFile } from './workspace-archive.ts'
 
 const CHUNK_BYTES = 1024 * 1024
 const MAX_ENTRIES = 10_000
-export const MAX_UPLOAD_BYTES = 10 * 1024 * 1024
 
 export class WorkspaceTransfer {
   readonly #sessions: Pick<SessionManager, 'run'>

@@ -2,12 +2,12 @@
  * The browser's live channel. Proves who connects, parses every command, answers every ack, and passes on what the session's
  * feed says. Decides nothing about turns or sandboxes, and joins nobody to a room before their proof has held.
  */
-import type { Server as HttpServer } from 'node:http'
+import type { Server as HttpServer, IncomingMessage } from 'node:http'
 import { Server, type ServerOptions, type Socket } from 'socket.io'
 import { COMMAND_SCHEMAS, type CommandName } from '../../contract/commands.ts'
 import type { ClientToServer, Progress, Ready, ServerToClient, SessionState } from '../../contract/live.ts'
 import { pendingCalls, type Transcript } from '../../contract/transcript.ts'
-import { isOwnOrigin, OWNER_COOKIE, readCookie } from '../lib/browser-proof.ts'
+import { isOwnOrigin } from '../lib/browser-proof.ts'
 import type { AddressOf } from '../lib/client-address.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
@@ -17,19 +17,22 @@ import { wireError } from '../lib/wire-error.ts'
 import type { Models } from '../models/port.ts'
 import type { Chat } from '../sessions/chat.ts'
 import type { InstanceAccess } from '../sessions/instance-access.ts'
-import { SESSION_LOST, type SessionAccess } from '../sessions/session-access.ts'
+import type { OwnerAccess } from '../sessions/owner-access.ts'
+import { ownerName, SESSION_LOST, type SessionAccess } from '../sessions/session-access.ts'
 import type { SessionFeed } from '../sessions/session-feed.ts'
 import { shownTranscript } from '../sessions/shown-transcript.ts'
+import { OpenSockets } from './open-sockets.ts'
+import { PendingConnections, type RawConnection } from './pending-connections.ts'
 import { runCommand } from './run-command.ts'
-import { SocketsPerAddress } from './sockets-per-address.ts'
 
 export interface SocketServerOptions {
   httpServer: HttpServer
   chat: Chat
   access: SessionAccess
+  owners: Pick<OwnerAccess, 'ownerOf'>
   models: Models
   feed: SessionFeed
-  instance: Pick<InstanceAccess, 'check'>
+  instance: Pick<InstanceAccess, 'check' | 'isKnown'>
   addressOf: AddressOf
   state: (sessionId: string) => Promise<SessionState>
   progress: () => Progress
@@ -40,7 +43,19 @@ export interface SocketServerOptions {
   isDraining: () => boolean
   /** Hears of every connection and command that is answered with an error. */
   refused?: (code: string) => void
+  limits: SocketLimits
   logger: Logger
+}
+
+export interface SocketLimits {
+  /** Of one session, over all its tabs. */
+  commandsPerMinute: number
+  messagesPerMinute: number
+  /** Of one person: a browser, or the clients without one at an address. */
+  connectionsPerMinute: number
+  maxConnections: number
+  /** Of one address, on which nobody has come in yet. */
+  maxPendingConnections: number
 }
 
 type Io = Server<ClientToServer, ServerToClient, object, SocketData>
@@ -54,18 +69,27 @@ interface SocketData {
 const MAX_PAYLOAD_BYTES = 1024 * 1024
 /** What is large, as snapshots are: on a slow line a long one would keep the ping behind it waiting until the connection is given up, every time. */
 const SQUEEZED = { threshold: 64 * 1024, serverNoContextTakeover: true, clientNoContextTakeover: true }
-/** Of one session, over all its tabs. */
-const COMMANDS_PER_MINUTE = 300
-const MESSAGES_PER_MINUTE = 30
-/** Of one address. */
-const CONNECTIONS_PER_MINUTE = 600
+/** From its first byte until someone has come in on a connection. */
+const COME_IN_WITHIN_MS = 15_000
+const MINUTE_MS = 60_000
 const STATE_EVERY_MS = 15_000
 
 interface Limits {
-  addresses: SocketsPerAddress
+  pending: PendingConnections
+  open: OpenSockets
   connections: RateLimit
   commands: RateLimit
   messages: RateLimit
+}
+
+function limitsOf(limits: SocketLimits): Limits {
+  return {
+    pending: new PendingConnections(limits.maxPendingConnections),
+    open: new OpenSockets(limits.maxConnections),
+    connections: new RateLimit(limits.connectionsPerMinute, MINUTE_MS),
+    commands: new RateLimit(limits.commandsPerMinute, MINUTE_MS),
+    messages: new RateLimit(limits.messagesPerMinute, MINUTE_MS)
+  }
 }
 
 export interface SocketServer {
@@ -80,19 +104,26 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
     maxHttpBufferSize: MAX_PAYLOAD_BYTES,
     perMessageDeflate: SQUEEZED,
     serveClient: false,
+    connectTimeout: COME_IN_WITHIN_MS,
     ...(adapter ? { adapter } : {}),
     allowRequest: (request, callback) => callback(null, !options.isDraining() && isOwnOrigin(request))
   })
-  const limits: Limits = {
-    addresses: new SocketsPerAddress(),
-    connections: new RateLimit(CONNECTIONS_PER_MINUTE, 60_000),
-    commands: new RateLimit(COMMANDS_PER_MINUTE, 60_000),
-    messages: new RateLimit(MESSAGES_PER_MINUTE, 60_000)
-  }
+  const limits = limitsOf(options.limits)
+  io.engine.on('connection', (connection: RawConnection & { request: IncomingMessage }) => {
+    const { request } = connection
+    const kind = options.instance.isKnown(request.headers) ? 'known' : 'stranger'
+    limits.pending.add(`${kind}:${options.addressOf(request)}`, connection)
+  })
   io.use((socket, next) => {
     admit(socket, options, limits).then(
-      () => next(),
-      (error) => next(connectError(error, socket, options))
+      () => {
+        limits.pending.remove(socket.conn)
+        next()
+      },
+      (error) => {
+        next(connectError(error, socket, options))
+        limits.pending.failed(socket.conn)
+      }
     )
   })
   io.on('connection', (socket) => {
@@ -120,22 +151,35 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
 async function admit(socket: ClientSocket, options: SocketServerOptions, limits: Limits): Promise<void> {
   const { headers, query, auth } = socket.handshake
   const address = options.addressOf(socket.request)
-  limits.addresses.enter(address, socket)
-  if (!limits.connections.take(address)) throw tooFast()
-  options.instance.check({ headers, address, token: auth.accessToken })
+  options.instance.check({ headers, address, token: auth.accessToken, proof: auth.ownerProof })
   const sessionId = String(query.sessionId ?? '')
   const token = typeof auth.token === 'string' ? auth.token : undefined
-  const opened = await options.access.open(sessionId, { owner: readCookie(headers.cookie, OWNER_COOKIE), token })
-  socket.data = { sessionId, ...opened }
+  const owner = await options.owners.ownerOf(headers, auth.ownerProof)
+  // Counted only now that we know who it is: strangers at the same address must not use up what others may have.
+  const person = owner === undefined ? `address:${address}` : `owner:${ownerName(owner)}`
+  limits.connections.enter(person, 'connections')
+  const leave = limits.open.enter(person)
+  try {
+    const opened = await options.access.open(sessionId, { owner, token })
+    socket.data = { sessionId, ...opened }
+  } catch (error) {
+    leave()
+    throw error
+  }
+  socket.once('disconnect', leave)
+  // One that is closed before it has come in is never disconnected.
+  socket.conn.once('close', leave)
+  if (socket.conn.readyState !== 'open') leave()
   options.logger.info({ sessionId, connection: socket.id, address }, 'Connected to the session.')
 }
 
 function connectError(error: unknown, socket: ClientSocket, { logger, refused }: SocketServerOptions): Error {
-  const { code, message } = wireError(error, logger)
+  const { message, ...data } = wireError(error, logger)
+  const { code } = data
   refused?.(code)
   const sessionId = String(socket.handshake.query.sessionId ?? '').slice(0, 100)
   logger.info({ sessionId, connection: socket.id, code }, 'Connection refused.')
-  return Object.assign(new Error(message), { data: { code } })
+  return Object.assign(new Error(message), { data })
 }
 
 async function serve(socket: ClientSocket, options: SocketServerOptions, limits: Limits): Promise<void> {
@@ -203,14 +247,21 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
     const reply = typeof ack === 'function' ? (body: object) => ack(body) : () => {}
     const answer = async (): Promise<object> => {
       if (options.isDraining()) throw shuttingDown()
-      if (!commands.take(sessionId) || (name === 'message' && !messages.take(sessionId))) throw tooFast()
+      commands.enter(sessionId, 'requests')
       if (!isCommand(name))
         throw new AppError('invalid', 'unknown_command', `There is no command "${String(name).slice(0, 50)}".`)
       if (name === 'session:snapshot') {
         await sendSnapshot(socket, await options.chat.transcript(sessionId), options)
         return {}
       }
-      return runCommand(name, rest[0], sessionId, options)
+      if (name !== 'message') return runCommand(name, rest[0], sessionId, options)
+      messages.enter(sessionId, 'messages')
+      try {
+        return await runCommand(name, rest[0], sessionId, options)
+      } catch (error) {
+        messages.giveBack(sessionId)
+        throw error
+      }
     }
     answer().then(
       (result) => reply({ ok: true, ...result }),
@@ -229,10 +280,6 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(COMMAND_SCHEMAS, name)
 
-function tooFast(): AppError {
-  return new AppError('unavailable', 'too_fast', 'Too many requests in a short time; wait a minute.')
-}
-
 function broadcaster(io: Io, options: SocketServerOptions): Parameters<SessionFeed['subscribe']>[0] {
   return {
     stored(sessionId, events) {
@@ -246,9 +293,8 @@ function broadcaster(io: Io, options: SocketServerOptions): Parameters<SessionFe
     live(sessionId, type, data) {
       io.to(sessionId).emit(type, data as never)
     },
-    gone(sessionId) {
-      io.in(sessionId).disconnectSockets(true)
-    },
+    gone: (sessionId) => io.in(sessionId).disconnectSockets(true),
+    revoked: (sessionId) => io.in(sessionId).disconnectSockets(true),
     lost(sessionId) {
       io.local.to(sessionId).emit('session:lost', { message: SESSION_LOST })
       io.local.in(sessionId).disconnectSockets(true)

@@ -116,7 +116,7 @@ export class Worker {
   }
 
   #connect(): void {
-    const client = connectClient(this.#url, this.journal.sessionId, { cookie: this.#cookie, reconnects: true })
+    const client = connectClient(this.#url, this.journal.sessionId, { browser: this.#cookie, reconnects: true })
     this.#client = client
     const answer = (card: { callId?: unknown; args?: unknown }) => void this.#decide(client, card).catch(() => {})
     client.socket.on('tool:approval_required', answer)

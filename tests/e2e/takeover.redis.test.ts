@@ -25,7 +25,7 @@ it('20 live sessions over three instances: one is killed, all go on at the other
   const url = front.url
   const people = Array.from({ length: SESSIONS }, () => {
     const id = `moves-${randomUUID()}`
-    const client = connectClient(url, id, { cookie: randomUUID() + randomUUID(), reconnects: true })
+    const client = connectClient(url, id, { browser: randomUUID() + randomUUID(), reconnects: true })
     clients.push(client)
     return { id, client }
   })

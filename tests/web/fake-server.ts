@@ -242,6 +242,7 @@ export class FakeServer {
   }
 
   #api({ method }: IncomingMessage, { pathname }: URL): object | undefined {
+    if (pathname === '/api/owner') return { isKnown: true }
     if (pathname === '/readyz' || pathname === '/healthz') return { ok: true }
     if (pathname.startsWith('/api/models')) {
       return {

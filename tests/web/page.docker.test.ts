@@ -132,11 +132,11 @@ describe('files and sessions', () => {
     await me.button(/^count\.txt\s*new/).waitFor()
     await me.button(/^data\.csv\s*changed/).click()
     const download = me.page.waitForEvent('download')
-    await me.page.getByRole('link', { name: 'Download this file' }).click()
+    await me.page.getByRole('button', { name: 'Download this file' }).click()
     expect((await download).suggestedFilename()).toBe('data.csv')
     await me.page.keyboard.press('Escape')
     const all = me.page.waitForEvent('download')
-    await me.page.getByRole('link', { name: 'Download all files' }).click()
+    await me.page.getByRole('button', { name: 'Download all files' }).click()
     expect((await all).suggestedFilename()).toMatch(/\.tar\.gz$/)
     await me.quiet()
     await me.composer.fill('half a thought')
@@ -161,7 +161,7 @@ describe('files and sessions', () => {
     ] as const) {
       await me.button('More for My experiment').click()
       const download = me.page.waitForEvent('download')
-      await me.page.getByRole('link', { name: `Export as ${format}` }).click()
+      await me.page.getByRole('button', { name: `Export as ${format}` }).click()
       expect((await download).suggestedFilename()).toMatch(ending)
     }
     const before = me.sessionId()

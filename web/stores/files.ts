@@ -2,10 +2,10 @@ import { defineStore } from 'pinia'
 import { computed, ref, watch } from 'vue'
 import type { WorkspaceFile } from '../../contract/rest.ts'
 import { api } from '../api.ts'
+import { bytes } from '../text/format.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
-export const MAX_UPLOAD_BYTES = 10_000_000
 const READ_ONLY = new Set(['read_file', 'list_files'])
 
 /** The workspace's files, and which of them the last turn touched. */
@@ -22,6 +22,8 @@ export const useFiles = defineStore('files', () => {
   const viewing = ref<string | null>(null)
   let known: string | null = null
   let again = false
+  /** As the server says with the list of files; until then the server alone refuses. */
+  let maxUploadBytes = Number.POSITIVE_INFINITY
 
   async function load(): Promise<void> {
     if (loading.value) {
@@ -32,6 +34,7 @@ export const useFiles = defineStore('files', () => {
     const id = session.sessionId
     const listing = await notices.attempt(() => api.files(id))
     loading.value = false
+    maxUploadBytes = listing?.maxUploadBytes ?? maxUploadBytes
     if (listing && id === session.sessionId) take(id, listing.files, listing.truncated)
     if (again) {
       again = false
@@ -59,8 +62,9 @@ export const useFiles = defineStore('files', () => {
     const id = session.sessionId
     uploads.value += 1
     for (const file of list) {
-      if (file.size > MAX_UPLOAD_BYTES) {
-        notices.show(`“${file.name}” is larger than 10 MB and was not uploaded.`, 'error')
+      if (file.size > maxUploadBytes) {
+        const most = bytes(maxUploadBytes)
+        notices.show(`“${file.name}” is larger than ${most}, which is the most here, and was not uploaded.`, 'error')
         continue
       }
       const path = folder === '' ? file.name : `${folder}/${file.name}`

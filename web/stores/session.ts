@@ -14,8 +14,9 @@ import {
   pendingCalls,
   type Transcript
 } from '../../contract/transcript.ts'
-import { api } from '../api.ts'
+import { ApiError, api, becomeOwner, forgetOwner, OWNER_PROBLEMS, takeOwnerNews } from '../api.ts'
 import { newId } from '../new-id.ts'
+import { isKept } from '../owner-proof.ts'
 import { addressSession } from '../session-address.ts'
 import { command, openSocket, type PageSocket } from '../socket.ts'
 import { useCallViews } from './call-views.ts'
@@ -26,7 +27,13 @@ import { useStream } from './stream.ts'
 export type Phase = 'connecting' | 'open' | 'unauthorized' | 'forbidden' | 'refused'
 export type Activity = 'idle' | 'thinking' | 'answering' | 'running' | 'waiting' | 'reconnecting'
 
+type Refusal = Error & { data?: { code?: string; message?: string; retryAfterSeconds?: number } }
+
 const RETRY_MS = 3000
+const LOST_OWNER =
+  'This browser no longer has the cookie that goes with this page, or another program on this host has replaced it. Sessions from before are not shown.'
+const NOT_KEPT =
+  'This browser keeps nothing for this page (private mode, or site data is blocked): after a reload your sessions are not found again.'
 const LOST_AFTER_MS = 500
 const LOST_TALK = 'The server lost its state: this conversation starts anew.'
 const LOST = 'The server lost its state, and this conversation with it. Here is a new session.'
@@ -91,6 +98,27 @@ export const useSession = defineStore('session', () => {
     replace(emptyTranscript())
     socket.value = openSocket(id, model)
     bindEvents(socket.value)
+    void enter(socket.value)
+  }
+
+  /** Connects as the owner that this browser is. */
+  async function enter(from: PageSocket): Promise<void> {
+    try {
+      await becomeOwner()
+      const news = takeOwnerNews()
+      if (news === 'lost') notices.show(LOST_OWNER, 'error')
+      if (news !== null && !isKept()) notices.show(NOT_KEPT, 'error')
+    } catch (error) {
+      if (socket.value !== from) return
+      const isAway = !(error instanceof ApiError) || ['offline', 'no_answer', 'failed'].includes(error.code)
+      if (isAway) return enterAgain(from)
+      return onRefused(from, Object.assign(error, { data: { code: error.code } }))
+    }
+    if (socket.value === from) from.connect()
+  }
+
+  function enterAgain(from: PageSocket, afterMs = 0): void {
+    setTimeout(() => socket.value === from && void enter(from), Math.max(RETRY_MS, afterMs))
   }
 
   function close(): void {
@@ -169,7 +197,7 @@ export const useSession = defineStore('session', () => {
     setTimeout(() => socket.value === from && connected.value && !inStep && void askForAll(from), RETRY_MS)
   }
 
-  function onRefused(from: PageSocket, error: Error & { data?: { code?: string; message?: string } }): void {
+  function onRefused(from: PageSocket, error: Refusal): void {
     connected.value = false
     const code = error.data?.code
     if (code === undefined) return // the network; socket.io tries again by itself
@@ -179,9 +207,13 @@ export const useSession = defineStore('session', () => {
     }
     refusal.value = error.data?.message ?? error.message
     phase.value = code === 'unauthorized' || code === 'forbidden' ? code : 'refused'
+    if (OWNER_PROBLEMS.includes(code)) {
+      forgetOwner()
+      from.disconnect() // the next connection sends the cookies as they are then
+    }
     if (phase.value !== 'refused') from.disconnect()
     // A server that refuses for now (full, or its engine away) is asked again: socket.io does so only for lost connections.
-    else setTimeout(() => socket.value === from && from.connect(), RETRY_MS)
+    else enterAgain(from, (error.data?.retryAfterSeconds ?? 0) * 1000)
   }
 
   /** The server hung up: because the session was deleted, or because it could not serve it just now. */

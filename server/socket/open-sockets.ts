@@ -1,0 +1,29 @@
+import { AppError } from '../lib/errors.ts'
+
+/** Counts the open sockets of each person, so that nobody takes them all. */
+export class OpenSockets {
+  readonly #max: number
+  readonly #counts = new Map<string, number>()
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  /** Returns what ends it. Throws when the person has too many. */
+  enter(person: string): () => void {
+    const count = this.#counts.get(person) ?? 0
+    if (count >= this.#max) {
+      const message = `You have ${this.#max} connections open: close some tabs or clients.`
+      throw new AppError('unavailable', 'too_many_connections', message)
+    }
+    this.#counts.set(person, count + 1)
+    let isOver = false
+    return () => {
+      if (isOver) return
+      isOver = true
+      const left = (this.#counts.get(person) ?? 1) - 1
+      if (left > 0) this.#counts.set(person, left)
+      else this.#counts.delete(person)
+    }
+  }
+}
