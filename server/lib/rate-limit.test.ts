@@ -3,18 +3,18 @@ import { RateLimit } from './rate-limit.ts'
 
 it('lets so many through in a window, for each key alone, and says when there is room again', () => {
   const limit = new RateLimit(2, 1000)
-  expect([limit.take('a', 0), limit.take('a', 1), limit.take('b', 2)]).toEqual([0, 0, 0])
-  expect([limit.take('a', 3), limit.take('a', 999), limit.take('b', 999)]).toEqual([997, 1, 0])
-  expect([limit.take('a', 1000), limit.take('b', 1000)]).toEqual([0, 2])
+  expect([limit.tryTake('a', 0), limit.tryTake('a', 1), limit.tryTake('b', 2)]).toEqual([0, 0, 0])
+  expect([limit.tryTake('a', 3), limit.tryTake('a', 999), limit.tryTake('b', 999)]).toEqual([997, 1, 0])
+  expect([limit.tryTake('a', 1000), limit.tryTake('b', 1000)]).toEqual([0, 2])
 })
 
 it('does not count what was refused or given back', () => {
   const limit = new RateLimit(1, 1000)
-  limit.take('a', 0)
-  for (let at = 1; at < 1000; at++) expect(limit.take('a', at)).toBeGreaterThan(0)
-  expect([limit.take('a', 1000), limit.take('a', 1001)]).toEqual([0, 999])
+  limit.tryTake('a', 0)
+  for (let at = 1; at < 1000; at++) expect(limit.tryTake('a', at)).toBeGreaterThan(0)
+  expect([limit.tryTake('a', 1000), limit.tryTake('a', 1001)]).toEqual([0, 999])
   limit.giveBack('a')
-  expect(limit.take('a', 1002)).toBe(0)
+  expect(limit.tryTake('a', 1002)).toBe(0)
 })
 
 it('tells a person when to come back', () => {
@@ -26,8 +26,8 @@ it('tells a person when to come back', () => {
 // Checked with the defence off: every key is kept → 300,000.
 it('keeps a bounded number of keys, however many are made up', () => {
   const limit = new RateLimit(1, 60_000)
-  for (let at = 0; at < 300_000; at++) limit.take(`key ${at}`, 0)
+  for (let at = 0; at < 300_000; at++) limit.tryTake(`key ${at}`, 0)
   let known = 0
-  for (let at = 0; at < 300_000; at += 1000) if (limit.take(`key ${at}`, 1) > 0) known += 1
+  for (let at = 0; at < 300_000; at += 1000) if (limit.tryTake(`key ${at}`, 1) > 0) known += 1
   expect(known).toBeLessThan(101)
 })

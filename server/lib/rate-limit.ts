@@ -21,7 +21,7 @@ export class RateLimit {
   }
 
   /** 0 if there was room, else the milliseconds until there is. */
-  take(key: string, now = Date.now()): number {
+  tryTake(key: string, now = Date.now()): number {
     this.#forget(now)
     let window = this.#windows.get(key)
     if (!window) {
@@ -35,7 +35,7 @@ export class RateLimit {
 
   /** Throws `too_fast` with the time to come back. `what` as in "Too many …". */
   enter(key: string, what: string): void {
-    const waitMs = this.take(key)
+    const waitMs = this.tryTake(key)
     if (waitMs > 0) throw tooFast(what, waitMs)
   }
 

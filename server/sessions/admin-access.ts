@@ -59,9 +59,10 @@ export class AdminAccess {
   }
 
   #count(address: string): void {
-    const waitMs = this.#wrong.take(address)
+    const waitMs = this.#wrong.tryTake(address)
     if (waitMs === 0) return
-    if (this.#told.take(address) === 0) this.#logger.warn({ address }, 'Many wrong admin tokens come from one address.')
+    if (this.#told.tryTake(address) === 0)
+      this.#logger.warn({ address }, 'Many wrong admin tokens come from one address.')
     throw tooFast('wrong admin tokens from your address', waitMs)
   }
 }

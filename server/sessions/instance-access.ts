@@ -96,9 +96,9 @@ export class InstanceAccess {
   }
 
   #count(address: string): void {
-    const waitMs = this.#wrong.take(address)
+    const waitMs = this.#wrong.tryTake(address)
     if (waitMs === 0) return
-    if (this.#told.take(address) === 0)
+    if (this.#told.tryTake(address) === 0)
       this.#logger.warn({ address }, 'Many wrong access tokens come from one address.')
     throw tooFast('wrong access tokens from your address', waitMs)
   }
