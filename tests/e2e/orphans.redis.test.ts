@@ -118,10 +118,10 @@ describe('several instances on one Redis', () => {
     const [one, two] = await Promise.all([serve(env, { dataDir }), serve(env, { dataDir })])
     const id = `test-${randomUUID()}`
     const cookie = randomUUID()
-    const client = one.connect(id, { cookie })
+    const client = one.connect(id, { browser: cookie })
     await client.ready()
     await client.sh('echo private > a.txt')
-    const other = two.connect(`test-${randomUUID()}`, { cookie })
+    const other = two.connect(`test-${randomUUID()}`, { browser: cookie })
     await other.ready()
     // An answer from the room: it has joined.
     await other.turn('hello')
@@ -131,7 +131,7 @@ describe('several instances on one Redis', () => {
     await client.wait('disconnect')
     // Whoever knows the id does not get the files of its former owner.
     expect(await two.connect(id, { cookie: randomUUID() }).refused()).toBe('session_lost')
-    const next = two.connect(`test-${randomUUID()}`, { cookie })
+    const next = two.connect(`test-${randomUUID()}`, { browser: cookie })
     await next.ready()
     expect(await next.sh('echo alive')).toContain('alive')
     next.close()
