@@ -130,7 +130,7 @@ describe('several instances on one Redis', () => {
     await Promise.all([client.wait('session:lost'), other.wait('session:lost')])
     await client.wait('disconnect')
     // Whoever knows the id does not get the files of its former owner.
-    expect(await two.connect(id, { cookie: randomUUID() }).refused()).toBe('session_lost')
+    expect(await two.connect(id, { browser: randomUUID() }).refused()).toBe('session_lost')
     const next = two.connect(`test-${randomUUID()}`, { browser: cookie })
     await next.ready()
     expect(await next.sh('echo alive')).toContain('alive')
