@@ -228,7 +228,11 @@ export async function createApp(
     ownerOf: ownerOfCookies,
     servers: serverDirectory(gateway, facts, servers.policy, guard),
     audit: trailReader(settings, trail, ownerOfCookies),
-    mcp: limitedMcp(mcpLimit(settings.MCP_REQUESTS_PER_MINUTE), { ownerOf: ownerOfCookies, addressOf }, door.handle),
+    mcp: limitedMcp(
+      mcpLimit(settings.MCP_REQUESTS_PER_MINUTE),
+      { ownerOf: ownerOfCookies, addressOf: entrance.addressOf },
+      door.handle
+    ),
     webRoot: join(packageRoot(), 'dist', 'web'),
     logger
   })
