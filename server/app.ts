@@ -225,14 +225,9 @@ export async function createApp(
     ...{ ...entrance, admin: new AdminAccess(settings, logger) },
     metrics: metrics.text,
     refused: (code) => metrics.core.refused('http', code),
-    ownerOf: ownerOfCookies,
     servers: serverDirectory(gateway, facts, servers.policy, guard),
     audit: trailReader(settings, trail, ownerOfCookies),
-    mcp: limitedMcp(
-      mcpLimit(settings.MCP_REQUESTS_PER_MINUTE),
-      { ownerOf: ownerOfCookies, addressOf: entrance.addressOf },
-      door.handle
-    ),
+    mcp: limitedMcp(mcpLimit(settings.MCP_REQUESTS_PER_MINUTE), entrance, door.handle),
     webRoot: join(packageRoot(), 'dist', 'web'),
     logger
   })
@@ -271,6 +266,7 @@ function openEntrance(settings: Settings, facts: Store['facts'], access: Session
     instance: new InstanceAccess(settings.AUTH_TOKEN, logger, settings.WRONG_TOKENS_PER_MINUTE),
     owners: new OwnerAccess(facts, access),
     addressOf: clientAddresses(settings.TRUST_PROXY),
+    ownerOf: ownerOfCookies,
     requestsPerMinute: settings.REQUESTS_PER_MINUTE,
     limits: {
       commandsPerMinute: settings.COMMANDS_PER_MINUTE,
