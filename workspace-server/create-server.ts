@@ -4,15 +4,24 @@
  */
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
 import type { WorkspaceFiles } from './checkpoint/workspace-files.ts'
+import { pathTarget, TargetChangedError } from './files/path-target.ts'
+import type { WorkspaceRoot } from './files/workspace-root.ts'
 import { readLimits } from './limits.ts'
 import { log } from './log.ts'
 import type { EpochFence } from './process/epoch-fence.ts'
-import { WORKSPACE_METHODS } from './protocol.ts'
+import { TARGET_META, type TargetChanged, WORKSPACE_METHODS } from './protocol.ts'
 import { type Tool, type ToolContext, ToolError } from './tools/tool.ts'
-import { changesParams, claimParams, fetchParams, restoreParams } from './workspace-params.ts'
+import {
+  changesParams,
+  claimParams,
+  expectedTarget,
+  fetchParams,
+  resolveParams,
+  restoreParams
+} from './workspace-params.ts'
 
 export interface Workspace {
-  root: string
+  root: WorkspaceRoot
   fence: EpochFence
   files: WorkspaceFiles
   tools: Tool[]
@@ -36,7 +45,8 @@ export function createServer(workspace: Workspace): Server {
   server.setRequestHandler('tools/call', ({ params }, context) => {
     const tool = tools.get(params.name)
     if (tool === undefined) throw invalid(`There is no tool "${params.name.slice(0, 100)}".`)
-    return callTool(tool, params.arguments ?? {}, toolContext(context))
+    const expected = readOr(expectedTarget, context.mcpReq._meta?.[TARGET_META])
+    return callTool(tool, params.arguments ?? {}, { ...toolContext(context), expected })
   })
   addWorkspaceMethods(server, workspace)
   return server
@@ -46,6 +56,7 @@ async function callTool(tool: Tool, args: Record<string, unknown>, context: Tool
   try {
     return { ...(await tool.run(args, context)) }
   } catch (error) {
+    if (error instanceof TargetChangedError) throw targetChanged(error)
     if (!(error instanceof ToolError)) log(`${tool.name} failed`, error)
     const text = error instanceof ToolError ? error.message : 'The tool failed for a reason of its own; try again.'
     return { content: [{ type: 'text' as const, text }], isError: true }
@@ -70,10 +81,13 @@ function addWorkspaceMethods(server: Server, { root, fence, files }: Workspace):
   add(
     WORKSPACE_METHODS.limits,
     () => null,
-    () => readLimits(root)
+    () => readLimits(root.path)
   )
   add(WORKSPACE_METHODS.changes, changesParams, (params) => files.changes(params))
   add(WORKSPACE_METHODS.restore, restoreParams, (params) => files.restore(params))
+  add(WORKSPACE_METHODS.resolve, resolveParams, ({ paths }) => ({
+    targets: paths.map((path) => pathTarget(root, path))
+  }))
   add(WORKSPACE_METHODS.fetch, fetchParams, (params) => readOr((given) => files.fetch(given), params))
 }
 
@@ -81,6 +95,11 @@ function claim(fence: EpochFence, epoch: number): Record<string, never> {
   if (fence.raise(epoch)) return {}
   const message = `Epoch ${epoch} is over: this sandbox has seen ${fence.current()}.`
   throw new ProtocolError(ProtocolErrorCode.InvalidRequest, message, { code: 'stale_epoch' })
+}
+
+function targetChanged({ message, target }: TargetChangedError): ProtocolError {
+  const data: TargetChanged = { code: 'target_changed', target }
+  return new ProtocolError(ProtocolErrorCode.InvalidRequest, message, data)
 }
 
 /** Turns a complaint about parameters into the protocol's error for that. */

@@ -61,7 +61,7 @@ function serve(options: CommandLine, fence: EpochFence): void {
   }
   const life = startSignOfLife(options.state, () => void leave())
   const transport = new LineTransport(process.stdin, process.stdout, life.heard)
-  serveStdio(() => createServer({ root: root.path, fence, files, tools }), {
+  serveStdio(() => createServer({ root, fence, files, tools }), {
     transport: withFarewell(transport, () => void leave()),
     onerror: (error) => log('Protocol', error)
   })

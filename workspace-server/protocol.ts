@@ -8,7 +8,8 @@ export const WORKSPACE_METHODS = {
   limits: 'workspace/limits',
   changes: 'workspace/changes',
   fetch: 'workspace/fetch',
-  restore: 'workspace/restore'
+  restore: 'workspace/restore',
+  resolve: 'workspace/resolve'
 } as const
 
 /** Where things are inside the image. */
@@ -129,6 +130,46 @@ export interface RestoreParams {
 export interface RestoreResult {
   /** `noRoom`: it does not fit into this workspace. */
   failed: { path: WorkspacePath; reason: string; noRoom: boolean }[]
+}
+
+/** Paths as a tool call names them; each is answered with what it leads to. */
+export interface ResolveParams {
+  paths: string[]
+}
+
+export const MAX_RESOLVED_PATHS = 100
+
+/** Where a path in a tool's arguments leads, with `..` and symbolic links resolved, and what is there. */
+export interface PathTarget {
+  /** Absolute and free of links; null if no tool may use it. */
+  path: string | null
+  is: 'new' | 'file' | 'folder' | 'other' | 'unusable'
+  /** Of a file. */
+  bytes?: number
+  /** The path as it was named leads through a symbolic link. */
+  throughLink?: true
+  /** Why it is unusable. */
+  problem?: string
+}
+
+export interface ResolveResult {
+  targets: PathTarget[]
+}
+
+/**
+ * In `_meta` of `tools/call`: the target that a human approved. If the path leads elsewhere by now, or `is` is given and something
+ * else is there, the tool does nothing and answers with an error whose data is a `TargetChanged`.
+ */
+export const TARGET_META = 'mcp-orchestrator/target'
+
+export interface ExpectedTarget {
+  path: string | null
+  is?: PathTarget['is'] | undefined
+}
+
+export interface TargetChanged {
+  code: 'target_changed'
+  target: PathTarget
 }
 
 /** `tools/call` of execute_command reports live output in progress notifications whose `message` is this, as JSON. */

@@ -1,6 +1,15 @@
 /** Reads the parameters of the `workspace/…` requests. Throws an Error with a sentence that names what is wrong. */
-import type { ChangesParams, ClaimParams, FetchParams, RestoreParams } from './protocol.ts'
+import {
+  type ChangesParams,
+  type ClaimParams,
+  type ExpectedTarget,
+  type FetchParams,
+  MAX_RESOLVED_PATHS,
+  type ResolveParams,
+  type RestoreParams
+} from './protocol.ts'
 
+const KINDS = ['new', 'file', 'folder', 'other', 'unusable'] as const
 const MAX_RESTORED = 20_000
 
 export function claimParams(params: unknown): ClaimParams {
@@ -24,6 +33,25 @@ export function restoreParams(params: unknown): RestoreParams {
   if (!Array.isArray(entries)) throw new Error('"entries" must be an array.')
   if (entries.length > MAX_RESTORED) throw new Error(`At most ${MAX_RESTORED} entries can be restored at once.`)
   return { entries: entries.map(restoredEntry) }
+}
+
+export function resolveParams(params: unknown): ResolveParams {
+  const { paths } = object(params)
+  if (!Array.isArray(paths) || !paths.every((path) => typeof path === 'string'))
+    throw new Error('"paths" must be an array of strings.')
+  if (paths.length > MAX_RESOLVED_PATHS) throw new Error(`At most ${MAX_RESOLVED_PATHS} paths can be resolved at once.`)
+  return { paths }
+}
+
+/** undefined: the caller expects nothing. */
+export function expectedTarget(value: unknown): ExpectedTarget | undefined {
+  if (value === undefined) return undefined
+  const { path, is } = object(value)
+  if (path !== null && typeof path !== 'string')
+    throw new Error('"path" of the expected target must be a string or null.')
+  const kind = KINDS.find((known) => known === is)
+  if (is !== undefined && kind === undefined) throw new Error('"is" of the expected target is not known.')
+  return { path, is: kind }
 }
 
 function restoredEntry(value: unknown): RestoreParams['entries'][number] {

@@ -2,11 +2,24 @@
  * Keeps paths inside the workspace, through `..` and symbolic links too. A command that runs at the same time under the same
  * user can swap folders under our feet; so what was opened is looked at once more, by where its descriptor really points.
  */
-import { closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, realpathSync, type Stats } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  type Stats
+} from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { errorCode } from '../tools/system-error.ts'
 import { ToolError } from '../tools/tool.ts'
 
+/** Linux only, and missing in Node's constants: a descriptor that only names a place, and needs no right to read it. */
+const O_PATH = 0o10000000
+const FOLDER_FLAGS = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW
 const SAFE_FLAGS = constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
 
 export class WorkspaceRoot {
@@ -58,6 +71,35 @@ export class WorkspaceRoot {
     }
   }
 
+  /**
+   * Runs a job in a folder that `resolve` gave; missing ones are made if `mayCreate`. `job` gets a path of the folder that stays this folder whatever
+   * a command renames meanwhile: every step is opened from the one before, and none may be a link. Throws ELOOP or ENOTDIR if one is.
+   */
+  inFolder<T>(real: string, mayCreate: boolean, job: (folder: string) => T): T {
+    const names = real === this.path ? [] : this.relative(real).split('/')
+    let fd = openSync(this.path, FOLDER_FLAGS)
+    try {
+      for (const name of names) {
+        const next = openStep(`/proc/self/fd/${fd}/${name}`, mayCreate)
+        closeSync(fd)
+        fd = next
+      }
+      return job(`/proc/self/fd/${fd}`)
+    } finally {
+      closeSync(fd)
+    }
+  }
+
+  /** Whether an open file is still, or was until it was removed, the one at this path. */
+  isAt(fd: number, real: string): boolean {
+    try {
+      const place = readlinkSync(`/proc/self/fd/${fd}`)
+      return place === real || place === `${real} (deleted)`
+    } catch {
+      return true
+    }
+  }
+
   #holds(path: string): boolean {
     return path === this.path || path.startsWith(`${this.path}/`)
   }
@@ -70,6 +112,16 @@ export class WorkspaceRoot {
       return stats.dev === this.#device
     }
   }
+}
+
+function openStep(folder: string, mayCreate: boolean): number {
+  try {
+    return openSync(folder, FOLDER_FLAGS)
+  } catch (error) {
+    if (!mayCreate || errorCode(error) !== 'ENOENT') throw error
+  }
+  mkdirSync(folder)
+  return openSync(folder, FOLDER_FLAGS)
 }
 
 function outside(named: string): ToolError {

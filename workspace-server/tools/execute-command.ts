@@ -2,8 +2,9 @@ import { lstatSync } from 'node:fs'
 import { LiveOutput } from '../command/live-output.ts'
 import { type CommandResult, killGroup, runCommand } from '../command/run-command.ts'
 import { commandEnvironment } from '../command/shell.ts'
+import { resolveExpected } from '../files/path-target.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
-import { MAX_COMMANDS_AT_ONCE, MAX_LINE_BYTES } from '../protocol.ts'
+import { type ExpectedTarget, MAX_COMMANDS_AT_ONCE, MAX_LINE_BYTES } from '../protocol.ts'
 import { asToolError, errorCode } from './system-error.ts'
 import { type Tool, type ToolContext, ToolError, type ToolReply } from './tool.ts'
 import { ToolArguments } from './tool-arguments.ts'
@@ -79,7 +80,7 @@ export function executeCommandTool(
   const tool: Tool = {
     ...DESCRIPTION,
     run: async (args, context) => {
-      const job = { ...readJob(root, args), env, outOfSight, ...waiting(context) }
+      const job = { ...readJob(root, args, context.expected), env, outOfSight, ...waiting(context) }
       if (active >= MAX_COMMANDS_AT_ONCE)
         throw new ToolError(`${MAX_COMMANDS_AT_ONCE} commands are running already; wait for one to end and try again.`)
       active += 1
@@ -95,19 +96,19 @@ export function executeCommandTool(
   return { tool, killAll: () => running.forEach((pid) => void killGroup(pid, 'SIGKILL')) }
 }
 
-function readJob(root: WorkspaceRoot, args: Record<string, unknown>) {
+function readJob(root: WorkspaceRoot, args: Record<string, unknown>, expected: ExpectedTarget | undefined) {
   const given = new ToolArguments(args, ['command', 'cwd', 'timeoutSeconds', 'stdin'])
   const command = given.textWithoutNul('command', MAX_COMMAND_CHARS)
   if (command.trim() === '') throw new ToolError('The argument "command" must not be empty.')
   const named = given.path('cwd', '.')
   const seconds = given.number('timeoutSeconds', { min: 0.1, max: MAX_TIMEOUT_SECONDS }, DEFAULT_TIMEOUT_SECONDS)
   const stdin = given.optionalText('stdin', MAX_LINE_BYTES)
-  return { command, cwd: folder(root, named), timeoutMs: seconds * 1000, stdin }
+  return { command, cwd: folder(root, named, expected), timeoutMs: seconds * 1000, stdin }
 }
 
-function folder(root: WorkspaceRoot, named: string): string {
+function folder(root: WorkspaceRoot, named: string, expected: ExpectedTarget | undefined): string {
   try {
-    const cwd = root.resolve(named)
+    const cwd = resolveExpected(root, named, expected)
     if (!lstatSync(cwd).isDirectory()) throw new ToolError(`The argument "cwd" must name a folder; "${named}" is none.`)
     return cwd
   } catch (error) {

@@ -1,8 +1,9 @@
 import { type Dirent, lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { resolveExpected } from '../files/path-target.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
 import { asToolError } from './system-error.ts'
-import { type Tool, ToolError, type ToolReply } from './tool.ts'
+import { type Tool, type ToolContext, ToolError, type ToolReply } from './tool.ts'
 import { ToolArguments } from './tool-arguments.ts'
 
 const DEFAULT_ENTRIES = 1000
@@ -68,17 +69,21 @@ export function listFilesTool(root: WorkspaceRoot): Tool {
       additionalProperties: false
     },
     annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
-    run: async (args, { signal }) => list(root, args, signal)
+    run: async (args, context) => list(root, args, context)
   }
 }
 
-async function list(root: WorkspaceRoot, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolReply> {
+async function list(
+  root: WorkspaceRoot,
+  args: Record<string, unknown>,
+  { signal, expected }: ToolContext
+): Promise<ToolReply> {
   const given = new ToolArguments(args, ['path', 'recursive', 'maxEntries'])
   const path = given.path('path', '.')
   const recursive = given.flag('recursive')
   const limit = given.integer('maxEntries', { min: 1, max: MAX_ENTRIES }) ?? DEFAULT_ENTRIES
   try {
-    const real = root.resolve(path)
+    const real = resolveExpected(root, path, expected)
     if (!lstatSync(real).isDirectory()) throw new ToolError(`"${path}" is not a folder; use read_file for files.`)
     const listing = new Listing(limit, recursive ? MAX_DEPTH : 1, signal)
     const shown = root.relative(real)

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, constants } from 'node:fs'
+import { pathTarget, resolveExpected, TargetChangedError } from '../files/path-target.ts'
 import { readRange } from '../files/read-range.ts'
 import { type LineRange, readLines } from '../files/text-lines.ts'
 import { wholeCharactersFromStart } from '../files/utf8.ts'
@@ -62,20 +63,26 @@ interface OpenFile {
   limit: number | undefined
 }
 
-async function read(root: WorkspaceRoot, args: Record<string, unknown>, context: ToolContext): Promise<ToolReply> {
+async function read(
+  root: WorkspaceRoot,
+  args: Record<string, unknown>,
+  { signal, expected }: ToolContext
+): Promise<ToolReply> {
   const given = new ToolArguments(args, ['path', 'offset', 'limit', 'encoding'])
   const path = given.path('path')
   const offset = given.integer('offset', { min: 0, max: Number.MAX_SAFE_INTEGER })
   const limit = given.integer('limit', { min: 1, max: Number.MAX_SAFE_INTEGER })
   const encoding = given.choice('encoding', ENCODINGS, 'auto')
   try {
-    const real = root.resolve(path)
+    const real = resolveExpected(root, path, expected)
     const { fd, stats } = root.open(real, constants.O_RDONLY)
     try {
+      // What is open can't be exchanged any more: this look makes the check hold for what is read.
+      if (expected && !root.isAt(fd, real)) throw new TargetChangedError(pathTarget(root, path))
       if (stats.isDirectory()) throw new ToolError(`"${path}" is a folder; use list_files to see what is in it.`)
       if (!stats.isFile()) throw new ToolError(`"${path}" is not a regular file, so it can't be read.`)
       const file = { path: root.relative(real), fd, size: stats.size, offset, limit }
-      return await readOpen(file, encoding, context.signal)
+      return await readOpen(file, encoding, signal)
     } finally {
       closeSync(fd)
     }

@@ -1,4 +1,5 @@
 import type { JSONObject } from '@modelcontextprotocol/server'
+import type { ExpectedTarget } from '../protocol.ts'
 
 /** What every tool is made of. A tool throws ToolError for anything the model can do something about. */
 
@@ -16,6 +17,8 @@ export interface ToolContext {
   signal: AbortSignal
   /** Undefined when the caller asked for no progress. Resolves when the message is on its way. */
   progress?: ((message: string) => Promise<void>) | undefined
+  /** What a human was shown that the path of this call leads to. */
+  expected?: ExpectedTarget | undefined
 }
 
 /** The part of JSON Schema that the tools use. */

@@ -4,17 +4,18 @@ import {
   constants,
   fchmodSync,
   ftruncateSync,
+  linkSync,
   lstatSync,
-  mkdirSync,
   renameSync,
   type Stats,
   unlinkSync,
   writeSync
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
+import { pathTarget, resolveExpected, TargetChangedError } from '../files/path-target.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
-import { MAX_LINE_BYTES } from '../protocol.ts'
-import { asToolError } from './system-error.ts'
+import { type ExpectedTarget, MAX_LINE_BYTES } from '../protocol.ts'
+import { asToolError, errorCode } from './system-error.ts'
 import { type Tool, ToolError, type ToolReply } from './tool.ts'
 import { ToolArguments } from './tool-arguments.ts'
 
@@ -56,11 +57,16 @@ export function writeFileTool(root: WorkspaceRoot, onWritten: (real: string) => 
       additionalProperties: false
     },
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
-    run: async (args) => write(root, onWritten, args)
+    run: async (args, { expected }) => write(root, onWritten, args, expected)
   }
 }
 
-function write(root: WorkspaceRoot, onWritten: (real: string) => void, args: Record<string, unknown>): ToolReply {
+function write(
+  root: WorkspaceRoot,
+  onWritten: (real: string) => void,
+  args: Record<string, unknown>,
+  expected: ExpectedTarget | undefined
+): ToolReply {
   const given = new ToolArguments(args, ['path', 'content', 'encoding', 'append', 'executable'])
   const path = given.path('path')
   const content = given.text('content', MAX_LINE_BYTES)
@@ -68,14 +74,12 @@ function write(root: WorkspaceRoot, onWritten: (real: string) => void, args: Rec
     given.choice('encoding', ['utf8', 'base64'], 'utf8') === 'base64' ? decode(content) : Buffer.from(content)
   const [append, executable] = [given.flag('append'), given.flag('executable')]
   try {
-    const real = root.resolve(path)
+    const real = resolveExpected(root, path, expected)
     const existing = lstatSync(real, { throwIfNoEntry: false })
     if (existing && !existing.isFile()) throw new ToolError(`"${path}" exists and is not a regular file.`)
     if (path.endsWith('/')) throw new ToolError(`"${path}" names a folder; give the path of a file.`)
-    mkdirSync(dirname(real), { recursive: true })
-    const job = { root, real, bytes, existing, executable }
-    if (append) appendTo(job)
-    else replace(job)
+    const job = { root, real, bytes, existing, executable, approved: expected?.is }
+    inApprovedFolder(job, path, append ? appendTo : replace)
     onWritten(real)
     return report(
       root.relative(real),
@@ -94,10 +98,27 @@ interface WriteJob {
   bytes: Buffer
   existing: Stats | undefined
   executable: boolean
+  /** What a human was shown that is there. */
+  approved: ExpectedTarget['is']
 }
 
-function replace({ root, real, bytes, existing, executable }: WriteJob): void {
-  const temporary = join(dirname(real), `.mcp-write-${randomBytes(8).toString('hex')}`)
+/** What the kernel says when something was put in the way after the path was resolved. */
+const CHANGED = new Set(['ELOOP', 'ENOTDIR', 'EEXIST', 'ENOENT'])
+
+/** Checking and writing go through the same open folder, so that no command can exchange it in between. */
+function inApprovedFolder(job: WriteJob, path: string, put: (job: WriteJob, folder: string) => void): void {
+  const { root, real, approved } = job
+  try {
+    root.inFolder(dirname(real), approved !== 'file', (folder) => put(job, folder))
+  } catch (error) {
+    if (approved !== undefined && CHANGED.has(errorCode(error) ?? ''))
+      throw new TargetChangedError(pathTarget(root, path))
+    throw error
+  }
+}
+
+function replace({ root, real, bytes, existing, executable, approved }: WriteJob, folder: string): void {
+  const temporary = join(folder, `.mcp-write-${randomBytes(8).toString('hex')}`)
   const { fd } = root.open(temporary, O_WRONLY | O_CREAT | O_EXCL)
   try {
     try {
@@ -106,22 +127,28 @@ function replace({ root, real, bytes, existing, executable }: WriteJob): void {
     } finally {
       closeSync(fd)
     }
-    renameSync(temporary, real)
+    const place = join(folder, basename(real))
+    if (approved === 'new')
+      linkSync(temporary, place) // unlike a rename, it never replaces anything
+    else renameSync(temporary, place)
   } catch (error) {
     unlinkSync(temporary)
     throw error
   }
+  if (approved === 'new') unlinkSync(temporary)
 }
 
 /** Takes back a half-written end, so that a full disk leaves the file as it was. */
-function appendTo({ root, real, bytes, existing, executable }: WriteJob): void {
-  const { fd, stats } = root.open(real, O_WRONLY | O_CREAT | O_APPEND)
+function appendTo({ root, real, bytes, existing, executable, approved }: WriteJob, folder: string): void {
+  const place = join(folder, basename(real))
+  const creation = approved === 'new' ? O_CREAT | O_EXCL : approved === 'file' ? 0 : O_CREAT
+  const { fd, stats } = root.open(place, O_WRONLY | O_APPEND | creation)
   try {
     writeAll(fd, bytes)
     if (executable) fchmodSync(fd, modeOf(existing, true))
   } catch (error) {
     if (existing) ftruncateSync(fd, stats.size)
-    else unlinkSync(real)
+    else unlinkSync(place)
     throw error
   } finally {
     closeSync(fd)
