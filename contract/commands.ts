@@ -1,5 +1,6 @@
 /** What a client may ask of its session over the socket. Every command is answered, with `ok` or with a code and a sentence. */
 import { z } from 'zod'
+import { pathTarget } from './events.ts'
 
 export const MAX_MESSAGE_CHARS = 100_000
 const MAX_ARGS_DEPTH = 64
@@ -21,10 +22,14 @@ export const COMMAND_SCHEMAS = {
     hash: z.string().max(200).optional(),
     /** What the human changed the arguments to. */
     args: args.optional(),
+    /** Where the path in `args` leads, as the human was shown it. */
+    target: pathTarget.optional(),
     reason: z.string().max(2000).optional(),
     /** Allow this tool for the rest of this session, and approve its other waiting calls. */
     remember: z.boolean().optional()
   }),
+  /** Where the path of a waiting call would lead with these arguments; answered with `target`, or none if they have no path. */
+  'tool:target': z.object({ callId: z.string().min(1).max(200), args }),
   'turn:cancel': z.unknown().transform(() => ({})),
   'history:reset': z.unknown().transform(() => ({})),
   'model:select': z.object({

@@ -21,6 +21,19 @@ export const TURN_END_REASONS = [
 /** Who decided: the person in the page, the policy, an "Always allow" of this session, or the end of the turn. */
 export const DECIDERS = ['human', 'policy', 'session', 'cancel'] as const
 
+/** `unchecked`: the sandbox could not be asked. `unusable`: no tool may use this path. */
+export const TARGET_KINDS = ['new', 'file', 'folder', 'other', 'unusable', 'unchecked'] as const
+
+/** Where the path of a sandbox tool leads, with `..` and links resolved, and what was there when it was looked at. */
+export const pathTarget = z.object({
+  path: z.string().max(8192).nullable(),
+  is: z.enum(TARGET_KINDS),
+  bytes: z.number().optional(),
+  throughLink: z.literal(true).optional(),
+  problem: z.string().max(500).optional()
+})
+export type PathTarget = z.infer<typeof pathTarget>
+
 export const EVENT_SCHEMAS = {
   'user:message': z.object({ turnId, text: z.string(), id: z.string().optional() }),
   /** One model step, full text. `parts` is what goes back to the provider; the server keeps it to itself. */
@@ -33,20 +46,25 @@ export const EVENT_SCHEMAS = {
     args,
     /** Hash of the tool's name, description and schema. */
     definition: z.string(),
-    /** Binds session, call, tool definition and arguments. */
+    /** Binds session, call, tool definition, arguments and target. */
     hash: z.string(),
     queuePosition: z.number().int(),
     totalInQueue: z.number().int(),
     /** A tool whose definition is not the one first accepted: shown, and accepted with the approval. */
-    definitionChange: z.object({ before: z.string(), after: z.string() }).optional()
+    definitionChange: z.object({ before: z.string(), after: z.string() }).optional(),
+    /** Of a sandbox tool that takes a path; part of the hash. Cards from before this was known have none. */
+    target: pathTarget.optional(),
+    /** The same call is asked for once more, because it was approved and could not run as it was shown. */
+    again: z.object({ times: z.number().int(), reason: z.string(), isEdited: z.boolean().optional() }).optional()
   }),
   'tool:approval_resolved': z.object({
     callId,
     approved: z.boolean(),
     by: z.enum(DECIDERS),
     reason: z.string().optional(),
-    /** What the human edited the arguments to. */
-    args: args.optional()
+    /** What the human edited the arguments to, and where their path led when they did. */
+    args: args.optional(),
+    target: pathTarget.optional()
   }),
   'tool:started': z.object({ callId }),
   'tool:result': z.object({

@@ -2,7 +2,7 @@
  * The fold from events to what a person sees, and what the server decides by: pure, and the same on both sides. An event
  * that makes no sense (an answer to an unknown call) changes nothing.
  */
-import type { Decider, EventData, SessionEvent, TurnEndReason } from './events.ts'
+import type { Decider, EventData, PathTarget, SessionEvent, TurnEndReason } from './events.ts'
 
 export interface CallEntry {
   callId: string
@@ -15,6 +15,8 @@ export interface CallEntry {
   queuePosition: number
   totalInQueue: number
   definitionChange?: { before: string; after: string } | undefined
+  target?: PathTarget | undefined
+  again?: EventData<'tool:approval_required'>['again']
   requestedAt: number
   decision?: {
     approved: boolean
@@ -22,6 +24,7 @@ export interface CallEntry {
     at: number
     reason?: string | undefined
     editedArgs?: Record<string, unknown> | undefined
+    editedTarget?: PathTarget | undefined
   }
   startedAt?: number
   result?: { isError: boolean; content: unknown[]; at: number; outcome?: 'unknown' | undefined }
@@ -141,12 +144,18 @@ function applyQuietly(transcript: Transcript, event: SessionEvent): void {
 function addCall(transcript: Transcript, data: EventData<'tool:approval_required'>, seq: number, at: number): void {
   const { callId } = data
   // Nothing can be kept under that name; our own steps never use it.
-  if (callId === '__proto__' || callOf(transcript, callId)) return
+  const known = callOf(transcript, callId)
+  if (callId === '__proto__' || (known && !isAskedAgain(known, data))) return
   const call: CallEntry = { ...data, requestedAt: at }
   // Asked for by a step that was still on its way when its turn was stopped.
   if (data.turnId !== transcript.turnId) dropCall(call, at)
   transcript.calls[callId] = call
-  transcript.entries.push({ kind: 'call', seq, at, callId })
+  if (!known) transcript.entries.push({ kind: 'call', seq, at, callId })
+}
+
+/** A call that ran is never asked for again. */
+function isAskedAgain(known: CallEntry, { again }: EventData<'tool:approval_required'>): boolean {
+  return known.result === undefined && again !== undefined && again.times > (known.again?.times ?? 1)
 }
 
 /** With the turn ends the question: nobody can say yes to it any more. */
@@ -161,8 +170,8 @@ function dropCall(call: CallEntry, at: number): void {
 function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
   if (!call) return
   if (event.type === 'tool:approval_resolved' && !call.decision) {
-    const { approved, by, reason, args } = event.data
-    call.decision = { approved, by, at: event.at, reason, editedArgs: args }
+    const { approved, by, reason, args, target } = event.data
+    call.decision = { approved, by, at: event.at, reason, editedArgs: args, ...(target && { editedTarget: target }) }
   } else if (event.type === 'tool:started' && call.startedAt === undefined) {
     call.startedAt = event.at
   } else if (event.type === 'tool:result' && !call.result) {

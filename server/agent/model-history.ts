@@ -54,7 +54,7 @@ function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, transcrip
   const { decision, result } = call
   if (decision?.approved === false) return { callId, name, text: rejection(decision), isError: true }
   if (!result) return { callId, name, text: 'This call was stopped before it ended.', isError: true }
-  const edited = decision?.editedArgs
+  const edited = decision?.editedArgs ?? (call.again?.isEdited ? call.args : undefined)
   const note = edited ? `The human changed the arguments; this ran with ${JSON.stringify(edited)}.\n` : ''
   return { callId, name, text: shorten(note + contentText(result.content)).toWellFormed(), isError: result.isError }
 }

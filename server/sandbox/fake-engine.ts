@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import type {
   ChangesResult,
   LimitsResult,
+  PathTarget,
   RestoreParams,
   RestoreResult,
   WorkspaceEntry
@@ -94,6 +95,11 @@ export class FakeConnection implements WorkspaceConnection {
     }
     this.#reported = new Map(this.#container.files)
     return { failed: [] }
+  }
+
+  async resolve(paths: string[]): Promise<PathTarget[]> {
+    const { files } = this.#container
+    return paths.map((path) => ({ path: `/workspace/${path}`, is: files.has(path) ? 'file' : 'new' }))
   }
 
   async ping(): Promise<void> {}

@@ -5,10 +5,12 @@
 import type {
   ChangesParams,
   ChangesResult,
+  ExpectedTarget,
   FetchParams,
   FetchResult,
   LimitsResult,
   OutputChunk,
+  PathTarget,
   RestoreParams,
   RestoreResult
 } from '../../workspace-server/protocol.ts'
@@ -61,6 +63,8 @@ export interface CallOptions {
   signal?: AbortSignal | undefined
   timeoutMs: number
   onOutput?: ((chunk: OutputChunk) => void) | undefined
+  /** What the path of this call must lead to; if it does not, nothing is done and `target_changed` is thrown. */
+  expected?: ExpectedTarget | undefined
 }
 
 export interface ToolResult {
@@ -93,6 +97,8 @@ export interface WorkspaceConnection {
   changes(params: ChangesParams): Promise<ChangesResult>
   fetch(params: FetchParams): Promise<FetchResult>
   restore(params: RestoreParams): Promise<RestoreResult>
+  /** Where paths of tool arguments lead, in the same order. */
+  resolve(paths: string[]): Promise<PathTarget[]>
   ping(): Promise<void>
   /** The tail of what the server wrote to stderr. */
   stderr(): string

@@ -3,10 +3,11 @@
  * instance hears of it first; the turn driver carries on from there. Authority over the session is the caller's to check.
  */
 import type { CommandData } from '../../contract/commands.ts'
-import type { EventData } from '../../contract/events.ts'
+import type { EventData, PathTarget } from '../../contract/events.ts'
 import { type CallEntry, callOf, coveredCalls, pendingCalls, type Transcript } from '../../contract/transcript.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
 import type { NewEvent } from '../storage/event-log.ts'
+import { editedTarget, onceKey, pathOf, resolveIn, timesAsked } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { Conversation } from './conversation.ts'
 import { TurnDriver } from './turn-driver.ts'
@@ -117,8 +118,19 @@ export class Chat {
     const covered = this.#deps.policy(server, name) === 'deny' ? [] : coveredCalls(transcript, call)
     return [
       { type: 'tool:allowed', data: { server, name, definition } },
-      ...covered.map(({ callId }) => resolution(callId, { approved: true, by: 'session' }))
+      ...covered.map((each) => resolution(each, { approved: true, by: 'session' }))
     ]
+  }
+
+  /** Where a waiting call would lead with these arguments: what an edit shows before it is approved. */
+  async target(sessionId: string, { callId, args }: CommandData<'tool:target'>): Promise<{ target?: PathTarget }> {
+    const call = callOf(await this.#begun(sessionId), callId)
+    if (!call) throw new AppError('not-found', 'unknown_call', 'There is no such call in this session.')
+    if (call.decision) throw alreadyDecided()
+    const path = pathOf(call, args)
+    if (path === undefined) return {}
+    const [target] = await this.#deps.sessions.hold(sessionId, (hold) => resolveIn(hold, [path]))
+    return target ? { target } : {}
   }
 
   /** Ends the turn: what waits is not run, what runs is stopped. */
@@ -238,22 +250,26 @@ export class Chat {
   }
 }
 
-function resolution(callId: string, decision: Omit<EventData<'tool:approval_resolved'>, 'callId'>): NewEvent {
-  return { type: 'tool:approval_resolved', data: { callId, ...decision }, key: `decision:${callId}` }
+function resolution(call: CallEntry, decision: Omit<EventData<'tool:approval_resolved'>, 'callId'>): NewEvent {
+  const { callId } = call
+  const key = onceKey('decision', callId, timesAsked(call))
+  return { type: 'tool:approval_resolved', data: { callId, ...decision }, key }
 }
 
-function decisionOn({ callId, hash }: CallEntry, answer: CommandData<'tool:approval'>): NewEvent {
+function decisionOn(call: CallEntry, answer: CommandData<'tool:approval'>): NewEvent {
   const { approved, args, reason } = answer
-  if (answer.hash !== undefined && answer.hash !== hash) {
+  if (answer.hash !== undefined && answer.hash !== call.hash) {
     throw new AppError('conflict', 'stale', 'This answer is for another card than the one that is open; look again.')
   }
   if (args && !approved) throw new AppError('invalid', 'edit_of_rejection', 'Edited arguments go with an approval.')
-  return resolution(callId, { approved, by: 'human', ...(reason ? { reason } : {}), ...(args ? { args } : {}) })
+  const target = args && editedTarget(call, args, answer.target)
+  const edit = { ...(args ? { args } : {}), ...(target ? { target } : {}) }
+  return resolution(call, { approved, by: 'human', ...(reason ? { reason } : {}), ...edit })
 }
 
 function cancellations(calls: CallEntry[], why?: string): NewEvent[] {
   const decision = { approved: false, by: 'cancel' as const, ...(why !== undefined && { reason: why }) }
-  return calls.map(({ callId }) => resolution(callId, decision))
+  return calls.map((call) => resolution(call, decision))
 }
 
 function cancelledNotice(cancelled: number, why: string): NewEvent {

@@ -15,7 +15,7 @@ import type { ToolSource } from '../tools/tool-source.ts'
 import { Chat } from './chat.ts'
 import type { ChatDeps, ChatOptions } from './chat-options.ts'
 import { resultOf } from './session-events.ts'
-import type { Hold } from './session-manager.ts'
+import type { Hold, Workspace } from './session-manager.ts'
 import { Toolbox } from './toolbox.ts'
 
 type Script = (request: StepRequest, step: number) => AsyncIterable<StepEvent> | StepEvent[]
@@ -28,6 +28,8 @@ export interface FakeChatOptions {
   options?: Partial<ChatOptions>
   audit?: Audit
   checkQuota?: () => Promise<void>
+  /** The sandbox; without one, opening it fails. `log` stores a call's traces. */
+  workspace?: (log: EventLog, epoch: number) => Workspace
   /** Stands between the chat and its log. */
   events?: (log: EventLog) => EventLog
 }
@@ -50,7 +52,7 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
   const requests: StepRequest[] = []
   const { sources = [], policy = createPolicy([]), options, audit = noAudit } = given
   const deps: ChatDeps = {
-    sessions: fakeSessions(store, events),
+    sessions: fakeSessions(store, events, given.workspace),
     events,
     checkQuota: given.checkQuota ?? (async () => {}),
     models: scripted(given.model ?? (() => [said('ok')]), requests),
@@ -111,21 +113,22 @@ function scripted(script: Script, requests: StepRequest[]): Models {
   }
 }
 
-function fakeSessions(store: Store, events: EventLog): ChatDeps['sessions'] {
+function fakeSessions(store: Store, events: EventLog, workspace: FakeChatOptions['workspace']): ChatDeps['sessions'] {
   return {
     attach: () => () => {},
     async hold(sessionId, job) {
       const taken = await store.sessions.acquire(sessionId, 'here', 60_000)
       if (!taken.granted) throw new AppError('conflict', 'session_busy', 'busy')
-      return job(holdOf(events, sessionId, taken.record.epoch))
+      return job(holdOf(events, sessionId, taken.record.epoch, workspace))
     }
   }
 }
 
-function holdOf(events: EventLog, sessionId: string, epoch: number): Hold {
+function holdOf(events: EventLog, sessionId: string, epoch: number, workspace: FakeChatOptions['workspace']): Hold {
   return {
     epoch,
     async workspace() {
+      if (workspace) return workspace(events, epoch)
       throw new AppError('unavailable', 'engine_unavailable', 'There is no engine in this test.')
     },
     async journal(callId, run) {

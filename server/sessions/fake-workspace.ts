@@ -29,7 +29,8 @@ export function fakeWorkspace(
       const input = { path: String(args.path), offset: Number(args.offset), limit: Number(args.limit) }
       return read(input) ?? { content: [], structuredContent: part(input) }
     },
-    saveFiles: async () => {}
+    saveFiles: async () => {},
+    resolve: async () => []
   }
   return { run: (_, job) => job(workspace) }
 }

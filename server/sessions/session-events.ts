@@ -62,7 +62,8 @@ export class SessionEvents {
     const open = new Set<string>()
     for await (const { type, data } of this.#all()) {
       if (type === 'tool:started') open.add(String(data.callId))
-      else if (type === 'tool:result') open.delete(String(data.callId))
+      // Asked for again: it did nothing.
+      else if (type === 'tool:result' || type === 'tool:approval_required') open.delete(String(data.callId))
     }
     const interrupted = [...open].filter((callId) => !running.has(callId))
     if (interrupted.length > 0)

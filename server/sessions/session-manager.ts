@@ -2,6 +2,7 @@
  * The sessions of this instance: lets callers work in a session's sandbox, keeps leases alive meanwhile, and ends everything
  * cleanly. Does not decide what is run; invariant: a job runs only while this instance holds the session's lease.
  */
+import type { PathTarget } from '../../workspace-server/protocol.ts'
 import { messageOf } from '../lib/errors.ts'
 import { KeyedLock } from '../lib/keyed-lock.ts'
 import { shuttingDown } from '../lib/shutting-down.ts'
@@ -27,6 +28,8 @@ export interface Workspace {
   /** A call that the person made themselves: not part of the conversation. */
   callQuietly(name: string, args: Record<string, unknown>): Promise<ToolResult>
   saveFiles(): Promise<void>
+  /** Where paths of tool arguments lead. */
+  resolve(paths: string[]): Promise<PathTarget[]>
 }
 
 /** A session that this instance has to itself. */
@@ -286,6 +289,7 @@ async function openWorkspace(session: LiveSession, signal?: AbortSignal): Promis
     listTools: () => connection.listTools(),
     runTool: (call) => runTool(session, call),
     callQuietly: (name, args) => session.sandbox.connection.callTool(name, args, { timeoutMs: QUIET_CALL_MS }),
-    saveFiles: async () => void (await session.sandbox.checkpoint())
+    saveFiles: async () => void (await session.sandbox.checkpoint()),
+    resolve: (paths) => session.sandbox.connection.resolve(paths)
   }
 }

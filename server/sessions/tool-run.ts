@@ -1,12 +1,20 @@
+import type { ExpectedTarget } from '../../workspace-server/protocol.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { ToolResult } from '../sandbox/port.ts'
 import { mayHaveRun } from '../tools/audit/call-end.ts'
 import type { ToolCallInput } from '../tools/tool-source.ts'
 import { boundContent } from './bound-content.ts'
+import { onceKey } from './call-targets.ts'
 import type { LiveSession } from './live-session.ts'
 import { resultOf, unknownOutcome } from './session-events.ts'
 
-export type ToolCall = Omit<ToolCallInput, 'signal' | 'caller'> & { signal?: AbortSignal | undefined }
+export type ToolCall = Omit<ToolCallInput, 'signal' | 'caller'> & {
+  signal?: AbortSignal | undefined
+  /** What its path must lead to. */
+  expected?: ExpectedTarget | undefined
+  /** How often it was asked for, this time included. */
+  times?: number | undefined
+}
 
 type Journaled = Pick<LiveSession, 'epoch' | 'events' | 'runningCalls'>
 
@@ -16,11 +24,11 @@ const READ_ONLY = new Set(['read_file', 'list_files'])
 
 /** Runs one call in the sandbox of a session that the caller has entered; the changed files are safe before the result is told. */
 export async function runTool(session: LiveSession, call: ToolCall): Promise<ToolResult> {
-  const { name, args, signal, onOutput } = call
-  await session.openSandbox(signal) // a server that died since the last call is repaired before this one starts
-  return journal(session, call.callId, async () => {
+  const { callId, times = 1, name, args, ...rest } = call
+  await session.openSandbox(call.signal) // a server that died since the last call is repaired before this one starts
+  const run = async () => {
     const { connection } = session.sandbox
-    const result = await connection.callTool(name, args, { signal, timeoutMs: TIMEOUT_MS, onOutput }).catch((error) => {
+    const result = await connection.callTool(name, args, { ...rest, timeoutMs: TIMEOUT_MS }).catch((error) => {
       // What it has written until then counts too; whoever stopped it does not wait for that.
       if (connection.isOpen && !READ_ONLY.has(name)) void session.sandbox.checkpoint()
       throw error
@@ -29,16 +37,22 @@ export async function runTool(session: LiveSession, call: ToolCall): Promise<Too
     await session.sandbox.endIfTampered()
     // It has succeeded, but should the sandbox be gone now, its files are gone too: the model has to know.
     return unsaved === undefined ? result : { ...result, content: [...result.content, { type: 'text', text: unsaved }] }
-  })
+  }
+  return journal(session, callId, run, times)
 }
 
 /**
  * Leaves a call's trace in the log: started before anything is sent, its result afterwards. A call whose answer was lost is
  * recorded as unknown and never repeated.
  */
-export async function journal(session: Journaled, callId: string, run: () => Promise<ToolResult>): Promise<ToolResult> {
+export async function journal(
+  session: Journaled,
+  callId: string,
+  run: () => Promise<ToolResult>,
+  times = 1
+): Promise<ToolResult> {
   const { epoch, events } = session
-  await events.append([{ type: 'tool:started', data: { callId }, key: `started:${callId}` }], epoch)
+  await events.append([{ type: 'tool:started', data: { callId }, key: onceKey('started', callId, times) }], epoch)
   session.runningCalls.add(callId)
   try {
     const result = await run().catch(async (error) => {
@@ -54,6 +68,8 @@ export async function journal(session: Journaled, callId: string, run: () => Pro
 }
 
 async function recordFailure(session: Journaled, callId: string, epoch: number, error: unknown): Promise<unknown> {
+  // It did not run, and the human is asked again: that is written by whoever carries the turn on.
+  if (isAppError(error, 'target_changed')) return error
   const content = [{ type: 'text', text: messageOf(error) }]
   const event = mayHaveRun(error)
     ? unknownOutcome(callId, messageOf(error))

@@ -17,8 +17,10 @@ import {
   WORKSPACE
 } from '../tools/offered-tool.ts'
 import type { ListInput, ToolCallInput, ToolSource } from '../tools/tool-source.ts'
+import { expectedTarget, timesAsked } from './call-targets.ts'
 import { isNotOurs } from './not-ours.ts'
 import type { Hold } from './session-manager.ts'
+import type { ToolCall } from './tool-run.ts'
 
 const LIST_MS = 10_000
 
@@ -84,7 +86,8 @@ export class Toolbox {
     try {
       await this.#checkApproved(hold, input, caller)
       progress.sending()
-      const result = await this.#call(hold, server, { callId, caller, name, args, signal, onOutput })
+      const bound = { expected: expectedTarget(call), times: timesAsked(call) }
+      const result = await this.#call(hold, server, { callId, caller, name, args, signal, onOutput }, bound)
       end({ ...callReturned(result), calledMs: progress.calledMs })
     } catch (error) {
       end({ ...callFailed(error, progress.stage), calledMs: progress.calledMs })
@@ -97,7 +100,8 @@ export class Toolbox {
     const tools = offerTools(server, await this.#list(hold, server, { caller, signal, live: true }), new Set())
     const tool = tools.find((candidate) => candidate.name === name)
     if (!tool) throw new AppError('not-found', 'tool_gone', `${server} no longer offers ${name}.`)
-    if (approvalHash({ sessionId, callId, definition: tool.definition, args: call.args }) !== call.hash) {
+    const { args, target } = call
+    if (approvalHash({ sessionId, callId, definition: tool.definition, args, target }) !== call.hash) {
       throw new AppError(
         'conflict',
         'definition_changed',
@@ -110,8 +114,13 @@ export class Toolbox {
     }
   }
 
-  async #call(hold: Hold, server: string, input: ToolCallInput): Promise<ToolResult> {
-    if (server === WORKSPACE) return (await hold.workspace(input.signal)).runTool(input)
+  async #call(
+    hold: Hold,
+    server: string,
+    input: ToolCallInput,
+    bound: Pick<ToolCall, 'expected' | 'times'>
+  ): Promise<ToolResult> {
+    if (server === WORKSPACE) return (await hold.workspace(input.signal)).runTool({ ...input, ...bound })
     const source = this.#source(server)
     return hold.journal(input.callId, () => source.call(input))
   }

@@ -13,6 +13,7 @@ import { backoffMs } from '../lib/backoff.ts'
 import { isAppError, messageOf } from '../lib/errors.ts'
 import type { NewEvent } from '../storage/event-log.ts'
 import { WORKSPACE } from '../tools/offered-tool.ts'
+import { askedAgain, withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import type { Conversation } from './conversation.ts'
 import { isNotOurs } from './not-ours.ts'
@@ -232,7 +233,10 @@ export class TurnDriver {
         if (signal.aborted) return
         if (output.type === 'delta') live(this.#sessionId, 'agent:delta', { turnId, text: output.text })
         else if (output.type === 'waiting') await this.#tell('model_waiting', output.message, hold.epoch)
-        else await this.#append(output.events.map(keyed), hold.epoch)
+        else {
+          const look = { sessionId: this.#sessionId, hold, signal, logger: this.#deps.logger }
+          await this.#append((await withTargets(output.events, look)).map(keyed), hold.epoch)
+        }
       }
     } catch (error) {
       if (signal.aborted) return
@@ -308,6 +312,8 @@ export class TurnDriver {
     } catch (error) {
       logger.debug({ err: error, callId }, 'A call failed.')
       if (isNotOurs(error)) this.#lost = error
+      else if (isAppError(error, 'target_changed'))
+        await this.#append([askedAgain(this.#sessionId, call, error)], hold.epoch).catch(() => {})
       else await this.#answerUnanswered(callId, error, hold.epoch).catch(() => {})
     }
   }

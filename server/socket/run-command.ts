@@ -25,6 +25,8 @@ export async function runCommand(
     case 'tool:approval':
       await chat.decide(sessionId, parse(name, input))
       break
+    case 'tool:target':
+      return chat.target(sessionId, parse(name, input))
     case 'turn:cancel':
       await chat.cancel(sessionId)
       break

@@ -82,10 +82,16 @@ export function definitionHash(definition: ToolDefinitionInput): string {
   return sha256(canonicalJson({ name, description: shownDescription(definition), inputSchema, entry }))
 }
 
-/** Binds an approval to one session, one call, one definition and exactly these arguments. */
-export function approvalHash(parts: { sessionId: string; callId: string; definition: string; args: unknown }): string {
-  const { sessionId, callId, definition, args } = parts
-  return sha256(canonicalJson([sessionId, callId, definition, args]))
+/** Binds an approval to one session, one call, one definition, exactly these arguments, and where their path led when it was asked for. */
+export function approvalHash(parts: {
+  sessionId: string
+  callId: string
+  definition: string
+  args: unknown
+  target?: unknown
+}): string {
+  const { sessionId, callId, definition, args, target } = parts
+  return sha256(canonicalJson([sessionId, callId, definition, args, ...(target === undefined ? [] : [target])]))
 }
 
 /** Keys in order, so that the same value always gives the same text. */

@@ -3,6 +3,7 @@ import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { connectionLost } from './docker-stream-transport.ts'
 import { SIEVE_ERROR } from './message-sieve.ts'
+import { readTarget } from './result-schema.ts'
 
 const MAX_TEXT_CHARS = 500
 
@@ -38,6 +39,7 @@ function refusal(error: ProtocolError): AppError {
   const text = error.message.slice(0, MAX_TEXT_CHARS)
   const reason = isRecord(error.data) ? error.data.code : undefined
   if (reason === 'stale_epoch') return staleEpoch()
+  if (reason === 'target_changed' && isRecord(error.data)) return targetChanged(error.data.target)
   if (error.code === SIEVE_ERROR.resultTooLarge) {
     return new AppError('invalid', 'result_too_large', 'The result is larger than 8 MB: ask for a smaller part of it.')
   }
@@ -46,6 +48,16 @@ function refusal(error: ProtocolError): AppError {
   }
   if (error.code === ProtocolErrorCode.InvalidParams) return new AppError('invalid', 'call_refused', text)
   return new AppError('unavailable', 'call_failed', `The server in the sandbox failed: ${text}`)
+}
+
+/** What is there now comes from the sandbox, and is shown to the human who is asked again. */
+function targetChanged(target: unknown): AppError {
+  try {
+    const message = 'The path leads to something else than was approved; nothing was done.'
+    return new AppError('conflict', 'target_changed', message, { details: { target: readTarget(target) } })
+  } catch {
+    return new AppError('unavailable', 'answer_invalid', 'The sandbox gave an answer that can not be read.')
+  }
 }
 
 export function staleEpoch(): AppError {

@@ -5,8 +5,11 @@ import {
   type FetchParams,
   type FetchResult,
   type LimitsResult,
+  MAX_RESOLVED_PATHS,
+  type PathTarget,
   type RestoreParams,
   type RestoreResult,
+  TARGET_META,
   WORKSPACE_METHODS
 } from '../../../workspace-server/protocol.ts'
 import { isAppError } from '../../lib/errors.ts'
@@ -21,6 +24,7 @@ import {
   fetchResult,
   limitsResult,
   type ResultSchema,
+  resolveResult,
   restoreResult,
   toolList,
   toolResult
@@ -77,7 +81,8 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
   }
 
   async callTool(name: string, args: Params, options: CallOptions): Promise<ToolResult> {
-    return this.#request('tools/call', { name, arguments: args }, toolResult, options)
+    const meta = options.expected ? { _meta: { [TARGET_META]: options.expected } } : {}
+    return this.#request('tools/call', { name, arguments: args, ...meta }, toolResult, options)
   }
 
   async claim(epoch: number): Promise<void> {
@@ -98,6 +103,18 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
 
   async restore(params: RestoreParams): Promise<RestoreResult> {
     return this.#request(WORKSPACE_METHODS.restore, { ...params }, restoreResult, { timeoutMs: FILES_MS })
+  }
+
+  async resolve(paths: string[]): Promise<PathTarget[]> {
+    const targets: PathTarget[] = []
+    for (let from = 0; from < paths.length; from += MAX_RESOLVED_PATHS) {
+      const some = paths.slice(from, from + MAX_RESOLVED_PATHS)
+      const schema = resolveResult(some.length)
+      targets.push(
+        ...(await this.#request(WORKSPACE_METHODS.resolve, { paths: some }, schema, { timeoutMs: QUICK_MS }))
+      )
+    }
+    return targets
   }
 
   async ping(): Promise<void> {

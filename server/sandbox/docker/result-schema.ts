@@ -6,6 +6,7 @@ import type {
   ChangesResult,
   FetchResult,
   LimitsResult,
+  PathTarget,
   RestoreResult,
   WorkspaceEntry
 } from '../../../workspace-server/protocol.ts'
@@ -115,6 +116,29 @@ export const restoreResult = schema<RestoreResult>(({ failed }) => ({
     noRoom: flag(record(value, 'a failure').noRoom, 'noRoom')
   }))
 }))
+
+export const resolveResult = (count: number) =>
+  schema<PathTarget[]>(({ targets }) => {
+    const read = list(targets, 'targets', count).map(readTarget)
+    if (read.length !== count) throw new Error(`there are ${read.length} targets instead of ${count}`)
+    return read
+  })
+
+const TARGET_KINDS = ['new', 'file', 'folder', 'other', 'unusable'] as const
+const MAX_TARGET_CHARS = 8192
+
+export function readTarget(value: unknown): PathTarget {
+  const { path: where, is, bytes, throughLink, problem } = record(value, 'a target')
+  const kind = TARGET_KINDS.find((known) => known === is)
+  if (!kind) throw new Error('a target is of no known kind')
+  return {
+    path: where === null ? null : text(where, 'a target', MAX_TARGET_CHARS),
+    is: kind,
+    ...(bytes === undefined ? {} : { bytes: number(bytes, 'bytes') }),
+    ...(throughLink === true ? { throughLink } : {}),
+    ...(problem === undefined ? {} : { problem: text(problem, 'a problem').slice(0, MAX_REASON_CHARS) })
+  }
+}
 
 function readEntry(value: unknown): WorkspaceEntry & { data?: string } {
   const entry = record(value, 'an entry')

@@ -14,7 +14,7 @@ const MAY_HAVE_RUN = new Set([
   'lease_lost'
 ])
 /** A rule or a human was against it, or nobody could be asked. */
-const REFUSED = /^(approval|denied|definition_changed|not_approved)/
+const REFUSED = /^(approval|denied|definition_changed|target_changed|not_approved)/
 
 /** Whether it failed before anything was sent to the server, or may have failed after. */
 export type Stage = 'deciding' | 'calling'
