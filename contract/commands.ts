@@ -1,6 +1,6 @@
 /** What a client may ask of its session over the socket. Every command is answered, with `ok` or with a code and a sentence. */
 import { z } from 'zod'
-import { pathTarget } from './events.ts'
+import { pathTarget } from './path-target.ts'
 
 export const MAX_MESSAGE_CHARS = 100_000
 const MAX_ARGS_DEPTH = 64

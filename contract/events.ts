@@ -3,6 +3,7 @@
  * published (deltas, live output) is in live.ts. Names and fields are public: extend them, don't change them.
  */
 import { z } from 'zod'
+import { pathTarget } from './path-target.ts'
 
 const callId = z.string().min(1).max(200)
 const turnId = z.string().min(1).max(100)
@@ -20,19 +21,6 @@ export const TURN_END_REASONS = [
 
 /** Who decided: the person in the page, the policy, an "Always allow" of this session, or the end of the turn. */
 export const DECIDERS = ['human', 'policy', 'session', 'cancel'] as const
-
-/** `unchecked`: the sandbox could not be asked. `unusable`: no tool may use this path. */
-export const TARGET_KINDS = ['new', 'file', 'folder', 'other', 'unusable', 'unchecked'] as const
-
-/** Where the path of a sandbox tool leads, with `..` and links resolved, and what was there when it was looked at. */
-export const pathTarget = z.object({
-  path: z.string().max(8192).nullable(),
-  is: z.enum(TARGET_KINDS),
-  bytes: z.number().optional(),
-  throughLink: z.literal(true).optional(),
-  problem: z.string().max(500).optional()
-})
-export type PathTarget = z.infer<typeof pathTarget>
 
 export const EVENT_SCHEMAS = {
   'user:message': z.object({ turnId, text: z.string(), id: z.string().optional() }),

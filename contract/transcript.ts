@@ -2,7 +2,8 @@
  * The fold from events to what a person sees, and what the server decides by: pure, and the same on both sides. An event
  * that makes no sense (an answer to an unknown call) changes nothing.
  */
-import type { Decider, EventData, PathTarget, SessionEvent, TurnEndReason } from './events.ts'
+import type { Decider, EventData, SessionEvent, TurnEndReason } from './events.ts'
+import type { PathTarget } from './path-target.ts'
 
 export interface CallEntry {
   callId: string

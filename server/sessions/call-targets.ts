@@ -3,7 +3,8 @@
  * of the action. Calls that no human was asked about (an approval rule, "always allow") are not bound to a target.
  */
 import { posix } from 'node:path'
-import type { EventData, PathTarget } from '../../contract/events.ts'
+import type { EventData } from '../../contract/events.ts'
+import { type PathTarget, pathOf } from '../../contract/path-target.ts'
 import type { CallEntry } from '../../contract/transcript.ts'
 import { type ExpectedTarget, INSIDE } from '../../workspace-server/protocol.ts'
 import type { AgentEvent } from '../agent/model-step.ts'
@@ -11,31 +12,16 @@ import { withDeadline } from '../lib/deadline.ts'
 import { type AppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { NewEvent } from '../storage/event-log.ts'
-import { approvalHash, WORKSPACE } from '../tools/offered-tool.ts'
+import { approvalHash } from '../tools/offered-tool.ts'
 import { isNotOurs } from './not-ours.ts'
 import type { Hold } from './session-manager.ts'
 import { notRun } from './turn-events.ts'
 
 type Asked = EventData<'tool:approval_required'>
-type Named = Pick<CallEntry, 'server' | 'name'>
 
 /** After so many tries something exchanges the path on purpose. */
 const MAX_TIMES_ASKED = 5
 const RESOLVE_MS = 15_000
-
-const PATH_ARGUMENTS: Record<string, string> = {
-  write_file: 'path',
-  read_file: 'path',
-  list_files: 'path',
-  execute_command: 'cwd'
-}
-
-/** undefined: this call names no path. */
-export function pathOf({ server, name }: Named, args: Record<string, unknown>): string | undefined {
-  if (server !== WORKSPACE || !Object.hasOwn(PATH_ARGUMENTS, name)) return undefined
-  const path = args[PATH_ARGUMENTS[name] ?? '']
-  return typeof path === 'string' ? path : undefined
-}
 
 /** The path by its letters alone, where the sandbox could not be asked. */
 export function uncheckedTarget(path: string): PathTarget {

@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { extname, join, normalize } from 'node:path'
 import { Server as SocketServer } from 'socket.io'
 import type { EventData, EventType, SessionEvent } from '../../contract/events.ts'
+import type { PathTarget } from '../../contract/path-target.ts'
 import type { ApprovalCard } from '../../contract/rest.ts'
 import {
   applyEvent,
@@ -30,9 +31,10 @@ export const CSP =
 
 type Reply = (body: object) => void
 
-type AskedCall = Pick<EventData<'tool:approval_required'>, 'callId' | 'name' | 'args' | 'definitionChange'> & {
-  server?: string
-}
+type AskedCall = Pick<
+  EventData<'tool:approval_required'>,
+  'callId' | 'name' | 'args' | 'definitionChange' | 'target' | 'again'
+> & { server?: string; hash?: string }
 
 export class FakeSession {
   readonly transcript: Transcript = emptyTranscript()
@@ -41,6 +43,10 @@ export class FakeSession {
   onMessage: (text: string, turnId: string) => void = () => {}
   /** Called when a card is decided with yes. */
   onApproved: (callId: string, args: Record<string, unknown>) => void = () => {}
+  /** Where the path of an edit leads. */
+  onTarget: (args: Record<string, unknown>) => PathTarget | undefined = () => undefined
+  /** What the page sent with its answers. */
+  readonly answers: Record<string, unknown>[] = []
   /** What goes astray of the page's commands: the answers to them, or they themselves. */
   loses: 'nothing' | 'answers' | 'commands' = 'nothing'
   /** Answers every command with a no. */
@@ -79,10 +85,10 @@ export class FakeSession {
     calls.forEach((call, at) => {
       this.append('tool:approval_required', {
         server: 'workspace',
+        hash: `hash-${call.callId}`,
         ...call,
         turnId,
         definition: 'fake',
-        hash: `hash-${call.callId}`,
         queuePosition: at + 1,
         totalInQueue: calls.length
       })
@@ -105,6 +111,10 @@ export class FakeSession {
       const error = { code: 'approvals_waiting', message: `${waiting} calls wait for approval.` }
       return void reply({ ok: false, error })
     }
+    if (command === 'tool:target') {
+      const target = this.onTarget(input.args as Record<string, unknown>)
+      return void reply({ ok: true, ...(target && { target }) })
+    }
     if (this.loses === 'nothing') reply({ ok: true })
     if (command === 'message') {
       if (isKnown) return
@@ -113,6 +123,7 @@ export class FakeSession {
       this.onMessage(String(input.text), turnId)
     } else if (command === 'tool:approval') {
       const callId = String(input.callId)
+      this.answers.push(input)
       const { approved, reason, args } = input as EventData<'tool:approval_resolved'>
       const edit = { ...(reason && { reason }), ...(args && { args }) }
       const call = this.transcript.calls[callId]

@@ -1,5 +1,6 @@
 /** The card of a write shows what the write would do: to the file as it is when the person looks. */
 import { expect, it } from 'vitest'
+import type { PathTarget } from '../../contract/path-target.ts'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
 
@@ -53,4 +54,87 @@ it('compares again when a call has changed the file meanwhile', async () => {
   fake.files.set('a.txt', Buffer.from('third\n'))
   fake.breakConnections()
   await second.getByText('third').waitFor()
+})
+
+/** Cards out of sight are not drawn. */
+const TALL = { viewport: { width: 1200, height: 5000 } }
+const PRECIOUS: PathTarget = { path: '/workspace/precious.txt', is: 'file', bytes: 8 }
+
+// Checked with the defence off: the path's own letters looked up in the list of files → “New file” for all of them.
+it('says where a path leads and what is there, and compares with that', async () => {
+  now().fake.files.set('precious.txt', Buffer.from('precious\n'))
+  const write = (path: string, target: PathTarget) => ({ name: 'write_file', args: { path, content: 'x\n' }, target })
+  const calls = [
+    write('../workspace/precious.txt', PRECIOUS),
+    write('//workspace/precious.txt', PRECIOUS),
+    write('link/precious.txt', { ...PRECIOUS, throughLink: true }),
+    write('a.txt', { path: '/workspace/a.txt', is: 'new' }),
+    write('folder', { path: '/workspace/folder', is: 'folder' }),
+    write('/etc/passwd', { path: null, is: 'unusable', problem: '"/etc/passwd" is outside\u202e' }),
+    write('b.txt', { path: '/workspace/b.txt', is: 'unchecked' }),
+    {
+      name: 'read_file',
+      args: { path: 'l\u200b' },
+      target: { path: '/workspace/l\u200bx', is: 'file' as const, bytes: 3 }
+    },
+    {
+      name: 'list_files',
+      args: { path: 'link' },
+      target: { path: '/workspace/d', is: 'folder' as const, throughLink: true as const }
+    }
+  ]
+  const { me } = await now().arrive((session) => {
+    session.append('user:message', { turnId: 't', text: 'go' })
+    session.ask(
+      't',
+      calls.map((call, at) => ({ ...call, callId: `c${at}` }))
+    )
+  }, TALL)
+  const text = async (at: number) => me.read(me.page.locator(`[data-call="c${at}"]`))
+  for (const at of [0, 1, 2]) {
+    await me.page.locator(`[data-call="c${at}"]`).getByText('Changes the file').waitFor()
+    expect(await text(at)).toContain('Overwrites /workspace/precious.txt, which has 8 B now.')
+    expect(await text(at)).not.toMatch(/new file/i)
+  }
+  expect(await text(2)).toContain('through a symbolic link')
+  expect(await text(3)).toContain('New file /workspace/a.txt.')
+  expect(await text(4)).toContain('This will fail: /workspace/folder is a folder.')
+  expect(await text(5)).toMatch(/This will fail: "\/etc\/passwd" is outside\s*U\+202E/)
+  expect(await text(6)).toContain('/workspace/b.txt could not be looked at.')
+  expect(await text(7)).toMatch(/Reads \/workspace\/l\s*U\+200B\s*x, which has 3 B\./)
+  expect(await text(8)).toContain('Lists /workspace/d. The path leads there through a symbolic link.')
+})
+
+it('asks again, with the reason, when the path led elsewhere; the first answer does not count for it', async () => {
+  const args = { path: 'a.txt', content: 'x' }
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'go' })
+    opened.ask('t', [{ callId: 'c', name: 'write_file', args, target: { path: '/workspace/a.txt', is: 'new' } }])
+  })
+  await me.cards.getByText('New file /workspace/a.txt.').waitFor()
+  await me.approve()
+  await me.page.getByText('You approved it').first().waitFor()
+  session.append('tool:started', { callId: 'c' })
+  const again = { times: 2, reason: 'You approved this call, but its path leads to something else now.' }
+  session.ask('t', [{ callId: 'c', name: 'write_file', args, target: PRECIOUS, again, hash: 'second' }])
+  await me.cards.getByText('Please decide again.').waitFor()
+  await me.cards.getByText('Overwrites /workspace/precious.txt').waitFor()
+  await me.approve()
+  await expect.poll(() => session.answers.map(({ hash }) => hash)).toEqual(['hash-c', 'second'])
+})
+
+it('shows where an edited path leads before it can be approved, and sends that along', async () => {
+  const args = { path: 'a.txt', content: 'x' }
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'go' })
+    opened.ask('t', [{ callId: 'c', name: 'write_file', args, target: { path: '/workspace/a.txt', is: 'new' } }])
+  })
+  session.onTarget = ({ path }) => (path === '../workspace/precious.txt' ? PRECIOUS : undefined)
+  await me.button('Edit, then approve').click()
+  await me.cards.getByText('New file /workspace/a.txt.').waitFor()
+  await me.cards.getByLabel('path').fill('../workspace/precious.txt')
+  await me.cards.getByText('Overwrites /workspace/precious.txt, which has 8 B now.').waitFor()
+  await me.button('Approve with changes').click()
+  await expect.poll(() => session.answers.length).toBe(1)
+  expect(session.answers[0]).toMatchObject({ args: { path: '../workspace/precious.txt' }, target: PRECIOUS })
 })

@@ -23,6 +23,8 @@ export const useApprovals = defineStore('approvals', () => {
   const notices = useNotices()
   const views = useCallViews()
   const deciding = ref(new Set<string>())
+  /** The hashes of the cards that were answered here, by call. */
+  const answered = new Map<string, string>()
   /** The call whose timeline is on screen. */
   const timelineOf = ref<string | null>(null)
 
@@ -68,18 +70,34 @@ export const useApprovals = defineStore('approvals', () => {
     () => session.sessionId,
     () => {
       deciding.value.clear()
+      answered.clear()
       timelineOf.value = null
       listing.value = null
     },
     { flush: 'sync' }
   )
 
+  /** A call that is asked for again has another hash: the answer to the card before is no answer to it. */
+  watch(
+    () => session.pending.filter(({ callId, hash }) => (answered.get(callId) ?? hash) !== hash),
+    (again) => {
+      for (const { callId } of again) {
+        answered.delete(callId)
+        deciding.value.delete(callId)
+        Object.assign(views.viewOf(callId), { mode: 'decide', edit: null })
+      }
+    }
+  )
+
   async function answer(call: CallEntry, { approved, args, reason, remember }: Answer): Promise<void> {
     if (deciding.value.has(call.callId)) return
     deciding.value.add(call.callId)
+    answered.set(call.callId, call.hash)
+    const target = args && views.viewOf(call.callId).editTarget
     const reply = await session.send('tool:approval', {
       ...{ callId: call.callId, approved, hash: call.hash },
       ...(args && { args }),
+      ...(target && { target }),
       ...(reason && { reason }),
       ...(remember && { remember })
     })

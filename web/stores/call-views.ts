@@ -1,5 +1,6 @@
 import { defineStore } from 'pinia'
 import { reactive } from 'vue'
+import type { PathTarget } from '../../contract/path-target.ts'
 
 /** How a person has left a call: rows far from the screen are not drawn, and must look the same when they are again. */
 export interface CallView {
@@ -10,6 +11,9 @@ export interface CallView {
   mode: 'decide' | 'edit' | 'reject'
   edit: EditField[] | null
   reason: string
+  /** Where the path of the edit leads, as it is shown. */
+  editTarget: PathTarget | null
+  isTargetPending: boolean
 }
 export interface EditField {
   name: string
@@ -31,7 +35,9 @@ export const useCallViews = defineStore('call-views', () => {
       isOutputTall: false,
       mode: 'decide',
       edit: null,
-      reason: ''
+      reason: '',
+      editTarget: null,
+      isTargetPending: false
     })
     views.set(callId, view)
     return view
