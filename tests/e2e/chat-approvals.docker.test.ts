@@ -133,6 +133,67 @@ describe('an approval', () => {
   })
 })
 
+describe('the path of a call', () => {
+  const written = '/workspace/precious.txt'
+
+  // Checked with the defence off: the card's path is looked up by its letters → no target, and the page calls it a new file.
+  it('is resolved in the sandbox: the card names the file that would be overwritten', async () => {
+    const { client } = await open()
+    await client.sh('printf precious > precious.txt; mkdir real; printf r > real/f.txt; ln -s real link')
+    const file = { path: written, is: 'file', bytes: 8 }
+    const throughLink = { path: '/workspace/real/f.txt', is: 'file', bytes: 1, throughLink: true }
+    const lines = [
+      'write ../workspace/precious.txt: x',
+      'write //workspace/precious.txt: x',
+      'write link/f.txt: x',
+      'write new/file.txt: x',
+      'read link/f.txt',
+      'write /etc/x: x'
+    ]
+    const cards = await client.cards(lines.join('\n'), lines.length)
+    expect(cards.map(({ target }) => target)).toEqual([
+      file,
+      file,
+      throughLink,
+      { path: '/workspace/new/file.txt', is: 'new' },
+      throughLink,
+      { path: null, is: 'unusable', problem: expect.stringContaining('outside the workspace') }
+    ])
+    const callId = cards[3]?.callId
+    const args = { path: 'link/../link/f.txt', content: 'edited' }
+    expect(await client.ask('tool:target', { callId, args })).toEqual({ ok: true, target: throughLink })
+    expect(code(await client.ask('tool:target', { callId: 'other', args }))).toBe('unknown_call')
+    await client.ask('turn:cancel')
+  })
+
+  // Checked with the defence off: the call runs by its path alone → precious.txt says "owned".
+  it('must still lead there when it runs: else nothing happens and the human is asked again', async () => {
+    const { id, client, token } = await open()
+    await client.sh('printf precious > precious.txt')
+    const lines = 'run ln -s precious.txt fresh.txt\nwrite fresh.txt: owned'
+    const [swap, write] = await client.cards(lines, 2)
+    expect(write?.target).toEqual({ path: '/workspace/fresh.txt', is: 'new' })
+    await client.ask('tool:approval', { callId: swap?.callId, approved: true })
+    await client.wait('tool:result', ({ callId }) => callId === swap?.callId)
+    const from = client.seen.length
+    await client.ask('tool:approval', { callId: write?.callId, approved: true, hash: write?.hash })
+    const again = await client.wait('tool:approval_required', undefined, { from })
+    const target = { path: written, is: 'file', bytes: 8, throughLink: true }
+    expect(again).toMatchObject({ callId: write?.callId, target, again: { times: 2 } })
+    expect(code(await client.ask('tool:approval', { callId: write?.callId, approved: true, hash: write?.hash }))).toBe(
+      'stale'
+    )
+    const late = server.connect(id, { token })
+    expect((await late.snapshot()).pendingApprovals).toMatchObject([{ callId: write?.callId, target }])
+    await client.ask('tool:approval', { callId: write?.callId, approved: true, hash: again.hash })
+    await client.wait('turn:end', undefined, { from })
+    expect(await client.sh('cat precious.txt; stat -c %F fresh.txt')).toMatch(/owned[\s\S]*symbolic link/)
+    const types = (await server.events(id)).filter(({ data }) => data.callId === write?.callId).map(({ type }) => type)
+    const round = ['tool:approval_required', 'tool:approval_resolved', 'tool:started']
+    expect(types).toEqual([...round, ...round, 'tool:result'])
+  })
+})
+
 describe('a pending approval', () => {
   // Checked with the defence off: no key, no look at the decision → both answers count.
   it('is there for a reload and a second tab; of two answers at once one counts and the command runs once', async () => {

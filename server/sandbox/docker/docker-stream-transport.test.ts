@@ -112,7 +112,13 @@ describe('DockerStreamTransport: ids', () => {
     const ids = [await requests(), await requests(), await requests()].map((each) => each.id)
     theirs.write(say({ jsonrpc: '2.0', id: ids[0], result: { a: 1 }, extra: 'x' }))
     theirs.write(say({ jsonrpc: '2.0', id: ids[1], result: 'text' }))
-    theirs.write(say({ jsonrpc: '2.0', id: ids[2], error: { code: 'x', message: 5, data: { code: 'why', more: {} } } }))
+    theirs.write(
+      say({
+        jsonrpc: '2.0',
+        id: ids[2],
+        error: { code: 'x', message: 5, data: { code: 'why', more: {}, target: { path: 7 } } }
+      })
+    )
     await vi.waitFor(() => expect(received).toHaveLength(3))
     expect(received).toEqual([
       { jsonrpc: '2.0', id: 0, result: { a: 1 } },

@@ -1,8 +1,11 @@
+import type { PathTarget } from '../../../workspace-server/protocol.ts'
 import { isRecord } from '../../lib/is-record.ts'
+import { readTarget } from './result-schema.ts'
+
 export interface WireError {
   code: number
   message: string
-  data?: { code: string }
+  data?: { code: string; target?: PathTarget }
 }
 
 /** What a line from the sandbox may be. Everything not named here has been left behind. */
@@ -40,6 +43,15 @@ function readError(error: unknown): WireError {
   return {
     code: typeof code === 'number' && Number.isSafeInteger(code) ? code : INTERNAL_ERROR,
     message: typeof message === 'string' ? message.slice(0, MAX_MESSAGE_CHARS) : 'Unknown error',
-    ...(isRecord(data) && typeof data.code === 'string' ? { data: { code: data.code.slice(0, 64) } } : {})
+    ...(isRecord(data) && typeof data.code === 'string' ? { data: readData(data.code, data.target) } : {})
+  }
+}
+
+function readData(code: string, target: unknown): NonNullable<WireError['data']> {
+  const known = { code: code.slice(0, 64) }
+  try {
+    return target === undefined ? known : { ...known, target: readTarget(target) }
+  } catch {
+    return known
   }
 }
