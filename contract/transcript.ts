@@ -187,15 +187,16 @@ export function pendingCalls(transcript: Transcript): CallEntry[] {
 
 /**
  * The other waiting calls that "Always allow" on this one approves too: those of the same tool with the same definition. A call
- * whose card shows a changed definition is never covered: it needs an answer of its own.
+ * whose card shows a changed definition, or that is asked for again, is never covered: it needs an answer of its own.
  */
 export function coveredCalls(transcript: Transcript, call: CallEntry): CallEntry[] {
   return pendingCalls(transcript).filter(
-    ({ callId, server, name, definition, definitionChange }) =>
+    ({ callId, server, name, definition, definitionChange, again }) =>
       callId !== call.callId &&
       server === call.server &&
       name === call.name &&
       definition === call.definition &&
-      definitionChange === undefined
+      definitionChange === undefined &&
+      again === undefined
   )
 }

@@ -37,11 +37,11 @@ export const useApprovals = defineStore('approvals', () => {
       redrawn.value
     ].join()
   )
-  /** What “all” means: neither what is being edited or rejected, nor a tool that changed since it was last accepted. */
+  /** What “all” means: neither what is being edited or rejected, nor a tool that changed, nor a call asked for again. */
   const plain = computed(() =>
     session.pending.filter(
-      ({ callId, definitionChange }) =>
-        !definitionChange && views.viewOf(callId).mode === 'decide' && !deciding.value.has(callId)
+      ({ callId, definitionChange, again }) =>
+        !definitionChange && !again && views.viewOf(callId).mode === 'decide' && !deciding.value.has(callId)
     )
   )
 
