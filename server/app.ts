@@ -51,7 +51,7 @@ import { lockDataDir } from './storage/embedded/data-dir-lock.ts'
 import { openEmbeddedStore } from './storage/embedded/open-embedded-store.ts'
 import { observedCheckpoints, observedStore } from './storage/observed-store.ts'
 import { openRedisStore } from './storage/redis/open-redis-store.ts'
-import { redisAddress } from './storage/redis/redis-client.ts'
+import { type Patience, redisAddress } from './storage/redis/redis-client.ts'
 import { openSocketAdapter } from './storage/redis/socket-adapter.ts'
 import type { Store } from './storage/store.ts'
 import { ApprovalInbox } from './tools/approvals/approval-inbox.ts'
@@ -89,9 +89,9 @@ export function openEngine(settings: Settings, logger: Logger): SandboxEngine {
   return createDockerEngine({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, logger })
 }
 
-export async function openStore(settings: Settings, logger: Logger): Promise<Store> {
+export async function openStore(settings: Settings, logger: Logger, patience?: Patience): Promise<Store> {
   const deploymentId = readDeploymentId(deploymentFileOf(settings))
-  if (settings.REDIS_URL) return openRedisStore({ url: settings.REDIS_URL, deploymentId, logger })
+  if (settings.REDIS_URL) return openRedisStore({ url: settings.REDIS_URL, deploymentId, patience, logger })
   return openEmbeddedStore({ dataDir: resolve(settings.DATA_DIR), deploymentId, logger })
 }
 
@@ -117,6 +117,8 @@ export interface CoreOverrides {
   sessions?: Partial<SessionsOptions>
   engine?: SandboxEngine
   instanceId?: string
+  /** How long, and until when, to wait for a Redis that does not answer. */
+  patience?: Patience
   /** Counts what the core does, for metrics. */
   observer?: CoreObserver
 }
@@ -127,7 +129,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const lock = settings.REDIS_URL ? undefined : lockDataDir(dataDir)
   const { observer, instanceId = randomUUID() } = overrides
   const report = observer?.stored ?? (() => {})
-  const store = observedStore(await openStore(settings, logger), report)
+  const store = observedStore(await openStore(settings, logger, overrides.patience), report)
   rememberDeploymentId(deploymentFileOf(settings), await store.sessions.deploymentId())
   const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
@@ -191,16 +193,17 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   }
 }
 
-/** `environment` is what child servers and `${env:…}` in the registry are given of. */
+/** `environment` is what child servers and `${env:…}` in the registry are given of; `patience` is for a Redis that does not answer yet. */
 export async function createApp(
   settings: Settings,
   rootLogger: Logger,
-  environment: Record<string, string | undefined> = {}
+  environment: Record<string, string | undefined> = {},
+  patience: Patience = { ms: 0 }
 ): Promise<App> {
   const instanceId = randomUUID()
   const logger = rootLogger.child({ instance: instanceId })
   const metrics = createMetrics()
-  const core = await createCore(settings, logger, { instanceId, observer: metrics.core })
+  const core = await createCore(settings, logger, { instanceId, observer: metrics.core, patience })
   const models = observedModels(openModels(settings, logger), metrics.core.modelStep)
   const { facts } = core.store
   const trail = openTrail(settings, metrics.observer)

@@ -1,6 +1,6 @@
 /** Says for each part that the workspace needs whether it is there, or what to do. Makes one sandbox to see its limits for real. */
-import { accessSync, constants, existsSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { openEngine, openStore } from '../app.ts'
 import { openModels } from '../app-models.ts'
 import { loadRegistry } from '../catalog/registry.ts'
@@ -11,7 +11,9 @@ import type { SandboxEngine } from '../sandbox/port.ts'
 import { findIsolation } from '../tools/connections/child-isolation.ts'
 import { EXPOSED } from '../tools/connections/child-processes.ts'
 import type { Command } from './command.ts'
+import { describeDataDir } from './doctor-data.ts'
 import { describeNode } from './doctor-node.ts'
+import { describePort } from './doctor-port.ts'
 import { describeLimits, describeUsers, listContents } from './doctor-sandbox.ts'
 import { type Check, checkServers, type Found } from './doctor-servers.ts'
 import { userDefaults } from './user-folders.ts'
@@ -20,7 +22,8 @@ type Mark = 'ok' | 'warn' | 'FAILS'
 
 export const doctorCommand: Command = {
   name: 'doctor',
-  summary: 'checks Node, engine, image, runtime, limits, store, models and servers, and says what to do',
+  summary:
+    'checks Node, engine, image, runtime, limits, data folder, store, port, models and servers, and says what to do',
   flags: {
     servers: { type: 'boolean', help: 'also starts every server, to see its tools' },
     image: { type: 'boolean', help: 'also lists what is in the sandbox image, with versions' }
@@ -54,7 +57,9 @@ export const doctorCommand: Command = {
     }
     await check('network', async () => describeNetwork(settings))
     await check('children', () => describeChildren(settings))
+    await check('data', async () => describeDataDir(resolve(settings.DATA_DIR)))
     await check('store', () => describeStore(settings))
+    if (!isGatewayOnly(settings)) await check('port', () => describePort(settings))
     await check('models', () => describeModels(settings))
     await checkServers(settings, check, flags.servers === true)
     await engine.close()
@@ -79,9 +84,15 @@ async function describeEngine(engine: SandboxEngine, settings: Settings): Promis
   }
 }
 
-async function needsEngine({ MCP_CONFIG, DATA_DIR }: Settings): Promise<boolean> {
+/** The settings of a gateway that other programs start: it listens on no port. */
+function isGatewayOnly({ MCP_CONFIG, DATA_DIR }: Settings): boolean {
   const user = userDefaults(process.env)
-  if (MCP_CONFIG !== user.MCP_CONFIG || DATA_DIR !== user.DATA_DIR) return true
+  return MCP_CONFIG === user.MCP_CONFIG && DATA_DIR === user.DATA_DIR
+}
+
+async function needsEngine(settings: Settings): Promise<boolean> {
+  const { MCP_CONFIG } = settings
+  if (!isGatewayOnly(settings)) return true
   // A file that can't be read is told of where the servers are.
   const registry = await loadRegistry(MCP_CONFIG, { optional: true }).catch(() => undefined)
   const servers = [...(registry?.servers.values() ?? [])]
@@ -120,7 +131,7 @@ async function describeChildren({ AUTH_TOKEN }: Settings): Promise<Found> {
 async function describeStore(settings: Settings): Promise<string> {
   const folder = resolve(settings.DATA_DIR)
   // Looking makes nothing: a folder left here would be taken for a workspace the next time, and be of whoever looked.
-  if (!settings.REDIS_URL && !existsSync(folder)) return describeMissing(folder)
+  if (!settings.REDIS_URL && !existsSync(folder)) return `embedded; the first start makes ${folder}`
   const store = await openStore(settings, createLogger('silent'))
   try {
     const live = await store.sessions.countLive()
@@ -128,17 +139,6 @@ async function describeStore(settings: Settings): Promise<string> {
   } finally {
     await store.close()
   }
-}
-
-function describeMissing(folder: string): string {
-  let parent = dirname(folder)
-  while (!existsSync(parent)) parent = dirname(parent)
-  try {
-    accessSync(parent, constants.W_OK | constants.X_OK)
-  } catch {
-    throw new Error(`The data folder ${folder} can't be made in ${parent}; check DATA_DIR and permissions.`)
-  }
-  return `embedded; the first start makes ${folder}`
 }
 
 async function describeModels(settings: Settings): Promise<Found> {

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
+import { freePort } from '../../tests/fixtures/free-port.ts'
 
 let dir = ''
 beforeEach(() => {
@@ -30,4 +31,21 @@ it('stops as it should when nobody reads its log any more', { timeout: 60_000 },
   expect(child.stderr.destroyed).toBe(true)
   child.kill('SIGTERM')
   expect(await exited).toEqual([0, null])
+})
+
+it('waits for a Redis that is not there yet, says so, and obeys Ctrl-C meanwhile', { timeout: 60_000 }, async () => {
+  const port = String(await freePort())
+  const env = { PATH: process.env.PATH, PORT: '0', LLM_PROVIDER: 'demo', REDIS_URL: `redis://127.0.0.1:${port}` }
+  const args = ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, '../main.ts'), 'serve']
+  const child = spawn(process.execPath, args, { cwd: dir, env, stdio: ['ignore', 'ignore', 'pipe'] })
+  const exited = once(child, 'exit')
+  let said = ''
+  child.stderr.on('data', (chunk) => {
+    said += chunk
+  })
+  await vi.waitFor(() => expect(said).toMatch(/does not answer.*Trying again for \d+ s[\s\S]*Trying again for \d+ s/))
+  child.kill('SIGINT')
+  expect(await exited).toEqual([0, null])
+  expect(said).toContain('Stopped before it was ready.')
+  expect(said).not.toContain('until it does')
 })

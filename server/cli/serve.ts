@@ -1,4 +1,5 @@
 import { type App, createApp } from '../app.ts'
+import { isAppError } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
 import { type Announce, announcer } from './announce.ts'
 import type { Command } from './command.ts'
@@ -10,6 +11,8 @@ const STOP_WITHIN_MS = 30_000
 /** The same after a second signal. */
 const HURRY_WITHIN_MS = 3_000
 const MAX_NAMED = 10
+/** Redis may have been started together with this server. */
+const REDIS_WAIT_MS = 60_000
 
 export const serveCommand: Command = {
   name: 'serve',
@@ -18,8 +21,14 @@ export const serveCommand: Command = {
   async run(settings) {
     const logger = createLogger(settings.LOG_LEVEL)
     const signals = listenForStop()
+    const announce = announcer()
+    const patience = { ms: REDIS_WAIT_MS, signal: signals.stopping }
     try {
-      return await runApp(await createApp(settings, logger, process.env), signals, announcer())
+      return await runApp(await createApp(settings, logger, process.env, patience), signals, announce)
+    } catch (error) {
+      if (!signals.stopping.aborted || !isAppError(error, 'store_unavailable')) throw error
+      announce('Stopped before it was ready.')
+      return 0
     } finally {
       // Also when it did not start: a connection to Redis, open already, would keep a server alive that serves nobody.
       leaveSoon()

@@ -1,6 +1,8 @@
 export interface StopSignals {
   /** Resolves with the first signal. */
   stop: Promise<void>
+  /** Fires with the first signal. */
+  stopping: AbortSignal
   /** Fires with the second: shorten what can be shortened. */
   hurry: AbortSignal
   /** Fires with the third. */
@@ -13,6 +15,7 @@ const SAME_MS = 500
 /** SIGHUP too: a terminal that is closed ends what runs in it, and sandboxes must be removed then as well. */
 export function listenForStop(target: NodeJS.EventEmitter = process): StopSignals {
   const stop = Promise.withResolvers<void>()
+  const stopping = new AbortController()
   const hurry = new AbortController()
   const atOnce = new AbortController()
   let count = 0
@@ -23,9 +26,10 @@ export function listenForStop(target: NodeJS.EventEmitter = process): StopSignal
     countedAt = now
     count += 1
     stop.resolve()
+    stopping.abort()
     if (count === 2) hurry.abort()
     if (count === 3) atOnce.abort()
   }
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) target.on(signal, onSignal)
-  return { stop: stop.promise, hurry: hurry.signal, atOnce: atOnce.signal }
+  return { stop: stop.promise, stopping: stopping.signal, hurry: hurry.signal, atOnce: atOnce.signal }
 }

@@ -12,11 +12,14 @@ export type Row = Record<string, SQLOutputValue>
 /** How long a statement waits for another process; it blocks this one meanwhile, so it is short. */
 const BUSY_TIMEOUT_MS = 2000
 const OPEN_ATTEMPTS = 8
+const SCRUB_MS = 250
+const SCRUB_AGAIN_MS = 5000
 
 export class Database {
   readonly #db: DatabaseSync
   readonly #file: string
   readonly #statements = new Map<string, StatementSync>()
+  #scrub: NodeJS.Timeout | undefined
 
   constructor(db: DatabaseSync, file: string) {
     this.#db = db
@@ -49,7 +52,21 @@ export class Database {
     }
   }
 
+  /**
+   * After something was deleted: its text also stands in the write-ahead log, until that is emptied. Soon, and once for many
+   * deletions in a row; a reader in another process may be in the way, then it is tried again.
+   */
+  scrubSoon(waitMs = SCRUB_MS): void {
+    if (this.#scrub) return
+    this.#scrub = setTimeout(() => {
+      this.#scrub = undefined
+      if (this.#db.isOpen && !emptyLog(this.#db)) this.scrubSoon(SCRUB_AGAIN_MS)
+    }, waitMs)
+    this.#scrub.unref()
+  }
+
   close(): void {
+    clearTimeout(this.#scrub)
     if (!this.#db.isOpen) return
     this.#statements.clear()
     this.#guard(() => this.#db.close())
@@ -109,11 +126,39 @@ function openOnce(file: string): Database {
     // A commit is in the kernel when it returns, so kill -9 loses nothing. A power cut may lose the last commits, never
     // tear one; FULL would close that gap at the price of blocking the whole process for an fsync per event.
     db.exec('PRAGMA synchronous = NORMAL')
+    // What is deleted is overwritten with zeros: a conversation that was deleted must not be found in the file.
+    db.exec('PRAGMA secure_delete = ON')
     migrate(db, file)
+    rewriteOnce(db)
+    emptyLog(db)
     return new Database(db, file)
   } catch (error) {
     db.close()
     throw error
+  }
+}
+
+/** Writes the log into the database and empties it; false when someone is in the way. */
+function emptyLog(db: DatabaseSync): boolean {
+  try {
+    // Waiting for a reader would block this whole process.
+    db.exec('PRAGMA busy_timeout = 0')
+    return Number(db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy) === 0
+  } catch {
+    return false
+  } finally {
+    db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
+  }
+}
+
+/** Earlier versions left deleted text in free pages. When there is no room or no peace for it now, the next start does it. */
+function rewriteOnce(db: DatabaseSync): void {
+  if (db.prepare(`SELECT 1 FROM meta WHERE key = 'rewritten'`).get()) return
+  try {
+    if (Number(db.prepare('PRAGMA freelist_count').get()?.freelist_count) > 0) db.exec('VACUUM')
+    db.prepare(`INSERT OR IGNORE INTO meta VALUES ('rewritten', '1')`).run()
+  } catch {
+    // Busy, or the disk is full.
   }
 }
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -82,6 +82,40 @@ describe('embedded store on disk', () => {
     expect(await again.sessions.deploymentId()).toBe(deployment)
     expect(await again.events.lastSeq('s')).toBe(1)
     await again.close()
+  })
+
+  const bytesOnDisk = () =>
+    readdirSync(dataDir)
+      .filter((name) => name.startsWith('store.db'))
+      .map((name) => readFileSync(join(dataDir, name), 'latin1'))
+      .join('')
+
+  it('keeps no word of a deleted session, neither in the database nor in its log', async () => {
+    const store = await openEmbeddedStore({ dataDir, logger })
+    const text = (i: number) => `topsecret-${i} ${'x'.repeat(2000)}`
+    for (let i = 0; i < 50; i++) await store.events.append('s', [{ type: 'user:message', data: { text: text(i) } }])
+    await store.facts.set('sessions', 's', { title: 'topsecret title' })
+    await store.events.append('other', [{ type: 'user:message', data: { text: 'stays' } }])
+    expect(bytesOnDisk()).toContain('topsecret')
+    await store.events.remove('s')
+    await store.facts.remove('sessions', 's')
+    await expect.poll(bytesOnDisk, { interval: 20 }).not.toContain('topsecret')
+    expect(bytesOnDisk()).toContain('stays')
+    await store.close()
+  })
+
+  it('rewrites a database of an earlier version once, which left deleted text in free pages', async () => {
+    const first = await openEmbeddedStore({ dataDir, logger })
+    for (let i = 0; i < 50; i++)
+      await first.events.append('s', [{ type: 'user:message', data: { text: `topsecret ${'x'.repeat(2000)}` } }])
+    await first.close()
+    const old = new DatabaseSync(join(dataDir, 'store.db'))
+    old.exec(`PRAGMA secure_delete = OFF; DELETE FROM events; DELETE FROM meta WHERE key = 'rewritten'`)
+    old.close()
+    expect(bytesOnDisk()).toContain('topsecret')
+    const store = await openEmbeddedStore({ dataDir, logger })
+    expect(bytesOnDisk()).not.toContain('topsecret')
+    await store.close()
   })
 
   it('has every acknowledged event after kill -9 of the writer', async () => {

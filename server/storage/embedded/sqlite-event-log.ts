@@ -27,6 +27,7 @@ export function sqliteEventLog(db: Database): EventLog {
         db.run('DELETE FROM event_keys WHERE session_id = ?', sessionId)
         db.run('DELETE FROM log_sizes WHERE session_id = ?', sessionId)
       })
+      db.scrubSoon()
     }
   }
 }

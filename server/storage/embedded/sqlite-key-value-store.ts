@@ -13,7 +13,7 @@ export function sqliteKeyValueStore(db: Database): KeyValueStore {
       db.run('INSERT OR REPLACE INTO facts VALUES (?, ?, ?)', space, key, JSON.stringify(value))
     },
     remove: async (space, key) => {
-      db.run('DELETE FROM facts WHERE space = ? AND key = ?', space, key)
+      if (db.run('DELETE FROM facts WHERE space = ? AND key = ?', space, key) > 0) db.scrubSoon()
     },
     list: async (space) =>
       db.all('SELECT key, value FROM facts WHERE space = ? ORDER BY key', space).map((row) => {

@@ -5,7 +5,7 @@
  */
 import type { Logger } from '../../lib/logger.ts'
 import type { Store } from '../store.ts'
-import { connectRedis } from './redis-client.ts'
+import { connectRedisPatiently, type Patience } from './redis-client.ts'
 import { redisEventLog } from './redis-event-log.ts'
 import { redisKeyValueStore } from './redis-key-value-store.ts'
 import { redisKeys } from './redis-keys.ts'
@@ -14,13 +14,15 @@ import { RedisSessionStore } from './redis-session-store.ts'
 export interface RedisStoreOptions {
   url: string
   logger: Logger
+  /** Undefined: a Redis that does not answer is not tried again. */
+  patience?: Patience | undefined
   keyPrefix?: string
   /** The deployment's id, where the data folder remembers one: an emptied Redis gets it back. */
   deploymentId?: string | undefined
 }
 
 export async function openRedisStore(options: RedisStoreOptions): Promise<Store> {
-  const client = await connectRedis(options.url, options.logger)
+  const client = await connectRedisPatiently(options.url, options.logger, options.patience ?? { ms: 0 })
   const keys = redisKeys(options.keyPrefix ?? 'mcpo:')
   return {
     sessions: new RedisSessionStore(client, keys, options.deploymentId),

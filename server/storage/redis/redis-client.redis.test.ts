@@ -97,6 +97,15 @@ describe('a Redis that comes and goes', () => {
     expect(lines.filter((line) => line.includes('answers again')).length).toBe(1)
   })
 
+  it('is waited for at startup when there is patience for it', async () => {
+    await stop()
+    await expect(openRedisStore({ url, logger: silentLogger })).rejects.toMatchObject(UNAVAILABLE)
+    const opening = openRedisStore({ url, logger: silentLogger, patience: { ms: 60_000 } })
+    await start()
+    store = await opening
+    expect(await store.sessions.now()).toBeGreaterThan(0)
+  })
+
   it('fails within the deadline when it hangs, and recovers', async () => {
     store = await openRedisStore({ url, logger: silentLogger })
     const opened = store

@@ -1,7 +1,8 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { Redis, ReplyError } from 'ioredis'
 import { backoffMs } from '../../lib/backoff.ts'
 import { withDeadline } from '../../lib/deadline.ts'
-import { AppError, messageOf } from '../../lib/errors.ts'
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { storeUnavailable } from '../store-errors.ts'
 import type { Script } from './scripts.ts'
@@ -62,7 +63,7 @@ export async function connectRedis(url: string, logger: Logger): Promise<RedisCl
     reconnectOnError: isReplica,
     retryStrategy: (attempt) => backoffMs(attempt, { firstMs: 50, maxMs: 2000 })
   })
-  reportState(redis, where, logger)
+  redis.on('error', () => {}) // without a listener ioredis would print
   try {
     await withDeadline({ what: `Redis at ${where}`, ms: OPEN_TIMEOUT_MS }, () => open(redis))
   } catch (error) {
@@ -76,8 +77,36 @@ export async function connectRedis(url: string, logger: Logger): Promise<RedisCl
       plain(error)
     )
   }
+  reportState(redis, where, logger)
   return new RedisClient(redis, where)
 }
+
+export interface Patience {
+  /** How long a Redis that does not answer is tried again. */
+  ms: number
+  /** Ends the wait. */
+  signal?: AbortSignal | undefined
+}
+
+/** For a startup: Redis may be starting too. What trying again can't mend, such as a wrong password, fails at once. */
+export async function connectRedisPatiently(url: string, logger: Logger, patience: Patience): Promise<RedisClient> {
+  const until = performance.now() + patience.ms
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await connectRedis(url, logger)
+    } catch (error) {
+      const leftMs = until - performance.now()
+      if (!isAppError(error, 'store_unavailable') || leftMs <= 0 || isRefused(error.cause)) throw error
+      const waitMs = Math.min(leftMs, backoffMs(attempt, { firstMs: 500, maxMs: 5000 }))
+      const left = `Trying again for ${Math.ceil(leftMs / 1000)} s.`
+      logger.warn({ redis: describe(url), attempt }, `Redis does not answer (${reasonOf(error.cause)}). ${left}`)
+      await delay(waitMs, undefined, { signal: patience.signal }).catch(() => {})
+      if (patience.signal?.aborted) throw error
+    }
+  }
+}
+
+const isRefused = (cause: unknown) => /^(NOAUTH|WRONGPASS|NOPERM)/.test(messageOf(cause))
 
 /** After a failover the former primary goes on answering who is connected: only a new connection leads to the new one. */
 export function isReplica(error: Error): boolean {
@@ -90,7 +119,7 @@ async function open(redis: Redis): Promise<void> {
   if (redis.options.db) await redis.select(redis.options.db)
 }
 
-/** Says once that Redis is gone, repeats it rarely, and says when it is back. Without a listener ioredis would print. */
+/** Logs once that Redis is gone, repeats it rarely, and logs when it is back. */
 function reportState(redis: Redis, where: string, logger: Logger): void {
   let loggedAt = 0
   redis.on('error', (error: Error) => {
