@@ -18,20 +18,23 @@ describe('the files of other clients', () => {
     return file
   }
 
-  it('have placeholders of their own: those of the environment become ours, the others are named', async () => {
+  it('have placeholders of their own: some become ours, and servers with others are left out by name', async () => {
     const of = (text: string) => `\${${text}}`
-    const env = { A: of('TOKEN'), B: `x-${of('PORT:-80')}`, C: of('env:KEPT') }
-    const code = put('.mcp.json', { mcpServers: { a: { command: 'a', args: [of('DIR')], env } } })
-    const vs = put('.vscode/mcp.json', {
-      servers: { b: { command: 'b', cwd: of('workspaceFolder'), env: { A: of('input:x') } } }
+    const env = { A: of('TOKEN'), B: `Bearer ${of('input:my-key')}`, C: of('env:KEPT'), D: '$$' + '{as-it-is}' }
+    const file = put('.mcp.json', {
+      mcpServers: {
+        a: { command: 'a', env },
+        b: { command: 'b', args: ['-y', of('DIR')], env: { B: `x-${of('PORT:-80')}` } },
+        c: { command: 'c', cwd: of('workspaceFolder') },
+        d: { url: `https://example.test/${of('KEY')}` }
+      }
     })
-    const one = await readClientFile('Claude Code', code)
-    expect(one.servers[0]?.raw).toMatchObject({ args: [of('DIR')], env: { ...env, A: of('env:TOKEN') } })
-    expect(one.problems).toEqual([expect.stringContaining(`"a" has ${of('DIR')}, ${of('PORT:-80')}, which nobody`)])
-    const other = await readClientFile('VS Code', vs)
-    expect(other.problems).toEqual([
-      expect.stringContaining(`"b" has ${of('workspaceFolder')}, ${of('input:x')}, which`)
+    const { servers, problems } = await readClientFile('Claude Code', file)
+    expect(servers.map(({ raw }) => raw)).toEqual([
+      { command: 'a', env: { ...env, A: of('env:TOKEN'), B: `Bearer ${of('secret:my-key')}` } }
     ])
+    const said = [`"b" is left out: it has ${of('DIR')}, ${of('PORT:-80')}`, of('workspaceFolder'), of('KEY')]
+    expect(problems).toEqual(said.map((words) => expect.stringContaining(words)))
   })
 
   it('are found, those for this folder alone among them', async () => {

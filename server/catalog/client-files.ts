@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { EntryProblem } from './entry-values.ts'
+import { describeForeign } from './foreign-placeholders.ts'
 import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from './json-with-lines.ts'
 import { readEntry } from './read-entry.ts'
 import { describeProblem } from './registry.ts'
@@ -69,14 +70,15 @@ export async function readClientFile(client: string, file: string, folder?: stri
   const result: ClientServers = { servers: [], problems: [] }
   for (const { path, list } of listed) {
     for (const [name, theirs] of Object.entries(list)) {
-      const { raw, left } = translatePlaceholders(file, theirs)
+      const { raw, left } = translatePlaceholders(theirs)
       const lineOf = (inner: string[]) => located.lineOf([...path, name, ...inner])
       try {
         const entry = readEntry(name, raw, 0)
         if (isThisGateway(entry))
           result.problems.push(`${file}: server "${name}" is this gateway itself; it is left out.`)
+        else if (left.length > 0)
+          result.problems.push(`${file}: server "${name}" is left out: it ${describeForeign(left)}`)
         else if (isRecord(raw)) result.servers.push({ client, file, name, raw, entry })
-        if (left.length > 0) result.problems.push(notFilled(file, name, left))
       } catch (error) {
         if (!(error instanceof EntryProblem)) throw error
         const reason = `${error.path.length > 0 ? `"${error.path.join('.')}" ` : ''}${error.message}`
@@ -85,10 +87,6 @@ export async function readClientFile(client: string, file: string, folder?: stri
     }
   }
   return result
-}
-
-function notFilled(file: string, name: string, left: string[]): string {
-  return `${file}: server "${name}" has ${left.join(', ')}, which nobody fills in here: put the values into mcp.json, or \${env:NAME} or \${secret:NAME} under its "env" or "headers".`
 }
 
 async function locate(file: string): Promise<LocatedJson> {

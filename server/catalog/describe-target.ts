@@ -40,8 +40,10 @@ function showValues(values: Record<string, string>): ShownValue[] {
   })
 }
 
-const SECRET_NAME = /key|token|secret|passw|pwd|auth|credential|cookie|private/i
-const SECRET_VALUE = /^(Bearer |Basic |sk-|gh[pousr]_|github_pat_|xox[a-z]-|AKIA|AIza|glpat-|eyJ)/
+const SECRET_NAME = /key|token|secret|passw|pwd|auth|credential|cookie|private|bearer|session|signature|\bsig\b|jwt/i
+/** `Authorization: Bearer …`, also with other schemes, and values that are known by their beginning. */
+const SECRET_VALUE =
+  /^((Bearer|Basic|Token|ApiKey|Api-Key|Key|Digest|Negotiate|DPoP|AWS4-HMAC-SHA256) |sk-|[prs]k_(live|test)_|gh[pousr]_|github_pat_|xox[a-z]-|AKIA|AIza|glpat-|npm_|hf_|pypi-|dop_v1_|SG\.|ya29\.|eyJ)/i
 
 export function looksSecret(name: string, value: string): boolean {
   return value.length >= 4 && !/\$\{/.test(value) && (SECRET_NAME.test(name) || SECRET_VALUE.test(value))

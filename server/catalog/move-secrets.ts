@@ -14,7 +14,7 @@ export function takeSecretsOut(servers: Record<string, Raw>): {
 } {
   const secrets = new Map<string, string>()
   const placeholder = (server: string, name: string, value: string) => {
-    const [, scheme = '', secret = ''] = /^((?:Bearer|Basic) )?([\s\S]*)$/.exec(value) ?? []
+    const [, scheme = '', secret = ''] = /^((?:Bearer|Basic|Token|ApiKey|Api-Key|Key) )?([\s\S]*)$/i.exec(value) ?? []
     const wish = `${server}_${name}`
       .toUpperCase()
       .replace(/[^A-Z0-9]+/g, '_')

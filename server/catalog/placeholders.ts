@@ -1,6 +1,8 @@
 import { AppError } from '../lib/errors.ts'
 
-const PLACEHOLDER = /\$\{(secret|env):([A-Za-z_][A-Za-z0-9_.-]*)\}/g
+const PLACEHOLDER = /(?<!\$)\$\{(secret|env):([A-Za-z_][A-Za-z0-9_.-]*)\}/g
+/** Stands for `${` as it is. */
+const ESCAPED = /\$\$\{/g
 
 export interface SecretSource {
   /** undefined: there is none of this name. */
@@ -34,12 +36,18 @@ export function fillPlaceholders(server: string, texts: Record<string, string>, 
   const secrets = new Set<string>()
   const values: Record<string, string> = {}
   for (const [key, text] of Object.entries(texts)) {
-    values[key] = text.replace(PLACEHOLDER, (whole, kind: string, name: string) => {
-      const value = kind === 'secret' ? source.secret(name) : source.env(name)
-      if (value === undefined) throw missing(server, whole, kind)
-      secrets.add(value)
-      return value
-    })
+    // Piece by piece: what comes from a secret is no escape.
+    const pieces = text.split(/((?<!\$)\$\{(?:secret|env):[A-Za-z_][A-Za-z0-9_.-]*\})/)
+    values[key] = pieces
+      .map((piece) => {
+        const [, kind = '', name = ''] = /^\$\{(secret|env):(.*)\}$/.exec(piece) ?? []
+        if (kind === '') return piece.replace(ESCAPED, '${')
+        const value = kind === 'secret' ? source.secret(name) : source.env(name)
+        if (value === undefined) throw missing(server, piece, kind)
+        secrets.add(value)
+        return value
+      })
+      .join('')
   }
   return { values, secrets: [...secrets].filter((secret) => secret.length > 0) }
 }

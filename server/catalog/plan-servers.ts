@@ -6,9 +6,12 @@ import type { PlannedServer } from '../../contract/servers.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { isThisGateway } from './client-files.ts'
 import { looksSecret, showTarget } from './describe-target.ts'
+import { describeForeign } from './foreign-placeholders.ts'
 import { parseJsonWithLines } from './json-with-lines.ts'
+import { readEntry } from './read-entry.ts'
 import { type RegistryProblem, readRegistry } from './registry.ts'
 import type { ServerEntry } from './server-entry.ts'
+import { translatePlaceholders } from './translate-placeholders.ts'
 
 export interface ServersPlan {
   servers: PlannedServer[]
@@ -27,13 +30,16 @@ export function planServers(text: string, taken: (name: string) => boolean): Ser
   const plan: Pick<ServersPlan, 'servers' | 'problems'> = { servers: [], problems: [...registry.problems] }
   const raws: [string, Record<string, unknown>][] = []
   for (const entry of registry.servers.values()) {
-    const raw = listed[entry.name]
+    const { raw, left } = translatePlaceholders(listed[entry.name])
     if (taken(entry.name)) {
       const reason = 'there is a server of this name already; remove it first'
       plan.problems.push({ server: entry.name, line: entry.line, reason, fatal: true })
+    } else if (left.length > 0) {
+      plan.problems.push({ server: entry.name, line: entry.line, reason: describeForeign(left), fatal: true })
     } else if (isRecord(raw)) {
+      const translated = readEntry(entry.name, raw, entry.line)
       raws.push([entry.name, raw])
-      plan.servers.push({ ...showTarget(entry), warnings: warnings(entry) })
+      plan.servers.push({ ...showTarget(translated), warnings: warnings(translated) })
     }
   }
   return { ...plan, raw: Object.fromEntries(raws) }
@@ -83,10 +89,41 @@ export function warnings(entry: ServerEntry): string[] {
       found.push(`${loaders.join(', ')} can make the command run something else: check its value.`)
     if (entry.args.some(isSecretWord))
       found.push('The command line seems to hold a secret, which everyone on this machine can read: use a variable.')
-  } else if (entry.url.startsWith('http:') && !/^http:\/\/(localhost|127\.|\[::1\])/.test(entry.url)) {
+  } else if (hasSecretInUrl(entry.url)) {
+    found.push('The address seems to hold a secret, which logs on the way can keep: use a header.')
+  }
+  if (
+    entry.kind === 'remote' &&
+    entry.url.startsWith('http:') &&
+    !/^http:\/\/(localhost|127\.|\[::1\])/.test(entry.url)
+  ) {
     found.push('What is sent to it is not encrypted.')
   }
   return found
+}
+
+/** User and password, `?api_key=…`, a long random part of the path, as some providers have it. */
+function hasSecretInUrl(address: string): boolean {
+  const { username, password, searchParams, pathname, hash } = new URL(address)
+  const inQuery = [...searchParams, ...new URLSearchParams(hash.slice(1))].some(
+    ([name, value]) => looksSecret(name, value) || isRandom(value)
+  )
+  return (
+    username !== '' ||
+    password !== '' ||
+    inQuery ||
+    pathname.split('/').some((part) => looksSecret('', part) || isRandom(part))
+  )
+}
+
+/** 24 characters or more with letters and digits mixed: no word. A UUID names things rather than proving anything. */
+function isRandom(part: string): boolean {
+  return (
+    /^[\w.~-]{24,}$/.test(part) &&
+    /\d/.test(part) &&
+    /[A-Za-z]/.test(part) &&
+    !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-/.test(part)
+  )
 }
 
 /** `--token abc`, `--token=abc`, or a value that is known by its beginning. */

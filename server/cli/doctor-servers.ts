@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { openEngine } from '../app.ts'
 import { createGatewayApp } from '../app-gateway.ts'
 import { openCredentials } from '../catalog/credentials.ts'
+import { refuseForeignPlaceholders } from '../catalog/foreign-placeholders.ts'
 import { openGrants } from '../catalog/grants.ts'
 import { fillPlaceholders } from '../catalog/placeholders.ts'
 import { describeProblem, loadRegistry } from '../catalog/registry.ts'
@@ -45,6 +46,7 @@ async function describeServer(settings: Settings, entry: ServerEntry, tools: Too
   if (!entry.enabled) return 'switched off'
   const secrets = openCredentials({ file: settings.CREDENTIALS_FILE, environment: process.env }).source(LOCAL_OWNER)
   fillPlaceholders(entry.name, entry.kind === 'local' ? entry.env : entry.headers, secrets)
+  refuseForeignPlaceholders(entry)
   openGrants(settings.DATA_DIR, settings.MCP_CONFIG).check(entry)
   const found = entry.kind === 'local' ? await describeLocal(settings, entry) : await describeRemote(entry)
   return tools ? `${found}; ${await tools(entry.name)} tools` : found

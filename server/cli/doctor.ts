@@ -1,6 +1,7 @@
 /** Says for each part that the workspace needs whether it is there, or what to do. Makes one sandbox to see its limits for real. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { terminalText } from '../../contract/hidden-characters.ts'
 import { openEngine, openStore } from '../app.ts'
 import { openModels } from '../app-models.ts'
 import { loadRegistry } from '../catalog/registry.ts'
@@ -39,7 +40,7 @@ export const doctorCommand: Command = {
         (error): [Mark, string] => ['FAILS', messageOf(error)]
       )
       marks.push(mark)
-      process.stdout.write(`${mark.padEnd(5)} ${part.padEnd(9)}${text}\n`)
+      process.stdout.write(`${mark.padEnd(5)} ${part.padEnd(9)}${terminalText(text)}\n`)
       return mark === 'ok'
     }
     await check('node', () => describeNode())

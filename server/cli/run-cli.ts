@@ -1,5 +1,6 @@
 /** The command line: finds the command, reads its settings, and turns what goes wrong into one sentence and an exit code. */
 import { parseArgs } from 'node:util'
+import { terminalLine, terminalText } from '../../contract/hidden-characters.ts'
 import { isNamed, loadSettings, readDotenv } from '../config/load-settings.ts'
 import { flagOf, SETTINGS, type SettingName } from '../config/settings.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
@@ -34,7 +35,10 @@ export async function runCli(args: string[], commands: Command[]): Promise<numbe
 
 function report(error: unknown, asJson: boolean): void {
   if (asJson) createLogger('info').fatal({ err: error }, messageOf(error))
-  else process.stderr.write(`mcp-orchestrator: ${isAppError(error) ? error.message : explainBug(error)}\n`)
+  else
+    process.stderr.write(
+      `mcp-orchestrator: ${isAppError(error) ? terminalLine(error.message) : terminalText(explainBug(error))}\n`
+    )
 }
 
 interface Arguments {

@@ -80,7 +80,7 @@ function environmentNames(values: Record<string, string>): string[] {
 function describeTool({ server, tool, before, after }: ChangedTool): string[] {
   return [
     `${showAsData(server)} ${showAsData(tool)}`,
-    `  before: ${showAsData(before)}`,
-    `  now:    ${showAsData(after)}`
+    ...`  before: ${showAsData(before)}`.split('\n'),
+    ...`  now:    ${showAsData(after)}`.split('\n')
   ]
 }

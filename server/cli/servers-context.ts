@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline/promises'
+import { escapeJson, terminalText } from '../../contract/hidden-characters.ts'
 import type { Registry } from '../catalog/registry.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { Settings } from '../config/settings.ts'
@@ -16,7 +17,19 @@ export interface ServersContext {
 }
 
 export function print(context: ServersContext, data: unknown, lines: string[]): void {
-  process.stdout.write(context.json ? `${JSON.stringify(data, null, 2)}\n` : lines.map((line) => `${line}\n`).join(''))
+  // Names, errors and logs come from servers and files: nothing in them may steer a terminal, hide, or begin a line of its own.
+  const text = context.json ? [shownJson(data)] : lines.map(terminalRow)
+  process.stdout.write(text.map((line) => `${line}\n`).join(''))
+}
+
+/** As `terminalLine`, with the spaces that columns are made of. */
+function terminalRow(line: string): string {
+  return terminalText(line).replaceAll('\n', '⟨U+000A⟩').trimEnd()
+}
+
+/** Line by line, because hidden characters of a text become escapes and the breaks between lines do not. */
+function shownJson(data: unknown): string {
+  return (JSON.stringify(data, null, 2) ?? 'null').split('\n').map(escapeJson).join('\n')
 }
 
 /** Those that were named, or all. */

@@ -1,7 +1,10 @@
+import { terminalLine } from '../../contract/hidden-characters.ts'
 import { describeTarget } from '../catalog/describe-target.ts'
 import { addServers, removeServer as removeFrom, switchServer as switchIn } from '../catalog/edit-registry.ts'
 import { EntryProblem } from '../catalog/entry-values.ts'
+import { refuseForeignPlaceholders } from '../catalog/foreign-placeholders.ts'
 import { openGrants } from '../catalog/grants.ts'
+import { warnings } from '../catalog/plan-servers.ts'
 import { readEntry } from '../catalog/read-entry.ts'
 import { AppError } from '../lib/errors.ts'
 import { oneName, print, type ServersContext } from './servers-context.ts'
@@ -21,6 +24,8 @@ export async function addServer(context: ServersContext): Promise<number> {
     ...(flags.description === undefined ? {} : { description: flags.description })
   }
   const entry = checked(name, raw)
+  refuseForeignPlaceholders(entry)
+  for (const warning of warnings(entry)) process.stderr.write(`! ${terminalLine(warning)}\n`)
   await addServers(file, { [name]: raw })
   // Whoever types a command here has seen it.
   await openGrants(context.settings.DATA_DIR, file).accept([entry], context.registry.servers.values())

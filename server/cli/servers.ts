@@ -1,6 +1,7 @@
 /** `servers`: the registry by hand. Reads and edits `mcp.json`, tries servers out; what it prints is for people, or JSON. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { terminalLine } from '../../contract/hidden-characters.ts'
 import { describeProblem, loadRegistry } from '../catalog/registry.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Command, CommandInput } from './command.ts'
@@ -89,7 +90,7 @@ export const serversCommand: Command = {
     const file = resolve(settings.MCP_CONFIG)
     sayWhatIsUsed(settings, isNamed)
     const registry = await loadRegistry(file, { optional: true })
-    for (const problem of registry.problems) process.stderr.write(`${describeProblem(file, problem)}\n`)
+    for (const problem of registry.problems) process.stderr.write(`${terminalLine(describeProblem(file, problem))}\n`)
     return act({ settings, file, registry, names, flags, rest, json: flags.json === true })
   }
 }

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { hasHidden } from '../../contract/hidden-characters.ts'
 import { child } from '../../server/tools/connections/connections.fixture.ts'
 import { spawnGateway, startGateway } from './gateway-process.ts'
 
@@ -172,5 +173,37 @@ describe('servers', { timeout: 60_000 }, () => {
     expect(out).toMatch(/API_TOKEN: looks like a secret, and would stand in mcp\.json/)
     expect(out + err).not.toMatch(/[\u200b\u202e]|sk-literal-secret/)
     expect(err).toContain('bad\\u{202e}')
+  })
+
+  // Checked with the defence off: lines are printed as they came → the escapes are in the output.
+  it('print nothing that steers a terminal, hides or imitates a line, whoever wrote it', async () => {
+    const hostile = 'red \u001b[31m\u001b]0;title\u0007 back \u202e over\r hidden \u{e0041}\u200b'
+    const script = `process.stderr.write(${JSON.stringify(`${hostile}\n`)}); process.exit(3)`
+    const { run } = workplace({
+      sick: { command: process.execPath, args: ['-e', script], timeoutMs: 5000, [`odd${hostile}`]: 1 },
+      [`bad${'\u202e'}name`]: { command: 7 }
+    })
+    const said = [await run('test', 'sick'), await run('health'), await run('logs', 'sick'), await run('list')]
+    said.push(await run('test', 'sick', '--json'), await run('list', '--json'), await run('test', `no${hostile}`))
+    for (const { out, err } of said) expect(hasHidden((out + err).replaceAll('\n', ''))).toBe(false)
+    expect(said.map(({ out, err }) => out + err).join('')).toMatch(/red.*U\+202E/)
+    expect(JSON.parse(said[4]?.out ?? '')).toMatchObject([{ reason: expect.stringContaining('\u202e') }])
+  })
+
+  it('warns of secrets in an address and in headers, whatever the scheme', async () => {
+    const { run } = workplace({})
+    const add = (name: string, ...more: string[]) => run('add', name, '--url', ...more)
+    for (const url of [
+      'https://me:pass@x.test/',
+      'https://x.test/mcp?api_key=abcd1234',
+      'https://x.test/s/a8Kd93jfLs02mfkE93kdls0fj/mcp'
+    ])
+      expect((await add(`s${url.length}`, url)).err).toContain('The address seems to hold a secret')
+    const header = await add('header', 'https://x.test/mcp', '--header', 'X-Custom=Token abcdef123')
+    expect(header.err).toMatch(/X-Custom: looks like a secret/)
+    const plain = await add('plain', 'https://x.test/v1/mcp?region=eu', '--header', 'X-Region=eu')
+    expect(plain).toMatchObject({ code: 0, err: expect.not.stringContaining('!') })
+    const foreign = await add('foreign', 'https://x.test/mcp', '--header', 'Authorization=Bearer ${' + 'TOKEN}')
+    expect(foreign).toMatchObject({ code: 2, err: expect.stringContaining('which nothing fills in here') })
   })
 })

@@ -7,6 +7,7 @@ import {
   type SubscriptionFilter,
   type Transport
 } from '@modelcontextprotocol/client'
+import { refuseForeignPlaceholders } from '../../catalog/foreign-placeholders.ts'
 import { fillPlaceholders, type SecretSource } from '../../catalog/placeholders.ts'
 import type { LocalEntry, RemoteEntry, ServerEntry } from '../../catalog/server-entry.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
@@ -57,7 +58,13 @@ export async function openServer(options: OpenServerOptions): Promise<LiveServer
     const hopeless =
       isAppError(error) &&
       (error.details.sandbox ||
-        ['server_not_startable', 'secret_missing', 'secret_not_granted', 'isolation_unavailable'].includes(error.code))
+        [
+          'server_not_startable',
+          'secret_missing',
+          'secret_not_granted',
+          'placeholder_unknown',
+          'isolation_unavailable'
+        ].includes(error.code))
     if (options.signal.aborted || hopeless) throw error
     // It may have been updated since; or, never asked before, it is one that dies of the question.
     if (known?.kind === 'modern') return connect(options, undefined)
@@ -68,6 +75,7 @@ export async function openServer(options: OpenServerOptions): Promise<LiveServer
 
 async function connect(options: OpenServerOptions, prior: PriorDiscovery | undefined): Promise<LiveServer> {
   const { entry, signal, version, onToolsChanged, peer } = options
+  refuseForeignPlaceholders(entry)
   options.checkGrant?.(entry)
   const transport = entry.kind === 'local' ? await startChild(options, entry) : reach(options, entry)
   const client = new Client(
