@@ -142,7 +142,9 @@ export class Chat {
   }
 
   async reset(sessionId: string): Promise<void> {
-    await this.#stopAnd(sessionId, () => [{ type: 'history:reset', data: {} }], { why: 'A fresh history was started.' })
+    const why = 'A fresh history was started.'
+    const then = (cancelled: number) => [...cancelledNotice(cancelled, why), { type: 'history:reset', data: {} }]
+    await this.#stopAnd(sessionId, then, { why })
   }
 
   /** Starts a fresh history with another model; files and the readable past stay. Refused if it cancels more than `maxCancelled`. */
@@ -152,8 +154,7 @@ export class Chat {
     const why = `The model was switched to ${model}.`
     const then = (cancelled: number): NewEvent[] => {
       if (cancelled > maxCancelled) throw approvalsWaiting(cancelled)
-      const selected = { type: 'model:selected', data: { model } }
-      return cancelled === 0 ? [selected] : [cancelledNotice(cancelled, why), selected]
+      return [...cancelledNotice(cancelled, why), { type: 'model:selected', data: { model } }]
     }
     await this.#stopAnd(sessionId, then, { why })
   }
@@ -273,10 +274,12 @@ function cancellations(calls: CallEntry[], why?: string): NewEvent[] {
   return calls.map((call) => resolution(call, decision))
 }
 
-function cancelledNotice(cancelled: number, why: string): NewEvent {
+/** For every tab: none of the waiting cards goes away without a word. */
+function cancelledNotice(cancelled: number, why: string): NewEvent[] {
+  if (cancelled === 0) return []
   const calls = cancelled === 1 ? '1 call that waited' : `${cancelled} calls that waited`
   const message = `${why} This cancelled ${calls} for approval.`
-  return { type: 'session:notice', data: { code: 'approvals_cancelled', message } }
+  return [{ type: 'session:notice', data: { code: 'approvals_cancelled', message } }]
 }
 
 function approvalsWaiting(waiting: number): AppError {

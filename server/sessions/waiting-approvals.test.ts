@@ -110,3 +110,12 @@ it('a switch of the model that cancels more approvals than the person was told o
   const resolved = await fake.until('tool:approval_resolved')
   expect(resolved.data).toMatchObject({ by: 'cancel', reason: 'The model was switched to demo/other.' })
 })
+
+it('a fresh history says how many approvals it cancelled', async () => {
+  await open()
+  await fake.chat.send('s1', { text: 'go' })
+  await asked()
+  await fake.chat.reset('s1')
+  const { data } = await fake.until('session:notice', ({ code }) => code === 'approvals_cancelled')
+  expect(data.message).toBe('A fresh history was started. This cancelled 4 calls that waited for approval.')
+})
