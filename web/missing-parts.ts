@@ -8,7 +8,8 @@ import { usePlace } from './stores/place.ts'
 
 const RELOADED_AT = 'mcp-orchestrator:reloaded-at'
 const RELOAD_AT_MOST_EVERY_MS = 60_000
-const SORRY = 'A part of this page could not be loaded. Try again, or reload the page.'
+/** Some browsers remember that a module failed: only a new page asks for it again. */
+const SORRY = 'A part of this page could not be loaded. Reload the page to try again.'
 
 export function watchMissingParts(): void {
   let isLooking = false

@@ -18,6 +18,7 @@ it('loads the page anew when a part of it is gone from the server, once; then it
   await me.button('Inbox').click()
   await missing.waitFor()
   await me.page.unroute('**/assets/InboxDialog*.js')
+  await me.page.reload()
   await me.button('Inbox').click()
   await dialog.waitFor()
 })
