@@ -142,3 +142,44 @@ it('takes typing in the inbox for no answer either, and goes on to the next card
   expect(await reason(me).inputValue()).toBe('all wrong')
   expect(now().offences).toEqual([])
 })
+
+// Seeds are fixed: a burst that once approved would do so in every run.
+it.each([11, 17, 33])(
+  'approves nothing by keys pressed at random in one go, with Tab, Enter and Space among them (%i)',
+  async (seed) => {
+    const { me, session } = await now().arrive(asking('a', 'b', 'c'))
+    await me.page.keyboard.press('Alt+p')
+    await me.page.locator('.approval-card:focus [data-approve][aria-disabled=false]').waitFor()
+    await stopClock(me)
+    let state = seed
+    const random = (below: number) => {
+      state = (state * 48_271) % 2_147_483_647
+      return state % below
+    }
+    const keys = [
+      'a',
+      'r',
+      'e',
+      'l',
+      'x',
+      'a',
+      'Tab',
+      'Tab',
+      'Shift+Tab',
+      'Enter',
+      'Enter',
+      'Space',
+      'Escape',
+      'Backspace',
+      'Alt+p'
+    ]
+    for (let stroke = 0; stroke < 120; stroke++) {
+      await me.page.keyboard.press(keys[random(keys.length)] ?? 'a')
+      await me.page.clock.runFor(random(300))
+    }
+    await me.page.evaluate('fetch("/healthz")')
+    expect(decisions(session).filter((decision) => decision.endsWith('approved'))).toEqual([])
+    expect(session.transcript.allowed).toEqual({})
+    expect(session.transcript.turnId).toBe('t')
+  }
+)

@@ -88,6 +88,23 @@ export function useDecision({ card, view, arrangement, open }: Options) {
   return { ...armed, isChosen, hint, listeners: { keydown, keyup, focusin, focusout } }
 }
 
+/** For other buttons that must not be pressed by accident: as on a card, neither while typing nor as soon as the keyboard is there. */
+export function useGuardedButtons() {
+  const keys = new DecisionKeys(typing, [], '')
+  let isStopped = false
+  return {
+    keydown(event: KeyboardEvent) {
+      markJudged(event)
+      isStopped = keys.press(pressOf(event), performance.now()).type !== 'pass'
+      if (isStopped) event.preventDefault()
+    },
+    keyup(event: KeyboardEvent) {
+      if (isStopped && event.key === ' ') event.preventDefault()
+    },
+    focusin: () => keys.focus(performance.now(), false)
+  }
+}
+
 /** The middle of it is not scrolled away. Otherwise it comes into sight now, and the next key counts. */
 function isInSight(element: HTMLElement): boolean {
   const { top, height } = element.getBoundingClientRect()

@@ -33,11 +33,15 @@ export function useStopKey(): StopKey {
     isAsking.value = false
     if (isStop) void composer.stop()
   }
-  function onKey({ key, repeat }: KeyboardEvent) {
-    if (key !== 'Escape') return void (isAsking.value && !MODIFIERS.includes(key) && answer(false))
+  function onKey({ key, repeat, isComposing, defaultPrevented }: KeyboardEvent) {
+    // Any other key, also one that a card has swallowed, and an Escape that had another meaning.
+    const isOther = key !== 'Escape' || isComposing || defaultPrevented
+    if (isOther) return void (isAsking.value && !MODIFIERS.includes(key) && answer(false))
     if (repeat || session.transcript.turnId === null) return
     if (!isAsking.value) ask()
     else if (performance.now() - askedAt >= PAUSE_MS) answer(true)
+    // Too soon to have read the question: the pause starts anew, so that pressing faster never helps.
+    else askedAt = performance.now()
   }
   watch(
     () => session.transcript.turnId,
