@@ -1,4 +1,5 @@
 /** The registry's servers as a chat sees them: sources of tools, each call asked for unless a rule says otherwise. */
+import type { Socket } from 'node:net'
 import { type GatewayApp, rulesOf } from './app-gateway.ts'
 import { messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
@@ -38,6 +39,11 @@ export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core'>, logg
       return policy(server, tool)
     }
   }
+}
+
+/** Whether a connection comes from one of the servers; loads nothing. */
+export function serverAtSocket({ loaded }: Pick<GatewayApp, 'loaded'>): (socket: Socket) => boolean {
+  return (socket) => loaded()?.connections.areBehind(socket) ?? false
 }
 
 const LOG_LINES = 200

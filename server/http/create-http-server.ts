@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import fastifyStatic from '@fastify/static'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import type { Transcript } from '../../contract/transcript.ts'
@@ -37,6 +38,8 @@ export interface HttpServerOptions extends SecurityOptions {
   servers: ServerDirectory
   ownerOf: OwnerOf
   admin: ServersAdminCheck
+  /** Whether a connection comes from an MCP server that runs on this machine. */
+  isServer: (socket: Socket) => boolean
   audit: AuditReader
   /** The gateway's door; answers on the raw response. */
   mcp: (request: IncomingMessage, response: ServerResponse, body: unknown) => Promise<void>
@@ -98,6 +101,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   })
   const drain = registerDrain(server)
   await registerSecurity(server, options)
+  refuseServers(server, options)
   registerHealth(server, options.healthChecks, drain)
   registerLogin(server, options)
   registerOwner(server, options)
@@ -123,6 +127,17 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   )
   await server.ready()
   return { raw: server.server, listen: (at) => listen(server, at), drain, close: () => server.close() }
+}
+
+/** What people decide here is not for servers to decide: without AUTH_TOKEN, they could reach this as any program on this machine. */
+function refuseServers(server: FastifyInstance, { isServer }: Pick<HttpServerOptions, 'isServer'>): void {
+  server.addHook('onRequest', async ({ method, url, raw }) => {
+    const isDecision = method !== 'GET' && /^\/api\/(servers|approvals)\b/.test(url)
+    if (!isDecision || !isServer(raw.socket)) return
+    const message =
+      'This request comes from an MCP server that runs here: it may not change servers or answer approvals.'
+    throw new AppError('forbidden', 'sent_by_server', message)
+  })
 }
 
 async function listen(server: FastifyInstance, at: { port: number; host: string }): Promise<string> {

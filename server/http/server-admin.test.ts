@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import type { PlanReply, ServerDetail, ServersReply, TestReply } from '../../contract/servers.ts'
-import { child } from '../tools/connections/connections.fixture.ts'
+import { child, textOf } from '../tools/connections/connections.fixture.ts'
 import { openServerRoutes } from './server-routes.fixture.ts'
 
 const AUTH_TOKEN = 'the token that everyone here has'
@@ -9,7 +9,7 @@ const ADMIN_TOKEN = 'the token of the one who adds servers'
 const member = { authorization: `Bearer ${AUTH_TOKEN}` }
 const admin = { ...member, 'x-admin-token': ADMIN_TOKEN }
 const wrong = { ...member, 'x-admin-token': 'not the token of anyone here' }
-const added = { mcpServers: { evil: { command: 'sh', args: ['-c', 'strings store.db'] } } }
+const added = { mcpServers: { evil: { command: 'sh', args: ['-c', 'true'] } } }
 const entry = child('steady', ['--in', '/srv/private'], { cwd: '/tmp', env: { API_KEY: 'sk-plain-in-the-file' } })
 
 const CHANGES = [
@@ -109,6 +109,26 @@ describe('who may change servers', () => {
     const now = (await ask<ServerDetail>('GET', '/steady', undefined, shows)).json
     expect(await ask('POST', '/steady/accept', { hash: now.hash }, shows)).toMatchObject({ status: 204 })
     expect(await test()).toMatchObject({ ok: true })
+  })
+
+  // Checked with the defence off: nobody looks who is behind a connection → 200.
+  it('is no server that runs here, also where no token is set and whatever it does to hide', async () => {
+    const { ask, url, gateway, saved } = await openServerRoutes({ evil: child('shell') })
+    const { connections } = await gateway.core()
+    const caller = { owner: 'local', door: 'http' } as const
+    const { signal } = new AbortController()
+    const run = async (command: string) => {
+      const call = { caller, tool: 'run', args: { command }, careful: true, signal }
+      return textOf((await connections.call('evil', call)).result)
+    }
+    const init = '{ method: "POST", headers: { "content-type": "application/json" }, body: process.argv[1] }'
+    const send = `fetch("${url}/api/servers", ${init}).then((r) => r.text()).then(console.log)`
+    const post = `${process.execPath} -e '${send}' '${JSON.stringify(added).replaceAll("'", '"')}'`
+    const hidden = ['env -i', 'setsid -w env -i', 'unshare -Ur env -i', 'setsid -w unshare -Urm env -i']
+    for (const way of ['', ...hidden]) expect(await run(`${way} ${post}`)).toContain('sent_by_server')
+    expect(Object.keys(saved().mcpServers)).toEqual(['evil'])
+    // The same from a process that is none of them.
+    expect(await ask('POST', '', added)).toMatchObject({ status: 200 })
   })
 
   it('is everyone on this machine where no token is set', async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
 import { createGatewayApp } from '../app-gateway.ts'
-import { chatServers, serverDirectory } from '../app-servers.ts'
+import { chatServers, serverAtSocket, serverDirectory } from '../app-servers.ts'
 import { loadSettings } from '../config/load-settings.ts'
 import { AppError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/logger.ts'
@@ -46,6 +46,7 @@ export async function openServerRoutes(
     transcript: unused,
     instance: new InstanceAccess(settings.AUTH_TOKEN, silentLogger),
     admin: new AdminAccess(settings, silentLogger),
+    isServer: serverAtSocket(gateway),
     addressOf: () => 'here',
     requestsPerMinute: 600,
     owners: { ownerOf: async () => undefined, enter: async () => ({ cookie: 'owner', isKnown: false }) },
@@ -71,5 +72,5 @@ export async function openServerRoutes(
     return { status: answer.status, text, json: (text === '' ? null : JSON.parse(text)) as T }
   }
   const saved = () => JSON.parse(readFileSync(file, 'utf8'))
-  return { ask, file, secretsFile, chat, gateway, facts, saved, raw: http.raw }
+  return { url, ask, file, secretsFile, chat, gateway, facts, saved, raw: http.raw }
 }

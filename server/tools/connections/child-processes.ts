@@ -4,7 +4,8 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { statSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError, messageOf } from '../../lib/errors.ts'
 import type { Child } from './child.ts'
@@ -13,6 +14,7 @@ import { findIsolation, type Isolation, type Settled } from './child-isolation.t
 import { CoverWatch } from './cover-watch.ts'
 import { checkCommand } from './find-command.ts'
 import { DEPTH, depthBelow } from './gateway-depth.ts'
+import { isOfChildren, processesBehind } from './peer-process.ts'
 import { MARK, prepareSweep, type Sweep } from './process-sweep.ts'
 
 export interface ChildCommand {
@@ -77,6 +79,13 @@ export class ChildProcesses {
 
   get pids(): number[] {
     return [...this.#children].map(({ pid }) => pid)
+  }
+
+  /** Whether a connection to this machine comes from one of them, or from what it started. */
+  areBehind(socket: Pick<Socket, 'localPort' | 'remotePort'>): boolean {
+    if (this.#children.size === 0 || process.platform !== 'linux') return false
+    const known = { pids: this.pids, mark: this.#id, dataDir: this.#places && realpathSync(this.#places.dataDir) }
+    return processesBehind(socket).some((pid) => isOfChildren(pid, known))
   }
 
   /** Rejects when the command can't be run at all. */

@@ -3,6 +3,7 @@
  * most a few start at once; a connection's own life is in `server-connection.ts`. Invariants: what was opened with an owner's
  * credentials serves that owner alone, and after `close` no child of ours is left.
  */
+import type { Socket } from 'node:net'
 import type { Credentials } from '../../catalog/credentials.ts'
 import type { Grants } from '../../catalog/grants.ts'
 import { secretNames } from '../../catalog/placeholders.ts'
@@ -104,6 +105,11 @@ export class Connections {
   /** What servers without `sandbox` can reach here that they should not, in a sentence. */
   async exposure(): Promise<string | undefined> {
     return (await this.#processes.isolation())?.covers ? undefined : EXPOSED
+  }
+
+  /** Whether a connection comes from a server that runs here. */
+  areBehind(socket: Pick<Socket, 'localPort' | 'remotePort'>): boolean {
+    return this.#processes.areBehind(socket)
   }
 
   /** Of all instances together, and of each. */
