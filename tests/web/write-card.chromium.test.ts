@@ -124,7 +124,7 @@ it('asks again, with the reason, when the path led elsewhere; the first answer d
 })
 
 it('shows where an edited path leads before it can be approved, and sends that along', async () => {
-  const args = { path: 'a.txt', content: 'x' }
+  const args = { path: 'a.txt', content: 'x', 'exec\u200b': 'y' }
   const { me, session } = await now().arrive((opened) => {
     opened.append('user:message', { turnId: 't', text: 'go' })
     opened.ask('t', [{ callId: 'c', name: 'write_file', args, target: { path: '/workspace/a.txt', is: 'new' } }])
@@ -132,6 +132,7 @@ it('shows where an edited path leads before it can be approved, and sends that a
   session.onTarget = ({ path }) => (path === '../workspace/precious.txt' ? PRECIOUS : undefined)
   await me.button('Edit, then approve').click()
   await me.cards.getByText('New file /workspace/a.txt.').waitFor()
+  expect(await me.read(me.cards)).toMatch(/exec\s*U\+200B/)
   await me.cards.getByLabel('path').fill('../workspace/precious.txt')
   await me.cards.getByText('Overwrites /workspace/precious.txt, which has 8 B now.').waitFor()
   await me.button('Approve with changes').click()
