@@ -101,8 +101,8 @@ function commandHelp(command: Command): string {
   const defaults = command.defaults?.(process.env) ?? {}
   const rows = (Object.keys(SETTINGS) as SettingName[]).flatMap((name) => {
     const flag = flagOf(name)
-    const setting: { help: string; fallback?: unknown } = SETTINGS[name]
-    const usual = defaults[name] ?? setting.fallback
+    const setting: { help: string; fallback?: unknown; shown?: string } = SETTINGS[name]
+    const usual = defaults[name] ?? setting.shown ?? setting.fallback
     const fallback = usual === undefined || String(usual) === '' ? '' : ` (${usual})`
     const how = flag ? `--${flag}` : '(no flag)'
     return `  ${how.padEnd(30)}${name.padEnd(28)}${setting.help}${fallback}`

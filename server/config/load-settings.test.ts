@@ -10,6 +10,7 @@ describe('loadSettings', () => {
   it('has the documented defaults', () => {
     const settings = loadSettings({ env: {} })
     expect(settings).toMatchObject({ PORT: 3000, HOST: '127.0.0.1', DATA_DIR: './data', SANDBOX_MEMORY_MB: 512 })
+    expect(settings.SANDBOX_UIDS).toEqual({ first: 20_000, last: 20_999 })
     expect(settings).toMatchObject({ SANDBOX_CPUS: 0.5, SANDBOX_NETWORK: 'none', MAX_SESSIONS: 100, LOG_LEVEL: 'info' })
     expect(settings.REDIS_URL).toBeUndefined()
   })
@@ -51,6 +52,11 @@ describe('loadSettings', () => {
   it.each([
     ['PORT', 'http', /^PORT must be a whole number from 0 to 65535, not "http"\.$/],
     ['PORT', '1e3', /^PORT must be/],
+    ['SANDBOX_UIDS', '0-999', /^SANDBOX_UIDS must be 16 to 10000 user ids from 1000 on/],
+    ['SANDBOX_UIDS', '20000', /FIRST-LAST/],
+    ['SANDBOX_UIDS', '20000-20001', /^SANDBOX_UIDS/],
+    ['SANDBOX_UIDS', '30000-20000', /^SANDBOX_UIDS/],
+    ['SANDBOX_UIDS', '20000-40000', /^SANDBOX_UIDS/],
     ['SANDBOX_CPUS', '-1', /^SANDBOX_CPUS must be a number/],
     ['LLM_PROVIDER', 'skynet', /^LLM_PROVIDER must be one of anthropic/],
     ['REDIS_URL', 'localhost:6379', /^REDIS_URL must be a URL that begins with redis:\/\/ or rediss:\/\/\.$/],

@@ -19,6 +19,8 @@ import {
 interface Setting<T> {
   parse: ParseValue<T>
   fallback?: T
+  /** The default as the help shows it, where the value is no plain text. */
+  shown?: string
   secret?: true
   /** Where the flag is not the kebab-case name. */
   flag?: string
@@ -80,6 +82,7 @@ export const SETTINGS = {
   SANDBOX_UIDS: given({
     parse: uidRange,
     fallback: DEFAULT_UIDS,
+    shown: `${DEFAULT_UIDS.first}-${DEFAULT_UIDS.last}`,
     help: 'user ids of sandboxes, FIRST-LAST; each container gets one to itself'
   }),
   SANDBOX_NETWORK: given({ parse: text, fallback: 'none', help: 'engine network of a sandbox' }),

@@ -72,7 +72,7 @@ describe('what may be created', () => {
     ['User', '20000:20001'],
     ['User', '10001:10001'],
     ['User', '19999:19999'],
-    ['User', '22000:22000'],
+    ['User', '21000:21000'],
     ['Volumes', { '/x': {} }],
     ['NetworkingConfig', { EndpointsConfig: { host: {} } }],
     ['Labels', {}],

@@ -51,7 +51,7 @@ function create({ by = docker, name, body }: Creation): Promise<Dockerode.Contai
 
 it('sessions work through it as they do without: start, call, pause, end', async () => {
   const id = `test-${randomUUID()}`
-  expect(await core.sh(id, 'echo through; id -u')).toMatch(/through\n2[01]\d{3}/)
+  expect(await core.sh(id, 'echo through; id -u')).toMatch(/through\n20\d{3}/)
   const [container = ''] = await core.containers()
   await core.engine.pause(container)
   await core.engine.unpause(container)

@@ -70,7 +70,7 @@ describe('a sandbox', () => {
     })
     expect(HostConfig.Ulimits?.map(({ Name }) => Name).sort()).toEqual(['core', 'fsize', 'nofile'])
     expect(Object.keys(HostConfig.Tmpfs ?? {}).sort()).toEqual(['/run/mcp', '/tmp', '/workspace'])
-    expect(Config.User).toMatch(/^(2[01]\d{3}):\1$/)
+    expect(Config.User).toMatch(/^(20\d{3}):\1$/)
     expect(Config.Labels['mcp-orchestrator.deployment']).toBe(owner.deployment)
     await engine.remove(id)
   })

@@ -15,6 +15,20 @@ it.each([
   [failed('(HTTP code 400) bad parameter - Unknown runtime specified runsc '), 'runtime_missing', 'SANDBOX_RUNTIME'],
   [failed('(HTTP code 400) unexpected - unknown or invalid runtime name: runsc '), 'runtime_missing', 'runsc'],
   [failed('(HTTP code 404) no such container - network inner not found '), 'network_missing', 'SANDBOX_NETWORK'],
+  [
+    failed(
+      '(HTTP code 500) server error - seccomp is not enabled in your kernel, cannot run a custom seccomp profile '
+    ),
+    'seccomp_unavailable',
+    'runsc'
+  ],
+  [
+    failed(
+      '(HTTP code 500) server error - error mounting "tmpfs" to rootfs at "/workspace": mount tmpfs:/workspace, data: uid=70011,gid=70011,mode=0700: invalid argument: unknown '
+    ),
+    'uid_unmapped',
+    'SANDBOX_UIDS'
+  ],
   [failed('(HTTP code 500) server error - mkdir /var/lib/docker/x: no space left on device '), 'engine_full', 'room'],
   [failed('(HTTP code 500) server error - fork/exec: cannot allocate memory '), 'engine_full', 'room'],
   [failed('(HTTP code 404) no such container - No such container: abc '), 'container_gone', 'not exist'],
