@@ -14,6 +14,8 @@ export type Call = Address &
   (
     | { /** Reads facts about the engine, changes nothing. */ kind: 'read' }
     | { kind: 'create' }
+    /** Answered by the proxy itself, which leaves out what is not needed. */
+    | { kind: 'image'; id: string }
     /** About one container, which must be ours. */
     | { kind: 'container'; id: string; stream: boolean }
     | { kind: 'exec-create'; id: string }
@@ -23,7 +25,7 @@ export type Call = Address &
 type Kind =
   | { kind: 'read' | 'create' }
   | { kind: 'container' | 'exec'; id: string; stream: boolean }
-  | { kind: 'exec-create'; id: string }
+  | { kind: 'exec-create' | 'image'; id: string }
 
 /** Returns the value that is passed on; null when the parameter may not have this value. */
 type Parameter = (value: string) => string | null
@@ -60,7 +62,7 @@ const ROUTES: Route[] = [
   { method: 'HEAD', path: /^\/_ping$/, kind: READ },
   { method: 'GET', path: /^\/version$/, kind: READ },
   { method: 'GET', path: /^\/info$/, kind: READ },
-  { method: 'GET', path: /^\/images\/[\w./:@-]{1,255}\/json$/, kind: READ },
+  { method: 'GET', path: /^\/images\/([\w./:@-]{1,255})\/json$/, kind: (id) => ({ kind: 'image', id }) },
   {
     method: 'GET',
     path: /^\/containers\/json$/,

@@ -101,6 +101,15 @@ it('starts nothing with a mount, in the way that old versions of the API have fo
   }
 })
 
+it('tells of an image what a sandbox needs to know, and nothing of its environment', async () => {
+  const image = (await core.engine.ensureImage()) ?? ''
+  const { Id, Config } = await direct.getImage(image).inspect()
+  const seen = await docker.getImage(image).inspect()
+  expect(seen).toMatchObject({ Id, Config: { Labels: Config.Labels } })
+  expect(JSON.stringify(seen)).not.toMatch(/Env|History|PATH=/)
+  await expect(docker.getImage('none-such').inspect()).rejects.toMatchObject({ statusCode: 404 })
+})
+
 // Checked with the defence off: no look at the label → the container is shown.
 it('touches no container that is not ours', async () => {
   const image = (await core.engine.ensureImage()) ?? ''

@@ -10,12 +10,17 @@ import type { Logger } from '../../lib/logger.ts'
 import { type Call, pathOf, readCall } from './allowed-calls.ts'
 import { type CreateOptions, whyNotCreate, whyNotExec, whyNotExecStart } from './create-rules.ts'
 import { type Admitted, joinStreams } from './join-streams.ts'
-import { NotThere, readBody, resolveImage, resolveTarget } from './resolve-target.ts'
+import { describeImage, NotThere, readBody, resolveImage, resolveTarget } from './resolve-target.ts'
 
 export interface EngineProxyOptions extends CreateOptions {
   /** The engine's own socket. */
   engineSocket: string
   logger: Logger
+}
+
+/** What the proxy says itself, without the engine's own words. */
+interface Answer {
+  answer: Record<string, unknown>
 }
 
 const MAX_BODY_BYTES = 256 * 1024
@@ -32,7 +37,7 @@ export function createEngineProxy(options: EngineProxyOptions): Server {
   const streams = new Set<Duplex>()
   const server = createServer({ requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS }, (request, response) => {
     void receive(options, request).then(
-      (admitted) => forward(options, request, response, admitted),
+      (admitted) => ('path' in admitted ? forward(options, request, response, admitted) : answer(response, admitted)),
       (error) => refuse(options, request, response, error)
     )
   })
@@ -72,9 +77,11 @@ async function join(options: EngineProxyOptions, request: IncomingMessage, clien
   })
 }
 
-async function receive(options: EngineProxyOptions, request: IncomingMessage): Promise<Admitted> {
+async function receive(options: EngineProxyOptions, request: IncomingMessage): Promise<Admitted | Answer> {
   const call = callOf(request)
-  return admit(options, call, await readBody(request, MAX_BODY_BYTES))
+  const body = await readBody(request, MAX_BODY_BYTES)
+  if (call.kind !== 'image') return admit(options, call, body)
+  return { answer: await describeImage(options.engineSocket, call.id) }
 }
 
 /** Takes the whole body, of known length: bytes beyond it would be another request. Rejects with the reason when the call may not pass. */
@@ -90,7 +97,7 @@ async function judge(options: EngineProxyOptions, call: Call, body: Buffer): Pro
   // Our client repeats the query of an attach in a body, which means nothing.
   if (kind === 'container' && call.stream) return Buffer.alloc(0)
   if (body.length === 0 && kind !== 'create' && kind !== 'exec-create') return body
-  if (kind === 'read' || kind === 'container') throw new Error('this call has no body')
+  if (kind === 'read' || kind === 'container' || kind === 'image') throw new Error('this call has no body')
   const value = parseJson(body)
   const problem =
     kind === 'create' ? whyNotCreate(value, options) : kind === 'exec' ? whyNotExecStart(value) : whyNotExec(value)
@@ -113,6 +120,10 @@ function callOf({ method = '', url = '' }: IncomingMessage): Call {
   const call = readCall(method, url)
   if (call === null) throw new Error('the orchestrator has no need of this call')
   return call
+}
+
+function answer(response: ServerResponse, { answer }: Answer): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
 }
 
 function forward(

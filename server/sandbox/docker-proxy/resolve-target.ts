@@ -15,11 +15,22 @@ export class NotThere extends Error {}
 
 /** The full id of what the call is about; undefined when it is about no container. Rejects when that is not ours. */
 export async function resolveTarget(engineSocket: string, call: Call): Promise<string | undefined> {
-  if (call.kind === 'read' || call.kind === 'create') return undefined
+  if (call.kind === 'read' || call.kind === 'create' || call.kind === 'image') return undefined
   if (call.kind !== 'exec') return ownContainer(engineSocket, call.id)
   const exec = await look(engineSocket, `/exec/${call.id}/json`, `No such exec instance: ${call.id}`)
   await ownContainer(engineSocket, String(exec.ContainerID))
   return fullId(exec.ID)
+}
+
+/** What the orchestrator asks about an image. Any may be the base of a sandbox; its environment and history are not shown. */
+export async function describeImage(engineSocket: string, name: string): Promise<Record<string, unknown>> {
+  const { Id, RepoTags, Architecture, Os, Size, Config } = await look(
+    engineSocket,
+    `/images/${name}/json`,
+    `No such image: ${name}`
+  )
+  const { Labels, Volumes } = fieldsOf(Config)
+  return { Id, RepoTags, Architecture, Os, Size, Config: { Labels, Volumes } }
 }
 
 /** The id of an image of ours: one that a sandbox was made of beside the engine, and which brings no place to write to. */
