@@ -47,8 +47,9 @@ describe("an enabled server's tools in the chat", () => {
   })
 
   it('are not called under a yes for another definition, which the server came back with', async () => {
-    const dataDir = temporaryFolder()
-    const [definition, notes] = [join(dataDir, 'definition'), join(dataDir, 'notes')]
+    const [dataDir, elsewhere] = [temporaryFolder(), temporaryFolder()]
+    // Of its own: a server sees nothing of the data folder.
+    const [definition, notes] = [join(elsewhere, 'definition'), join(elsewhere, 'notes')]
     const file = join(dataDir, 'mcp.json')
     // It stops as soon as it is not needed.
     const changing = child('changing', [definition, notes], { idleSeconds: 0.1 })

@@ -60,8 +60,9 @@ export function confine(child: StartedChild, places: OurPlaces | undefined): Con
 
 function refuseData(child: StartedChild, cwd: string, dataDir: string): void {
   const hasFile = (word: string) => word.includes('/') || (isWithin(cwd, dataDir) && existsSync(join(cwd, word)))
-  const named = [child.cwd, child.command, ...child.args].find((word) =>
-    pathsIn(word ?? '').some((path) => hasFile(path) && isWithin(real(resolve(cwd, path)), dataDir))
+  const words = [child.cwd ?? '', child.command, ...child.args]
+  const named = words.find((word) =>
+    pathsIn(word).some((path) => path !== '' && hasFile(path) && isWithin(real(resolve(cwd, path)), dataDir))
   )
   if (named === undefined) return
   const message = `The server "${child.server}" can't be started: "${named}" is in the data folder (${dataDir}), which no server may see. Move it elsewhere, or set another DATA_DIR.`

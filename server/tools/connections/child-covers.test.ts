@@ -1,0 +1,63 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { confine } from './child-covers.ts'
+
+describe('what is covered for a child', () => {
+  let dir = ''
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'covers-'))
+    for (const name of ['data', 'project', 'own', 'home']) mkdirSync(join(dir, name))
+    for (const file of ['data/store.db', 'own/mcp.json', 'project/mcp.json', 'project/server.js'])
+      writeFileSync(join(dir, file), '')
+  })
+  afterEach(() => rmSync(dir, { recursive: true, force: true }))
+
+  const child = (more: object = {}) => {
+    return { server: 'x', command: 'node', args: [], env: { HOME: join(dir, 'home') }, cwd: join(dir, 'home'), ...more }
+  }
+  const places = (...files: string[]) => ({ dataDir: join(dir, 'data'), files: files.map((file) => join(dir, file)) })
+  const at = (...names: string[]) => names.map((name) => join(dir, name))
+
+  it('is the data folder, and each of our files by its folder where nothing else is there', () => {
+    expect(confine(child(), places('own/mcp.json', 'project/mcp.json'))).toMatchObject({
+      folders: at('own', 'data').sort((a, b) => a.length - b.length),
+      files: at('project/mcp.json')
+    })
+    // A draft or lock of ours is no reason to leave it open.
+    writeFileSync(join(dir, 'own/mcp.json.lock'), '')
+    expect(confine(child(), places('own/mcp.json')).folders).toContain(join(dir, 'own'))
+  })
+
+  it.each([
+    ['works there', () => ({ cwd: join(dir, 'own') })],
+    ['is told of it', () => ({ args: [`--db=${join(dir, 'own/notes.db')}`] })],
+    ['is told of it in a variable', () => ({ env: { HOME: '/root', DB: join(dir, 'own/notes.db') } })]
+  ])('is only the file in a folder where the child %s', (_why, more) => {
+    const { folders, files } = confine(child(more()), places('own/mcp.json'))
+    expect([folders, files]).toEqual([at('data'), at('own/mcp.json')])
+  })
+
+  it.each([
+    ['its folder', () => ({ cwd: join(dir, 'data') })],
+    ['its command', () => ({ command: join(dir, 'data/run') })],
+    ['an argument', () => ({ args: ['-y', `--db=${join(dir, 'data/x.db')}`] })],
+    ['an argument through a link', () => ({ args: [join(dir, 'link/x.db')] })],
+    ['an argument in the folder that it starts in', () => ({ cwd: undefined, args: ['../data/store.db'] })]
+  ])('is nothing, with a sentence, for one that has %s in the data folder', (_what, more) => {
+    symlinkSync(join(dir, 'data'), join(dir, 'link'))
+    const before = process.cwd()
+    try {
+      process.chdir(join(dir, 'data'))
+      expect(() => confine(child(more()), places())).toThrow(/is in the data folder .* Move it elsewhere/)
+    } finally {
+      process.chdir(before)
+    }
+  })
+
+  it('is what is ours in the data folder, where the home is in it too', () => {
+    const inside = child({ env: { HOME: join(dir, 'data') } })
+    expect(confine(inside, places())).toMatchObject({ folders: [], files: at('data/store.db') })
+  })
+})
