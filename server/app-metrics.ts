@@ -4,6 +4,7 @@ import { statfs } from 'node:fs/promises'
 import type { Trail } from './app-audit.ts'
 import type { GatewayApp } from './app-gateway.ts'
 import type { Metrics } from './http/metrics.ts'
+import type { Readiness } from './http/readiness.ts'
 import type { SessionFeed } from './sessions/session-feed.ts'
 import type { SessionManager } from './sessions/session-manager.ts'
 import type { SocketServer } from './socket/create-socket-server.ts'
@@ -18,6 +19,7 @@ export interface Watched {
   inbox: ApprovalInbox
   trail: Trail
   sockets: SocketServer
+  readiness: Readiness
   dataDir: string
 }
 
@@ -41,6 +43,10 @@ export function watchFigures(metrics: Metrics, watched: Watched): void {
     data_free_bytes: { help: 'Free space where DATA_DIR is.', read: async () => space(await statfs(dataDir)).free },
     data_total_bytes: { help: 'Size of the disk of DATA_DIR.', read: async () => space(await statfs(dataDir)).total }
   })
+  for (const part of watched.readiness.parts()) {
+    const read = () => (watched.readiness.isFailing(part) ? 1 : 0)
+    metrics.watch({ [`not_ready_${part}`]: { help: `1: /readyz answers 503 because of this part (${part}).`, read } })
+  }
   metrics.watchServers(() =>
     [...gateway.registry().servers.keys()].flatMap((server) => {
       const state = gateway.loaded()?.connections.state(server)

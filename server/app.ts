@@ -2,8 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import type { Progress } from '../contract/live.ts'
-import { openTrail, type Trail, trailReader } from './app-audit.ts'
+import { openTrail, trailReader } from './app-audit.ts'
 import { createGatewayApp, type GatewayApp } from './app-gateway.ts'
+import { openReadiness, SaveWatch } from './app-health.ts'
 import { prepareEngine, stopApp } from './app-lifecycle.ts'
 import { watchFigures } from './app-metrics.ts'
 import { openModels } from './app-models.ts'
@@ -16,12 +17,10 @@ import { openExposedHttp } from './gateway/expose/exposed-http.ts'
 import { openHttpDoor } from './gateway/http-door.ts'
 import type { CoreObserver } from './http/core-metrics.ts'
 import { createHttpServer } from './http/create-http-server.ts'
-import type { HealthCheck } from './http/health.ts'
 import { limitedMcp, mcpLimit } from './http/mcp-limit.ts'
 import { createMetrics } from './http/metrics.ts'
 import { OWNER_COOKIE, readCookie } from './lib/browser-proof.ts'
 import { clientAddresses } from './lib/client-address.ts'
-import { AppError, messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
 import { observed } from './lib/observed.ts'
 import { packageRoot } from './lib/package-root.ts'
@@ -67,6 +66,7 @@ export interface Core {
   quotas: Quotas
   feed: SessionFeed
   progress: ProgressBoard<Progress['stage']>
+  saves: SaveWatch
   /** Opens for business and has the image built meanwhile, if need be. */
   start(): Promise<void>
   stop(): Promise<void>
@@ -128,7 +128,8 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   // Instances that share a Redis share the folder too; the embedded store serves one.
   const lock = settings.REDIS_URL ? undefined : lockDataDir(dataDir)
   const { observer, instanceId = randomUUID() } = overrides
-  const report = observer?.stored ?? (() => {})
+  const saves = new SaveWatch()
+  const report = saves.before(observer?.stored)
   const store = observedStore(await openStore(settings, logger, overrides.patience), report)
   rememberDeploymentId(deploymentFileOf(settings), await store.sessions.deploymentId())
   const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
@@ -177,6 +178,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     quotas,
     feed,
     progress,
+    saves,
     async start() {
       // The lock says that every earlier owner of this folder is dead: nobody has to wait for its leases.
       if (lock) for (const gone of await store.sessions.instances()) await store.sessions.farewell(gone)
@@ -217,9 +219,11 @@ export async function createApp(
   const entrance = openEntrance(settings, facts, access, logger)
   const door = openMcpDoor(gateway, logger)
   const inbox = new ApprovalInbox(facts)
+  const dataDir = resolve(settings.DATA_DIR)
+  const readiness = openReadiness({ ...core, trail, dataDir, minFreeMb: settings.MIN_FREE_MB }, logger)
   const http = await createHttpServer({
     inbox,
-    healthChecks: healthChecks(core, trail),
+    readiness,
     models,
     sessions: directory,
     files: new WorkspaceTransfer(sessions, (sessionId) => core.quotas.checkWork(sessionId)),
@@ -245,7 +249,7 @@ export async function createApp(
     adapter: live?.adapter,
     isDraining: () => http.drain.isDraining
   })
-  watchFigures(metrics, { ...core, gateway, inbox, trail, sockets, dataDir: resolve(settings.DATA_DIR) })
+  watchFigures(metrics, { ...core, gateway, inbox, trail, sockets, readiness, dataDir })
   logSessions(feed, logger)
   let url = ''
   return {
@@ -332,28 +336,4 @@ function createChat(
 function ownerOfCookies(cookies: string | undefined): string {
   const cookie = readCookie(cookies, OWNER_COOKIE)
   return cookie ? ownerName(cookie) : LOCAL_OWNER
-}
-
-function healthChecks({ engine, store, sessions, progress }: Core, { audit }: Trail): Record<string, HealthCheck> {
-  const tell = async (check: () => Promise<string>): ReturnType<HealthCheck> => {
-    try {
-      return { ok: true, detail: await check() }
-    } catch (error) {
-      return { ok: false, detail: messageOf(error) }
-    }
-  }
-  return {
-    engine: () => tell(async () => `Docker ${(await engine.status()).version}`),
-    store: () => tell(async () => `deployment ${await store.sessions.deploymentId()}`),
-    audit: async () => ({ ok: audit.problem === undefined, detail: audit.problem ?? 'written' }),
-    leftovers: async () =>
-      sessions.isSwept
-        ? { ok: true, detail: 'none of earlier instances' }
-        : { ok: false, detail: 'Containers that earlier instances left are being removed.' },
-    image: () =>
-      tell(async () => {
-        if (await engine.hasImage()) return 'ready'
-        throw new AppError('unavailable', 'image_missing', progress.current.message)
-      })
-  }
 }

@@ -12,6 +12,7 @@ const RANKS: string[][] = [
   ['server/app.ts'],
   ['server/app-lifecycle.ts'],
   ['server/app-metrics.ts'],
+  ['server/app-health.ts'],
   ['server/app-servers.ts'],
   ['server/app-gateway.ts'],
   ['server/app-audit.ts'],

@@ -9,6 +9,7 @@ import type { Settings } from '../config/settings.ts'
 import { messageOf } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { SandboxEngine } from '../sandbox/port.ts'
+import { probeFolder, probeStore } from '../storage/write-probe.ts'
 import { findIsolation } from '../tools/connections/child-isolation.ts'
 import { EXPOSED } from '../tools/connections/child-processes.ts'
 import type { Command } from './command.ts'
@@ -61,6 +62,8 @@ export const doctorCommand: Command = {
     await check('data', async () => describeDataDir(resolve(settings.DATA_DIR)))
     await check('store', () => describeStore(settings))
     if (!isGatewayOnly(settings)) await check('port', () => describePort(settings))
+    if (existsSync(resolve(settings.DATA_DIR)))
+      await check('disk', () => probeFolder(resolve(settings.DATA_DIR), settings.MIN_FREE_MB))
     await check('models', () => describeModels(settings))
     await checkServers(settings, check, flags.servers === true)
     await engine.close()
@@ -135,6 +138,7 @@ async function describeStore(settings: Settings): Promise<string> {
   if (!settings.REDIS_URL && !existsSync(folder)) return `embedded; the first start makes ${folder}`
   const store = await openStore(settings, createLogger('silent'))
   try {
+    await probeStore(store.facts)
     const live = await store.sessions.countLive()
     return `${settings.REDIS_URL ? 'Redis' : `embedded in ${settings.DATA_DIR}`}, ${live} live sandboxes`
   } finally {

@@ -108,6 +108,11 @@ export const SETTINGS = {
   JANITOR_INTERVAL_SECONDS: given({ parse: wholeNumber(1, 3600), fallback: 60, help: 'time between clean-ups' }),
   PAUSE_AFTER_SECONDS: given({ parse: wholeNumber(1, DAY_SECONDS), fallback: 30, help: 'pause without a tab open' }),
   RETENTION_DAYS: given({ parse: wholeNumber(1, 3650), fallback: 30, help: 'how long sessions and files are kept' }),
+  MIN_FREE_MB: given({
+    parse: wholeNumber(0, 1_048_576),
+    fallback: 100,
+    help: 'free space in DATA_DIR below which /readyz says 503'
+  }),
   MESSAGES_PER_MINUTE: given({ parse: wholeNumber(1, 100_000), fallback: 30, help: 'messages in one session' }),
   COMMANDS_PER_MINUTE: given({ parse: wholeNumber(1, 100_000), fallback: 300, help: 'all actions in one session' }),
   REQUESTS_PER_MINUTE: given({

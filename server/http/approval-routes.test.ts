@@ -6,7 +6,7 @@ import { registerSecurity } from './security.ts'
 it('can be looked at by as many pages as one address has', async () => {
   const server = Fastify()
   await registerSecurity(server, {
-    instance: { check: () => {}, checkLogin: () => {}, cookieFor: () => undefined },
+    instance: { check: () => {}, checkLogin: () => {}, cookieFor: () => undefined, needsToken: false },
     addressOf: () => 'one office',
     requestsPerMinute: 600,
     owners: { ownerOf: async () => undefined, enter: async () => ({ cookie: 'fresh', isKnown: false }) }

@@ -16,16 +16,17 @@ import { type AuditReader, registerAuditRoutes } from './audit-routes.ts'
 import { type Drain, registerDrain } from './drain.ts'
 import { registerExport } from './export-route.ts'
 import { type FileTransfer, registerFileRoutes } from './file-routes.ts'
-import { type HealthCheck, registerHealth } from './health.ts'
+import { registerHealth } from './health.ts'
 import { registerLogin } from './login-route.ts'
 import { registerModelRoutes } from './model-routes.ts'
 import { registerOwner } from './owner-route.ts'
+import type { Readiness } from './readiness.ts'
 import { registerSecurity, type SecurityOptions } from './security.ts'
 import { type OwnerOf, registerServerRoutes, type ServersAdminCheck } from './server-routes.ts'
 import { registerSessionRoutes, type SessionDirectory } from './session-routes.ts'
 
 export interface HttpServerOptions extends SecurityOptions {
-  healthChecks: Record<string, HealthCheck>
+  readiness: Readiness
   models: Pick<Models, 'catalog'>
   sessions: SessionDirectory
   files: FileTransfer
@@ -102,7 +103,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   const drain = registerDrain(server)
   await registerSecurity(server, options)
   refuseServers(server, options)
-  registerHealth(server, options.healthChecks, drain)
+  registerHealth(server, { ...options, drain })
   registerLogin(server, options)
   registerOwner(server, options)
   registerModelRoutes(server, options.models)

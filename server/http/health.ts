@@ -1,21 +1,45 @@
-/** Whether the process lives (`/healthz`) and whether it can serve (`/readyz`), with a reason for each part that can't. */
-import type { FastifyInstance } from 'fastify'
+/** Whether the process lives (`/healthz`) and whether it can serve (`/readyz`). */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isLoopbackHost } from '../lib/browser-proof.ts'
+import type { AddressOf } from '../lib/client-address.ts'
+import type { InstanceAccess } from '../sessions/instance-access.ts'
+import type { Readiness } from './readiness.ts'
 
-export type HealthCheck = () => Promise<{ ok: boolean; detail: string }>
+export interface HealthOptions {
+  readiness: Readiness
+  drain: { readonly isDraining: boolean }
+  instance: Pick<InstanceAccess, 'check' | 'needsToken'>
+  addressOf: AddressOf
+}
 
-export function registerHealth(
-  server: FastifyInstance,
-  checks: Record<string, HealthCheck>,
-  drain: { readonly isDraining: boolean } = { isDraining: false }
-): void {
+export function registerHealth(server: FastifyInstance, options: HealthOptions): void {
+  const { readiness, drain } = options
+  server.addHook('onListen', async () => readiness.start(() => drain.isDraining))
+  server.addHook('preClose', async () => readiness.stop())
   server.get('/healthz', async () => ({ ok: true }))
-  server.get('/readyz', async (_request, reply) => {
+  server.get('/readyz', async (request, reply) => {
     // The parts are not asked any more: they may be closed already.
     if (drain.isDraining) return reply.code(503).send({ ok: false })
-    const entries = await Promise.all(
-      Object.entries(checks).map(async ([name, check]) => [name, await check()] as const)
-    )
-    const ok = entries.every(([, result]) => result.ok)
-    return reply.code(ok ? 200 : 503).send({ ok, ...Object.fromEntries(entries) })
+    const { ok, parts } = await readiness.look()
+    return reply.code(ok ? 200 : 503).send(mayKnowWhy(request, options) ? { ok, ...parts } : { ok })
   })
+}
+
+/** The reasons name folders, addresses and versions: they are for holders of the token, or without one for this machine. */
+function mayKnowWhy({ headers, raw }: FastifyRequest, { instance, addressOf }: HealthOptions): boolean {
+  try {
+    instance.check({ headers, address: addressOf(raw) })
+  } catch {
+    return false
+  }
+  return instance.needsToken || (isLoopbackHost(`${bracketed(raw.socket.remoteAddress)}`) && !isForwarded(headers))
+}
+
+/** A proxy on this machine speaks for someone else. */
+const isForwarded = (headers: FastifyRequest['headers']) =>
+  Object.keys(headers).some((name) => /^(x-forwarded-|x-real-ip$|forwarded$|via$)/.test(name))
+
+function bracketed(address = ''): string {
+  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '')
+  return plain.includes(':') ? `[${plain}]` : plain
 }

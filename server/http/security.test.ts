@@ -10,7 +10,7 @@ const owners = {
   ownerOf: async (_headers: object, proof: unknown) => (proof === 'shown' ? 'mine' : undefined),
   enter: async () => ({ cookie: 'fresh', isKnown: false })
 }
-const instance = { check: () => {}, checkLogin: () => {}, cookieFor: () => undefined }
+const instance = { check: () => {}, checkLogin: () => {}, cookieFor: () => undefined, needsToken: false }
 const server = Fastify()
 beforeAll(async () => {
   await registerSecurity(server, { instance, owners, addressOf: () => 'here', requestsPerMinute: 600 })

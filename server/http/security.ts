@@ -19,7 +19,7 @@ import type { OwnerAccess } from '../sessions/owner-access.ts'
 import { expiredCookies } from './stray-cookies.ts'
 
 export interface SecurityOptions {
-  instance: Pick<InstanceAccess, 'check' | 'checkLogin' | 'cookieFor'>
+  instance: Pick<InstanceAccess, 'check' | 'checkLogin' | 'cookieFor' | 'needsToken'>
   addressOf: AddressOf
   owners: Pick<OwnerAccess, 'ownerOf' | 'enter'>
   /** Of one person: a browser, or the clients without one at an address. Strangers are counted apart, by address. */

@@ -12,6 +12,7 @@ import { InstanceAccess } from '../sessions/instance-access.ts'
 import { memoryFacts } from '../tools/connections/connections.fixture.ts'
 import { createDefinitionGuard } from '../tools/definition-guard.ts'
 import { createHttpServer } from './create-http-server.ts'
+import { Readiness } from './readiness.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -37,7 +38,7 @@ export async function openServerRoutes(
   const guard = createDefinitionGuard(facts)
   const unused = () => Promise.reject(new AppError('internal', 'internal', 'not in this test'))
   const http = await createHttpServer({
-    healthChecks: {},
+    readiness: new Readiness({}, silentLogger),
     models: { catalog: unused },
     sessions: { open: unused, check: unused, list: unused, summary: unused, rename: unused, destroy: unused },
     files: { list: unused, read: unused, write: unused, archive: unused },

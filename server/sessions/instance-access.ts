@@ -41,6 +41,10 @@ export class InstanceAccess {
     this.#logger = logger
   }
 
+  get needsToken(): boolean {
+    return this.#token !== undefined
+  }
+
   /** Throws unless the request may come in. */
   check({ headers, address, token, proof = headers[OWNER_PROOF_HEADER] }: Shown): void {
     // Without a token only this machine may come in, and only by a name that no page elsewhere can have.

@@ -182,7 +182,8 @@ describe('the image, the proxy and the server', () => {
     const server = await create(orchestrator, ['serve'], { env, binds })
     const said = /The engine has no sandbox image .*lets no build through: .*npm run setup/
     await eventually('in the log', async () => said.test(await logs(server)), 30_000)
-    const ready = await fetch(`${await addressOf(server)}/readyz`)
+    const headers = { authorization: `Bearer ${token}` }
+    const ready = await fetch(`${await addressOf(server)}/readyz`, { headers })
     expect(ready.status).toBe(503)
     expect(JSON.stringify(await ready.json())).toMatch(said)
   })

@@ -1,0 +1,95 @@
+/**
+ * Whether this instance can serve, part by part. However often it is asked, the parts are looked at once at a time and at most every
+ * two seconds. A part that begins to fail, or works again, is logged once.
+ */
+import { withDeadline } from '../lib/deadline.ts'
+import { messageOf } from '../lib/errors.ts'
+import type { Logger } from '../lib/logger.ts'
+
+/** Resolves to what is worth knowing, or throws why this part does not work. */
+export type HealthCheck = () => Promise<string>
+
+export interface PartHealth {
+  ok: boolean
+  detail: string
+}
+
+export interface Health {
+  ok: boolean
+  parts: Record<string, PartHealth>
+}
+
+const FRESH_MS = 2000
+const CHECK_WITHIN_MS = 8000
+/** Also when nobody asks: failures must get into the log. */
+const LOOK_EVERY_MS = 15_000
+
+export class Readiness {
+  readonly #checks: Record<string, HealthCheck>
+  readonly #logger: Logger
+  readonly #failing = new Set<string>()
+  #hasBeenReady = false
+  #last: { health: Promise<Health>; at: number; isOver: boolean } | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(checks: Record<string, HealthCheck>, logger: Logger) {
+    this.#checks = checks
+    this.#logger = logger
+  }
+
+  /** Looks now and then from now on, but not while the parts are being closed. */
+  start(isClosing: () => boolean): void {
+    this.#timer = setInterval(() => {
+      if (!isClosing()) void this.look()
+    }, LOOK_EVERY_MS)
+    this.#timer.unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  parts(): string[] {
+    return Object.keys(this.#checks)
+  }
+
+  isFailing(part: string): boolean {
+    return this.#failing.has(part)
+  }
+
+  look(): Promise<Health> {
+    const last = this.#last
+    if (last && (!last.isOver || Date.now() - last.at < FRESH_MS)) return last.health
+    const look = { health: this.#look(), at: Date.now(), isOver: false }
+    this.#last = look
+    void look.health.then(() => {
+      look.isOver = true
+      look.at = Date.now()
+    })
+    return look.health
+  }
+
+  async #look(): Promise<Health> {
+    const entries = await Promise.all(
+      Object.entries(this.#checks).map(async ([part, check]) => [part, await this.#checkOne(part, check)] as const)
+    )
+    const ok = entries.every(([, part]) => part.ok)
+    this.#hasBeenReady ||= ok
+    return { ok, parts: Object.fromEntries(entries) }
+  }
+
+  async #checkOne(part: string, check: HealthCheck): Promise<PartHealth> {
+    try {
+      const detail = await withDeadline({ what: `the check of ${part}`, ms: CHECK_WITHIN_MS }, check)
+      if (this.#failing.delete(part)) this.#logger.info({ part }, `Ready again: ${part}.`)
+      return { ok: true, detail }
+    } catch (error) {
+      const detail = messageOf(error)
+      // A start that is under way is no failure yet.
+      const level = this.#hasBeenReady ? 'warn' : 'info'
+      if (!this.#failing.has(part)) this.#logger[level]({ part }, `Not ready: ${detail}`)
+      this.#failing.add(part)
+      return { ok: false, detail }
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, rm, statfs, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError, messageOf } from '../lib/errors.ts'
+import type { KeyValueStore } from './key-value-store.ts'
+
+const MB = 1024 * 1024
+/** More than a page of any file system or database: a write that finds room in what is allocated already proves nothing. */
+const PROBE_BYTES = 16 * 1024
+
+/** Really writes a file there, and looks at the free space. Throws a sentence that says what to do. */
+export async function probeFolder(folder: string, minFreeMb: number): Promise<string> {
+  const file = join(folder, `.write-probe-${randomUUID()}`)
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await writeFile(file, Buffer.alloc(PROBE_BYTES, 1), { mode: 0o600, flush: true })
+  } catch (error) {
+    const message = `${folder} can't be written (${messageOf(error)}): free space there, or check its permissions.`
+    throw new AppError('unavailable', 'folder_not_writable', message, { cause: error })
+  } finally {
+    await rm(file, { force: true }).catch(() => {})
+  }
+  const { bavail, bsize } = await statfs(folder)
+  const freeMb = Math.floor((bavail * bsize) / MB)
+  if (freeMb >= minFreeMb) return `${freeMb} MB free`
+  const message = `Only ${freeMb} MB are free in ${folder}, and MIN_FREE_MB is ${minFreeMb}: free space there.`
+  throw new AppError('unavailable', 'disk_almost_full', message)
+}
+
+/** Really writes to the store, and reads it back. */
+export async function probeStore(facts: KeyValueStore): Promise<void> {
+  const value = randomUUID().padEnd(PROBE_BYTES, '.')
+  await facts.set('write-probe', 'probe', value)
+  if (typeof (await facts.get('write-probe', 'probe')) === 'string') return
+  throw new AppError('unavailable', 'store_lost_write', 'The store accepted a write and does not have it.')
+}
