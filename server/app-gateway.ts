@@ -308,7 +308,7 @@ function modelWriter(settings: Settings, logger: Logger, open: Models | undefine
 async function openFacts(settings: Settings, logger: Logger) {
   if (settings.REDIS_URL) {
     const { openRedisStore } = await import('./storage/redis/open-redis-store.ts')
-    return openRedisStore({ url: settings.REDIS_URL, logger })
+    return openRedisStore({ url: settings.REDIS_URL, deployment: settings.DEPLOYMENT, logger })
   }
   const { openEmbeddedStore } = await import('./storage/embedded/open-embedded-store.ts')
   return openEmbeddedStore({ dataDir: resolve(settings.DATA_DIR), logger })

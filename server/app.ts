@@ -51,7 +51,7 @@ import { openEmbeddedStore } from './storage/embedded/open-embedded-store.ts'
 import { observedCheckpoints, observedStore } from './storage/observed-store.ts'
 import { openRedisStore } from './storage/redis/open-redis-store.ts'
 import { type Patience, redisAddress } from './storage/redis/redis-client.ts'
-import { openSocketAdapter } from './storage/redis/socket-adapter.ts'
+import { openSocketAdapter, type SocketAdapter } from './storage/redis/socket-adapter.ts'
 import type { Store } from './storage/store.ts'
 import { ApprovalInbox } from './tools/approvals/approval-inbox.ts'
 import type { Audit } from './tools/audit/audit.ts'
@@ -91,12 +91,13 @@ export function openEngine(settings: Settings, logger: Logger): SandboxEngine {
 
 export async function openStore(settings: Settings, logger: Logger, patience?: Patience): Promise<Store> {
   const deploymentId = readDeploymentId(deploymentFileOf(settings))
-  if (settings.REDIS_URL) return openRedisStore({ url: settings.REDIS_URL, deploymentId, patience, logger })
+  if (settings.REDIS_URL)
+    return openRedisStore({ url: settings.REDIS_URL, deployment: settings.DEPLOYMENT, deploymentId, patience, logger })
   return openEmbeddedStore({ dataDir: resolve(settings.DATA_DIR), deploymentId, logger })
 }
 
-function deploymentFileOf({ DATA_DIR, REDIS_URL }: Settings): string {
-  return deploymentFile(resolve(DATA_DIR), REDIS_URL ? redisAddress(REDIS_URL) : 'embedded')
+function deploymentFileOf({ DATA_DIR, REDIS_URL, DEPLOYMENT }: Settings): string {
+  return deploymentFile(resolve(DATA_DIR), REDIS_URL ? `${redisAddress(REDIS_URL)} ${DEPLOYMENT}` : 'embedded')
 }
 
 function sessionsOptions(settings: Settings): SessionsOptions {
@@ -238,7 +239,7 @@ export async function createApp(
     webRoot: join(packageRoot(), 'dist', 'web'),
     logger
   })
-  const live = settings.REDIS_URL ? openSocketAdapter({ url: settings.REDIS_URL, logger }) : undefined
+  const live = openLive(settings, logger)
   const sockets = createSocketServer({
     ...{ ...entrance, chat, access, models, feed, logger },
     httpServer: http.raw,
@@ -265,6 +266,10 @@ export async function createApp(
     stop: (hurry) =>
       stopApp({ http, inbox, chat, sockets, door, gateway, sessions, audit: trail.audit, live, core, logger }, hurry)
   }
+}
+
+function openLive({ REDIS_URL: url, DEPLOYMENT: deployment }: Settings, logger: Logger): SocketAdapter | undefined {
+  return url ? openSocketAdapter({ url, deployment, logger }) : undefined
 }
 
 /** What both faces ask before anyone comes in. */

@@ -42,6 +42,11 @@ export const SETTINGS = {
   }),
   DATA_DIR: given({ parse: text, fallback: './data', help: 'folder for state and checkpoints' }),
   REDIS_URL: define({ parse: url('redis:', 'rediss:'), secret: true, help: 'shared state for several instances' }),
+  DEPLOYMENT: given({
+    parse: matching(/^[a-z0-9][a-z0-9-]{0,39}$/, 'up to 40 lower-case letters, digits and dashes'),
+    fallback: 'default',
+    help: 'name of this deployment, which its keys in Redis carry'
+  }),
   MCP_CONFIG: given({ parse: text, fallback: './mcp.json', flag: 'config', help: 'file with the MCP servers' }),
   CREDENTIALS_FILE: define({ parse: text, help: 'file with the secrets that mcp.json refers to' }),
   AUTH_TOKEN: secret('asked of everyone when set; needed when HOST is not loopback'),

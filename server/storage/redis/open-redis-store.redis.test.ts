@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type OwnRedis, ownRedis } from '../../../tests/fixtures/own-redis.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { describeEventLog } from '../event-log.contract.ts'
 import { describeKeyValueStore } from '../key-value-store.contract.ts'
 import { describeSessionStore, type StoreUnderTest } from '../session-store.contract.ts'
+import type { Store } from '../store.ts'
 import { openRedisStore } from './open-redis-store.ts'
 
 const url = process.env.TEST_REDIS_URL
@@ -28,3 +31,55 @@ async function openTwo(): Promise<StoreUnderTest> {
 describeSessionStore('redis', openTwo)
 describeEventLog('redis', openTwo)
 describeKeyValueStore('redis', openTwo)
+
+describe('deployments on one Redis', () => {
+  let redis: OwnRedis
+  const stores: Store[] = []
+  const open = async (deployment?: string) => {
+    const store = await openRedisStore({ url: redis.url, logger: silentLogger, deployment })
+    stores.push(store)
+    return store
+  }
+  beforeEach(async () => {
+    redis = await ownRedis()
+  })
+  afterEach(async () => {
+    for (const store of stores.splice(0)) await store.close()
+    await redis.kill()
+  })
+
+  it('see nothing of each other', async () => {
+    const [one, two] = [await open('one'), await open('two')]
+    await one.sessions.acquire('s', 'h', 60_000)
+    await one.events.append('s', [{ type: 't', data: {} }])
+    await one.facts.set('space', 'key', 1)
+    await one.sessions.heartbeat('h', 60_000)
+    expect(await two.sessions.list()).toEqual([])
+    expect(await two.events.read('s')).toEqual([])
+    expect(await two.facts.get('space', 'key')).toBeNull()
+    expect(await two.sessions.instances()).toEqual([])
+    expect(await two.sessions.deploymentId()).not.toBe(await one.sessions.deploymentId())
+  })
+
+  it('take the keys of an earlier version over, once none of its instances is alive', async () => {
+    const admin = new Redis(redis.url)
+    const before = await openRedisStore({ url: redis.url, logger: silentLogger, deployment: 'x', keyPrefix: 'mcpo:' })
+    stores.push(before)
+    const id = await before.sessions.deploymentId()
+    await before.sessions.acquire('{s}', 'h', 60_000)
+    await before.events.append('{s}', [{ type: 't', data: { n: 1 } }])
+    await before.facts.set('sessions', '{s}', { title: 'kept' })
+    await before.sessions.heartbeat('old', 60_000)
+    await admin.set('mcpo-other', 'not ours')
+    await expect(open()).rejects.toMatchObject({ code: 'old_instances' })
+    await before.sessions.farewell('old')
+    const [store] = await Promise.all([open(), open()])
+    expect(await store.sessions.deploymentId()).toBe(id)
+    expect(await store.sessions.get('{s}')).toMatchObject({ sessionId: '{s}' })
+    expect(await store.events.read('{s}')).toMatchObject([{ seq: 1, data: { n: 1 } }])
+    expect(await store.facts.get('sessions', '{s}')).toEqual({ title: 'kept' })
+    expect(await admin.keys('mcpo:*')).toEqual([])
+    expect(await admin.get('mcpo-other')).toBe('not ours')
+    await admin.quit()
+  })
+})

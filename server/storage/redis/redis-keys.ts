@@ -1,3 +1,10 @@
+export const DEFAULT_DEPLOYMENT = 'default'
+
+/** Two deployments on one Redis see nothing of each other. */
+export function deploymentPrefix(deployment: string): string {
+  return `mcpo/${deployment}:`
+}
+
 export interface RedisKeys {
   deployment: string
   origin: string

@@ -22,7 +22,7 @@ interface Instance {
 }
 
 /** An instance with one tab. */
-async function instance(url: string, options: { keepMs?: number } = {}): Promise<Instance> {
+async function instance(url: string, options: { keepMs?: number; deployment?: string } = {}): Promise<Instance> {
   const { adapter, close } = openSocketAdapter({ url, logger: silentLogger, ...options })
   const http = createHttpServer().listen(0, '127.0.0.1')
   await once(http, 'listening')
@@ -66,6 +66,21 @@ async function leakyWay(url: string): Promise<{ url: string; lose(): void }> {
 }
 
 describe('the live channel', () => {
+  it('carries nothing to another deployment on the same Redis', async () => {
+    const url = await testRedisUrl()
+    const [one, two, other] = [await instance(url), await instance(url), await instance(url, { deployment: 'other' })]
+    await vi.waitFor(() => {
+      one.io.emit('word', 'hello')
+      expect(two.heard).toContain('hello')
+    })
+    other.io.emit('word', 'mine')
+    await vi.waitFor(() => expect(other.heard).toEqual(['mine']))
+    one.io.emit('word', 'last')
+    await vi.waitFor(() => expect(two.heard).toContain('last'))
+    expect(two.heard).not.toContain('mine')
+    expect(other.heard).toEqual(['mine'])
+  })
+
   it('is heard and hears again after its connections died without a word', async () => {
     const url = await testRedisUrl()
     const way = await leakyWay(url)
@@ -93,7 +108,7 @@ describe('the live channel', () => {
     const redis = new Redis(full.url)
     closers.push(() => redis.disconnect())
     const large = 'x'.repeat(2 ** 20)
-    while (await redis.xadd('mcpo:socket-stream', '*', 'data', large).catch(() => false));
+    while (await redis.xadd('mcpo/default:socket-stream', '*', 'data', large).catch(() => false));
     await expect(redis.set('key', large)).rejects.toThrow('OOM')
     await instance(full.url, { keepMs: 500 })
     await vi.waitFor(() => redis.set('key', large))

@@ -3,8 +3,8 @@ import { Redis } from 'ioredis'
 import { backoffMs } from '../../lib/backoff.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { isReplica } from './redis-client.ts'
+import { DEFAULT_DEPLOYMENT, deploymentPrefix } from './redis-keys.ts'
 
-const STREAM = 'mcpo:socket-stream'
 /** What was missed for longer is read from the log; the stream only carries it over. */
 const MAX_LENGTH = 1000
 const KEEP_MS = 60_000
@@ -12,6 +12,14 @@ const BEAT_MS = 2000
 const CONNECT_TIMEOUT_MS = 3000
 /** The beat asks for an answer every two seconds; a reader has one at the latest when its read of five seconds ends. */
 const SILENCE_MS = 8000
+
+export interface SocketAdapterOptions {
+  url: string
+  logger: Logger
+  keepMs?: number
+  /** The deployment's name: instances of others are not heard. */
+  deployment?: string
+}
 
 export interface SocketAdapter {
   /** For the Socket.IO server's `adapter`. */
@@ -21,8 +29,9 @@ export interface SocketAdapter {
 }
 
 /** Carries what one instance sends to a room to the tabs of every other. Its readers block, so it has connections of its own. */
-export function openSocketAdapter(options: { url: string; logger: Logger; keepMs?: number }): SocketAdapter {
-  const { url, logger, keepMs = KEEP_MS } = options
+export function openSocketAdapter(options: SocketAdapterOptions): SocketAdapter {
+  const { url, logger, keepMs = KEEP_MS, deployment = DEFAULT_DEPLOYMENT } = options
+  const stream = `${deploymentPrefix(deployment)}socket-stream`
   const redis = new Redis(url, {
     connectTimeout: CONNECT_TIMEOUT_MS,
     // A peer that vanished without a word would leave every tab without news, those of this instance too.
@@ -36,13 +45,13 @@ export function openSocketAdapter(options: { url: string; logger: Logger; keepMs
   redis.on('error', (error: Error) => logger.debug({ reason: error.message }, 'The live channel waits for Redis.'))
   const readers = rememberDuplicates(redis)
   // Channels are shared by all databases of a Redis, streams are not.
-  const channelPrefix = `${STREAM}:${redis.options.db ?? 0}`
+  const channelPrefix = `${stream}:${redis.options.db ?? 0}`
   const timer = setInterval(() => {
-    if (redis.status === 'ready') beat(redis, keepMs).catch(() => {})
+    if (redis.status === 'ready') beat(redis, stream, keepMs).catch(() => {})
   }, BEAT_MS)
   timer.unref()
   return {
-    adapter: createAdapter(redis, { streamName: STREAM, channelPrefix, maxLen: MAX_LENGTH, onlyPlaintext: true }),
+    adapter: createAdapter(redis, { streamName: stream, channelPrefix, maxLen: MAX_LENGTH, onlyPlaintext: true }),
     close() {
       clearInterval(timer)
       for (const client of [redis, ...readers]) client.disconnect()
@@ -54,10 +63,10 @@ export function openSocketAdapter(options: { url: string; logger: Logger; keepMs
  * A reader that has read nothing yet begins anew with every read, and would miss what comes in between. What all have read goes
  * first: a few results of tools can fill a Redis, and a full one takes no beat.
  */
-async function beat(redis: Redis, keepMs: number): Promise<void> {
+async function beat(redis: Redis, stream: string, keepMs: number): Promise<void> {
   const [seconds] = await redis.time()
-  await redis.xtrim(STREAM, 'MINID', Math.max(0, Number(seconds) * 1000 - keepMs))
-  await redis.xadd(STREAM, 'MAXLEN', '~', MAX_LENGTH, '*', 'beat', '1')
+  await redis.xtrim(stream, 'MINID', Math.max(0, Number(seconds) * 1000 - keepMs))
+  await redis.xadd(stream, 'MAXLEN', '~', MAX_LENGTH, '*', 'beat', '1')
 }
 
 /** The adapter makes its readers itself, and leaves them waiting. */
