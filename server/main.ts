@@ -1,7 +1,9 @@
 import { auditCommand } from './cli/audit.ts'
+import { backupCommand } from './cli/backup.ts'
 import { doctorCommand } from './cli/doctor.ts'
 import { engineProxyCommand } from './cli/engine-proxy.ts'
 import { gatewayCommand } from './cli/gateway.ts'
+import { restoreCommand } from './cli/restore.ts'
 import { runCli } from './cli/run-cli.ts'
 import { serveCommand } from './cli/serve.ts'
 import { serversCommand } from './cli/servers.ts'
@@ -11,6 +13,8 @@ process.exitCode = await runCli(process.argv.slice(2), [
   gatewayCommand,
   serversCommand,
   auditCommand,
+  backupCommand,
+  restoreCommand,
   doctorCommand,
   engineProxyCommand
 ])

@@ -1,0 +1,109 @@
+/** `backup`: a copy of everything that is stored, made while servers run. What it leaves out without `--with-secrets` is said. */
+import { existsSync } from 'node:fs'
+import { open, readdir, stat } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
+import type { Settings } from '../config/settings.ts'
+import { AppError } from '../lib/errors.ts'
+import { createLogger } from '../lib/logger.ts'
+import { packageVersion } from '../lib/package-version.ts'
+import { BackupFolder, makeEmptyFolder } from '../storage/backup/backup-folder.ts'
+import { copyCheckpoints } from '../storage/checkpoints/copy-checkpoints.ts'
+import { copyDatabase } from '../storage/embedded/copy-database.ts'
+import type { Command } from './command.ts'
+
+const SAY_EVERY_MS = 2000
+const TAIL_BYTES = 64 * 1024
+
+export const backupCommand: Command = {
+  name: 'backup',
+  summary: 'copies conversations, files and audit log to a new folder, while servers run',
+  flags: {
+    to: { type: 'string', help: 'the folder to make; it must be empty or not exist' },
+    'with-secrets': { type: 'boolean', help: 'also copies mcp.json, the credentials file and OAuth logins' }
+  },
+  async run(settings, { flags }) {
+    const dir = typeof flags.to === 'string' ? resolve(flags.to) : defaultFolder()
+    const dataDir = resolve(settings.DATA_DIR)
+    if (!settings.REDIS_URL && !existsSync(join(dataDir, 'store.db'))) {
+      throw new AppError(
+        'not-found',
+        'nothing_to_back_up',
+        `There is no store in ${dataDir}: name the data folder with --data-dir.`
+      )
+    }
+    await makeEmptyFolder(dir, 'The folder')
+    const backup = new BackupFolder(dir)
+    say(`Copying the ${settings.REDIS_URL ? 'keys in Redis' : 'database'} …`)
+    await copyStore(settings, dataDir, backup)
+    const restless = await copyCheckpoints(join(dataDir, 'checkpoints'), backup, everyFew())
+    await copyAudit(join(dataDir, 'audit'), backup)
+    if (flags['with-secrets'] === true) await copySecrets(settings, dataDir, backup)
+    await backup.finish(settings.REDIS_URL ? 'redis' : 'embedded', packageVersion())
+    say(`${backup.count} files are in ${dir}. Restore them with: mcp-orchestrator restore ${dir} --data-dir NEW-FOLDER`)
+    if (flags['with-secrets'] !== true)
+      say('Not copied: mcp.json, the credentials file, OAuth logins (--with-secrets copies them).')
+    if (restless.length === 0) return 0
+    say(`The files of ${restless.length} sessions changed all the time and are not in it: try again later.`)
+    return 1
+  }
+}
+
+function defaultFolder(): string {
+  return resolve(`mcp-orchestrator-backup-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`)
+}
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
+
+function everyFew(): (done: number, all: number) => void {
+  let saidAt = 0
+  return (done, all) => {
+    if (done < all && performance.now() - saidAt < SAY_EVERY_MS) return
+    saidAt = performance.now()
+    say(`Files of ${done} of ${all} sessions copied.`)
+  }
+}
+
+async function copyStore(settings: Settings, dataDir: string, backup: BackupFolder): Promise<void> {
+  const name = settings.REDIS_URL ? 'redis.jsonl' : 'store.db'
+  const to = await backup.place(name)
+  if (settings.REDIS_URL) {
+    const { dumpRedis } = await import('../storage/redis/redis-backup.ts')
+    await dumpRedis({ url: settings.REDIS_URL, deployment: settings.DEPLOYMENT, logger: createLogger('silent') }, to)
+  } else copyDatabase(dataDir, to)
+  await backup.add(name)
+}
+
+/** Up to the last whole line: the next one may be half written. */
+async function copyAudit(dir: string, backup: BackupFolder): Promise<void> {
+  for (const name of await readdir(dir).catch(() => [])) {
+    const from = join(dir, name)
+    if (!(await stat(from)).isFile()) continue
+    await backup.copy(from, `audit/${name}`, name.endsWith('.jsonl') ? await wholeLines(from) : undefined)
+  }
+}
+
+async function wholeLines(file: string): Promise<number> {
+  const handle = await open(file)
+  try {
+    const { size } = await handle.stat()
+    const from = Math.max(0, size - TAIL_BYTES)
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(size - from), 0, size - from, from)
+    const end = buffer.subarray(0, bytesRead).lastIndexOf(10)
+    return end < 0 ? size : from + end + 1
+  } finally {
+    await handle.close()
+  }
+}
+
+async function copySecrets(settings: Settings, dataDir: string, backup: BackupFolder): Promise<void> {
+  const grants = join(dataDir, 'grants.json')
+  if (existsSync(grants)) await backup.copy(grants, 'grants.json')
+  for (const name of await readdir(join(dataDir, 'logins')).catch(() => [])) {
+    await backup.copy(join(dataDir, 'logins', name), `logins/${name}`)
+  }
+  for (const file of [settings.MCP_CONFIG, settings.CREDENTIALS_FILE]) {
+    if (file !== undefined && existsSync(file)) await backup.copy(resolve(file), `config/${basename(file)}`)
+  }
+}

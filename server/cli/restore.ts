@@ -1,0 +1,54 @@
+/** `restore`: puts a backup into an empty data folder, after every file was checked against its hash. Overwrites nothing. */
+import { mkdir } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import type { Settings } from '../config/settings.ts'
+import { AppError } from '../lib/errors.ts'
+import { createLogger } from '../lib/logger.ts'
+import { copyFile, makeEmptyFolder, verifyBackup } from '../storage/backup/backup-folder.ts'
+import type { Command } from './command.ts'
+
+export const restoreCommand: Command = {
+  name: 'restore',
+  summary: 'puts a backup into an empty DATA_DIR',
+  usage: ['FROM                              a folder that "backup" made'],
+  async run(settings, { words }) {
+    const [from, more] = words
+    if (from === undefined || more !== undefined) {
+      throw new AppError('invalid', 'usage', 'Name one backup: mcp-orchestrator restore FOLDER --data-dir NEW-FOLDER')
+    }
+    const dir = resolve(from)
+    const dataDir = resolve(settings.DATA_DIR)
+    say('Checking the backup …')
+    const { store, files, madeAt } = await verifyBackup(dir)
+    checkKind(store, settings)
+    await makeEmptyFolder(dataDir, 'The data folder')
+    if (settings.REDIS_URL) await restoreRedis(settings, join(dir, 'redis.jsonl'))
+    for (const { path } of files.filter(({ path }) => path !== 'redis.jsonl')) {
+      const to = join(dataDir, path.startsWith('config/') ? `restored-${path}` : path)
+      await mkdir(dirname(to), { recursive: true, mode: 0o700 })
+      await copyFile(join(dir, path), to)
+    }
+    say(`The backup of ${madeAt} is in ${dataDir}.`)
+    if (files.some(({ path }) => path.startsWith('config/'))) {
+      say(`mcp.json and credentials are in ${join(dataDir, 'restored-config')}: move them to where you want them.`)
+    }
+    return 0
+  }
+}
+
+function checkKind(store: string, { REDIS_URL }: Settings): void {
+  if ((store === 'redis') === Boolean(REDIS_URL)) return
+  const advice = store === 'redis' ? 'set REDIS_URL' : 'unset REDIS_URL'
+  throw new AppError('invalid', 'backup_mismatch', `This backup is of the ${store} store: ${advice} to restore it.`)
+}
+
+async function restoreRedis({ REDIS_URL = '', DEPLOYMENT }: Settings, file: string): Promise<void> {
+  const { checkRedisEmpty, loadRedis } = await import('../storage/redis/redis-backup.ts')
+  const options = { url: REDIS_URL, deployment: DEPLOYMENT, logger: createLogger('silent') }
+  await checkRedisEmpty(options)
+  await loadRedis(options, file)
+}
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`)
+}

@@ -1,0 +1,149 @@
+/**
+ * A backup is a folder: copies of files, and a manifest with the hash of each. Everything in it is readable by its owner only.
+ * Knows how files are copied and checked, not what they mean.
+ */
+import { createHash, type Hash } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join, normalize, relative } from 'node:path'
+import { Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { AppError, messageOf } from '../../lib/errors.ts'
+
+export interface BackupManifest {
+  version: 1
+  madeAt: string
+  program: string
+  store: 'embedded' | 'redis'
+  files: { path: string; size: number; sha256: string }[]
+}
+
+const MANIFEST = 'manifest.json'
+const MAX_MANIFEST_BYTES = 512 * 1024 * 1024
+
+export class BackupFolder {
+  readonly dir: string
+  readonly #files = new Map<string, { path: string; size: number; sha256: string }>()
+
+  constructor(dir: string) {
+    this.dir = dir
+  }
+
+  get count(): number {
+    return this.#files.size
+  }
+
+  /** Where a file of the backup is to be written; `add` it afterwards. */
+  async place(path: string): Promise<string> {
+    const to = join(this.dir, path)
+    await mkdir(dirname(to), { recursive: true, mode: 0o700 })
+    return to
+  }
+
+  /** Takes a file over that was written into the folder. */
+  async add(path: string): Promise<void> {
+    const { size, sha256 } = await hashFile(join(this.dir, path))
+    this.#files.set(path, { path, size, sha256 })
+  }
+
+  /** Copies the first `bytes` of a file, or all of it. */
+  async copy(from: string, path: string, bytes = Number.POSITIVE_INFINITY): Promise<void> {
+    const { size, sha256 } = await copyFile(from, await this.place(path), bytes)
+    this.#files.set(path, { path, size, sha256 })
+  }
+
+  async drop(paths: Iterable<string>): Promise<void> {
+    for (const path of paths) {
+      this.#files.delete(path)
+      await rm(join(this.dir, path), { force: true })
+    }
+  }
+
+  async finish(store: BackupManifest['store'], program: string): Promise<void> {
+    const files = [...this.#files.values()].toSorted((a, b) => (a.path < b.path ? -1 : 1))
+    const manifest: BackupManifest = { version: 1, madeAt: new Date().toISOString(), program, store, files }
+    await writeFile(join(this.dir, MANIFEST), `${JSON.stringify(manifest, null, 1)}\n`, { mode: 0o600, flush: true })
+  }
+}
+
+/** Throws `conflict` when the folder has anything in it; else it is there, and for its owner only. */
+export async function makeEmptyFolder(dir: string, what: string): Promise<void> {
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  if ((await readdir(dir)).length === 0) return
+  throw new AppError('conflict', 'folder_not_empty', `${what} ${dir} is not empty: choose another folder.`)
+}
+
+/** Reads the manifest and checks every file against it. */
+export async function verifyBackup(dir: string): Promise<BackupManifest> {
+  const manifest = await readManifest(dir)
+  for (const { path, size, sha256 } of manifest.files) {
+    const seen = await hashFile(join(dir, path)).catch((error) => damaged(`${path}: ${messageOf(error)}`))
+    if (seen.size !== size || seen.sha256 !== sha256) damaged(`${path} is not what it was`)
+  }
+  return manifest
+}
+
+async function readManifest(dir: string): Promise<BackupManifest> {
+  const file = join(dir, MANIFEST)
+  const handle = await open(file).catch((error) => damaged(`there is no ${MANIFEST} (${messageOf(error)})`))
+  try {
+    if ((await handle.stat()).size > MAX_MANIFEST_BYTES) damaged(`${MANIFEST} is too large`)
+  } finally {
+    await handle.close()
+  }
+  const manifest = parse(await readFile(file, 'utf8'))
+  if (manifest.version !== 1 || !Array.isArray(manifest.files))
+    damaged(`${MANIFEST} has a version that this program does not know`)
+  for (const { path } of manifest.files) if (!isInside(path)) damaged('a path leads out of it')
+  return manifest
+}
+
+function parse(text: string): BackupManifest {
+  try {
+    return JSON.parse(text) as BackupManifest
+  } catch {
+    return damaged(`${MANIFEST} is no JSON`)
+  }
+}
+
+function isInside(path: unknown): path is string {
+  if (typeof path !== 'string' || path === '' || path.includes('\0')) return false
+  return normalize(path) === path && !path.startsWith('/') && !relative('/x', join('/x', path)).startsWith('..')
+}
+
+function damaged(why: string): never {
+  throw new AppError('invalid', 'backup_damaged', `This backup can't be used: ${why}.`)
+}
+
+export async function copyFile(
+  from: string,
+  to: string,
+  bytes = Number.POSITIVE_INFINITY
+): Promise<{ size: number; sha256: string }> {
+  const count = counter()
+  const end = Number.isFinite(bytes) ? { end: Math.max(0, bytes - 1) } : {}
+  if (bytes === 0) await writeFile(to, '', { mode: 0o600, flag: 'w' })
+  else await pipeline(createReadStream(from, end), count.through, createWriteStream(to, { mode: 0o600, flush: true }))
+  return count.result()
+}
+
+async function hashFile(file: string): Promise<{ size: number; sha256: string }> {
+  const count = counter()
+  await pipeline(createReadStream(file), count.through, async (source) => {
+    for await (const _ of source);
+  })
+  return count.result()
+}
+
+function counter() {
+  const hash: Hash = createHash('sha256')
+  let size = 0
+  const through = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      hash.update(chunk)
+      size += chunk.length
+      done(null, chunk)
+    }
+  })
+  return { through, result: () => ({ size, sha256: hash.digest('hex') }) }
+}

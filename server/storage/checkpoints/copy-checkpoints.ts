@@ -1,0 +1,60 @@
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { BackupFolder } from '../backup/backup-folder.ts'
+import { hasCode } from './file-io.ts'
+import { listFiles } from './session-folder.ts'
+
+const ATTEMPTS = 10
+
+/**
+ * Copies the files of every session while servers write them. A folder is whole when nothing in it changed while it was copied:
+ * else it is copied again. Returns the folders that never stood still.
+ */
+export async function copyCheckpoints(
+  dir: string,
+  backup: BackupFolder,
+  progress: (done: number, all: number) => void
+): Promise<string[]> {
+  const names = (await readdir(dir).catch(() => [])).filter((name) => /^[0-9a-f]{64}$/.test(name))
+  const restless: string[] = []
+  for (const [at, name] of names.entries()) {
+    if (!(await copyFolder(join(dir, name), `checkpoints/${name}`, backup))) restless.push(name)
+    progress(at + 1, names.length)
+  }
+  return restless
+}
+
+async function copyFolder(from: string, to: string, backup: BackupFolder): Promise<boolean> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const before = await picture(from)
+    const copied: string[] = []
+    try {
+      for (const [name, size] of before) {
+        copied.push(`${to}/${name}`)
+        await backup.copy(join(from, name), `${to}/${name}`, size)
+      }
+      if (same(before, await picture(from))) return true
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error // it was compacted or removed meanwhile
+    }
+    await backup.drop(copied)
+  }
+  return false
+}
+
+/** Name and size of every file that counts. */
+async function picture(folder: string): Promise<Map<string, number>> {
+  const names = (await listFiles(folder)).filter(({ kind }) => kind !== 'tmp').map(({ name }) => name)
+  const sizes = names.toSorted().map(async (name) => {
+    const size = await stat(join(folder, name)).then(
+      (info) => info.size,
+      () => -1
+    )
+    return [name, size] as const
+  })
+  return new Map((await Promise.all(sizes)).filter(([, size]) => size >= 0))
+}
+
+function same(a: ReadonlyMap<string, number>, b: ReadonlyMap<string, number>): boolean {
+  return a.size === b.size && [...a].every(([name, size]) => b.get(name) === size)
+}
