@@ -43,7 +43,7 @@ describe('a server with Redis that can not start', () => {
     const dir = folder()
     writeFileSync(join(dir, 'mcp.json'), '{ "mcpServers": {')
     const { code, stderr } = await failingServe(dir, {})
-    expect(stderr).toMatch(/mcp\.json, line 1: .*\n$/)
+    expect(JSON.parse(stderr).msg).toMatch(/mcp\.json, line 1: /)
     expect(code).toBe(2)
   })
 
@@ -54,7 +54,7 @@ describe('a server with Redis that can not start', () => {
     const port = typeof address === 'object' && address ? address.port : 0
     const { code, stderr } = await failingServe(folder(), { PORT: String(port) })
     taken.close()
-    expect(stderr).toBe(`mcp-orchestrator: Port ${port} is in use: stop what uses it, or set PORT to another one.\n`)
+    expect(JSON.parse(stderr).msg).toBe(`Port ${port} is in use: stop what uses it, or set PORT to another one.`)
     expect(code).toBe(1)
   })
 

@@ -25,7 +25,9 @@ async function cli(
   args: string[],
   env: Record<string, string> = {}
 ): Promise<{ code: number; out: string; err: string }> {
-  const options = { env: { ...process.env, DATA_DIR: folder(), LLM_PROVIDER: 'demo', ...env } }
+  const options = {
+    env: { ...process.env, XDG_CONFIG_HOME: folder(), DATA_DIR: folder(), LLM_PROVIDER: 'demo', ...env }
+  }
   return run(bin, args, options).then(
     ({ stdout, stderr }) => ({ code: 0, out: stdout, err: stderr }),
     ({ code, stdout, stderr }) => ({ code, out: stdout, err: stderr })
