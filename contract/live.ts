@@ -26,6 +26,8 @@ export interface Snapshot {
   transcript: Transcript
   pendingApprovals: CallEntry[]
   state: SessionState
+  /** There are older entries, which the transcript leaves out: `GET /api/sessions/:id/entries?before=` this `seq` has them. */
+  olderBefore?: number
 }
 
 export interface Progress {

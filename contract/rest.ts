@@ -1,4 +1,5 @@
 /** Bodies of the HTTP API. */
+import type { CallEntry, TranscriptEntry } from './transcript.ts'
 
 export interface ModelsReply {
   default: string
@@ -16,6 +17,23 @@ export interface SessionSummary {
   /** ms until it is recycled; null when it has no sandbox. */
   recycleInMs: number | null
   pendingApprovals: number
+}
+
+export interface SessionsReply {
+  /** The one that was active last comes first. */
+  sessions: SessionSummary[]
+  /** Give it as `before` for those that follow; null: there are no more. */
+  next: string | null
+  /** How many there are in all. */
+  total: number
+}
+
+/** A part of a conversation: entries in order, and the calls among them. */
+export interface EntriesReply {
+  entries: TranscriptEntry[]
+  calls: Record<string, CallEntry>
+  /** Give it as `before` for what is older; null: this is the beginning. */
+  olderBefore: number | null
 }
 
 export interface NewSessionReply {

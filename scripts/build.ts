@@ -4,10 +4,11 @@
  * which a part is not written yet.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type BuildOptions, build, type Plugin } from 'rolldown'
 import type { Plugin as PagePlugin } from 'vite'
+import { asciiSource } from './ascii-source.ts'
 import { writeSbom } from './sbom.ts'
 import { noticesText, packagesOf } from './third-party-notices.ts'
 
@@ -103,6 +104,7 @@ async function bundle({ entry, file, options, split = false }: Bundle): Promise<
       output: { ...output, ...options.output }
     })
     remember(made)
+    for (const { fileName } of made) await writeAscii(join(draft, fileName))
     if (split) await moveParts(join(draft, parts), join(dist, parts))
     // Last, when all that it asks for is there.
     await rename(join(draft, file), join(dist, file))
@@ -111,6 +113,10 @@ async function bundle({ entry, file, options, split = false }: Bundle): Promise<
   }
   const { size } = await stat(join(dist, file))
   console.error(`build: dist/${file} ${Math.ceil(size / 1024)} KB`)
+}
+
+async function writeAscii(path: string): Promise<void> {
+  await writeFile(path, asciiSource(await readFile(path, 'utf8')))
 }
 
 /** Old parts stay for a day: what was started before this build loads some of its own only when it is first called. */

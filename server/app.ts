@@ -229,7 +229,7 @@ export async function createApp(
     sessions: directory,
     files: new WorkspaceTransfer(sessions, (sessionId) => core.quotas.checkWork(sessionId)),
     maxUploadBytes: settings.MAX_UPLOAD_MB * MB,
-    transcript: (sessionId) => chat.transcript(sessionId),
+    transcript: (sessionId) => chat.whole(sessionId),
     ...{ ...entrance, admin: new AdminAccess(settings, logger), isServer: serverAtSocket(gateway) },
     metrics: metrics.text,
     refused: (code) => metrics.core.refused('http', code),

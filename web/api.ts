@@ -4,11 +4,13 @@ import type {
   ApprovalAnswer,
   ApprovalCard,
   ApprovalsReply,
+  EntriesReply,
   ErrorReply,
   FileListing,
   ModelsReply,
   OwnerReply,
-  SessionSummary
+  SessionSummary,
+  SessionsReply
 } from '../contract/rest.ts'
 import type { AddServers, ServerDetail, ServersReply, TestReply } from '../contract/servers.ts'
 import { noteOwner, ownerProof, wasOwner } from './owner-proof.ts'
@@ -145,7 +147,10 @@ const exportUrl = (id: string, format: 'md' | 'json') => `${session(id)}/export?
 export const api = {
   models: () => json<ModelsReply>('/api/models'),
   refreshModels: () => json<ModelsReply>('/api/models/refresh', { method: 'POST' }, PATIENCE_MS),
-  sessions: async () => (await json<{ sessions: SessionSummary[] }>('/api/sessions')).sessions,
+  sessions: (limit: number, before?: string) =>
+    json<SessionsReply>(`/api/sessions?limit=${limit}${before === undefined ? '' : `&before=${before}`}`),
+  session: (id: string) => json<SessionSummary>(session(id)),
+  entries: (id: string, before: number) => json<EntriesReply>(`${session(id)}/entries?before=${before}`),
   renameSession: (id: string, title: string) => request(session(id), sending('PATCH', { title })),
   deleteSession: (id: string) => request(session(id), { method: 'DELETE' }, PATIENCE_MS),
   deleteAllSessions: () => request('/api/sessions', { method: 'DELETE' }, PATIENCE_MS),

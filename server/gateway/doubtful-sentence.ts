@@ -4,7 +4,7 @@
  */
 
 const CLAUSE = String.raw`(?:^|[.,;:!?]\s*|\b(?:please|but|and|so|also|then|must|should|will)\s+)`
-const NOT = String.raw`(?:do\s+not|don['’]?t|not|never|avoid|refrain|no\s+need\s+to)\b(?!\s+(?:have|need|care|mind|want|know|think|like|only|just|limited)\b)`
+const NOT = String.raw`(?:do\s+not|don['\u2019]?t|not|never|avoid|refrain|no\s+need\s+to)\b(?!\s+(?:have|need|care|mind|want|know|think|like|only|just|limited)\b)`
 const NEGATED = new RegExp(`${CLAUSE}${NOT}`, 'i')
 /** "See if it is open" asks; "if it is open, …" makes it depend on that. */
 const CONDITIONAL = new RegExp(

@@ -40,7 +40,15 @@ export async function openServerRoutes(
   const http = await createHttpServer({
     readiness: new Readiness({}, silentLogger),
     models: { catalog: unused },
-    sessions: { open: unused, check: unused, list: unused, summary: unused, rename: unused, destroy: unused },
+    sessions: {
+      open: unused,
+      check: unused,
+      list: unused,
+      ids: unused,
+      summary: unused,
+      rename: unused,
+      destroy: unused
+    },
     files: { list: unused, read: unused, write: unused, archive: unused },
     inbox: { open: unused, answer: unused },
     maxUploadBytes: 1,

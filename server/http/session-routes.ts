@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { SessionSummary } from '../../contract/rest.ts'
+import type { SessionSummary, SessionsReply } from '../../contract/rest.ts'
 import { OWNER_COOKIE, readCookie } from '../lib/browser-proof.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Proof } from '../sessions/session-access.ts'
@@ -9,11 +9,14 @@ import type { Proof } from '../sessions/session-access.ts'
 export interface SessionDirectory {
   open(sessionId: string, proof: Proof, options: { wantsToken: boolean }): Promise<{ token?: string }>
   check(sessionId: string, proof: Proof): Promise<void>
-  list(owner: string): Promise<SessionSummary[]>
+  list(owner: string, page: { limit: number; before?: string | undefined }): Promise<SessionsReply>
+  ids(owner: string): Promise<string[]>
   summary(sessionId: string): Promise<SessionSummary>
   rename(sessionId: string, title: string): Promise<void>
   destroy(sessionId: string): Promise<void>
 }
+
+const MAX_LISTED = 1000
 
 type WithId = { Params: { id: string } }
 
@@ -24,10 +27,17 @@ export function registerSessionRoutes(server: FastifyInstance, sessions: Session
     return reply.code(201).send({ sessionId, token })
   })
 
-  server.get('/api/sessions', async (request) => ({ sessions: await sessions.list(ownerOf(request)) }))
+  server.get<{ Querystring: { limit?: string; before?: string } }>('/api/sessions', async (request) => {
+    const { limit = String(MAX_LISTED), before } = request.query
+    if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > MAX_LISTED)
+      throw new AppError('invalid', 'invalid_limit', `"limit" is a whole number from 1 to ${MAX_LISTED}.`)
+    if (before !== undefined && !/^\d{15}_[\w-]{1,100}$/.test(before))
+      throw new AppError('invalid', 'invalid_cursor', '"before" is the "next" of the page that came before.')
+    return sessions.list(ownerOf(request), { limit: Number(limit), before })
+  })
 
   server.delete('/api/sessions', async (request, reply) => {
-    for (const { sessionId } of await sessions.list(ownerOf(request))) await sessions.destroy(sessionId)
+    for (const sessionId of await sessions.ids(ownerOf(request))) await sessions.destroy(sessionId)
     return reply.code(204).send()
   })
 

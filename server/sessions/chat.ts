@@ -14,6 +14,9 @@ import { Conversation } from './conversation.ts'
 import { TurnDriver } from './turn-driver.ts'
 import { endOf } from './turn-events.ts'
 
+const MIN_HELD_CHARS = 2 * 1024 * 1024
+const CHARS_PER_TOKEN = 8
+
 interface OpenChat {
   conversation: Conversation
   driver: TurnDriver
@@ -72,6 +75,18 @@ export class Chat {
       return await chat.conversation.refresh()
     } finally {
       // Whoever only asks, of a session that nobody has open, leaves nothing behind.
+      this.#forget(sessionId, chat)
+    }
+  }
+
+  /** With all calls whole, which `transcript` may not have of a long conversation. Not kept in memory. */
+  async whole(sessionId: string): Promise<Transcript> {
+    const chat = this.#chat(sessionId)
+    try {
+      const transcript = await chat.conversation.refresh()
+      if (!chat.conversation.isShortened) return transcript
+      return await new Conversation(this.#deps.events, sessionId).refresh()
+    } finally {
       this.#forget(sessionId, chat)
     }
   }
@@ -240,7 +255,9 @@ export class Chat {
   #chat(sessionId: string): OpenChat {
     const known = this.#open.get(sessionId)
     if (known) return known
-    const conversation = new Conversation(this.#deps.events, sessionId)
+    // A model may be given more than usual: then more is held.
+    const heldChars = Math.max(MIN_HELD_CHARS, CHARS_PER_TOKEN * this.#deps.options.maxHistoryTokens)
+    const conversation = new Conversation(this.#deps.events, sessionId, heldChars)
     const driver = new TurnDriver(sessionId, conversation, this.#deps, () => this.#forget(sessionId, chat))
     const chat: OpenChat = { conversation, driver, users: 0 }
     this.#open.set(sessionId, chat)

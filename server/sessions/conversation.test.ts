@@ -16,13 +16,17 @@ const FULL = [
 ]
 
 /** A log of which the last events may be lost. */
-function open() {
+function open(maxHeldChars?: number) {
   const state = { events: FULL }
   const read: EventLog['read'] = async (_, { after = 0, limit = 2 } = {}) => state.events.slice(after, after + limit)
   const unused = () => Promise.reject(new Error('not in this test'))
   return {
     state,
-    conversation: new Conversation({ read, append: unused, lastSeq: unused, bytes: unused, remove: unused }, 's')
+    conversation: new Conversation(
+      { read, append: unused, lastSeq: unused, bytes: unused, remove: unused },
+      's',
+      maxHeldChars
+    )
   }
 }
 
@@ -52,4 +56,27 @@ it.each([
   expect(await conversation.refresh()).toMatchObject(expected)
   expect(conversation.transcript).toMatchObject(expected)
   expect(conversation.recent.length).toBeLessThanOrEqual(events.length)
+})
+
+it('holds of old calls only the beginning, whatever a conversation weighs', async () => {
+  const { state, conversation } = open(10_000)
+  const call = (n: number): StoredEvent[] => [
+    event(3 * n + 2, 'tool:approval_required', { callId: `c${n}`, turnId: 't1', args: {}, server: 's', name: 'n' }),
+    event(3 * n + 3, 'tool:approval_resolved', { callId: `c${n}`, approved: true, by: 'human' }),
+    event(3 * n + 4, 'tool:result', {
+      callId: `c${n}`,
+      isError: false,
+      content: [{ type: 'text', text: `${n} ${'x'.repeat(4000)}` }]
+    })
+  ]
+  state.events = [
+    event(1, 'user:message', { turnId: 't1', text: 'go' }),
+    ...Array.from({ length: 50 }, (_, n) => call(n)).flat()
+  ]
+  const { calls } = await conversation.refresh()
+  expect(conversation.isShortened).toBe(true)
+  expect(JSON.stringify(calls.c49?.result).length).toBeGreaterThan(4000)
+  expect(JSON.stringify(calls.c0?.result).length).toBeLessThan(1300)
+  expect(calls.c0).toMatchObject({ decision: { approved: true }, result: { isError: false } })
+  expect(JSON.stringify(conversation.recent).length).toBeLessThan(1000)
 })

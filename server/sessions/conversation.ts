@@ -1,9 +1,23 @@
 import { EVENT_SCHEMAS, type SessionEvent } from '../../contract/events.ts'
-import { applyEvent, emptyTranscript, type Transcript } from '../../contract/transcript.ts'
+import { applyEvent, callOf, emptyTranscript, type Transcript } from '../../contract/transcript.ts'
 import { sinceFreshStart } from '../agent/model-history.ts'
 import type { EventLog, StoredEvent } from '../storage/event-log.ts'
+import { shortened, weightOf } from './shown-transcript.ts'
 
-/** A session's log, folded. A cache and no more: `refresh` reads what was appended since, by whomever. */
+/** What the model's history is made of. */
+const OF_HISTORY = new Set<SessionEvent['type']>([
+  'user:message',
+  'agent:response',
+  'turn:end',
+  'session:notice',
+  'model:selected',
+  'history:reset'
+])
+
+/**
+ * A session's log, folded. A cache and no more: `refresh` reads what was appended since, by whomever. Results are large, and a
+ * conversation can have many: of the oldest calls only the beginning is held, once all together are more than `maxHeldChars`.
+ */
 export class Conversation {
   readonly #log: EventLog
   readonly #sessionId: string
@@ -11,17 +25,27 @@ export class Conversation {
   #recent: SessionEvent[] = []
   #last: StoredEvent | undefined
   #tail: Promise<unknown> = Promise.resolve()
+  readonly #maxHeldChars: number
+  #held: { callId: string; chars: number }[] = []
+  #heldChars = 0
+  #isShortened = false
 
-  constructor(log: EventLog, sessionId: string) {
+  constructor(log: EventLog, sessionId: string, maxHeldChars = Number.POSITIVE_INFINITY) {
     this.#log = log
     this.#sessionId = sessionId
+    this.#maxHeldChars = maxHeldChars
+  }
+
+  /** Older calls are not whole in `transcript`; the log has them. */
+  get isShortened(): boolean {
+    return this.#isShortened
   }
 
   get transcript(): Transcript {
     return this.#transcript
   }
 
-  /** The events since the last fresh start: all that a model is ever told. */
+  /** What the model's history is made of, since the last fresh start; the answers of calls are in `transcript`. */
   get recent(): readonly SessionEvent[] {
     return this.#recent
   }
@@ -50,6 +74,9 @@ export class Conversation {
     this.#transcript = emptyTranscript()
     this.#recent = []
     this.#last = undefined
+    this.#held = []
+    this.#heldChars = 0
+    this.#isShortened = false
   }
 
   #apply(stored: StoredEvent): void {
@@ -61,9 +88,26 @@ export class Conversation {
       return
     }
     applyEvent(this.#transcript, event)
-    this.#recent.push(event)
+    if (event.type === 'tool:result') this.#hold(event.data.callId)
+    if (OF_HISTORY.has(event.type)) this.#recent.push(event)
     if (event.type === 'model:selected' || event.type === 'history:reset')
       this.#recent = [...sinceFreshStart(this.#recent)]
+  }
+
+  #hold(callId: string): void {
+    const call = callOf(this.#transcript, callId)
+    if (!call) return
+    const chars = weightOf(call)
+    this.#held.push({ callId, chars })
+    this.#heldChars += chars
+    while (this.#heldChars > this.#maxHeldChars && this.#held.length > 1) {
+      const oldest = this.#held.shift()
+      const old = oldest && callOf(this.#transcript, oldest.callId)
+      if (!oldest || !old) continue
+      this.#heldChars -= oldest.chars
+      this.#transcript.calls[oldest.callId] = shortened(old)
+      this.#isShortened = true
+    }
   }
 }
 

@@ -41,6 +41,8 @@ beforeEach(async () => {
 
 afterEach(() => fake.close())
 
+const listed = async (owner: string) => (await directory.list(owner, { limit: 1000 })).sessions
+
 describe('sessions that nobody looks at', () => {
   // Checked: with a chat left open by every look, the janitor's notice kept each recycled session's conversation for good.
   it('are not kept in memory for having been asked about', async () => {
@@ -63,40 +65,54 @@ describe('sessions that nobody looks at', () => {
 })
 
 describe('the list', () => {
-  it('reads the logs of those sessions only in which something happened since', async () => {
-    expect(await directory.list('me')).toHaveLength(ids.length)
+  it('comes in pages, which are read only when they are asked for', async () => {
+    for (const id of ids) await fake.store.sessions.acquire(id, 'here', 1000)
     reads = []
-    expect(await directory.list('me')).toHaveLength(ids.length)
+    const first = await directory.list('me', { limit: 4 })
+    expect(new Set(reads).size).toBe(4)
+    expect(first).toMatchObject({ total: ids.length, sessions: { length: 4 } })
+    const seen = [...first.sessions]
+    for (let { next } = first; next !== null; ) {
+      const page = await directory.list('me', { limit: 4, before: next })
+      seen.push(...page.sessions)
+      next = page.next
+    }
+    expect(seen.map(({ sessionId }) => sessionId).sort()).toEqual([...ids].sort())
+    expect(seen.map(({ activeAt }) => activeAt)).toEqual(seen.map(({ activeAt }) => activeAt).sort((a, b) => b - a))
+  })
+
+  it('reads the logs of those sessions only in which something happened since', async () => {
+    expect(await listed('me')).toHaveLength(ids.length)
+    reads = []
+    expect(await listed('me')).toHaveLength(ids.length)
     expect(reads).toEqual([])
     await fake.chat.notice('session-7', 'x', 'news')
-    const seen = await directory.list('me')
+    const seen = await listed('me')
     expect(new Set(reads)).toEqual(new Set(['session-7']))
     expect(seen[0]?.sessionId).toBe('session-7')
   })
 
   it('takes a session that was removed and opened again for a new one', async () => {
-    const other = (await directory.list('me')).find(({ sessionId }) => sessionId === 'session-7')
+    const other = (await listed('me')).find(({ sessionId }) => sessionId === 'session-7')
     await directory.destroy('session-7')
     await fake.store.events.remove('session-7')
     await expect.poll(() => Date.now()).toBeGreaterThan(other?.createdAt ?? Infinity)
     await access.open('session-7', { owner: 'me' })
     await fake.chat.begin('session-7', 'demo/other')
-    expect(await directory.list('me')).toContainEqual(
-      expect.objectContaining({ sessionId: 'session-7', model: 'demo/other' })
-    )
+    expect(await listed('me')).toContainEqual(expect.objectContaining({ sessionId: 'session-7', model: 'demo/other' }))
   })
 
   // Checked: with all read at once, nothing else had a turn until the last was.
   it('lets others have their turn between one conversation and the next', async () => {
     let turns = 0
-    let listed = false
+    let isListed = false
     const count = () => {
       turns++
-      if (!listed) setImmediate(count)
+      if (!isListed) setImmediate(count)
     }
     setImmediate(count)
-    await directory.list('me')
-    listed = true
+    await listed('me')
+    isListed = true
     expect(turns).toBeGreaterThanOrEqual(ids.length)
   })
 })

@@ -1,6 +1,6 @@
 /** Sessions as their owner sees them in a list: what they are called, what state they are in, and how they end for good. */
 import type { SessionState } from '../../contract/live.ts'
-import type { SessionSummary } from '../../contract/rest.ts'
+import type { SessionSummary, SessionsReply } from '../../contract/rest.ts'
 import { backoffMs } from '../lib/backoff.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
 import type { EventLog } from '../storage/event-log.ts'
@@ -57,10 +57,23 @@ export class SessionDirectory {
     return this.#deps.access.rename(sessionId, title)
   }
 
-  async list(owner: string): Promise<SessionSummary[]> {
+  /** Only the page's own sessions are read: the conversations of hundreds would take seconds. */
+  async list(owner: string, page: { limit: number; before?: string | undefined }): Promise<SessionsReply> {
     const metas = await this.#deps.access.list(owner)
-    const summaries = await Promise.all(metas.map((meta) => this.#summarize(meta)))
-    return summaries.toSorted((a, b) => b.activeAt - a.activeAt)
+    const found = await Promise.all(
+      metas.map(async (meta) => ({ meta, place: placeOf(meta, await this.#deps.store.get(meta.sessionId)) }))
+    )
+    found.sort((a, b) => (a.place < b.place ? 1 : -1))
+    const { limit, before } = page
+    const rest = before === undefined ? found : found.filter(({ place }) => place < before)
+    const shown = rest.slice(0, limit)
+    const sessions = await Promise.all(shown.map(({ meta }) => this.#summarize(meta)))
+    const next = rest.length > limit ? (shown.at(-1)?.place ?? null) : null
+    return { sessions: sessions.toSorted((a, b) => b.activeAt - a.activeAt), next, total: metas.length }
+  }
+
+  async ids(owner: string): Promise<string[]> {
+    return (await this.#deps.access.list(owner)).map(({ sessionId }) => sessionId)
   }
 
   async summary(sessionId: string): Promise<SessionSummary> {
@@ -139,4 +152,9 @@ export class SessionDirectory {
     const line = text.trim().split('\n')[0] ?? ''
     if (meta?.title === '') await this.#deps.access.rename(sessionId, line.slice(0, TITLE_CHARS))
   }
+}
+
+/** Sorts by when it was last active; what `before` takes. Digits are padded, so that texts compare as numbers do. */
+function placeOf({ sessionId, createdAt }: SessionMeta, record: SessionRecord | null): string {
+  return `${String(Math.max(createdAt, record?.activeAt ?? 0)).padStart(15, '0')}_${sessionId}`
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { SessionEvent } from '../../contract/events.ts'
 import { applyEvent, emptyTranscript, type Transcript } from '../../contract/transcript.ts'
-import { shownTranscript } from './shown-transcript.ts'
+import { olderEntries, shownTranscript } from './shown-transcript.ts'
 
 function conversation(calls: number, output: string): Transcript {
   const transcript = emptyTranscript()
@@ -20,26 +20,38 @@ function conversation(calls: number, output: string): Transcript {
 }
 
 it('sends a conversation of ordinary size as it is', () => {
-  const transcript = conversation(100, 'x'.repeat(10_000))
-  expect(shownTranscript(transcript)).toBe(transcript)
+  const transcript = conversation(20, 'x'.repeat(1000))
+  expect(shownTranscript(transcript)).toEqual({ transcript })
 })
 
-it('of a conversation of hundreds of megabytes sends the newest calls whole, and of the others the beginning', () => {
-  const output = `begins so ${'x'.repeat(500_000)}`
-  const transcript = conversation(500, output)
-  const shown = shownTranscript(transcript)
+it('sends the newest part of a long conversation, and all of the rest page by page', () => {
+  const transcript = conversation(500, `begins so ${'x'.repeat(3000)}`)
+  const { transcript: shown, olderBefore } = shownTranscript(transcript)
+  expect(JSON.stringify(shown).length).toBeLessThan(256 * 1024)
+  expect(shown).toMatchObject({ seq: transcript.seq, turnId: 't1', turns: 1 })
+  const entries = [...shown.entries]
+  const calls = { ...shown.calls }
+  for (let before: number | null = olderBefore ?? null; before !== null; ) {
+    const page = olderEntries(transcript, before)
+    expect(JSON.stringify(page).length).toBeLessThan(256 * 1024)
+    entries.unshift(...page.entries)
+    Object.assign(calls, page.calls)
+    before = page.olderBefore
+  }
+  expect(entries).toEqual(transcript.entries)
+  expect(calls).toEqual(transcript.calls)
+})
+
+it('sends a result whole, however large, and an open call with all that follows', () => {
+  const large = conversation(3, 'x'.repeat(700_000))
+  expect(shownTranscript(large).transcript.calls.c2).toBe(large.calls.c2)
+  const open = conversation(40, 'x'.repeat(500_000))
+  delete open.calls.c1?.decision
+  delete open.calls.c1?.result
+  const { transcript: shown } = shownTranscript(open)
+  expect(shown.calls.c1).toBe(open.calls.c1)
+  expect(shown.calls.c39).toBe(open.calls.c39)
   expect(JSON.stringify(shown).length).toBeLessThan(10 * 1024 * 1024)
-  expect(shown.entries).toBe(transcript.entries)
-  expect(shown.calls.c499).toBe(transcript.calls.c499)
-  expect(shown.calls.c0).toMatchObject({ args: { path: 'f0' }, decision: { approved: true }, server: 'workspace' })
-  expect(JSON.stringify(shown.calls.c0?.result)).toContain('begins so')
   // The conversation itself is as it was: the model and the export go on with it.
-  expect(transcript.calls.c0?.result?.content).toEqual([{ type: 'text', text: output }])
-})
-
-it('leaves a call alone that is not decided: a human must see all of it', () => {
-  const transcript = conversation(40, 'x'.repeat(500_000))
-  delete transcript.calls.c0?.decision
-  delete transcript.calls.c0?.result
-  expect(shownTranscript(transcript).calls.c0).toBe(transcript.calls.c0)
+  expect(JSON.stringify(open.calls.c2?.result).length).toBeGreaterThan(500_000)
 })

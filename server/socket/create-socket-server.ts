@@ -234,7 +234,7 @@ async function sendSnapshot(socket: ClientSocket, transcript: Transcript, option
   const state = await options.state(socket.data.sessionId)
   socket.emit('session:snapshot', {
     seq: transcript.seq,
-    transcript: shownTranscript(transcript),
+    ...shownTranscript(transcript),
     pendingApprovals: pendingCalls(transcript),
     state
   })

@@ -57,7 +57,7 @@ describe('a stranger with the session id', () => {
     }
     expect((await fetch(`${server.url}/api/sessions/${id}`, asOwner(browser))).status).toBe(200)
     const others = await fetch(`${server.url}/api/sessions`, asOwner(owner()))
-    expect(await others.json()).toEqual({ sessions: [] })
+    expect(await others.json()).toEqual({ sessions: [], next: null, total: 0 })
   })
 
   // Checked with the defence off: any Origin → no refusal comes.
@@ -304,7 +304,7 @@ describe('a deleted session', () => {
     await Promise.all([a.wait('disconnect'), b.wait('disconnect')])
     await eventually('the log is gone', async () => (await server.events(id)).length === 0)
     const list = await fetch(`${server.url}/api/sessions`, asOwner(browser))
-    expect(await list.json()).toEqual({ sessions: [] })
+    expect(await list.json()).toEqual({ sessions: [], next: null, total: 0 })
     // The id is free: whoever opens it next finds nothing of the old.
     const next = await open(id)
     expect((await next.snapshot()).transcript).toMatchObject({ turns: 0, calls: {} })

@@ -9,7 +9,7 @@ import { extname, join, normalize } from 'node:path'
 import { Server as SocketServer } from 'socket.io'
 import type { EventData, EventType, SessionEvent } from '../../contract/events.ts'
 import type { PathTarget } from '../../contract/path-target.ts'
-import type { ApprovalCard } from '../../contract/rest.ts'
+import type { ApprovalCard, EntriesReply } from '../../contract/rest.ts'
 import {
   applyEvent,
   type CallEntry,
@@ -52,6 +52,8 @@ export class FakeSession {
   /** Answers every command with a no. */
   refuses = false
   readonly refused: string[] = []
+  /** So many entries are sent at once; the page asks for older ones. */
+  pageSize = Number.POSITIVE_INFINITY
   /** Of the cards that were answered, in order. */
   readonly hashes: string[] = []
   readonly #io: SocketServer
@@ -73,12 +75,21 @@ export class FakeSession {
 
   snapshot(): object {
     const state = { sandbox: 'running', recycleInMs: 840_000, network: 'none' }
+    const { entries, olderBefore } = this.older(Number.POSITIVE_INFINITY)
     return {
       seq: this.transcript.seq,
-      transcript: this.transcript,
+      transcript: { ...this.transcript, entries },
+      ...(olderBefore === null ? {} : { olderBefore }),
       pendingApprovals: pendingCalls(this.transcript),
       state
     }
+  }
+
+  older(before: number): EntriesReply {
+    const all = this.transcript.entries.filter(({ seq }) => seq < before)
+    const start = Math.max(0, all.length - this.pageSize)
+    const entries = all.slice(start)
+    return { entries, calls: this.transcript.calls, olderBefore: start === 0 ? null : (entries[0]?.seq ?? null) }
   }
 
   ask(turnId: string, calls: AskedCall[]): void {
@@ -252,7 +263,7 @@ export class FakeServer {
     }
   }
 
-  #api({ method }: IncomingMessage, { pathname }: URL): object | undefined {
+  #api({ method }: IncomingMessage, { pathname, searchParams }: URL): object | undefined {
     if (pathname === '/api/owner') return { isKnown: true }
     if (pathname === '/readyz' || pathname === '/healthz') return { ok: true }
     if (pathname.startsWith('/api/models')) {
@@ -271,7 +282,14 @@ export class FakeServer {
     }
     if (pathname === '/api/approvals') return { approvals: this.approvals, now: Date.now() }
     if (pathname.startsWith('/api/approvals/')) return { count: this.answered.push(pathname.split('/').at(-1) ?? '') }
-    if (pathname === '/api/sessions' && method === 'GET') return { sessions: this.#summaries() }
+    if (pathname === '/api/sessions' && method === 'GET') {
+      const all = this.#summaries()
+      const from = Number(searchParams.get('before') ?? 0)
+      const end = from + Number(searchParams.get('limit') ?? all.length)
+      return { sessions: all.slice(from, end), next: end < all.length ? String(end) : null, total: all.length }
+    }
+    const ofEntries = /^\/api\/sessions\/([^/]+)\/entries$/.exec(pathname)?.[1]
+    if (ofEntries) return this.session(ofEntries).older(Number(searchParams.get('before')))
     if (pathname.endsWith('/files')) {
       const files = [...this.files].map(([path, { length: size }]) => ({ path, type: 'file', size, mtimeMs: 1 }))
       return { files, truncated: false }

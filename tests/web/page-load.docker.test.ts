@@ -117,6 +117,11 @@ it('stays quick and small with 5,000 entries and with 10 MB of output', { timeou
   await server.run()
   await page.goto(`${server.url}/#/s/${sessionId}`)
   await me.outputs.last().waitFor()
+  // The page opens with the newest entries alone; here it shall have all of them at hand.
+  await page.evaluate(`(async () => {
+    const session = document.querySelector('#app').__vue_app__.config.globalProperties.$pinia._s.get('session')
+    while (session.olderBefore !== null) await session.loadOlder()
+  })()`)
   const count = (await page.evaluate(
     `document.querySelector('#app').__vue_app__.config.globalProperties.$pinia.state.value.session.transcript.entries.length`
   )) as number

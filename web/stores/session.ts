@@ -21,6 +21,7 @@ import { addressSession } from '../session-address.ts'
 import { command, openSocket, type PageSocket } from '../socket.ts'
 import { useCallViews } from './call-views.ts'
 import { useNotices } from './notices.ts'
+import { withOlderEntries } from './older-entries.ts'
 import { useOutputs } from './outputs.ts'
 import { useStream } from './stream.ts'
 
@@ -57,6 +58,9 @@ export const useSession = defineStore('session', () => {
   const transcript = shallowRef<Transcript>(reactive(emptyTranscript()))
   /** Counts applied events: what reads the transcript as a whole depends on this instead of on every field in it. */
   const version = ref(0)
+  /** The conversation has entries before this `seq` that are not loaded yet; null: all are. */
+  const olderBefore = ref<number | null>(null)
+  const isLoadingOlder = ref(false)
   const socket = shallowRef<PageSocket | null>(null)
   const listeners = new Set<(event: SessionEvent) => void>()
   let inStep = false
@@ -96,6 +100,7 @@ export const useSession = defineStore('session', () => {
     outputs.clear()
     views.clear()
     replace(emptyTranscript())
+    olderBefore.value = null
     socket.value = openSocket(id, model)
     bindEvents(socket.value)
     void enter(socket.value)
@@ -162,12 +167,31 @@ export const useSession = defineStore('session', () => {
     if (inStep && snapshot.seq < toRaw(transcript.value).seq) return
     // The same session with less in it than before: it was opened again on a server that lost its state.
     if (snapshot.seq < toRaw(transcript.value).seq) notices.show(LOST_TALK)
-    replace(snapshot.transcript)
+    const joined = withOlderEntries(toRaw(transcript.value), snapshot)
+    replace(joined ?? snapshot.transcript)
+    if (!joined) olderBefore.value = snapshot.olderBefore ?? null
     state.value = { ...snapshot.state, at: Date.now() }
     connected.value = true
     phase.value = 'open'
     inStep = true
     addressSession(sessionId.value)
+  }
+
+  /** One page more of what came before; for a conversation whose snapshot left it out. */
+  async function loadOlder(): Promise<void> {
+    const [id, before] = [sessionId.value, olderBefore.value]
+    if (before === null || isLoadingOlder.value) return
+    isLoadingOlder.value = true
+    await notices.attempt(async () => {
+      const page = await api.entries(id, before)
+      if (sessionId.value !== id || olderBefore.value !== before) return
+      const { entries, calls } = transcript.value
+      entries.unshift(...page.entries)
+      for (const [callId, call] of Object.entries(page.calls)) if (!Object.hasOwn(calls, callId)) calls[callId] = call
+      olderBefore.value = page.olderBefore
+      version.value += 1
+    })
+    isLoadingOlder.value = false
   }
 
   function replace(whole: Transcript): void {
@@ -218,9 +242,10 @@ export const useSession = defineStore('session', () => {
 
   /** The server hung up: because the session was deleted, or because it could not serve it just now. */
   async function onSentAway(from: PageSocket): Promise<void> {
-    const sessions = await api.sessions().catch(() => null)
+    const page = await api.sessions(1000).catch(() => null)
     if (socket.value !== from) return
-    const isGone = phase.value === 'open' && sessions?.every((each) => each.sessionId !== sessionId.value)
+    const isListed = page?.sessions.some((each) => each.sessionId === sessionId.value)
+    const isGone = phase.value === 'open' && page?.next === null && !isListed
     if (!isGone) return void setTimeout(() => socket.value === from && from.connect(), RETRY_MS)
     startAnew('This session was deleted. Here is a new one.')
   }
@@ -252,7 +277,7 @@ export const useSession = defineStore('session', () => {
 
   return {
     ...{ sessionId, deletedId, phase, refusal, connected, isLost, progress, ready, state, transcript, version },
-    ...{ pending, pendingIds, runningCall, activity },
+    ...{ pending, pendingIds, runningCall, activity, olderBefore, loadOlder },
     ...{ open, close, openNew: () => open(newId()), send, onEvent }
   }
 })

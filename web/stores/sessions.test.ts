@@ -1,6 +1,6 @@
 import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import type { SessionSummary } from '../../contract/rest.ts'
+import type { SessionSummary, SessionsReply } from '../../contract/rest.ts'
 import { api } from '../api.ts'
 import { useSessions } from './sessions.ts'
 
@@ -12,12 +12,13 @@ beforeEach(() => setActivePinia(createPinia()))
 afterEach(() => vi.restoreAllMocks())
 
 it('lists no session again that was deleted, though an older answer comes late', async () => {
-  const late = Promise.withResolvers<SessionSummary[]>()
-  vi.spyOn(api, 'sessions').mockReturnValueOnce(late.promise).mockResolvedValueOnce([])
+  const late = Promise.withResolvers<SessionsReply>()
+  const page = (sessions: SessionSummary[]) => ({ sessions, next: null, total: sessions.length })
+  vi.spyOn(api, 'sessions').mockReturnValueOnce(late.promise).mockResolvedValueOnce(page([]))
   const sessions = useSessions()
   const first = sessions.load()
   await sessions.load()
-  late.resolve([summary])
+  late.resolve(page([summary]))
   await first
   expect(sessions.list).toEqual([])
 })

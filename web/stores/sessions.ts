@@ -6,26 +6,57 @@ import { forgetWritten } from './composer.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
-/** The list of this person's sessions. */
+const PAGE = 50
+const MAX_LISTED = 1000
+
+/** The list of this person's sessions: a page of it, and more as it is scrolled. */
 export const useSessions = defineStore('sessions', () => {
   const session = useSession()
   const notices = useNotices()
   const list = ref<SessionSummary[]>([])
   const loadedAt = ref(0)
+  /** How many there are, loaded or not. */
+  const total = ref(0)
+  const next = ref<string | null>(null)
   const current = computed(() => list.value.find(({ sessionId }) => sessionId === session.sessionId))
 
   let asked = 0
+  let isLoadingMore = false
 
   /** An answer that was overtaken by a later one does not count: what it lists may be deleted by now. */
   async function load(): Promise<void> {
     const mine = ++asked
     try {
-      const found = await api.sessions()
+      const page = await api.sessions(Math.min(MAX_LISTED, Math.max(PAGE, list.value.length)))
       if (mine !== asked) return
-      list.value = found
+      list.value = page.sessions
+      total.value = page.total
+      next.value = page.next
       loadedAt.value = Date.now()
+      if (page.next !== null && !current.value) await loadCurrent(mine)
     } catch {
       // The page says by other means that the server is away; the list stays as it was.
+    }
+  }
+  /** The open session may be older than those on the first page. */
+  async function loadCurrent(mine: number): Promise<void> {
+    const found = await api.session(session.sessionId)
+    if (mine === asked && !current.value) list.value = [...list.value, found]
+  }
+  async function loadMore(): Promise<void> {
+    const [mine, before] = [asked, next.value]
+    if (before === null || isLoadingMore) return
+    isLoadingMore = true
+    try {
+      const page = await api.sessions(PAGE, before)
+      if (mine !== asked) return
+      const ids = new Set(page.sessions.map(({ sessionId }) => sessionId))
+      list.value = [...list.value.filter(({ sessionId }) => !ids.has(sessionId)), ...page.sessions]
+      next.value = page.next
+    } catch {
+      // As above; scrolling on asks again.
+    } finally {
+      isLoadingMore = false
     }
   }
   async function rename(id: string, title: string): Promise<void> {
@@ -52,5 +83,5 @@ export const useSessions = defineStore('sessions', () => {
       if (document.visibilityState === 'visible' && session.connected) void load()
     }, 30_000)
   }
-  return { list, loadedAt, current, load, rename, remove, removeAll, bindEvents }
+  return { list, total, next, loadedAt, current, load, loadMore, rename, remove, removeAll, bindEvents }
 })

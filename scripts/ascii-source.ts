@@ -1,0 +1,21 @@
+/**
+ * The same JavaScript in ASCII: V8 keeps a source that has a single other character with two bytes for each. Such characters stand in
+ * strings, templates, regular expressions and comments, where an escape means the same.
+ */
+export function asciiSource(code: string): string {
+  // The text of these is what stands in the source, so an escape would be another text.
+  const raw = /\bString\.raw\s*`[^`]*[^\p{ASCII}][^`]*`/u.exec(code)
+  if (raw) throw new Error(`String.raw with other characters than ASCII can't be escaped: ${raw[0].slice(0, 100)}`)
+  // A backslash before a character that needs none goes: it would escape the escape.
+  return code.replaceAll(/(\\*)([^\p{ASCII}])/gu, (_all, slashes: string, character: string) => {
+    const before = slashes.length % 2 === 0 ? slashes : slashes.slice(1)
+    return before + escaped(character)
+  })
+}
+
+function escaped(character: string): string {
+  return character
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('')
+}
