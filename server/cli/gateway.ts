@@ -12,7 +12,7 @@ export const gatewayCommand: Command = {
   defaults: userDefaults,
   ignoresDotenv: true,
   async run(settings) {
-    refuseNesting(process.env)
+    refuseNesting(process.env, settings.MCP_CONFIG)
     const logger = createLogger(settings.LOG_LEVEL)
     const optionalRegistry = settings.MCP_CONFIG === userDefaults(process.env).MCP_CONFIG
     const app = await createGatewayApp(settings, logger, { environment: process.env, optionalRegistry })
