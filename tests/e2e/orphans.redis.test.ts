@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import Dockerode from 'dockerode'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
 import { openEngine } from '../../server/app.ts'
@@ -15,7 +14,6 @@ import { type OwnRedis, ownRedis } from '../fixtures/own-redis.ts'
 import { serve, stopServers } from '../fixtures/serve.ts'
 
 const engine = openEngine(loadSettings({ env: {} }), silentLogger)
-const docker = new Dockerode()
 const children: ChildProcess[] = []
 let redis: OwnRedis | undefined
 
@@ -62,10 +60,9 @@ describe('containers of a server that was killed', () => {
   it('are gone once the next start is ready, after ten crashes and when one is paused', async () => {
     const dataDir = temporaryFolder()
     for (let crashes = 0; crashes < 10; crashes++) await crash(dataDir)
-    await eventually('a container is left', async () => (await idsOf(deploymentOf(dataDir))).length > 0)
-    for (const { id, state } of await list(deploymentOf(dataDir))) {
-      if (state === 'running') await docker.getContainer(id).pause()
-    }
+    expect((await idsOf(deploymentOf(dataDir))).length).toBeGreaterThan(0)
+    const paused = await engine.create({ deployment: deploymentOf(dataDir), instance: randomUUID() })
+    await engine.pause(paused)
     const server = await serve({ WARM_POOL_SIZE: '0' }, { dataDir })
     expect(server.deployment).toBe(deploymentOf(dataDir))
     expect(await idsOf(server.deployment)).toEqual([])
