@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
 import type { EventLog, StoredEvent } from '../storage/event-log.ts'
 import { Conversation } from './conversation.ts'
@@ -80,3 +82,32 @@ it('holds of old calls only the beginning, whatever a conversation weighs', asyn
   expect(calls.c0).toMatchObject({ decision: { approved: true }, result: { isError: false } })
   expect(JSON.stringify(conversation.recent).length).toBeLessThan(1000)
 })
+
+// Seen to fail: the beginning of a result was a part of its string, which kept all of it.
+it('lets go of the results that it does not hold', async () => {
+  setFlagsFromString('--expose-gc')
+  const gc: () => void = runInNewContext('gc')
+  const RESULTS = 120
+  const made = (seq: number): StoredEvent =>
+    seq % 2 === 1
+      ? event(seq, 'tool:approval_required', { callId: `c${seq + 1}`, turnId: 't1', args: {} })
+      : event(seq, 'tool:result', {
+          callId: `c${seq}`,
+          isError: false,
+          content: [{ type: 'text', text: Buffer.alloc(233_000, `${seq} `).toString() }]
+        })
+  const read: EventLog['read'] = async (_, { after = 0 } = {}) => (after < 2 * RESULTS ? [made(after + 1)] : [])
+  const unused = () => Promise.reject(new Error('not in this test'))
+  const log: EventLog = { read: onePast(read), append: unused, lastSeq: unused, bytes: unused, remove: unused }
+  const conversation = new Conversation(log, 's', 1_000_000)
+  gc()
+  const before = process.memoryUsage().heapUsed
+  expect((await conversation.refresh()).seq).toBe(2 * RESULTS)
+  gc()
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(10_000_000)
+})
+
+/** Two events at a time, as a conversation reads its last one again. */
+function onePast(read: EventLog['read']): EventLog['read'] {
+  return async (id, { after = 0 } = {}) => [...(await read(id, { after })), ...(await read(id, { after: after + 1 }))]
+}

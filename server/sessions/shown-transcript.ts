@@ -89,7 +89,9 @@ function shortArgs(args: Record<string, unknown>): Record<string, unknown> {
 
 function shortContent(content: unknown[]): unknown[] {
   if (charsOf(content) <= HEAD_CHARS) return content
-  const text = contentText(content.slice(0, 1)).slice(0, HEAD_CHARS).toWellFormed()
+  const head = contentText(content.slice(0, 1)).slice(0, HEAD_CHARS).toWellFormed()
+  // A copy: a part of a string keeps all of it in memory.
+  const text = Buffer.from(head).toString()
   return [{ type: 'text', text: `${text}\n${LEFT_OUT}` }]
 }
 
