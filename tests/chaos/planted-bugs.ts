@@ -26,7 +26,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   /** Nobody clears up after an instance that was killed. */
   'leaked-container': {
     file: '/server/sessions/janitor.ts',
-    replace: 'await deps.engine.remove(id)',
+    replace: 'await engine.remove(id)',
     by: '',
     caught: /belongs to no session/
   }
