@@ -24,16 +24,8 @@ interface StartedChild {
 }
 
 /** In the data folder, when it can't be covered as a whole because the user's home is in it. */
-const DATA_FOLDERS = ['audit', 'checkpoints', 'logins', 'server-logs']
-const DATA_FILES = [
-  'store.db',
-  'store.db-wal',
-  'store.db-shm',
-  'grants.json',
-  'lock.db',
-  'lock.json',
-  'deployment.json'
-]
+const DATA_FOLDERS = ['audit', 'checkpoints', 'deployments', 'logins', 'server-logs']
+const DATA_FILES = ['store.db', 'store.db-wal', 'store.db-shm', 'grants.json', 'lock.db', 'lock.json']
 
 const ENGINE_COMMANDS = new Set(['docker', 'podman', 'nerdctl'])
 
