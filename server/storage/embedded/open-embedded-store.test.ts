@@ -119,11 +119,12 @@ describe('embedded store on disk', () => {
   })
 
   it('has every acknowledged event after kill -9 of the writer', async () => {
+    // The writer waits until its word is out: when the pipe is full, Node would keep the words in memory and write on.
     const { child, output } = run(`${opening()}
       process.stdin.resume().on('end', () => process.exit())
       for (let i = 0; ; i++) {
         const [stored] = await store.events.append('s', [{ type: 't', data: { i } }])
-        process.stdout.write(stored.seq + '\\n')
+        await new Promise((written) => process.stdout.write(stored.seq + '\\n', written))
         await new Promise(setImmediate)
       }`)
     await expect.poll(() => output().split('\n').length, { interval: 5 }).toBeGreaterThan(200)
