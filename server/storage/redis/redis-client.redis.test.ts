@@ -54,7 +54,8 @@ describe('a Redis that comes and goes', () => {
   let store: Store | undefined
 
   const start = async () => {
-    redis = await ownRedis({ port, dir, args: ['--appendonly', 'yes'] })
+    // "everysec", the default, holds writes back in memory while a slow disk syncs: kill -9 would lose them.
+    redis = await ownRedis({ port, dir, args: ['--appendonly', 'yes', '--appendfsync', 'always'] })
   }
   const stop = async () => {
     await redis?.kill()
