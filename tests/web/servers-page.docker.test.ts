@@ -20,7 +20,9 @@ const visits: Visit[] = []
 beforeAll(async () => {
   server = await RealServer.start()
   writeFileSync(join(server.dataDir, 'credentials.json'), '{}', { mode: 0o600 })
-  writeFileSync(join(server.dataDir, '.env'), `CREDENTIALS_FILE=${join(server.dataDir, 'credentials.json')}\n`)
+  const settings = { CREDENTIALS_FILE: join(server.dataDir, 'credentials.json'), AUDIT_ARGUMENTS: 'true' }
+  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
+  writeFileSync(join(server.dataDir, '.env'), lines.join(''))
   await server.end('SIGTERM')
   await server.run()
   browser = await launchBrowser()
