@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import type { Duplex } from 'node:stream'
+import { AppError, messageOf } from '../../lib/errors.ts'
 
 export interface Confinement {
   /** Folders that the child sees empty and can't write to. */
@@ -78,14 +79,18 @@ for path in /proc/sys /proc/sysrq-trigger /sys; do
 done
 `
 const FOLDERS = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
-const PROBE_MS = 3000
+/** Far more than a probe needs on a busy machine. */
+const PROBE_MS = 20_000
 export const ISOLATION_FD = 3
 
-/** undefined: this machine has no way to do it. Tries it for real, because what is refused differs from machine to machine. */
-export async function findIsolation(): Promise<Isolation | undefined> {
+/**
+ * undefined: this machine has no way to do it. Tries it for real, because what is refused differs from machine to machine. Rejects
+ * when it could not be tried, or not in time: a busy machine must not be taken for one that can't keep servers apart.
+ */
+export async function findIsolation(probeMs = PROBE_MS): Promise<Isolation | undefined> {
   if (process.platform !== 'linux') return undefined
   for (const candidate of [isolation(true), isolation(false)]) {
-    if (candidate && (await works(candidate))) return candidate
+    if (candidate && (await works(candidate, probeMs))) return candidate
   }
   return undefined
 }
@@ -140,16 +145,30 @@ function isolation(covers: boolean): Isolation | undefined {
   }
 }
 
-async function works(candidate: Isolation): Promise<boolean> {
+async function works(candidate: Isolation, probeMs: number): Promise<boolean> {
   // Nothing of it changes outside: the mounts are of the probe alone.
   const confinement = { folders: [tmpdir()], files: candidate.covers ? [process.execPath] : [], cwd: '/' }
   const { command, args } = candidate.wrap('/bin/sh', ['-c', 'exit 42'], confinement)
-  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'], timeout: PROBE_MS, env: {} })
-  return new Promise((done) => {
-    child.once('spawn', () => candidate.settle(child, confinement))
-    child.once('error', () => done(false))
-    child.once('exit', (code) => done(code === 42))
-  })
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'], env: {} })
+  const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+  child.once('spawn', () => candidate.settle(child, confinement))
+  // For want of files, memory or processes it could not even be tried.
+  child.once('error', (error: NodeJS.ErrnoException) =>
+    error.code === 'ENOENT' || error.code === 'EACCES' || error.code === 'EPERM'
+      ? resolve(false)
+      : reject(undecided(messageOf(error)))
+  )
+  child.once('exit', (code) => resolve(code === 42))
+  const timer = setTimeout(() => {
+    child.kill('SIGKILL')
+    reject(undecided(`no answer within ${probeMs / 1000} s`))
+  }, probeMs)
+  return promise.finally(() => clearTimeout(timer))
+}
+
+function undecided(reason: string): AppError {
+  const message = `Whether this system can keep servers apart could not be tried (${reason}), so none is started without "sandbox". The next start tries again.`
+  return new AppError('unavailable', 'isolation_undecided', message)
 }
 
 function programOf(name: string): string | undefined {

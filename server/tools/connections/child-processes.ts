@@ -38,7 +38,7 @@ export interface ChildProcessesOptions {
   /** Called once, where children can read our files. */
   onExposed?: ((sentence: string) => void) | undefined
   /** In place of looking at this machine. */
-  findIsolation?: typeof findIsolation | undefined
+  findIsolation?: (() => Promise<Isolation | undefined>) | undefined
 }
 
 /** For people: what it means that this machine can't keep servers apart. */
@@ -121,8 +121,13 @@ export class ChildProcesses {
 
   /** How children are kept apart; undefined where that can't be done. */
   isolation(): Promise<Isolation | undefined> {
-    this.#isolation ??= (this.#options.findIsolation ?? findIsolation)()
-    return this.#isolation
+    const found = this.#isolation ?? (this.#options.findIsolation ?? findIsolation)()
+    this.#isolation = found
+    // Only what was found out is remembered.
+    found.catch(() => {
+      if (this.#isolation === found) this.#isolation = undefined
+    })
+    return found
   }
 
   #checkIsolation(server: string, isolation: Isolation | undefined): void {

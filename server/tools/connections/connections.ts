@@ -9,7 +9,7 @@ import type { Grants } from '../../catalog/grants.ts'
 import { secretNames } from '../../catalog/placeholders.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
 import type { ServerAbout, StoredTool } from '../../catalog/stored-tools.ts'
-import { AppError } from '../../lib/errors.ts'
+import { AppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ChildContainers } from '../../sandbox/child-port.ts'
 import type { Caller } from '../caller.ts'
@@ -104,7 +104,11 @@ export class Connections {
 
   /** What servers without `sandbox` can reach here that they should not, in a sentence. */
   async exposure(): Promise<string | undefined> {
-    return (await this.#processes.isolation())?.covers ? undefined : EXPOSED
+    try {
+      return (await this.#processes.isolation())?.covers ? undefined : EXPOSED
+    } catch (error) {
+      return messageOf(error)
+    }
   }
 
   /** Whether a connection comes from a server that runs here. */

@@ -63,7 +63,8 @@ export async function openServer(options: OpenServerOptions): Promise<LiveServer
           'secret_missing',
           'secret_not_granted',
           'placeholder_unknown',
-          'isolation_unavailable'
+          'isolation_unavailable',
+          'isolation_undecided'
         ].includes(error.code))
     if (options.signal.aborted || hopeless) throw error
     // It may have been updated since; or, never asked before, it is one that dies of the question.
