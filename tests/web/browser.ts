@@ -1,6 +1,7 @@
 /** A real Chromium for the page's tests, with what a page must never do noted down: errors and requests to other hosts. */
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { PATIENCE_MS } from '../patience-ms.ts'
 
 const ARGS =
   '--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync'
@@ -24,7 +25,7 @@ export interface Visit {
 
 export async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> {
   const context = await browser.newContext({ viewport: WIDE, reducedMotion: 'reduce', ...options })
-  context.setDefaultTimeout(20_000)
+  context.setDefaultTimeout(2 * PATIENCE_MS)
   const page = await context.newPage()
   const offences = watchOffences(page, url)
   await page.goto(url)

@@ -102,7 +102,7 @@ async function heapMb(page: Page): Promise<number> {
   return usedSize / MB
 }
 
-it('stays quick and small with 5,000 entries and with 10 MB of output', { timeout: 180_000 }, async () => {
+it('stays quick and small with 5,000 entries and with 10 MB of output', { timeout: 300_000 }, async () => {
   const one = await visit(browser, server.url)
   const me = new WorkspacePage(one.page)
   const { page } = me
