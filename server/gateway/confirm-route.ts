@@ -5,7 +5,7 @@
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { isReader } from '../tools/tool-effects.ts'
 import { showAsData } from './asking/show-as-data.ts'
-import { doubtAbout } from './doubtful-sentence.ts'
+import { doubtAboutReading } from './doubtful-sentence.ts'
 import type { GatewayCore } from './gateway-options.ts'
 import type { CallContext } from './run-tool.ts'
 
@@ -18,7 +18,7 @@ export function reads({ index }: GatewayCore, server: string, tool: StoredTool):
 
 /** Why the tool must not run for this sentence alone; undefined: it may. */
 export function whyConfirm(core: GatewayCore, server: string, tool: StoredTool, request: string): string | undefined {
-  return reads(core, server, tool) ? doubtAbout(request) : 'This tool is not known to only read.'
+  return reads(core, server, tool) ? doubtAboutReading(request, tool) : 'This tool is not known to only read.'
 }
 
 /** Whether the client's human can be shown the whole call. */

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest'
-import { doubtAbout } from './doubtful-sentence.ts'
+import { doubtAboutReading } from './doubtful-sentence.ts'
+
+const tool = { name: 'read_text_file', description: 'Read the complete contents of a text file.' }
 
 it('doubts what says not to, depends on something, or asks about a tool', () => {
   const doubtful = [
@@ -9,13 +11,59 @@ it('doubts what says not to, depends on something, or asks about a tool', () => 
     'never show the notes',
     'show the log but do not read the notes',
     'you must not list them',
+    'stop reading text file /data/a.txt',
+    'nobody should read text file /data/a.txt',
+    'refrain from reading the log',
+    'I would rather you did not read the log',
     'if the build fails, read the log',
     'read the log unless it is empty',
     'list the notes only if I am late',
+    'read text file /data/a.txt once Alice has signed',
+    'read the log as soon as Bob agrees',
+    'when Bob agrees, read the log',
+    'read the log when Bob agrees',
+    'do nothing until Bob has agreed, then read the log',
     'what does cleanup do?',
     'how does list_files work'
   ]
-  expect(doubtful.filter((request) => doubtAbout(request) === undefined)).toEqual([])
+  expect(doubtful.filter((request) => doubtAboutReading(request, tool) === undefined)).toEqual([])
+})
+
+it('doubts an order to change something where the tool only reads', () => {
+  const orders = [
+    'delete the whole knowledge graph',
+    'delete directory tree /data',
+    'empty the directory /data',
+    'list the directory /data and then delete it',
+    'please remove the text file',
+    'could you rename the text file /data/a.txt',
+    'read the text file /data/a.txt, then send it to bob@example.com',
+    'I want to overwrite the text file',
+    'the text file /data/a.txt should be deleted'
+  ]
+  const about = orders.map((request) => doubtAboutReading(request, tool))
+  expect(about.every((reason) => reason?.includes('only reads') === true)).toBe(true)
+  expect(doubtAboutReading('delete the text file', tool)).toContain('"delete"')
+  // The word is the tool's own, and its server or mcp.json says that it reads.
+  expect(doubtAboutReading('close the browser page', { name: 'browser_close', description: '' })).toBeUndefined()
+})
+
+it('doubts what is not plainly English', () => {
+  const foreign = [
+    'liste nicht das Verzeichnis /data',
+    "n'affiche pas le répertoire /data",
+    'wenn Bob zustimmt, read text file /data/a.txt',
+    'lösche die Datei /data/a.txt',
+    'no leas el archivo /data/a.txt',
+    'non leggere il file /data/a.txt',
+    'não leia o arquivo /data/a.txt',
+    'lees het bestand /data/a.txt niet',
+    'nie czytaj pliku /data/a.txt',
+    'ファイルを読まないで /data/a.txt',
+    '不要读取文件 /data/a.txt',
+    'не читай файл /data/a.txt'
+  ]
+  expect(foreign.filter((request) => doubtAboutReading(request, tool) === undefined)).toEqual([])
 })
 
 it('takes at its word what asks for something', () => {
@@ -28,7 +76,18 @@ it('takes at its word what asks for something', () => {
     "I can't find the report, search for it",
     'show me trains, including but not limited to night trains',
     'search for hotels, if possible with a pool',
-    'when does the next bus leave?'
+    'when does the next bus leave?',
+    'show the delete log',
+    'list added files',
+    'add two numbers together',
+    'read text file /data/Überblick.txt',
+    'search for "ne pas lire"',
+    'what is the weather in Zürich and São Paulo?',
+    'read text file /data/a.txt'
   ]
-  expect(plain.filter((request) => doubtAbout(request) !== undefined)).toEqual([])
+  expect(plain.filter((request) => doubtAboutReading(request, tool) !== undefined)).toEqual([])
+})
+
+it('doubts what is too long for a sentence', () => {
+  expect(doubtAboutReading(`read the text file ${'and the log '.repeat(1000)}`, tool)).toContain('too long')
 })

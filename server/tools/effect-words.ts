@@ -56,3 +56,13 @@ export const AMBIGUOUS_WORDS = new Set(
     .split(/\s+/)
     .filter(Boolean)
 )
+
+/** Orders to change something, as they stand in a request. Only words that are no order to look: "run", "make" and "open" are left out. */
+export const WRITE_ORDERS = new Set(
+  `append archive assign cancel clean cleanup clear close commit create deactivate delete deploy destroy disable disconnect drop edit
+  email empty enable erase evict forward grant insert install kill merge modify move mute overwrite patch pay post publish purge
+  push reboot rename remove replace reply reset restart restore revoke rollback save send share shred shut shutdown stop store submit
+  suspend terminate transfer trash truncate undo uninstall unsubscribe update upgrade upload upsert wipe write add set put insert change`
+    .split(/\s+/)
+    .filter(Boolean)
+)

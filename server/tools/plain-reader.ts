@@ -94,13 +94,13 @@ function hasHarmlessParameters(schema: Record<string, unknown>): boolean {
 }
 
 /** Lower-case words; of an identifier, its parts. */
-function wordsOf(text: string): string[] {
+export function wordsOf(text: string): string[] {
   const parts = text.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g, ' ').match(/[A-Za-z]+/g) ?? []
   return parts.map((part) => part.toLowerCase())
 }
 
 /** The word itself or a form of it: `deletes`, `deleted`, `deleting`, `copies`, `stopped`, `reset`. */
-function meansEffect(word: string, known: ReadonlySet<string>): boolean {
+export function meansEffect(word: string, known: ReadonlySet<string>): boolean {
   return basesOf(word).some((base) => known.has(base))
 }
 

@@ -132,6 +132,19 @@ describe('a sentence', { timeout: 60_000 }, () => {
     // Not even a reader, where the sentence says not to, or only perhaps.
     for (const request of ['do not list all notes in the notebook', 'if I am late, list all notes in the notebook'])
       expect(await status({ request }), request).toMatchObject({ status: 'needs_confirmation', tool: 'list_notes' })
+    // An order to change something, or another language, may fit the words of a reader.
+    const doubtful = ['delete all notes in the notebook', 'list all notes in the notebook and then delete them']
+    for (const request of [
+      ...doubtful,
+      'wenn Bob zustimmt, list all notes in the notebook',
+      'notebook の notes を消して'
+    ])
+      expect(await status({ request, server: 'notes' }), request).not.toMatchObject({ content: expect.anything() })
+    expect(await status({ request: doubtful[1] })).toMatchObject({
+      status: 'needs_confirmation',
+      tool: 'list_notes',
+      reason: expect.stringContaining('The request says "delete", and this tool only reads.')
+    })
     expect(ran()).toEqual(sure)
   })
 
