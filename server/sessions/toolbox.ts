@@ -126,15 +126,24 @@ export class Toolbox {
   }
 
   async #list(hold: Hold, server: string, asking: ListInput): Promise<ToolDefinitionInput[]> {
-    if (server === WORKSPACE) {
-      this.#workspaceTools ??= await (await hold.workspace(asking.signal)).listTools()
-      return this.#workspaceTools
-    }
+    if (server === WORKSPACE) return this.#listWorkspace(hold, asking.signal)
     const source = this.#source(server)
     // Whoever has approved waits as long as the server may take to start.
     if (asking.live) return source.list(asking)
     const deadline = { what: `${server} to list its tools`, ms: LIST_MS, signal: asking.signal }
     return withDeadline(deadline, (signal) => source.list({ ...asking, signal }))
+  }
+
+  async #listWorkspace(hold: Hold, signal: AbortSignal): Promise<ToolDefinitionInput[]> {
+    if (this.#workspaceTools) return this.#workspaceTools
+    try {
+      this.#workspaceTools = await (await hold.workspace(signal)).listTools()
+    } catch (error) {
+      // Another sandbox may have listed them meanwhile. This one is opened again when a call needs it, which then says why it can't be.
+      if (!this.#workspaceTools || signal.aborted || isNotOurs(error)) throw error
+      this.#options.logger.warn({ err: error }, `The sandbox did not open yet: ${messageOf(error)}`)
+    }
+    return this.#workspaceTools
   }
 
   async #caller(sessionId: string): Promise<Caller> {

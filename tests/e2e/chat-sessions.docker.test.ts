@@ -31,7 +31,8 @@ describe('50 sessions at once', () => {
       sessions.map(({ client, id }) => client.turn(`run echo mark-${id} | tee mark.txt; ls | wc -l`))
     )
     for (const [at, { client, id }] of sessions.entries()) {
-      expect(turns[at]).toMatchObject({ reason: 'done', results: [{ isError: false }] })
+      const why = JSON.stringify([client.all('session:notice'), client.all('agent:error')])
+      expect(turns[at], why).toMatchObject({ reason: 'done', results: [{ isError: false }] })
       expect(resultText(turns[at]?.results[0])).toMatch(new RegExp(`^mark-${id}\\s+1\\s`))
       const everything = JSON.stringify(client.seen)
       expect(everything).toContain(`mark-${id}`)

@@ -13,8 +13,9 @@ import { DockerWorkspaceConnection } from './docker-workspace-connection.ts'
 import type { EngineCall } from './engine-call.ts'
 import { execExitCode } from './exec-exit-code.ts'
 
-const EXEC_MS = 15_000
-const INITIALIZE_MS = 15_000
+const EXEC_MS = 30_000
+/** With fifty starting at once on two processors, one takes half a minute. To start another beside it would only slow both down. */
+const INITIALIZE_MS = 60_000
 const MAX_OUTPUT_CHARS = 1000
 const MAX_ATTEMPTS = 5
 const RETRY = { firstMs: 50, maxMs: 2000 }
@@ -39,6 +40,8 @@ export interface OpenConnectionOptions {
   resume: boolean
   /** gVisor: refuses an execute-only binary, so the server is hidden from commands instead. */
   gvisor: boolean
+  /** How long the server may take to answer first. */
+  initializeMs?: number | undefined
 }
 
 /** Starts a server in the container and shakes hands with it. Leaves no stream behind when it fails. */
@@ -57,7 +60,7 @@ export async function openConnection(options: OpenConnectionOptions): Promise<Do
 }
 
 async function tryOpen(options: OpenConnectionOptions): Promise<DockerWorkspaceConnection> {
-  const { containerId, logger } = options
+  const { containerId, logger, initializeMs = INITIALIZE_MS } = options
   const exec = await createExec(options)
   const stream = await startExec(exec, options)
   const transport = new DockerStreamTransport(stream, { logger: logger.child({ container: containerId.slice(0, 12) }) })
@@ -65,11 +68,13 @@ async function tryOpen(options: OpenConnectionOptions): Promise<DockerWorkspaceC
   client.onerror = (error) => logger.debug({ err: error, container: containerId }, 'sandbox connection')
   try {
     // Without a probe for the newer revision: we know this server, and a round trip counts.
-    await client.connect(transport, { timeout: INITIALIZE_MS })
+    await client.connect(transport, { timeout: initializeMs })
   } catch (error) {
-    const ended = !transport.isOpen || isAppError(error, 'connection_lost')
+    const failure = translateCallError(error, 'initialize')
+    // After a timeout the client has closed the stream by itself: nothing ended before that.
+    const ended = failure.kind !== 'timeout' && (!transport.isOpen || failure.code === 'connection_lost')
     await transport.close()
-    throw ended ? await whyEnded(exec, transport, options) : translateCallError(error, 'initialize')
+    throw ended ? await whyEnded(exec, transport, options) : failure
   }
   const isServed = () => isRunning(options.docker, options.call, containerId, exec)
   return new DockerWorkspaceConnection(containerId, client, transport, isServed)
