@@ -132,7 +132,7 @@ describe('serve', () => {
     expect(await containersOf(first.deployment)).toBe(0)
     const second = await serve(dataDir)
     expect((await talk(second.url, token, 'read a.txt')).result).toContain('kept')
-  })
+  }, 300_000)
 
   it('tells a session from its log and counts it in its metrics, all in JSON lines', async () => {
     const { child, url, said } = await serve(folder(), { LOG_LEVEL: 'info', WARM_POOL_SIZE: '0' })
@@ -194,11 +194,19 @@ async function talk(
     forceNew: true
   })
   const next = (event: string) => once(socket as never, event).then(([data]) => data as Record<string, unknown>)
+  const notices: unknown[] = []
+  socket.on('session:notice', (notice) => notices.push(notice))
   try {
     const [ready] = await Promise.all([next('system:ready'), next('session:snapshot')])
     const [asked, resulted] = [next('tool:approval_required'), next('tool:result')]
-    await socket.emitWithAck('message', message)
-    await socket.emitWithAck('tool:approval', { callId: (await asked).callId, approved: true })
+    // A turn that ends without the call would be waited for in vain.
+    const ended = next('turn:end').then((end) => {
+      throw new Error(`The turn ended without its call: ${JSON.stringify([end, notices])}`)
+    })
+    ended.catch(() => {})
+    expect(await socket.emitWithAck('message', message)).toMatchObject({ ok: true })
+    const { callId } = await Promise.race([asked, ended])
+    expect(await socket.emitWithAck('tool:approval', { callId, approved: true })).toMatchObject({ ok: true })
     return { token: String(ready.token ?? token), result: JSON.stringify((await resulted).content) }
   } finally {
     socket.close()
