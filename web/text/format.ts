@@ -1,22 +1,24 @@
 export function duration(ms: number): string {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
-  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`
-  if (ms < 60_000) return `${Math.round(ms / 1000)} s`
-  const minutes = Math.floor(ms / 60_000)
-  if (minutes < 60) return `${minutes} min ${Math.round((ms % 60_000) / 1000)} s`
+  if (ms < 999.5) return `${Math.max(0, Math.round(ms))} ms`
+  if (ms < 9950) return `${(ms / 1000).toFixed(1)} s`
+  // Rounded before it is split: otherwise 59.6 seconds would be "60 s" instead of a minute.
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 60) return `${seconds} s`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+  const minutes = Math.floor(seconds / 60)
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
 /** Time that is left, no finer than a person needs it. */
 export function timeLeft(ms: number): string {
   if (ms < 60_000) return 'under a minute'
-  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`
-  return `${Math.round(ms / 3_600_000)} h`
+  const minutes = Math.round(ms / 60_000)
+  return minutes < 60 ? `${minutes} min` : `${Math.round(ms / 3_600_000)} h`
 }
 
 export function bytes(count: number): string {
   if (count < 1000) return `${count} B`
-  if (count < 1_000_000) return `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)} kB`
+  if (count < 999_500) return `${(count / 1000).toFixed(count < 9950 ? 1 : 0)} kB`
   return `${(count / 1_000_000).toFixed(1)} MB`
 }
 

@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest'
+import { bytes, duration, timeLeft } from './format.ts'
+
+it.each([
+  [-5, '0 ms'],
+  [999.4, '999 ms'],
+  [999.6, '1.0 s'],
+  [9940, '9.9 s'],
+  [9960, '10 s'],
+  [59_499, '59 s'],
+  [59_500, '1 min 0 s'],
+  [60_000, '1 min 0 s'],
+  [599_499, '9 min 59 s'],
+  [599_999, '10 min 0 s'],
+  [3_599_400, '59 min 59 s'],
+  [3_599_900, '1 h 0 min'],
+  [7_199_900, '2 h 0 min']
+])('%d ms last "%s": no unit is ever full', (ms, words) => {
+  expect(duration(ms)).toBe(words)
+})
+
+it.each([
+  [59_999, 'under a minute'],
+  [3_569_000, '59 min'],
+  [3_599_000, '1 h'],
+  [7_000_000, '2 h']
+])('of %d ms, "%s" are left', (ms, words) => {
+  expect(timeLeft(ms)).toBe(words)
+})
+
+it.each([
+  [999, '999 B'],
+  [9960, '10 kB'],
+  [999_600, '1.0 MB'],
+  [1_500_000, '1.5 MB']
+])('%d bytes are "%s"', (count, words) => {
+  expect(bytes(count)).toBe(words)
+})
