@@ -2,7 +2,6 @@
  * The second composition root: the gateway alone. Beside `app.ts` because it must start in the time of a bare MCP server: what a
  * call needs (store, router, MCP client) is loaded with the first call, and nothing of the workspace at all.
  */
-import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Trail } from './app-audit.ts'
 import { type Grants, openGrants } from './catalog/grants.ts'
@@ -16,6 +15,7 @@ import { Gateway } from './gateway/gateway.ts'
 import type { GatewayCore } from './gateway/gateway-options.ts'
 import { AppError } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
+import { makeFolder } from './lib/make-folder.ts'
 import { packageVersion } from './lib/package-version.ts'
 import type { Models } from './models/port.ts'
 import type { KeyValueStore } from './storage/key-value-store.ts'
@@ -266,7 +266,7 @@ function ourPlaces(settings: Settings, { dotenv, environment }: GatewayAppOption
   const dataDir = resolve(DATA_DIR)
   const loginDir = join(dataDir, 'logins')
   // What is not there can't be covered.
-  mkdirSync(loginDir, { recursive: true, mode: 0o700 })
+  makeFolder(loginDir)
   const files = [MCP_CONFIG, CREDENTIALS_FILE, dotenv].filter((file) => file !== undefined)
   const engine = environment.DOCKER_HOST?.replace(/^unix:\/\//, '') ?? '/var/run/docker.sock'
   // On their own machine, people have servers that use the engine.

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { AppError, isAppError } from '../lib/errors.ts'
 import { withFileLock } from '../lib/file-lock.ts'
+import { makeFolder } from '../lib/make-folder.ts'
 
 const STALE_LOCK_MS = 10_000
 
@@ -21,7 +22,7 @@ export async function editFile(file: string, edit: (before: string | undefined) 
 }
 
 async function editNow(file: string, edit: (before: string | undefined) => string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  makeFolder(dirname(file))
   const target = (await unlessMissing(realpath(file))) ?? file
   await withFileLock(`${target}.lock`, STALE_LOCK_MS, async () => {
     const text = edit(await unlessMissing(readFile(target, 'utf8')))

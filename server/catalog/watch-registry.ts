@@ -1,8 +1,9 @@
-import { existsSync, type FSWatcher, mkdirSync, unwatchFile, watch, watchFile } from 'node:fs'
+import { existsSync, type FSWatcher, unwatchFile, watch, watchFile } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
+import { makeFolder } from '../lib/make-folder.ts'
 import { describeProblem, diffRegistries, loadRegistry, type Registry, type RegistryDiff } from './registry.ts'
 
 export interface RegistryWatchOptions {
@@ -46,7 +47,7 @@ export class RegistryWatch {
     const { file, logger } = this.#options
     const name = basename(file)
     try {
-      mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+      makeFolder(dirname(file))
       this.#watcher = watch(dirname(file), { persistent: false }, (_event, changed) => {
         if (changed === null || changed === name) this.#soon()
       })

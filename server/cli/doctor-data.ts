@@ -1,7 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, rmdirSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readFileSync, rmdirSync, rmSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { messageOf } from '../lib/errors.ts'
+import { makeFolder } from '../lib/make-folder.ts'
 
 const BYTES = 64 * 1024
 
@@ -10,7 +11,7 @@ export function describeDataDir(folder: string): string {
   let made: string | undefined
   const file = join(folder, `.doctor-${randomUUID()}`)
   try {
-    made = mkdirSync(folder, { recursive: true, mode: 0o700 })
+    made = makeFolder(folder)
     writeAndRead(file)
     return `${folder} can be written${made === undefined ? '' : '; the first start makes it'}`
   } catch (error) {

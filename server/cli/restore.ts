@@ -1,9 +1,9 @@
 /** `restore`: puts a backup into an empty data folder, after every file was checked against its hash. Overwrites nothing. */
-import { mkdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { Settings } from '../config/settings.ts'
 import { AppError } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
+import { makeFolder } from '../lib/make-folder.ts'
 import { copyFile, makeEmptyFolder, verifyBackup } from '../storage/backup/backup-folder.ts'
 import type { Command } from './command.ts'
 
@@ -25,7 +25,7 @@ export const restoreCommand: Command = {
     if (settings.REDIS_URL) await restoreRedis(settings, join(dir, 'redis.jsonl'))
     for (const { path } of files.filter(({ path }) => path !== 'redis.jsonl')) {
       const to = join(dataDir, path.startsWith('config/') ? `restored-${path}` : path)
-      await mkdir(dirname(to), { recursive: true, mode: 0o700 })
+      makeFolder(dirname(to))
       await copyFile(join(dir, path), to)
     }
     say(`The backup of ${madeAt} is in ${dataDir}.`)

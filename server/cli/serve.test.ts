@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
@@ -49,3 +49,36 @@ it('waits for a Redis that is not there yet, says so, and obeys Ctrl-C meanwhile
   expect(said).toContain('Stopped before it was ready.')
   expect(said).not.toContain('until it does')
 })
+
+// Checked with Node's recursive mkdir: neither of them ends.
+it.skipIf(process.platform !== 'linux').each([
+  ['serve', 'stderr', /The data folder \/proc\/nowhere\/data can't be locked \(ENOENT[^)]*\); check DATA_DIR/],
+  [
+    'doctor',
+    'stdout',
+    /^FAILS data +The data folder \/proc\/nowhere\/data can't be written \(ENOENT[^)]*\): check DATA_DIR/m
+  ]
+] as const)(
+  '%s ends with a sentence where no data folder can be made',
+  { timeout: 120_000 },
+  (command, stream, sentence) => {
+    const env = {
+      PATH: process.env.PATH,
+      TMPDIR: process.env.TMPDIR,
+      DOCKER_HOST: `unix://${dir}/none.sock`,
+      PORT: '0',
+      LLM_PROVIDER: 'demo',
+      DATA_DIR: '/proc/nowhere/data'
+    }
+    const args = ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, '../main.ts'), command]
+    const ended = spawnSync(process.execPath, args, {
+      cwd: dir,
+      env,
+      timeout: 110_000,
+      killSignal: 'SIGKILL',
+      encoding: 'utf8'
+    })
+    expect(ended[stream]).toMatch(sentence)
+    expect(ended.status).toBe(1)
+  }
+)

@@ -3,8 +3,10 @@
  * nobody would ever find them again. One file per store, because an empty store at another address is another deployment.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { AppError, messageOf } from '../lib/errors.ts'
+import { makeFolder } from '../lib/make-folder.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -27,10 +29,13 @@ export function readDeploymentId(file: string): string | undefined {
 export function rememberDeploymentId(file: string, id: string): void {
   if (readDeploymentId(file) === id) return
   const draft = `${file}.${randomUUID()}`
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   try {
+    makeFolder(dirname(file))
     writeFileSync(draft, `${id}\n`, { mode: 0o600, flush: true })
     renameSync(draft, file)
+  } catch (error) {
+    const message = `${file} can't be written (${messageOf(error)}): check DATA_DIR and its permissions.`
+    throw new AppError('unavailable', 'store_unavailable', message, { cause: error })
   } finally {
     rmSync(draft, { force: true })
   }

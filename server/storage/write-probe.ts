@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, rm, statfs, writeFile } from 'node:fs/promises'
+import { rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, messageOf } from '../lib/errors.ts'
+import { makeFolder } from '../lib/make-folder.ts'
 import type { KeyValueStore } from './key-value-store.ts'
 
 const MB = 1024 * 1024
@@ -12,7 +13,7 @@ const PROBE_BYTES = 16 * 1024
 export async function probeFolder(folder: string, minFreeMb: number): Promise<string> {
   const file = join(folder, `.write-probe-${randomUUID()}`)
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 })
+    makeFolder(folder)
     await writeFile(file, Buffer.alloc(PROBE_BYTES, 1), { mode: 0o600, flush: true })
   } catch (error) {
     const message = `${folder} can't be written (${messageOf(error)}): free space there, or check its permissions.`

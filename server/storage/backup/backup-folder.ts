@@ -4,11 +4,12 @@
  */
 import { createHash, type Hash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, normalize, relative } from 'node:path'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { AppError, messageOf } from '../../lib/errors.ts'
+import { makeFolder } from '../../lib/make-folder.ts'
 
 export interface BackupManifest {
   version: 1
@@ -36,7 +37,7 @@ export class BackupFolder {
   /** Where a file of the backup is to be written; `add` it afterwards. */
   async place(path: string): Promise<string> {
     const to = join(this.dir, path)
-    await mkdir(dirname(to), { recursive: true, mode: 0o700 })
+    makeFolder(dirname(to))
     return to
   }
 
@@ -68,7 +69,7 @@ export class BackupFolder {
 
 /** Throws `conflict` when the folder has anything in it; else it is there, and for its owner only. */
 export async function makeEmptyFolder(dir: string, what: string): Promise<void> {
-  await mkdir(dir, { recursive: true, mode: 0o700 })
+  makeFolder(dir)
   if ((await readdir(dir)).length === 0) return
   throw new AppError('conflict', 'folder_not_empty', `${what} ${dir} is not empty: choose another folder.`)
 }

@@ -1,7 +1,8 @@
 import { constants } from 'node:fs'
-import { copyFile, type FileHandle, link, mkdir, open, readdir, rename, rm, unlink } from 'node:fs/promises'
+import { copyFile, type FileHandle, link, open, readdir, rename, rm, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { AppError } from '../../lib/errors.ts'
+import { makeFolder } from '../../lib/make-folder.ts'
 import { leaseLost } from '../store-errors.ts'
 import { hasCode, writeFully } from './file-io.ts'
 
@@ -160,7 +161,7 @@ export class SessionFolder {
   }
 
   async #ensure(): Promise<void> {
-    const made = await mkdir(this.path, { recursive: true, mode: 0o700 })
+    const made = makeFolder(this.path)
     if (made) await syncDir(dirname(this.path))
   }
 }

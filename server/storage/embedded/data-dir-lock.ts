@@ -1,7 +1,8 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { AppError, messageOf } from '../../lib/errors.ts'
+import { makeFolder } from '../../lib/make-folder.ts'
 import { isBusy } from './sqlite-error.ts'
 
 export interface DataDirLock {
@@ -33,7 +34,7 @@ function takeLock(dataDir: string, sidecar: string): DatabaseSync {
   const file = join(dataDir, 'lock.db')
   let db: DatabaseSync | undefined
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    makeFolder(dataDir)
     db = new DatabaseSync(file, { timeout: 0 })
     db.exec('BEGIN EXCLUSIVE')
     chmodSync(file, 0o600)

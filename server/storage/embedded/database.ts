@@ -1,9 +1,10 @@
-import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
+import { chmodSync, closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { backoffMs } from '../../lib/backoff.ts'
 import { AppError } from '../../lib/errors.ts'
+import { makeFolder } from '../../lib/make-folder.ts'
 import { MIGRATIONS } from './migrations.ts'
 import { isBusy, translateSqliteError } from './sqlite-error.ts'
 
@@ -92,7 +93,7 @@ export class Database {
 export async function openDatabase(dataDir: string): Promise<Database> {
   const file = join(dataDir, 'store.db')
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    makeFolder(dataDir)
     // Before SQLite sees it, so that the file is never readable by others; -wal and -shm take its mode.
     closeSync(openSync(file, 'a', 0o600))
     chmodSync(file, 0o600)

@@ -3,10 +3,11 @@
  * Invariant: a row is written once, in order, or the caller hears that it was not; a file never ends in half a row of ours.
  */
 import { randomBytes } from 'node:crypto'
-import { chmodSync, closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { chmodSync, closeSync, fstatSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { AppError, messageOf } from '../../lib/errors.ts'
+import { makeFolder } from '../../lib/make-folder.ts'
 import { type AuditFamily, auditFileName, byChain, headOf, listAuditFiles } from './audit-files.ts'
 import { FIRST_PREV, type RowBody, sealRow } from './audit-row.ts'
 import { processBirth } from './process-birth.ts'
@@ -208,7 +209,7 @@ export class AuditWriter {
 
   #create(now: number): { handle: number; path: string; bytes: number } {
     const { dir, family } = this.#options
-    mkdirSync(dir, { recursive: true, mode: 0o700 })
+    makeFolder(dir)
     chmodSync(dir, 0o700)
     const path = join(dir, auditFileName(this.chain, this.#number + 1, family))
     const handle = openSync(path, 'ax', 0o600)

@@ -4,7 +4,7 @@
  * that address only.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   type AuthProvider,
@@ -17,6 +17,7 @@ import {
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { withFileLock } from '../../lib/file-lock.ts'
 import { isRecord } from '../../lib/is-record.ts'
+import { makeFolder } from '../../lib/make-folder.ts'
 import { boundedFetch } from './bounded-fetch.ts'
 
 export interface Login {
@@ -60,7 +61,7 @@ export class Logins {
   }
 
   write(server: string, owner: string, value: Login): void {
-    mkdirSync(this.#dir, { recursive: true, mode: 0o700 })
+    makeFolder(this.#dir)
     const file = this.#file(server, owner)
     const fresh = `${file}.${randomBytes(6).toString('hex')}`
     writeFileSync(fresh, JSON.stringify(value), { mode: 0o600 })

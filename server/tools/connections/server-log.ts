@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto'
-import { appendFile, mkdir, readFile, rename, stat } from 'node:fs/promises'
+import { appendFile, readFile, rename, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ByteTail } from '../../lib/byte-tail.ts'
 import { KnownSecrets, MIN_SECRET } from '../../lib/known-secrets.ts'
+import { makeFolder } from '../../lib/make-folder.ts'
 
 const TAIL_BYTES = 16 * 1024
 const MAX_FILE_BYTES = 512 * 1024
@@ -103,7 +104,7 @@ export class ServerLog {
 
 async function append(file: string, text: string): Promise<void> {
   try {
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+    makeFolder(dirname(file))
     const size = await stat(file).then(
       (stats) => stats.size,
       () => 0
