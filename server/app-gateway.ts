@@ -26,6 +26,9 @@ import type { Router } from './tools/routing/port.ts'
 import type { ToolIndexOptions } from './tools/tool-index.ts'
 import type { Tracing } from './tools/tracing/tracing.ts'
 
+const FIRST_GRANT =
+  'This data folder has no record of this mcp.json, so this is taken as the first start: these servers get the secrets that their entries name.'
+
 export interface GatewayApp {
   gateway: Gateway
   version: string
@@ -171,7 +174,8 @@ async function loadCore(
   const writeText = modelWriter(settings, logger, options.models)
   const means = { facts: store.facts, router, logger, write: writeText }
   const { index, enrichment } = await openIndex(settings, means, approvals.definitions.look)
-  await options.grants.begin(registry.servers.values())
+  const first = await options.grants.begin(registry.servers.values())
+  if (first.length > 0) logger.warn({ servers: first }, FIRST_GRANT)
   const connections = new Connections({
     ...{ index, credentials, grants: options.grants },
     environment: options.environment,

@@ -22,8 +22,8 @@ export interface Grants {
   check(entry: ServerEntry): void
   /** What was shown to a person, and accepted. `present`: what the registry had before. */
   accept(entries: Iterable<ServerEntry>, present?: Iterable<ServerEntry>): Promise<void>
-  /** Takes these as accepted if there is no record of this registry yet. */
-  begin(present: Iterable<ServerEntry>): Promise<void>
+  /** Takes these as accepted if there is no record of this registry yet. Resolves to the names of those that got secrets by it. */
+  begin(present: Iterable<ServerEntry>): Promise<string[]>
 }
 
 export function openGrants(dataDir: string, registryFile: string): Grants {
@@ -51,9 +51,16 @@ export function openGrants(dataDir: string, registryFile: string): Grants {
       if (added.length > 0) await write((accepted) => ({ ...(accepted ?? hashes(present)), ...hashes(added) }))
     },
     async begin(present) {
-      if (recorded() === undefined) await write((accepted) => accepted ?? hashes(present))
+      let first: Record<string, string> = {}
+      if (recorded() === undefined) {
+        await write((accepted) => {
+          first = accepted ? {} : hashes(present)
+          return accepted ?? first
+        })
+      }
       // From here on, a record that is gone has been removed by somebody.
       hasBegun = true
+      return Object.keys(first)
     }
   }
 }

@@ -98,6 +98,17 @@ describe('a hostile server', { timeout: 120_000 }, () => {
     expect(gateway.process.exitCode).toBe(null)
   })
 
+  // Checked with the defence off: folders above are not held → the folder is gone, and the next start finds what the server put there.
+  it('that renames a folder above the data folder or mcp.json finds it held in place', async () => {
+    const { dir, data, run } = await open(true)
+    const seen = await run(`
+      cd /; mv '${dir}' '${dir}-away'; unshare -Urm sh -c "umount -l '${dir}'; mv '${dir}' '${dir}-away'"
+      echo beside > '${dir}/beside'; mkdir -p '${dir}/sub' && mv '${dir}/beside' '${dir}/sub/' && ls '${dir}/sub'`)
+    expect([existsSync(`${dir}-away`), readFileSync(join(data, 'chat.txt'), 'utf8')]).toEqual([false, CHAT])
+    // All else there is as it was.
+    expect([seen.match(/^beside$/m)?.[0], seen.match(/busy/g)?.length]).toEqual(['beside', 2])
+  })
+
   it('is told where to move what it is given in the data folder', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'in-data-'))
     const data = join(dir, 'data')

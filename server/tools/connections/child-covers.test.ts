@@ -56,6 +56,13 @@ describe('what is covered for a child', () => {
     }
   })
 
+  it('holds every folder above in place, the outermost first', () => {
+    const { held } = confine(child(), places('own/mcp.json', 'project/mcp.json'))
+    expect(held).toEqual(expect.arrayContaining([dir, join(dir, 'project')]))
+    expect(held).not.toContain('/')
+    expect(held.indexOf(dir)).toBeLessThan(held.indexOf(join(dir, 'project')))
+  })
+
   it('is what is ours in the data folder, where the home is in it too', () => {
     const inside = child({ env: { HOME: join(dir, 'data') } })
     expect(confine(inside, places())).toMatchObject({ folders: [], files: at('data/store.db') })

@@ -1,6 +1,7 @@
 /**
  * What of ours is covered for a child: the data folder as a whole, and each of our files, by its folder where nothing else is in that.
- * A covered folder stays covered whatever happens in it. A covered file has to be covered again when it is replaced.
+ * A covered folder stays covered whatever happens in it. A covered file has to be covered again when it is replaced. The folders above
+ * are held in place.
  */
 import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
@@ -32,7 +33,7 @@ const ENGINE_COMMANDS = new Set(['docker', 'podman', 'nerdctl'])
 /** Throws when the child is given a path in the data folder: it would find nothing there. */
 export function confine(child: StartedChild, places: OurPlaces | undefined): Confinement {
   const cwd = resolve(child.cwd ?? '.')
-  if (!places) return { folders: [], files: [], cwd }
+  if (!places) return { held: [], folders: [], files: [], cwd }
   const dataDir = real(places.dataDir)
   const isHome = isWithin(real(child.env.HOME ?? '/'), dataDir)
   if (!isHome) refuseData(child, cwd, dataDir)
@@ -44,10 +45,20 @@ export function confine(child: StartedChild, places: OurPlaces | undefined): Con
     if (isOurs(folder, [...places.files.map(real), dataDir]) && !uses(child, cwd, folder)) folders.add(folder)
     else files.add(file)
   }
+  const held = [...new Set([...folders, ...files].flatMap(foldersAbove))].sort(byLength)
   if (!ENGINE_COMMANDS.has(basename(child.command))) {
     for (const socket of places.engineSockets ?? []) if (existsSync(socket)) files.add(real(socket))
   }
-  return { folders: [...folders].sort(byLength), files: [...files].filter(isOneLine), cwd }
+  return { held, folders: [...folders].sort(byLength), files: [...files].filter(isOneLine), cwd }
+}
+
+/**
+ * A covered place is known by its path: whoever renames a folder above it can put a folder of their own there, with files that the next
+ * start takes for ours.
+ */
+function foldersAbove(path: string): string[] {
+  const folder = dirname(path)
+  return folder === path || folder === '/' ? [] : [...foldersAbove(folder), folder]
 }
 
 function refuseData(child: StartedChild, cwd: string, dataDir: string): void {

@@ -10,6 +10,8 @@ import type { Duplex } from 'node:stream'
 import { AppError, messageOf } from '../../lib/errors.ts'
 
 export interface Confinement {
+  /** Folders that the child can use but neither rename nor remove, outermost first. */
+  held: string[]
   /** Folders that the child sees empty and can't write to. */
   folders: string[]
   /** Files that the child sees empty, also after they are replaced. */
@@ -47,7 +49,8 @@ done
 `
 
 /**
- * Says that it is inside, waits until its ids are mapped, starts the guard, covers what is named before \`--\`, enters its working folder
+ * Says that it is inside, waits until its ids are mapped, starts the guard, holds in place (\`=FOLDER\`: a mount point can't be renamed) and
+ * covers what is named before \`--\`, enters its working folder
  * again (the one it is in lies under the cover), and becomes the command.
  */
 const SCRIPT = `
@@ -58,7 +61,10 @@ shift 2
 if [ -n "$guard" ]; then ( /bin/sh -c "$guard" mcp-orchestrator-guard </dev/null >/dev/null 2>&1 & ); fi
 exec 3>&-
 while [ "$1" != -- ]; do
-  if [ -d "$1" ]; then "$MOUNT" -t tmpfs -o ro,size=4k,mode=0755 none "$1" || exit 125
+  folder=\${1#=}
+  if [ "$folder" != "$1" ]; then
+    if [ -d "$folder" ]; then "$MOUNT" --rbind "$folder" "$folder" || exit 125; fi
+  elif [ -d "$1" ]; then "$MOUNT" -t tmpfs -o ro,size=4k,mode=0755 none "$1" || exit 125
   elif [ -e "$1" ] && [ ! -c "$1" ]; then "$MOUNT" --bind /dev/null "$1" || exit 125
   fi
   shift
@@ -111,10 +117,10 @@ function isolation(covers: boolean): Isolation | undefined {
     text: covers
       ? 'each server in a user namespace of its own, our files covered'
       : 'each server in a user namespace of its own; our files can be read',
-    wrap(command, args, { folders, files, cwd }) {
+    wrap(command, args, { held, folders, files, cwd }) {
       const guard = covers && files.length > 0 ? GUARD.replaceAll('$MOUNT', mount) : ''
       const sh = ['/bin/sh', '-c', script, 'mcp-orchestrator-child', guard, cwd]
-      const words = covers ? [...folders, ...files, '--', ...leave] : ['--']
+      const words = covers ? [...held.map((folder) => `=${folder}`), ...folders, ...files, '--', ...leave] : ['--']
       const spaces = covers ? ['--user', '--mount', '--propagation', 'unchanged'] : ['--user']
       return { command: unshare, args: [...spaces, '--', ...sh, ...words, command, ...args] }
     },
@@ -147,7 +153,12 @@ function isolation(covers: boolean): Isolation | undefined {
 
 async function works(candidate: Isolation, probeMs: number): Promise<boolean> {
   // Nothing of it changes outside: the mounts are of the probe alone.
-  const confinement = { folders: [tmpdir()], files: candidate.covers ? [process.execPath] : [], cwd: '/' }
+  const confinement = {
+    held: [tmpdir()],
+    folders: [tmpdir()],
+    files: candidate.covers ? [process.execPath] : [],
+    cwd: '/'
+  }
   const { command, args } = candidate.wrap('/bin/sh', ['-c', 'exit 42'], confinement)
   const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'], env: {} })
   const { promise, resolve, reject } = Promise.withResolvers<boolean>()
