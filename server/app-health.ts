@@ -23,8 +23,6 @@ export interface Examined {
 
 /** A failed save is forgotten only when the folder can be written again and this long has passed without another. */
 const CALM_MS = 60_000
-/** What a session has done to itself. */
-const OWN_FAULTS = ['checkpoint_full', 'checkpoint_damaged', 'checkpoint_too_new']
 
 type Report = (part: string, operation: Operation) => void
 
@@ -44,7 +42,8 @@ export class SaveWatch {
     if (part !== 'checkpoints' || (name !== 'commit' && name !== 'addBlob')) return
     if (error === undefined) {
       if (name === 'commit') this.#failure = undefined
-    } else if (!OWN_FAULTS.some((code) => isAppError(error, code))) this.#failure = { error, at: Date.now() }
+      // Any other failure is of one session: too many files, or entries that make no sense. It must not take all others down.
+    } else if (isAppError(error, 'checkpoint_failed')) this.#failure = { error, at: Date.now() }
   }
 
   /** Throws while saves fail. */
