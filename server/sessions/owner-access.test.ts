@@ -39,7 +39,7 @@ it('an owner from before there were proofs keeps the sessions, bound to the firs
   expect(await owners.enter(withOld('old-cookie'), proof)).toEqual(entered)
 })
 
-// Checked with the defence off: a second proof is stored too → the attacker reads on.
+// Checked with the defence off: each proof replaces the one before → all five are its owner.
 it('of several who show an old cookie, one is its owner from then on, and the others are nobody', async () => {
   await access.open('planted', { owner: 'old-cookie' })
   const proofs = Array.from({ length: 5 }, () => secret())
@@ -52,7 +52,7 @@ it('of several who show an old cookie, one is its owner from then on, and the ot
   }
 })
 
-// Checked with the defence off: tokens stay → the attacker, who planted the cookie, reads by token what the victim writes.
+// Checked with the defence off: tokens stay → the token that the attacker kept still opens the session.
 it('who planted an old cookie has no way left into its sessions', async () => {
   const { token } = await access.open('planted', { owner: 'evil' }, { wantsToken: true })
   await access.check('planted', { token })
