@@ -199,15 +199,18 @@ async function talk(
   try {
     const [ready] = await Promise.all([next('system:ready'), next('session:snapshot')])
     const [asked, resulted] = [next('tool:approval_required'), next('tool:result')]
-    // A turn that ends without the call would be waited for in vain.
-    const ended = next('turn:end').then((end) => {
+    const ended = next('turn:end')
+    const endedEarly = ended.then((end) => {
       throw new Error(`The turn ended without its call: ${JSON.stringify([end, notices])}`)
     })
-    ended.catch(() => {})
+    endedEarly.catch(() => {})
     expect(await socket.emitWithAck('message', message)).toMatchObject({ ok: true })
-    const { callId } = await Promise.race([asked, ended])
+    const { callId } = await Promise.race([asked, endedEarly])
     expect(await socket.emitWithAck('tool:approval', { callId, approved: true })).toMatchObject({ ok: true })
-    return { token: String(ready.token ?? token), result: JSON.stringify((await resulted).content) }
+    const { content } = await resulted
+    // While the turn goes on, also after a restart, the next message is refused.
+    await ended
+    return { token: String(ready.token ?? token), result: JSON.stringify(content) }
   } finally {
     socket.close()
   }
