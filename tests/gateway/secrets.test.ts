@@ -52,7 +52,7 @@ async function open(args: string[] = []) {
   return { gateway, call, command, credentials, login, data }
 }
 
-describe('secrets', { timeout: 60_000 }, () => {
+describe('secrets', () => {
   // Checked with the defence off: no namespaces → the sibling’s environment can be read.
   it('of a sibling or of the gateway are not to be had from inside a child', async () => {
     const { gateway, call, credentials, login } = await open()
