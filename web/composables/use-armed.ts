@@ -1,32 +1,34 @@
-import { onMounted, onUnmounted, type Ref, ref, watch } from 'vue'
-
-/** What has just moved under a thumb or a pointer takes no decision yet. */
-const ARM_AFTER_MS = 400
+import { computed, onMounted, onUnmounted, type Ref, ref, watch } from 'vue'
+import { BURST_MS, isCalm, isDeliberate } from './page-pointer.ts'
 
 export interface Armed {
   /** For `aria-disabled`: a button that is disabled altogether loses the keyboard's focus. */
   isArmed: Readonly<Ref<boolean>>
+  /** For the handler of a click. */
   ifArmed(action: () => void): void
   rearm(): void
 }
 
-/** Unarmed for a moment after it came, and after each change of `arrangement`: all that says what stands where. */
+/**
+ * Unarmed for a moment after it came, after each change of `arrangement` (all that says what stands where), and after each click
+ * anywhere: what has just moved under a thumb or a pointer takes no decision, and a click of a burst decides nothing.
+ */
 export function useArmed(arrangement: () => string): Armed {
-  const isArmed = ref(false)
+  const isSettled = ref(false)
   let timer: ReturnType<typeof setTimeout>
   function rearm(): void {
-    isArmed.value = false
+    isSettled.value = false
     clearTimeout(timer)
     timer = setTimeout(() => {
-      isArmed.value = true
-    }, ARM_AFTER_MS)
+      isSettled.value = true
+    }, BURST_MS)
   }
   onMounted(rearm)
   onUnmounted(() => clearTimeout(timer))
   // Before the page is drawn anew: nothing is ever in its new place and armed.
   watch(arrangement, rearm)
   const ifArmed = (action: () => void) => {
-    if (isArmed.value) action()
+    if (isSettled.value && isDeliberate()) action()
   }
-  return { isArmed, ifArmed, rearm }
+  return { isArmed: computed(() => isSettled.value && isCalm.value), ifArmed, rearm }
 }

@@ -1,0 +1,94 @@
+/** Clicks that follow each other quickly decide on one card at most: nobody has read the card that came under the pointer meanwhile. */
+import { expect, it } from 'vitest'
+import { useFakePage } from './fake-page.ts'
+import type { FakeSession } from './fake-server.ts'
+import type { WorkspacePage } from './workspace-page.ts'
+
+const now = useFakePage()
+const run = (callId: string) => ({ callId, name: 'execute_command', args: { command: `echo ${callId}` } })
+const asking =
+  (...callIds: string[]) =>
+  (session: FakeSession) => {
+    session.append('user:message', { turnId: 't', text: 'go' })
+    session.ask('t', callIds.map(run))
+  }
+const decided = ({ transcript }: FakeSession) =>
+  Object.values(transcript.calls).flatMap(({ callId, decision }) => (decision?.approved ? [callId] : []))
+const ready = (place: string) => `${place} [data-approve][aria-disabled=false]`
+
+/** The page's clock stands still between the clicks: they are as far apart as the test says, however slow the machine is. */
+async function stopClock({ page }: WorkspacePage): Promise<void> {
+  await page.clock.install()
+  await page.clock.pauseAt(Date.now() + 60_000)
+}
+async function middleOf(me: WorkspacePage, selector: string): Promise<[number, number]> {
+  const box = await me.page.locator(selector).boundingBox()
+  if (!box) throw new Error(`${selector} is not on the page`)
+  return [box.x + box.width / 2, box.y + box.height / 2]
+}
+
+it.each([
+  [130, 8],
+  [480, 4],
+  [650, 4]
+])('approves one call with clicks %i ms apart, and not the one that takes its place', async (ms, clicks) => {
+  const { me, session } = await now().arrive(asking('a', 'b', 'c'))
+  await me.page.locator(ready('[data-call="a"]')).waitFor()
+  await stopClock(me)
+  await me.page.mouse.click(...(await middleOf(me, ready('[data-call="a"]'))))
+  await me.page.locator('[data-call="a"]').waitFor({ state: 'hidden' })
+  const place = await middleOf(me, '[data-call="b"] [data-approve]')
+  for (let click = 0; click < clicks; click++) {
+    await me.page.clock.runFor(ms)
+    await me.page.mouse.click(...place)
+  }
+  await me.page.evaluate('fetch("/healthz")')
+  expect(decided(session)).toEqual(['a'])
+  await me.page.clock.runFor(2000)
+  await me.page.mouse.click(...place)
+  await expect.poll(() => decided(session)).toEqual(['a', 'b'])
+  expect(now().offences).toEqual([])
+})
+
+it('approves nothing with clicks that go on while a card arrives under the pointer', async () => {
+  const { me, session } = await now().arrive(asking('a'))
+  await me.page.locator(ready('[data-call="a"]')).waitFor()
+  const place = await middleOf(me, '[data-call="a"] [data-approve]')
+  const away: [number, number] = [5, 450]
+  await stopClock(me)
+  for (let click = 0; click < 30; click++) {
+    await me.page.mouse.click(...(click === 0 ? away : place))
+    await me.page.clock.runFor(100)
+  }
+  await me.page.evaluate('fetch("/healthz")')
+  expect(decided(session)).toEqual([])
+  await me.page.clock.runFor(2000)
+  await me.page.mouse.click(...place)
+  await expect.poll(() => decided(session)).toEqual(['a'])
+})
+
+it('answers one card of the inbox with a burst of clicks', async () => {
+  const card = (id: string) => ({
+    ...{ id, server: 'notes', tool: 'write', args: { id }, hash: `hash-${id}`, asker: { door: 'stdio' as const } },
+    ...{ createdAt: Date.now(), expiresAt: Date.now() + 600_000 }
+  })
+  now().fake.approvals = [card('a'), card('b')]
+  const { me } = await now().arrive()
+  await me.button('Inbox, 2 waiting').click()
+  await me.page.locator(ready('[data-card="a"]')).waitFor()
+  await stopClock(me)
+  const place = await middleOf(me, ready('[data-card="a"]'))
+  await me.page.mouse.click(...place)
+  now().fake.approvals = [card('b')]
+  await expect.poll(() => now().fake.answered).toEqual(['a'])
+  await me.page.locator('[data-card="a"]').waitFor({ state: 'hidden' })
+  for (let click = 0; click < 5; click++) {
+    await me.page.clock.runFor(480)
+    await me.page.mouse.click(...place)
+  }
+  await me.page.evaluate('fetch("/healthz")')
+  expect(now().fake.answered).toEqual(['a'])
+  await me.page.clock.runFor(2000)
+  await me.page.mouse.click(...(await middleOf(me, '[data-card="b"] [data-approve]')))
+  await expect.poll(() => now().fake.answered).toEqual(['a', 'b'])
+})
