@@ -81,8 +81,6 @@ export interface ApprovalCard {
 export interface ApprovalAnswer {
   approved: boolean
   reason?: string
-  /** No more questions about this tool, as it is now, until the gateway that asks restarts. */
-  remember?: boolean
 }
 
 export interface ApprovalsReply {

@@ -77,6 +77,8 @@ export interface ShownTool {
   name: string
   /** What the policy says when the chat's model asks for it. */
   verdict: ToolVerdict
+  /** What the policy says when an outside MCP client asks for it. */
+  outside: ToolVerdict
   /** Its definition is not the one that was accepted: the next call shows the difference and asks. */
   changed: boolean
 }

@@ -8,7 +8,7 @@ export interface Inbox {
   answer(id: string, hash: string, answer: ApprovalAnswer): Promise<void>
 }
 
-type Body = { approved?: unknown; hash?: unknown; reason?: unknown; remember?: unknown } | null
+type Body = { approved?: unknown; hash?: unknown; reason?: unknown } | null
 const MAX_REASON = 500
 
 export function registerApprovalRoutes(server: FastifyInstance, inbox: Inbox): void {
@@ -19,17 +19,13 @@ export function registerApprovalRoutes(server: FastifyInstance, inbox: Inbox): v
   })
 
   server.post<{ Params: { id: string }; Body: Body }>('/api/approvals/:id', async (request, reply) => {
-    const { approved, hash, reason, remember } = request.body ?? {}
+    const { approved, hash, reason } = request.body ?? {}
     const isText = reason === undefined || (typeof reason === 'string' && reason.length <= MAX_REASON)
     if (typeof approved !== 'boolean' || typeof hash !== 'string' || !isText) {
       const message = `Send {approved: true or false, hash: that of the card, reason?: at most ${MAX_REASON} characters}.`
       throw new AppError('invalid', 'invalid_payload', message)
     }
-    await inbox.answer(request.params.id, hash, {
-      approved,
-      ...(reason ? { reason } : {}),
-      ...(approved && remember === true ? { remember } : {})
-    })
+    await inbox.answer(request.params.id, hash, { approved, ...(reason ? { reason } : {}) })
     return reply.code(204).send()
   })
 }

@@ -42,7 +42,7 @@ describe('the API of the servers', () => {
     })
     const [row] = (await ask<ServersReply>('GET', '')).json.servers
     expect(row).toMatchObject({ health: 'ok', state: 'running', processes: 1, startedAt: expect.any(Number) })
-    expect(row?.tools[0]).toEqual({ name: 'echo', verdict: 'ask', changed: false })
+    expect(row?.tools[0]).toEqual({ name: 'echo', verdict: 'ask', outside: 'allow', changed: false })
     const detail = await ask<ServerDetail>('GET', '/steady')
     expect(detail.json).toMatchObject({ name: 'steady', tools: expect.any(Array), log: '' })
 

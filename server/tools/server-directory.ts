@@ -39,7 +39,7 @@ export interface ServerDirectoryOptions {
   problem(): string | undefined
   /** Applies what stands in the file now. */
   reload(): Promise<void>
-  core(): Promise<{ index: ToolIndex; connections: Connections }>
+  core(): Promise<{ index: ToolIndex; connections: Connections; policy: ApprovalPolicy }>
   /** The chat's. */
   policy: ApprovalPolicy
   guard: DefinitionGuard
@@ -200,7 +200,7 @@ export class ServerDirectory {
 
   async #summary(entry: ServerEntry): Promise<ServerSummary> {
     const { name, kind, enabled } = entry
-    const { index, connections } = await this.#options.core()
+    const { index, connections, policy } = await this.#options.core()
     const record = index.record(name)
     const state = connections.state(name)
     const tools = enabled ? (record?.tools ?? []) : []
@@ -216,6 +216,7 @@ export class ServerDirectory {
       tools: tools.map((tool) => ({
         name: tool.name,
         verdict: this.#options.policy(name, tool.name),
+        outside: policy(name, tool.name),
         changed: changed.has(tool.name)
       })),
       seenAt: record?.seenAt || null,

@@ -1,4 +1,4 @@
-import type { ServerHealth, ServerSummary, ShownValue, ToolVerdict } from '../../contract/servers.ts'
+import type { ServerHealth, ServerSummary, ShownTool, ShownValue, ToolVerdict } from '../../contract/servers.ts'
 
 export interface HealthWords {
   label: string
@@ -23,10 +23,25 @@ export function stateWords({ state, enabled }: Pick<ServerSummary, 'state' | 'en
   return { running: 'running', starting: 'starting…', stopped: 'starts when needed' }[state] ?? state
 }
 
-export const VERDICTS: Record<ToolVerdict, { label: string; chip: string }> = {
-  ask: { label: 'asks you first', chip: 'bg-sunken text-muted' },
-  allow: { label: 'runs without asking', chip: 'bg-warn-soft text-warn' },
-  deny: { label: 'never runs', chip: 'bg-danger-soft text-danger' }
+export const VERDICTS: Record<ToolVerdict, { label: string; inChat: string; outside: string; chip: string }> = {
+  ask: {
+    ...{ label: 'asks you first', inChat: 'asks you in the chat', outside: 'outside clients ask first' },
+    chip: 'bg-sunken text-muted'
+  },
+  allow: {
+    ...{ label: 'runs without asking', inChat: 'runs unasked in the chat', outside: 'outside clients run it unasked' },
+    chip: 'bg-warn-soft text-warn'
+  },
+  deny: {
+    ...{ label: 'never runs', inChat: 'never runs in the chat', outside: 'outside clients can’t run it' },
+    chip: 'bg-danger-soft text-danger'
+  }
+}
+
+/** Of a tool: without a rule, the chat asks and outside clients are not asked. */
+export function verdictWords({ verdict, outside }: Pick<ShownTool, 'verdict' | 'outside'>): string {
+  if (verdict === outside) return VERDICTS[verdict].label
+  return `${VERDICTS[verdict].inChat}; ${VERDICTS[outside].outside}`
 }
 
 /** Values are never shown: only their names, and placeholders, which tell nobody anything. */

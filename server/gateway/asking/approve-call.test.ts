@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { ApprovalAnswer } from '../../../contract/rest.ts'
 import { readRegistry } from '../../catalog/registry.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { createPolicy } from '../../tools/approval-policy.ts'
@@ -26,15 +27,15 @@ async function open() {
   const approvals = openApprovals(memoryFacts(), silentLogger, { waitMs: 20_000, asksAboutChange: () => false })
   const core = { ...test, approvals, policy: createPolicy([]), audit: noAudit, learn: () => {} }
   const { signal } = new AbortController()
-  const write = async (choose: () => Promise<string>) => {
+  const write = async (choose?: () => Promise<string>) => {
     const tools = await test.connections.list('db', { caller: LOCAL, signal })
     const tool = tools.find(({ name }) => name === 'write')
     if (!tool) throw new Error('no tool')
     const wish = { server: 'db', tool, args: { message: 'x' } }
-    return runTool(core, wish, { caller: LOCAL, signal, voice: { choose } })
+    return runTool(core, wish, { caller: LOCAL, signal, ...(choose && { voice: { choose } }) })
   }
   const isWritten = (which: string) => existsSync(count(which)) && readFileSync(count(which), 'utf8') !== ''
-  return { use, write, isWritten }
+  return { use, write, isWritten, inbox: approvals.inbox }
 }
 
 describe("a human's yes", () => {
@@ -63,5 +64,23 @@ describe("a human's yes", () => {
     use('production')
     await write(always)
     expect(questions).toBe(2)
+  })
+
+  // Checked with the defence off: any answer is remembered → the second call runs without a card.
+  it('in the inbox is for one call, whatever else the answer says', async () => {
+    const { use, write, inbox } = await open()
+    use('staging')
+    inbox.attend()
+    closers.push(() => inbox.leave())
+    const card = () => vi.waitUntil(async () => (await inbox.open())[0])
+    const first = write()
+    const { id, hash } = await card()
+    // As the page of an earlier version sent it.
+    await inbox.answer(id, hash, { approved: true, remember: true } as ApprovalAnswer)
+    await first
+    const second = write()
+    const again = await card()
+    await inbox.answer(again.id, again.hash, { approved: false })
+    await expect(second).rejects.toMatchObject({ code: 'approval_denied' })
   })
 })

@@ -26,12 +26,17 @@ export interface Approvals {
   waitMs: number
   /** Whether a changed definition alone makes a call wait. */
   asksAboutChange(server: string, tool: string): boolean
-  /** Tools that a human has allowed until this process ends. */
+  /** Tools that a human has allowed in their client, until this process ends. */
   remembered: Set<string>
   rounds: ApprovedRounds
 }
 
 export type ApprovedBy = 'client' | 'inbox' | 'memory'
+
+interface Answer extends ApprovalAnswer {
+  /** No more questions about this tool, as it is now, until this process ends. */
+  remember?: boolean
+}
 
 interface Asked extends ToolWish {
   change: DefinitionChange | undefined
@@ -65,7 +70,7 @@ export async function approveCall(
   const earlier = change ? undefined : earlierYes(approvals, wish, memory, context)
   const asked = { ...wish, tool, change, hash: callHash([server, place, tool.name, tool.hash, args]) }
   const { answer, by } = earlier
-    ? { answer: { approved: true } as ApprovalAnswer, by: earlier }
+    ? { answer: { approved: true } as Answer, by: earlier }
     : await ask(core, asked, context)
   if (!answer.approved) throw denied(wish, answer.reason)
   // What was looked at must be what the server really has when the call goes out.
@@ -74,7 +79,8 @@ export async function approveCall(
     throw definitionChanged(server, tool.name)
   }
   if (change) await approvals?.definitions.accept(server, tool.name, change.after)
-  if (answer.remember && !wish.needsYes && approvals && approvals.remembered.size < MAX_REMEMBERED)
+  // Only what the client itself asked: the inbox shows no such answers, and nobody could take one back there.
+  if (by === 'client' && answer.remember && !wish.needsYes && approvals && approvals.remembered.size < MAX_REMEMBERED)
     approvals.remembered.add(memory)
   return by
 }
@@ -98,11 +104,7 @@ async function liveTool(core: GatewayCore, server: string, tool: string, asking:
   throw new AppError('not-found', 'unknown_tool', `The server "${server}" has no tool "${tool.slice(0, 100)}".`)
 }
 
-async function ask(
-  core: GatewayCore,
-  asked: Asked,
-  context: CallContext
-): Promise<{ answer: ApprovalAnswer; by: ApprovedBy }> {
+async function ask(core: GatewayCore, asked: Asked, context: CallContext): Promise<{ answer: Answer; by: ApprovedBy }> {
   const { approvals } = core
   const name = `${asked.server}/${asked.tool.name}`
   const message = question(asked, context)
