@@ -32,12 +32,17 @@ export function report(answer: ToolAnswer, call: ToolCall | undefined): string {
   const what = call === undefined ? `call ${answer.name}` : describe(call)
   if (!answer.isError)
     return answer.text.trim() === ''
-      ? `I could ${what}; there was no output.`
-      : `I could ${what}:\n${quote(answer.text)}`
+      ? `I ${past(what)}; there was no output.`
+      : `I ${past(what)}:\n${quote(answer.text)}`
   const rejected = /reject|declin|refus|denied|not allowed/i.test(answer.text)
   return rejected
     ? `I was not allowed to ${what}: ${oneLine(answer.text)}`
     : `I could not ${what}:\n${quote(answer.text)}`
+}
+
+const PAST: Record<string, string> = { run: 'ran', write: 'wrote', list: 'listed', call: 'called', do: 'did' }
+function past(what: string): string {
+  return what.replace(/^\w+/, (verb) => PAST[verb] ?? verb)
 }
 
 function describe(call: ToolCall | undefined): string {
