@@ -41,7 +41,7 @@ it('takes what is typed after Alt+P and R for the reason, from the first letter,
   await me.page.keyboard.type('no way, wrong file')
   expect(decisions(session)).toEqual([])
   expect(await reason(me).inputValue()).toBe('no way, wrong file')
-  await me.page.keyboard.press('Enter')
+  await me.enterReason()
   await expect.poll(() => session.transcript.calls.a?.decision).toMatchObject({ reason: 'no way, wrong file' })
   expect(decisions(session)).toEqual(['a rejected'])
   expect(now().offences).toEqual([])

@@ -122,6 +122,10 @@ export class FakeSession {
       const error = { code: 'approvals_waiting', message: `${waiting} calls wait for approval.` }
       return void reply({ ok: false, error })
     }
+    if (command === 'turn:cancel' && this.transcript.turnId === null) {
+      const error = { code: 'no_turn', message: 'Nothing is going on that could be stopped.' }
+      return void reply({ ok: false, error })
+    }
     if (command === 'tool:target') {
       const target = this.onTarget(input.args as Record<string, unknown>)
       return void reply({ ok: true, ...(target && { target }) })

@@ -73,7 +73,7 @@ describe('the inbox', () => {
     expect(textOf(await first)).toBe('written')
     expect(written()).toBe('from the inbox\n')
     expect(progress[0]).toContain('Waiting for a human')
-    await page.getByText('Nothing needs your approval.').waitFor()
+    await page.getByText('No call of an outside MCP client needs your approval.').waitFor()
 
     const second = write('not this one')
     await card.getByRole('button', { name: 'Reject…' }).click()

@@ -24,6 +24,8 @@ it('opens a long conversation at its end, and loads what is older as it is scrol
   // What was loaded stays, and stays in order, when the connection comes back with a snapshot of the end.
   session.live('session:snapshot', session.snapshot())
   session.append('user:message', { turnId: 'last', text: 'the very last' })
+  // It came from elsewhere: the reader stays, and goes there when they like.
+  await me.button('New below').click()
   await list.getByText('the very last').waitFor()
   await list.hover()
   await expect
@@ -56,5 +58,5 @@ it('lists a page of sessions, more as the list is scrolled, and says how many th
     })
     .toBe(1)
   await list.getByText('Delete all sessions').click()
-  await me.page.getByText('131 sessions with all conversations').waitFor()
+  await me.page.getByText('131 sessions, with their conversations').waitFor()
 })

@@ -16,7 +16,7 @@ const asking = (session: FakeSession) => {
   session.ask('t', [{ callId: 'a', name: 'execute_command', args: { command: 'make' } }])
 }
 
-const stopQuestion = ({ page }: WorkspacePage) => page.getByRole('alert').filter({ hasText: 'Stop this turn?' })
+const stopQuestion = ({ page }: WorkspacePage) => page.getByRole('dialog', { name: 'Stop this turn?' })
 
 it('uploads all files into the session in which they were chosen', async () => {
   const { me, session } = await now().arrive()
@@ -65,8 +65,12 @@ it('keeps a dialog open when a press that began in it ends outside', async () =>
   await mouse.move(20, 20, { steps: 3 })
   await mouse.up()
   expect(await dialog.count()).toBe(1)
-  await mouse.click(20, 20)
-  await dialog.waitFor({ state: 'hidden' })
+  // Not at once: it may be the second click of the double-click that opened the dialog.
+  const clicked = async () => {
+    await mouse.click(20, 20)
+    return dialog.count()
+  }
+  await expect.poll(clicked, { interval: 500 }).toBe(0)
 })
 
 it('sends an idea and leaves what was typed alone', async () => {
@@ -88,30 +92,6 @@ it('closes a drawer over the page with Escape, and asks about the turn with the 
   await me.page.keyboard.press('Escape')
   await stopQuestion(me).waitFor()
   expect(session.transcript.turnId).toBe('t')
-})
-
-// Checked with the defence off: Escape stops at once → the first one ends the turn.
-it('asks once before Escape stops a turn, and says what would not run', async () => {
-  const { me, session } = await now().arrive(asking)
-  await me.page.keyboard.press('Escape')
-  await stopQuestion(me).getByText('1 call that needs your approval will be cancelled').waitFor()
-  expect(await seriousFaults(me.page)).toEqual([])
-  await me.page.keyboard.type('x')
-  await stopQuestion(me).waitFor({ state: 'hidden' })
-  // Held down, or pressed twice in one go, it is one Escape.
-  await me.page.clock.install()
-  await me.page.clock.pauseAt(Date.now() + 60_000)
-  for (const key of ['Escape', 'Escape', 'Escape']) await me.page.keyboard.down(key)
-  await me.page.keyboard.up('Escape')
-  await me.page.keyboard.press('Escape')
-  await stopQuestion(me).waitFor()
-  await me.page.evaluate('fetch("/healthz")')
-  expect(session.transcript.turnId).toBe('t')
-  await me.page.clock.runFor(400)
-  await me.page.keyboard.press('Escape')
-  await expect.poll(() => session.transcript.lastTurnEnd?.reason).toBe('cancelled')
-  await stopQuestion(me).waitFor({ state: 'hidden' })
-  expect(now().offences).toEqual([])
 })
 
 it('closes a menu with Escape also when what had the keyboard in it is gone', async () => {

@@ -68,7 +68,7 @@ it('takes what is typed after a reason for a message, where the mouse led to the
   const { me, session } = await now().arrive(asking('a', 'b'))
   await me.button('Reject…').first().click()
   await me.page.keyboard.type('not this one')
-  await me.page.keyboard.press('Enter')
+  await me.enterReason()
   await me.page.getByText('Reason: not this one').waitFor()
   await me.page.locator('[data-call="b"] .btn-primary[aria-disabled=false]').waitFor()
   await me.page.keyboard.type('also lint it')

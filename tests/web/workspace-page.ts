@@ -48,14 +48,23 @@ export class WorkspacePage {
     }
     await expect.poll(pressed, { interval: 500 }).toBe(0)
   }
-  /** The first Escape asks, a later one stops. */
+  /** Where calls wait: Escape asks, and the button of the dialog stops. */
   async stopByKeyboard(): Promise<void> {
-    const question = this.page.getByText('Stop this turn?')
+    await this.page.keyboard.press('Escape')
+    const stop = this.page
+      .getByRole('dialog', { name: 'Stop this turn?' })
+      .getByRole('button', { name: 'Stop the turn' })
+    await stop.and(this.page.locator('[aria-disabled=false]')).waitFor()
+    await stop.focus()
+    await this.page.keyboard.press('Enter')
+  }
+  /** Enter in the reason of a rejection counts once the form has been there for a moment. */
+  async enterReason(): Promise<void> {
+    const field = this.page.getByRole('textbox', { name: /Reason/ })
     const pressed = async () => {
-      await this.page.keyboard.press('Escape')
-      return question.count()
+      await this.page.keyboard.press('Enter')
+      return field.count()
     }
-    await expect.poll(pressed).toBe(1)
     await expect.poll(pressed, { interval: 500 }).toBe(0)
   }
   /** In the list of all calls that “Approve all” is about to run. */

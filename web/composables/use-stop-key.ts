@@ -1,10 +1,11 @@
 import { onUnmounted, type Ref, ref, watch } from 'vue'
 import { useComposer } from '../stores/composer.ts'
 import { useSession } from '../stores/session.ts'
-import { PAUSE_MS } from './decision-keys.ts'
 
 /** Long enough to read the question; later, an Escape is a new one. */
-const ASK_MS = 15_000
+const ASK_MS = 8000
+/** Nobody has read the question sooner. */
+const READ_MS = 1000
 const MODIFIERS = ['Shift', 'Control', 'Alt', 'Meta', 'CapsLock']
 
 export interface StopKey {
@@ -14,7 +15,10 @@ export interface StopKey {
   onKey(event: KeyboardEvent): void
 }
 
-/** Escape stops the turn, with all that waits in it: the first one asks, and only one more, while the question is shown, stops. */
+/**
+ * Escape stops the turn: the first one asks, and only one more, while the question is shown, stops. Any click and any other key
+ * take the question away. Where calls wait that would be cancelled, Escape opens a dialog, and only its button stops.
+ */
 export function useStopKey(): StopKey {
   const session = useSession()
   const composer = useComposer()
@@ -31,15 +35,21 @@ export function useStopKey(): StopKey {
   function answer(isStop: boolean) {
     clearTimeout(timer)
     isAsking.value = false
-    if (isStop) void composer.stop()
+    if (isStop) composer.askStop()
   }
-  function onKey({ key, repeat, isComposing, defaultPrevented }: KeyboardEvent) {
+  function onKey(event: KeyboardEvent) {
+    const { key, repeat, isComposing, defaultPrevented } = event
     // Any other key, also one that a card has swallowed, and an Escape that had another meaning.
     const isOther = key !== 'Escape' || isComposing || defaultPrevented
     if (isOther) return void (isAsking.value && !MODIFIERS.includes(key) && answer(false))
     if (repeat || session.transcript.turnId === null) return
-    if (!isAsking.value) ask()
-    else if (performance.now() - askedAt >= PAUSE_MS) answer(true)
+    if (session.pendingIds.length > 0) {
+      // The browser would close the new dialog with this very key.
+      event.preventDefault()
+      answer(false)
+      composer.askStop()
+    } else if (!isAsking.value) ask()
+    else if (performance.now() - askedAt >= READ_MS) answer(true)
     // Too soon to have read the question: the pause starts anew, so that pressing faster never helps.
     else askedAt = performance.now()
   }
@@ -47,6 +57,13 @@ export function useStopKey(): StopKey {
     () => session.transcript.turnId,
     () => answer(false)
   )
-  onUnmounted(() => clearTimeout(timer))
+  const onPointer = ({ target }: Event) => {
+    if (isAsking.value && !(target instanceof Element && target.closest('[data-stop-prompt]'))) answer(false)
+  }
+  document.addEventListener('pointerdown', onPointer, { capture: true })
+  onUnmounted(() => {
+    clearTimeout(timer)
+    document.removeEventListener('pointerdown', onPointer, { capture: true })
+  })
   return { isAsking, answer, onKey }
 }

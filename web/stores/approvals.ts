@@ -1,5 +1,6 @@
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef, toRaw, watch } from 'vue'
+import { revealPlainly } from '../../contract/hidden-characters.ts'
 import { type CallEntry, coveredCalls } from '../../contract/transcript.ts'
 import { useCallViews } from './call-views.ts'
 import { useNotices } from './notices.ts'
@@ -101,7 +102,13 @@ export const useApprovals = defineStore('approvals', () => {
       ...(reason && { reason }),
       ...(remember && { remember })
     })
-    if (reply.ok) return
+    if (reply.ok) {
+      if (remember)
+        notices.show(
+          `You always allowed ${revealPlainly(call.name)} in this session. “Ask again” in the settings ends that.`
+        )
+      return
+    }
     deciding.value.delete(call.callId)
     notices.show(reply.error.message, 'error')
   }

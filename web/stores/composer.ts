@@ -5,6 +5,9 @@ import { recall, remember } from '../remembered.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
+/** Stop stands where Send was: so soon after a message nobody means to stop what it began. */
+const STOP_AFTER_MS = 1000
+
 /** On its way, or its answer was lost. Sent again under the same id, it is one message to the server. */
 interface Sent {
   id: string
@@ -18,6 +21,11 @@ export const useComposer = defineStore('composer', () => {
   const draft = ref('')
   const queued = ref<string | null>(null)
   const sending = ref(false)
+  /** Whether the person is being asked if the calls that wait may be cancelled. */
+  const isStopAsked = ref(false)
+  let sentAt = Number.NEGATIVE_INFINITY
+  /** Ids of what was sent from here: the other messages of the session are another tab's. */
+  const own = new Set<string>()
   const isFree = () => session.connected && session.transcript.turnId === null
 
   // All at once, not with the next frame: what is written must never be kept under the id of another session.
@@ -81,7 +89,9 @@ export const useComposer = defineStore('composer', () => {
     const before = recallSent(from)
     const id = before?.text === text ? before.id : newId()
     rememberSent(from, { id, text })
+    own.add(id)
     sending.value = true
+    sentAt = performance.now()
     const reply = await session.send('message', { text, id })
     if (reply.ok) forgetSent(from, id)
     if (session.sessionId !== from) {
@@ -121,18 +131,44 @@ export const useComposer = defineStore('composer', () => {
     queued.value = null
   }
 
+  /** Stops the turn. Calls that wait go with it, so the person is asked about those first. */
+  function askStop(): void {
+    if (session.transcript.turnId === null || performance.now() - sentAt < STOP_AFTER_MS) return
+    if (session.pendingIds.length > 0) isStopAsked.value = true
+    else void stop()
+  }
   async function stop(): Promise<void> {
+    isStopAsked.value = false
     if (session.transcript.turnId === null) return
     const reply = await session.send('turn:cancel', {})
-    if (!reply.ok) notices.show(reply.error.message, 'error')
+    // It has ended by itself meanwhile, or by the first click of two.
+    if (!reply.ok && reply.error.code !== 'no_turn') notices.show(reply.error.message, 'error')
   }
+  watch(
+    () => session.transcript.turnId,
+    () => {
+      isStopAsked.value = false
+    }
+  )
 
   /** For the up-arrow: the last message again, to be sent anew. */
   function lastMessage(): string | null {
     const last = session.transcript.entries.findLast((entry) => entry.kind === 'user')
     return last?.kind === 'user' ? last.text : null
   }
-  return { draft, queued, sending, submit, say, takeBack, stop, lastMessage }
+  return {
+    draft,
+    queued,
+    sending,
+    isStopAsked,
+    submit,
+    say,
+    takeBack,
+    askStop,
+    stop,
+    lastMessage,
+    isOwn: (id: string | undefined) => id !== undefined && own.has(id)
+  }
 })
 
 /** For a session that is deleted. */

@@ -1,0 +1,124 @@
+/** The page leaves people where they are, and says what waits and what they have just done. */
+import { expect, it } from 'vitest'
+import { useFakePage } from './fake-page.ts'
+import type { FakeSession } from './fake-server.ts'
+
+const now = useFakePage()
+const run = (callId: string) => ({ callId, name: 'execute_command', args: { command: `echo ${callId}` } })
+const asking =
+  (...callIds: string[]) =>
+  (session: FakeSession) => {
+    session.append('user:message', { turnId: 't', text: 'go on' })
+    session.ask('t', callIds.map(run))
+  }
+const FOCUSED = 'document.activeElement.id'
+
+it('stays where the person reads when another tab sends and decides, and says that there is news below', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    for (let turn = 0; turn < 60; turn++) {
+      opened.append('user:message', { turnId: `t${turn}`, text: `message ${turn}` })
+      opened.append('turn:end', { turnId: `t${turn}`, reason: 'done' })
+    }
+    asking('a')(opened)
+  })
+  await me.cards.first().waitFor()
+  await me.page.getByRole('region', { name: 'Messages' }).hover()
+  const top = () => me.page.evaluate('document.querySelector("[aria-label=Messages]").scrollTop')
+  const before = await top()
+  await me.page.mouse.wheel(0, -1500)
+  await expect.poll(top).not.toBe(before)
+  let place = await top()
+  const isStill = async () => {
+    const earlier = place
+    place = await top()
+    return place === earlier
+  }
+  await expect.poll(isStill, { interval: 200 }).toBe(true)
+  session.append('tool:approval_resolved', { callId: 'a', approved: true, by: 'human' })
+  session.append('turn:end', { turnId: 't', reason: 'done' })
+  session.append('user:message', { turnId: 'other', text: 'from another tab' })
+  await me.button('New below').waitFor()
+  expect(Math.abs(Number(await top()) - Number(place))).toBeLessThan(100)
+  await me.button('New below').click()
+  await me.page.getByText('from another tab').waitFor()
+})
+
+it('names in the inbox the chats in which calls wait', async () => {
+  const { me } = await now().arrive(asking('a', 'b'))
+  await me.cards.first().waitFor()
+  await me.button('Inbox').click()
+  const inbox = me.page.getByRole('dialog', { name: 'Inbox' })
+  await inbox.getByText('No call of an outside MCP client needs your approval.').waitFor()
+  await inbox.getByText('2 calls need your approval').waitFor()
+  await inbox.getByRole('link', { name: 'go on' }).click()
+  await inbox.waitFor({ state: 'hidden' })
+})
+
+it('says that a tool is always allowed from now on, and how that ends', async () => {
+  const { me, session } = await now().arrive(asking('a'))
+  await me.button(/^Always allow/).click()
+  await me.page.getByText('You always allowed execute_command in this session.').waitFor()
+  expect(Object.keys(session.transcript.allowed)).toHaveLength(1)
+})
+
+it('takes an Enter right after R for no rejection', async () => {
+  const { me, session } = await now().arrive(asking('a'))
+  await me.page.keyboard.press('Alt+p')
+  await me.page.locator('.approval-card:focus [data-approve][aria-disabled=false]').waitFor()
+  await me.page.clock.install()
+  await me.page.clock.pauseAt(Date.now() + 60_000)
+  await me.page.keyboard.press('r')
+  const reason = me.page.getByRole('textbox', { name: /Reason/ })
+  await reason.waitFor()
+  for (const key of ['Enter', 'x', 'Enter']) {
+    await me.page.clock.runFor(100)
+    await me.page.keyboard.press(key)
+  }
+  await me.page.evaluate('fetch("/healthz")')
+  expect(session.transcript.calls.a?.decision).toBeUndefined()
+  await me.page.clock.runFor(1100)
+  await me.page.keyboard.press('Enter')
+  await expect.poll(() => session.transcript.calls.a?.decision).toMatchObject({ approved: false, reason: 'x' })
+})
+
+it('renews the sentence about a file with the comparison', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'go' })
+    const target = { path: '/workspace/f.txt', is: 'new' as const }
+    opened.ask('t', [{ callId: 'w', name: 'write_file', args: { path: 'f.txt', content: 'new' }, target }, run('a')])
+  })
+  const card = me.page.locator('[data-call="w"]')
+  await card.getByText('New file').waitFor()
+  now().fake.files.set('f.txt', Buffer.from('old text'))
+  session.append('tool:approval_resolved', { callId: 'a', approved: true, by: 'human' })
+  session.append('tool:result', { callId: 'a', isError: false, content: [{ type: 'text', text: 'done' }] })
+  await card.getByText('Changes the file').waitFor()
+  await card.getByText('Overwrites').waitFor()
+  expect(await card.getByText('New file').count()).toBe(0)
+})
+
+it('says before sessions are deleted how many calls wait in them', async () => {
+  const { me } = await now().arrive(asking('a', 'b'))
+  await me.cards.first().waitFor()
+  await me.button('Delete all sessions').dblclick()
+  const all = me.page.getByRole('dialog', { name: 'Delete all sessions?' })
+  await all.getByText('1 session, with its conversation and files, will be gone for good.').waitFor()
+  await all.getByText('2 calls that need your approval will be cancelled').waitFor()
+})
+
+it('keeps the keyboard in the message after Send, and after calls of a list are approved', async () => {
+  const { me, session } = await now().arrive()
+  await me.composer.fill('do it')
+  await me.button('Send').click()
+  await expect.poll(() => session.transcript.turnId).not.toBeNull()
+  expect(await me.page.evaluate(FOCUSED)).toBe('composer')
+  expect(await me.page.getByRole('heading', { level: 1 }).count()).toBe(1)
+  await me.say('later')
+  await me.button('Take back').click()
+  expect(await me.page.evaluate(FOCUSED)).toBe('composer')
+  session.ask(session.transcript.turnId ?? '', [run('a'), run('b')])
+  await me.button('Approve all 2').click()
+  await me.approveListed()
+  await me.page.getByRole('dialog').waitFor({ state: 'hidden' })
+  await expect.poll(() => me.page.evaluate(FOCUSED)).toBe('composer')
+})

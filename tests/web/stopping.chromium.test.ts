@@ -1,0 +1,105 @@
+/** A turn, and the calls that wait in it, end by nobody's accident. */
+import { expect, it } from 'vitest'
+import { useFakePage } from './fake-page.ts'
+import type { FakeSession } from './fake-server.ts'
+import { seriousFaults } from './serious-faults.ts'
+import type { WorkspacePage } from './workspace-page.ts'
+
+const now = useFakePage()
+const working = (session: FakeSession) => session.append('user:message', { turnId: 't', text: 'go' })
+const asking = (session: FakeSession) => {
+  working(session)
+  session.ask('t', [{ callId: 'a', name: 'execute_command', args: { command: 'make' } }])
+}
+const dialog = ({ page }: WorkspacePage) => page.getByRole('dialog', { name: 'Stop this turn?' })
+const prompt = ({ page }: WorkspacePage) => page.getByRole('alert').filter({ hasText: 'Stop this turn?' })
+const ended = ({ transcript }: FakeSession) => transcript.lastTurnEnd?.reason
+
+async function stopClock({ page }: WorkspacePage): Promise<void> {
+  await page.clock.install()
+  await page.clock.pauseAt(Date.now() + 60_000)
+}
+
+// Checked with the defence off: a second Escape stops → the waiting call is cancelled.
+it('asks in a dialog before Escape cancels calls that wait, and only its button cancels them', async () => {
+  const { me, session } = await now().arrive(asking)
+  await me.cards.first().waitFor()
+  for (let round = 0; round < 2; round++) {
+    await me.page.keyboard.press('Escape')
+    await dialog(me).getByText('1 call that needs your approval will be cancelled').waitFor()
+    if (round === 0) expect(await seriousFaults(me.page)).toEqual([])
+    await me.page.keyboard.press('Escape')
+    await dialog(me).waitFor({ state: 'hidden' })
+  }
+  await me.page.evaluate('fetch("/healthz")')
+  expect(session.transcript.turnId).toBe('t')
+  await me.stopByKeyboard()
+  await expect.poll(() => ended(session)).toBe('cancelled')
+  await dialog(me).waitFor({ state: 'hidden' })
+  expect(now().offences).toEqual([])
+})
+
+it('takes a second Escape for a stop once the question could be read, and not after a click or another key', async () => {
+  const { me, session } = await now().arrive(working)
+  await me.button(/^Stop/).first().waitFor()
+  await stopClock(me)
+  // Held down, or pressed twice in one go, it is one Escape.
+  for (const key of ['Escape', 'Escape', 'Escape']) await me.page.keyboard.down(key)
+  await me.page.keyboard.up('Escape')
+  await prompt(me).waitFor()
+  await me.page.clock.runFor(900)
+  await me.page.keyboard.press('Escape')
+  await me.page.clock.runFor(900)
+  for (const away of [
+    () => me.page.getByRole('region', { name: 'Messages' }).click(),
+    () => me.page.keyboard.type('x')
+  ]) {
+    await away()
+    await me.page.clock.runFor(1100)
+    await prompt(me).waitFor({ state: 'hidden' })
+    await me.page.keyboard.press('Escape')
+    await prompt(me).waitFor()
+  }
+  await me.page.clock.runFor(10_000)
+  await prompt(me).waitFor({ state: 'hidden' })
+  await me.page.keyboard.press('Escape')
+  await prompt(me).waitFor()
+  await me.page.evaluate('fetch("/healthz")')
+  expect(session.transcript.turnId).toBe('t')
+  await me.page.clock.runFor(1100)
+  await me.page.keyboard.press('Escape')
+  await expect.poll(() => ended(session)).toBe('cancelled')
+})
+
+// Checked with the defence off: Stop cancels at once → the waiting call is gone.
+it('asks before the Stop button cancels calls that wait', async () => {
+  const { me, session } = await now().arrive(asking)
+  const stop = me.page.locator('form').getByRole('button', { name: 'Stop' })
+  await stop.click()
+  await dialog(me).getByRole('button', { name: 'Go on' }).click()
+  await dialog(me).waitFor({ state: 'hidden' })
+  expect(session.transcript.turnId).toBe('t')
+  await stop.click()
+  await dialog(me).getByRole('button', { name: 'Stop the turn' }).click()
+  await expect.poll(() => ended(session)).toBe('cancelled')
+})
+
+it('takes a click on Stop within a second of Send for none, and complains of no turn that has ended meanwhile', async () => {
+  const { me, session } = await now().arrive()
+  await me.composer.fill('do it')
+  await stopClock(me)
+  await me.button('Send').click()
+  const stop = me.page.locator('form').getByRole('button', { name: 'Stop' })
+  await stop.waitFor()
+  await me.page.clock.runFor(900)
+  await stop.click()
+  await me.page.evaluate('fetch("/healthz")')
+  expect(session.transcript.turnId).not.toBeNull()
+  const turnId = session.transcript.turnId ?? ''
+  session.append('turn:end', { turnId, reason: 'done' }, { isLost: true })
+  await me.page.clock.runFor(2000)
+  await stop.click()
+  await me.page.evaluate('fetch("/healthz")')
+  await me.page.clock.runFor(100)
+  expect(await me.page.getByText('Nothing is going on').count()).toBe(0)
+})
