@@ -5,6 +5,7 @@ import { messageOf } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
 import type { KeyValueStore } from './storage/key-value-store.ts'
 import { type ApprovalPolicy, createPolicy } from './tools/approval-policy.ts'
+import { NO_CHILDREN, type Sender, senderOf } from './tools/connections/peer-process.ts'
 import { readServerLog } from './tools/connections/server-log.ts'
 import { serverToolSource } from './tools/connections/server-tool-source.ts'
 import type { DefinitionGuard } from './tools/definition-guard.ts'
@@ -42,8 +43,8 @@ export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core'>, logg
 }
 
 /** Whether a connection comes from one of the servers; loads nothing. */
-export function serverAtSocket({ loaded }: Pick<GatewayApp, 'loaded'>): (socket: Socket) => boolean {
-  return (socket) => loaded()?.connections.areBehind(socket) ?? false
+export function senderAtSocket({ loaded }: Pick<GatewayApp, 'loaded'>): (socket: Socket) => Sender {
+  return (socket) => loaded()?.connections.senderOf(socket) ?? senderOf(socket, NO_CHILDREN)
 }
 
 const LOG_LINES = 200

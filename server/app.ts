@@ -8,7 +8,7 @@ import { openReadiness, SaveWatch } from './app-health.ts'
 import { prepareEngine, stopApp } from './app-lifecycle.ts'
 import { watchFigures } from './app-metrics.ts'
 import { openModels } from './app-models.ts'
-import { type ChatServers, chatServers, serverAtSocket, serverDirectory } from './app-servers.ts'
+import { type ChatServers, chatServers, senderAtSocket, serverDirectory } from './app-servers.ts'
 import { dotenvWithSecrets } from './config/load-settings.ts'
 import { quotaLimits } from './config/quota-limits.ts'
 import { sandboxLimits } from './config/sandbox-limits.ts'
@@ -230,7 +230,7 @@ export async function createApp(
     files: new WorkspaceTransfer(sessions, (sessionId) => core.quotas.checkWork(sessionId)),
     maxUploadBytes: settings.MAX_UPLOAD_MB * MB,
     transcript: (sessionId) => chat.whole(sessionId),
-    ...{ ...entrance, admin: new AdminAccess(settings, logger), isServer: serverAtSocket(gateway) },
+    ...{ ...entrance, admin: new AdminAccess(settings, logger), senderOf: senderAtSocket(gateway) },
     metrics: metrics.text,
     refused: (code) => metrics.core.refused('http', code),
     servers: serverDirectory(gateway, facts, servers.policy, guard),

@@ -33,13 +33,13 @@ const ANSWER_WITHIN_MS = 30_000
 /** For files, and for what starts or ends something on the way. */
 const PATIENCE_MS = 300_000
 
-/** Sent with requests about servers; in memory only, so that nothing else on this origin finds it later. */
+/** Sent with requests about servers and with answers to approvals; in memory only, so that nothing else on this origin finds it later. */
 let adminToken = ''
 export function setAdminToken(token: string): void {
   adminToken = token
 }
 function adminHeaders(path: string): Record<string, string> {
-  return adminToken !== '' && path.startsWith('/api/servers') ? { 'x-admin-token': adminToken } : {}
+  return adminToken !== '' && /^\/api\/(servers|approvals)\b/.test(path) ? { 'x-admin-token': adminToken } : {}
 }
 
 async function request(path: string, init?: RequestInit, withinMs = ANSWER_WITHIN_MS): Promise<Response> {

@@ -10,6 +10,7 @@ import { AppError, type ErrorKind, isAppError, messageOf } from '../lib/errors.t
 import type { Logger } from '../lib/logger.ts'
 import { wireError } from '../lib/wire-error.ts'
 import type { Models } from '../models/port.ts'
+import type { Sender } from '../tools/connections/peer-process.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
 import { type Inbox, registerApprovalRoutes } from './approval-routes.ts'
 import { type AuditReader, registerAuditRoutes } from './audit-routes.ts'
@@ -21,6 +22,7 @@ import { registerLogin } from './login-route.ts'
 import { registerModelRoutes } from './model-routes.ts'
 import { registerOwner } from './owner-route.ts'
 import type { Readiness } from './readiness.ts'
+import { refuseServers } from './refuse-servers.ts'
 import { registerSecurity, type SecurityOptions } from './security.ts'
 import { type OwnerOf, registerServerRoutes, type ServersAdminCheck } from './server-routes.ts'
 import { registerSessionRoutes, type SessionDirectory } from './session-routes.ts'
@@ -40,7 +42,7 @@ export interface HttpServerOptions extends SecurityOptions {
   ownerOf: OwnerOf
   admin: ServersAdminCheck
   /** Whether a connection comes from an MCP server that runs on this machine. */
-  isServer: (socket: Socket) => boolean
+  senderOf: (socket: Socket) => Sender
   audit: AuditReader
   /** The gateway's door; answers on the raw response. */
   mcp: (request: IncomingMessage, response: ServerResponse, body: unknown) => Promise<void>
@@ -128,17 +130,6 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   )
   await server.ready()
   return { raw: server.server, listen: (at) => listen(server, at), drain, close: () => server.close() }
-}
-
-/** What people decide here is not for servers to decide: without AUTH_TOKEN, they could reach this as any program on this machine. */
-function refuseServers(server: FastifyInstance, { isServer }: Pick<HttpServerOptions, 'isServer'>): void {
-  server.addHook('onRequest', async ({ method, url, raw }) => {
-    const isDecision = method !== 'GET' && /^\/api\/(servers|approvals)\b/.test(url)
-    if (!isDecision || !isServer(raw.socket)) return
-    const message =
-      'This request comes from an MCP server that runs here: it may not change servers or answer approvals.'
-    throw new AppError('forbidden', 'sent_by_server', message)
-  })
 }
 
 async function listen(server: FastifyInstance, at: { port: number; host: string }): Promise<string> {

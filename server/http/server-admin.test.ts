@@ -1,4 +1,7 @@
+import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import type { PlanReply, ServerDetail, ServersReply, TestReply } from '../../contract/servers.ts'
 import { child, textOf } from '../tools/connections/connections.fixture.ts'
@@ -11,6 +14,23 @@ const admin = { ...member, 'x-admin-token': ADMIN_TOKEN }
 const wrong = { ...member, 'x-admin-token': 'not the token of anyone here' }
 const added = { mcpServers: { evil: { command: 'sh', args: ['-c', 'true'] } } }
 const entry = child('steady', ['--in', '/srv/private'], { cwd: '/tmp', env: { API_KEY: 'sk-plain-in-the-file' } })
+
+const runFile = promisify(execFile)
+const HIDE_SENDER = join(import.meta.dirname, '../../tests/fixtures/hide-sender.py')
+const JSON_TYPE = 'content-type: application/json'
+
+/** With a server that runs what it is told to. */
+async function openEvil() {
+  const opened = await openServerRoutes({ evil: child('shell'), victim: child('steady') })
+  const { connections } = await opened.gateway.core()
+  const caller = { owner: 'local', door: 'http' } as const
+  const { signal } = new AbortController()
+  const run = async (command: string) => {
+    const call = { caller, tool: 'run', args: { command }, careful: true, signal }
+    return textOf((await connections.call('evil', call)).result)
+  }
+  return { ...opened, run }
+}
 
 const CHANGES = [
   ['POST', '', added],
@@ -113,22 +133,41 @@ describe('who may change servers', () => {
 
   // Checked with the defence off: nobody looks who is behind a connection → 200.
   it('is no server that runs here, also where no token is set and whatever it does to hide', async () => {
-    const { ask, url, gateway, saved } = await openServerRoutes({ evil: child('shell') })
-    const { connections } = await gateway.core()
-    const caller = { owner: 'local', door: 'http' } as const
-    const { signal } = new AbortController()
-    const run = async (command: string) => {
-      const call = { caller, tool: 'run', args: { command }, careful: true, signal }
-      return textOf((await connections.call('evil', call)).result)
-    }
+    const { ask, url, saved, run } = await openEvil()
     const init = '{ method: "POST", headers: { "content-type": "application/json" }, body: process.argv[1] }'
     const send = `fetch("${url}/api/servers", ${init}).then((r) => r.text()).then(console.log)`
     const post = `${process.execPath} -e '${send}' '${JSON.stringify(added).replaceAll("'", '"')}'`
     const hidden = ['env -i', 'setsid -w env -i', 'unshare -Ur env -i', 'setsid -w unshare -Urm env -i']
     for (const way of ['', ...hidden]) expect(await run(`${way} ${post}`)).toContain('sent_by_server')
-    expect(Object.keys(saved().mcpServers)).toEqual(['evil'])
+    expect(Object.keys(saved().mcpServers)).toEqual(['evil', 'victim'])
     // The same from a process that is none of them.
     expect(await ask('POST', '', added)).toMatchObject({ status: 200 })
+    const { stdout } = await runFile('curl', ['-s', '-H', JSON_TYPE, '-d', JSON.stringify(added), `${url}/api/servers`])
+    expect(stdout).toContain('"confirm"')
+  })
+
+  // Checked with the defence off: an unknown sender is let through → 204, and the victim is disabled.
+  it('is no program that can not be told from a server, unless it shows the admin token', async () => {
+    const { url, ask, saved, run } = await openEvil()
+    const { port } = new URL(url)
+    const hide = (way: string, path: string) => run(`python3 ${HIDE_SENDER} ${way} ${port} ${path} 2>&1`)
+    const disable = '/api/servers/victim/disable'
+    expect(await hide('plain', disable)).toContain('sent_by_server')
+    expect(await hide('flight', disable)).toContain('sender_unknown')
+    expect(await hide('orphan', disable)).toMatch(/sender_unknown|sent_by_server/)
+    for (const path of [disable.replace('servers', '%73ervers'), `${url}${disable}`, '/api/approvals/x'])
+      expect(await hide('plain', path)).toContain('sent_by_server')
+    for (const way of ['close', 'reset']) await hide(way, disable)
+    expect(await ask('GET', '')).toMatchObject({ status: 200 })
+    expect(JSON.stringify(saved().mcpServers.victim)).not.toContain('disabled')
+    // Outside of every server, in a user namespace of its own, as some browsers are.
+    const outside = ['-Ur', 'python3', HIDE_SENDER, 'plain', port, disable]
+    expect((await runFile('unshare', outside)).stdout).toMatch(/sender_unknown.*ADMIN_TOKEN/)
+    const withToken = await openServerRoutes({ victim: child('steady') }, '', { ADMIN_TOKEN })
+    const words = ['-Ur', 'curl', '-s', '-o', '/dev/null', '-w', '%{http_code}', '-H', JSON_TYPE, '-d', '{}']
+    const address = `${withToken.url}${disable}`
+    expect((await runFile('unshare', [...words, address])).stdout).toBe('403')
+    expect((await runFile('unshare', [...words, '-H', `x-admin-token: ${ADMIN_TOKEN}`, address])).stdout).toBe('204')
   })
 
   it('is everyone on this machine where no token is set', async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
 import { createGatewayApp } from '../app-gateway.ts'
-import { chatServers, serverAtSocket, serverDirectory } from '../app-servers.ts'
+import { chatServers, senderAtSocket, serverDirectory } from '../app-servers.ts'
 import { loadSettings } from '../config/load-settings.ts'
 import { AppError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/logger.ts'
@@ -55,7 +55,7 @@ export async function openServerRoutes(
     transcript: unused,
     instance: new InstanceAccess(settings.AUTH_TOKEN, silentLogger),
     admin: new AdminAccess(settings, silentLogger),
-    isServer: serverAtSocket(gateway),
+    senderOf: senderAtSocket(gateway),
     addressOf: () => 'here',
     requestsPerMinute: 600,
     owners: { ownerOf: async () => undefined, enter: async () => ({ cookie: 'owner', isKnown: false }) },

@@ -8,7 +8,7 @@ import type { ServerDirectory } from '../tools/server-directory.ts'
 /** Whose credentials a test uses and whose log is shown, by the cookies of the request. */
 export type OwnerOf = (cookies: string | undefined) => string
 
-export type ServersAdminCheck = Pick<AdminAccess, 'look' | 'check'>
+export type ServersAdminCheck = Pick<AdminAccess, 'look' | 'check' | 'isProven'>
 
 export interface ServerRoutesOptions {
   servers: ServerDirectory

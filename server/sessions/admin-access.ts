@@ -48,6 +48,11 @@ export class AdminAccess {
     throw new AppError('forbidden', 'admin_required', 'Wrong admin token.')
   }
 
+  /** Whether the request shows the admin token. Throws when it shows a wrong one. */
+  isProven(request: AdminRequest): boolean {
+    return this.#token !== undefined && request.headers[ADMIN_HEADER] !== undefined && this.look(request) === 'allowed'
+  }
+
   /** Throws unless the sender may change servers. */
   check(request: AdminRequest): void {
     const state = this.look(request)

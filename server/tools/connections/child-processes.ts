@@ -5,7 +5,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { realpathSync, statSync } from 'node:fs'
-import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError, messageOf } from '../../lib/errors.ts'
 import type { Child } from './child.ts'
@@ -14,7 +13,7 @@ import { findIsolation, type Isolation, type Settled } from './child-isolation.t
 import { CoverWatch } from './cover-watch.ts'
 import { checkCommand } from './find-command.ts'
 import { DEPTH, depthBelow } from './gateway-depth.ts'
-import { isOfChildren, processesBehind } from './peer-process.ts'
+import { type PeerSocket, type Sender, senderOf } from './peer-process.ts'
 import { MARK, prepareSweep, type Sweep } from './process-sweep.ts'
 
 export interface ChildCommand {
@@ -82,10 +81,9 @@ export class ChildProcesses {
   }
 
   /** Whether a connection to this machine comes from one of them, or from what it started. */
-  areBehind(socket: Pick<Socket, 'localPort' | 'remotePort'>): boolean {
-    if (this.#children.size === 0 || process.platform !== 'linux') return false
-    const known = { pids: this.pids, mark: this.#id, dataDir: this.#places && realpathSync(this.#places.dataDir) }
-    return processesBehind(socket).some((pid) => isOfChildren(pid, known))
+  senderOf(socket: PeerSocket): Sender {
+    const dataDir = this.#places && realpathSync(this.#places.dataDir)
+    return senderOf(socket, { pids: this.pids, mark: this.#id, dataDir })
   }
 
   /** Rejects when the command can't be run at all. */

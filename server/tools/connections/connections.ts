@@ -3,7 +3,6 @@
  * most a few start at once; a connection's own life is in `server-connection.ts`. Invariants: what was opened with an owner's
  * credentials serves that owner alone, and after `close` no child of ours is left.
  */
-import type { Socket } from 'node:net'
 import type { Credentials } from '../../catalog/credentials.ts'
 import type { Grants } from '../../catalog/grants.ts'
 import { secretNames } from '../../catalog/placeholders.ts'
@@ -23,6 +22,7 @@ import type { CallInput, LiveServer, RawResult, RequestInput } from './live-serv
 import { COMMON, Logins } from './logins.ts'
 import { openServer } from './open-server.ts'
 import { capabilityKey, type Peer } from './peer.ts'
+import type { PeerSocket, Sender } from './peer-process.ts'
 import { ServerConnection, type ServerState } from './server-connection.ts'
 import { ServerLog, serverLogFile } from './server-log.ts'
 import { combine, type PoolState, ServerPool } from './server-pool.ts'
@@ -112,8 +112,8 @@ export class Connections {
   }
 
   /** Whether a connection comes from a server that runs here. */
-  areBehind(socket: Pick<Socket, 'localPort' | 'remotePort'>): boolean {
-    return this.#processes.areBehind(socket)
+  senderOf(socket: PeerSocket): Sender {
+    return this.#processes.senderOf(socket)
   }
 
   /** Of all instances together, and of each. */

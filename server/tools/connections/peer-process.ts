@@ -1,61 +1,124 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import type { Socket } from 'node:net'
+/** Who is at the other end of a connection from this machine, as far as the kernel tells. */
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { isIPv6, type Socket, SocketAddress } from 'node:net'
+import { endianness, networkInterfaces } from 'node:os'
 
-type Ends = Pick<Socket, 'localPort' | 'remotePort'>
+export type PeerSocket = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remotePort' | 'destroyed'>
 
-/** The processes at the other end of a connection from this machine. None, where the system does not tell. */
-export function processesBehind({ localPort, remotePort }: Ends): number[] {
-  const inodes = new Set(
-    ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((table) =>
-      read(table)
-        .split('\n')
-        .map((line) => line.trim().split(/\s+/))
-        .filter(([, local, remote]) => portOf(local) === remotePort && portOf(remote) === localPort)
-        .map((fields) => `socket:[${fields[9]}]`)
-    )
-  )
-  if (inodes.size === 0) return []
-  const pids = list('/proc').filter((name) => /^\d+$/.test(name))
-  return pids
-    .filter((pid) => list(`/proc/${pid}/fd`).some((fd) => inodes.has(link(`/proc/${pid}/fd/${fd}`))))
-    .map(Number)
-}
+/**
+ * `server`: an MCP server that runs here, or what it started. `unknown`: it can't be told from one. `other`: neither, or this system
+ * does not tell (it is not Linux, or has no /proc).
+ */
+export type Sender = 'server' | 'unknown' | 'other'
 
 export interface KnownChildren {
   pids: number[]
   /** In the environment of every child, and of what it starts. */
-  mark: string
+  mark: string | undefined
   /** Covered for every child. */
   dataDir: string | undefined
 }
 
-/** By any of the signs that a child bears: it can lose some of them, but hardly all. */
-export function isOfChildren(pid: number, { pids, mark, dataDir }: KnownChildren): boolean {
+export const NO_CHILDREN: KnownChildren = { pids: [], mark: undefined, dataDir: undefined }
+
+const TABLES = ['/proc/net/tcp', '/proc/net/tcp6']
+
+/** Every doubt makes the sender `unknown`: a server can hide its socket or itself, but it can't become a process of ours. */
+export function senderOf(socket: PeerSocket, children: KnownChildren): Sender {
+  if (process.platform !== 'linux' || !TABLES.some((table) => existsSync(table))) return 'other'
+  if (socket.destroyed || socket.remoteAddress === undefined) return 'unknown'
+  if (!isOfThisMachine(plain(socket.remoteAddress))) return 'other'
+  const end = farEnd(socket)
+  // Nobody has it: it was closed.
+  if (!end) return 'unknown'
+  const pids = holdersOf(end.inode)
+  if (pids.length === 0) return isOfAnotherUser(end.uid) ? 'other' : 'unknown'
+  if (pids.some((pid) => isOfChildren(pid, children))) return 'server'
   const own = link('/proc/self/ns/user')
-  const space = link(`/proc/${pid}/ns/user`)
-  const session = Number(
-    read(`/proc/${pid}/stat`)
-      .replace(/^.*\) /s, '')
-      .split(' ')[3]
-  )
+  return own !== '' && pids.every((pid) => link(`/proc/${pid}/ns/user`) === own) ? 'other' : 'unknown'
+}
+
+/** Their files are hidden from us. Children have our own user id and no other, except those of root. */
+function isOfAnotherUser(uid: number): boolean {
+  const own = process.geteuid?.() ?? 0
+  return own !== 0 && uid !== own
+}
+
+function isOfThisMachine(address: string): boolean {
+  if (address === '::1' || address.startsWith('127.')) return true
+  return Object.values(networkInterfaces()).some((list) => list?.some((one) => one.address === address.split('%')[0]))
+}
+
+/** By both addresses and both ports: a server may use the port of a browser's connection at another loopback address. */
+function farEnd(socket: PeerSocket): { inode: string; uid: number } | undefined {
+  const near = `${plain(socket.localAddress ?? '')} ${socket.localPort}`
+  const far = `${plain(socket.remoteAddress ?? '')} ${socket.remotePort}`
+  for (const line of TABLES.flatMap((table) => read(table).split('\n'))) {
+    const [, local, remote, , , , , uid, , inode] = line.trim().split(/\s+/)
+    if (inode === undefined || inode === '0') continue
+    if (endOf(local) === far && endOf(remote) === near) return { inode, uid: Number(uid) }
+  }
+  return undefined
+}
+
+/** The kernel writes addresses as hexadecimal words, each in the byte order of the machine. */
+function endOf(written: string | undefined): string | undefined {
+  const [, hex, port] = /^([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})$/i.exec(written ?? '') ?? []
+  if (hex === undefined || port === undefined) return undefined
+  const bytes = Buffer.from(hex, 'hex')
+  if (endianness() === 'LE') bytes.swap32()
+  const address = bytes.length === 4 ? bytes.join('.') : (bytes.toString('hex').match(/.{4}/g) ?? []).join(':')
+  return `${plain(address)} ${Number.parseInt(port, 16)}`
+}
+
+/** One spelling for each address; an IPv4 address on a socket of both families is written as an IPv6 one. */
+function plain(address: string): string {
+  const [bare = ''] = address.split('%')
+  if (!isIPv6(bare)) return bare
+  return new SocketAddress({ address: bare, family: 'ipv6' }).address.replace(/^::ffff:(?=\d+\.)/i, '')
+}
+
+function holdersOf(inode: string): number[] {
+  const name = `socket:[${inode}]`
+  const pids = list('/proc').filter((entry) => /^\d+$/.test(entry))
+  return pids.filter((pid) => list(`/proc/${pid}/fd`).some((fd) => link(`/proc/${pid}/fd/${fd}`) === name)).map(Number)
+}
+
+/** By any of the signs that a child bears: it can lose some of them. */
+function isOfChildren(pid: number, { pids, mark, dataDir }: KnownChildren): boolean {
+  const isApart = (space: string) => link(`/proc/${pid}/ns/${space}`) !== link(`/proc/self/ns/${space}`)
+  const shares = (space: string) => {
+    const name = link(`/proc/${pid}/ns/${space}`)
+    return name !== '' && isApart(space) && pids.some((child) => link(`/proc/${child}/ns/${space}`) === name)
+  }
+  const { group, session } = statOf(pid)
   return (
-    pids.includes(pid) ||
-    pids.includes(session) ||
-    read(`/proc/${pid}/environ`).includes(mark) ||
-    (space !== '' && space !== own && pids.some((child) => link(`/proc/${child}/ns/user`) === space)) ||
-    (space !== own && dataDir !== undefined && covers(read(`/proc/${pid}/mountinfo`), dataDir))
+    [group, session, ...ancestorsOf(pid)].some((one) => pids.includes(one)) ||
+    (mark !== undefined && read(`/proc/${pid}/environ`).includes(mark)) ||
+    shares('user') ||
+    shares('mnt') ||
+    (isApart('user') && dataDir !== undefined && covers(read(`/proc/${pid}/mountinfo`), dataDir))
   )
+}
+
+/** With itself. */
+function ancestorsOf(pid: number): number[] {
+  const line: number[] = []
+  for (let at = pid; at > 1 && !line.includes(at); at = statOf(at).parent) line.push(at)
+  return line
+}
+
+function statOf(pid: number): { parent: number; group: number; session: number } {
+  const [, parent, group, session] = read(`/proc/${pid}/stat`)
+    .replace(/^.*\) /s, '')
+    .split(' ')
+  return { parent: Number(parent ?? 0), group: Number(group ?? 0), session: Number(session ?? 0) }
 }
 
 /** Mounts of a child go along into every namespace that it makes. */
 function covers(mountinfo: string, folder: string): boolean {
   const escaped = folder.replace(/[\s\\]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, '0')}`)
   return mountinfo.split('\n').some((line) => line.split(' ')[4] === escaped && / - tmpfs none /.test(line))
-}
-
-function portOf(address: string | undefined): number | undefined {
-  const port = address?.split(':')[1]
-  return port === undefined ? undefined : Number.parseInt(port, 16)
 }
 
 function read(file: string): string {
