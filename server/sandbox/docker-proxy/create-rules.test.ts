@@ -74,6 +74,11 @@ describe('what may be created', () => {
     ['User', '19999:19999'],
     ['User', '21000:21000'],
     ['Volumes', { '/x': {} }],
+    ['WorkingDir', '/proc/self/fd/8'],
+    ['WorkingDir', '//./proc/self/fd/8'],
+    ['WorkingDir', '/workspace/../proc/self/fd/8'],
+    ['WorkingDir', '/sys'],
+    ['WorkingDir', 'workspace'],
     ['NetworkingConfig', { EndpointsConfig: { host: {} } }],
     ['Labels', {}],
     ['Labels', { 'mcp-orchestrator.app': 'sandbox', 'traefik.enable': 'true' }],
@@ -111,13 +116,13 @@ describe('what may be created', () => {
   })
 
   // Checked: when only `Privileged` was looked at, `privileged`, which the engine takes for the same, went through.
-  it.each([{ Privileged: true }, { privileged: true }, { PRIVILEGED: true }, { User: 'root' }, { user: '0' }])(
-    'no process in a container with %j',
-    (more) => {
-      expect(whyNotExec({ Cmd: ['x'], ...more })).not.toBeNull()
-      expect(whyNotExec({ Cmd: ['x'], Privileged: false, AttachStdin: true, Env: [] })).toBeNull()
-    }
-  )
+  it.each([
+    ...[{ Privileged: true }, { privileged: true }, { PRIVILEGED: true }, { User: 'root' }, { user: '0' }],
+    ...[{ WorkingDir: '/proc/self/fd/8' }, { WorkingDir: '/dev/fd/8' }, { WorkingDir: '/x/../proc' }]
+  ])('no process in a container with %j', (more) => {
+    expect(whyNotExec({ Cmd: ['x'], ...more })).not.toBeNull()
+    expect(whyNotExec({ Cmd: ['x'], Privileged: false, AttachStdin: true, Env: [], WorkingDir: '/process' })).toBeNull()
+  })
 })
 
 describe('which calls pass', () => {

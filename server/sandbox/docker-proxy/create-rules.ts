@@ -1,5 +1,6 @@
 /** What a container may be made of when the request comes through the proxy: nothing that is not named here. */
 
+import { posix } from 'node:path'
 import { INSIDE } from '../../../workspace-server/protocol.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { APP, CHILD_APP, LABEL, SHARED_GROUP } from '../docker/container-spec.ts'
@@ -30,6 +31,13 @@ const isTrue: Rule = (value) => value === true
 const isFalse: Rule = (value) => value === false || value === undefined || value === null
 const isEmpty: Rule = (value) => value === undefined || value === null || Object.keys(Object(value)).length === 0
 const isText: Rule = (value) => typeof value === 'string'
+/** The engine enters it before the container's own view of files is complete: under /proc/self/fd it may be a folder of the host. */
+const isWorkingDir: Rule = (value) =>
+  value === '' ||
+  (typeof value === 'string' &&
+    value.startsWith('/') &&
+    !value.split('/').includes('..') &&
+    !/^\/(proc|sys|dev)(\/|$)/.test(posix.normalize(value)))
 const isFlag: Rule = (value) => typeof value === 'boolean'
 const isUpTo =
   (most: number): Rule =>
@@ -67,7 +75,7 @@ const CONTAINER: Record<string, Rule> = {
   Image: isText,
   Entrypoint: isTexts,
   Cmd: isTexts,
-  WorkingDir: isText,
+  WorkingDir: isWorkingDir,
   Hostname: isText,
   StopTimeout: isUpTo(3600),
   NetworkDisabled: isFlag,
@@ -112,7 +120,7 @@ function bounded({ memoryMb, cpus, pids }: Ceilings): Record<string, Rule> {
 const EXEC: Record<string, Rule> = {
   Cmd: isTexts,
   Env: isTexts,
-  WorkingDir: isText,
+  WorkingDir: isWorkingDir,
   AttachStdin: isFlag,
   AttachStdout: isFlag,
   AttachStderr: isFlag,
