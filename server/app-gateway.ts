@@ -20,6 +20,7 @@ import { packageVersion } from './lib/package-version.ts'
 import type { Models } from './models/port.ts'
 import type { KeyValueStore } from './storage/key-value-store.ts'
 import type { ApprovalPolicy, PolicyRule } from './tools/approval-policy.ts'
+import { enginePlaces } from './tools/connections/engine-places.ts'
 import type { Enrichment, EnrichmentOptions } from './tools/enrichment/enrichment.ts'
 import type { WriteText } from './tools/enrichment/tool-examples.ts'
 import type { Router } from './tools/routing/port.ts'
@@ -272,11 +273,10 @@ function ourPlaces(settings: Settings, { dotenv, environment }: GatewayAppOption
   // What is not there can't be covered.
   makeFolder(loginDir)
   const files = [MCP_CONFIG, CREDENTIALS_FILE, dotenv].filter((file) => file !== undefined)
-  const engine = environment.DOCKER_HOST?.replace(/^unix:\/\//, '') ?? '/var/run/docker.sock'
   // On their own machine, people have servers that use the engine.
-  const engineSockets = AUTH_TOKEN !== undefined && engine.startsWith('/') ? [engine, '/var/run/docker.sock'] : []
+  const engines = AUTH_TOKEN === undefined ? [] : enginePlaces(environment)
   const isHosted = AUTH_TOKEN !== undefined
-  return { loginDir, isHosted, places: { dataDir, files: files.map((file) => resolve(file)), engineSockets } }
+  return { loginDir, isHosted, places: { dataDir, files: files.map((file) => resolve(file)), engines } }
 }
 
 /** The rules of the registry alone: what none of them speaks of is `ask` there. */

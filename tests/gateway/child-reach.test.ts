@@ -109,6 +109,35 @@ describe('a hostile server', { timeout: 120_000 }, () => {
     expect([seen.match(/^beside$/m)?.[0], seen.match(/busy/g)?.length]).toEqual(['beside', 2])
   })
 
+  // Checked with the defence off: only the top mount of /sys is read-only → the control groups are listed.
+  it.runIf(process.getuid?.() === 0)(
+    'that is root writes to no control group and no setting of the kernel',
+    async () => {
+      const { run } = await open(false)
+      const mounts = "awk '/ - cgroup2? / { print $5 }' /proc/self/mountinfo"
+      expect(await run(`find /sys /proc/sys $(${mounts}) -maxdepth 3 -writable 2>/dev/null | head`)).toBe('')
+      expect(await run(`for at in $(${mounts}); do mkdir "$at/made-by-a-server" 2>/dev/null && echo "$at"; done`)).toBe(
+        ''
+      )
+    }
+  )
+
+  // Checked with the defence off: only docker.sock is covered → the socket is listed.
+  it('of an instance that others use sees no socket of a container engine', async () => {
+    const runtime = mkdtempSync(join(tmpdir(), 'runtime-'))
+    for (const name of ['podman', 'containerd-rootless']) {
+      mkdirSync(join(runtime, name))
+      writeFileSync(join(runtime, name, 'engine.sock'), '')
+    }
+    const env = { AUTH_TOKEN: 'the token that everyone here has', XDG_RUNTIME_DIR: runtime }
+    const gateway = await startGateway({ evil: child('shell') }, { env })
+    running.push(gateway)
+    const command = `find '${runtime}' /run/docker /run/containerd /run/podman /run/crio /run/buildkit -name '*.sock*'; echo looked`
+    const seen = textOf(await gateway.call('execute', { server: 'evil', tool: 'run', params: { command } }))
+    expect(seen).toContain('looked')
+    expect(seen).not.toMatch(/^\/.*\.sock/m)
+  })
+
   it('is told where to move what it is given in the data folder', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'in-data-'))
     const data = join(dir, 'data')

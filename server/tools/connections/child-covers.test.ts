@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { confine } from './child-covers.ts'
+import { enginePlaces } from './engine-places.ts'
 
 describe('what is covered for a child', () => {
   let dir = ''
@@ -61,6 +62,23 @@ describe('what is covered for a child', () => {
     expect(held).toEqual(expect.arrayContaining([dir, join(dir, 'project')]))
     expect(held).not.toContain('/')
     expect(held.indexOf(dir)).toBeLessThan(held.indexOf(join(dir, 'project')))
+  })
+
+  // Checked with the defence off: only docker.sock is covered → the folders are not in the list.
+  it('is each folder and socket of a container engine, except for a command of the engine', () => {
+    for (const name of ['podman', 'containerd']) mkdirSync(join(dir, name))
+    writeFileSync(join(dir, 'docker.sock'), '')
+    const engines = enginePlaces({ XDG_RUNTIME_DIR: dir, DOCKER_HOST: 'unix:///elsewhere/engine.sock' })
+    expect(engines).toEqual(
+      expect.arrayContaining([
+        ...['/run/docker', '/run/containerd', '/run/podman', '/run/crio', '/run/buildkit', '/elsewhere/engine.sock'],
+        ...at('podman', 'containerd', 'docker.sock')
+      ])
+    )
+    const ours = { ...places(), engines: at('podman', 'containerd', 'docker.sock', 'missing') }
+    const { folders, files } = confine(child(), ours)
+    expect([folders, files]).toEqual([at('data', 'podman', 'containerd'), at('docker.sock')])
+    expect(confine(child({ command: '/usr/bin/podman' }), ours)).toMatchObject({ folders: at('data'), files: [] })
   })
 
   it('is what is ours in the data folder, where the home is in it too', () => {

@@ -3,7 +3,7 @@
  * A covered folder stays covered whatever happens in it. A covered file has to be covered again when it is replaced. The folders above
  * are held in place.
  */
-import { existsSync, readdirSync, realpathSync } from 'node:fs'
+import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import { AppError } from '../../lib/errors.ts'
 import type { Confinement } from './child-isolation.ts'
@@ -12,8 +12,8 @@ export interface OurPlaces {
   dataDir: string
   /** `mcp.json`, credentials and the like. */
   files: string[]
-  /** Of container engines, which would give a server the whole machine; left to servers that are a command of the engine. */
-  engineSockets?: string[]
+  /** Sockets of container engines and their folders, which would give a server the whole machine; left to servers that are a command of the engine. */
+  engines?: string[]
 }
 
 interface StartedChild {
@@ -47,7 +47,8 @@ export function confine(child: StartedChild, places: OurPlaces | undefined): Con
   }
   const held = [...new Set([...folders, ...files].flatMap(foldersAbove))].sort(byLength)
   if (!ENGINE_COMMANDS.has(basename(child.command))) {
-    for (const socket of places.engineSockets ?? []) if (existsSync(socket)) files.add(real(socket))
+    for (const place of (places.engines ?? []).filter((path) => existsSync(path)))
+      (statSync(place).isDirectory() ? folders : files).add(real(place))
   }
   return { held, folders: [...folders].sort(byLength), files: [...files].filter(isOneLine), cwd }
 }

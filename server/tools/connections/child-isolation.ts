@@ -76,13 +76,24 @@ unset OLDPWD
 exec "$@"
 `
 
-/** As root, a child may still write what the kernel runs as root outside every namespace, such as the handler of core dumps. */
+/**
+ * As root, a child may still write what the kernel runs as root outside every namespace, such as the handler of core dumps or of an empty
+ * control group. A mount below another keeps its own flags, so each is made read-only. Private: what is mounted there later stays outside.
+ */
 const READ_ONLY = `
 for path in /proc/sys /proc/sysrq-trigger /sys; do
   if [ -e "$path" ]; then
-    "$MOUNT" --rbind "$path" "$path" && "$MOUNT" -o remount,bind,ro,nosuid,nodev,noexec "$path" || exit 125
+    "$MOUNT" --rbind "$path" "$path" && "$MOUNT" --make-rprivate "$path" || exit 125
+    "$MOUNT" -o remount,bind,ro,nosuid,nodev,noexec "$path" || exit 125
   fi
 done
+while read -r id parent device root at rest; do
+  case "$at $rest" in
+    *' - autofs '*) ;;
+    /sys/*|/proc/sys/*|*' - cgroup '*|*' - cgroup2 '*)
+      "$MOUNT" -o remount,bind,ro,nosuid,nodev,noexec "$at" || exit 125 ;;
+  esac
+done </proc/self/mountinfo
 `
 const FOLDERS = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
 /** Far more than a probe needs on a busy machine. */
