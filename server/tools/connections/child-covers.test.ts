@@ -57,6 +57,17 @@ describe('what is covered for a child', () => {
     }
   })
 
+  it('is no reason to refuse a word that only looks like a path, where the program was started in the data folder', () => {
+    const before = process.cwd()
+    try {
+      process.chdir(join(dir, 'data'))
+      const words = { cwd: undefined, command: 'npx', args: ['-y', '@scope/name', '--to=a/b', '"; rm -rf /'] }
+      expect(confine(child(words), places()).folders).toEqual(at('data'))
+    } finally {
+      process.chdir(before)
+    }
+  })
+
   it('holds every folder above in place, the outermost first', () => {
     const { held } = confine(child(), places('own/mcp.json', 'project/mcp.json'))
     expect(held).toEqual(expect.arrayContaining([dir, join(dir, 'project')]))

@@ -63,10 +63,14 @@ function foldersAbove(path: string): string[] {
 }
 
 function refuseData(child: StartedChild, cwd: string, dataDir: string): void {
-  const hasFile = (word: string) => word.includes('/') || (isWithin(cwd, dataDir) && existsSync(join(cwd, word)))
+  // Started in the data folder, every word would be a path in it: also the package of `npx @scope/name`.
+  const isPath = (word: string) =>
+    isWithin(cwd, dataDir)
+      ? isAbsolute(word) || /^\.\.?\//.test(word) || existsSync(join(cwd, word))
+      : word.includes('/')
   const words = [child.cwd ?? '', child.command, ...child.args]
   const named = words.find((word) =>
-    pathsIn(word).some((path) => path !== '' && hasFile(path) && isWithin(real(resolve(cwd, path)), dataDir))
+    pathsIn(word).some((path) => path !== '' && isPath(path) && isWithin(real(resolve(cwd, path)), dataDir))
   )
   if (named === undefined) return
   const message = `The server "${child.server}" can't be started: "${named}" is in the data folder (${dataDir}), which no server may see. Move it elsewhere, or set another DATA_DIR.`
