@@ -63,7 +63,7 @@ type Question = { status: Status; candidates: Candidate[] } & Record<string, unk
 const CANDIDATES = 5
 const DESCRIPTION_CHARS = 300
 const HOW_TO_CONFIRM =
-  'Nothing was run. If it is what is wanted, call again with "server" and "tool" named and these "params".'
+  'Nothing was run. If it is what is wanted, call again with "server" and "tool" named and all "params" that it needs.'
 
 export async function execute(
   core: GatewayCore,
@@ -100,7 +100,7 @@ async function choose(
   context: CallContext
 ): Promise<Choice | Question> {
   const found = await findRoute(core, discovery, input, context)
-  if (!('tool' in found)) return { status: 'needs_choice', ...found }
+  if (!('tool' in found)) return { status: 'needs_choice', ...found, ...deadEnd(core, found.candidates) }
   const { server, tool, confidence, explicit } = found
   const { name, inputSchema } = tool
   refuseDenied(core, server, name)
@@ -110,15 +110,27 @@ async function choose(
   if (problems.length > 0) {
     const said = problems.map(({ path, reason }) => `${path} ${reason}`)
     const candidates = otherCandidates(core, found, input.request)
-    return { status: 'needs_params', ...answer, problems: said, inputSchema, candidates }
+    const doubt = input.request === undefined ? undefined : doubtAbout(input.request)
+    const reason = doubt === undefined ? {} : { reason: `${doubt} Nothing was run.` }
+    return { status: 'needs_params', ...answer, ...reason, problems: said, inputSchema, candidates }
   }
   if (explicit || input.request === undefined) return { ...found, ...settled }
-  const reason = whyConfirm(core, server, tool, input.request)
-  const foundBy = { request: input.request, confidence, reason }
+  const { request } = input
+  const reason = whyConfirm(core, { ...found, ...settled, request, isServerNamed: input.server !== undefined })
+  const foundBy = { request, confidence, reason }
   if (reason === undefined) return { ...found, ...settled, found: foundBy }
   if (canConfirm(context, params)) return { ...found, ...settled, needsYes: true, found: foundBy }
   const candidates = otherCandidates(core, found, input.request)
   return { status: 'needs_confirmation', ...answer, reason: `${reason} ${HOW_TO_CONFIRM}`, candidates }
+}
+
+/** Without candidates the caller would not know how to go on. */
+function deadEnd({ enrichment }: GatewayCore, candidates: Candidate[]): { reason?: string } {
+  if (candidates.length > 0) return {}
+  const english = enrichment ? '' : ', or say it in English (other languages need EMBEDDING_MODEL)'
+  return {
+    reason: `No tool fits this request; nothing was run. See "list_capabilities" and name "server" and "tool"${english}.`
+  }
 }
 
 /** What else may be meant: of a tool that was named, by what was asked for. Starts nothing. */

@@ -57,7 +57,7 @@ function convert(property: Schema, text: string): unknown {
 
 type Kind = 'url' | 'email' | 'path' | 'quoted' | 'number'
 
-function findValues(request: string, used: Set<string>): Record<Kind, (string | number)[]> {
+export function findValues(request: string, used: Set<string>): Record<Kind | 'id', (string | number)[]> {
   let rest = request
   const take = (pattern: RegExp): string[] => {
     const values = [...rest.matchAll(pattern)].map((match) => match[1] ?? match[2] ?? match[3] ?? match[0])
@@ -68,8 +68,12 @@ function findValues(request: string, used: Set<string>): Record<Kind, (string | 
     quoted: take(/"([^"]+)"|(?<!\w)'([^']+)'(?!\w)|“([^”]+)”/g),
     url: take(/\bhttps?:\/\/[^\s"'<>]+[^\s"'<>.,;!?)]/g),
     email: take(/\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b/g),
-    path: take(/(?<![\w/])(?:~|\.{1,2})?\/[\w.@+-]+(?:\/[\w.@+-]+)*\/?(?<![.,])/g),
-    number: take(/(?<![\w.-])-?\d+(?:\.\d+)?(?![\w-]|\.\d)/g).map(Number)
+    path: take(
+      /(?<![\p{L}\p{N}_/])(?:~|\.{1,2})?\/[\p{L}\p{M}\p{N}_.@+-]+(?:\/[\p{L}\p{M}\p{N}_.@+-]+)*\/?(?<![.,])/gu
+    ),
+    number: take(/(?<![\w.-])-?\d+(?:\.\d+)?(?![\w-]|\.\d)/g).map(Number),
+    // Letters with digits, such as "nginx-123", or a date.
+    id: take(/(?<![\w-])(?=[\w-]*\d)[\w-]*[A-Za-z-][\w-]*/g)
   }
 }
 

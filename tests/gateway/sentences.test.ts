@@ -148,6 +148,27 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(ran()).toEqual(sure)
   })
 
+  it('says every reason why nothing ran, and names the values that it has no use for', async () => {
+    const { status, ran } = await start()
+    const reason = async (request: string) => (await status({ request })).reason
+    const both = await reason('do not clean up kubernetes')
+    expect(both).toContain('The request says what not to do.')
+    expect(both).toContain('This tool is not known to only read.')
+    expect(await status({ request: 'do not remove the container' })).toMatchObject({
+      status: 'needs_params',
+      reason: 'The request says what not to do. Nothing was run.'
+    })
+    expect(await reason('get all pods of kubernetes in nginx-123, at most 7')).toMatch(
+      /none of "params": 7, "nginx-123"/
+    )
+    expect(await status({ request: 'xyzzy plugh' })).toMatchObject({
+      status: 'needs_choice',
+      candidates: [],
+      reason: expect.stringContaining('list_capabilities')
+    })
+    expect(ran()).toEqual([])
+  })
+
   it.each(ERAS)('runs a write after the client’s human has approved exactly that call (%s)', async (era) => {
     const { execute, ran, questions } = await start({ era, answers: [YES, 'No', 'No'] })
     expect(textOf(await execute({ request: 'remove the picture, id=42' }))).toBe('ran remove_container')
@@ -158,6 +179,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     // One approval is for one call.
     await execute({ request: 'remove the picture, id=42' })
     expect(questions).toHaveLength(3)
+    expect(questions[1]).toMatch(/The request says what not to do\. .*not known to only read/)
     expect(ran()).toEqual(['remove_container {"id":42}'])
   })
 
