@@ -34,7 +34,31 @@ describe('a named question', () => {
     const { requestedSchema } = ask('?', schema)
     expect(requestedSchema).toEqual({
       type: 'object',
-      properties: { 'a\nb': { title: 'a\\nb', type: 'string', enum: ['1\n', '2'] }, c: { title: 'd\\ne' } }
+      properties: {
+        'a\nb': { title: 'Server "x": a\\nb', type: 'string', enum: ['1\n', '2'] },
+        c: { title: 'Server "x": d\\ne' }
+      }
+    })
+  })
+
+  it('names the server in each title and description of its form', () => {
+    const choice = { type: 'string', title: OWN_QUESTION, description: OWN_QUESTION, enum: ['a'], enumNames: ['Yes'] }
+    const oneOf = [{ const: 'a', title: 'Yes, run it' }]
+    const { requestedSchema } = ask('?', {
+      type: 'object',
+      properties: { [OWN_QUESTION]: {}, choice, other: { oneOf } }
+    })
+    expect(requestedSchema).toMatchObject({
+      properties: {
+        [OWN_QUESTION]: { title: `Server "x": ${OWN_QUESTION}` },
+        choice: {
+          title: `Server "x": ${OWN_QUESTION}`,
+          description: `Server "x": ${OWN_QUESTION}`,
+          enum: ['a'],
+          enumNames: ['Server "x": Yes']
+        },
+        other: { oneOf: [{ const: 'a', title: 'Server "x": Yes, run it' }] }
+      }
     })
   })
 

@@ -63,7 +63,9 @@ function namedElicitation(server: string, params: Record<string, unknown>): Reco
   return {
     ...params,
     message: quoted(server, params.message),
-    ...(requestedSchema === undefined ? {} : { requestedSchema: inLines(requestedSchema) })
+    ...(requestedSchema === undefined
+      ? {}
+      : { requestedSchema: inLines(requestedSchema, `Server ${showName(server)}: `) })
   }
 }
 
@@ -80,31 +82,27 @@ function quoted(server: string, text: unknown): string {
   ].join('\n')
 }
 
-/** Names and values stay as they are: the answer is made of them. */
-function inLines(value: unknown, depth = 0): unknown {
+/** Names and values stay as they are: the answer is made of them. Every text that is only shown begins with who wrote it. */
+function inLines(value: unknown, by: string, depth = 0): unknown {
   if (depth > MAX_DEPTH) return value
-  if (Array.isArray(value)) return value.map((item) => inLines(item, depth + 1))
+  if (Array.isArray(value)) return value.map((item) => inLines(item, by, depth + 1))
   if (!isRecord(value)) return value
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => {
-      if (typeof item === 'string' && SHOWN_ONLY.has(key)) return [key, oneLine(item)]
-      if (key === 'enumNames' && Array.isArray(item)) return [key, item.map((name) => oneLine(String(name)))]
-      if (key === 'properties' && isRecord(item)) return [key, titled(item, depth + 1)]
-      return [key, inLines(item, depth + 1)]
+      if (typeof item === 'string' && SHOWN_ONLY.has(key)) return [key, by + oneLine(item)]
+      if (key === 'enumNames' && Array.isArray(item)) return [key, item.map((name) => by + oneLine(String(name)))]
+      if (key === 'properties' && isRecord(item)) return [key, titled(item, by, depth + 1)]
+      return [key, inLines(item, by, depth + 1)]
     })
   )
 }
 
-/** A property without a title is shown by its name, which may hide something. */
-function titled(properties: Record<string, unknown>, depth: number): Record<string, unknown> {
+/** A property without a title is shown by its name, which may hide something or imitate ours. */
+function titled(properties: Record<string, unknown>, by: string, depth: number): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(properties).map(([name, property]) => {
-      const shown = inLines(property, depth)
-      const isPlain = oneLine(name) === name
-      return [
-        name,
-        isPlain || !isRecord(shown) || shown.title !== undefined ? shown : { title: oneLine(name), ...shown }
-      ]
+      const shown = inLines(property, by, depth)
+      return [name, !isRecord(shown) || shown.title !== undefined ? shown : { title: by + oneLine(name), ...shown }]
     })
   )
 }
