@@ -136,6 +136,20 @@ describe('the client side of the stdio door', () => {
     expect([short.length, sdk.length]).toEqual([1, 2])
   })
 
+  it('answers each request of a batch with an error, since it takes none', async () => {
+    const { say, sdk, written } = await greeted()
+    const ping = { jsonrpc: '2.0', method: 'ping' }
+    await say([{ ...ping, id: 3 }, { ...ping, id: 'b' }, ping], [], call(1))
+    const error = { code: -32_600, message: expect.stringContaining('line of its own') }
+    expect(written()).toEqual([
+      { jsonrpc: '2.0', id: 3, error },
+      { jsonrpc: '2.0', id: 'b', error },
+      { jsonrpc: '2.0', error },
+      { jsonrpc: '2.0', id: 1, result: {} }
+    ])
+    expect(sdk).toHaveLength(1)
+  })
+
   it('refuses what is no message, and goes on', async () => {
     const { say, written } = await greeted()
     await say('{"broken', '7', 'x'.repeat(2000), '', call(1))

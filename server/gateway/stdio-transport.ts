@@ -5,6 +5,7 @@
 import type { Readable, Writable } from 'node:stream'
 import type { JSONRPCMessage, Progress, RequestId, Transport } from '@modelcontextprotocol/server'
 import { AppError, messageOf } from '../lib/errors.ts'
+import { isRecord } from '../lib/is-record.ts'
 import { LineReader } from '../lib/line-reader.ts'
 import { claimsModern, MODERN, type PlainCall, readPlainCall } from './plain-call.ts'
 
@@ -31,7 +32,10 @@ const MAX_LINE_BYTES = 16 * 1024 * 1024
 const MAX_UNREAD_BYTES = 32 * 1024 * 1024
 const BUSY = 4
 const MAX_IN_FLIGHT = 10_000
+/** Of a longer batch, the requests are not answered one by one. */
+const MAX_BATCH = 1000
 const PARSE_ERROR = -32_700
+const INVALID_REQUEST = -32_600
 const INTERNAL_ERROR = -32_603
 
 export class StdioTransport implements Transport {
@@ -99,6 +103,10 @@ export class StdioTransport implements Transport {
       this.#refuse('A line is no JSON-RPC message.')
       return
     }
+    if (Array.isArray(message)) {
+      this.#refuseBatch(message)
+      return
+    }
     try {
       if (!(this.#isShort && this.#takeShortWay(message))) this.#takeLongWay(message)
     } catch (error) {
@@ -151,6 +159,18 @@ export class StdioTransport implements Transport {
     this.#post({ jsonrpc: '2.0', method: 'notifications/progress', params: { ...progress, progressToken } })
   }
 
+  /** Only the revision 2025-03-26 has batches. Each request in one is answered, so that its client does not wait. */
+  #refuseBatch(batch: unknown[]): void {
+    const message = 'Batches are not supported: send each message on a line of its own.'
+    const ids = batch.flatMap((each) =>
+      isRecord(each) && typeof each.method === 'string' && isId(each.id) ? [each.id] : []
+    )
+    this.onerror?.(new Error(message))
+    const error = { code: INVALID_REQUEST, message }
+    if (ids.length === 0 || ids.length > MAX_BATCH) this.#post({ jsonrpc: '2.0', error })
+    else for (const id of ids) this.#post({ jsonrpc: '2.0', id, error })
+  }
+
   #refuse(message: string): void {
     this.onerror?.(new Error(message))
     this.#post({ jsonrpc: '2.0', error: { code: PARSE_ERROR, message } })
@@ -201,6 +221,10 @@ export class StdioTransport implements Transport {
     this.onclose?.()
     this.#resolveClosed()
   }
+}
+
+function isId(id: unknown): id is RequestId {
+  return typeof id === 'string' || typeof id === 'number'
 }
 
 /** What can't be written is still answered: its client waits, and nobody here would catch the error. */
