@@ -2,6 +2,7 @@
  * The second composition root: the gateway alone. Beside `app.ts` because it must start in the time of a bare MCP server: what a
  * call needs (store, router, MCP client) is loaded with the first call, and nothing of the workspace at all.
  */
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Trail } from './app-audit.ts'
 import { type Grants, openGrants } from './catalog/grants.ts'
@@ -113,8 +114,13 @@ export async function createGatewayApp(
   })
   const version = packageVersion()
   let loaded: GatewayCore | undefined
+  const registryProblem = () => {
+    if (watch.problem !== undefined)
+      return `${watch.problem} The servers are those of the last file that could be used.`
+    return registry.servers.size === 0 && !existsSync(file) ? `${file} is missing, so there are no servers.` : undefined
+  }
   const core = async () => {
-    loaded = (await load()).core
+    loaded ??= { ...(await load()).core, registryProblem }
     return loaded
   }
   const expose = readExpose(settings.GATEWAY_EXPOSE, file, registry)

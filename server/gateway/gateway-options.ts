@@ -26,6 +26,8 @@ export interface GatewayCore {
   /** Forgets every such request, in the store too. */
   forgetUsage?: (() => Promise<void>) | undefined
   approvals?: Approvals | undefined
+  /** Why mcp.json as it stands now is not what is used; undefined: it is. */
+  registryProblem?: (() => string | undefined) | undefined
   /** Which entries may have their secrets. */
   grants?: Grants | undefined
   /** A text by a model that the user has configured. */

@@ -7,6 +7,11 @@ const MAX_FOUND = 20
 
 /** Servers and tools as last seen; starts nothing. Names only, unless a category narrows it down: fifty servers have many tools. */
 export function listCapabilities(core: GatewayCore, category: string | undefined): Record<string, unknown> {
+  const problem = core.registryProblem?.()
+  return { ...(problem === undefined ? {} : { problem }), ...listed(core, category) }
+}
+
+function listed(core: GatewayCore, category: string | undefined): Record<string, unknown> {
   const entries = core.index.entries()
   const chosen = category === undefined ? entries : entries.filter((entry) => fits(entry, category))
   if (category !== undefined && chosen.length === 0) return byTool(core, category)

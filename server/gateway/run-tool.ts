@@ -6,6 +6,7 @@
 import type { ProgressCallback } from '@modelcontextprotocol/client'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
+import { globMatcher } from '../tools/approval-policy.ts'
 import { CallProgress, callReturned } from '../tools/audit/call-end.ts'
 import type { Caller } from '../tools/caller.ts'
 import type { CallInput } from '../tools/connections/live-server.ts'
@@ -92,5 +93,10 @@ export async function runTool(core: GatewayCore, wish: ToolWish, context: CallCo
 /** Refuses early what will never be allowed, before anyone is asked for parameters. */
 export function refuseDenied(core: GatewayCore, server: string, tool: string): void {
   if (core.policy(server, tool) !== 'deny') return
-  throw new AppError('forbidden', 'denied_by_policy', `The policy in mcp.json does not allow ${server}/${tool}.`)
+  const denying = Object.entries(core.index.entry(server)?.approval ?? {})
+    .filter(([glob, verdict]) => verdict === 'deny' && globMatcher(glob)(tool))
+    .map(([glob]) => glob)
+    .toSorted((a, b) => b.length - a.length)
+  const rule = denying[0] === undefined ? '' : `: its "approval" has ${JSON.stringify(denying[0])}: "deny"`
+  throw new AppError('forbidden', 'denied_by_policy', `The policy in mcp.json does not allow ${server}/${tool}${rule}.`)
 }

@@ -177,7 +177,10 @@ describe('pass-through', { timeout: 60_000 }, () => {
     const server = child('steady', ['/dev/null'], { approval: { 'write*': 'deny' } })
     const { client } = await open('stdio', 'legacy', { a: server }, { only: 'a' })
     const denied = await client.callTool({ name: 'write', arguments: { message: 'x' } })
-    expect([denied.isError, text(denied)]).toEqual([true, 'The policy in mcp.json does not allow a/write.'])
+    expect([denied.isError, text(denied)]).toEqual([
+      true,
+      'The policy in mcp.json does not allow a/write: its "approval" has "write*": "deny".'
+    ])
   })
 
   it.each(['legacy', 'auto'] as const)("asks the client's human where the policy says so (%s)", async (era) => {

@@ -31,7 +31,13 @@ export function callFailure(server: string, what: string, error: unknown, signal
     return isAppError(signal.reason) ? signal.reason : fail('cancelled', 'cancelled', 'The call was cancelled.', true)
   }
   const text = messageOf(error).slice(0, MAX_TEXT_CHARS)
-  const lost = () => fail('unavailable', 'child_lost', `"${server}" ended before it answered ${what}.`, true)
+  const lost = () =>
+    fail(
+      'unavailable',
+      'child_lost',
+      `"${server}" ended before it answered ${what}. It may have run. A call that may change something is not repeated.`,
+      true
+    )
   if (error instanceof ProtocolError) {
     if (error.code === ANSWER_LOST) return lost()
     if (error.code === RESULT_TOO_LARGE) {
