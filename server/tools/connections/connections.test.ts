@@ -159,7 +159,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
       /"crash" did not start: it ended with exit code 7; its last words: no configuration/
     )
     expect((await crash).message).not.toContain('outside-value')
-    expect((await hang).message).toMatch(/"hang"/)
+    expect((await hang).message).toMatch(/"hang" to start \(2 tries; "timeoutMs" gives each 500 ms\)/)
     await call('crash', 'x').catch(() => {})
     const resting = await call('crash', 'x').catch((error) => error)
     expect(resting).toMatchObject({ code: 'server_resting' })

@@ -242,7 +242,7 @@ export class ServerConnection {
     // Whoever waits may give up; the start goes on for the others.
     return withDeadline(
       {
-        what: `the server "${this.entry.name}" to start`,
+        what: startOf(this.entry),
         ms: 2 * (startMs + listMs),
         signal,
         code: 'server_start_timeout'
@@ -271,7 +271,7 @@ export class ServerConnection {
     const { name, timeouts } = this.entry
     const began = performance.now()
     const ms = timeouts.startMs + timeouts.listMs
-    const deadline = { what: `the server "${name}" to start`, ms, code: 'server_start_timeout' }
+    const deadline = { what: startOf(this.entry), ms, code: 'server_start_timeout' }
     // The time of standing in line is not its own.
     const live = await this.#options.gate.run(() =>
       withDeadline(deadline, (signal) => this.#options.open(signal, () => this.#refreshing.ask()))
@@ -342,4 +342,8 @@ export class ServerConnection {
       else void this.stop()
     }, ms).unref()
   }
+}
+
+function startOf({ name, timeouts: { startMs, listMs } }: ServerEntry): string {
+  return `the server "${name}" to start (${START_TRIES} tries; "timeoutMs" gives each ${startMs + listMs} ms)`
 }
