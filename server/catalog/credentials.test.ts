@@ -40,6 +40,19 @@ describe('credentials', () => {
     )
   })
 
+  it.each([
+    ['env', 'hush\0hush'],
+    ['headers', 'hush\nhush'],
+    ['headers', 'hush\u{1f600}hush']
+  ] as const)('that %s can not carry (%j) are refused without being shown', (place, value) => {
+    const source = { secret: () => value, env: () => undefined }
+    const fill = () => fillPlaceholders('a', { KEY: `Bearer \${secret:T}` }, source, place)
+    expect(fill).toThrow(
+      /^The server "a" needs \$\{secret:T\}, whose value has a character that (a variable|a header) can't have/
+    )
+    expect(fill).not.toThrow(/hush/)
+  })
+
   it('fill placeholders, wherever they stand in a text, and are remembered as secrets', () => {
     const source = openSecrets({ file: fileWith('A=one\nB=$&two'), environment: { HOME: '/home/x' } })
     const filled = fillPlaceholders(

@@ -123,8 +123,13 @@ function own<T>(values: Record<string, T>, key: string): T | undefined {
 }
 
 function notGranted(name: string): AppError {
-  const message = `The server "${name}" is new or changed in mcp.json and uses secrets, which it gets when a person has accepted it: under Servers in the page, or with mcp-orchestrator servers accept.`
+  const message = `The server "${name}" is new or changed in mcp.json and uses secrets, which it gets when a person has accepted it: under Servers in the page, or with: mcp-orchestrator servers accept ${shellWord(name)}`
   return new AppError('forbidden', 'secret_not_granted', message, { details: { permanent: true } })
+}
+
+/** Ready to paste. */
+function shellWord(name: string): string {
+  return /^[\w.@-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`
 }
 
 function unreadable(file: string, reason: string): AppError {

@@ -25,6 +25,8 @@ export function isPlaceholder(text: string): boolean {
   return /^\$\{(secret|env):[A-Za-z_][A-Za-z0-9_.-]*\}$/.test(text)
 }
 
+const UNFIT = { env: /\0/, headers: /[^\t\x20-\x7e\x80-\xff]/ }
+
 export interface FilledTexts {
   values: Record<string, string>
   /** What must never be seen outside the child. */
@@ -32,7 +34,12 @@ export interface FilledTexts {
 }
 
 /** Fills the placeholders of a child's variables or headers. The error names the placeholder and the server, never a value. */
-export function fillPlaceholders(server: string, texts: Record<string, string>, source: SecretSource): FilledTexts {
+export function fillPlaceholders(
+  server: string,
+  texts: Record<string, string>,
+  source: SecretSource,
+  place: 'env' | 'headers' = 'env'
+): FilledTexts {
   const secrets = new Set<string>()
   const values: Record<string, string> = {}
   for (const [key, text] of Object.entries(texts)) {
@@ -44,6 +51,8 @@ export function fillPlaceholders(server: string, texts: Record<string, string>, 
         if (kind === '') return piece.replace(ESCAPED, '${')
         const value = kind === 'secret' ? source.secret(name) : source.env(name)
         if (value === undefined) throw missing(server, piece, kind)
+        // Node's own complaint would quote it.
+        if (UNFIT[place].test(value.trim())) throw unfit(server, piece, place)
         secrets.add(value)
         return value
       })
@@ -56,4 +65,10 @@ function missing(server: string, placeholder: string, kind: string): AppError {
   const where = kind === 'secret' ? 'the credentials file or the environment' : 'the environment'
   const message = `The server "${server}" needs ${placeholder}, which is not in ${where}.`
   return new AppError('unavailable', 'secret_missing', message, { details: { permanent: true } })
+}
+
+function unfit(server: string, placeholder: string, place: 'env' | 'headers'): AppError {
+  const what = place === 'env' ? 'a variable' : 'a header'
+  const message = `The server "${server}" needs ${placeholder}, whose value has a character that ${what} can't have (such as NUL or a line break): correct it in the credentials file or the environment.`
+  return new AppError('unavailable', 'secret_unusable', message, { details: { permanent: true } })
 }

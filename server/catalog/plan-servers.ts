@@ -78,7 +78,7 @@ export function warnings(entry: ServerEntry): string[] {
   const secret = Object.keys(values).filter((name) => looksSecret(name, values[name] ?? ''))
   if (secret.length > 0)
     found.push(
-      `${secret.join(', ')}: looks like a secret, and would stand in mcp.json as it is; the credentials file is its place.`
+      `${secret.join(', ')}: looks like a secret, and is written into mcp.json as plain text: better put it into the credentials file and write \${secret:NAME} here.`
     )
   const allowed = Object.entries(entry.approval).filter(([, verdict]) => verdict === 'allow')
   if (allowed.length > 0) found.push(`Runs without asking you: ${allowed.map(([glob]) => glob).join(', ')}.`)

@@ -20,6 +20,9 @@ export const ENTRY_KEYS = new Set(
    timeoutMs idleSeconds instances alternatives approval readOnly autoApprove alwaysAllow disabledTools`.split(/\s+/)
 )
 const MAX_MS = 86_400_000
+const NO_URL = { protocol: '', username: '', password: '' }
+/** Addresses are shown and logged, and `fetch` takes none with a password in it. */
+const PASSWORD_IN_URL = `must hold no user or password: put it into an "Authorization" header with \${secret:NAME}`
 
 export function unknownKeys(raw: Raw): string[] {
   return Object.keys(raw).filter((key) => !ENTRY_KEYS.has(key))
@@ -62,11 +65,12 @@ function readLocal(base: EntryBase, raw: Raw): ServerEntry {
 }
 
 function readRemote(base: EntryBase, raw: Raw, url: string): ServerEntry {
-  const protocol = URL.canParse(url) ? new URL(url).protocol : ''
+  const { protocol, username, password } = URL.canParse(url) ? new URL(url) : NO_URL
   if (protocol !== 'http:' && protocol !== 'https:')
     throw new EntryProblem(['url'], 'must begin with http:// or https://')
   if (hasPlaceholder(url))
     throw new EntryProblem(['url'], 'an address is logged: fill placeholders in "headers" instead')
+  if (username !== '' || password !== '') throw new EntryProblem(['url'], PASSWORD_IN_URL)
   const sse = raw.type === 'sse' || raw.transport === 'sse'
   return { ...base, kind: 'remote', url, headers: optional(raw, 'headers', textMap) ?? {}, sse }
 }

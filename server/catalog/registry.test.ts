@@ -68,6 +68,7 @@ describe('the registry', () => {
       "odd": { "command": "x", "colour": "red" },
       "secret": { "command": "x", "args": ["--token", "\${secret:T}"] },
       "proto": { "url": "ftp://x" },
+      "login": { "url": "https://bob:hunter2@x.test/mcp" },
       "policy": { "command": "x", "approval": { "*": "maybe" } },
       "__proto__": { "command": "x" }
     } }`
@@ -80,7 +81,8 @@ describe('the registry', () => {
       'mcp.json, line 7: server "odd": unknown key "colour".',
       'mcp.json, line 8: server "secret": "args.1" a command line is public: fill placeholders in "env" instead; this server is left out.',
       'mcp.json, line 9: server "proto": "url" must begin with http:// or https://; this server is left out.',
-      'mcp.json, line 10: server "policy": "approval.*" must be "allow", "ask" or "deny"; this server is left out.'
+      `mcp.json, line 10: server "login": "url" must hold no user or password: put it into an "Authorization" header with \${secret:NAME}; this server is left out.`,
+      'mcp.json, line 11: server "policy": "approval.*" must be "allow", "ask" or "deny"; this server is left out.'
     ])
   })
 

@@ -45,7 +45,12 @@ type Tools = (server: string) => Promise<number>
 async function describeServer(settings: Settings, entry: ServerEntry, tools: Tools | undefined): Promise<string> {
   if (!entry.enabled) return 'switched off'
   const secrets = openCredentials({ file: settings.CREDENTIALS_FILE, environment: process.env }).source(LOCAL_OWNER)
-  fillPlaceholders(entry.name, entry.kind === 'local' ? entry.env : entry.headers, secrets)
+  fillPlaceholders(
+    entry.name,
+    entry.kind === 'local' ? entry.env : entry.headers,
+    secrets,
+    entry.kind === 'local' ? 'env' : 'headers'
+  )
   refuseForeignPlaceholders(entry)
   openGrants(settings.DATA_DIR, settings.MCP_CONFIG).check(entry)
   const found = entry.kind === 'local' ? await describeLocal(settings, entry) : await describeRemote(entry)

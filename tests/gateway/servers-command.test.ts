@@ -170,7 +170,7 @@ describe('servers', { timeout: 60_000 }, () => {
     ])
       expect(out).toContain(shown)
     expect(out).toMatch(/NODE_OPTIONS can make the command run something else/)
-    expect(out).toMatch(/API_TOKEN: looks like a secret, and would stand in mcp\.json/)
+    expect(out).toMatch(/API_TOKEN: looks like a secret, and is written into mcp\.json as plain text/)
     expect(out + err).not.toMatch(/[\u200b\u202e]|sk-literal-secret/)
     expect(err).toContain('bad\\u{202e}')
   })
@@ -193,12 +193,11 @@ describe('servers', { timeout: 60_000 }, () => {
   it('warns of secrets in an address and in headers, whatever the scheme', async () => {
     const { run } = workplace({})
     const add = (name: string, ...more: string[]) => run('add', name, '--url', ...more)
-    for (const url of [
-      'https://me:pass@x.test/',
-      'https://x.test/mcp?api_key=abcd1234',
-      'https://x.test/s/a8Kd93jfLs02mfkE93kdls0fj/mcp'
-    ])
+    for (const url of ['https://x.test/mcp?api_key=abcd1234', 'https://x.test/s/a8Kd93jfLs02mfkE93kdls0fj/mcp'])
       expect((await add(`s${url.length}`, url)).err).toContain('The address seems to hold a secret')
+    const login = await add('login', 'https://me:hunter2@x.test/')
+    expect(login).toMatchObject({ code: 2, err: expect.stringContaining('must hold no user or password') })
+    expect(login.out + login.err).not.toContain('hunter2')
     const header = await add('header', 'https://x.test/mcp', '--header', 'X-Custom=Token abcdef123')
     expect(header.err).toMatch(/X-Custom: looks like a secret/)
     const plain = await add('plain', 'https://x.test/v1/mcp?region=eu', '--header', 'X-Region=eu')

@@ -332,6 +332,6 @@ function aboutOf({ capabilities, instructions }: LiveServer): ServerAbout {
 }
 
 export function unknownServer(server: string): AppError {
-  const message = `There is no server "${server.slice(0, 100)}" in the registry, or it is switched off.`
+  const message = `There is no server "${server.slice(0, 100)}" in the registry, or it is switched off or its entry is faulty: see mcp-orchestrator servers list.`
   return new AppError('not-found', 'unknown_server', message)
 }

@@ -7,6 +7,7 @@ import {
   type SubscriptionFilter,
   type Transport
 } from '@modelcontextprotocol/client'
+import { looksSecret } from '../../catalog/describe-target.ts'
 import { refuseForeignPlaceholders } from '../../catalog/foreign-placeholders.ts'
 import { fillPlaceholders, type SecretSource } from '../../catalog/placeholders.ts'
 import type { LocalEntry, RemoteEntry, ServerEntry } from '../../catalog/server-entry.ts'
@@ -61,6 +62,7 @@ export async function openServer(options: OpenServerOptions): Promise<LiveServer
         [
           'server_not_startable',
           'secret_missing',
+          'secret_unusable',
           'secret_not_granted',
           'placeholder_unknown',
           'isolation_unavailable',
@@ -149,19 +151,22 @@ async function startChild(options: OpenServerOptions, entry: LocalEntry): Promis
 }
 
 function reach({ secrets, login, log }: OpenServerOptions, entry: RemoteEntry): Transport {
-  const filled = fillPlaceholders(entry.name, entry.headers, secrets())
-  log.hide(filled.secrets)
+  const filled = fillPlaceholders(entry.name, entry.headers, secrets(), 'headers')
+  const url = new URL(entry.url)
+  log.hide([
+    ...filled.secrets,
+    ...[...url.searchParams].filter((pair) => looksSecret(...pair)).map(([, value]) => value)
+  ])
   const hasOwn = Object.keys(filled.values).some((name) => name.toLowerCase() === 'authorization')
   const authProvider = hasOwn ? undefined : login?.()
   const requestInit = { headers: filled.values }
   const fresh = () => {
-    const { values, secrets: hidden } = fillPlaceholders(entry.name, entry.headers, secrets())
+    const { values, secrets: hidden } = fillPlaceholders(entry.name, entry.headers, secrets(), 'headers')
     log.hide(hidden)
     return values
   }
   const send = freshHeaders(filled.values, fresh)
   const options = { requestInit, fetch: boundedFetch(undefined, send), ...(authProvider ? { authProvider } : {}) }
-  const url = new URL(entry.url)
   return entry.sse ? new SSEClientTransport(url, options) : new StreamableHTTPClientTransport(url, options)
 }
 
