@@ -123,6 +123,11 @@ export function terminalLine(text: string): string {
   return terminalText(text.trim()).replace(/\n/g, '⟨U+000A⟩')
 }
 
+/** What another program said, as a part of a sentence of ours. */
+export function quotedLine(text: string): string {
+  return terminalText(text.trim()).replace(/\s*\n\s*/g, ' / ')
+}
+
 function nameOf(run: string, character: string): string {
   const name = `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
   return run === character ? name : `${name} ×${run.length / character.length}`

@@ -187,7 +187,7 @@ describe('servers', { timeout: 60_000 }, () => {
     said.push(await run('test', 'sick', '--json'), await run('list', '--json'), await run('test', `no${hostile}`))
     for (const { out, err } of said) expect(hasHidden((out + err).replaceAll('\n', ''))).toBe(false)
     expect(said.map(({ out, err }) => out + err).join('')).toMatch(/red.*U\+202E/)
-    expect(JSON.parse(said[4]?.out ?? '')).toMatchObject([{ reason: expect.stringContaining('\u202e') }])
+    expect(JSON.parse(said[4]?.out ?? '')).toMatchObject([{ reason: expect.stringContaining('⟨U+202E⟩') }])
   })
 
   it('warns of secrets in an address and in headers, whatever the scheme', async () => {

@@ -1,6 +1,7 @@
-import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client'
+import { ProtocolError, SdkError, SdkErrorCode } from '@modelcontextprotocol/client'
 import { expect, it } from 'vitest'
-import { callFailure } from './call-failure.ts'
+import { callFailure, withoutSecrets } from './call-failure.ts'
+import { readTools } from './read-tools.ts'
 
 const fetchFailed = (code: string, message: string) =>
   new TypeError('fetch failed', { cause: Object.assign(new Error(message), { code }) })
@@ -29,4 +30,18 @@ it('says what broke the connection, and does not claim that nothing was sent', (
     message: 'The connection to "far" broke: other side closed',
     details: { sent: true }
   })
+})
+
+it('quotes a server in one line, without what steers a terminal or hides, and without a secret of several lines', () => {
+  const said = new ProtocolError(-32000, 'bad \x1b[31mred\x1b[0m \u202egpj\nKEY\nof two lines')
+  const redact = (text: string) => text.replaceAll('KEY\nof two lines', '[secret]')
+  expect(withoutSecrets(callFailure('evil', 'run', said), redact).message).toBe(
+    '"evil" refused run: bad red ⟨U+202E⟩gpj / [secret]'
+  )
+})
+
+it('leaves out tools with a name that steers a terminal or hides something', () => {
+  const names = ['plain', 'a.b/c-d_e', 'two words', 'red\x1b[31m', 'mirrored\u202egpj', 'line\nbreak']
+  const tools = readTools(names.map((name) => ({ name, inputSchema: { type: 'object' } })))
+  expect(tools.map(({ name }) => name)).toEqual(['plain', 'a.b/c-d_e', 'two words'])
 })

@@ -6,6 +6,7 @@ import {
   SdkHttpError,
   UnauthorizedError
 } from '@modelcontextprotocol/client'
+import { quotedLine } from '../../../contract/hidden-characters.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import { ANSWER_LOST, RESULT_TOO_LARGE } from './child-transport.ts'
 import { loginNeeded } from './logins.ts'
@@ -81,7 +82,8 @@ export function withoutSecrets(error: AppError, redact: (text: string) => string
     cause instanceof ProtocolError
       ? new ProtocolError(cause.code, redact(cause.message), redactData(cause.data, redact))
       : undefined
-  return new AppError(kind, code, redact(error.message), { details, cause: said })
+  // Cleaned last: a secret of several lines would not be known again.
+  return new AppError(kind, code, quotedLine(redact(error.message)), { details, cause: said })
 }
 
 function redactData(data: unknown, redact: (text: string) => string): unknown {

@@ -150,8 +150,10 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     const { call, connections, index } = await open({
       crash: child('crash-on-start', [], { env: { TOKEN: placeholder('env', 'FROM_OUTSIDE') } }),
       hang: child('hang-on-start', [], { timeoutMs: { start: 400, list: 100 } }),
+      absent: { command: process.execPath, args: ['/nowhere.js'] },
       fine: child('steady')
     })
+    const absent = call('absent', 'x').catch((error) => error)
     const crash = call('crash', 'x').catch((error) => error)
     const hang = call('hang', 'x').catch((error) => error)
     expect(textOf((await call('fine', 'echo', { message: 'hi' })).result)).toBe('hi')
@@ -159,6 +161,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
       /"crash" did not start: it ended with exit code 7; its last words: no configuration/
     )
     expect((await crash).message).not.toContain('outside-value')
+    expect((await absent).message).toMatch(/it said: Error: Cannot find module '\/nowhere\.js'\. See its log\.$/)
     expect((await hang).message).toMatch(/"hang" to start \(2 tries; "timeoutMs" gives each 500 ms\)/)
     await call('crash', 'x').catch(() => {})
     const resting = await call('crash', 'x').catch((error) => error)

@@ -186,10 +186,23 @@ function startFailure({ entry, log, signal }: OpenServerOptions, transport: Tran
   if (isAppError(signal.reason)) return signal.reason
   const failure = callFailure(entry.name, 'the greeting', error)
   if (failure.code !== 'child_lost' || !(transport instanceof ChildTransport)) return failure
-  const said = log.tail().trim().slice(-STDERR_IN_ERROR)
+  const said = whatItSaid(log.tail().trim())
   const why = transport.reason ?? messageOf(error)
-  const message = `The server "${entry.name}" did not start: ${why}${said ? `; its last words: ${log.redact(said)}` : ''}.`
+  const message = `The server "${entry.name}" did not start: ${why}${said}.`
   return new AppError('unavailable', 'server_failed', message, { cause: error, details: { sent: false } })
+}
+
+/** As Node, Python and Java begin the line that says what is wrong. */
+const ERROR_LINE = /^(?:Uncaught |Caused by: )?(?:[\w$]+\.)*\w*(?:Error|Exception)\b.*[:[].*$/m
+
+/** The line that names the error says more than the end of a stack. */
+function whatItSaid(tail: string): string {
+  const error = ERROR_LINE.exec(tail)?.[0].slice(0, STDERR_IN_ERROR)
+  if (error !== undefined) return `; it said: ${error.replace(/\.$/, '')}. See its log`
+  const last = tail.slice(-STDERR_IN_ERROR)
+  // From the beginning of a line.
+  const whole = last.length < tail.length && last.includes('\n') ? last.slice(last.indexOf('\n') + 1) : last
+  return whole === '' ? '' : `; its last words: ${whole}`
 }
 
 function priorOf(verdict: Verdict): PriorDiscovery {

@@ -1,3 +1,4 @@
+import { hasHidden } from '../../../contract/hidden-characters.ts'
 import { type StoredTool, toolHash } from '../../catalog/stored-tools.ts'
 import { isRecord } from '../../lib/is-record.ts'
 
@@ -18,6 +19,8 @@ export function readTools(listed: unknown[]): StoredTool[] {
 
 function readTool(item: unknown): StoredTool | undefined {
   if (!isRecord(item) || typeof item.name !== 'string' || item.name.length === 0 || item.name.length > MAX_NAME) return
+  // Its name would be shown to people and models as something else than it is.
+  if (hasHidden(item.name) || /[\n\t]/.test(item.name)) return
   const inputSchema = bounded(item.inputSchema)
   if (inputSchema === undefined) return
   const outputSchema = bounded(item.outputSchema)

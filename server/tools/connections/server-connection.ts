@@ -3,6 +3,7 @@
  * is `open-server.ts`. Invariant: one process at a time, and a call that may have run is not run again.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import { quotedLine } from '../../../contract/hidden-characters.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { backoffMs } from '../../lib/backoff.ts'
@@ -295,7 +296,7 @@ export class ServerConnection {
   }
 
   #failure(error: unknown): AppError {
-    const text = this.log.redact(messageOf(error))
+    const text = quotedLine(this.log.redact(messageOf(error)))
     const known = isAppError(error) ? error : new AppError('unavailable', 'server_failed', text)
     const details = { ...known.details, sent: false, start: true }
     const failure = new AppError(known.kind, known.code, text, { details })
