@@ -78,7 +78,7 @@ describe('the inbox', () => {
     const second = write('not this one')
     await card.getByRole('button', { name: 'Reject…' }).click()
     await card.getByRole('textbox').fill('Never on a Sunday.')
-    await page.keyboard.press('Enter')
+    await new WorkspacePage(page).enterReason()
     expect(textOf(await second)).toContain('Never on a Sunday.')
     expect(written()).toBe('from the inbox\n')
     expect(offences).toEqual([])
