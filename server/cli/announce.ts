@@ -1,10 +1,10 @@
 import { createLogger } from '../lib/logger.ts'
 
-export type Announce = (sentence: string, fields?: Record<string, unknown>) => void
+export type Announce = (sentence: string, fields?: Record<string, unknown>, level?: 'info' | 'error') => void
 
 /** Says on stderr what a person at a terminal wants to know; a program that collects the output gets the same as JSON lines. */
 export function announcer(isTerminal = process.stderr.isTTY): Announce {
   if (isTerminal) return (sentence) => void process.stderr.write(`${sentence}\n`)
   const logger = createLogger('info')
-  return (sentence, fields = {}) => logger.info(fields, sentence)
+  return (sentence, fields = {}, level = 'info') => logger[level](fields, sentence)
 }

@@ -49,14 +49,18 @@ async function runApp(app: App, signals: StopSignals, announce: Announce): Promi
   }
   const left = notSaved(app)
   if (left === undefined) return 0
-  announce(left, { unsaved: app.unsaved() })
+  announce(left, { unsaved: app.unsaved() }, 'error')
   return 1
 }
 
 /** The process ends at the deadline even when something never answers. */
 async function stopInTime(app: App, { hurry, atOnce }: StopSignals, announce: Announce): Promise<void> {
   const leave = (why: string) => {
-    announce([`Not stopped cleanly: ${why}.`, notSaved(app)].filter(Boolean).join(' '), { unsaved: app.unsaved() })
+    announce(
+      [`Not stopped cleanly: ${why}.`, notSaved(app)].filter(Boolean).join(' '),
+      { unsaved: app.unsaved() },
+      'error'
+    )
     process.exit(1)
   }
   const late = `it took more than ${STOP_WITHIN_MS / 1000} seconds`

@@ -92,7 +92,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
     const own = !isAppError(error) && error.statusCode !== undefined && error.statusCode < 500
     const status = isAppError(error) ? STATUS[error.kind] : own ? (error.statusCode ?? 400) : 500
     const logger = options.logger.child({ requestId: request.id })
-    const body = own ? { code: 'invalid_request', message: error.message } : wireError(error, logger)
+    const body = own ? { code: 'invalid_request', message: sentenceOf(error, options) } : wireError(error, logger)
     if ('retryAfterSeconds' in body) reply.header('retry-after', body.retryAfterSeconds)
     const answered = STATUS_OF_CODE[body.code] ?? status
     options.refused?.(body.code)
@@ -130,6 +130,12 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   )
   await server.ready()
   return { raw: server.server, listen: (at) => listen(server, at), drain, close: () => server.close() }
+}
+
+/** Fastify's words for its own refusals, but for the one that people meet. */
+function sentenceOf({ statusCode, message }: FastifyError, { maxUploadBytes }: HttpServerOptions): string {
+  if (statusCode !== 413) return message
+  return `That is too large: a file may have ${Math.floor(maxUploadBytes / 1024 / 1024)} MB (MAX_UPLOAD_MB).`
 }
 
 async function listen(server: FastifyInstance, at: { port: number; host: string }): Promise<string> {

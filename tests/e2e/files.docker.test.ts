@@ -79,7 +79,9 @@ describe("a session's files over HTTP", () => {
 
   // Checked with the defence off: no limit on the body → 204 instead of 413.
   it('are bounded in size', async () => {
-    expect((await put('huge', Buffer.alloc(10 * 1024 * 1024 + 1))).status).toBe(413)
+    const refused = await put('huge', Buffer.alloc(10 * 1024 * 1024 + 1))
+    expect(refused.status).toBe(413)
+    expect(await refused.text()).toContain('a file may have 10 MB (MAX_UPLOAD_MB)')
   })
 
   it('leave no trace in the conversation, which can be taken away as Markdown and JSON', async () => {

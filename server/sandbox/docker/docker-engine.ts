@@ -42,7 +42,7 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
 
   return {
     status: () => readEngineStatus(docker, call),
-    hasImage: () => images.exists(),
+    hasImage: () => call({ to: 'look for the sandbox image', ms: SLOW_MS }, () => images.exists()),
 
     async ensureImage(onProgress) {
       imageName = await images.ensure(onProgress)

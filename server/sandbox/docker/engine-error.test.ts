@@ -49,3 +49,12 @@ it('passes our own errors on', () => {
   const own = new AppError('timeout', 'engine_timeout', 'x')
   expect(translateEngineError(own, 'x', context)).toBe(own)
 })
+
+it('says what the engine said in its own words, without those of the client library', () => {
+  const error = failed('(HTTP code 500) server error - Cannot pause container abc: OCI runtime pause failed')
+  const { code, message } = translateEngineError(error, 'pause a container', context)
+  expect([code, message]).toEqual([
+    'engine_error',
+    'The container engine failed to pause a container: Cannot pause container abc: OCI runtime pause failed'
+  ])
+})

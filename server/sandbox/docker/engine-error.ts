@@ -96,7 +96,8 @@ export function translateEngineError(error: unknown, what: string, context: Erro
   const text = describe(error)
   const rule = RULES.find(({ when }) => when.test(text))
   if (rule) return new AppError(rule.kind, rule.code, rule.say(context), { cause: error })
-  const reason = text.slice(0, 500)
+  // Without the status that the client library puts before what the engine said.
+  const reason = text.replace(/^\(HTTP code \d+\) [^-]* - /, '').slice(0, 500)
   return new AppError('unavailable', 'engine_error', `The container engine failed to ${what}: ${reason}`, {
     cause: error
   })
