@@ -316,7 +316,7 @@ describe('everyone can use it', () => {
       .click()
     await me.button('Reject…').first().click()
     await look('edit and reject')
-    await me.button('Back').click()
+    await me.button(/^Back$/).click()
     await me.button('Back, without changes').click()
     await me.button('Approve all 2').click()
     await look('list of all calls')

@@ -48,12 +48,16 @@ export class WorkspacePage {
     }
     await expect.poll(pressed, { interval: 500 }).toBe(0)
   }
-  /** Where calls wait: Escape asks, and the button of the dialog stops. */
+  /** Where calls wait: Escape asks, once the message has been sent for a second, and the button of the dialog stops. */
   async stopByKeyboard(): Promise<void> {
-    await this.page.keyboard.press('Escape')
     const stop = this.page
       .getByRole('dialog', { name: 'Stop this turn?' })
       .getByRole('button', { name: 'Stop the turn' })
+    const asked = async () => {
+      if ((await stop.count()) === 0) await this.page.keyboard.press('Escape')
+      return stop.count()
+    }
+    await expect.poll(asked, { interval: 500 }).toBe(1)
     await stop.and(this.page.locator('[aria-disabled=false]')).waitFor()
     await stop.focus()
     await this.page.keyboard.press('Enter')
