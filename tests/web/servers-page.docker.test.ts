@@ -57,7 +57,7 @@ describe('the servers in the page', () => {
     await me.button('Show what would run').click()
     const dialog = page.getByRole('dialog', { name: 'Exactly this will run' })
     await dialog.getByText(`${process.execPath} ${everything}`).waitFor()
-    await dialog.getByText(/looks like a secret, and would stand/).waitFor()
+    await dialog.getByText(/looks like a secret, and is written into mcp.json as plain text/).waitFor()
     expect(await dialog.textContent()).not.toContain(SECRET)
     expect(() => statSync(registry())).toThrow()
     await dialog.getByLabel(/Keep the secrets in the credentials file/).check()
