@@ -92,7 +92,8 @@ it('takes a click on Stop within a second of Send for none, and complains of no 
   const stop = me.page.locator('form').getByRole('button', { name: 'Stop' })
   await stop.waitFor()
   await me.page.clock.runFor(900)
-  await stop.click()
+  expect(await stop.getAttribute('aria-disabled')).toBe('true')
+  await stop.click({ force: true })
   await me.page.evaluate('fetch("/healthz")')
   expect(session.transcript.turnId).not.toBeNull()
   const turnId = session.transcript.turnId ?? ''

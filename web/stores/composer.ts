@@ -23,7 +23,9 @@ export const useComposer = defineStore('composer', () => {
   const sending = ref(false)
   /** Whether the person is being asked if the calls that wait may be cancelled. */
   const isStopAsked = ref(false)
-  let sentAt = Number.NEGATIVE_INFINITY
+  /** A message went off a moment ago: Stop, which stands where Send was, does nothing yet. */
+  const isJustSent = ref(false)
+  let justSent: ReturnType<typeof setTimeout>
   /** Ids of what was sent from here: the other messages of the session are another tab's. */
   const own = new Set<string>()
   const isFree = () => session.connected && session.transcript.turnId === null
@@ -91,7 +93,11 @@ export const useComposer = defineStore('composer', () => {
     rememberSent(from, { id, text })
     own.add(id)
     sending.value = true
-    sentAt = performance.now()
+    isJustSent.value = true
+    clearTimeout(justSent)
+    justSent = setTimeout(() => {
+      isJustSent.value = false
+    }, STOP_AFTER_MS)
     const reply = await session.send('message', { text, id })
     if (reply.ok) forgetSent(from, id)
     if (session.sessionId !== from) {
@@ -133,7 +139,7 @@ export const useComposer = defineStore('composer', () => {
 
   /** Stops the turn. Calls that wait go with it, so the person is asked about those first. */
   function askStop(): void {
-    if (session.transcript.turnId === null || performance.now() - sentAt < STOP_AFTER_MS) return
+    if (session.transcript.turnId === null || isJustSent.value) return
     if (session.pendingIds.length > 0) isStopAsked.value = true
     else void stop()
   }
@@ -165,6 +171,7 @@ export const useComposer = defineStore('composer', () => {
     say,
     takeBack,
     askStop,
+    isJustSent,
     stop,
     lastMessage,
     isOwn: (id: string | undefined) => id !== undefined && own.has(id)
