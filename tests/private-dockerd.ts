@@ -21,6 +21,8 @@ export interface PrivateEngine {
   restart(): Promise<void>
   /** As a crash: containers stay behind until the next start. */
   kill(): Promise<void>
+  /** Removes every container, also one whose files an engine that was killed has left mounted. */
+  removeContainers(): Promise<void>
   dispose(): Promise<void>
 }
 
@@ -67,18 +69,14 @@ export async function startPrivateEngine(options: { runsc?: boolean } = {}): Pro
       await end('SIGTERM')
       await start()
     },
+    async removeContainers() {
+      const containers = await docker.listContainers({ all: true })
+      await Promise.all(containers.map(({ Id }) => removeContainer(docker.getContainer(Id), dir)))
+    },
     async dispose() {
       // A killed engine has left processes behind, which only an engine on the same data can end.
       await start()
-      const containers = await docker.listContainers({ all: true })
-      await Promise.all(
-        containers.map(({ Id }) =>
-          docker
-            .getContainer(Id)
-            .remove({ force: true, v: true })
-            .catch(() => {})
-        )
-      )
+      await engine.removeContainers().catch(() => {})
       await end('SIGTERM')
       process.off('exit', onExit)
       await unmountBelow(dir)
@@ -142,6 +140,18 @@ async function waitUntilReady(docker: Dockerode, child: ChildProcess, log: strin
   }
   const tail = (await readFile(log, 'utf8')).split('\n').slice(-6).join('\n')
   throw new Error(`The private dockerd does not answer: ${failure}\n${tail}`)
+}
+
+async function removeContainer(container: Dockerode.Container, dir: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await container.remove({ force: true, v: true })
+    } catch (error) {
+      const [, mount = ''] = /unlinkat (\S+): device or resource busy/.exec(String(error)) ?? []
+      if (!mount.startsWith(`${dir}/`) || tries === 3) throw error
+      await promisify(execFile)('umount', ['--lazy', mount]).catch(() => {})
+    }
+  }
 }
 
 /** A killed engine leaves its mounts behind too, and its successor unmounts its own only. */

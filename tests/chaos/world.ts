@@ -81,9 +81,7 @@ export async function openWorld(engine: PrivateEngine, options: WorldOptions = {
       await Promise.all(instances.map((instance) => instance.end('SIGKILL')))
       await redis.end('SIGKILL')
       await engine.start()
-      for (const { Id } of await engine.docker.listContainers({ all: true })) {
-        await engine.docker.getContainer(Id).remove({ force: true })
-      }
+      await engine.removeContainers()
       rmSync(dir, { recursive: true, force: true })
     }
   }
