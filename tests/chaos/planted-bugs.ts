@@ -20,7 +20,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'double-run': {
     file: '/server/sessions/tool-run.ts',
     replace: 'const result = await connection.callTool(',
-    by: 'await connection.callTool(name, args, { signal, timeoutMs: TIMEOUT_MS })\n    const result = await connection.callTool(',
+    by: 'await connection.callTool(name, args, { ...rest, timeoutMs: TIMEOUT_MS })\n    const result = await connection.callTool(',
     caught: /ran 2 times/
   },
   /** Nobody clears up after an instance that was killed. */
