@@ -313,7 +313,7 @@ it('changes servers only with the admin token, which it asks for and keeps in me
   await page.getByLabel('The token that is set as ADMIN_TOKEN').fill('right')
   await page.keyboard.press('Enter')
   await me.button('Add a server').waitFor()
-  expect(await page.getByRole('dialog').count()).toBe(0)
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
   const kept = 'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])'
   expect(await page.evaluate(kept)).not.toContain('right')
   expect(now().offences.filter((text) => !/status of 403/.test(text))).toEqual([])
