@@ -19,6 +19,7 @@ export const auditCommand: Command = {
     outcome: { type: 'string', help: 'ok, tool_error, refused, failed, cancelled, unknown, abstained, …' },
     since: { type: 'string', help: 'a time, or an age such as 30m, 2h, 7d' }
   },
+  mainSettings: ['DATA_DIR'],
   // Where `serve` runs there is its data; else the stdio gateway's folder.
   defaults: (env) => (existsSync('mcp.json') || existsSync('data/audit') ? {} : userDefaults(env)),
   async run(settings, { words: [action = 'show'], flags, isNamed }) {

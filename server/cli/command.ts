@@ -15,13 +15,17 @@ export interface CommandFlag {
   type: 'boolean' | 'string'
   multiple?: true
   help: string
+  /** The actions that take it; without, all do. */
+  for?: string[]
 }
 
 export interface Command {
   name: string
   summary: string
-  /** The words that it takes, as help shows them; without, it takes none. */
+  /** The words that it takes, as help shows them, each line beginning with its action; without, it takes none. */
   usage?: string[]
+  /** The settings that its help lists; without, all of them. */
+  mainSettings?: SettingName[]
   flags?: Record<string, CommandFlag>
   /** What to do instead, where arguments that can't be read are a known mistake. */
   advice?(args: string[]): string | undefined

@@ -11,6 +11,7 @@ export const restoreCommand: Command = {
   name: 'restore',
   summary: 'puts a backup into an empty DATA_DIR',
   usage: ['FROM                              a folder that "backup" made'],
+  mainSettings: ['DATA_DIR', 'REDIS_URL', 'DEPLOYMENT'],
   async run(settings, { words }) {
     const [from, more] = words
     if (from === undefined || more !== undefined) {

@@ -1,6 +1,7 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import type { Command } from './command.ts'
 import { runCli } from './run-cli.ts'
+import { serversCommand } from './servers.ts'
 
 const command: Command = {
   name: 'anywhere',
@@ -32,4 +33,24 @@ it('shows the defaults that the command really has', async () => {
   expect(out).toMatch(/MCP_CONFIG +file with the MCP servers \(\/home\/me\/mcp\.json\)\n/)
   expect(out).toMatch(/DATA_DIR .*\(\.\/data\)\n/)
   expect(out).not.toContain('.env')
+})
+
+it('shows the help of one action alone, and where all settings are listed', async () => {
+  let out = ''
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    out += text
+    return true
+  })
+  expect(await runCli(['servers', 'disable', '--help'], [serversCommand])).toBe(0)
+  expect(out).toMatch(/^ {2}servers remove \| enable \| disable NAME\n\n {2}--json/m)
+  expect(out).toMatch(/--config .*\n/)
+  expect(out).toMatch(/\n\nAll settings: mcp-orchestrator serve --help, or the table in README\.md\.\n$/)
+  expect(out.split('\n').length).toBeLessThan(15)
+  expect(out).not.toMatch(/--yes|--url|servers import/)
+  out = ''
+  expect(await runCli(['servers', '--help', 'import'], [serversCommand])).toBe(0)
+  expect(out).toMatch(/servers import \[FILE\][\s\S]*--yes +does not ask/)
+  out = ''
+  expect(await runCli(['servers', '--help'], [serversCommand])).toBe(0)
+  expect(out).toMatch(/servers list [\s\S]*servers usage [\s\S]*--yes +import, accept: does not ask/)
 })

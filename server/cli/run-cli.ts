@@ -21,7 +21,7 @@ export async function runCli(args: string[], commands: Command[]): Promise<numbe
     if (!command) throw usage(`There is no command "${name}".`)
     if (command.name !== 'gateway') leaveWithReader()
     const { help, settings: flags, input } = readArguments(command, rest)
-    if (help) return say(commandHelp(command))
+    if (help) return say(commandHelp(command, input.words[0]))
     const defaults = command.defaults?.(process.env) ?? {}
     const dotenv = command.ignoresDotenv ? '' : readDotenv()
     const sources = { flags, env: process.env, dotenv, defaults }
@@ -96,10 +96,38 @@ function overview(commands: Command[]): string {
   ].join('\n')
 }
 
-function commandHelp(command: Command): string {
-  const own = Object.entries(command.flags ?? {}).map(([name, { help }]) => `  ${`--${name}`.padEnd(30)}${help}`)
+function commandHelp(command: Command, word: string | undefined): string {
+  const linesOf = (action: string) =>
+    (command.usage ?? []).filter((line) => line.split(/[ |]+/).slice(0, actionCount(line)).includes(action))
+  const action = word !== undefined && linesOf(word).length > 0 ? word : undefined
+  const usage = action === undefined ? (command.usage ?? []) : linesOf(action)
+  const own = Object.entries(command.flags ?? {})
+    .filter(([, flag]) => action === undefined || (flag.for?.includes(action) ?? true))
+    .map(([name, flag]) => {
+      const whose = action === undefined && flag.for ? `${flag.for.join(', ')}: ` : ''
+      return `  ${`--${name}`.padEnd(30)}${whose}${flag.help}`
+    })
+  return [
+    `mcp-orchestrator ${command.name}: ${command.summary}`,
+    '',
+    ...usage.map((line) => `  ${command.name} ${line}`),
+    ...(usage.length > 0 ? [''] : []),
+    ...own,
+    ...(own.length > 0 ? [''] : []),
+    `Flag, or variable in the environment${command.ignoresDotenv ? '' : ' or .env'}:`,
+    ...settingRows(command),
+    ...(command.mainSettings ? ['', 'All settings: mcp-orchestrator serve --help, or the table in README.md.'] : [])
+  ].join('\n')
+}
+
+/** `remove | enable NAME` is the usage of two actions. */
+function actionCount(usage: string): number {
+  return (/^[a-z]+( \| [a-z]+)*/.exec(usage)?.[0].split(' | ') ?? []).length
+}
+
+function settingRows(command: Command): string[] {
   const defaults = command.defaults?.(process.env) ?? {}
-  const rows = (Object.keys(SETTINGS) as SettingName[]).flatMap((name) => {
+  return (command.mainSettings ?? (Object.keys(SETTINGS) as SettingName[])).map((name) => {
     const flag = flagOf(name)
     const setting: { help: string; fallback?: unknown; shown?: string } = SETTINGS[name]
     const usual = defaults[name] ?? setting.shown ?? setting.fallback
@@ -107,16 +135,6 @@ function commandHelp(command: Command): string {
     const how = flag ? `--${flag}` : '(no flag)'
     return `  ${how.padEnd(30)}${name.padEnd(28)}${setting.help}${fallback}`
   })
-  return [
-    `mcp-orchestrator ${command.name}: ${command.summary}`,
-    '',
-    ...(command.usage ?? []).map((line) => `  ${command.name} ${line}`),
-    ...(command.usage ? [''] : []),
-    ...own,
-    ...(own.length > 0 ? [''] : []),
-    `Flag, or variable in the environment${command.ignoresDotenv ? '' : ' or .env'}:`,
-    ...rows
-  ].join('\n')
 }
 
 /** `doctor | head`: who has read enough is no failure. The gateway sees to its own client's going. */

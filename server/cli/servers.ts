@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { terminalLine } from '../../contract/hidden-characters.ts'
 import { describeProblem, loadRegistry } from '../catalog/registry.ts'
 import { AppError } from '../lib/errors.ts'
-import type { Command, CommandInput } from './command.ts'
+import type { Command, CommandFlag, CommandInput } from './command.ts'
 import { acceptChanges } from './servers-accept.ts'
 import type { ServersContext } from './servers-context.ts'
 import { addServer, COMMAND_AFTER_DASHES, removeServer, switchServer } from './servers-edit.ts'
@@ -30,20 +30,20 @@ const ACTIONS: Record<string, (context: ServersContext) => Promise<number>> = {
   usage: showUsage
 }
 
-/** What only some of them take; what another is given is most likely a mistake. */
-const FLAGS_OF: Record<string, string[]> = {
-  add: ['url', 'header', 'env', 'description'],
-  import: ['yes'],
-  accept: ['yes'],
-  login: ['owner'],
-  logout: ['owner'],
-  usage: ['clear']
+const FLAGS: Record<string, CommandFlag> = {
+  json: { type: 'boolean', help: 'prints JSON' },
+  yes: { type: 'boolean', help: 'does not ask', for: ['import', 'accept'] },
+  clear: { type: 'boolean', help: 'forgets all of it', for: ['usage'] },
+  url: { type: 'string', help: 'address of a remote server', for: ['add'] },
+  header: { type: 'string', multiple: true, help: 'a header of its requests, NAME=VALUE', for: ['add'] },
+  env: { type: 'string', multiple: true, help: 'a variable for the server, NAME=VALUE', for: ['add'] },
+  owner: { type: 'string', help: 'for this owner only', for: ['login', 'logout'] },
+  description: { type: 'string', help: 'what the server is good for', for: ['add'] }
 }
 const MAX_NAMES: Record<string, number> = { list: 0, import: 1 }
 
 function refuseForeign(action: string, names: string[], { flags, rest }: Pick<CommandInput, 'flags' | 'rest'>): void {
-  const known = ['json', ...(FLAGS_OF[action] ?? [])]
-  const flag = Object.keys(flags).find((name) => !known.includes(name))
+  const flag = Object.keys(flags).find((name) => FLAGS[name]?.for?.includes(action) === false)
   const word = names[MAX_NAMES[action] ?? names.length] ?? (action === 'add' ? undefined : rest[0])
   const foreign = flag === undefined ? word && `"${word.slice(0, 100)}"` : `--${flag}`
   if (foreign === undefined) return
@@ -67,16 +67,8 @@ export const serversCommand: Command = {
     'accept [NAME …]                   shows changed servers that wait for their secrets, and changed tools; accepts them',
     'usage [NAME …] [--clear]          past requests that routing learns from; forgets all of them'
   ],
-  flags: {
-    json: { type: 'boolean', help: 'prints JSON' },
-    yes: { type: 'boolean', help: 'import, accept: does not ask' },
-    clear: { type: 'boolean', help: 'usage: forgets all of it' },
-    url: { type: 'string', help: 'add: address of a remote server' },
-    header: { type: 'string', multiple: true, help: 'add: a header of its requests, NAME=VALUE' },
-    env: { type: 'string', multiple: true, help: 'add: a variable for the server, NAME=VALUE' },
-    owner: { type: 'string', help: 'login, logout: for this owner only' },
-    description: { type: 'string', help: 'add: what the server is good for' }
-  },
+  flags: FLAGS,
+  mainSettings: ['MCP_CONFIG', 'DATA_DIR', 'CREDENTIALS_FILE', 'REDIS_URL'],
   // A flag behind a name and a command is the command's.
   advice: ([action, name = '-', command = '-']) =>
     action === 'add' && !name.startsWith('-') && !command.startsWith('-') ? COMMAND_AFTER_DASHES : undefined,
