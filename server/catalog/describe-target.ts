@@ -45,6 +45,14 @@ const SECRET_NAME = /key|token|secret|passw|pwd|auth|credential|cookie|private|b
 const SECRET_VALUE =
   /^((Bearer|Basic|Token|ApiKey|Api-Key|Key|Digest|Negotiate|DPoP|AWS4-HMAC-SHA256) |sk-|[prs]k_(live|test)_|gh[pousr]_|github_pat_|xox[a-z]-|AKIA|AIza|glpat-|npm_|hf_|pypi-|dop_v1_|SG\.|ya29\.|eyJ)/i
 
+/** A password in a connection string: `postgres://user:password@host`, `…;Password=…`, and Go's form for MySQL. */
+const CONNECTION_PASSWORDS = [
+  /\b[a-z][a-z0-9+.-]{1,30}:\/\/[^\s/?#@:]{0,200}:[^\s/@]{1,500}@/i,
+  /(^|[\s;?&])(password|passwd|pwd)\s{0,3}=\s{0,3}[^\s;&]/i,
+  /(^|[\s=])[^\s:/@=]{1,200}:[^\s@]{1,500}@(tcp|unix)\(/
+]
+
 export function looksSecret(name: string, value: string): boolean {
-  return value.length >= 4 && !/\$\{/.test(value) && (SECRET_NAME.test(name) || SECRET_VALUE.test(value))
+  if (value.length < 4 || /\$\{/.test(value)) return false
+  return [SECRET_VALUE, ...CONNECTION_PASSWORDS].some((known) => known.test(value)) || SECRET_NAME.test(name)
 }

@@ -10,3 +10,32 @@ it('warns of the gateway itself, which is pasted along with what it replaced', (
     ['files', []]
   ])
 })
+
+it.each([
+  'postgres://shop:pw@db.test/shop',
+  'mongodb+srv://u:p@a.test,b.test/x',
+  'redis://:pw@cache.test:6379/0',
+  'mysql://u:p%40x@h/d',
+  'amqps://u:p@mq.test',
+  'jdbc:postgresql://h/d?user=u&password=pw',
+  'host=h user=u password=pw',
+  'Server=h;User Id=u;Pwd=pw;',
+  'u:pw@tcp(h:3306)/d'
+])('warns of a password in a connection string, in variables and arguments: %s', (text) => {
+  const of = (raw: object) => planServers(JSON.stringify({ mcpServers: { db: raw } }), () => false).servers[0]?.warnings
+  const inVariable = of({ command: 'db', env: { DATABASE_URL: text } })
+  expect(inVariable).toEqual([expect.stringMatching(/^DATABASE_URL: looks like a secret/)])
+  for (const args of [[text], ['--dsn', text], [`--dsn=${text}`], ['-c', `connect ${text}`]])
+    expect(of({ command: 'db', args })).toEqual([expect.stringContaining('The command line seems to hold a secret')])
+})
+
+it.each([
+  'postgres://db.test/shop',
+  'postgres://shop@db.test:5432/shop',
+  'http://localhost:4873/@scope/pkg',
+  'me@example.test',
+  `postgres://u:\${env:PW}@h/d`
+])('does not take an address without a password for a secret: %s', (text) => {
+  const pasted = JSON.stringify({ mcpServers: { db: { command: 'db', env: { DATABASE_URL: text } } } })
+  expect(planServers(pasted, () => false).servers[0]?.warnings).toEqual([])
+})

@@ -200,6 +200,17 @@ describe('servers', { timeout: 60_000 }, () => {
     expect(login.out + login.err).not.toContain('hunter2')
     const header = await add('header', 'https://x.test/mcp', '--header', 'X-Custom=Token abcdef123')
     expect(header.err).toMatch(/X-Custom: looks like a secret/)
+    const place = 'shop:s3cret-pw@db.test/shop'
+    const database = await run(
+      'add',
+      'db',
+      '--env',
+      `DATABASE_URL=postgres://${place}`,
+      '--',
+      'db',
+      `mongodb://${place}`
+    )
+    expect(database.err).toMatch(/! DATABASE_URL: looks like a secret[\s\S]*! The command line seems to hold a secret/)
     const plain = await add('plain', 'https://x.test/v1/mcp?region=eu', '--header', 'X-Region=eu')
     expect(plain).toMatchObject({ code: 0, err: expect.not.stringContaining('!') })
     const foreign = await add('foreign', 'https://x.test/mcp', '--header', 'Authorization=Bearer ${' + 'TOKEN}')
