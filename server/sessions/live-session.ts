@@ -27,6 +27,7 @@ export class LiveSession {
   #held = false
   #inside = 0
   #queued = 0
+  #opening = 0
   #present = 0
   #pauseTimer: NodeJS.Timeout | undefined
 
@@ -110,6 +111,11 @@ export class LiveSession {
     return this.#inside > 0 || this.#queued > 0
   }
 
+  /** A sandbox is being made ready for it: whoever locks it waits for that. */
+  get isOpening(): boolean {
+    return this.#opening > 0
+  }
+
   /** Recycles a session that nobody works in; false when someone came back before its turn was there. */
   recycleIfIdle(record: SessionRecord): Promise<boolean> {
     return this.locked(async () => {
@@ -135,21 +141,28 @@ export class LiveSession {
   }
 
   /** Makes the sandbox usable; for callers that have entered. Returns once its container answers under our lease. */
-  openSandbox(signal?: AbortSignal): Promise<void> {
-    return this.locked(async () => {
-      for (let attempt = 1; ; attempt++) {
-        await this.#ensureLease(signal)
-        if (this.sandbox.isOpenUnder(this.#epoch)) return
-        try {
-          return await this.sandbox.open(this.#epoch)
-        } catch (error) {
-          // Another instance was granted the session while we were opening it: ask again, we may get it back.
-          if (!isAppError(error, 'lease_lost') && !isAppError(error, 'stale_epoch')) throw error
-          await this.loseLease()
-          if (attempt === 3) throw error
-        }
+  async openSandbox(signal?: AbortSignal): Promise<void> {
+    this.#opening += 1
+    try {
+      await this.locked(() => this.#openSandbox(signal))
+    } finally {
+      this.#opening -= 1
+    }
+  }
+
+  async #openSandbox(signal?: AbortSignal): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      await this.#ensureLease(signal)
+      if (this.sandbox.isOpenUnder(this.#epoch)) return
+      try {
+        return await this.sandbox.open(this.#epoch)
+      } catch (error) {
+        // Another instance was granted the session while we were opening it: ask again, we may get it back.
+        if (!isAppError(error, 'lease_lost') && !isAppError(error, 'stale_epoch')) throw error
+        await this.loseLease()
+        if (attempt === 3) throw error
       }
-    })
+    }
   }
 
   async #ensureLease(signal?: AbortSignal, waitMs?: number): Promise<void> {

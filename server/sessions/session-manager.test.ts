@@ -220,6 +220,26 @@ describe('SessionManager', () => {
     expect(engine.containers.size).toBe(0)
   })
 
+  it('waits at its stop for a sandbox that a session is being given, and removes it; none is begun after that', async () => {
+    const manager = await start('one')
+    const { promise: created, resolve: create } = Promise.withResolvers<void>()
+    const made = engine.create.bind(engine)
+    const slow = vi.spyOn(engine, 'create').mockImplementation(async (owner) => created.then(() => made(owner)))
+    const { promise: later, resolve: goOn } = Promise.withResolvers<void>()
+    const second = manager.hold('t', (hold) => later.then(() => hold.workspace()))
+    const first = containerOf(manager).catch(() => {})
+    await vi.waitFor(() => expect(slow).toHaveBeenCalledTimes(1))
+    const stopped = manager.stop()
+    goOn()
+    await expect(second).rejects.toMatchObject({ code: 'shutting_down' })
+    create()
+    await stopped
+    expect(engine.containers.size).toBe(0)
+    await first
+    expect(engine.containers.size).toBe(0)
+    expect(slow).toHaveBeenCalledTimes(1)
+  })
+
   it('leaves no container when it stops as the last, also none of those that were killed; their files are kept', async () => {
     await write(await start('killed'), 'x')
     fake.managers.splice(0)

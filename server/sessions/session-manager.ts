@@ -110,7 +110,10 @@ export class SessionManager {
     try {
       return await job({
         epoch: session.epoch,
-        workspace: (inner) => openWorkspace(session, inner),
+        workspace: async (inner) => {
+          if (this.#stopping) throw shuttingDown()
+          return openWorkspace(session, inner)
+        },
         journal: (callId, run) => journal(session, callId, run)
       })
     } finally {
@@ -213,9 +216,10 @@ export class SessionManager {
 
   async #close(session: LiveSession): Promise<void> {
     const { store, instanceId, logger } = this.#deps
-    if (session.sandbox.state === 'none') return
+    if (session.sandbox.state === 'none' && !session.isOpening) return
     try {
       await session.locked(async () => {
+        if (session.sandbox.state === 'none') return // it could not be opened
         const taken = await store.acquire(session.sessionId, instanceId, this.#options.leaseMs)
         if (taken.granted && taken.record.epoch === session.epoch) await session.recycle(taken.record)
         else await session.sandbox.cut()
