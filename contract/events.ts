@@ -60,7 +60,9 @@ export const EVENT_SCHEMAS = {
     isError: z.boolean(),
     content: z.array(z.unknown()),
     /** The answer was lost: it may have run in part, in full or not at all. */
-    outcome: z.literal('unknown').optional()
+    outcome: z.literal('unknown').optional(),
+    /** It was running when a person stopped the turn, or when the server was stopped, restarted or lost. */
+    interruptedBy: z.enum(['person', 'server']).optional()
   }),
   'agent:error': z.object({ turnId: turnId.optional(), code: z.string(), message: z.string() }),
   'turn:end': z.object({ turnId, reason: z.enum(TURN_END_REASONS) }),

@@ -28,7 +28,13 @@ export interface CallEntry {
     editedTarget?: PathTarget | undefined
   }
   startedAt?: number
-  result?: { isError: boolean; content: unknown[]; at: number; outcome?: 'unknown' | undefined }
+  result?: {
+    isError: boolean
+    content: unknown[]
+    at: number
+    outcome?: 'unknown' | undefined
+    interruptedBy?: 'person' | 'server' | undefined
+  }
 }
 
 /** Ids come from models: one called like a member of every object must find nothing. */
@@ -176,8 +182,8 @@ function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
   } else if (event.type === 'tool:started' && call.startedAt === undefined) {
     call.startedAt = event.at
   } else if (event.type === 'tool:result' && !call.result) {
-    const { isError, content, outcome } = event.data
-    call.result = { isError, content, at: event.at, outcome }
+    const { isError, content, outcome, interruptedBy } = event.data
+    call.result = { isError, content, at: event.at, outcome, ...(interruptedBy && { interruptedBy }) }
   }
 }
 

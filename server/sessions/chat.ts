@@ -12,7 +12,7 @@ import { editedTarget, onceKey, resolveIn, timesAsked } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { Conversation } from './conversation.ts'
 import { TurnDriver } from './turn-driver.ts'
-import { endOf } from './turn-events.ts'
+import { endOf, serverStopped } from './turn-events.ts'
 
 const MIN_HELD_CHARS = 2 * 1024 * 1024
 const CHARS_PER_TOKEN = 8
@@ -196,7 +196,7 @@ export class Chat {
 
   /** Lets go of every turn; each stays open in the log, and goes on when someone comes back to it. */
   async stop(): Promise<void> {
-    await Promise.all([...this.#open.values()].map(({ driver }) => driver.close()))
+    await Promise.all([...this.#open.values()].map(({ driver }) => driver.close(serverStopped())))
   }
 
   /** Ends the turn on every instance and forgets the session, which is about to be removed. */

@@ -1,4 +1,5 @@
 /** What sessions write into the log themselves: calls as they start and end, and words to the user about the sandbox. */
+import type { EventData } from '../../contract/events.ts'
 import { backoffMs } from '../lib/backoff.ts'
 import { isAppError, messageOf } from '../lib/errors.ts'
 import type { NewEvent, StoredEvent } from '../storage/event-log.ts'
@@ -68,7 +69,7 @@ export class SessionEvents {
     const interrupted = [...open].filter((callId) => !running.has(callId))
     if (interrupted.length > 0)
       await this.append(
-        interrupted.map((callId) => unknownOutcome(callId)),
+        interrupted.map((callId) => lostWithServer(callId)),
         epoch
       )
     return interrupted
@@ -92,14 +93,16 @@ export class SessionEvents {
 }
 
 /** A call has one result: of two, the first counts. */
-export function resultOf(
-  callId: string,
-  data: { isError: boolean; content: unknown[]; outcome?: 'unknown' }
-): NewEvent {
+export function resultOf(callId: string, data: Omit<EventData<'tool:result'>, 'callId'>): NewEvent {
   return { type: 'tool:result', data: { callId, ...data }, key: `result:${callId}` }
 }
 
-export function unknownOutcome(callId: string, why = 'The connection was lost while this ran.'): NewEvent {
+export function unknownOutcome(callId: string, why: string, interruptedBy?: 'server'): NewEvent {
   const content = [{ type: 'text', text: `${why} ${UNKNOWN_TEXT}` }]
-  return resultOf(callId, { isError: true, outcome: 'unknown', content })
+  return resultOf(callId, { isError: true, outcome: 'unknown', content, ...(interruptedBy && { interruptedBy }) })
+}
+
+/** For a call that an instance had started and did not finish: it was killed or restarted, or another one took the session over. */
+export function lostWithServer(callId: string): NewEvent {
+  return unknownOutcome(callId, 'The server that ran this was restarted, or lost the session.', 'server')
 }

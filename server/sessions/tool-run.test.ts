@@ -4,6 +4,7 @@ import { silentLogger } from '../lib/logger.ts'
 import type { NewEvent } from '../storage/event-log.ts'
 import { SessionEvents } from './session-events.ts'
 import { journal } from './tool-run.ts'
+import { serverStopped, stopped } from './turn-events.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -53,7 +54,7 @@ it('never tells of a call that succeeded as one that failed, however long the st
   await refused
   expect(results()).toEqual([])
   await events.reportInterrupted(1, session.runningCalls)
-  expect(results()).toMatchObject([{ callId: 'c', isError: true, outcome: 'unknown' }])
+  expect(results()).toMatchObject([{ callId: 'c', isError: true, outcome: 'unknown', interruptedBy: 'server' }])
 })
 
 it.each([
@@ -74,4 +75,20 @@ it.each([
     content: [{ text: expect.stringMatching(/^"mail" ended\./) }]
   })
   expect(result?.outcome).toBe(outcome)
+})
+
+it.each([
+  ['a person', stopped(), 'person', undefined, /^The turn was stopped while this ran; it may have run in part/],
+  [
+    'the end of the server',
+    serverStopped(),
+    'server',
+    'unknown',
+    /^The server was stopped or restarted while this ran.* may have run in part/
+  ]
+])('of a call that %s interrupted, the log says so', async (_who, reason, interruptedBy, outcome, text) => {
+  const { session, results } = open()
+  await expect(journal(session, 'c', () => Promise.reject(reason))).rejects.toBe(reason)
+  expect(results()).toMatchObject([{ isError: true, interruptedBy, content: [{ text: expect.stringMatching(text) }] }])
+  expect(results()[0]?.outcome).toBe(outcome)
 })

@@ -1,6 +1,7 @@
 import type { ExpectedTarget } from '../../workspace-server/protocol.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { ToolResult } from '../sandbox/port.ts'
+import type { NewEvent } from '../storage/event-log.ts'
 import { mayHaveRun } from '../tools/audit/call-end.ts'
 import type { ToolCallInput } from '../tools/tool-source.ts'
 import { boundContent } from './bound-content.ts'
@@ -20,6 +21,7 @@ type Journaled = Pick<LiveSession, 'epoch' | 'events' | 'runningCalls'>
 
 /** Longer than the longest command may take, so that the server inside gives the answer. */
 const TIMEOUT_MS = 660_000
+const STOPPED_TEXT = 'The turn was stopped while this ran; it may have run in part.'
 const READ_ONLY = new Set(['read_file', 'list_files'])
 
 /** Runs one call in the sandbox of a session that the caller has entered; the changed files are safe before the result is told. */
@@ -70,16 +72,21 @@ export async function journal(
 async function recordFailure(session: Journaled, callId: string, epoch: number, error: unknown): Promise<unknown> {
   // It did not run, and the human is asked again: that is written by whoever carries the turn on.
   if (isAppError(error, 'target_changed')) return error
-  const content = [{ type: 'text', text: messageOf(error) }]
-  const event = mayHaveRun(error)
-    ? unknownOutcome(callId, messageOf(error))
-    : resultOf(callId, { isError: true, content })
   try {
-    await session.events.appendResult(event, epoch)
+    await session.events.appendResult(failureOf(callId, error), epoch)
   } catch {
     // As above.
   }
   if (!isAppError(error, 'connection_lost') || error.details.sent === false) return error
   const message = 'The sandbox was lost while this ran; whether it took effect is unknown, and it was not run again.'
   return new AppError('unavailable', 'outcome_unknown', message, { cause: error })
+}
+
+function failureOf(callId: string, error: unknown): NewEvent {
+  if (isAppError(error, 'server_stopped')) return unknownOutcome(callId, messageOf(error), 'server')
+  if (mayHaveRun(error)) return unknownOutcome(callId, messageOf(error))
+  const isStopped = isAppError(error, 'cancelled')
+  const text = isStopped ? STOPPED_TEXT : messageOf(error)
+  const content = [{ type: 'text', text }]
+  return resultOf(callId, { isError: true, content, ...(isStopped && { interruptedBy: 'person' }) })
 }

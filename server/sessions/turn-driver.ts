@@ -17,7 +17,7 @@ import { askedAgain, withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import type { Conversation } from './conversation.ts'
 import { isNotOurs } from './not-ours.ts'
-import { unknownOutcome } from './session-events.ts'
+import { lostWithServer, unknownOutcome } from './session-events.ts'
 import type { Hold } from './session-manager.ts'
 import { endOf, keyed, notRun, stopped } from './turn-events.ts'
 
@@ -76,12 +76,12 @@ export class TurnDriver {
     this.wake()
   }
 
-  /** Lets go of the turn, which stays open in the log for whoever drives it next. */
-  async close(): Promise<void> {
+  /** Lets go of the turn, which stays open in the log for whoever drives it next. `why` is recorded with the calls that run. */
+  async close(why = stopped()): Promise<void> {
     this.#closed = true
     clearTimeout(this.#retry)
     this.#retry = undefined
-    this.#abort.abort(stopped())
+    this.#abort.abort(why)
     this.#news.resolve()
     await this.#driving
   }
@@ -217,7 +217,7 @@ export class TurnDriver {
   /** We hold the session: a call that was started and that nobody here runs is lost, and nobody will tell of it. */
   async #reportLost(ours: ReadonlySet<string>, epoch: number): Promise<boolean> {
     const lost = this.#startedElsewhere().filter(({ callId }) => !ours.has(callId))
-    const events = lost.map(({ callId }) => unknownOutcome(callId))
+    const events = lost.map(({ callId }) => lostWithServer(callId))
     if (events.length > 0) await this.#append(events, epoch)
     return events.length > 0
   }

@@ -18,6 +18,12 @@ export function notRun(callId: string, why: unknown): NewEvent {
   return resultOf(callId, { isError: true, content })
 }
 
+/** Why a person's stop, or anything else that ends the turn, breaks off what runs in it. */
 export function stopped(): AppError {
   return new AppError('cancelled', 'cancelled', 'The turn was stopped.')
+}
+
+/** Why the end of this server breaks off what runs in a turn; the turn itself stays open, and goes on at the next start. */
+export function serverStopped(): AppError {
+  return new AppError('unavailable', 'server_stopped', 'The server was stopped or restarted while this ran.')
 }

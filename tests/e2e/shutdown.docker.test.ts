@@ -128,6 +128,32 @@ describe('shutdown', () => {
     expect(await again.sh('cat a.txt; wc -c up.txt')).toMatch(/kept\s+100000 up.txt/)
   })
 
+  it.each(['SIGTERM', 'SIGKILL'] as const)(
+    'on %s during a command says that the server did that, not a person, and does not run it again',
+    async (signal) => {
+      const server = await serve()
+      const sessionId = `test-${randomUUID()}`
+      const client = server.connect(sessionId)
+      const { token } = await client.ready()
+      const [card] = await client.cards('run echo begun >> a.txt; echo begun; sleep 600')
+      await client.ask('tool:approval', { callId: card?.callId, approved: true })
+      await client.wait('tool:output', ({ text }) => String(text).includes('begun'))
+      await end(server, signal)
+      const next = await serve({}, { dataDir: server.dataDir })
+      const again = next.connect(sessionId, { token })
+      await again.wait('session:snapshot', ({ state }) => state !== undefined)
+      await eventually('the turn has gone on', async () =>
+        (await next.events(sessionId)).some(({ type }) => type === 'turn:end')
+      )
+      const events = await next.events(sessionId)
+      const results = events.filter(({ type }) => type === 'tool:result').map(({ data }) => data)
+      const text = expect.stringMatching(/server .*restarted.*may have run in part/)
+      expect(results).toMatchObject([{ outcome: 'unknown', interruptedBy: 'server', content: [{ text }] }])
+      expect(events.find(({ type }) => type === 'turn:end')?.data.reason).toBe('done')
+      expect(await again.sh('cat a.txt')).toMatch(/^begun\n(?!begun)/)
+    }
+  )
+
   it('ends on SIGHUP as on SIGTERM, and leaves no container', async () => {
     const server = await serve({ WARM_POOL_SIZE: '2' })
     expect(await end(server, 'SIGHUP')).toBe(0)

@@ -258,7 +258,7 @@ describe('the server gone', () => {
     await me.page.getByText('Waits for its turn').waitFor()
     await server.run()
     await me.page.getByText('Reconnecting…').waitFor({ state: 'hidden' })
-    await me.page.getByText('Outcome unknown').waitFor()
+    await me.page.getByText('Outcome unknown: the server was restarted').waitFor()
     await me.cards.first().waitFor()
     await me.approve()
     await me.outputs.getByText('after').waitFor()

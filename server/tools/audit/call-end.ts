@@ -11,7 +11,8 @@ const MAY_HAVE_RUN = new Set([
   'answer_invalid',
   'outcome_unknown',
   'store_unavailable',
-  'lease_lost'
+  'lease_lost',
+  'server_stopped'
 ])
 /** A rule or a human was against it, or nobody could be asked. */
 const REFUSED = /^(approval|denied|definition_changed|target_changed|not_approved)/
