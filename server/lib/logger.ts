@@ -16,7 +16,7 @@ const SUBJECTS = ['id', 'sessionId', 'server', 'callId', 'containerId', 'code', 
 export function createLogger(level: string, destination: DestinationStream = process.stderr): Logger {
   const repeated = new RepeatedLines()
   const logMethod = function (this: Logger, args: Parameters<LogFn>, method: LogFn, lineLevel: number): void {
-    const { write, skipped } = lineLevel < WARN ? AS_IT_IS : repeated.take(keyOf(args, lineLevel))
+    const { write, skipped } = lineLevel < WARN ? AS_IT_IS : repeated.take(keyOf(args, lineLevel, this.bindings()))
     if (!write) return
     if (skipped === 0) {
       method.apply(this, args)
@@ -31,31 +31,31 @@ export function createLogger(level: string, destination: DestinationStream = pro
       level,
       base: null,
       redact: { paths: SECRET_PATHS, censor: '[secret]' },
-      serializers: { err: errorFields },
+      serializers: { err: (error: Error) => errorFields(error, isVerbose(level)) },
       hooks: { logMethod }
     },
     destination
   )
 }
 
-function keyOf(args: unknown[], level: number): string {
-  const [first, second] = args
-  if (typeof first === 'string') return `${level} ${first}`
-  const fields = (first ?? {}) as Record<string, unknown>
+function keyOf(args: unknown[], level: number, bindings: Record<string, unknown>): string {
+  const [first, second] = typeof args[0] === 'string' ? [{}, args[0]] : args
+  const fields: Record<string, unknown> = { ...bindings, ...(first ?? {}) }
   const why = fields.err instanceof Error ? fields.err.message : ''
   return [level, second, why, ...SUBJECTS.map((name) => fields[name] ?? '')].join(' ')
 }
 
-/** Our own errors say what happened in one sentence. A stack helps only with errors that nobody expected. */
-function errorFields(error: Error): object {
+const isVerbose = (level: string) => level === 'debug' || level === 'trace'
+
+/**
+ * Our own errors say what happened in one sentence. A stack helps only with errors that nobody expected. The words of a library
+ * are about its own options: they are shown at the level debug, or where the error is a fault of ours.
+ */
+function errorFields(error: Error, verbose: boolean): object {
   if (!(error instanceof AppError)) return stdSerializers.err(error)
   const { code, kind, message, cause } = error
-  return {
-    code,
-    kind,
-    message,
-    ...(cause instanceof Error && !(cause instanceof AppError) ? { cause: cause.message } : {})
-  }
+  const isShown = (verbose || kind === 'internal') && cause instanceof Error && !(cause instanceof AppError)
+  return { code, kind, message, ...(isShown ? { detail: cause.message } : {}) }
 }
 
 export const silentLogger: Logger = pino({ level: 'silent' })

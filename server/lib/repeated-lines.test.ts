@@ -41,3 +41,23 @@ it('shows the sentence of an expected error and the stack of an unexpected one',
   expect(written[0]?.err).toEqual({ code: 'store_unavailable', kind: 'unavailable', message: 'Redis is away.' })
   expect(written[1]?.err.stack).toContain('TypeError')
 })
+
+it('shows the words of a library only at the level debug, or where the fault is ours', () => {
+  const shown = (level: string, kind: 'unavailable' | 'internal') => {
+    const written: string[] = []
+    const logger = createLogger(level, { write: (text: string) => void written.push(text) })
+    const cause = new Error("Stream isn't writeable and enableOfflineQueue options is false")
+    logger.warn({ err: new AppError(kind, 'store_unavailable', 'Redis is away.', { cause }) }, 'Not saved.')
+    return written[0] ?? ''
+  }
+  expect(shown('info', 'unavailable')).not.toContain('enableOfflineQueue')
+  expect(JSON.parse(shown('debug', 'unavailable')).err.detail).toContain('enableOfflineQueue')
+  expect(JSON.parse(shown('info', 'internal')).err.detail).toContain('enableOfflineQueue')
+})
+
+it('tells lines of different containers apart by what their loggers are bound to', () => {
+  const written: string[] = []
+  const logger = createLogger('info', { write: (line: string) => void written.push(JSON.parse(line).containerId) })
+  for (const containerId of ['c1', 'c2', 'c1']) logger.child({ containerId }).warn('Ignored.')
+  expect(written).toEqual(['c1', 'c2'])
+})

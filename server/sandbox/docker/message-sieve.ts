@@ -16,6 +16,14 @@ const OPEN_BRACE = 0x7b
 const SPACE = 0x20
 const PASSED_ON = new Set(['notifications/message', 'notifications/tools/list_changed'])
 
+/** For the log: what happened and what it means. What the sandbox wrote is shown at the level debug only. */
+const SENTENCES: Record<keyof SieveCounters, string> = {
+  noise: 'A sandbox wrote something that is not an MCP message. It was ignored; the session goes on.',
+  forged: 'A sandbox answered a request that nobody made. It was ignored; a command there may imitate the server.',
+  refused: 'A sandbox sent a message that it may not send. It was ignored; the session goes on.',
+  oversize: 'A sandbox sent a message over the size limit. It was dropped, and the call that waits for it fails.'
+}
+
 export interface SieveCounters {
   /** Lines that are no JSON-RPC. */
   noise: number
@@ -91,7 +99,7 @@ export class MessageSieve {
     if (id !== undefined) this.#passed.push({ jsonrpc: '2.0', id, ...answer })
     else if (!this.#ids.wasCancelled(wireId)) {
       this.counters.forged++
-      this.#report('an answer to nothing that was asked', { forged: this.counters.forged })
+      this.#report(SENTENCES.forged, {})
     }
   }
 
@@ -106,14 +114,14 @@ export class MessageSieve {
 
   #refuse(method: string): void {
     this.counters.refused++
-    this.#report('a message that a server may not send', { method: method.slice(0, 100) })
+    this.#report(SENTENCES.refused, {}, method.slice(0, 100))
   }
 
   #onNoise(bytes: Buffer): void {
     this.counters.noise++
     this.#noise.push(bytes.subarray(0, NOISE_TAIL_BYTES))
     this.#noise.push(Buffer.from('\n'))
-    this.#report('noise on stdout', { excerpt: bytes.toString('utf8', 0, 200) })
+    this.#report(SENTENCES.noise, {}, bytes.toString('utf8', 0, 200))
   }
 
   /** Begins like JSON but is none, or nested beyond reason: whoever waits for it is told at once. */
@@ -125,7 +133,7 @@ export class MessageSieve {
 
   #onOversize({ head, tail, bytes }: OversizeLine): void {
     this.counters.oversize++
-    this.#report('a line over the limit', { bytes })
+    this.#report(SENTENCES.oversize, { bytes })
     if (head.find((byte) => byte > SPACE) !== OPEN_BRACE || this.#ids.isPastOrProgress(head, tail)) return
     const wireId = this.#ids.findPending(head, tail)
     const lost = wireId === undefined ? this.#ids.pending() : [wireId]

@@ -63,9 +63,10 @@ async function tryOpen(options: OpenConnectionOptions): Promise<DockerWorkspaceC
   const { containerId, logger, initializeMs = INITIALIZE_MS } = options
   const exec = await createExec(options)
   const stream = await startExec(exec, options)
-  const transport = new DockerStreamTransport(stream, { logger: logger.child({ container: containerId.slice(0, 12) }) })
+  const transport = new DockerStreamTransport(stream, { logger: logger.child({ containerId }) })
   const client = new Client({ name: 'mcp-orchestrator', version: '1' }, { jsonSchemaValidator: noValidator })
-  client.onerror = (error) => logger.debug({ err: error, container: containerId }, 'sandbox connection')
+  client.onerror = (error) =>
+    logger.debug({ err: error, containerId }, 'The connection to a sandbox reported an error.')
   try {
     // Without a probe for the newer revision: we know this server, and a round trip counts.
     await client.connect(transport, { timeout: initializeMs })

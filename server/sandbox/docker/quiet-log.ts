@@ -1,13 +1,16 @@
 import type { Logger } from '../../lib/logger.ts'
 import { RepeatedLines } from '../../lib/repeated-lines.ts'
 
-const INTERVAL_MS = 10_000
-
-/** A log that hostile input can't flood: one line per kind at once, then at most one per interval with how many it stands for. */
+/**
+ * A log that hostile input can't flood: one line per sentence, then at most one a minute with how many were left out. `detail` is
+ * what the sandbox wrote, which is shown at the level debug only.
+ */
 export function createQuietLog(logger: Logger, now: () => number = Date.now) {
-  const lines = new RepeatedLines(INTERVAL_MS)
-  return (kind: string, details: Record<string, unknown>): void => {
-    const { write, skipped } = lines.take(kind, now())
-    if (write) logger.warn({ ...details, alsoSince: skipped }, `sandbox stream: ${kind}`)
+  const lines = new RepeatedLines()
+  return (sentence: string, fields: Record<string, unknown>, detail?: string): void => {
+    const { write, skipped } = lines.take(sentence, now())
+    if (!write) return
+    logger.warn({ ...fields, ...(skipped > 0 ? { repeated: skipped } : {}) }, sentence)
+    if (detail !== undefined) logger.debug({ ...fields, detail }, sentence)
   }
 }

@@ -143,10 +143,11 @@ const REASONS: [RegExp, string][] = [
   [/^READONLY/, 'it is a replica at the moment']
 ]
 
-/** The reason in our words: those of the client library are about its own options. */
+/** The reason in our words: those of the client library are about its own options. What Redis itself answers begins with a code. */
 function reasonOf(error: unknown): string {
   const text = messageOf(error)
-  return REASONS.find(([pattern]) => pattern.test(text))?.[1] ?? text
+  const known = REASONS.find(([pattern]) => pattern.test(text))?.[1]
+  return known ?? (/^[A-Z]{2,} /.test(text) ? text : 'the connection failed')
 }
 
 /** Host, port and database, without the password. */
