@@ -11,9 +11,9 @@ import type { ServerEntry } from './catalog/server-entry.ts'
 import { RegistryWatch } from './catalog/watch-registry.ts'
 import { sandboxLimits } from './config/sandbox-limits.ts'
 import type { Settings } from './config/settings.ts'
-import type { Exposed } from './gateway/expose/exposed.ts'
+import type { Exposed, ExposedOptions } from './gateway/expose/exposed.ts'
 import { Gateway } from './gateway/gateway.ts'
-import type { GatewayCore } from './gateway/gateway-options.ts'
+import type { GatewayCore, GatewayOptions } from './gateway/gateway-options.ts'
 import { AppError } from './lib/errors.ts'
 import type { Logger } from './lib/logger.ts'
 import { makeFolder } from './lib/make-folder.ts'
@@ -57,7 +57,7 @@ export interface GatewayApp {
   stop(): Promise<void>
 }
 
-export interface GatewayAppOptions {
+export interface GatewayAppOptions extends Pick<GatewayOptions, 'refused'> {
   environment: Record<string, string | undefined>
   /** A registry that is not there is an empty one. */
   optionalRegistry: boolean
@@ -124,8 +124,9 @@ export async function createGatewayApp(
     return loaded
   }
   const expose = readExpose(settings.GATEWAY_EXPOSE, file, registry)
+  const face = { version, logger, refused: options.refused }
   return {
-    gateway: new Gateway({ version, logger, core }),
+    gateway: new Gateway({ ...face, core }),
     version,
     file,
     registry: () => registry,
@@ -136,7 +137,7 @@ export async function createGatewayApp(
     logDir: serverLogs(settings),
     grants,
     credentialsFile: settings.CREDENTIALS_FILE,
-    ...(expose ? { exposed: exposedOnce(expose, core, version, logger) } : {}),
+    ...(expose ? { exposed: exposedOnce({ only: expose.only, ...face }, core) } : {}),
     watch: () => watch.start(),
     async stop() {
       watch.close()
@@ -334,11 +335,11 @@ function readExpose(wish: string | undefined, file: string, { servers }: Registr
   throw new AppError('invalid', 'invalid_setting', message)
 }
 
-function exposedOnce(expose: { only?: string }, core: () => Promise<GatewayCore>, version: string, logger: Logger) {
+function exposedOnce(options: Omit<ExposedOptions, 'core'>, core: () => Promise<GatewayCore>) {
   let opening: Promise<Exposed> | undefined
   const open = async () => {
     const { Exposed } = await import('./gateway/expose/exposed.ts')
-    return new Exposed({ only: expose.only, core: await core(), version, logger })
+    return new Exposed({ ...options, core: await core() })
   }
   return () => {
     opening ??= open().catch((error) => {

@@ -25,6 +25,7 @@ import type { Logger } from './lib/logger.ts'
 import { observed } from './lib/observed.ts'
 import { packageRoot } from './lib/package-root.ts'
 import { ProgressBoard } from './lib/progress-board.ts'
+import { createRefusals, type ReportRefusal } from './lib/refusals.ts'
 import { observedModels } from './models/observed-models.ts'
 import type { Models } from './models/port.ts'
 import { createDockerEngine } from './sandbox/docker/docker-engine.ts'
@@ -206,15 +207,16 @@ export async function createApp(
   const instanceId = randomUUID()
   const logger = rootLogger.child({ instance: instanceId })
   const metrics = createMetrics()
+  const refused = createRefusals(logger, metrics.core.refused)
   const core = await createCore(settings, logger, { instanceId, observer: metrics.core, patience })
   const models = observedModels(openModels(settings, logger), metrics.core.modelStep)
   const { facts } = core.store
   const trail = openTrail(settings, metrics.observer)
-  const shared = { facts, trail, models, dotenv: dotenvWithSecrets() }
+  const shared = { facts, trail, models, dotenv: dotenvWithSecrets(), refused }
   const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, ...shared })
   const servers = chatServers(gateway, logger)
   const guard = createDefinitionGuard(facts)
-  const chat = createChat(settings, core, models, servers, guard, trail.audit, logger)
+  const chat = createChat(settings, core, models, servers, guard, trail.audit, logger, refused)
   const { sessions, feed, access, progress } = core
   const directory = openDirectory(settings, core, chat)
   const entrance = openEntrance(settings, facts, access, logger)
@@ -232,10 +234,10 @@ export async function createApp(
     transcript: (sessionId) => chat.whole(sessionId),
     ...{ ...entrance, admin: new AdminAccess(settings, logger), senderOf: senderAtSocket(gateway) },
     metrics: metrics.text,
-    refused: (code) => metrics.core.refused('http', code),
+    refused,
     servers: serverDirectory(gateway, facts, servers.policy, guard),
     audit: trailReader(settings, trail, ownerOfCookies),
-    mcp: limitedMcp(mcpLimit(settings.MCP_REQUESTS_PER_MINUTE), entrance, door.handle),
+    mcp: limitedMcp(mcpLimit(settings.MCP_REQUESTS_PER_MINUTE), entrance, door.handle, refused),
     webRoot: join(packageRoot(), 'dist', 'web'),
     logger
   })
@@ -243,14 +245,14 @@ export async function createApp(
   const sockets = createSocketServer({
     ...{ ...entrance, chat, access, models, feed, logger },
     httpServer: http.raw,
-    refused: (code) => metrics.core.refused('socket', code),
+    refused,
     state: (sessionId) => directory.state(sessionId),
     progress: () => progress.current,
     onProgress: (listener) => progress.onSay(listener),
     adapter: live?.adapter,
     isDraining: () => http.drain.isDraining
   })
-  watchFigures(metrics, { ...core, gateway, inbox, trail, sockets, readiness, dataDir })
+  watchFigures(metrics, { ...core, gateway, inbox, trail, sockets, readiness, dataDir, refused })
   logSessions(feed, logger)
   let url = ''
   return {
@@ -309,7 +311,8 @@ function createChat(
   servers: ChatServers,
   guard: DefinitionGuard,
   audit: Audit,
-  logger: Logger
+  logger: Logger,
+  refused: ReportRefusal
 ): Chat {
   const ownerOf = (sessionId: string) => access.ownerOf(sessionId)
   const chat = new Chat({
@@ -319,7 +322,7 @@ function createChat(
     models,
     policy: servers.policy,
     guard,
-    toolbox: new Toolbox({ sources: servers.sources, ownerOf, policy: servers.policy, audit, logger }),
+    toolbox: new Toolbox({ sources: servers.sources, ownerOf, policy: servers.policy, audit, logger, refused }),
     options: {
       limits: { maxSteps: settings.MAX_STEPS, maxSessionTokens: settings.MAX_SESSION_TOKENS },
       maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,

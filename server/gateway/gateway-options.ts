@@ -1,5 +1,4 @@
 import type { Grants } from '../catalog/grants.ts'
-import type { Logger } from '../lib/logger.ts'
 import type { ApprovalPolicy } from '../tools/approval-policy.ts'
 import type { Audit } from '../tools/audit/audit.ts'
 import type { Connections } from '../tools/connections/connections.ts'
@@ -9,6 +8,7 @@ import type { ToolIndex } from '../tools/tool-index.ts'
 import type { Tracing } from '../tools/tracing/tracing.ts'
 import type { Approvals } from './asking/approve-call.ts'
 import type { ClientVoice } from './asking/client-voice.ts'
+import type { ErrorReport } from './error-result.ts'
 
 /** What the four tools stand on. Loaded when the first of them is called: the list of tools needs none of it. */
 export interface GatewayCore {
@@ -34,8 +34,7 @@ export interface GatewayCore {
   writeText?: ClientVoice['write'] | undefined
 }
 
-export interface GatewayOptions {
+export interface GatewayOptions extends ErrorReport {
   version: string
-  logger: Logger
   core(): Promise<GatewayCore>
 }

@@ -44,7 +44,7 @@ export class Gateway {
     } catch (error) {
       // Not a failure: the client is asked, and calls again.
       if (error instanceof InputNeeded) throw error
-      return errorResult(error, this.#options.logger)
+      return errorResult(error, this.#options, name)
     }
   }
 

@@ -2,6 +2,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { isAppError } from '../lib/errors.ts'
 import type { Operation } from '../lib/observed.ts'
+import type { Face } from '../lib/refusals.ts'
 
 export interface ModelStep {
   provider: string
@@ -20,7 +21,7 @@ export interface CoreObserver {
   modelStep(step: ModelStep): void
   turnEnded(reason: string): void
   /** A request that was answered with an error, at one of the faces. */
-  refused(face: 'http' | 'socket', code: string): void
+  refused(face: Face, code: string): void
 }
 
 const STORE_SECONDS = [0.0005, 0.002, 0.01, 0.05, 0.25, 1, 5]
@@ -44,7 +45,12 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
   const modelErrors = count('model_errors_total', 'Model steps that failed.', 'provider', 'code')
   const modelTokens = count('model_tokens_total', 'Tokens that models have used.', 'provider', 'direction')
   const turns = count('turns_total', 'Turns that have ended.', 'reason')
-  const refusals = count('refusals_total', 'Requests that were answered with an error.', 'face', 'code')
+  const refusals = count(
+    'refusals_total',
+    'Requests, connections, commands, turns and calls that were answered with an error.',
+    'face',
+    'code'
+  )
   return {
     stored(part, { name, ms, error }) {
       storeSeconds.observe({ part }, ms / 1000)

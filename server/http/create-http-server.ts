@@ -4,10 +4,11 @@ import { existsSync } from 'node:fs'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import fastifyStatic from '@fastify/static'
-import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Transcript } from '../../contract/transcript.ts'
 import { AppError, type ErrorKind, isAppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
+import type { Refusal, ReportRefusal } from '../lib/refusals.ts'
 import { wireError } from '../lib/wire-error.ts'
 import type { Models } from '../models/port.ts'
 import type { Sender } from '../tools/connections/peer-process.ts'
@@ -37,7 +38,7 @@ export interface HttpServerOptions extends SecurityOptions {
   transcript: (sessionId: string) => Promise<Transcript>
   metrics: () => Promise<string>
   /** Hears of every request that is answered with an error. */
-  refused?: (code: string) => void
+  refused?: ReportRefusal
   servers: ServerDirectory
   ownerOf: OwnerOf
   admin: ServersAdminCheck
@@ -95,11 +96,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
     const body = own ? { code: 'invalid_request', message: sentenceOf(error, options) } : wireError(error, logger)
     if ('retryAfterSeconds' in body) reply.header('retry-after', body.retryAfterSeconds)
     const answered = STATUS_OF_CODE[body.code] ?? status
-    options.refused?.(body.code)
-    if (LOGGED.has(answered)) {
-      const { method, routeOptions } = request
-      logger.info({ method, route: routeOptions.url, status: answered, code: body.code }, 'Request refused.')
-    }
+    options.refused?.(refusalOf(request, answered, body.code, options))
     return reply.code(answered).send({ error: body })
   })
   const drain = registerDrain(server)
@@ -125,11 +122,21 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
     reply.type('text/plain; version=0.0.4').send(await options.metrics())
   )
   if (existsSync(options.webRoot)) await server.register(fastifyStatic, { root: options.webRoot })
-  server.setNotFoundHandler((_request, reply) =>
-    reply.code(404).send({ error: { code: 'not_found', message: 'There is nothing at this address.' } })
-  )
+  server.setNotFoundHandler((_request, reply) => {
+    options.refused?.({ face: 'http', code: 'not_found' })
+    return reply.code(404).send({ error: { code: 'not_found', message: 'There is nothing at this address.' } })
+  })
   await server.ready()
   return { raw: server.server, listen: (at) => listen(server, at), drain, close: () => server.close() }
+}
+
+function refusalOf(request: FastifyRequest, status: number, code: string, { addressOf }: HttpServerOptions): Refusal {
+  if (!LOGGED.has(status)) return { face: 'http', code }
+  const { id: requestId, method, routeOptions } = request
+  const address = addressOf(request.raw)
+  const fields = { requestId, method, route: routeOptions.url, status, address }
+  const sender = `${address} ${method} ${routeOptions.url}`
+  return { face: 'http', code, line: { sentence: 'Request refused.', sender, fields } }
 }
 
 /** Fastify's words for its own refusals, but for the one that people meet. */

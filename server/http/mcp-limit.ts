@@ -1,6 +1,7 @@
 /** How many requests /mcp takes of one client. A refusal says when to come back, and does not count. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressOf } from '../lib/client-address.ts'
+import type { ReportRefusal } from '../lib/refusals.ts'
 
 export interface McpLimit {
   /** Undefined: the messages may pass. Else the seconds to wait. */
@@ -49,17 +50,27 @@ export function mcpLimit(perMinute: number, now: () => number = Date.now): McpLi
 
 type Handle = (request: IncomingMessage, response: ServerResponse, body: unknown) => Promise<void>
 
+/** The codes for what the MCP library and the gateway's own HTTP sessions refuse with a status alone. */
+const CODE_OF_STATUS: Record<number, string> = { 404: 'not_found', 500: 'internal', 503: 'unavailable' }
+
 /** The gateway's door, behind the limit. */
 export function limitedMcp(
   limit: McpLimit,
   clients: { ownerOf: (cookies: string | undefined) => string; addressOf: AddressOf },
-  handle: Handle
+  handle: Handle,
+  refused?: ReportRefusal
 ): Handle {
   return async (request, response, body) => {
     const client = { owner: clients.ownerOf(request.headers.cookie), address: clients.addressOf(request) }
     const seconds = limit.take(client, Array.isArray(body) ? body.length : 1)
-    if (seconds === undefined) return handle(request, response, body)
-    refuse(response, body, seconds)
+    if (seconds === undefined) await handle(request, response, body)
+    else refuse(response, body, seconds)
+    const { statusCode: status } = response
+    if (status < 400) return
+    const { address } = client
+    const code = status === 429 ? 'too_fast' : (CODE_OF_STATUS[status] ?? 'invalid_request')
+    const fields = { method: request.method, route: '/mcp', status, address }
+    refused?.({ face: 'mcp', code, line: { sentence: 'Request refused.', sender: address, fields } })
   }
 }
 

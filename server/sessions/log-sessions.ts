@@ -4,6 +4,7 @@
  */
 import type { Logger } from '../lib/logger.ts'
 import type { StoredEvent } from '../storage/event-log.ts'
+import type { CallEnd } from '../tools/audit/audit.ts'
 import type { SessionFeed } from './session-feed.ts'
 
 type Line = [fields: Record<string, unknown>, sentence: string]
@@ -22,15 +23,33 @@ const LINES: Record<string, (data: StoredEvent['data'], seq: number) => Line> = 
   ],
   'tool:allowed': ({ server, name }) => [{ server, tool: name }, 'Tool allowed for this session.'],
   'tool:allow_revoked': ({ server, name }) => [{ server, tool: name }, 'Tool no longer allowed for this session.'],
-  'tool:result': ({ callId, isError, outcome }) => [
-    { callId, ...(outcome === undefined ? {} : { outcome }) },
-    isError ? 'Tool call failed.' : 'Tool call finished.'
-  ],
   'agent:error': ({ turnId, code }) => [{ turnId, code }, 'Turn failed.'],
   'turn:end': ({ turnId, reason }) => [{ turnId, reason }, 'Turn ended.'],
   'session:notice': ({ code }) => [{ code }, 'Notice shown in the session.'],
   'history:reset': () => [{}, 'History reset.'],
   'limit:raised': ({ tokens }) => [{ tokens }, 'Spending limit raised.']
+}
+
+export interface LoggedCall {
+  sessionId: string
+  turnId: string
+  callId: string
+  server: string
+  tool: string
+}
+
+const ENDS: Partial<Record<CallEnd['outcome'], string>> = {
+  ok: 'Tool call finished.',
+  refused: 'Tool call refused.',
+  cancelled: 'Tool call cancelled.',
+  unknown: 'Tool call failed; whether it took effect is unknown.'
+}
+
+/** `ms` is the time from the approval to the end. */
+export function logCallEnd(logger: Logger, call: LoggedCall, { outcome, code }: CallEnd, ms: number): void {
+  // A tool that reports an error has no code of ours.
+  const why = outcome === 'ok' ? {} : { code: code ?? outcome }
+  logger.info({ ...call, ...why, ms: Math.round(ms) }, ENDS[outcome] ?? 'Tool call failed.')
 }
 
 export function logSessions(feed: SessionFeed, logger: Logger): void {

@@ -103,3 +103,22 @@ it('answers approved calls without running them, ends the turn with the reason, 
   isFull = false
   await chat.send('s1', { text: 'more' })
 })
+
+it('measures what is used once for all who ask within a minute, and again after a failure', async () => {
+  let measured = 0
+  let isAway = true
+  const count = async () => {
+    measured++
+    if (isAway) throw new AppError('unavailable', 'store_unavailable', 'Away.')
+    return 4
+  }
+  const bytes = async () => 7
+  const access = { siblings: async () => [] }
+  const quotas = new Quotas({ access, events: { bytes }, checkpoints: { bytes }, store: { count } }, LIMITS)
+  await expect(quotas.use()).rejects.toMatchObject({ code: 'store_unavailable' })
+  isAway = false
+  const used = await Promise.all([quotas.use(), quotas.use()])
+  expect(used).toEqual([await quotas.use(), { files: 7, log: 7, sessions: 4 }])
+  expect(measured).toBe(2)
+  expect(quotas.limits).toEqual({ files: 20 * MB, log: 3 * MB, sessions: 5 })
+})

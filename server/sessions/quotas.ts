@@ -24,19 +24,50 @@ export interface QuotaDeps {
   store: Pick<SessionStore, 'count'>
 }
 
+/** Of all owners together; files and log in bytes. */
+export interface QuotaUse {
+  files: number
+  log: number
+  sessions: number
+}
+
 const MB = 1024 * 1024
 /** Other instances write too. Before anything is refused, the files are measured again. */
 const OWNER_MAX_AGE_MS = 10_000
 const ALL_MAX_AGE_MS = 60_000
 const REFUSAL_MAX_AGE_MS = 1000
+/** For metrics: a scrape must be cheap, and every folder has to be looked at to measure the files. */
+const USE_MAX_AGE_MS = 60_000
+const FILES_MAX_AGE_MS = 300_000
 
 export class Quotas {
   readonly #deps: QuotaDeps
   readonly #limits: QuotaLimits
+  #use: { at: number; value: Promise<QuotaUse> } | undefined
 
   constructor(deps: QuotaDeps, limits: QuotaLimits) {
     this.#deps = deps
     this.#limits = limits
+  }
+
+  get limits(): QuotaUse {
+    const { filesMb, logMb, sessions } = this.#limits
+    return { files: filesMb * MB, log: logMb * MB, sessions }
+  }
+
+  /** What is used now, at most a minute old. Those who ask at the same time share one measurement. */
+  use(): Promise<QuotaUse> {
+    const last = this.#use
+    if (last && performance.now() - last.at < USE_MAX_AGE_MS) return last.value
+    const { checkpoints, events, store } = this.#deps
+    const parts = [checkpoints.bytes(undefined, FILES_MAX_AGE_MS), events.bytes(), store.count()] as const
+    const value = Promise.all(parts).then(([files, log, sessions]) => ({ files, log, sessions }))
+    const use = { at: performance.now(), value }
+    this.#use = use
+    value.catch(() => {
+      if (this.#use === use) this.#use = undefined
+    })
+    return value
   }
 
   /** Throws when this session may begin nothing new. */

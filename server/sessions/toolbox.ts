@@ -2,11 +2,12 @@
 import type { CallEntry } from '../../contract/transcript.ts'
 import type { OutputChunk } from '../../workspace-server/protocol.ts'
 import { withDeadline } from '../lib/deadline.ts'
-import { AppError, messageOf } from '../lib/errors.ts'
+import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
+import type { ReportRefusal } from '../lib/refusals.ts'
 import type { ToolResult } from '../sandbox/port.ts'
 import type { ApprovalPolicy } from '../tools/approval-policy.ts'
-import type { Audit } from '../tools/audit/audit.ts'
+import type { Audit, CallEnd } from '../tools/audit/audit.ts'
 import { CallProgress, callFailed, callReturned } from '../tools/audit/call-end.ts'
 import type { Caller } from '../tools/caller.ts'
 import {
@@ -18,6 +19,7 @@ import {
 } from '../tools/offered-tool.ts'
 import type { ListInput, ToolCallInput, ToolSource } from '../tools/tool-source.ts'
 import { expectedTarget, timesAsked } from './call-targets.ts'
+import { logCallEnd } from './log-sessions.ts'
 import { isNotOurs } from './not-ours.ts'
 import type { Hold } from './session-manager.ts'
 import type { ToolCall } from './tool-run.ts'
@@ -37,6 +39,8 @@ export interface ToolboxOptions {
   policy: ApprovalPolicy
   audit: Audit
   logger: Logger
+  /** Hears of every tool or sandbox that a session was refused. */
+  refused?: ReportRefusal
 }
 
 export class Toolbox {
@@ -64,7 +68,9 @@ export class Toolbox {
           return { server, definitions: await this.#list(hold, server, asking) }
         } catch (error) {
           if (signal.aborted || isNotOurs(error)) throw error
-          this.#options.logger.warn({ err: error, server }, `Left out of this turn: ${messageOf(error)}`)
+          const { logger, refused } = this.#options
+          logger.warn({ err: error, sessionId, server }, `Left out of this turn: ${messageOf(error)}`)
+          refused?.({ face: 'chat', code: isAppError(error) ? error.code : 'internal' })
           missing.push(`${server === WORKSPACE ? 'The sandbox' : server} is left out: ${messageOf(error)}`)
           return { server, definitions: [] }
         }
@@ -81,7 +87,7 @@ export class Toolbox {
     if (!decision?.approved) throw new AppError('forbidden', 'not_approved', 'Nobody has approved this call.')
     const caller = await this.#caller(sessionId)
     const args = decision.editedArgs ?? call.args
-    const end = this.#options.audit.begin({ caller, server, tool: name, args })
+    const end = this.#begin(input, caller, args)
     const progress = new CallProgress()
     try {
       await this.#checkApproved(hold, input, caller)
@@ -92,6 +98,20 @@ export class Toolbox {
     } catch (error) {
       end({ ...callFailed(error, progress.stage), calledMs: progress.calledMs })
       throw error
+    }
+  }
+
+  /** Returns what ends the call: in the audit log, in the log and in the metrics. */
+  #begin({ sessionId, call }: RunInput, caller: Caller, args: ToolCallInput['args']): (end: CallEnd) => void {
+    const { audit, logger, refused } = this.#options
+    const { turnId, callId, server, name: tool } = call
+    const began = performance.now()
+    const record = audit.begin({ caller, server, tool, args })
+    return (end) => {
+      record(end)
+      logCallEnd(logger, { sessionId, turnId, callId, server, tool }, end, performance.now() - began)
+      const { outcome, code = 'internal' } = end
+      if (outcome === 'refused' || outcome === 'failed') refused?.({ face: 'chat', code })
     }
   }
 

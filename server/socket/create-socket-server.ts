@@ -12,6 +12,7 @@ import type { AddressOf } from '../lib/client-address.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { RateLimit } from '../lib/rate-limit.ts'
+import type { ReportRefusal } from '../lib/refusals.ts'
 import { shuttingDown } from '../lib/shutting-down.ts'
 import { wireError } from '../lib/wire-error.ts'
 import type { Models } from '../models/port.ts'
@@ -21,6 +22,7 @@ import type { OwnerAccess } from '../sessions/owner-access.ts'
 import { ownerName, SESSION_LOST, type SessionAccess } from '../sessions/session-access.ts'
 import type { SessionFeed } from '../sessions/session-feed.ts'
 import { shownTranscript } from '../sessions/shown-transcript.ts'
+import { logConnection } from './connection-log.ts'
 import { OpenSockets } from './open-sockets.ts'
 import { PendingConnections, type RawConnection } from './pending-connections.ts'
 import { runCommand } from './run-command.ts'
@@ -42,7 +44,7 @@ export interface SocketServerOptions {
   /** The server is shutting down: nothing new is accepted. */
   isDraining: () => boolean
   /** Hears of every connection and command that is answered with an error. */
-  refused?: (code: string) => void
+  refused?: ReportRefusal
   limits: SocketLimits
   logger: Logger
 }
@@ -106,7 +108,7 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
     serveClient: false,
     connectTimeout: COME_IN_WITHIN_MS,
     ...(adapter ? { adapter } : {}),
-    allowRequest: (request, callback) => callback(null, !options.isDraining() && isOwnOrigin(request))
+    allowRequest: (request, callback) => callback(null, mayConnect(request, options))
   })
   const limits = limitsOf(options.limits)
   io.engine.on('connection', (connection: RawConnection & { request: IncomingMessage }) => {
@@ -128,7 +130,8 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
   })
   io.on('connection', (socket) => {
     void serve(socket, options, limits).catch((error) => {
-      logger.warn({ err: error }, 'A client could not be served.')
+      const { sessionId } = socket.data
+      logger.warn({ err: error, sessionId, connection: socket.id }, 'A client could not be served.')
       socket.disconnect(true)
     })
   })
@@ -166,19 +169,37 @@ async function admit(socket: ClientSocket, options: SocketServerOptions, limits:
     leave()
     throw error
   }
-  socket.once('disconnect', leave)
-  // One that is closed before it has come in is never disconnected.
-  socket.conn.once('close', leave)
-  if (socket.conn.readyState !== 'open') leave()
-  options.logger.info({ sessionId, connection: socket.id, address }, 'Connected to the session.')
+  const logEnd = logConnection(options.logger, { sessionId, connection: socket.id, address })
+  const end = (reason: string) => {
+    leave()
+    logEnd(reason)
+  }
+  socket.once('disconnect', end)
+  // A connection that closes before it was admitted gets no `disconnect` event.
+  socket.conn.once('close', end)
+  if (socket.conn.readyState !== 'open') end('transport close')
 }
 
-function connectError(error: unknown, socket: ClientSocket, { logger, refused }: SocketServerOptions): Error {
-  const { message, ...data } = wireError(error, logger)
-  const { code } = data
-  refused?.(code)
+/** Before anything is known of a client but its request. */
+function mayConnect(request: IncomingMessage, options: SocketServerOptions): boolean {
+  const code = options.isDraining() ? 'shutting_down' : isOwnOrigin(request) ? undefined : 'foreign_origin'
+  if (code === undefined) return true
+  const address = options.addressOf(request)
+  const line = { sentence: 'Connection refused.', sender: address, fields: { address } }
+  options.refused?.({ face: 'socket', code, line })
+  return false
+}
+
+function connectError(error: unknown, socket: ClientSocket, options: SocketServerOptions): Error {
+  const { message, ...data } = wireError(error, options.logger)
   const sessionId = String(socket.handshake.query.sessionId ?? '').slice(0, 100)
-  logger.info({ sessionId, connection: socket.id, code }, 'Connection refused.')
+  const address = options.addressOf(socket.request)
+  const fields = { sessionId, connection: socket.id, address }
+  options.refused?.({
+    face: 'socket',
+    code: data.code,
+    line: { sentence: 'Connection refused.', sender: address, fields }
+  })
   return Object.assign(new Error(message), { data })
 }
 
@@ -267,11 +288,9 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
       (result) => reply({ ok: true, ...result }),
       (error) => {
         const body = wireError(error, options.logger)
-        options.refused?.(body.code)
-        options.logger.info(
-          { sessionId, connection: socket.id, command: name.slice(0, 50), code: body.code },
-          'Command refused.'
-        )
+        const fields = { sessionId, connection: socket.id, command: name.slice(0, 50) }
+        const line = { sentence: 'Command refused.', sender: sessionId, fields }
+        options.refused?.({ face: 'socket', code: body.code, line })
         reply({ ok: false, error: body })
       }
     )

@@ -74,7 +74,7 @@ async function callTool(
 ): Promise<Answer> {
   const { exposed } = face
   const found = await exposed.tool(name, face.lane(context), context.mcpReq.signal).catch((error) => error)
-  if (found instanceof Error) return withContent(errorResult(found, exposed.logger))
+  if (found instanceof Error) return withContent(errorResult(found, exposed, name))
   if (found === undefined) {
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name.slice(0, 100)}`)
   }
@@ -90,7 +90,7 @@ async function callTool(
   } catch (error) {
     const said = passOnError(server, error)
     if (said) throw said
-    return withContent(errorResult(error, exposed.logger))
+    return withContent(errorResult(error, exposed, name))
   }
 }
 

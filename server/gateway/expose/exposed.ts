@@ -6,6 +6,7 @@ import type { ClientCapabilities, ServerCapabilities } from '@modelcontextprotoc
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import type { ReportRefusal } from '../../lib/refusals.ts'
 import type { Caller } from '../../tools/caller.ts'
 import { capabilityKey } from '../../tools/connections/peer.ts'
 import { Discovery } from '../discovery.ts'
@@ -22,6 +23,7 @@ export interface ExposedOptions {
   core: GatewayCore
   version: string
   logger: Logger
+  refused?: ReportRefusal | undefined
 }
 
 type Has = (capabilities: ServerCapabilities) => unknown
@@ -38,16 +40,18 @@ export class Exposed {
   readonly core: GatewayCore
   readonly version: string
   readonly logger: Logger
+  readonly refused: ReportRefusal | undefined
   readonly names: ExposedNames
   readonly resources: ExposedResources
   readonly held = new HeldCalls()
   readonly only: string | undefined
   readonly #discovery = new Discovery()
 
-  constructor({ only, core, version, logger }: ExposedOptions) {
+  constructor({ only, core, version, logger, refused }: ExposedOptions) {
     this.core = core
     this.version = version
     this.logger = logger
+    this.refused = refused
     this.only = only
     this.names = new ExposedNames(only)
     this.resources = new ExposedResources(only)
