@@ -36,7 +36,7 @@ it('says that a command goes on below what is in sight, for as long as it does',
   }
   const hidden =
     '[...document.querySelectorAll("[aria-label=Command]")].map((box) => box.scrollHeight - box.scrollTop - box.clientHeight)'
-  expect(await me.page.evaluate(hidden)).toEqual([0])
+  await expect.poll(() => me.page.evaluate(hidden)).toEqual([0])
   expect(now().offences).toEqual([])
 })
 

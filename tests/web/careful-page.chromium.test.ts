@@ -94,7 +94,7 @@ it('renews the sentence about a file with the comparison', async () => {
   session.append('tool:result', { callId: 'a', isError: false, content: [{ type: 'text', text: 'done' }] })
   await card.getByText('Changes the file').waitFor()
   await card.getByText('Overwrites').waitFor()
-  expect(await card.getByText('New file').count()).toBe(0)
+  await card.getByText('New file').waitFor({ state: 'detached' })
 })
 
 it('says before sessions are deleted how many calls wait in them', async () => {
@@ -111,11 +111,11 @@ it('keeps the keyboard in the message after Send, and after calls of a list are 
   await me.composer.fill('do it')
   await me.button('Send').click()
   await expect.poll(() => session.transcript.turnId).not.toBeNull()
-  expect(await me.page.evaluate(FOCUSED)).toBe('composer')
-  expect(await me.page.getByRole('heading', { level: 1 }).count()).toBe(1)
+  await expect.poll(() => me.page.evaluate(FOCUSED)).toBe('composer')
+  await expect.poll(() => me.page.getByRole('heading', { level: 1 }).count()).toBe(1)
   await me.say('later')
   await me.button('Take back').click()
-  expect(await me.page.evaluate(FOCUSED)).toBe('composer')
+  await expect.poll(() => me.page.evaluate(FOCUSED)).toBe('composer')
   session.ask(session.transcript.turnId ?? '', [run('a'), run('b')])
   await me.button('Approve all 2').click()
   await me.approveListed()

@@ -12,7 +12,7 @@ it('asks for the whole when an event went missing, and ends with the truth', asy
   session.append('agent:response', { turnId: 't', text: 'the lost one' }, { isLost: true })
   session.append('agent:response', { turnId: 't', text: 'the last one' })
   await me.page.getByText('the last one').waitFor()
-  expect(await me.page.getByText('the lost one').count()).toBe(1)
+  await expect.poll(() => me.page.getByText('the lost one').count()).toBe(1)
   expect(await me.page.getByText('the last one').count()).toBe(1)
   expect(now().offences).toEqual([])
 })
@@ -118,7 +118,7 @@ it('shows names to their end, and whose they are', async () => {
   await row.click()
   await me.page.getByRole('dialog').getByRole('heading').waitFor()
   const hidden = 'document.querySelector("dialog h2").scrollWidth - document.querySelector("dialog h2").clientWidth'
-  expect(await me.page.evaluate(hidden)).toBe(0)
+  await expect.poll(() => me.page.evaluate(hidden)).toBe(0)
 })
 
 it('sets markdown safely: code with a copy button, links with their target, no image of another host', async () => {

@@ -107,7 +107,7 @@ it('closes a menu with Escape also when what had the keyboard in it is gone', as
   await me.page.getByRole('group', { name: 'Settings' }).waitFor({ state: 'hidden' })
   expect(await stopQuestion(me).count()).toBe(0)
   expect(session.transcript.turnId).toBe('t')
-  expect(await me.page.evaluate('document.activeElement.ariaLabel')).toBe('Settings')
+  await expect.poll(() => me.page.evaluate('document.activeElement.ariaLabel')).toBe('Settings')
 })
 
 it('takes the second click of a double-click on Send for no Stop', async () => {
@@ -230,6 +230,7 @@ it('tells of a call that waits, and comes to the front when that is clicked', as
   await me.page.getByLabel('Notify me when a call waits').check()
   asking(session)
   await me.cards.waitFor()
+  await expect.poll(() => me.page.evaluate('made.length')).toBe(2)
   await me.page.evaluate('last.onclick()')
   expect(await me.page.evaluate('made')).toEqual([
     'You will be told here when a call waits for you.',
@@ -264,7 +265,7 @@ it('copies from a dialog where the page is not served securely, and keeps the ke
   await me.button('Copy the code').click()
   await me.button('Copied').waitFor()
   expect(await me.page.evaluate('clipboard.readText()')).toBe('word for word')
-  expect(await me.page.evaluate('document.activeElement.ariaLabel')).toBe('Copied')
+  await expect.poll(() => me.page.evaluate('document.activeElement.ariaLabel')).toBe('Copied')
 })
 
 it.each(['servers', 'activity'])('asks for %s no faster than it is answered', async (part) => {

@@ -14,7 +14,7 @@ it('loads the page anew when a part of it is gone from the server, once; then it
   await me.button('Inbox').click()
   await reloaded
   await me.composer.waitFor()
-  expect(await me.composer.inputValue()).toBe('half a thought')
+  await expect.poll(() => me.composer.inputValue()).toBe('half a thought')
   await me.button('Inbox').click()
   await missing.waitFor()
   await me.page.unroute('**/assets/InboxDialog*.js')
@@ -49,7 +49,7 @@ it('shows why a session is refused above a page that can still be used', async (
   await me.button('New session').first().click()
   await me.page.getByText('You may not come in.').waitFor()
   await me.button(/^of the first/).waitFor()
-  expect(await me.page.getByText('Reconnecting').count()).toBe(0)
+  await me.page.getByText('Reconnecting').first().waitFor({ state: 'detached' })
   now().fake.refuseWith = null
   await me.page.getByText('You may not come in.').waitFor({ state: 'hidden' })
   expect(me.sessionId()).not.toBe(before)

@@ -47,7 +47,7 @@ it('gives a waiting message back once when the page is left, and never again aft
   await me.say('third')
   await waiting().waitFor()
   await toNewSession()
-  expect(await written()).toBe('')
+  await expect.poll(written).toBe('')
   await backTo(session)
   await expect.poll(written).toBe('third')
   await me.page.goForward()
@@ -78,12 +78,12 @@ it('takes what is being written over when the session is deleted elsewhere', asy
   now().fake.delete(before)
   await me.page.getByText('This session was deleted').waitFor()
   await expect.poll(() => me.sessionId()).not.toBe(before)
-  expect(await written()).toBe('second\nhalf a thought')
-  expect(await me.page.evaluate('JSON.stringify(localStorage)')).not.toContain(before)
+  await expect.poll(written).toBe('second\nhalf a thought')
+  await expect.poll(() => me.page.evaluate('JSON.stringify(localStorage)')).not.toContain(before)
   await backTo(now().fake.session(before))
   await me.composer.fill('in another of that name')
   await toNewSession()
-  expect(await written()).toBe('')
+  await expect.poll(written).toBe('')
 })
 
 it('goes on in a new session with what is being written when the server lost its state, and says so', async () => {
@@ -94,7 +94,7 @@ it('goes on in a new session with what is being written when the server lost its
   now().fake.lose(before)
   await me.page.getByText('The server lost its state').waitFor()
   await expect.poll(() => me.sessionId()).not.toBe(before)
-  expect(await written()).toBe('half a thought')
+  await expect.poll(written).toBe('half a thought')
 })
 
 it('keeps a message that arrived when only the answer was lost, and sends the next one', async () => {
@@ -131,7 +131,7 @@ it('leaves a message in the session it was written in', async () => {
   session.loses = 'commands'
   await me.say('of the first')
   const second = await toNewSession()
-  expect(await written()).toBe('')
+  await expect.poll(written).toBe('')
   await me.say('of the second')
   await hasSaid(['of the second'], second)
   session.loses = 'nothing'

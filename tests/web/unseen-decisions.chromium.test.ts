@@ -60,7 +60,7 @@ it('takes what is typed after a click for a message', async () => {
     .and(me.page.locator('[aria-disabled=false]'))
     .waitFor()
   await me.page.keyboard.type('also lint it')
-  expect(await me.composer.inputValue()).toBe('also lint it')
+  await expect.poll(() => me.composer.inputValue()).toBe('also lint it')
   expect(decided(session)).toEqual(['a'])
 })
 
@@ -72,7 +72,7 @@ it('takes what is typed after a reason for a message, where the mouse led to the
   await me.page.getByText('Reason: not this one').waitFor()
   await me.page.locator('[data-call="b"] .btn-primary[aria-disabled=false]').waitFor()
   await me.page.keyboard.type('also lint it')
-  expect(await me.composer.inputValue()).toBe('also lint it')
+  await expect.poll(() => me.composer.inputValue()).toBe('also lint it')
   expect(decided(session)).toEqual([])
 })
 
@@ -144,7 +144,10 @@ it('approves all but what is being edited or rejected, and tools that changed', 
   await me.button('Approve the other 2').click()
   await me.approveListed()
   await expect.poll(() => decided(session)).toEqual(['c', 'd'])
-  expect(await me.button(/^Approve (all|the other)/).count()).toBe(0)
+  await me
+    .button(/^Approve (all|the other)/)
+    .first()
+    .waitFor({ state: 'detached' })
   expect(await card('edited').getByRole('textbox', { name: 'command' }).inputValue()).toBe('echo safe')
   expect(await card('rejected').getByRole('textbox').inputValue()).toBe('not this')
 })
@@ -187,7 +190,7 @@ it('lists every call in full before all are approved, and approves those and no 
   await list.getByText('Read to the end of the list').waitFor()
   // Nothing in it is to be scrolled by itself: the end of the list is the end of every command.
   const inner = `[...document.querySelectorAll('[data-listed] [role=region]')].map((box) => box.scrollHeight - box.clientHeight)`
-  expect(await me.page.evaluate(inner)).toEqual([0, 0, 0])
+  await expect.poll(() => me.page.evaluate(inner)).toEqual([0, 0, 0])
   session.append('tool:approval_resolved', { callId: 'gone', approved: false, by: 'human' })
   session.ask('t', [run('late')])
   await list.getByText('1 call has arrived since').waitFor()
@@ -198,7 +201,7 @@ it('lists every call in full before all are approved, and approves those and no 
     await more.click()
     await me.page.evaluate('new Promise(requestAnimationFrame)')
   }
-  expect(await end.isVisible()).toBe(true)
+  await end.waitFor()
   expect(await seriousFaults(me.page)).toEqual([])
   await me.approveListed()
   await expect.poll(() => session.hashes).toEqual(['hash-a', 'hash-long'])
@@ -258,7 +261,7 @@ it('keeps the keyboard on the card, and what was changed in it, through an Escap
   await me.page.getByLabel('Reason for the model').press('Escape')
   await me.page.locator(armed).first().waitFor()
   await me.page.keyboard.press('e')
-  expect(await field.inputValue()).toBe('echo changed')
+  await expect.poll(() => field.inputValue()).toBe('echo changed')
   await me.page.locator('.approval-card [type=submit][aria-disabled=false]').click()
   await expect.poll(() => session.transcript.calls.a?.decision?.editedArgs).toEqual({ command: 'echo changed' })
 })

@@ -22,7 +22,7 @@ it('shows what is added to the end, and not the file as removed or as the same',
   const { me } = await now().arrive(asking({ path: 'log.txt', content: 'one\n', append: true }))
   await me.cards.getByText('Added to the end').waitFor()
   await me.cards.getByText('Add 4 B to the end of log.txt').waitFor()
-  expect(await me.read(me.cards.getByRole('region', { name: 'Changes to log.txt' }))).toMatch(/^\+\s*one$/)
+  await expect.poll(() => me.read(me.cards.getByRole('region', { name: 'Changes to log.txt' }))).toMatch(/^\+\s*one$/)
 })
 
 it('shows what it cannot compare as it was asked', async () => {
@@ -31,7 +31,8 @@ it('shows what it cannot compare as it was asked', async () => {
     asking({ path: 'a.bin', content: 'aGVsbG8=', encoding: 'base64' }, { path: 'a.bin', content: 'new', append: 'yes' })
   )
   await me.cards.getByText('Write 5 B to a.bin').waitFor()
-  expect(await me.read(me.cards.getByRole('region', { name: 'Arguments' }))).toMatch(/aGVsbG8=[\s\S]*base64[\s\S]*new/)
+  const asked = () => me.read(me.cards.getByRole('region', { name: 'Arguments' }))
+  await expect.poll(asked).toMatch(/aGVsbG8=[\s\S]*base64[\s\S]*new/)
   expect(await me.page.getByRole('region', { name: /^Changes/ }).count()).toBe(0)
 })
 
@@ -49,7 +50,7 @@ it('compares again when a call has changed the file meanwhile', async () => {
   session.append('tool:started', { callId: 'c0' })
   session.append('tool:result', { callId: 'c0', isError: false, content: [] })
   await second.getByText('first').waitFor()
-  expect(await me.read(second)).not.toContain('old')
+  await expect.poll(() => me.read(second)).not.toContain('old')
   // Whatever happened while the connection was away is in the snapshot alone.
   fake.files.set('a.txt', Buffer.from('third\n'))
   fake.breakConnections()
@@ -93,16 +94,16 @@ it('says where a path leads and what is there, and compares with that', async ()
   const text = async (at: number) => me.read(me.page.locator(`[data-call="c${at}"]`))
   for (const at of [0, 1, 2]) {
     await me.page.locator(`[data-call="c${at}"]`).getByText('Changes the file').waitFor()
-    expect(await text(at)).toContain('Overwrites /workspace/precious.txt, which has 8 B now.')
+    await expect.poll(() => text(at)).toContain('Overwrites /workspace/precious.txt, which has 8 B now.')
     expect(await text(at)).not.toMatch(/new file/i)
   }
-  expect(await text(2)).toContain('through a symbolic link')
-  expect(await text(3)).toContain('New file /workspace/a.txt.')
-  expect(await text(4)).toContain('This will fail: /workspace/folder is a folder.')
-  expect(await text(5)).toMatch(/This will fail: "\/etc\/passwd" is outside\s*U\+202E/)
-  expect(await text(6)).toContain('/workspace/b.txt could not be looked at.')
-  expect(await text(7)).toMatch(/Reads \/workspace\/l\s*U\+200B\s*x, which has 3 B\./)
-  expect(await text(8)).toContain('Lists /workspace/d. The path leads there through a symbolic link.')
+  await expect.poll(() => text(2)).toContain('through a symbolic link')
+  await expect.poll(() => text(3)).toContain('New file /workspace/a.txt.')
+  await expect.poll(() => text(4)).toContain('This will fail: /workspace/folder is a folder.')
+  await expect.poll(() => text(5)).toMatch(/This will fail: "\/etc\/passwd" is outside\s*U\+202E/)
+  await expect.poll(() => text(6)).toContain('/workspace/b.txt could not be looked at.')
+  await expect.poll(() => text(7)).toMatch(/Reads \/workspace\/l\s*U\+200B\s*x, which has 3 B\./)
+  await expect.poll(() => text(8)).toContain('Lists /workspace/d. The path leads there through a symbolic link.')
 })
 
 it('asks again, with the reason, when the path led elsewhere; the first answer does not count for it', async () => {
