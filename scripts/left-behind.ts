@@ -1,26 +1,59 @@
 /**
- * Finds the containers that a test run has left behind on the engine. Only images of this project count, so that other work on
- * the same engine does not.
+ * Finds the containers that a test run has left behind on the engine. Only containers of this project count, and of these only those
+ * that nobody uses: a server that runs on the same engine, or another test run, keeps a process in each of its own.
  */
 import { execFile } from 'node:child_process'
+import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
+/** A container that is being made or removed is used by nobody for a moment. */
+const SETTLE_MS = 20_000
+const LOOK_EVERY_MS = 500
 
-/** The containers of this project's images, by id, each with a line that names it. Empty where no engine answers. */
-export async function listContainers(): Promise<Map<string, string>> {
-  const format = '{{.ID}}\t{{.Image}}\t{{.Names}}\t{{.Status}}\t{{.Label "mcp-orchestrator.server"}}'
-  const { stdout } = await run('docker', ['ps', '--all', '--no-trunc', '--format', format], { timeout: 30_000 }).catch(
-    () => ({ stdout: '' })
-  )
-  const rows = stdout.split('\n').filter(Boolean)
-  const ours = rows
-    .map((row) => row.split('\t'))
-    .filter(([, image = '', name = '']) => image.startsWith('mcp-orchestrator') || name.startsWith('mcp-sandbox-'))
-  return new Map(ours.map(([id = '', ...rest]) => [id, rest.join(' ').trim()]))
+interface Found {
+  line: string
+  isUp: boolean
+  /** Of a server with `sandbox`: it ends by itself when whoever started it is gone. */
+  isChild: boolean
 }
 
-export async function containersSince(before: Map<string, string>): Promise<string[]> {
-  const now = await listContainers()
-  return [...now].filter(([id]) => !before.has(id)).map(([, line]) => line)
+/** The containers of this project, by id. Empty where no engine answers. */
+export async function listContainers(): Promise<Map<string, Found>> {
+  const format = '{{.ID}}\t{{.Label "mcp-orchestrator.server"}}\t{{.Status}}\t{{.Names}}\t{{.Image}}'
+  const rows = (await docker(['ps', '--all', '--no-trunc', '--format', format])).split('\n').filter(Boolean)
+  const ours = rows
+    .map((row) => row.split('\t'))
+    .filter(([, , , name = '', image = '']) => image.startsWith('mcp-orchestrator') || name.startsWith('mcp-sandbox-'))
+  return new Map(
+    ours.map(([id = '', server = '', status = '', name, image]) => {
+      const line = [image, name, status, server].join(' ').trim()
+      return [id, { line, isUp: status.startsWith('Up'), isChild: server !== '' }]
+    })
+  )
+}
+
+/** A line for each container that was not there before and that nobody uses, at any look for a while. */
+export async function containersLeftSince(before: ReadonlyMap<string, unknown>): Promise<string[]> {
+  const until = Date.now() + SETTLE_MS
+  let left = [...(await listContainers())].filter(([id]) => !before.has(id))
+  for (;;) {
+    const now = await listContainers()
+    const known = left.flatMap(([id]) => (now.has(id) ? [[id, now.get(id) as Found] as const] : []))
+    const used = await Promise.all(known.map(([id, found]) => isUsed(id, found)))
+    left = known.filter((_, at) => !used[at]).map(([id, found]) => [id, found])
+    if (left.length === 0 || Date.now() > until) return left.map(([, { line }]) => line)
+    await delay(LOOK_EVERY_MS)
+  }
+}
+
+/** The process of a sandbox's server lives as long as the connection of its owner. */
+async function isUsed(id: string, { isUp, isChild }: Found): Promise<boolean> {
+  if (!isUp || isChild) return isUp
+  return /^sandbox --epoch /m.test(await docker(['top', id, '-eo', 'args']))
+}
+
+async function docker(args: string[]): Promise<string> {
+  const { stdout } = await run('docker', args, { timeout: 30_000 }).catch(() => ({ stdout: '' }))
+  return stdout
 }

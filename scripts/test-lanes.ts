@@ -1,14 +1,14 @@
 /**
  * Runs all tests: the unit tests on every core, then two lanes at the same time, one for the tests that share the engine and
  * one for the rest. The second lane's output is printed in one piece after the first lane's. Failures are repeated at the very
- * end, because that is the part of a long log that people keep and read. So are containers that the tests left behind.
+ * end, because that is the part of a long log that people keep and read. Containers that the tests left behind fail them too.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { containersSince, listContainers } from './left-behind.ts'
+import { containersLeftSince, listContainers } from './left-behind.ts'
 
 interface Lane {
   project: string
@@ -58,9 +58,6 @@ const lanes = [unit, engine, apart]
 for (const { project, code, said } of lanes) {
   if (code !== 0) process.stdout.write(`\n== failed: ${project}\n${failuresIn(said)}\n`)
 }
-const left = await containersSince(before)
-if (left.length > 0) {
-  // They may also belong to a server that runs on this machine, so this alone fails nothing.
-  process.stdout.write(`\n== The tests left ${left.length} containers behind:\n${left.join('\n')}\n`)
-}
-process.exitCode ||= Math.max(...lanes.map(({ code }) => code))
+const left = await containersLeftSince(before)
+if (left.length > 0) process.stdout.write(`\n== failed: the tests left containers behind:\n${left.join('\n')}\n`)
+process.exitCode ||= Math.max(...lanes.map(({ code }) => code), left.length > 0 ? 1 : 0)

@@ -4,9 +4,9 @@ import { appendFileSync, readdirSync, readFileSync, rmSync, statSync } from 'nod
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { packageRoot } from '../../server/lib/package-root.ts'
 import { discard, eventually, temporaryFolder } from '../fixtures/core.ts'
 import { type OwnRedis, ownRedis } from '../fixtures/own-redis.ts'
+import { productArgs } from '../fixtures/product.ts'
 import { serve, stopServers } from '../fixtures/serve.ts'
 
 const run = promisify(execFile)
@@ -23,9 +23,8 @@ afterEach(async () => {
 })
 
 async function cli(args: string[], env: Record<string, string>): Promise<{ code: number; said: string }> {
-  const main = join(packageRoot(), 'server/main.ts')
   const options = { cwd: dir, env: { PATH: process.env.PATH, ...env } }
-  return run(process.execPath, ['--disable-warning=ExperimentalWarning', main, ...args], options).then(
+  return run(process.execPath, [...productArgs('main'), ...args], options).then(
     ({ stderr }) => ({ code: 0, said: stderr }),
     ({ code, stderr }: { code: number; stderr: string }) => ({ code, said: stderr })
   )

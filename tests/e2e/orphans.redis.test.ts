@@ -1,16 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
 import { openEngine } from '../../server/app.ts'
 import { loadSettings } from '../../server/config/load-settings.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
-import { packageRoot } from '../../server/lib/package-root.ts'
 import { deploymentFile, readDeploymentId } from '../../server/storage/deployment-file.ts'
 import { eventually, temporaryFolder } from '../fixtures/core.ts'
 import { type OwnRedis, ownRedis } from '../fixtures/own-redis.ts'
+import { productArgs } from '../fixtures/product.ts'
 import { serve, stopServers } from '../fixtures/serve.ts'
 
 const engine = openEngine(loadSettings({ env: {} }), silentLogger)
@@ -30,9 +29,7 @@ const idsOf = async (deployment: string) => (await list(deployment)).map(({ id }
 /** Starts a server with two warm sandboxes and does not wait until it is ready. */
 function startServer(dataDir: string): ChildProcess {
   const env = { PATH: process.env.PATH, DATA_DIR: dataDir, LLM_PROVIDER: 'demo', WARM_POOL_SIZE: '2', PORT: '0' }
-  const main = join(packageRoot(), 'server/main.ts')
-  const args = ['--disable-warning=ExperimentalWarning', main, 'serve']
-  const child = spawn(process.execPath, args, { cwd: dataDir, env, stdio: 'ignore' })
+  const child = spawn(process.execPath, [...productArgs('main'), 'serve'], { cwd: dataDir, env, stdio: 'ignore' })
   children.push(child)
   return child
 }

@@ -1,8 +1,8 @@
-/** Runs the gateway from source as a client would, and talks to it with the official client. */
+/** Runs the gateway as a client would, and talks to it with the official client. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import {
   Client,
   type ClientCapabilities,
@@ -11,8 +11,7 @@ import {
   serializeMessage,
   type Transport
 } from '@modelcontextprotocol/client'
-
-const root = resolve(import.meta.dirname, '../..')
+import { productArgs, productEnv } from '../fixtures/product.ts'
 
 export interface GatewayProcess {
   process: ChildProcessWithoutNullStreams
@@ -93,9 +92,8 @@ export function spawnGateway(
   under: string[] = []
 ): ChildProcessWithoutNullStreams {
   const { PATH = '', HOME = '', TMPDIR = tmpdir() } = process.env
-  const main = ['--disable-warning=ExperimentalWarning', join(root, 'server/gateway-main.ts')]
-  const [command = '', ...words] = [...under, process.execPath, ...main, ...args]
-  return spawn(command, words, { env: { PATH, HOME, TMPDIR, ...env } })
+  const [command = '', ...words] = [...under, process.execPath, ...productArgs('gateway'), ...args]
+  return spawn(command, words, { env: { PATH, HOME, TMPDIR, ...productEnv(), ...env } })
 }
 
 /** The SDK's own stdio transport ends its child in its own way; these tests want to do that themselves. */

@@ -14,9 +14,9 @@ import { silentLogger } from '../../server/lib/logger.ts'
 import { packageRoot } from '../../server/lib/package-root.ts'
 import { real, textOf } from '../../server/tools/connections/connections.fixture.ts'
 import { discard, temporaryFolder } from '../fixtures/core.ts'
+import { productArgs } from '../fixtures/product.ts'
 
 const INSPECTOR = join(packageRoot(), 'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js')
-const GATEWAY = join(packageRoot(), 'server/gateway-main.ts')
 const FOUR = ['execute', 'explain_tool', 'find_tool', 'list_capabilities']
 
 const closers: (() => unknown)[] = []
@@ -41,7 +41,7 @@ function registry(): { dir: string; config: string } {
 /** What a client's own file says of us. */
 function overStdio(): string[] {
   const { dir, config } = registry()
-  const args = ['--disable-warning=ExperimentalWarning', GATEWAY, 'gateway', '--config', config]
+  const args = [...productArgs('gateway'), 'gateway', '--config', config]
   const gateway = { type: 'stdio', command: process.execPath, args, env: { DATA_DIR: join(dir, 'data') } }
   const file = join(dir, 'client.json')
   writeFileSync(file, JSON.stringify({ mcpServers: { gateway } }))

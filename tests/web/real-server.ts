@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { freePort } from '../fixtures/free-port.ts'
+import { productArgs, productEnv } from '../fixtures/product.ts'
 
 const READY_WITHIN_MS = 120_000
 const root = resolve(import.meta.dirname, '../..')
@@ -50,14 +51,14 @@ export class RealServer {
 
   async run(): Promise<void> {
     const settings = { LLM_PROVIDER: 'demo', PORT: String(this.port), HOST: '127.0.0.1', DATA_DIR: this.dataDir }
-    const script = join(root, 'server/main.ts')
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script, 'serve'], {
+    const child = spawn(process.execPath, [...productArgs('main'), 'serve'], {
       cwd: this.dataDir,
       env: {
         PATH: process.env.PATH,
         TMPDIR: process.env.TMPDIR,
         HOME: process.env.HOME,
         DOCKER_HOST: process.env.DOCKER_HOST,
+        ...productEnv(),
         WARM_POOL_SIZE: '1',
         ...settings
       },
