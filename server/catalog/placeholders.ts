@@ -16,8 +16,17 @@ export function hasPlaceholder(text: string): boolean {
 
 /** The secrets that these texts ask for. */
 export function secretNames(texts: Record<string, string>): string[] {
+  return namesOf('secret', texts)
+}
+
+/** The variables of our own environment that these texts ask for by `${env:NAME}`. */
+export function environmentNames(texts: Record<string, string>): string[] {
+  return namesOf('env', texts)
+}
+
+function namesOf(wanted: 'secret' | 'env', texts: Record<string, string>): string[] {
   const found = Object.values(texts).flatMap((text) => [...text.matchAll(PLACEHOLDER)])
-  return [...new Set(found.flatMap(([, kind, name]) => (kind === 'secret' && name !== undefined ? [name] : [])))]
+  return [...new Set(found.flatMap(([, kind, name]) => (kind === wanted && name !== undefined ? [name] : [])))]
 }
 
 /** Nothing but a placeholder: it tells nobody anything. */

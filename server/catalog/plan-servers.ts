@@ -4,14 +4,14 @@
  */
 import type { PlannedServer } from '../../contract/servers.ts'
 import { isRecord } from '../lib/is-record.ts'
-import { isThisGateway } from './client-files.ts'
 import { looksSecret, showTarget } from './describe-target.ts'
-import { describeForeign } from './foreign-placeholders.ts'
-import { parseJsonWithLines } from './json-with-lines.ts'
-import { readEntry } from './read-entry.ts'
+import { EntryProblem } from './entry-values.ts'
+import { serverLists } from './import/server-lists.ts'
+import { isThisGateway } from './import/this-gateway.ts'
+import { translateEntry } from './import/translate-entry.ts'
+import { type LocatedJson, parseJsonWithLines } from './json-with-lines.ts'
 import { type RegistryProblem, readRegistry } from './registry.ts'
 import type { ServerEntry } from './server-entry.ts'
-import { translatePlaceholders } from './translate-placeholders.ts'
 
 export interface ServersPlan {
   servers: PlannedServer[]
@@ -25,31 +25,49 @@ const PASTED = 'what was pasted'
 /** Throws, with the line, when the text as a whole can't be read. Names that are taken are reported, not replaced. */
 export function planServers(text: string, taken: (name: string) => boolean): ServersPlan {
   const source = wrapped(text)
-  const registry = readRegistry(source, PASTED)
-  const listed = listOf(parseJsonWithLines(source).value)
-  const plan: Pick<ServersPlan, 'servers' | 'problems'> = { servers: [], problems: [...registry.problems] }
-  const raws: [string, Record<string, unknown>][] = []
-  for (const entry of registry.servers.values()) {
-    const { raw, left } = translatePlaceholders(listed[entry.name])
-    if (taken(entry.name)) {
-      const reason = 'there is a server of this name already; remove it first'
-      plan.problems.push({ server: entry.name, line: entry.line, reason, fatal: true })
-    } else if (left.length > 0) {
-      plan.problems.push({ server: entry.name, line: entry.line, reason: describeForeign(left), fatal: true })
-    } else if (isRecord(raw)) {
-      const translated = readEntry(entry.name, raw, entry.line)
-      raws.push([entry.name, raw])
-      plan.servers.push({ ...showTarget(translated), warnings: warnings(translated) })
+  const located = parsed(source)
+  const plan: Pick<ServersPlan, 'servers' | 'problems'> = { servers: [], problems: [] }
+  const raws = new Map<string, Record<string, unknown>>()
+  const [found] = serverLists(located.value, PASTED, undefined)
+  for (const [server, theirs] of Object.entries(found?.list ?? {})) {
+    const lineOf = (path: string[]) => located.lineOf([...(found?.path ?? []), server, ...path])
+    const report = (reason: string, fatal: boolean, path: string[] = []) =>
+      plan.problems.push({ server, line: lineOf(path), reason, fatal })
+    try {
+      if (taken(server)) throw new EntryProblem([], 'there is a server of this name already; remove it first')
+      // Files of this machine, its folders and its variables are none of the business of whoever pastes.
+      const { raw, entry, notes } = translateEntry(server, theirs, lineOf([]), {})
+      for (const note of notes) report(note, false, fieldOf(note))
+      raws.set(server, raw)
+      plan.servers.push({ ...showTarget(entry), warnings: warnings(entry) })
+    } catch (error) {
+      if (!(error instanceof EntryProblem)) throw error
+      const what = error.path.length > 0 ? `"${error.path.join('.')}" ` : ''
+      report(`${what}${error.message}`, true, error.path)
     }
   }
   return { ...plan, raw: Object.fromEntries(raws) }
 }
 
+/** The field that a note begins with, for its line. */
+function fieldOf(note: string): string[] {
+  return /^"([^"]+)"/.exec(note)?.slice(1) ?? []
+}
+
+function parsed(source: string): LocatedJson {
+  const value = tryParse(source)
+  // The registry's own reader says what is wrong with the text as a whole, and where.
+  if (!isRecord(value) || !isRecord(value.context_servers)) readRegistry(source, PASTED)
+  return parseJsonWithLines(source)
+}
+
 /** Some clients' documentation shows the inner object alone. The lines stay as they are. */
 function wrapped(text: string): string {
   const value = tryParse(text)
-  if (!isRecord(value) || isRecord(value.mcpServers) || isRecord(value.servers)) return text
-  const looksInner = Object.values(value).some((item) => isRecord(item) && ('command' in item || 'url' in item))
+  if (!isRecord(value) || [value.mcpServers, value.servers, value.context_servers].some(isRecord)) return text
+  const looksInner = Object.values(value).some(
+    (item) => isRecord(item) && ('command' in item || 'url' in item || 'httpUrl' in item)
+  )
   return looksInner ? `{"mcpServers":${text}}` : text
 }
 
@@ -60,11 +78,6 @@ function tryParse(text: string): unknown {
     // The reader says what is wrong, and where.
     return undefined
   }
-}
-
-function listOf(value: unknown): Record<string, unknown> {
-  const listed = isRecord(value) ? (value.mcpServers ?? value.servers) : undefined
-  return isRecord(listed) ? listed : {}
 }
 
 /** They decide what a command loads before its own first line. */

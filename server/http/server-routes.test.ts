@@ -78,10 +78,10 @@ describe('the API of the servers', () => {
     expect(status).toBe(200)
     expect(json.servers.map(({ name }) => name)).toEqual(['typed', '__proto__', 'far', 'loose'])
     expect(json.problems.map(({ server, line, fatal }) => [server, line, fatal])).toEqual([
+      ['taken', 4, true],
       ['odd', 5, true],
       ['typed', 6, false],
-      ['free', 8, true],
-      ['taken', 4, true]
+      ['free', 8, true]
     ])
     expect(json.servers[2]?.headers).toEqual([
       { name: 'Authorization', placeholder: `\${secret:T}`, looksSecret: false }

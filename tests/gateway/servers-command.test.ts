@@ -1,8 +1,10 @@
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { hasHidden } from '../../contract/hidden-characters.ts'
+import { openCredentials } from '../../server/catalog/credentials.ts'
 import { child } from '../../server/tools/connections/connections.fixture.ts'
 import { spawnGateway, startGateway } from './gateway-process.ts'
 
@@ -152,6 +154,32 @@ describe('servers', { timeout: 60_000 }, () => {
       expect.stringContaining('server "bad": needs either "command"')
     ])
     expect(await run('import', join(dir, 'no.json'))).toMatchObject({ code: 2, out: '' })
+  })
+
+  it('says after an import which values are missing, with a command that stores them, and what stays as it is', async () => {
+    const { run, dir, saved } = workplace({ mine: { command: 'mine' } })
+    const env = { A: `\${input:my key}`, B: `\${FROM_OUTSIDE}`, C: `\${NOT_SET}` }
+    const mcpServers = {
+      mine: { command: 'theirs' },
+      asks: { command: 'x', env, dev: 1 },
+      off: { command: 'y', disabled: true }
+    }
+    writeFileSync(join(dir, 'theirs.json'), JSON.stringify({ mcpServers }))
+    const { out, err } = await run('import', join(dir, 'theirs.json'), '--yes')
+    expect(err).toContain('server "mine" of')
+    expect(err).toContain('is left out: mcp.json has another one of this name.')
+    expect(out).toContain('- "dev" is not taken over: it means nothing here.')
+    expect(out).toMatch(/"off" .*\n {4}switched off, as in the client/)
+    expect(saved().mcpServers.off).toEqual({ command: 'y', disabled: true })
+    expect(out).toMatch(/These secrets are missing: my_key \(for "asks"\)\. In bash, for each of them:\n/)
+    expect(out).toMatch(/These variables are not set: NOT_SET \(for "asks"\)\./)
+    // The commands do what they say, also where the file is there already.
+    const commands = out.split('\n').filter((line) => /^ {4}(\(umask|read )/.test(line))
+    for (const value of ['first one', 'second'])
+      execFileSync('bash', ['-c', commands.join('\n')], { input: `${value}\n`, stdio: ['pipe', 'ignore', 'ignore'] })
+    const file = join(dir, '.config/mcp-orchestrator/credentials')
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(openCredentials({ file, environment: {} }).source().secret('my_key')).toBe('second')
   })
 
   // Checked with the defence off: the command alone is shown, names as they are → the file that is loaded first is not named.

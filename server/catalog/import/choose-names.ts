@@ -1,0 +1,35 @@
+import { basename } from 'node:path'
+import { readEntry } from '../read-entry.ts'
+import type { ServerEntry } from '../server-entry.ts'
+import type { FoundServer } from './client-files.ts'
+
+/**
+ * Which of the found servers are added, and under which names. The first of a name keeps it. Another one of a single project gets the
+ * project's name added; any other is left out, and so is what the registry has a server for already: both are said.
+ */
+export function chooseNames(
+  found: FoundServer[],
+  registry: ReadonlyMap<string, ServerEntry>
+): { fresh: FoundServer[]; problems: string[] } {
+  const fresh = new Map<string, FoundServer>()
+  const problems: string[] = []
+  for (const server of found) {
+    const { name, file, client, project } = server
+    const entryOf = (wanted: string) => registry.get(wanted) ?? fresh.get(wanted)?.entry
+    const isSame = (wanted: string) => entryOf(wanted)?.fingerprint === server.entry.fingerprint
+    if (isSame(name)) continue
+    if (entryOf(name) === undefined) fresh.set(name, server)
+    else if (project !== undefined) {
+      const wish = `${name}-${basename(project)}`.slice(0, 90)
+      let other = wish
+      for (let number = 2; entryOf(other) !== undefined && !isSame(other); number++) other = `${wish}-${number}`
+      if (isSame(other)) continue
+      const notes = [...server.notes, `it is called "${other}" here, because there is another "${name}"`]
+      fresh.set(other, { ...server, name: other, entry: readEntry(other, server.raw, 0), notes })
+    } else {
+      const whose = registry.has(name) ? 'mcp.json' : fresh.get(name)?.client
+      problems.push(`${file}: server "${name}" of ${client} is left out: ${whose} has another one of this name.`)
+    }
+  }
+  return { fresh: [...fresh.values()], problems }
+}

@@ -1,0 +1,177 @@
+/** The files of other MCP clients: where they are, and which servers are in them. Reads only. */
+import { readFileSync } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
+import { dirname, extname, join } from 'node:path'
+import { parseEnv } from 'node:util'
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { EntryProblem } from '../entry-values.ts'
+import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from '../json-with-lines.ts'
+import { describeProblem } from '../registry.ts'
+import type { ImportContext } from './import-context.ts'
+import { disabledMcpJson, type ServerList, serverLists } from './server-lists.ts'
+import { isThisGateway } from './this-gateway.ts'
+import { type TranslatedEntry, translateEntry } from './translate-entry.ts'
+
+export interface FoundServer extends TranslatedEntry {
+  client: string
+  file: string
+  name: string
+  /** The folder that the client has it for, where that is one alone. */
+  project?: string
+}
+
+export interface ClientServers {
+  servers: FoundServer[]
+  /** What can't be taken over, and why; a sentence each. */
+  problems: string[]
+}
+
+/** Where we are, and what may be looked at. */
+export interface ImportPlace {
+  home: string
+  folder: string
+  environment: Record<string, string | undefined>
+}
+
+const MAX_BYTES = 64 * 1024 * 1024
+const CODE = ['.config/Code/User', 'Library/Application Support/Code/User']
+const CLINE = 'globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json'
+
+/** Where other clients keep their servers, under the user's home and the folder that we are in. */
+const FILES: [client: string, path: string][] = [
+  ['Claude Desktop', '.config/Claude/claude_desktop_config.json'],
+  ['Claude Desktop', 'Library/Application Support/Claude/claude_desktop_config.json'],
+  ['Claude Code', '.claude.json'],
+  ['Cursor', '.cursor/mcp.json'],
+  ...CODE.map((path): [string, string] => ['VS Code', `${path}/mcp.json`]),
+  ...CODE.map((path): [string, string] => ['VS Code', `${path}/settings.json`]),
+  ...CODE.map((path): [string, string] => ['Cline', `${path}/${CLINE}`]),
+  ['Windsurf', '.codeium/windsurf/mcp_config.json'],
+  ['Zed', '.config/zed/settings.json'],
+  ['Gemini CLI', '.gemini/settings.json'],
+  ['Codex', '.codex/config.toml']
+]
+const LOCAL: [client: string, path: string][] = [
+  ['Claude Code', '.mcp.json'],
+  ['Cursor', '.cursor/mcp.json'],
+  ['VS Code', '.vscode/mcp.json'],
+  ['Zed', '.zed/settings.json'],
+  ['Gemini CLI', '.gemini/settings.json']
+]
+/** The Codex CLI and LibreChat have these. */
+const OTHER_FORMATS: Record<string, string> = { '.toml': 'TOML', '.yaml': 'YAML', '.yml': 'YAML' }
+
+/** The servers in all those files. What can't be read hides no other. */
+export async function findClientServers(place: ImportPlace): Promise<ClientServers> {
+  const files = [
+    ...FILES.map(([, path]) => join(place.home, path)),
+    ...LOCAL.map(([, path]) => join(place.folder, path))
+  ]
+  const found = await Promise.all(
+    [...new Set(files)].map((file) =>
+      readClientFile(file, place).catch((error): ClientServers => {
+        const isSilent = isAppError(error) && error.details.silent === true
+        return { servers: [], problems: isSilent ? [] : [messageOf(error)] }
+      })
+    )
+  )
+  return { servers: found.flatMap(({ servers }) => servers), problems: found.flatMap(({ problems }) => problems) }
+}
+
+/** Throws when the file as a whole can't be used. */
+export async function readClientFile(file: string, place: ImportPlace): Promise<ClientServers> {
+  const located = await locate(file)
+  const lists = serverLists(located.value, file, place.folder)
+  if (lists.length === 0) throw unusable(`${file} has no servers: it needs an object "mcpServers".`, true)
+  const result: ClientServers = { servers: [], problems: [] }
+  const known = knownFile(file, place.home)
+  const off = known?.path === '.mcp.json' ? await offInProject(dirname(file), place.home) : []
+  for (const { path, list, project, isOff } of lists) {
+    const workspace = project ?? known?.workspace
+    const context: ImportContext = {
+      ...(known ? { client: known.client } : {}),
+      home: place.home,
+      environment: place.environment,
+      ...(workspace === undefined ? {} : { workspace }),
+      envFileNames
+    }
+    const source = { client: known?.client ?? file, file, ...(project === undefined ? {} : { project }) }
+    const lineOf = (inner: string[]) => located.lineOf([...path, ...inner])
+    readList({ list, isOff: (name) => isOff(name) || off.includes(name), lineOf, context, source }, result)
+  }
+  return result
+}
+
+interface ListSource extends Pick<ServerList, 'list' | 'isOff'> {
+  lineOf(path: string[]): number
+  context: ImportContext
+  source: Pick<FoundServer, 'client' | 'file' | 'project'>
+}
+
+function readList({ list, isOff, lineOf, context, source }: ListSource, result: ClientServers): void {
+  const { file } = source
+  for (const [name, theirs] of Object.entries(list)) {
+    try {
+      const off = isOff(name) && typeof theirs === 'object' ? { ...theirs, enabled: false } : theirs
+      const found = translateEntry(name, off, 0, context)
+      if (isThisGateway(found.entry))
+        result.problems.push(`${file}: server "${name}" is this gateway itself; it is left out.`)
+      else result.servers.push({ ...source, name, ...found })
+    } catch (error) {
+      if (!(error instanceof EntryProblem)) throw error
+      const reason = `${error.path.length > 0 ? `"${error.path.join('.')}" ` : ''}${error.message}`
+      const line = lineOf([name, ...error.path])
+      result.problems.push(describeProblem(file, { server: name, line, reason, fatal: true }))
+    }
+  }
+}
+
+/** Which client's file it is, and for which folder it is, if it is not the user's own. */
+function knownFile(file: string, home: string): { client: string; path: string; workspace?: string } | undefined {
+  const isAt = ([, path]: [string, string]) => file.endsWith(`/${path}`)
+  const [client, path] = LOCAL.find(isAt) ?? FILES.find(isAt) ?? []
+  if (client !== undefined && path !== undefined) {
+    const folder = file.slice(0, -path.length - 1)
+    return { client, path, ...(LOCAL.some(isAt) && folder !== home ? { workspace: folder } : {}) }
+  }
+  return file.endsWith('/cline_mcp_settings.json') ? { client: 'Cline', path: CLINE } : undefined
+}
+
+/** Names that Claude Code's user has switched off for the project. */
+async function offInProject(folder: string, home: string): Promise<string[]> {
+  const files = [
+    join(home, '.claude.json'),
+    ...['settings', 'settings.local'].map((n) => `${folder}/.claude/${n}.json`)
+  ]
+  const values = await Promise.all(files.map((file) => locate(file).catch(() => undefined)))
+  return values.flatMap((located) => disabledMcpJson(located?.value, folder))
+}
+
+function envFileNames(file: string): string[] {
+  return Object.keys(parseEnv(readFileSync(file, 'utf8')))
+}
+
+async function locate(file: string): Promise<LocatedJson> {
+  try {
+    if ((await stat(file)).size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`)
+    const text = await readFile(file, 'utf8')
+    const format = OTHER_FORMATS[extname(file)]
+    if (format !== undefined) throw otherFormat(file, format, /mcp_?servers/i.test(text))
+    return parseJsonWithLines(text)
+  } catch (error) {
+    if (isAppError(error)) throw error
+    if (error instanceof JsonSyntaxError) throw unusable(`${file}, line ${error.line}: ${error.message}.`)
+    const isMissing = error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')
+    throw unusable(`${file} can't be used: ${isMissing ? 'there is no such file' : messageOf(error)}.`, isMissing)
+  }
+}
+
+function otherFormat(file: string, format: string, hasServers: boolean): AppError {
+  const how = 'add each of its servers with "mcp-orchestrator servers add NAME -- COMMAND …" (or --url URL)'
+  return unusable(`${file} is ${format}, and only JSON can be imported: ${how}.`, !hasServers)
+}
+
+/** `silent`: nothing to speak of where the file was only looked for. */
+function unusable(message: string, silent = false): AppError {
+  return new AppError('invalid', 'registry_unreadable', message, { details: { silent } })
+}

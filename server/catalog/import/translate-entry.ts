@@ -1,0 +1,106 @@
+/**
+ * From another client's entry to one of ours. Writes nothing. Invariant: what can't be taken over is named, either as the reason why the
+ * server is left out or as a note; nothing is sent to a server that its client would have replaced.
+ */
+import { isAbsolute, resolve } from 'node:path'
+import { messageOf } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
+import { EntryProblem } from '../entry-values.ts'
+import { describeForeign } from '../foreign-placeholders.ts'
+import { readEntry } from '../read-entry.ts'
+import type { ServerEntry } from '../server-entry.ts'
+import { translateFields } from './client-fields.ts'
+import type { ImportContext } from './import-context.ts'
+import { unwrapBridge } from './remote-bridge.ts'
+import { translatePlaceholders } from './translate-placeholders.ts'
+
+export interface TranslatedEntry {
+  raw: Record<string, unknown>
+  entry: ServerEntry
+  /** What is different from the client, or is not taken over; sentences without the full stop. */
+  notes: string[]
+}
+
+/** Throws EntryProblem when the server can't be taken over. */
+export function translateEntry(name: string, theirs: unknown, line: number, context: ImportContext): TranslatedEntry {
+  if (!isRecord(theirs)) throw new EntryProblem([], 'must be an object')
+  const isBare = [theirs.command, theirs.url].every((value) => value === undefined)
+  if (isBare && (theirs.source === 'extension' || theirs.settings !== undefined)) {
+    throw new EntryProblem(
+      [],
+      'is run by an extension of the client, and its command is not in this file: add it with "servers add"'
+    )
+  }
+  const own = context.client === 'Gemini CLI' ? bracedVariables(theirs) : theirs
+  const bridge = unwrapBridge(own)
+  const { raw: filled, left, notes } = translatePlaceholders(bridge?.raw ?? own, context)
+  if (left.length > 0 || !isRecord(filled)) throw new EntryProblem([], describeForeign(left))
+  const file = takeEnvFile(filled, context)
+  const fields = translateFields(file.raw, context.client)
+  const raw = inWorkspace(fields.raw, context)
+  return {
+    raw: raw.raw,
+    entry: readEntry(name, raw.raw, line),
+    notes: [...(bridge?.notes ?? []), ...notes, ...file.notes, ...fields.notes, ...raw.notes]
+  }
+}
+
+interface Changed {
+  raw: Record<string, unknown>
+  notes: string[]
+}
+
+/** Its variables become secrets: their values stay where they are, and out of mcp.json. */
+function takeEnvFile(raw: Record<string, unknown>, { envFileNames, workspace }: ImportContext): Changed {
+  const { envFile, ...rest } = raw
+  if (typeof envFile !== 'string' || envFile === '' || !envFileNames) return { raw, notes: [] }
+  const known = isRecord(raw.env) ? raw.env : {}
+  if (!isAbsolute(envFile) && workspace === undefined) return { raw, notes: [] }
+  const file = resolve(workspace ?? '/', envFile)
+  let names: string[]
+  try {
+    names = envFileNames(file).filter((name) => !Object.hasOwn(known, name))
+  } catch (error) {
+    const reason = messageOf(error).startsWith('ENOENT') ? 'is not there' : `can't be read (${messageOf(error)})`
+    return { raw: rest, notes: [`"envFile" is not taken over: ${file} ${reason}`] }
+  }
+  const fit = names.filter((name) => /^[A-Za-z_][\w.-]*$/.test(name))
+  const unfit = names.filter((name) => !fit.includes(name))
+  const env = { ...Object.fromEntries(fit.map((name) => [name, `\${secret:${name}}`])), ...known }
+  const what =
+    fit.length === 1
+      ? `variable ${fit[0]} is now a secret, whose value`
+      : `variables ${fit.join(', ')} are now secrets, whose values`
+  return {
+    raw: { ...rest, env },
+    notes: [
+      ...(fit.length > 0 ? [`"envFile" is not read here: its ${what} you find in ${file}`] : []),
+      ...(unfit.length > 0
+        ? [`variables of "envFile" with unusable names are not taken over: ${unfit.join(', ')}`]
+        : [])
+    ]
+  }
+}
+
+/** A project's server is started in the project's folder: a relative path in its command line would lead elsewhere here. */
+function inWorkspace(raw: Record<string, unknown>, { workspace }: ImportContext): Changed {
+  const { cwd } = raw
+  if (typeof cwd === 'string' && cwd !== '' && !isAbsolute(cwd)) {
+    if (workspace !== undefined) return { raw: { ...raw, cwd: resolve(workspace, cwd) }, notes: [] }
+    return { raw, notes: ['"cwd" is relative to where the gateway is started: better write an absolute path'] }
+  }
+  const words = [raw.command, ...(Array.isArray(raw.args) ? raw.args : [])]
+  const isRelative = words.some((word) => typeof word === 'string' && /^\.\.?(\/|$)/.test(word))
+  if (workspace === undefined || cwd !== undefined || !isRelative) return { raw, notes: [] }
+  return { raw: { ...raw, cwd: workspace }, notes: [`it is started in ${workspace}, because its paths are relative`] }
+}
+
+/** Gemini CLI fills `$NAME` as it does `${NAME}`. */
+function bracedVariables(raw: Record<string, unknown>): Record<string, unknown> {
+  const braced = (value: unknown): unknown => {
+    if (typeof value === 'string') return value.replace(/(?<!\$)\$([A-Za-z_]\w*)/g, '${$1}')
+    if (Array.isArray(value)) return value.map(braced)
+    return isRecord(value) ? bracedVariables(value) : value
+  }
+  return Object.fromEntries(Object.entries(raw).map(([key, value]) => [key, braced(value)]))
+}
