@@ -74,6 +74,8 @@ export interface Core {
 }
 
 export interface App {
+  /** As every line of its log has it. */
+  readonly instance: string
   /** Where it listens, once started. */
   url(): string
   start(): Promise<void>
@@ -256,7 +258,7 @@ export async function createApp(
   logSessions(feed, logger)
   let url = ''
   return {
-    url: () => url,
+    ...{ instance: instanceId, url: () => url },
     async start() {
       url = await http.listen({ port: settings.PORT, host: settings.HOST })
       inbox.attend()

@@ -24,7 +24,9 @@ export const serveCommand: Command = {
     const announce = announcer()
     const patience = { ms: REDIS_WAIT_MS, signal: signals.stopping }
     try {
-      return await runApp(await createApp(settings, logger, process.env, patience), signals, announce)
+      const app = await createApp(settings, logger, process.env, patience)
+      const say: Announce = (line, fields, level) => announce(line, { instance: app.instance, ...fields }, level)
+      return await runApp(app, signals, say)
     } catch (error) {
       if (!signals.stopping.aborted || !isAppError(error, 'store_unavailable')) throw error
       announce('Stopped before it was ready.')
@@ -48,7 +50,10 @@ async function runApp(app: App, signals: StopSignals, announce: Announce): Promi
     await stopInTime(app, signals, announce)
   }
   const left = notSaved(app)
-  if (left === undefined) return 0
+  if (left === undefined) {
+    announce('Stopped.')
+    return 0
+  }
   announce(left, { unsaved: app.unsaved() }, 'error')
   return 1
 }

@@ -16,15 +16,19 @@ const SUBJECTS = ['id', 'sessionId', 'server', 'callId', 'containerId', 'code', 
 export function createLogger(level: string, destination: DestinationStream = process.stderr): Logger {
   const repeated = new RepeatedLines()
   const logMethod = function (this: Logger, args: Parameters<LogFn>, method: LogFn, lineLevel: number): void {
-    const { write, skipped } = lineLevel < WARN ? AS_IT_IS : repeated.take(keyOf(args, lineLevel, this.bindings()))
+    const { fields, words } = partsOf(args)
+    const { write, skipped } =
+      lineLevel < WARN ? AS_IT_IS : repeated.take(keyOf({ ...this.bindings(), ...fields }, words, lineLevel))
     if (!write) return
-    if (skipped === 0) {
-      method.apply(this, args)
-      return
+    const { err } = fields
+    // Many lines end with the error's own sentence: once is enough.
+    const isSaid = err instanceof AppError && words[0]?.includes(err.message)
+    const shown = {
+      ...fields,
+      ...(isSaid ? { err: new AppError(err.kind, err.code, '', { cause: err.cause }) } : {}),
+      ...(skipped > 0 ? { repeated: skipped } : {})
     }
-    const [first, ...rest] = args as unknown as [unknown, ...string[]]
-    const [fields, ...words] = typeof first === 'string' ? [{}, first, ...rest] : [first, ...rest]
-    Reflect.apply(method, this, [{ ...(fields as object), repeated: skipped }, ...words])
+    Reflect.apply(method, this, [shown, ...words])
   }
   return pino(
     {
@@ -38,11 +42,20 @@ export function createLogger(level: string, destination: DestinationStream = pro
   )
 }
 
-function keyOf(args: unknown[], level: number, bindings: Record<string, unknown>): string {
-  const [first, second] = typeof args[0] === 'string' ? [{}, args[0]] : args
-  const fields: Record<string, unknown> = { ...bindings, ...(first ?? {}) }
-  const why = fields.err instanceof Error ? fields.err.message : ''
-  return [level, second, why, ...SUBJECTS.map((name) => fields[name] ?? '')].join(' ')
+function partsOf(args: unknown[]): { fields: Record<string, unknown>; words: string[] } {
+  const [first, ...rest] = args
+  if (typeof first === 'string') return { fields: {}, words: [first, ...(rest as string[])] }
+  const fields = first instanceof Error ? { err: first } : { ...(first as object) }
+  return { fields, words: rest as string[] }
+}
+
+/** Numbers in the sentence of an error, such as attempts and seconds, don't make it another one. */
+function keyOf(fields: Record<string, unknown>, [sentence = '']: string[], level: number): string {
+  const { err } = fields
+  const subjects = SUBJECTS.map((name) => fields[name] ?? '')
+  if (err instanceof AppError)
+    return [level, sentence.replaceAll(/(?<= )\d+(?=[ .])/g, '#'), err.code, ...subjects].join(' ')
+  return [level, sentence, err instanceof Error ? err.message : '', ...subjects].join(' ')
 }
 
 const isVerbose = (level: string) => level === 'debug' || level === 'trace'
@@ -55,7 +68,7 @@ function errorFields(error: Error, verbose: boolean): object {
   if (!(error instanceof AppError)) return stdSerializers.err(error)
   const { code, kind, message, cause } = error
   const isShown = (verbose || kind === 'internal') && cause instanceof Error && !(cause instanceof AppError)
-  return { code, kind, message, ...(isShown ? { detail: cause.message } : {}) }
+  return { code, kind, ...(message === '' ? {} : { message }), ...(isShown ? { detail: cause.message } : {}) }
 }
 
 export const silentLogger: Logger = pino({ level: 'silent' })

@@ -55,6 +55,19 @@ it('shows the words of a library only at the level debug, or where the fault is 
   expect(JSON.parse(shown('info', 'internal')).err.detail).toContain('enableOfflineQueue')
 })
 
+it('says the sentence of an error once, and takes lines that differ in a number alone for the same', () => {
+  const written: Record<string, unknown>[] = []
+  const logger = createLogger('info', { write: (line: string) => void written.push(JSON.parse(line)) })
+  for (const seconds of [2, 4, 11]) {
+    const err = new AppError('unavailable', 'server_resting', `Failed, and is tried again in ${seconds} s.`)
+    logger.warn({ err, server: 'a' }, `Left out: ${err.message}`)
+  }
+  logger.warn('The server "a1" is unknown.')
+  logger.warn('The server "a2" is unknown.')
+  expect(written).toHaveLength(3)
+  expect(written[0]?.err).toEqual({ code: 'server_resting', kind: 'unavailable' })
+})
+
 it('tells lines of different containers apart by what their loggers are bound to', () => {
   const written: string[] = []
   const logger = createLogger('info', { write: (line: string) => void written.push(JSON.parse(line).containerId) })

@@ -23,6 +23,10 @@ const LINES: Record<string, (data: StoredEvent['data'], seq: number) => Line> = 
   ],
   'tool:allowed': ({ server, name }) => [{ server, tool: name }, 'Tool allowed for this session.'],
   'tool:allow_revoked': ({ server, name }) => [{ server, tool: name }, 'Tool no longer allowed for this session.'],
+  'tool:result': ({ callId }) => [
+    { callId, code: 'outcome_unknown' },
+    'Tool call was interrupted by the end of its server; whether it took effect is unknown.'
+  ],
   'agent:error': ({ turnId, code }) => [{ turnId, code }, 'Turn failed.'],
   'turn:end': ({ turnId, reason }) => [{ turnId, reason }, 'Turn ended.'],
   'session:notice': ({ code }) => [{ code }, 'Notice shown in the session.'],
@@ -52,14 +56,41 @@ export function logCallEnd(logger: Logger, call: LoggedCall, { outcome, code }: 
   logger.info({ ...call, ...why, ms: Math.round(ms) }, ENDS[outcome] ?? 'Tool call failed.')
 }
 
+interface KnownCall {
+  turnId: unknown
+  server: unknown
+  tool: unknown
+  isStartedHere?: true
+}
+
+const MAX_KNOWN_CALLS = 1000
+
 export function logSessions(feed: SessionFeed, logger: Logger): void {
+  /** Calls that have no result yet, as far as this instance has heard of them. */
+  const calls = new Map<string, KnownCall>()
+  const follow = ({ type, data }: StoredEvent): KnownCall | undefined => {
+    const callId = String(data.callId)
+    const known = calls.get(callId)
+    if (type === 'tool:approval_required') {
+      calls.set(callId, { turnId: data.turnId, server: data.server, tool: data.name })
+      if (calls.size > MAX_KNOWN_CALLS) calls.delete(calls.keys().next().value ?? '')
+    }
+    if (type === 'tool:started' && known) known.isStartedHere = true
+    if (type === 'tool:result' || data.approved === false) calls.delete(callId)
+    return known
+  }
   feed.subscribe({
     stored(sessionId, events) {
-      for (const { type, data, seq } of events) {
-        const [fields, sentence] = LINES[type]?.(data, seq) ?? []
-        if (sentence !== undefined) logger.info({ sessionId, ...fields }, sentence)
+      for (const event of events) {
+        const { isStartedHere, ...call } = follow(event) ?? {}
+        // How a call ended that ran here, `logCallEnd` tells.
+        if (event.type === 'tool:result' && (isStartedHere || event.data.interruptedBy !== 'server')) continue
+        const [fields, sentence] = LINES[event.type]?.(event.data, event.seq) ?? []
+        if (sentence !== undefined) logger.info({ sessionId, ...call, ...fields }, sentence)
       }
     },
-    gone: (sessionId) => logger.info({ sessionId }, 'Session removed.')
+    gone: (sessionId) => logger.info({ sessionId }, 'Session removed.'),
+    lost: (sessionId) => logger.warn({ sessionId }, 'Session lost, because the store was emptied.'),
+    revoked: (sessionId) => logger.info({ sessionId }, 'Session token replaced; its connections are closed.')
   })
 }

@@ -70,7 +70,8 @@ export class Toolbox {
           if (signal.aborted || isNotOurs(error)) throw error
           const { logger, refused } = this.#options
           logger.warn({ err: error, sessionId, server }, `Left out of this turn: ${messageOf(error)}`)
-          refused?.({ face: 'chat', code: isAppError(error) ? error.code : 'internal' })
+          // A server that is down has metrics of its own.
+          if (server === WORKSPACE) refused?.({ face: 'chat', code: isAppError(error) ? error.code : 'internal' })
           missing.push(`${server === WORKSPACE ? 'The sandbox' : server} is left out: ${messageOf(error)}`)
           return { server, definitions: [] }
         }
