@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -69,6 +70,27 @@ function commands(): string[] {
 }
 
 describe('the papers', () => {
+  it('that the program names are in the package', () => {
+    const pack = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+      cwd: root,
+      encoding: 'utf8'
+    })
+    const [{ files }] = JSON.parse(pack)
+    const packed = new Set(files.map(({ path }: { path: string }) => path))
+    const shipped = [...sources, ...below('web', '.ts'), ...below('web', '.vue'), ...below('contract', '.ts')]
+    const named = shipped.flatMap((path) => read(path).match(/\b(docs|images)\/[\w./-]+\.md\b|\bREADME\.md\b/g) ?? [])
+    expect(named).toEqual(expect.arrayContaining(['docs/guides/clients.md', 'images/README.md', 'docs/ERRORS.md']))
+    expect([...new Set(named)].filter((path) => !packed.has(path))).toEqual([])
+    // A guide's links to other pages work there too.
+    const pages = [...packed].filter((path): path is string => /^docs\/.*\.md$/.test(String(path)))
+    const links = pages.flatMap((page) =>
+      [...read(page).matchAll(/\]\(([\w./-]+\.md)(#[\w-]*)?\)/g)].map(([, to = '']) => join(dirname(page), to))
+    )
+    expect(
+      [...new Set(links)].filter((path) => !packed.has(path) && path !== 'CONTRIBUTING.md' && path !== 'CHANGELOG.md')
+    ).toEqual([])
+  })
+
   it.each(markdown)('%s names only paths that exist', (file) => {
     const names = [...read(file).matchAll(/`([a-z][\w./-]*)`/g)].map(([, name]) => name ?? '')
     const paths = names.filter((name) =>

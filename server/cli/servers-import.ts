@@ -1,4 +1,4 @@
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { PlannedServer } from '../../contract/servers.ts'
 import { showTarget } from '../catalog/describe-target.ts'
 import { addServers } from '../catalog/edit-registry.ts'
@@ -8,6 +8,7 @@ import { findClientServers, readClientFile } from '../catalog/import/client-file
 import { warnings } from '../catalog/plan-servers.ts'
 import { showLine, showName } from '../gateway/asking/show-as-data.ts'
 import { AppError } from '../lib/errors.ts'
+import { packageRoot } from '../lib/package-root.ts'
 import { askedYes, print, type ServersContext } from './servers-context.ts'
 import { describeMissing, missingOf } from './servers-missing.ts'
 import { userDefaults, userHome } from './user-folders.ts'
@@ -50,7 +51,8 @@ export async function importServers(context: ServersContext): Promise<number> {
   print(context, { imported: rows, missing, file }, [
     `Added ${fresh.length} ${fresh.length === 1 ? 'server' : 'servers'} to ${file}.`,
     ...describeMissing(missing, context.settings.CREDENTIALS_FILE),
-    "Now remove them from the client's own list, and add the gateway there in their place: docs/guides/clients.md says how.",
+    "Now remove them from the client's own list, and add the gateway there in their place:",
+    `${join(packageRoot(), 'docs/guides/clients.md')} says how.`,
     ...sayOtherFile(file)
   ])
   return 0
