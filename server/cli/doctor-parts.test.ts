@@ -1,10 +1,12 @@
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
+import { readEntry } from '../catalog/read-entry.ts'
+import { describeCredentials } from './doctor-credentials.ts'
 import { describeDataDir } from './doctor-data.ts'
 import { describePort } from './doctor-port.ts'
 
@@ -50,5 +52,52 @@ describe('the port', () => {
 
   it('can not be had at an address that is not of this machine', async () => {
     await expect(describePort({ HOST: '192.0.2.1', PORT: 0 })).rejects.toThrow(/set HOST to an address of this machine/)
+  })
+})
+
+describe('the credentials file', () => {
+  const place = (path: string, mode = 0o700) => {
+    const file = join(dir, path)
+    mkdirSync(dirname(file), { recursive: true })
+    chmodSync(dirname(file), mode)
+    writeFileSync(file, 'A=b', { mode: 0o600 })
+    return file
+  }
+  const server = (raw: object) => [readEntry('files', { command: 'x', ...raw }, 1)]
+
+  it('is fine in a folder of its own, also below a folder that a server is given', () => {
+    const file = place('own/credentials')
+    expect(describeCredentials(file, server({ args: [dir] }), [])).toBe(`${file}, for its owner alone`)
+    writeFileSync(join(dir, 'own/mcp.json'), '{}')
+    expect(describeCredentials(file, server({ args: [dir] }), ['mcp.json'])).toBeTypeOf('string')
+  })
+
+  it('is warned of where others can write, to its folder or to one above', () => {
+    const others = /others on this machine can write to .*open\. Move it to a folder of its own/
+    expect(describeCredentials(place('open/credentials', 0o777), [], [])).toMatchObject({ warn: others })
+    expect(describeCredentials(place('open/inner/credentials'), [], [])).toMatchObject({ warn: others })
+    chmodSync(join(dir, 'open'), 0o1777)
+    expect(describeCredentials(place('open/inner/credentials'), [], [])).toBeTypeOf('string')
+  })
+
+  it.each([
+    ['its folder as an argument', (at: string) => ({ args: [`--root=${at}/work`] })],
+    ['a folder above', (at: string) => ({ args: ['-y', at] })],
+    ['its folder as a variable', (at: string) => ({ env: { ROOTS: `/srv:${at}/work` } })],
+    ['its folder to work in', (at: string) => ({ cwd: `${at}/work` })],
+    ['a folder above, in a sandbox', (at: string) => ({ sandbox: { folders: [at] } })]
+  ])('is warned of where a server is given %s', (_, raw) => {
+    const file = place('work/credentials')
+    writeFileSync(join(dir, 'work/notes.txt'), '')
+    const warn = expect.stringMatching(/The server "files" is given .*, where it lies\./)
+    expect(describeCredentials(file, server(raw(dir)), [])).toEqual({ warn })
+    expect(describeCredentials(file, server({ args: ['/srv/other'] }), [])).toBeTypeOf('string')
+    expect(describeCredentials(file, server({ ...raw(dir), enabled: false }), [])).toBeTypeOf('string')
+  })
+
+  it('fails where it can not be used', () => {
+    const file = place('own/credentials')
+    chmodSync(file, 0o644)
+    expect(() => describeCredentials(file, [], [])).toThrow(/run chmod 600/)
   })
 })

@@ -13,6 +13,7 @@ import { probeFolder, probeStore } from '../storage/write-probe.ts'
 import { findIsolation } from '../tools/connections/child-isolation.ts'
 import { EXPOSED } from '../tools/connections/child-processes.ts'
 import type { Command } from './command.ts'
+import { describeCredentials } from './doctor-credentials.ts'
 import { describeDataDir } from './doctor-data.ts'
 import { describeNode } from './doctor-node.ts'
 import { describePort } from './doctor-port.ts'
@@ -65,6 +66,8 @@ export const doctorCommand: Command = {
     if (existsSync(resolve(settings.DATA_DIR)))
       await check('disk', () => probeFolder(resolve(settings.DATA_DIR), settings.MIN_FREE_MB))
     await check('models', () => describeModels(settings))
+    const { CREDENTIALS_FILE } = settings
+    if (CREDENTIALS_FILE) await check('secrets', () => describeSecrets(settings, CREDENTIALS_FILE))
     await checkServers(settings, check, flags.servers === true)
     await engine.close()
     return marks.includes('FAILS') ? 1 : 0
@@ -101,6 +104,11 @@ async function needsEngine(settings: Settings): Promise<boolean> {
   const registry = await loadRegistry(MCP_CONFIG, { optional: true }).catch(() => undefined)
   const servers = [...(registry?.servers.values() ?? [])]
   return servers.some((entry) => entry.kind === 'local' && entry.enabled && entry.sandbox !== undefined)
+}
+
+async function describeSecrets({ MCP_CONFIG }: Settings, file: string): Promise<Found> {
+  const registry = await loadRegistry(resolve(MCP_CONFIG), { optional: true }).catch(() => undefined)
+  return describeCredentials(resolve(file), registry?.servers.values() ?? [], [MCP_CONFIG])
 }
 
 async function describeRuntime(engine: SandboxEngine, settings: Settings): Promise<string> {
