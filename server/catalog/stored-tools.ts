@@ -38,6 +38,8 @@ export interface StoredServer {
   lastError?: { at: number; message: string }
   /** Hosts that its sandbox refused it, by host and port. */
   denied?: Record<string, { count: number; at: number }>
+  /** Tools that it listed and that can't be offered, each with the reason. */
+  leftOut?: string[]
 }
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
@@ -102,7 +104,8 @@ function readStored(value: unknown): StoredServer | undefined {
     ...readOffers(value.offers),
     ...(typeof value.startMs === 'number' ? { startMs: value.startMs } : {}),
     ...readLastError(value.lastError),
-    ...readDenied(value.denied)
+    ...readDenied(value.denied),
+    ...readLeftOut(value.leftOut)
   }
 }
 
@@ -135,6 +138,10 @@ function readDenied(value: unknown): Pick<StoredServer, 'denied'> {
     return typeof count === 'number' && typeof at === 'number' ? [[target, { count, at }] as const] : []
   })
   return { denied: Object.fromEntries(denied) }
+}
+
+function readLeftOut(value: unknown): Pick<StoredServer, 'leftOut'> {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string') ? { leftOut: value } : {}
 }
 
 function readLastError(value: unknown): Pick<StoredServer, 'lastError'> {

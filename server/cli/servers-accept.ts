@@ -2,17 +2,10 @@ import { describeTarget, showTarget } from '../catalog/describe-target.ts'
 import { secretNames } from '../catalog/placeholders.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import { showAsData, showLine, showName } from '../gateway/asking/show-as-data.ts'
-import type { GatewayCore } from '../gateway/gateway-options.ts'
 import { AppError } from '../lib/errors.ts'
 import { askedYes, chosen, print, type ServersContext } from './servers-context.ts'
+import { type ChangedTool, changedTools } from './servers-notes.ts'
 import { withCore } from './servers-show.ts'
-
-interface ChangedTool {
-  server: string
-  tool: string
-  before: string
-  after: string
-}
 
 /**
  * Shows entries that wait for their secrets, and tools whose definition is not the accepted one, and accepts both after a yes. Tools as
@@ -47,17 +40,6 @@ export async function acceptChanges(context: ServersContext): Promise<number> {
     ])
     return 0
   })
-}
-
-async function changedTools(entries: ServerEntry[], { index, approvals }: GatewayCore): Promise<ChangedTool[]> {
-  const rows: ChangedTool[] = []
-  for (const { name: server } of entries) {
-    for (const tool of index.tools(server) ?? []) {
-      const change = await approvals?.definitions.change(server, tool)
-      if (change) rows.push({ server, tool: tool.name, ...change })
-    }
-  }
-  return rows
 }
 
 /** All that decides who gets the secrets. */

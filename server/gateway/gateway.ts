@@ -105,9 +105,20 @@ export class Gateway {
       })),
       abstained,
       pending,
-      ...(failed.length > 0 ? { failed } : {})
+      ...(failed.length > 0 ? { failed } : {}),
+      ...leftOutTools(core)
     }
   }
+}
+
+/** Servers with tools that can't be found here. Their names are the server's own words, so a model is not given them. */
+function leftOutTools({ index }: GatewayCore): Record<string, unknown> {
+  const leftOut = index.entries().flatMap(({ name }) => {
+    const count = index.record(name)?.leftOut?.length ?? 0
+    const reason = 'Their names have hidden characters, or their definitions are unusable: see "servers test".'
+    return count === 0 ? [] : [{ server: name, tools: count, reason }]
+  })
+  return leftOut.length > 0 ? { leftOut } : {}
 }
 
 async function explainTool(core: GatewayCore, args: Args, context: CallContext): Promise<Record<string, unknown>> {

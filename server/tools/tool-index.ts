@@ -8,6 +8,7 @@ import type { ServerAbout, StoredServer, StoredTool, StoredTools } from '../cata
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { Verdict } from './connections/live-server.ts'
+import { leftOutOf } from './connections/read-tools.ts'
 import { parameterText } from './parameter-text.ts'
 import type { Router } from './routing/port.ts'
 
@@ -138,7 +139,8 @@ export class ToolIndex {
       ...(offers ? { offers } : {}),
       ...(before?.verdict ? { verdict: before.verdict, verdictAt: before.verdictAt ?? 0 } : {}),
       ...(verdict && !(sameVerdict && this.verdict(entry.name)) ? { verdict, verdictAt: this.#now() } : {}),
-      ...(startMs === undefined ? {} : { startMs })
+      ...(startMs === undefined ? {} : { startMs }),
+      ...(leftOutOf(tools).length > 0 ? { leftOut: leftOutOf(tools) } : {})
     }
     const old = (key === '' ? undefined : before?.offers?.[key]) ?? before?.tools
     this.#remember(entry, record)

@@ -98,7 +98,7 @@ function inWorkspace(raw: Record<string, unknown>, { workspace }: ImportContext)
 /** Gemini CLI fills `$NAME` as it does `${NAME}`. */
 function bracedVariables(raw: Record<string, unknown>): Record<string, unknown> {
   const braced = (value: unknown): unknown => {
-    if (typeof value === 'string') return value.replace(/(?<!\$)\$([A-Za-z_]\w*)/g, '${$1}')
+    if (typeof value === 'string') return value.replace(/(?<!\$)\$([A-Za-z_]\w*)/g, (_, name) => `\${${name}}`)
     if (Array.isArray(value)) return value.map(braced)
     return isRecord(value) ? bracedVariables(value) : value
   }

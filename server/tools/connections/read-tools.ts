@@ -1,4 +1,4 @@
-import { hasHidden } from '../../../contract/hidden-characters.ts'
+import { hasHidden, terminalLine } from '../../../contract/hidden-characters.ts'
 import { type StoredTool, toolHash } from '../../catalog/stored-tools.ts'
 import { isRecord } from '../../lib/is-record.ts'
 
@@ -6,23 +6,47 @@ const MAX_NAME = 200
 const MAX_DESCRIPTION = 20_000
 const MAX_SCHEMA_CHARS = 100_000
 
-/** A server's tools as it lists them: what is no tool is left out, what is too long is cut. */
+/** Which tools of a list were left out, and why: a phrase each, safe to show. */
+const leftOut = new WeakMap<StoredTool[], string[]>()
+const MAX_LEFT_OUT = 20
+const MAX_SHOWN_NAME = 80
+
+/** A server's tools as it lists them: what is no tool is left out (`leftOutOf` says what), what is too long is cut. */
 export function readTools(listed: unknown[]): StoredTool[] {
   const seen = new Set<string>()
-  return listed.flatMap((item) => {
+  const reasons: string[] = []
+  const tools = listed.flatMap((item) => {
     const tool = readTool(item)
-    if (tool === undefined || seen.has(tool.name)) return []
+    const reason = typeof tool === 'string' ? tool : seen.has(tool.name) ? 'another one has the same name' : undefined
+    if (typeof tool === 'string' || reason !== undefined) {
+      if (reasons.length < MAX_LEFT_OUT) reasons.push(`${shownName(item)}: ${reason}`)
+      return []
+    }
     seen.add(tool.name)
     return [tool]
   })
+  leftOut.set(tools, reasons)
+  return tools
 }
 
-function readTool(item: unknown): StoredTool | undefined {
-  if (!isRecord(item) || typeof item.name !== 'string' || item.name.length === 0 || item.name.length > MAX_NAME) return
+/** For a list that `readTools` returned; at most 20. */
+export function leftOutOf(tools: StoredTool[]): string[] {
+  return leftOut.get(tools) ?? []
+}
+
+function shownName(item: unknown): string {
+  const name = isRecord(item) && typeof item.name === 'string' ? item.name : ''
+  return name === '' ? 'a tool without a name' : `"${terminalLine(name.slice(0, MAX_SHOWN_NAME))}"`
+}
+
+/** Or why it is left out. */
+function readTool(item: unknown): StoredTool | string {
+  if (!isRecord(item) || typeof item.name !== 'string' || item.name.length === 0) return 'it needs a name'
+  if (item.name.length > MAX_NAME) return `its name is longer than ${MAX_NAME} characters`
   // Its name would be shown to people and models as something else than it is.
-  if (hasHidden(item.name) || /[\n\t]/.test(item.name)) return
+  if (hasHidden(item.name) || /[\n\t]/.test(item.name)) return 'its name has hidden characters'
   const inputSchema = bounded(item.inputSchema)
-  if (inputSchema === undefined) return
+  if (inputSchema === undefined) return `its inputSchema is missing, or longer than ${MAX_SCHEMA_CHARS} characters`
   const outputSchema = bounded(item.outputSchema)
   const annotations = bounded(item.annotations)
   const description = typeof item.description === 'string' ? item.description.slice(0, MAX_DESCRIPTION) : ''
