@@ -1,4 +1,4 @@
-/** One server process of the product, run from source so that a bug can be planted into it. */
+/** One server process of the product; run from source where a bug is planted into it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { packageRoot } from '../../server/lib/package-root.ts'
 import { eventually } from '../fixtures/core.ts'
+import { productArgs } from '../fixtures/product.ts'
 
 const START_MS = 60_000
 
@@ -35,13 +36,9 @@ export class Instance {
   async start(): Promise<void> {
     if (this.isUp) return
     const plant = join(import.meta.dirname, 'plant-bug.ts')
-    const args = [
-      '--disable-warning=ExperimentalWarning',
-      ...(this.#bug ? ['--import', pathToFileURL(plant).href] : []),
-      join(packageRoot(), 'server/main.ts'),
-      'serve'
-    ]
-    const child = spawn(process.execPath, args, {
+    const source = ['--disable-warning=ExperimentalWarning', join(packageRoot(), 'server/main.ts')]
+    const args = this.#bug ? ['--import', pathToFileURL(plant).href, ...source] : productArgs('main')
+    const child = spawn(process.execPath, [...args, 'serve'], {
       cwd: this.#dir,
       env: {
         PATH: process.env.PATH,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, resultText } from '../fixtures/client.ts'
 import { temporaryFolder } from '../fixtures/core.ts'
 import { startAnthropicServer } from '../fixtures/model-servers/anthropic-server.ts'
@@ -29,10 +29,10 @@ async function tabs(): Promise<{ id: string; onA: Client; onB: Client; token: st
 
 const approve = (tab: Client, callId: unknown) => tab.ask('tool:approval', { callId, approved: true })
 
-afterEach(stopServers)
+afterAll(stopServers)
 
 describe('two instances on one Redis', () => {
-  beforeEach(() => startBoth())
+  beforeAll(() => startBoth())
 
   it('serve the tabs of one session: each sees all that happens, live output and deltas too', async () => {
     const { onA, onB, id } = await tabs()
@@ -89,19 +89,6 @@ describe('two instances on one Redis', () => {
     expect(await onB.sh('pgrep -x sleep || echo none')).toMatch(/^none/)
   })
 
-  it('carry a turn on when the one that drove it is killed', async () => {
-    const { id, onA, onB, token } = await tabs()
-    const [card] = await onA.cards('run echo once | tee -a log.txt; sleep 60')
-    await approve(onA, card?.callId)
-    await onB.wait('tool:output', ({ text }) => String(text).includes('once'))
-    await a.kill9()
-    // The page whose connection broke comes back through the other.
-    b.connect(id, { token })
-    expect(await onB.wait('tool:result')).toMatchObject({ callId: card?.callId, outcome: 'unknown' })
-    await onB.wait('turn:end', ({ reason }) => reason === 'done')
-    expect(await onB.sh('cat log.txt; pgrep -x sleep || echo none')).toMatch(/^once\s+none/)
-  })
-
   it('delete a session that the other is working in, and disconnect its tabs', async () => {
     const { id, onA, onB, token } = await tabs()
     const [card] = await onA.cards('run echo begun; sleep 60')
@@ -113,6 +100,20 @@ describe('two instances on one Redis', () => {
     await Promise.all([onA.wait('disconnect'), onB.wait('disconnect')])
     const fresh = a.connect(id)
     expect((await fresh.snapshot()).transcript.turns).toBe(0)
+  })
+
+  // The last one: the others need both.
+  it('carry a turn on when the one that drove it is killed', async () => {
+    const { id, onA, onB, token } = await tabs()
+    const [card] = await onA.cards('run echo once | tee -a log.txt; sleep 60')
+    await approve(onA, card?.callId)
+    await onB.wait('tool:output', ({ text }) => String(text).includes('once'))
+    await a.kill9()
+    // The page whose connection broke comes back through the other.
+    b.connect(id, { token })
+    expect(await onB.wait('tool:result')).toMatchObject({ callId: card?.callId, outcome: 'unknown' })
+    await onB.wait('turn:end', ({ reason }) => reason === 'done')
+    expect(await onB.sh('cat log.txt; pgrep -x sleep || echo none')).toMatch(/^once\s+none/)
   })
 })
 

@@ -54,9 +54,9 @@ async function crash(dataDir: string): Promise<void> {
 }
 
 describe('containers of a server that was killed', () => {
-  it('are gone once the next start is ready, after ten crashes and when one is paused', async () => {
+  it('are gone once the next start is ready, after three crashes and when one is paused', async () => {
     const dataDir = temporaryFolder()
-    for (let crashes = 0; crashes < 10; crashes++) await crash(dataDir)
+    for (let crashes = 0; crashes < 3; crashes++) await crash(dataDir)
     expect((await idsOf(deploymentOf(dataDir))).length).toBeGreaterThan(0)
     const paused = await engine.create({ deployment: deploymentOf(dataDir), instance: randomUUID() })
     await engine.pause(paused)

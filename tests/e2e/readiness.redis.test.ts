@@ -60,7 +60,7 @@ it.skipIf(process.getuid?.() !== 0)(
     await eventually('it is not ready', async () => (await ready(server)).status === 503)
     expect((await ready(server)).body).toMatchObject({ disk: { ok: false }, store: { ok: true } })
     expect((await ready(server)).body.disk?.detail).toMatch(/^Only \d MB are free .* MIN_FREE_MB is 5/)
-    expect(times(server.log(), '"part":"disk"')).toBe(3)
+    await expect.poll(() => times(server.log(), '"part":"disk"')).toBe(3)
   }
 )
 

@@ -157,7 +157,7 @@ describe('shutdown', () => {
   it('ends on SIGHUP as on SIGTERM, and leaves no container', async () => {
     const server = await serve({ WARM_POOL_SIZE: '2' })
     expect(await end(server, 'SIGHUP')).toBe(0)
-    expect(server.log()).toContain('Stopping')
+    await expect.poll(() => server.log()).toContain('Stopping')
   })
   it.each([
     ['in time', [], /Changes since the last finished call may not be saved in: test-/],
@@ -175,7 +175,7 @@ describe('shutdown', () => {
       await eventually('it hurries', () => server.child.kill(signal) && server.log().includes('Hurrying'))
     }
     expect(await ended).toBe(1)
-    expect(server.log()).toMatch(sentence)
+    await expect.poll(() => server.log()).toMatch(sentence)
     engine.close()
   })
 })

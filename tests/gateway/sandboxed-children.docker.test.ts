@@ -203,7 +203,8 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     const [id = ''] = containersOf(name)
     expect(JSON.parse(docker('inspect', id))[0].HostConfig.NetworkMode).toBe('none')
 
-    expect(gateway.stderr()).toContain(`refused localhost:${other.port}: it is not on the list`)
+    const refusal = `refused localhost:${other.port}: it is not on the list`
+    await expect.poll(() => gateway.stderr()).toContain(refusal)
     gateway.process.stdin.end()
     await gateway.exited
     const settings = { DATA_DIR: join(gateway.dir, 'data') }
