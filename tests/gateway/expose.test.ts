@@ -89,10 +89,12 @@ describe.each(MATRIX)('server-everything passed through over %s, client %s', { t
 
 describe.each(MATRIX)('news over %s, client %s', { timeout: 60_000 }, (door, era) => {
   it.each(['legacy', 'modern'])(
-    'of a %s server: changed lists, resources that were subscribed to',
+    'of a %s server: log messages from the level that was asked for, changed lists, resources that were subscribed to',
     async (childEra) => {
       const server = child('conformance-server', [childEra])
-      const { client, heard } = await open(door, era, { c: server }, { only: 'c', canAnswer: false })
+      const opened = await open(door, era, { c: server }, { only: 'c', canAnswer: false })
+      await expectMessages(opened, era)
+      const { client, heard } = opened
       await client.listTools()
       const uri = 'test://watched-resource'
       if (era === 'legacy') await client.subscribeResource({ uri })
@@ -107,25 +109,23 @@ describe.each(MATRIX)('news over %s, client %s', { timeout: 60_000 }, (door, era
       expect((await client.listTools()).tools.map(({ name }) => name)).toContain('grown_0')
     }
   )
-
-  it.each(['legacy', 'modern'])('of a %s server: log messages, from the level that was asked for', async (childEra) => {
-    const server = child('conformance-server', [childEra])
-    const { client, heard } = await open(door, era, { c: server }, { only: 'c' })
-    const messages = () =>
-      heard.filter(({ method }) => method === 'notifications/message').map(({ params }) => params.data)
-    const call = (level: string) => {
-      const envelope = era === 'legacy' ? {} : { _meta: { 'io.modelcontextprotocol/logLevel': level } }
-      return client.callTool({ name: 'test_tool_with_logging', arguments: {}, ...envelope })
-    }
-    if (era === 'legacy') await client.setLoggingLevel('error')
-    await call('error')
-    expect(messages()).toEqual([])
-    if (era === 'legacy') await client.setLoggingLevel('info')
-    await call('info')
-    await until('messages', () => messages().length === 3)
-    expect(messages()[0]).toBe('Tool execution started')
-  })
 })
+
+async function expectMessages({ client, heard }: Opened, era: Era): Promise<void> {
+  const messages = () =>
+    heard.filter(({ method }) => method === 'notifications/message').map(({ params }) => params.data)
+  const call = (level: string) => {
+    const envelope = era === 'legacy' ? {} : { _meta: { 'io.modelcontextprotocol/logLevel': level } }
+    return client.callTool({ name: 'test_tool_with_logging', arguments: {}, ...envelope })
+  }
+  if (era === 'legacy') await client.setLoggingLevel('error')
+  await call('error')
+  expect(messages()).toEqual([])
+  if (era === 'legacy') await client.setLoggingLevel('info')
+  await call('info')
+  await until('messages', () => messages().length === 3)
+  expect(messages()[0]).toBe('Tool execution started')
+}
 
 describe('pass-through', { timeout: 60_000 }, () => {
   it.each(['legacy', 'auto'] as const)('asks the very client whose call it was, and no other (%s)', async (era) => {
