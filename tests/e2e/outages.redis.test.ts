@@ -38,7 +38,6 @@ async function startRedis(port: number): Promise<ChildProcess> {
     return false
   })
   child.stdout?.resume()
-  cleanUp.push(() => child.kill('SIGKILL'))
   return child
 }
 
@@ -76,7 +75,9 @@ describe('outages', () => {
 
   it('Redis away for 10 s: a clear word meanwhile, no container purged, the same sandboxes afterwards', async () => {
     const port = await freePort()
-    const redis = await startRedis(port)
+    let redis = await startRedis(port)
+    // After the core, which can't remove its containers without a store.
+    cleanUp.push(() => redis.kill('SIGKILL'))
     const env = { REDIS_URL: `redis://127.0.0.1:${port}`, JANITOR_INTERVAL_SECONDS: '1' }
     const core = await keepOpen(await startCore(env, { sessions: { orphanGraceMs: 0 } }))
     const id = `test-${randomUUID()}`
@@ -92,7 +93,7 @@ describe('outages', () => {
     expect(await core.engine.inspect(containerId)).toMatchObject({ running: true })
 
     // It comes back empty: it keeps nothing on disk.
-    await startRedis(port)
+    redis = await startRedis(port)
     await eventually('the store answers', () =>
       core.store.sessions.now().then(
         () => true,
