@@ -9,8 +9,10 @@ import type { Logger } from './lib/logger.ts'
 import type { ProgressBoard } from './lib/progress-board.ts'
 import type { SandboxEngine } from './sandbox/port.ts'
 
-/** Of one step; all of them together end with the deadline of the process. */
-const STEP_MS = 20_000
+/** Of each step before the files are saved; those after it end with the deadline of the process. */
+const STEP_MS = 6_000
+/** From the beginning of the shutdown: the rest of the 30 seconds is for closing the audit log, HTTP and the store. */
+const SAVED_WITHIN_MS = 26_000
 /** How long requests that are open at shutdown may take to end. */
 const REQUEST_GRACE_MS = 5_000
 
@@ -53,7 +55,7 @@ interface AppParts {
   sockets: { close(): Promise<void> }
   door: { close(): Promise<void> }
   gateway: { stop(): Promise<void> }
-  sessions: { stop(): Promise<void> }
+  sessions: { stop(withinMs: number): Promise<void> }
   audit: { close(): Promise<void> }
   live: { close(): void } | undefined
   core: { stop(): Promise<void> }
@@ -64,12 +66,14 @@ interface AppParts {
 export async function stopApp(parts: AppParts, hurry?: AbortSignal): Promise<void> {
   const { http, inbox, chat, sockets, door, gateway, sessions, audit, live, core, logger } = parts
   const step = shutdownStep(logger)
+  const saveBy = performance.now() + SAVED_WITHIN_MS
   http.drain.begin()
   const requests = step('answer open requests', () => http.drain.finish(REQUEST_GRACE_MS, hurry))
   await Promise.all([requests, step('leave the inbox', () => inbox.leave()), step('stop turns', () => chat.stop())])
   await step('close the live channel', () => sockets.close())
-  const servers = step('stop MCP servers', () => door.close().then(() => gateway.stop()))
-  await Promise.all([servers, step('save files', () => sessions.stop())])
+  const saveMs = Math.max(0, saveBy - performance.now())
+  const servers = step('stop MCP servers', () => door.close().then(() => gateway.stop()), saveMs)
+  await Promise.all([servers, step('save files', () => sessions.stop(saveMs), saveMs + STEP_MS)])
   await step('close the audit log', () => audit.close())
   live?.close()
   await step('close HTTP', () => http.close())
@@ -77,10 +81,10 @@ export async function stopApp(parts: AppParts, hurry?: AbortSignal): Promise<voi
 }
 
 /** Runs one step of a shutdown. A step that fails or takes too long is logged, and the next one follows: files must be saved all the same. */
-function shutdownStep(logger: Logger): (what: string, job: () => Promise<void>) => Promise<void> {
-  return async (what, job) => {
+function shutdownStep(logger: Logger): (what: string, job: () => Promise<void>, ms?: number) => Promise<void> {
+  return async (what, job, ms = STEP_MS) => {
     try {
-      await withDeadline({ what: `the shutdown to ${what}`, ms: STEP_MS }, job)
+      await withDeadline({ what: `the shutdown to ${what}`, ms }, job)
     } catch (error) {
       logger.warn({ err: error }, `Shutdown could not ${what}: ${messageOf(error)}`)
     }

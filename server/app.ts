@@ -81,8 +81,8 @@ export interface App {
   start(): Promise<void>
   /** Lets open requests and turns come to an end, saves the files, removes the sandboxes. `hurry` cuts short what may be. */
   stop(hurry?: AbortSignal): Promise<void>
-  /** Sessions whose files `stop` could not save, or has not saved yet. */
-  unsaved(): string[]
+  /** How many sessions' files `stop` has saved, and the sessions whose files it could not save, or has not saved yet. */
+  ending(): { saved: number; unsaved: string[] }
 }
 
 const MB = 1024 * 1024
@@ -199,18 +199,17 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   }
 }
 
-/** `environment` is what child servers and `${env:…}` in the registry are given of; `patience` is for a Redis that does not answer yet. */
+/** `environment` is what child servers and `${env:…}` in the registry are given of. */
 export async function createApp(
   settings: Settings,
   rootLogger: Logger,
   environment: Record<string, string | undefined> = {},
-  patience: Patience = { ms: 0 }
+  { instanceId = randomUUID(), ...start }: Pick<CoreOverrides, 'instanceId' | 'patience'> = {}
 ): Promise<App> {
-  const instanceId = randomUUID()
   const logger = rootLogger.child({ instance: instanceId })
   const metrics = createMetrics()
   const refused = createRefusals(logger, metrics.core.refused)
-  const core = await createCore(settings, logger, { instanceId, observer: metrics.core, patience })
+  const core = await createCore(settings, logger, { ...start, instanceId, observer: metrics.core })
   const models = observedModels(openModels(settings, logger), metrics.core.modelStep)
   const { facts } = core.store
   const trail = openTrail(settings, metrics.observer)
@@ -266,7 +265,7 @@ export async function createApp(
       void models.catalog().catch((error) => logger.warn({ err: error }, 'Models could not be detected.'))
       await core.start()
     },
-    unsaved: () => sessions.unsaved,
+    ending: () => sessions.ending,
     stop: (hurry) =>
       stopApp({ http, inbox, chat, sockets, door, gateway, sessions, audit: trail.audit, live, core, logger }, hurry)
   }

@@ -3,8 +3,8 @@ import { createLogger } from '../lib/logger.ts'
 export type Announce = (sentence: string, fields?: Record<string, unknown>, level?: 'info' | 'error') => void
 
 /** Says on stderr what a person at a terminal wants to know; a program that collects the output gets the same as JSON lines. */
-export function announcer(isTerminal = process.stderr.isTTY): Announce {
+export function announcer(instance: string, isTerminal = process.stderr.isTTY): Announce {
   if (isTerminal) return (sentence) => void process.stderr.write(`${sentence}\n`)
-  const logger = createLogger('info')
+  const logger = createLogger('info').child({ instance })
   return (sentence, fields = {}, level = 'info') => logger[level](fields, sentence)
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { type App, createApp } from '../app.ts'
 import { isAppError } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
@@ -11,6 +12,8 @@ const STOP_WITHIN_MS = 30_000
 /** The same after a second signal. */
 const HURRY_WITHIN_MS = 3_000
 const MAX_NAMED = 10
+/** A sandbox that nobody is connected to ends by itself after this time. */
+const KEPT_MINUTES = 30
 /** Redis may have been started together with this server. */
 const REDIS_WAIT_MS = 60_000
 
@@ -21,12 +24,12 @@ export const serveCommand: Command = {
   async run(settings) {
     const logger = createLogger(settings.LOG_LEVEL)
     const signals = listenForStop()
-    const announce = announcer()
+    const instanceId = randomUUID()
+    const announce = announcer(instanceId)
     const patience = { ms: REDIS_WAIT_MS, signal: signals.stopping }
+    const start = { patience, instanceId }
     try {
-      const app = await createApp(settings, logger, process.env, patience)
-      const say: Announce = (line, fields, level) => announce(line, { instance: app.instance, ...fields }, level)
-      return await runApp(app, signals, say)
+      return await runApp(await createApp(settings, logger, process.env, start), signals, announce)
     } catch (error) {
       if (!signals.stopping.aborted || !isAppError(error, 'store_unavailable')) throw error
       announce('Stopped before it was ready.')
@@ -39,6 +42,7 @@ export const serveCommand: Command = {
 }
 
 async function runApp(app: App, signals: StopSignals, announce: Announce): Promise<number> {
+  let seconds = 0
   const started = app.start().then(() => announce(`MCP Orchestrator is at ${app.url()}`, { url: app.url() }))
   try {
     // A signal during startup is obeyed too.
@@ -47,25 +51,19 @@ async function runApp(app: App, signals: StopSignals, announce: Announce): Promi
     announce('Stopping: saving files and removing sandboxes …')
   } finally {
     started.catch(() => {})
-    await stopInTime(app, signals, announce)
+    seconds = await stopInTime(app, signals, announce)
   }
-  const left = notSaved(app)
-  if (left === undefined) {
-    announce('Stopped.')
-    return 0
-  }
-  announce(left, { unsaved: app.unsaved() }, 'error')
-  return 1
+  const isSaved = app.ending().unsaved.length === 0
+  announce(`Stopped.${notSaved(app)}`, { seconds, ...app.ending() }, isSaved ? 'info' : 'error')
+  return isSaved ? 0 : 1
 }
 
-/** The process ends at the deadline even when something never answers. */
-async function stopInTime(app: App, { hurry, atOnce }: StopSignals, announce: Announce): Promise<void> {
+/** The process ends at the deadline even when something never answers. Returns how many seconds the shutdown took. */
+async function stopInTime(app: App, { hurry, atOnce }: StopSignals, announce: Announce): Promise<number> {
+  const begun = performance.now()
+  const seconds = () => Math.round(performance.now() - begun) / 1000
   const leave = (why: string) => {
-    announce(
-      [`Not stopped cleanly: ${why}.`, notSaved(app)].filter(Boolean).join(' '),
-      { unsaved: app.unsaved() },
-      'error'
-    )
+    announce(`Not stopped cleanly: ${why}.${notSaved(app)}`, { seconds: seconds(), ...app.ending() }, 'error')
     process.exit(1)
   }
   const late = `it took more than ${STOP_WITHIN_MS / 1000} seconds`
@@ -80,12 +78,13 @@ async function stopInTime(app: App, { hurry, atOnce }: StopSignals, announce: An
   } finally {
     clearTimeout(timer)
   }
+  return seconds()
 }
 
-function notSaved(app: App): string | undefined {
-  const ids = app.unsaved()
-  if (ids.length === 0) return undefined
+function notSaved(app: App): string {
+  const ids = app.ending().unsaved
+  if (ids.length === 0) return ''
   const more = ids.length > MAX_NAMED ? ` and ${ids.length - MAX_NAMED} more` : ''
   const which = `${ids.slice(0, MAX_NAMED).join(', ')}${more}`
-  return `Changes since the last finished call may not be saved in: ${which}. Their sandboxes are left to the next start.`
+  return ` Changes since the last finished call may not be saved in: ${which}. Their sandboxes are kept with all files for ${KEPT_MINUTES} minutes, and the next start saves them: start the server again, and do not remove them or restart the container engine before.`
 }

@@ -140,6 +140,24 @@ export class LiveSession {
     await store.release(this.sessionId, record.epoch)
   }
 
+  /**
+   * As `recycle`, but the container itself is left to the caller, who gets its id: removing it is not urgent once its files are
+   * saved. Call it locked, with the lease held under `record`.
+   */
+  async saveAndLetGo(record: SessionRecord, onSaved: () => void): Promise<string | null> {
+    const { store } = this.#context.deps
+    const { containerId, epoch } = record
+    const isSaved = this.sandbox.isSaved && this.sandbox.containerId === containerId
+    if (containerId && !isSaved) await this.sandbox.checkpointFinally(epoch, containerId)
+    onSaved()
+    await this.sandbox.cut()
+    this.#epoch = epoch
+    this.#held = false
+    await store.unbind(this.sessionId, epoch)
+    await store.release(this.sessionId, epoch)
+    return containerId
+  }
+
   /** Makes the sandbox usable; for callers that have entered. Returns once its container answers under our lease. */
   async openSandbox(signal?: AbortSignal): Promise<void> {
     this.#opening += 1

@@ -10,13 +10,15 @@ import type { ToolDefinition, ToolResult } from '../sandbox/port.ts'
 import { Janitor } from './janitor.ts'
 import { type EnterOptions, LiveSession, sessionBusy } from './live-session.ts'
 import { SandboxPlaces } from './sandbox-places.ts'
+import { SandboxShutdown } from './sandbox-shutdown.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
 import type { SandboxContext } from './session-sandbox.ts'
 import { journal, runTool, type ToolCall } from './tool-run.ts'
 import { WarmPool } from './warm-pool.ts'
 
 const PING_EVERY_MS = 600_000
-const STOP_WITHIN_MS = 15_000
+/** For those who name no other deadline. */
+const STOP_WITHIN_MS = 25_000
 const QUIET_CALL_MS = 30_000
 
 /** What a job may do in a session's sandbox. */
@@ -50,8 +52,7 @@ export class SessionManager {
   readonly #timers: NodeJS.Timeout[] = []
   readonly pool: WarmPool
   readonly janitor: Janitor
-  /** While stopping: sessions with a sandbox whose files are not known to be saved. */
-  readonly #unsaved = new Set<string>()
+  #shutdown: SandboxShutdown | undefined
   #deployment = ''
   /** Of the store, as last seen; sandboxes of this instance are registered there. */
   #origin = ''
@@ -144,9 +145,10 @@ export class SessionManager {
     return this.#sessions.get(sessionId)?.sandbox.state ?? 'none'
   }
 
-  /** Sessions whose files `stop` has not saved (yet). Their sandboxes are left to the next start. */
-  get unsaved(): string[] {
-    return [...this.#unsaved]
+  /** Sessions whose files `stop` has saved, and those that it has not saved (yet): their sandboxes are left to the next start. */
+  get ending(): { saved: number; unsaved: string[] } {
+    const { saved = 0, unsaved = [] } = this.#shutdown ?? {}
+    return { saved, unsaved }
   }
 
   /** Sandboxes that this instance is connected to. */
@@ -179,55 +181,42 @@ export class SessionManager {
    * Checkpoints and removes every container of this instance, and as the last one also those that killed ones have left; what
    * can't be done in time is left to the next start.
    */
-  stop(): Promise<void> {
-    this.#stopped ??= this.#stop()
+  stop(withinMs = STOP_WITHIN_MS): Promise<void> {
+    this.#stopped ??= this.#stop(withinMs)
     return this.#stopped
   }
 
-  async #stop(): Promise<void> {
+  async #stop(withinMs: number): Promise<void> {
     this.#stopping = true
     for (const timer of this.#timers) clearInterval(timer)
-    for (const { sessionId, sandbox } of this.#sessions.values()) {
-      if (sandbox.state !== 'none') this.#unsaved.add(sessionId)
-    }
+    const { leaseMs } = this.#options
+    const late = new AbortController()
+    const timer = setTimeout(() => late.abort(), withinMs)
+    const isLate = new Promise((resolve) => late.signal.addEventListener('abort', resolve, { once: true }))
+    const sessions = [...this.#sessions.values()]
+    const shutdown = new SandboxShutdown({ deps: this.#deps, leaseMs, sessions, late: late.signal })
+    this.#shutdown = shutdown
     const work = Promise.allSettled([
       this.pool.stop(),
       this.janitor.stop(),
       // A start that is broken off leaves no more than it found.
       this.sweep().catch((error) => this.#deps.logger.debug({ err: error }, 'Containers are left to the next start.')),
-      ...[...this.#sessions.values()].map((session) => this.#close(session))
-    ]).then(() => this.#recycleLeft())
-    const { promise: late, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, STOP_WITHIN_MS)
-    await Promise.race([work, late])
+      shutdown.run()
+    ])
+    await Promise.race([work.then(() => this.#recycleLeft(shutdown, late.signal)), isLate])
     clearTimeout(timer)
     await this.#deps.store.farewell(this.#deps.instanceId).catch(() => {})
   }
 
-  async #recycleLeft(): Promise<void> {
+  async #recycleLeft(shutdown: SandboxShutdown, late: AbortSignal): Promise<void> {
     const { store, instanceId, logger } = this.#deps
+    if (late.aborted) return
     try {
       if ((await store.instances()).some((id) => id !== instanceId)) return
       await this.janitor.recycleLeft()
+      await shutdown.lookAgain()
     } catch (error) {
       logger.warn({ err: error }, `Containers of earlier instances are left for the next start: ${messageOf(error)}`)
-    }
-  }
-
-  async #close(session: LiveSession): Promise<void> {
-    const { store, instanceId, logger } = this.#deps
-    if (session.sandbox.state === 'none' && !session.isOpening) return
-    try {
-      await session.locked(async () => {
-        if (session.sandbox.state === 'none') return // it could not be opened
-        const taken = await store.acquire(session.sessionId, instanceId, this.#options.leaseMs)
-        if (taken.granted && taken.record.epoch === session.epoch) await session.recycle(taken.record)
-        else await session.sandbox.cut()
-      })
-      this.#unsaved.delete(session.sessionId)
-    } catch (error) {
-      logger.warn({ sessionId: session.sessionId }, `Left for the next start: ${messageOf(error)}`)
-      await session.sandbox.cut()
     }
   }
 
@@ -272,7 +261,7 @@ export class SessionManager {
 
   async #ping(): Promise<void> {
     const running = [...this.#sessions.values()].filter((session) => session.sandbox.state === 'running')
-    await Promise.allSettled([this.pool.ping(), ...running.map((session) => session.sandbox.connection.ping())])
+    await Promise.allSettled([this.pool.ping(), ...running.map((session) => session.sandbox.ping())])
   }
 
   #every(ms: number, job: () => Promise<void>): void {

@@ -31,6 +31,10 @@ export class SessionSandbox {
   #connection: WorkspaceConnection | undefined
   #files: WorkspaceFiles | undefined
   #paused = false
+  /** Whether a call may have changed files since they were last saved. */
+  #isDirty = true
+  /** Whether the last save looked at all content. */
+  #isVerified = false
 
   constructor(sessionId: string, context: SandboxContext, events: SessionEvents) {
     this.#sessionId = sessionId
@@ -47,9 +51,28 @@ export class SessionSandbox {
     return this.#connection?.isOpen ? this.#connection.containerId : undefined
   }
 
+  /** For whoever makes a call: what it changes is not saved until the next checkpoint. */
   get connection(): WorkspaceConnection {
+    this.#isDirty = true
+    return this.#open
+  }
+
+  get #open(): WorkspaceConnection {
     if (!this.#connection) throw leaseLost()
     return this.#connection
+  }
+
+  get isDirty(): boolean {
+    return this.#isDirty
+  }
+
+  /** Everything was saved before it was paused: nothing can have changed since. */
+  get isSaved(): boolean {
+    return this.state === 'paused' && this.#isVerified && !this.#isDirty
+  }
+
+  async ping(): Promise<void> {
+    await this.#open.ping()
   }
 
   isOpenUnder(epoch: number): boolean {
@@ -116,14 +139,14 @@ export class SessionSandbox {
 
   async pause(): Promise<void> {
     if (this.state !== 'running') return
-    await this.#sync()
-    await this.#context.deps.engine.pause(this.connection.containerId)
+    await this.#sync({ full: true })
+    await this.#context.deps.engine.pause(this.#open.containerId)
     this.#paused = true
   }
 
   async wake(): Promise<void> {
     if (!this.#paused) return
-    await this.#context.deps.engine.unpause(this.connection.containerId)
+    await this.#context.deps.engine.unpause(this.#open.containerId)
     this.#paused = false
   }
 
@@ -210,6 +233,7 @@ export class SessionSandbox {
     const { checkpoints, logger } = this.#context.deps
     const checkpoint = await checkpoints.open(this.#sessionId, this.#epoch)
     this.#connection = connection
+    this.#isDirty = true
     this.#files = new WorkspaceFiles(connection, checkpoint)
     this.#paused = false
     const closed = connection.closed.then(() => checkpoint.close())
@@ -250,7 +274,14 @@ export class SessionSandbox {
 
   async #sync(options: SyncOptions = {}): Promise<void> {
     if (!this.#files) throw leaseLost()
-    await this.#tellNotKept('Not saved outside the sandbox', await this.#files.sync(options))
+    this.#isDirty = false
+    this.#isVerified = false
+    const notKept = await this.#files.sync(options).catch((error) => {
+      this.#isDirty = true
+      throw error
+    })
+    this.#isVerified = options.full === true
+    await this.#tellNotKept('Not saved outside the sandbox', notKept)
   }
 
   async #tellNotKept(what: string, entries: { path: string; reason: string }[]): Promise<void> {

@@ -37,6 +37,12 @@ async function end(server: Served, signal: NodeJS.Signals): Promise<number | nul
   return code
 }
 
+/** The last line of its log, once it has ended. */
+async function lastLine(server: Served): Promise<Record<string, unknown>> {
+  await eventually('its last line', () => /"msg":"(Stopped|Not stopped)/.test(server.log()))
+  return JSON.parse(server.log().trim().split('\n').at(-1) ?? '')
+}
+
 /** Asks over one keep-alive connection again and again, as a load balancer or a page does; opens a new one when it is closed. */
 function poll(port: number) {
   const statuses: number[] = []
@@ -117,6 +123,10 @@ describe('shutdown', () => {
     await eventually('not ready any more', () => poller.statuses.at(-1) === 503)
     upload.socket.write(body.slice(50_000))
     expect(await ended).toBe(0)
+    const instance = /"instance":"([^"]+)".*"msg":"Stopping/.exec(server.log())?.[1]
+    const seconds = expect.any(Number)
+    expect(instance).toBeTruthy()
+    expect(await lastLine(server)).toMatchObject({ msg: 'Stopped.', instance, seconds, saved: 1, unsaved: [] })
     await poller.stop()
     expect(poller.statuses.join(' ')).toMatch(/^(200 )+503( 503)*$/)
     expect(upload.received()).toMatch(/^HTTP\/1\.1 204/)
@@ -165,7 +175,8 @@ describe('shutdown', () => {
   ] as const)('ends %s when the engine never answers, and says what is not saved', async (_when, more, sentence) => {
     const engine = await silentableEngine()
     const server = await serve(engine.env)
-    const client = server.connect(`test-${randomUUID()}`)
+    const sessionId = `test-${randomUUID()}`
+    const client = server.connect(sessionId)
     await client.sh('echo kept > a.txt')
     engine.silence()
     const ended = end(server, 'SIGTERM')
@@ -176,6 +187,7 @@ describe('shutdown', () => {
     }
     expect(await ended).toBe(1)
     await expect.poll(() => server.log()).toMatch(sentence)
+    expect(await lastLine(server)).toMatchObject({ saved: 0, unsaved: [sessionId] })
     engine.close()
   })
 })
