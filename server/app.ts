@@ -46,7 +46,8 @@ import { Toolbox } from './sessions/toolbox.ts'
 import { WorkspaceTransfer } from './sessions/workspace-transfer.ts'
 import { createSocketServer } from './socket/create-socket-server.ts'
 import { openCheckpointStore } from './storage/checkpoints/checkpoint-files.ts'
-import { deploymentFile, readDeploymentId, rememberDeploymentId } from './storage/deployment-file.ts'
+import { claimDataDir } from './storage/claim-data-dir.ts'
+import { deploymentFile, readDeploymentId } from './storage/deployment-file.ts'
 import { lockDataDir } from './storage/embedded/data-dir-lock.ts'
 import { openEmbeddedStore } from './storage/embedded/open-embedded-store.ts'
 import { observedCheckpoints, observedStore } from './storage/observed-store.ts'
@@ -92,8 +93,13 @@ export function openEngine(settings: Settings, logger: Logger): SandboxEngine {
   return createDockerEngine({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, logger })
 }
 
-export async function openStore(settings: Settings, logger: Logger, patience?: Patience): Promise<Store> {
-  const deploymentId = readDeploymentId(deploymentFileOf(settings))
+/** `deploymentId` is what an empty store gets. */
+export async function openStore(
+  settings: Settings,
+  logger: Logger,
+  patience?: Patience,
+  deploymentId = readDeploymentId(deploymentFileOf(settings))
+): Promise<Store> {
   if (settings.REDIS_URL)
     return openRedisStore({ url: settings.REDIS_URL, deployment: settings.DEPLOYMENT, deploymentId, patience, logger })
   return openEmbeddedStore({ dataDir: resolve(settings.DATA_DIR), deploymentId, logger })
@@ -123,8 +129,33 @@ export interface CoreOverrides {
   instanceId?: string
   /** How long, and until when, to wait for a Redis that does not answer. */
   patience?: Patience
+  /** Takes the data folder for the right one, whatever Redis says. */
+  acceptDataDir?: boolean
   /** Counts what the core does, for metrics. */
   observer?: CoreObserver
+}
+
+/** The store and the folder with the sessions' files, which must belong together. */
+async function openStorage(
+  settings: Settings,
+  logger: Logger,
+  overrides: CoreOverrides,
+  report: ReturnType<SaveWatch['before']>
+) {
+  const dataDir = resolve(settings.DATA_DIR)
+  const file = deploymentFileOf(settings)
+  const offered = readDeploymentId(file) ?? randomUUID()
+  const store = observedStore(await openStore(settings, logger, overrides.patience, offered), report)
+  const maxSessionBytes = settings.SANDBOX_WORKSPACE_MB * 4 * MB
+  const files = openCheckpointStore({ dir: join(dataDir, 'checkpoints'), maxSessionBytes, logger })
+  const checkpoints = observedCheckpoints(files, report)
+  // The embedded store is in the folder itself.
+  const isAccepted = overrides.acceptDataDir === true || !settings.REDIS_URL
+  await claimDataDir({ dataDir, file, offered, store, checkpoints, isAccepted }).catch(async (error) => {
+    await store.close()
+    throw error
+  })
+  return { store, checkpoints }
 }
 
 export async function createCore(settings: Settings, logger: Logger, overrides: CoreOverrides = {}): Promise<Core> {
@@ -134,16 +165,9 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const { observer, instanceId = randomUUID() } = overrides
   const saves = new SaveWatch()
   const report = saves.before(observer?.stored)
-  const store = observedStore(await openStore(settings, logger, overrides.patience), report)
-  rememberDeploymentId(deploymentFileOf(settings), await store.sessions.deploymentId())
+  const { store, checkpoints } = await openStorage(settings, logger, overrides, report)
   const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
-  const checkpointFiles = openCheckpointStore({
-    dir: join(dataDir, 'checkpoints'),
-    maxSessionBytes: settings.SANDBOX_WORKSPACE_MB * 4 * MB,
-    logger
-  })
-  const checkpoints = observedCheckpoints(checkpointFiles, report)
   const access = new SessionAccess(store.facts, settings.MAX_OWNER_SESSIONS, {
     async checkOpen(sessionId) {
       if (await checkpoints.has(sessionId)) throw sessionLost()
@@ -204,7 +228,7 @@ export async function createApp(
   settings: Settings,
   rootLogger: Logger,
   environment: Record<string, string | undefined> = {},
-  { instanceId = randomUUID(), ...start }: Pick<CoreOverrides, 'instanceId' | 'patience'> = {}
+  { instanceId = randomUUID(), ...start }: Pick<CoreOverrides, 'instanceId' | 'patience' | 'acceptDataDir'> = {}
 ): Promise<App> {
   const logger = rootLogger.child({ instance: instanceId })
   const metrics = createMetrics()

@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
-import { testRedisUrl } from '../../tests/fixtures/test-redis.ts'
+import { testRedisEnv } from '../../tests/fixtures/test-redis.ts'
+import { silentLogger } from '../lib/logger.ts'
+import { openRedisStore } from '../storage/redis/open-redis-store.ts'
 
 const run = promisify(execFile)
 const main = join(import.meta.dirname, '../main.ts')
@@ -16,6 +18,7 @@ afterEach(() => folders.splice(0).forEach(discard))
 
 /** Killed, and without an exit code, when it does not end by itself. */
 async function failingServe(cwd: string, env: Record<string, string>) {
+  const redis = await testRedisEnv()
   const given = {
     PATH: process.env.PATH,
     TMPDIR: process.env.TMPDIR,
@@ -23,7 +26,7 @@ async function failingServe(cwd: string, env: Record<string, string>) {
     PORT: '0',
     ...env
   }
-  const options = { cwd, env: { ...given, REDIS_URL: await testRedisUrl() }, timeout: 30_000 }
+  const options = { cwd, env: { ...redis, ...given }, timeout: 30_000 }
   const killed = { ...options, killSignal: 'SIGKILL' } as const
   const ended = run(process.execPath, ['--disable-warning=ExperimentalWarning', main, 'serve'], killed)
   return ended.then(
@@ -45,6 +48,18 @@ describe('a server with Redis that can not start', () => {
     const { code, stderr } = await failingServe(dir, {})
     expect(JSON.parse(stderr).msg).toMatch(/mcp\.json, line 1: /)
     expect(code).toBe(2)
+  })
+
+  it('says which folder to set when its DATA_DIR is not the one of the deployment', async () => {
+    const redis = await testRedisEnv()
+    const { REDIS_URL: url, DEPLOYMENT: deployment } = redis
+    const store = await openRedisStore({ url, deployment, logger: silentLogger })
+    await store.sessions.deploymentId()
+    await store.sessions.heartbeat('another instance', 600_000)
+    await store.close()
+    const { code, stderr } = await failingServe(folder(), redis)
+    expect(stderr).toMatch(/Other instances are running on this Redis.*Set DATA_DIR to the folder.*--accept-data-dir/)
+    expect(code).toBe(1)
   })
 
   it('says why, although its live channel is cut off before it was there', async () => {

@@ -21,13 +21,19 @@ export const serveCommand: Command = {
   name: 'serve',
   summary: 'the workspace: web page, API and sandboxes',
   logsJson: true,
-  async run(settings) {
+  flags: {
+    'accept-data-dir': {
+      type: 'boolean',
+      help: 'once: DATA_DIR is the right folder for this Redis, although it looks wrong'
+    }
+  },
+  async run(settings, { flags }) {
     const logger = createLogger(settings.LOG_LEVEL)
     const signals = listenForStop()
     const instanceId = randomUUID()
     const announce = announcer(instanceId)
     const patience = { ms: REDIS_WAIT_MS, signal: signals.stopping }
-    const start = { patience, instanceId }
+    const start = { patience, instanceId, acceptDataDir: flags['accept-data-dir'] === true }
     try {
       return await runApp(await createApp(settings, logger, process.env, start), signals, announce)
     } catch (error) {

@@ -3,7 +3,7 @@
  * nobody would ever find them again. One file per store, because an empty store at another address is another deployment.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { AppError, messageOf } from '../lib/errors.ts'
 import { makeFolder } from '../lib/make-folder.ts'
@@ -24,6 +24,13 @@ export function readDeploymentId(file: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/** The ids of all deployments that have used this folder. */
+export function rememberedIds(dataDir: string): Set<string> {
+  const folder = join(dataDir, 'deployments')
+  const names = existsSync(folder) ? readdirSync(folder) : []
+  return new Set(names.flatMap((name) => readDeploymentId(join(folder, name)) ?? []))
 }
 
 export function rememberDeploymentId(file: string, id: string): void {

@@ -5,7 +5,7 @@ import { temporaryFolder } from '../fixtures/core.ts'
 import { startAnthropicServer } from '../fixtures/model-servers/anthropic-server.ts'
 import { TEST_KEY } from '../fixtures/model-servers/wires.ts'
 import { type Served, serve, stopServers } from '../fixtures/serve.ts'
-import { testRedisUrl } from '../fixtures/test-redis.ts'
+import { testRedisEnv } from '../fixtures/test-redis.ts'
 
 let a: Served
 let b: Served
@@ -13,7 +13,7 @@ let env: Record<string, string>
 
 async function startBoth(more: Record<string, string> = {}): Promise<void> {
   const dataDir = temporaryFolder()
-  env = { REDIS_URL: await testRedisUrl(), ...more }
+  env = { ...(await testRedisEnv()), ...more }
   ;[a, b] = await Promise.all([serve(env, { dataDir }), serve(env, { dataDir })])
 }
 

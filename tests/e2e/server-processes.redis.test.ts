@@ -7,7 +7,7 @@ import { silentLogger } from '../../server/lib/logger.ts'
 import { openEmbeddedStore } from '../../server/storage/embedded/open-embedded-store.ts'
 import { discard, eventually, temporaryFolder } from '../fixtures/core.ts'
 import { type SessionProcess, spawnSessionProcess } from '../fixtures/spawn-session-process.ts'
-import { testRedisUrl } from '../fixtures/test-redis.ts'
+import { testRedisEnv } from '../fixtures/test-redis.ts'
 
 const docker = new Dockerode()
 const engine = openEngine(loadSettings({ env: {} }), silentLogger)
@@ -46,7 +46,7 @@ afterEach(async () => {
 
 describe('several server processes', () => {
   it('share a Redis and make exactly one container for 100 concurrent acquires', async () => {
-    const env = { REDIS_URL: await testRedisUrl() }
+    const env = await testRedisEnv()
     const dataDir = folder()
     const [a, b] = await Promise.all([spawnIn(dataDir, env), spawnIn(dataDir, env)])
     expect(a.deployment).toBe(b.deployment)
@@ -62,7 +62,7 @@ describe('several server processes', () => {
   })
 
   it('go on in the same container when one of them is killed during a command', async () => {
-    const env = { REDIS_URL: await testRedisUrl() }
+    const env = await testRedisEnv()
     const dataDir = folder()
     const [a, b] = await Promise.all([spawnIn(dataDir, env), spawnIn(dataDir, env)])
     const id = `test-${randomUUID()}`
@@ -76,7 +76,7 @@ describe('several server processes', () => {
   })
 
   it('refuse an owner that wakes up after another took over', async () => {
-    const env = { REDIS_URL: await testRedisUrl() }
+    const env = await testRedisEnv()
     const dataDir = folder()
     const [old, next] = await Promise.all([spawnIn(dataDir, env), spawnIn(dataDir, env)])
     const id = `test-${randomUUID()}`

@@ -4,7 +4,7 @@ import { type FrontProxy, openFrontProxy } from '../chaos/front-proxy.ts'
 import { type Client, connectClient, resultText } from '../fixtures/client.ts'
 import { eventually, temporaryFolder } from '../fixtures/core.ts'
 import { serve, stopServers } from '../fixtures/serve.ts'
-import { testRedisUrl } from '../fixtures/test-redis.ts'
+import { testRedisEnv } from '../fixtures/test-redis.ts'
 
 const SESSIONS = 9
 const clients: Client[] = []
@@ -19,7 +19,7 @@ afterEach(async () => {
 it('nine live sessions over three instances: one is killed, all go on at the others, with nothing lost', {
   timeout: 240_000
 }, async () => {
-  const env = { REDIS_URL: await testRedisUrl(), JANITOR_INTERVAL_SECONDS: '1' }
+  const env = { ...(await testRedisEnv()), JANITOR_INTERVAL_SECONDS: '1' }
   const dataDir = temporaryFolder()
   const instances = await Promise.all([1, 2, 3].map(() => serve(env, { dataDir })))
   const alive = new Set(instances)
