@@ -75,8 +75,6 @@ export interface Core {
 }
 
 export interface App {
-  /** As every line of its log has it. */
-  readonly instance: string
   /** Where it listens, once started. */
   url(): string
   start(): Promise<void>
@@ -281,7 +279,7 @@ export async function createApp(
   logSessions(feed, logger)
   let url = ''
   return {
-    ...{ instance: instanceId, url: () => url },
+    url: () => url,
     async start() {
       url = await http.listen({ port: settings.PORT, host: settings.HOST })
       inbox.attend()
