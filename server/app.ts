@@ -241,7 +241,7 @@ export async function createApp(
   const guard = createDefinitionGuard(facts)
   const chat = createChat(settings, core, models, servers, guard, trail.audit, logger, refused)
   const { sessions, feed, access, progress } = core
-  const directory = openDirectory(settings, core, chat)
+  const directory = openDirectory(settings, core, chat, logger)
   const entrance = openEntrance(settings, facts, access, logger)
   const door = openMcpDoor(gateway, logger)
   const inbox = new ApprovalInbox(facts)
@@ -320,11 +320,11 @@ function openMcpDoor(gateway: GatewayApp, logger: Logger) {
   return openHttpDoor(gateway.gateway, gateway.version, logger, ownerOfCookies, exposed)
 }
 
-function openDirectory(settings: Settings, { sessions, store, feed, access }: Core, chat: Chat): SessionDirectory {
+function openDirectory(settings: Settings, { sessions, store, feed, access }: Core, chat: Chat, logger: Logger) {
   const network = settings.SANDBOX_NETWORK
   const idleMs = settings.SESSION_IDLE_SECONDS * 1000
   const { events } = store
-  return new SessionDirectory({ access, sessions, chat, store: store.sessions, events, feed, idleMs, network })
+  return new SessionDirectory({ access, sessions, chat, store: store.sessions, events, feed, logger, idleMs, network })
 }
 
 function createChat(

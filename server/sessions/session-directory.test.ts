@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { silentLogger } from '../lib/logger.ts'
 import type { EventLog } from '../storage/event-log.ts'
 import { type FakeChat, fakeChat } from './fake-chat.ts'
 import { SessionAccess } from './session-access.ts'
@@ -9,10 +10,14 @@ let fake: FakeChat
 let access: SessionAccess
 let directory: SessionDirectory
 let reads: string[]
+let feed: SessionFeed
+let gaveUp: string[]
 const ids = Array.from({ length: 20 }, (_, i) => `session-${i}`)
 
 beforeEach(async () => {
   reads = []
+  gaveUp = []
+  feed = new SessionFeed()
   const counted = (log: EventLog): EventLog => ({
     ...log,
     read(sessionId, options) {
@@ -30,8 +35,15 @@ beforeEach(async () => {
   directory = new SessionDirectory({
     access,
     chat,
-    feed: new SessionFeed(),
-    sessions: { hold: async () => Promise.reject(new Error('not here')), state: () => 'none', destroy: async () => {} },
+    feed,
+    sessions: {
+      hold: async () => Promise.reject(new Error('not here')),
+      state: () => 'none',
+      destroy: async () => {},
+      openIds: ['session-1', 'no-tab'],
+      giveUp: async (id) => void gaveUp.push(id)
+    },
+    logger: silentLogger,
     store: store.sessions,
     events: store.events,
     idleMs: 1000,
@@ -114,5 +126,18 @@ describe('the list', () => {
     await listed('me')
     isListed = true
     expect(turns).toBeGreaterThanOrEqual(ids.length)
+  })
+})
+
+describe('after the store was emptied', () => {
+  it('gives up the sandboxes of sessions that have no owner any more, with and without a tab, and no others', async () => {
+    const lost: string[] = []
+    feed.subscribe({ lost: (sessionId) => void lost.push(sessionId) })
+    const detach = fake.chat.attach('session-2')
+    await access.forget('session-2')
+    feed.emptied()
+    await vi.waitFor(() => expect(gaveUp).toEqual(['session-2', 'no-tab']))
+    expect(lost).toEqual(['session-2'])
+    detach()
   })
 })

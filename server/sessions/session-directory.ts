@@ -2,7 +2,8 @@
 import type { SessionState } from '../../contract/live.ts'
 import type { SessionSummary, SessionsReply } from '../../contract/rest.ts'
 import { backoffMs } from '../lib/backoff.ts'
-import { AppError, isAppError } from '../lib/errors.ts'
+import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import type { Logger } from '../lib/logger.ts'
 import type { EventLog } from '../storage/event-log.ts'
 import type { SessionRecord, SessionStore } from '../storage/session-store.ts'
 import type { Chat } from './chat.ts'
@@ -13,11 +14,12 @@ import type { SessionManager } from './session-manager.ts'
 
 export interface SessionDirectoryDeps {
   access: SessionAccess
-  sessions: Pick<SessionManager, 'hold' | 'state' | 'destroy'>
+  sessions: Pick<SessionManager, 'hold' | 'state' | 'destroy' | 'openIds' | 'giveUp'>
   chat: Chat
   store: SessionStore
   events: Pick<EventLog, 'lastSeq'>
   feed: SessionFeed
+  logger: Logger
   idleMs: number
   network: string
 }
@@ -99,13 +101,29 @@ export class SessionDirectory {
     feed.gone(sessionId)
   }
 
-  /** Conversations that are open here although the store knows nothing of them any more. */
+  /** Conversations and sandboxes that are open here although the store knows nothing of them any more. */
   async #giveUpLost(): Promise<void> {
-    const { access, chat, feed } = this.#deps
-    for (const sessionId of chat.openIds) {
+    const { access, chat, sessions, feed } = this.#deps
+    const isOpen = new Set(chat.openIds)
+    const lost: string[] = []
+    for (const sessionId of new Set([...isOpen, ...sessions.openIds])) {
       if (await access.meta(sessionId)) continue
+      lost.push(sessionId)
+      if (!isOpen.has(sessionId)) continue
       feed.lost(sessionId)
       await chat.forget(sessionId)
+    }
+    await Promise.all(lost.map((sessionId) => this.#release(sessionId)))
+  }
+
+  async #release(sessionId: string): Promise<void> {
+    const { sessions, logger } = this.#deps
+    try {
+      await this.#patiently(() => sessions.giveUp(sessionId))
+      logger.info({ sessionId }, 'Released what was left of a session that the store has lost.')
+    } catch (error) {
+      const message = `The sandbox of a lost session stays until it is idle: ${messageOf(error)}`
+      logger.warn({ err: error, sessionId }, message)
     }
   }
 

@@ -177,6 +177,32 @@ export class SessionManager {
     this.#forget(session)
   }
 
+  /** Sessions that have a sandbox here. */
+  get openIds(): string[] {
+    const open = [...this.#sessions.values()].filter(({ sandbox }) => sandbox.state !== 'none')
+    return open.map(({ sessionId }) => sessionId)
+  }
+
+  /**
+   * Releases what a session still has here that the store lost, its owner included. Its last changes are saved for nobody; the files that
+   * were saved before stay until their retention is over.
+   */
+  async giveUp(sessionId: string): Promise<void> {
+    const { store, engine, events, instanceId } = this.#deps
+    const session = this.#session(sessionId)
+    await session.locked(async () => {
+      const here = session.sandbox.containerId
+      const taken = await store.acquire(sessionId, instanceId, this.#options.leaseMs)
+      if (!taken.granted) throw sessionBusy()
+      await session.loseLease()
+      const { containerId, epoch } = taken.record
+      for (const id of new Set([containerId, here])) if (id) await engine.remove(id)
+      await events.remove(sessionId)
+      await store.remove(sessionId, epoch)
+    })
+    this.#forget(session)
+  }
+
   /**
    * Checkpoints and removes every container of this instance, and as the last one also those that killed ones have left; what
    * can't be done in time is left to the next start.

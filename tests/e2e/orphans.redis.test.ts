@@ -105,9 +105,9 @@ describe('several instances on one Redis', () => {
     expect(two.deployment).toBe(one.deployment)
   })
 
-  it('tell open pages when Redis was emptied, keep their deployment, and collect what no session owns', async () => {
+  it('tell open pages when Redis was emptied, keep their deployment, and release at once what no session owns', async () => {
     redis = await ownRedis()
-    const env = { REDIS_URL: redis.url, SESSION_IDLE_SECONDS: '1', JANITOR_INTERVAL_SECONDS: '1' }
+    const env = { REDIS_URL: redis.url }
     const dataDir = temporaryFolder()
     const [one, two] = await Promise.all([serve(env, { dataDir }), serve(env, { dataDir })])
     const id = `test-${randomUUID()}`
@@ -115,6 +115,13 @@ describe('several instances on one Redis', () => {
     const client = one.connect(id, { browser: cookie })
     await client.ready()
     await client.sh('echo private > a.txt')
+    // One that has a sandbox and no tab.
+    const left = one.connect(`test-${randomUUID()}`, { browser: cookie })
+    await left.ready()
+    await left.sh('echo left > a.txt')
+    left.close()
+    const before = await idsOf(one.deployment)
+    expect(before).toHaveLength(2)
     const other = two.connect(`test-${randomUUID()}`, { browser: cookie })
     await other.ready()
     // An answer from the room: it has joined.
@@ -128,8 +135,10 @@ describe('several instances on one Redis', () => {
     const next = two.connect(`test-${randomUUID()}`, { browser: cookie })
     await next.ready()
     expect(await next.sh('echo alive')).toContain('alive')
-    next.close()
-    await eventually('no container is left', async () => (await idsOf(one.deployment)).length === 0)
+    // Its own sandbox is the only one: those of lost sessions went without waiting until they are idle.
+    await eventually('one container is left', async () => (await idsOf(one.deployment)).length === 1)
+    expect(before).not.toContain((await idsOf(one.deployment))[0])
+    expect(await admin.keys(`*${id}*`)).toEqual([])
     expect((await admin.keys('*deployment-id')).length).toBe(1)
     expect(await admin.get((await admin.keys('*deployment-id'))[0]!)).toBe(one.deployment)
     await admin.quit()
