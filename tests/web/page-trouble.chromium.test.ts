@@ -119,3 +119,52 @@ it('tells a screen reader of every call that waits, of the answer, and of an err
   // A row that is drawn again when it comes into sight would be read out again.
   expect(await me.page.locator('[data-row] [role=alert]').count()).toBe(0)
 })
+
+// Seen before: a toast lay on the banner, and so did the drawer of a phone.
+it.each([
+  ['a wide page', { width: 1280, height: 800 }],
+  ['a phone', { width: 360, height: 640 }]
+])('says that the connection is lost where nothing covers it: %s', async (_name, viewport) => {
+  const { me } = await now().arrive(() => {}, { viewport })
+  now().fake.gate = new Promise(() => {})
+  now().fake.breakConnections()
+  const banner = me.page.getByText('The connection to the server is lost')
+  await banner.waitFor()
+  if (viewport.width < 1000) await me.button('Show the sessions').click()
+  const list = me.page.getByRole('navigation', { name: 'Sessions' })
+  await me.page.route('**/api/sessions*', (route) => route.abort())
+  await list.getByText('Delete all sessions').click()
+  await me.button('Delete all').and(me.page.locator('[aria-disabled=false]')).click()
+  await me.page.getByText('cannot be reached right now').waitFor()
+  await me
+    .button('Inbox')
+    .first()
+    .evaluate((button: { click(): void }) => button.click())
+  await me.page.getByRole('dialog', { name: 'Inbox' }).waitFor()
+  const isCovered = `[...document.querySelectorAll('[role=alert]')].filter(({ innerText }) => /is lost/.test(innerText)).map((banner) => {
+    const { left, right, top, bottom } = banner.getBoundingClientRect()
+    return [...document.querySelectorAll('[role=alert], dialog, .drawer')].filter((other) => other !== banner).some((other) => {
+      const box = other.getBoundingClientRect()
+      return box.width > 0 && box.left < right && box.right > left && box.top < bottom && box.bottom > top
+    })
+  })`
+  expect(await me.page.evaluate(isCovered)).toEqual([false])
+})
+
+// Seen before: the list knew of a new state only when it was asked for again.
+it('shows the state of the open session and its waiting calls in header and list at the same time', async () => {
+  const { me, session } = await now().arrive()
+  await me.say('hello')
+  const row = me.page.getByRole('navigation', { name: 'Sessions' }).locator('[aria-current=page]')
+  await row.getByText('hello').waitFor()
+  await me.page.route('**/api/sessions*', (route) => route.abort())
+  session.live('session:state', { sandbox: 'paused', recycleInMs: 300_000, network: 'none' })
+  await me.page.getByText('Sandbox paused, 5 min left').waitFor()
+  expect(await row.textContent()).toContain('paused, 5 min left')
+  session.ask(session.transcript.turnId ?? '', [{ callId: 'a', name: 'read_file', args: {} }])
+  await me.page.getByText('1 tool call needs your approval').waitFor()
+  expect(await row.textContent()).toContain('1 waiting')
+  session.append('tool:approval_resolved', { callId: 'a', approved: false, by: 'human' })
+  await me.page.getByText('You rejected it').first().waitFor()
+  expect(await row.textContent()).not.toContain('waiting')
+})

@@ -1,11 +1,32 @@
 import { onUnmounted, type Ref, ref } from 'vue'
 
-/** The time, moving on every `everyMs` for as long as the component lives. */
-export function useNow(everyMs = 1000): Ref<number> {
+interface Clock {
+  now: Ref<number>
+  users: number
+  timer: ReturnType<typeof setInterval>
+}
+const clocks = new Map<number, Clock>()
+
+function startClock(everyMs: number): Clock {
   const now = ref(Date.now())
   const timer = setInterval(() => {
     now.value = Date.now()
   }, everyMs)
-  onUnmounted(() => clearInterval(timer))
-  return now
+  const clock = { now, users: 0, timer }
+  clocks.set(everyMs, clock)
+  return clock
+}
+
+/** The time, moving on every `everyMs`. One clock for all components with the same step: what they show changes together. */
+export function useNow(everyMs = 1000): Readonly<Ref<number>> {
+  const clock = clocks.get(everyMs) ?? startClock(everyMs)
+  clock.users += 1
+  clock.now.value = Date.now()
+  onUnmounted(() => {
+    clock.users -= 1
+    if (clock.users > 0) return
+    clearInterval(clock.timer)
+    clocks.delete(everyMs)
+  })
+  return clock.now
 }

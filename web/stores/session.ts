@@ -55,6 +55,8 @@ export const useSession = defineStore('session', () => {
   const progress = ref<Progress | null>(null)
   const ready = ref<Ready | null>(null)
   const state = ref<SessionState & { at: number }>({ sandbox: 'none', recycleInMs: null, network: 'none', at: 0 })
+  /** Whether `state` and `transcript` are those of the session that is open. */
+  const isKnown = ref(false)
   const transcript = shallowRef<Transcript>(reactive(emptyTranscript()))
   /** Counts applied events: what reads the transcript as a whole depends on this instead of on every field in it. */
   const version = ref(0)
@@ -96,6 +98,7 @@ export const useSession = defineStore('session', () => {
     phase.value = 'connecting'
     progress.value = null
     ready.value = null
+    isKnown.value = false
     // Ids of calls come from the model's provider, and may be the same in another session.
     outputs.clear()
     views.clear()
@@ -171,6 +174,7 @@ export const useSession = defineStore('session', () => {
     replace(joined ?? snapshot.transcript)
     if (!joined) olderBefore.value = snapshot.olderBefore ?? null
     state.value = { ...snapshot.state, at: Date.now() }
+    isKnown.value = true
     connected.value = true
     phase.value = 'open'
     inStep = true
@@ -276,8 +280,8 @@ export const useSession = defineStore('session', () => {
   }
 
   return {
-    ...{ sessionId, deletedId, phase, refusal, connected, isLost, progress, ready, state, transcript, version },
-    ...{ pending, pendingIds, runningCall, activity, olderBefore, loadOlder },
+    ...{ sessionId, deletedId, phase, refusal, connected, isLost, progress, ready, state, isKnown },
+    ...{ transcript, version, pending, pendingIds, runningCall, activity, olderBefore, loadOlder },
     ...{ open, close, openNew: () => open(newId()), send, onEvent }
   }
 })

@@ -1,5 +1,6 @@
 import { defineStore } from 'pinia'
 import { computed, ref } from 'vue'
+import type { SandboxState } from '../../contract/live.ts'
 import type { SessionSummary } from '../../contract/rest.ts'
 import { api } from '../api.ts'
 import { forgetWritten } from './composer.ts'
@@ -9,15 +10,28 @@ import { useSession } from './session.ts'
 const PAGE = 50
 const MAX_LISTED = 1000
 
+/** A session as the list shows it; `at`: when its state was heard of. */
+export interface ListedSession extends Omit<SessionSummary, 'sandbox'> {
+  sandbox: SandboxState
+  at: number
+}
+
 /** The list of this person's sessions: a page of it, and more as it is scrolled. */
 export const useSessions = defineStore('sessions', () => {
   const session = useSession()
   const notices = useNotices()
-  const list = ref<SessionSummary[]>([])
+  const loaded = ref<SessionSummary[]>([])
   const loadedAt = ref(0)
   /** How many there are, loaded or not. */
   const total = ref(0)
   const next = ref<string | null>(null)
+  /** What the open session says of itself counts, as in the header: both change at the same moment. */
+  const list = computed(() => loaded.value.map((each) => withNews(each)))
+  function withNews(each: SessionSummary): ListedSession {
+    if (each.sessionId !== session.sessionId || !session.isKnown) return { ...each, at: loadedAt.value }
+    const { sandbox, recycleInMs, at } = session.state
+    return { ...each, sandbox, recycleInMs, at, pendingApprovals: session.pendingIds.length }
+  }
   const current = computed(() => list.value.find(({ sessionId }) => sessionId === session.sessionId))
 
   let asked = 0
@@ -27,9 +41,9 @@ export const useSessions = defineStore('sessions', () => {
   async function load(): Promise<void> {
     const mine = ++asked
     try {
-      const page = await api.sessions(Math.min(MAX_LISTED, Math.max(PAGE, list.value.length)))
+      const page = await api.sessions(Math.min(MAX_LISTED, Math.max(PAGE, loaded.value.length)))
       if (mine !== asked) return
-      list.value = page.sessions
+      loaded.value = page.sessions
       total.value = page.total
       next.value = page.next
       loadedAt.value = Date.now()
@@ -41,7 +55,7 @@ export const useSessions = defineStore('sessions', () => {
   /** The open session may be older than those on the first page. */
   async function loadCurrent(mine: number): Promise<void> {
     const found = await api.session(session.sessionId)
-    if (mine === asked && !current.value) list.value = [...list.value, found]
+    if (mine === asked && !current.value) loaded.value = [...loaded.value, found]
   }
   async function loadMore(): Promise<void> {
     const [mine, before] = [asked, next.value]
@@ -51,7 +65,7 @@ export const useSessions = defineStore('sessions', () => {
       const page = await api.sessions(PAGE, before)
       if (mine !== asked) return
       const ids = new Set(page.sessions.map(({ sessionId }) => sessionId))
-      list.value = [...list.value.filter(({ sessionId }) => !ids.has(sessionId)), ...page.sessions]
+      loaded.value = [...loaded.value.filter(({ sessionId }) => !ids.has(sessionId)), ...page.sessions]
       next.value = page.next
     } catch {
       // As above; scrolling on asks again.
@@ -83,5 +97,5 @@ export const useSessions = defineStore('sessions', () => {
       if (document.visibilityState === 'visible' && session.connected) void load()
     }, 30_000)
   }
-  return { list, total, next, loadedAt, current, load, loadMore, rename, remove, removeAll, bindEvents }
+  return { list, total, next, current, load, loadMore, rename, remove, removeAll, bindEvents }
 })
