@@ -24,8 +24,10 @@ export interface SessionsReply {
   sessions: SessionSummary[]
   /** Give it as `before` for those that follow; null: there are no more. */
   next: string | null
-  /** How many there are in all. */
+  /** How many there are in all; with a filter: how many it finds. */
   total: number
+  /** Only with `waiting`: how many calls need an approval in all of them. */
+  waitingCalls?: number
 }
 
 /** A part of a conversation: entries in order, and the calls among them. */

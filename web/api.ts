@@ -144,11 +144,22 @@ const fileUrl = (id: string, path: string) => `${session(id)}/file?path=${encode
 const archiveUrl = (id: string) => `${session(id)}/archive`
 const exportUrl = (id: string, format: 'md' | 'json') => `${session(id)}/export?format=${format}`
 
+export interface SessionsQuery {
+  limit: number
+  before?: string
+  /** A part of the title. */
+  title?: string
+  /** Only those in which calls need an approval. */
+  waiting?: true
+}
+function search(query: Record<string, unknown>): URLSearchParams {
+  return new URLSearchParams(Object.entries(query).flatMap(([key, value]) => (value ? [[key, String(value)]] : [])))
+}
+
 export const api = {
   models: () => json<ModelsReply>('/api/models'),
   refreshModels: () => json<ModelsReply>('/api/models/refresh', { method: 'POST' }, PATIENCE_MS),
-  sessions: (limit: number, before?: string) =>
-    json<SessionsReply>(`/api/sessions?limit=${limit}${before === undefined ? '' : `&before=${before}`}`),
+  sessions: (query: SessionsQuery) => json<SessionsReply>(`/api/sessions?${search({ ...query })}`),
   session: (id: string) => json<SessionSummary>(session(id)),
   entries: (id: string, before: number) => json<EntriesReply>(`${session(id)}/entries?before=${before}`),
   renameSession: (id: string, title: string) => request(session(id), sending('PATCH', { title })),
@@ -164,10 +175,7 @@ export const api = {
       { method: 'PUT', body, headers: { 'content-type': 'application/octet-stream' } },
       PATIENCE_MS
     ),
-  audit: (query: Record<string, string | undefined>) => {
-    const given = Object.entries(query).flatMap(([key, value]) => (value ? [[key, value]] : []))
-    return json<AuditReply>(`/api/audit?${new URLSearchParams(given)}`)
-  },
+  audit: (query: Record<string, string | undefined>) => json<AuditReply>(`/api/audit?${search(query)}`),
   servers: () => json<ServersReply>('/api/servers'),
   server: (name: string) => json<ServerDetail>(server(name)),
   addServers: <T>(wish: AddServers) => json<T>('/api/servers', sending('POST', wish)),

@@ -9,6 +9,17 @@ export function recall(key: string): string | null {
   }
 }
 
+/** All that is kept under keys with one of these beginnings, except what ends with `kept`. */
+export function forgetAll(beginnings: string[], kept: string): void {
+  try {
+    for (const key of Object.keys(localStorage))
+      if (beginnings.some((beginning) => key.startsWith(PREFIX + beginning)) && !key.endsWith(kept))
+        localStorage.removeItem(key)
+  } catch {
+    // As in remember().
+  }
+}
+
 export function remember(key: string, value: string | null): void {
   try {
     if (value === null || value === '') localStorage.removeItem(PREFIX + key)

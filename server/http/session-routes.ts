@@ -4,12 +4,13 @@ import type { SessionSummary, SessionsReply } from '../../contract/rest.ts'
 import { OWNER_COOKIE, readCookie } from '../lib/browser-proof.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Proof } from '../sessions/session-access.ts'
+import type { ListQuery } from '../sessions/session-directory.ts'
 
 /** What the routes need of sessions; the composition root puts it together. */
 export interface SessionDirectory {
   open(sessionId: string, proof: Proof, options: { wantsToken: boolean }): Promise<{ token?: string }>
   check(sessionId: string, proof: Proof): Promise<void>
-  list(owner: string, page: { limit: number; before?: string | undefined }): Promise<SessionsReply>
+  list(owner: string, query: ListQuery): Promise<SessionsReply>
   ids(owner: string): Promise<string[]>
   summary(sessionId: string): Promise<SessionSummary>
   rename(sessionId: string, title: string): Promise<void>
@@ -17,6 +18,7 @@ export interface SessionDirectory {
 }
 
 const MAX_LISTED = 1000
+const MAX_TITLE_CHARS = 200
 
 type WithId = { Params: { id: string } }
 
@@ -27,13 +29,18 @@ export function registerSessionRoutes(server: FastifyInstance, sessions: Session
     return reply.code(201).send({ sessionId, token })
   })
 
-  server.get<{ Querystring: { limit?: string; before?: string } }>('/api/sessions', async (request) => {
-    const { limit = String(MAX_LISTED), before } = request.query
+  type Query = Partial<Record<'limit' | 'before' | 'title' | 'waiting', string>>
+  server.get<{ Querystring: Query }>('/api/sessions', async (request) => {
+    const { limit = String(MAX_LISTED), before, title, waiting } = request.query
     if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > MAX_LISTED)
       throw new AppError('invalid', 'invalid_limit', `"limit" is a whole number from 1 to ${MAX_LISTED}.`)
     if (before !== undefined && !/^\d{15}_[\w-]{1,100}$/.test(before))
       throw new AppError('invalid', 'invalid_cursor', '"before" is the "next" of the page that came before.')
-    return sessions.list(ownerOf(request), { limit: Number(limit), before })
+    if (title !== undefined && (typeof title !== 'string' || title.length > MAX_TITLE_CHARS))
+      throw new AppError('invalid', 'invalid_title', `"title" is one text of at most ${MAX_TITLE_CHARS} characters.`)
+    if (waiting !== undefined && waiting !== 'true')
+      throw new AppError('invalid', 'invalid_filter', '"waiting" is "true" or is left out.')
+    return sessions.list(ownerOf(request), { limit: Number(limit), before, title, waiting: waiting === 'true' })
   })
 
   server.delete('/api/sessions', async (request, reply) => {

@@ -3,7 +3,7 @@ import { silentLogger } from '../lib/logger.ts'
 import type { EventLog } from '../storage/event-log.ts'
 import { type FakeChat, fakeChat } from './fake-chat.ts'
 import { SessionAccess } from './session-access.ts'
-import { SessionDirectory } from './session-directory.ts'
+import { type ListQuery, SessionDirectory } from './session-directory.ts'
 import { SessionFeed } from './session-feed.ts'
 
 let fake: FakeChat
@@ -53,6 +53,13 @@ beforeEach(async () => {
 
 afterEach(() => fake.close())
 
+const asked = (callId: string) => ({
+  type: 'tool:approval_required',
+  data: {
+    ...{ callId, turnId: 't1', server: 'workspace', name: 'read_file', args: {}, hash: 'h', definition: 'd' },
+    ...{ queuePosition: 1, totalInQueue: 1 }
+  }
+})
 const listed = async (owner: string) => (await directory.list(owner, { limit: 1000 })).sessions
 
 describe('sessions that nobody looks at', () => {
@@ -91,6 +98,34 @@ describe('the list', () => {
     }
     expect(seen.map(({ sessionId }) => sessionId).sort()).toEqual([...ids].sort())
     expect(seen.map(({ activeAt }) => activeAt)).toEqual(seen.map(({ activeAt }) => activeAt).sort((a, b) => b - a))
+  })
+
+  it('finds sessions by a part of their title, in pages too, and by the calls that wait in them', async () => {
+    await access.rename('session-3', 'Straße NACH Rom')
+    await access.rename('session-9', 'nach Hause')
+    const found = async (query: Omit<ListQuery, 'limit'>, limit = 1) => {
+      const { sessions, ...rest } = await directory.list('me', { limit, ...query })
+      return { ids: sessions.map(({ sessionId }) => sessionId), ...rest }
+    }
+    const first = await found({ title: ' Nach ' })
+    expect(first.total).toBe(2)
+    const second = await found({ title: 'nach', before: first.next ?? '' })
+    expect([...first.ids, ...second.ids].sort()).toEqual(['session-3', 'session-9'])
+    expect(second.next).toBe(null)
+    expect(await found({ title: 'nowhere' })).toEqual({ ids: [], next: null, total: 0 })
+    expect((await found({ title: 'new sess' })).total).toBe(ids.length - 2)
+    for (const [id, calls] of [
+      ['session-5', 2],
+      ['session-9', 1]
+    ] as const)
+      await fake.store.events.append(id, [
+        { type: 'user:message', data: { turnId: 't1', text: 'go' } },
+        ...Array.from({ length: calls }, (_, at) => asked(`c${at}`))
+      ])
+    const waiting = await found({ waiting: true })
+    expect(waiting).toMatchObject({ total: 2, waitingCalls: 3, ids: { length: 1 } })
+    expect(await found({ waiting: true, title: 'hause' })).toMatchObject({ total: 1, waitingCalls: 1 })
+    expect((await directory.list('someone else', { limit: 9, title: 'nach', waiting: true })).total).toBe(0)
   })
 
   it('reads the logs of those sessions only in which something happened since', async () => {

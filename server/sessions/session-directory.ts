@@ -24,7 +24,18 @@ export interface SessionDirectoryDeps {
   network: string
 }
 
+export interface ListQuery {
+  limit: number
+  before?: string | undefined
+  /** Only sessions with this text in their title; upper and lower case are the same. */
+  title?: string | undefined
+  /** Only sessions in which calls need an approval. */
+  waiting?: boolean | undefined
+}
+
 const TITLE_CHARS = 60
+/** What the list shows of a session that has no title yet; so it is found by it too. */
+const UNTITLED = 'New session'
 const PATIENCE_MS = 5000
 
 export class SessionDirectory {
@@ -59,19 +70,25 @@ export class SessionDirectory {
     return this.#deps.access.rename(sessionId, title)
   }
 
-  /** Only the page's own sessions are read: the conversations of hundreds would take seconds. */
-  async list(owner: string, page: { limit: number; before?: string | undefined }): Promise<SessionsReply> {
-    const metas = await this.#deps.access.list(owner)
+  /** Only the sessions of the page are read, unless those that wait are asked for: the conversations of hundreds take a second. */
+  async list(owner: string, { limit, before, title, waiting }: ListQuery): Promise<SessionsReply> {
+    const named = (await this.#deps.access.list(owner)).filter(titled(title))
+    const { metas, waitingCalls } = waiting ? await this.#waiting(named) : { metas: named, waitingCalls: undefined }
     const found = await Promise.all(
       metas.map(async (meta) => ({ meta, place: placeOf(meta, await this.#deps.store.get(meta.sessionId)) }))
     )
     found.sort((a, b) => (a.place < b.place ? 1 : -1))
-    const { limit, before } = page
     const rest = before === undefined ? found : found.filter(({ place }) => place < before)
     const shown = rest.slice(0, limit)
     const sessions = await Promise.all(shown.map(({ meta }) => this.#summarize(meta)))
     const next = rest.length > limit ? (shown.at(-1)?.place ?? null) : null
-    return { sessions: sessions.toSorted((a, b) => b.activeAt - a.activeAt), next, total: metas.length }
+    const sorted = sessions.toSorted((a, b) => b.activeAt - a.activeAt)
+    return { sessions: sorted, next, total: metas.length, ...(waitingCalls !== undefined && { waitingCalls }) }
+  }
+
+  async #waiting(all: SessionMeta[]): Promise<{ metas: SessionMeta[]; waitingCalls: number }> {
+    const calls = await Promise.all(all.map(async (meta) => (await this.#digests.of(meta)).pendingApprovals))
+    return { metas: all.filter((_, at) => (calls[at] ?? 0) > 0), waitingCalls: calls.reduce((sum, of) => sum + of, 0) }
   }
 
   async ids(owner: string): Promise<string[]> {
@@ -155,7 +172,7 @@ export class SessionDirectory {
     const { sandbox, recycleInMs } = await this.#stateOf(sessionId, record, hadCalls)
     return {
       sessionId,
-      title: title || 'New session',
+      title: title || UNTITLED,
       model,
       createdAt,
       activeAt: Math.max(lastAt ?? createdAt, record?.activeAt ?? 0),
@@ -176,3 +193,10 @@ export class SessionDirectory {
 function placeOf({ sessionId, createdAt }: SessionMeta, record: SessionRecord | null): string {
   return `${String(Math.max(createdAt, record?.activeAt ?? 0)).padStart(15, '0')}_${sessionId}`
 }
+
+function titled(text = ''): (meta: SessionMeta) => boolean {
+  const wanted = comparable(text)
+  return ({ title }) => comparable(title || UNTITLED).includes(wanted)
+}
+
+const comparable = (text: string) => text.normalize('NFKC').toLowerCase().trim()

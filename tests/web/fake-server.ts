@@ -9,7 +9,7 @@ import { extname, join, normalize } from 'node:path'
 import { Server as SocketServer } from 'socket.io'
 import type { EventData, EventType, SessionEvent } from '../../contract/events.ts'
 import type { PathTarget } from '../../contract/path-target.ts'
-import type { ApprovalCard, EntriesReply } from '../../contract/rest.ts'
+import type { ApprovalCard, EntriesReply, SessionSummary } from '../../contract/rest.ts'
 import {
   applyEvent,
   type CallEntry,
@@ -287,11 +287,27 @@ export class FakeServer {
     if (pathname === '/api/approvals') return { approvals: this.approvals, now: Date.now() }
     if (pathname.startsWith('/api/approvals/')) return { count: this.answered.push(pathname.split('/').at(-1) ?? '') }
     if (pathname === '/api/sessions' && method === 'GET') {
-      const all = this.#summaries()
+      const title = (searchParams.get('title') ?? '').toLowerCase()
+      const isWaiting = searchParams.get('waiting') === 'true'
+      const all = this.#summaries().filter(
+        (each) => each.title.toLowerCase().includes(title) && (!isWaiting || each.pendingApprovals > 0)
+      )
+      const waitingCalls = all.reduce((sum, { pendingApprovals }) => sum + pendingApprovals, 0)
       const from = Number(searchParams.get('before') ?? 0)
       const end = from + Number(searchParams.get('limit') ?? all.length)
-      return { sessions: all.slice(from, end), next: end < all.length ? String(end) : null, total: all.length }
+      return {
+        sessions: all.slice(from, end),
+        next: end < all.length ? String(end) : null,
+        total: all.length,
+        waitingCalls
+      }
     }
+    if (pathname === '/api/sessions' && method === 'DELETE') {
+      this.sessions.clear()
+      return {}
+    }
+    const summary = this.#summaries().find(({ sessionId }) => pathname === `/api/sessions/${sessionId}`)
+    if (summary) return summary
     const ofEntries = /^\/api\/sessions\/([^/]+)\/entries$/.exec(pathname)?.[1]
     if (ofEntries) return this.session(ofEntries).older(Number(searchParams.get('before')))
     if (pathname.endsWith('/files')) {
@@ -301,7 +317,7 @@ export class FakeServer {
     return undefined
   }
 
-  #summaries(): object[] {
+  #summaries(): SessionSummary[] {
     return [...this.sessions.values()].map(({ id, transcript }) => {
       const first = transcript.entries.find((entry) => entry.kind === 'user')
       return {
@@ -310,7 +326,7 @@ export class FakeServer {
         model: 'demo/demo',
         createdAt: Date.now(),
         activeAt: Date.now() - 120_000,
-        sandbox: 'running',
+        sandbox: 'running' as const,
         recycleInMs: 800_000,
         pendingApprovals: pendingCalls(transcript).length
       }

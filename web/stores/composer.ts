@@ -1,7 +1,7 @@
 import { defineStore } from 'pinia'
 import { ref, watch } from 'vue'
 import { newId } from '../new-id.ts'
-import { recall, remember } from '../remembered.ts'
+import { forgetAll, recall, remember } from '../remembered.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
@@ -183,6 +183,11 @@ export function forgetWritten(sessionId: string): void {
   remember(`draft:${sessionId}`, null)
   remember(`queued:${sessionId}`, null)
   remember(`sent:${sessionId}`, null)
+}
+
+/** When all sessions are deleted, those too that this page has not listed. */
+export function forgetAllWritten(openId: string): void {
+  forgetAll(['draft:', 'queued:', 'sent:'], openId)
 }
 
 function rememberSent(sessionId: string, sent: Sent): void {

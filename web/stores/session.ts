@@ -246,7 +246,7 @@ export const useSession = defineStore('session', () => {
 
   /** The server hung up: because the session was deleted, or because it could not serve it just now. */
   async function onSentAway(from: PageSocket): Promise<void> {
-    const page = await api.sessions(1000).catch(() => null)
+    const page = await api.sessions({ limit: 1000 }).catch(() => null)
     if (socket.value !== from) return
     const isListed = page?.sessions.some((each) => each.sessionId === sessionId.value)
     const isGone = phase.value === 'open' && page?.next === null && !isListed

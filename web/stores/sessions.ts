@@ -1,14 +1,16 @@
 import { defineStore } from 'pinia'
-import { computed, ref } from 'vue'
+import { computed, ref, watch } from 'vue'
 import type { SandboxState } from '../../contract/live.ts'
 import type { SessionSummary } from '../../contract/rest.ts'
 import { api } from '../api.ts'
-import { forgetWritten } from './composer.ts'
+import { forgetAllWritten, forgetWritten } from './composer.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
 const PAGE = 50
 const MAX_LISTED = 1000
+/** So long after the last letter, the sessions are searched. */
+const SEARCH_AFTER_MS = 250
 
 /** A session as the list shows it; `at`: when its state was heard of. */
 export interface ListedSession extends Omit<SessionSummary, 'sandbox'> {
@@ -16,15 +18,19 @@ export interface ListedSession extends Omit<SessionSummary, 'sandbox'> {
   at: number
 }
 
-/** The list of this person's sessions: a page of it, and more as it is scrolled. */
+/** The list of this person's sessions: a page of it, and more as it is scrolled. The server counts and searches: it knows them all. */
 export const useSessions = defineStore('sessions', () => {
   const session = useSession()
   const notices = useNotices()
   const loaded = ref<SessionSummary[]>([])
   const loadedAt = ref(0)
-  /** How many there are, loaded or not. */
+  /** How many there are, loaded or not; with a search: how many it finds. */
   const total = ref(0)
   const next = ref<string | null>(null)
+  /** A part of the titles that are listed. */
+  const wanted = ref('')
+  /** The open session, listed or not. */
+  const open = ref<SessionSummary>()
   /** What the open session says of itself counts, as in the header: both change at the same moment. */
   const list = computed(() => loaded.value.map((each) => withNews(each)))
   function withNews(each: SessionSummary): ListedSession {
@@ -32,37 +38,44 @@ export const useSessions = defineStore('sessions', () => {
     const { sandbox, recycleInMs, at } = session.state
     return { ...each, sandbox, recycleInMs, at, pendingApprovals: session.pendingIds.length }
   }
-  const current = computed(() => list.value.find(({ sessionId }) => sessionId === session.sessionId))
+  const isOpen = ({ sessionId }: SessionSummary) => sessionId === session.sessionId
+  const current = computed(
+    () => loaded.value.find(isOpen) ?? (open.value && isOpen(open.value) ? open.value : undefined)
+  )
 
   let asked = 0
   let isLoadingMore = false
+  const title = () => wanted.value.trim()
 
   /** An answer that was overtaken by a later one does not count: what it lists may be deleted by now. */
   async function load(): Promise<void> {
     const mine = ++asked
     try {
-      const page = await api.sessions(Math.min(MAX_LISTED, Math.max(PAGE, loaded.value.length)))
+      const limit = Math.min(MAX_LISTED, Math.max(PAGE, loaded.value.length))
+      const page = await api.sessions({ limit, title: title() })
       if (mine !== asked) return
       loaded.value = page.sessions
       total.value = page.total
       next.value = page.next
       loadedAt.value = Date.now()
-      if (page.next !== null && !current.value) await loadCurrent(mine)
+      if (!loaded.value.some(isOpen) && (page.next !== null || title() !== '')) await loadCurrent(mine)
     } catch {
       // The page says by other means that the server is away; the list stays as it was.
     }
   }
-  /** The open session may be older than those on the first page. */
+  /** The open session may be older than those on the first page; a search that does not find it does not list it. */
   async function loadCurrent(mine: number): Promise<void> {
     const found = await api.session(session.sessionId)
-    if (mine === asked && !current.value) loaded.value = [...loaded.value, found]
+    if (mine !== asked) return
+    open.value = found
+    if (title() === '' && !loaded.value.some(isOpen)) loaded.value = [...loaded.value, found]
   }
   async function loadMore(): Promise<void> {
     const [mine, before] = [asked, next.value]
     if (before === null || isLoadingMore) return
     isLoadingMore = true
     try {
-      const page = await api.sessions(PAGE, before)
+      const page = await api.sessions({ limit: PAGE, before, title: title() })
       if (mine !== asked) return
       const ids = new Set(page.sessions.map(({ sessionId }) => sessionId))
       loaded.value = [...loaded.value.filter(({ sessionId }) => !ids.has(sessionId)), ...page.sessions]
@@ -73,8 +86,34 @@ export const useSessions = defineStore('sessions', () => {
       isLoadingMore = false
     }
   }
-  async function rename(id: string, title: string): Promise<void> {
-    await notices.attempt(() => api.renameSession(id, title))
+  let searchTimer: ReturnType<typeof setTimeout>
+  watch(wanted, () => {
+    asked += 1
+    clearTimeout(searchTimer)
+    searchTimer = setTimeout(() => {
+      loaded.value = []
+      void load()
+    }, SEARCH_AFTER_MS)
+  })
+
+  /** Of all sessions of this person, at this moment. */
+  async function countAll(): Promise<{ sessions: number; waitingCalls: number } | undefined> {
+    return notices.attempt(async () => {
+      const [all, waiting] = await Promise.all([api.sessions({ limit: 1 }), api.sessions({ limit: 1, waiting: true })])
+      return { sessions: all.total, waitingCalls: waiting.waitingCalls ?? 0 }
+    })
+  }
+
+  /** The sessions in which calls need an approval, as far as they are listed, and how many there are. */
+  const waiting = ref({ sessions: [] as SessionSummary[], total: 0 })
+  const waitingChats = computed(() => waiting.value.sessions.map(withNews).filter((each) => each.pendingApprovals > 0))
+  const unlistedWaiting = computed(() => waiting.value.total - waiting.value.sessions.length)
+  async function loadWaiting(): Promise<void> {
+    waiting.value = await api.sessions({ limit: PAGE, waiting: true }).catch(() => waiting.value)
+  }
+
+  async function rename(id: string, name: string): Promise<void> {
+    await notices.attempt(() => api.renameSession(id, name))
     await load()
   }
   async function remove(id: string): Promise<void> {
@@ -83,9 +122,8 @@ export const useSessions = defineStore('sessions', () => {
     await load()
   }
   async function removeAll(): Promise<void> {
-    const ids = [session.sessionId, ...list.value.map(({ sessionId }) => sessionId)]
     session.openNew()
-    if (await notices.attempt(() => api.deleteAllSessions())) ids.forEach(forgetWritten)
+    if (await notices.attempt(() => api.deleteAllSessions())) forgetAllWritten(session.sessionId)
     await load()
   }
   /** Keeps the list true while the page is in use. */
@@ -97,5 +135,8 @@ export const useSessions = defineStore('sessions', () => {
       if (document.visibilityState === 'visible' && session.connected) void load()
     }, 30_000)
   }
-  return { list, total, next, current, load, loadMore, rename, remove, removeAll, bindEvents }
+  return {
+    ...{ list, total, next, wanted, current, load, loadMore, countAll, rename, remove, removeAll, bindEvents },
+    ...{ waitingChats, unlistedWaiting, loadWaiting }
+  }
 })
