@@ -115,4 +115,8 @@ it('takes no held or composed key, leaves shortcuts and movement alone, and goes
   expect(keys.press({ ...press, key: 'Escape' }, 10_100).type).toBe('release')
   expect(keys.press({ ...press, key: 'Enter', isRepeat: true }, 20_000).type).toBe('swallow')
   expect(keys.pressInForm({ ...press, key: 'Enter' }, 20_000).type).toBe('pass')
+  // Letters on a button of the form: the Enter after them ends a text.
+  expect(keys.pressInForm({ ...press, key: 'x' }, 21_000).type).toBe('pass')
+  expect(keys.pressInForm({ ...press, key: 'Enter' }, 22_900).type).toBe('swallow')
+  expect(keys.pressInForm({ ...press, key: 'Enter' }, 23_100).type).toBe('pass')
 })

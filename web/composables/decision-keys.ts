@@ -48,6 +48,8 @@ export class DecisionKeys {
   readonly #choosing: string
   #chosenAt: number | null = null
   #focusedAt = Number.NEGATIVE_INFINITY
+  /** When a letter was last typed on a button of the form. */
+  #strayAt = Number.NEGATIVE_INFINITY
 
   constructor(typing: TypingClock, letters: Iterable<string>, choosing: string) {
     this.#typing = typing
@@ -82,10 +84,15 @@ export class DecisionKeys {
     return { type: 'act', letter }
   }
 
-  /** In a form of the card, letters belong to its fields. Only its buttons wait until they have had the keyboard for a moment. */
-  pressInForm({ key, isRepeat }: Press, now: number): Effect {
+  /**
+   * On a button of the card's form. It counts once it has had the keyboard for a moment, and not soon after letters that were typed
+   * on it: their writer believes to be in a field.
+   */
+  pressInForm({ key, isChord, isRepeat }: Press, now: number): Effect {
     const isPress = key === 'Enter' || key === ' '
-    return { type: isPress && (isRepeat || this.#isTooSoon(now)) ? 'swallow' : 'pass' }
+    if (!isPress && !isChord && !isMoving(key)) this.#strayAt = now
+    const isStray = now - this.#strayAt < TYPING_MS
+    return { type: isPress && (isRepeat || isStray || this.#isTooSoon(now)) ? 'swallow' : 'pass' }
   }
 
   #pressButton(press: Press, now: number): Effect {
