@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
+import { inboxCard } from './inbox-card.ts'
 
 const now = useFakePage()
 const asking = (server: string, name: string, args: Record<string, unknown>) => (session: FakeSession) => {
@@ -58,10 +59,7 @@ it('shows names that run from right to left in the order in which a command has 
 
 it('shows as many calls of a full inbox as a page can bear, and says how many wait behind them', async () => {
   const args = { list: times(30, { a: 1, b: 2 }) }
-  now().fake.approvals = Array.from({ length: 100 }, (_, at) => ({
-    ...{ id: `c${at}`, server: 'notes', tool: 'write', args, hash: 'h', asker: { door: 'stdio' as const } },
-    ...{ createdAt: Date.now(), expiresAt: Date.now() + 60_000 }
-  }))
+  now().fake.approvals = Array.from({ length: 100 }, (_, at) => inboxCard(`c${at}`, args))
   const { me } = await now().arrive()
   await me.button('Inbox, 100 waiting').click()
   await me.page.getByText('80 more calls need your approval after these').waitFor()

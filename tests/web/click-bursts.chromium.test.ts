@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
+import { inboxCard } from './inbox-card.ts'
 import type { WorkspacePage } from './workspace-page.ts'
 
 const now = useFakePage()
@@ -68,18 +69,14 @@ it('approves nothing with clicks that go on while a card arrives under the point
 })
 
 it('answers one card of the inbox with a burst of clicks', async () => {
-  const card = (id: string) => ({
-    ...{ id, server: 'notes', tool: 'write', args: { id }, hash: `hash-${id}`, asker: { door: 'stdio' as const } },
-    ...{ createdAt: Date.now(), expiresAt: Date.now() + 600_000 }
-  })
-  now().fake.approvals = [card('a'), card('b')]
+  now().fake.approvals = [inboxCard('a'), inboxCard('b')]
   const { me } = await now().arrive()
   await me.button('Inbox, 2 waiting').click()
   await me.page.locator(ready('[data-card="a"]')).waitFor()
   await stopClock(me)
   const place = await middleOf(me, ready('[data-card="a"]'))
   await me.page.mouse.click(...place)
-  now().fake.approvals = [card('b')]
+  now().fake.approvals = [inboxCard('b')]
   await expect.poll(() => now().fake.answered).toEqual(['a'])
   await me.page.locator('[data-card="a"]').waitFor({ state: 'hidden' })
   for (let click = 0; click < 5; click++) {
@@ -91,4 +88,74 @@ it('answers one card of the inbox with a burst of clicks', async () => {
   await me.page.clock.runFor(2000)
   await me.page.mouse.click(...(await middleOf(me, '[data-card="b"] [data-approve]')))
   await expect.poll(() => now().fake.answered).toEqual(['a', 'b'])
+})
+
+/** A runs and prints, B waits under it. */
+function printing(messages: number) {
+  return (session: FakeSession) => {
+    for (let turn = 0; turn < messages; turn++) session.append('user:message', { turnId: `${turn}`, text: 'before' })
+    asking('a', 'b')(session)
+    session.append('tool:approval_resolved', { callId: 'a', approved: true, by: 'human' })
+    session.append('tool:started', { callId: 'a' })
+  }
+}
+const print = (session: FakeSession, lines: number) =>
+  session.live('tool:output', { callId: 'a', stream: 'stdout', text: 'line\n'.repeat(lines) })
+
+// Seen before: the output of a call pushed the card down, and a click on Approve fell on what came under it; nothing was disarmed.
+it('takes no click on a card that output has just moved', async () => {
+  const { me, session } = await now().arrive(printing(0))
+  const approve = '[data-call="b"] [data-approve]'
+  await me.page.locator(ready('[data-call="b"]')).waitFor()
+  await stopClock(me)
+  const before = await middleOf(me, approve)
+  print(session, 5)
+  await expect
+    .poll(async () => {
+      await me.page.clock.runFor(20)
+      return (await middleOf(me, approve))[1]
+    })
+    .toBeGreaterThan(before[1] + 20)
+  const place = await middleOf(me, approve)
+  expect(await me.page.locator(approve).getAttribute('aria-disabled')).toBe('true')
+  await me.page.mouse.click(...place)
+  await me.page.evaluate('fetch("/healthz")')
+  expect(decided(session)).toEqual(['a'])
+  await me.page.clock.runFor(2000)
+  await me.page.mouse.click(...place)
+  await expect.poll(() => decided(session)).toEqual(['a', 'b'])
+})
+
+it.each(['at the end', 'further up'])('keeps a card in its place while output above it grows: %s', async (where) => {
+  const { me, session } = await now().arrive(printing(40))
+  const approve = me.page.locator('[data-call="b"] [data-approve]')
+  await me.page.locator(ready('[data-call="b"]')).waitFor()
+  await me.page.getByRole('region', { name: 'Messages' }).hover()
+  await me.page.mouse.wheel(0, 5000)
+  const fromEnd = `(() => {
+    const { scrollHeight, scrollTop, clientHeight } = document.querySelector('[aria-label=Messages]')
+    return Math.round(scrollHeight - scrollTop - clientHeight)
+  })()`
+  await expect.poll(() => me.page.evaluate(fromEnd)).toBe(0)
+  if (where === 'further up') await me.page.mouse.wheel(0, -60)
+  await expect.poll(() => me.page.evaluate(fromEnd)).toBe(where === 'further up' ? 60 : 0)
+  await me.page.locator(ready('[data-call="b"]')).waitFor()
+  await me.page.evaluate(`{
+    globalThis.seen = []
+    const button = document.querySelector('[data-call="b"] [data-approve]')
+    const note = () => seen.push([Math.round(button.getBoundingClientRect().top), button.ariaDisabled].join())
+    // After the frame is drawn: what is measured within it is not yet what is seen.
+    const { port1, port2 } = new MessageChannel()
+    const draw = () => requestAnimationFrame(() => { port2.postMessage(0); draw() })
+    port1.onmessage = note
+    draw()
+  }`)
+  for (let round = 1; round <= 8; round++) {
+    print(session, 1)
+    await me.page.waitForFunction(`document.querySelectorAll('[aria-label=Output] *').length >= ${round}`)
+  }
+  await me.page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+  expect(await me.page.evaluate('[...new Set(seen)]')).toHaveLength(1)
+  await approve.click()
+  await expect.poll(() => decided(session)).toEqual(['a', 'b'])
 })

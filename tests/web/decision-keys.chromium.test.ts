@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
+import { inboxCard } from './inbox-card.ts'
 import { seriousFaults } from './serious-faults.ts'
 import type { WorkspacePage } from './workspace-page.ts'
 
@@ -120,11 +121,7 @@ it('takes Enter only as the next key, after a pause, and for a card that is in s
 })
 
 it('takes typing in the inbox for no answer either, and goes on to the next card by keyboard', async () => {
-  const card = (id: string) => ({
-    ...{ id, server: 'notes', tool: 'write', args: { id }, hash: `hash-${id}`, asker: { door: 'stdio' as const } },
-    ...{ createdAt: Date.now(), expiresAt: Date.now() + 600_000 }
-  })
-  now().fake.approvals = [card('a'), card('b')]
+  now().fake.approvals = [inboxCard('a'), inboxCard('b')]
   const { me } = await now().arrive()
   await me.button('Inbox, 2 waiting').click()
   await me.page.locator('[data-card="a"]').focus()
@@ -135,7 +132,7 @@ it('takes typing in the inbox for no answer either, and goes on to the next card
   await me.page.getByText('That looked like typing').waitFor({ state: 'hidden' })
   await me.approveByKeyboard()
   await expect.poll(() => now().fake.answered).toEqual(['a'])
-  now().fake.approvals = [card('b')]
+  now().fake.approvals = [inboxCard('b')]
   await me.page.locator('[data-card="b"]:focus').waitFor()
   await me.page.keyboard.press('r')
   await me.page.keyboard.type('all wrong')

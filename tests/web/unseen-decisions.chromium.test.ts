@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
+import { inboxCard } from './inbox-card.ts'
 import { seriousFaults } from './serious-faults.ts'
 
 const now = useFakePage()
@@ -109,16 +110,12 @@ it('leaves the keyboard where it is when another card is decided elsewhere', asy
 
 // Checked with the defence off: the inbox's cards armed once and for all → the second card is answered.
 it('takes a click in the inbox for no answer to the card that has just moved up', async () => {
-  const card = (id: string) => ({
-    ...{ id, server: 'notes', tool: 'write', args: { id }, hash: `hash-${id}`, asker: { door: 'stdio' as const } },
-    ...{ createdAt: Date.now(), expiresAt: Date.now() + 60_000 }
-  })
-  now().fake.approvals = [card('a'), card('b')]
+  now().fake.approvals = [inboxCard('a'), inboxCard('b')]
   const { me } = await now().arrive()
   await me.button('Inbox, 2 waiting').click()
   await expect.poll(() => me.page.locator('.inbox-card .btn-primary[aria-disabled=false]').count()).toBe(2)
   await me.page.evaluate(clickWhenGone('[data-card="a"]', '[data-card="b"] .btn-primary'))
-  now().fake.approvals = [card('b')]
+  now().fake.approvals = [inboxCard('b')]
   await me.page.locator('[data-card="a"]').waitFor({ state: 'hidden' })
   await me.page.locator('[data-card="b"] .btn-primary[aria-disabled=false]').waitFor()
   expect(now().fake.answered).toEqual([])

@@ -20,7 +20,7 @@ const FIELDS = 'input, textarea, select'
  * the card and the card is in sight; what they mean is in decision-keys.ts.
  */
 export function useDecision({ card, view, arrangement, open }: Options) {
-  const armed: Armed = useArmed(arrangement)
+  const armed: Armed = useArmed(arrangement, card)
   const keys = new DecisionKeys(typing, ['a', ...Object.keys(open)], 'a')
   const isChosen = ref(false)
   const isIgnoring = ref(false)

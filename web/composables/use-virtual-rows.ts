@@ -12,6 +12,8 @@ interface Options {
   /** Stable keys of the rows, in order. */
   keys: () => readonly (string | number)[]
   estimate: (index: number) => number
+  /** Rows that someone may be about to click on: the first of them that is in sight stays where it is. */
+  held: () => readonly (string | number)[]
 }
 const OVERSCAN_PX = 600
 const AT_END_PX = 32
@@ -19,7 +21,7 @@ const AT_END_PX = 32
 const INTENT_MS = 1000
 const INTENTS = ['wheel', 'touchmove', 'keydown', 'pointerdown']
 
-export function useVirtualRows({ scroller, content, keys, estimate }: Options) {
+export function useVirtualRows({ scroller, content, keys, estimate, held }: Options) {
   const heights = new Map<string | number, number>()
   const measured = ref(0)
   const top = ref(0)
@@ -50,6 +52,7 @@ export function useVirtualRows({ scroller, content, keys, estimate }: Options) {
 
   const resizes = new ResizeObserver((entries) => {
     const place = new Map(keys().map((key, at) => [key, at]))
+    const heldAt = firstHeld(place)
     let shift = 0
     let isChanged = false
     for (const { target, borderBoxSize } of entries) {
@@ -59,7 +62,7 @@ export function useVirtualRows({ scroller, content, keys, estimate }: Options) {
       if (key === undefined || at === undefined || height === 0 || elements.get(key) !== target) continue
       const known = heights.get(key) ?? estimate(at)
       if (Math.abs(known - height) < 0.5) continue
-      if ((offsets.value[at] ?? 0) + known <= lastTop) shift += height - known
+      if (at < heldAt || (offsets.value[at] ?? 0) + known <= lastTop) shift += height - known
       heights.set(key, height)
       isChanged = true
     }
@@ -67,6 +70,16 @@ export function useVirtualRows({ scroller, content, keys, estimate }: Options) {
     measured.value += 1
     void nextTick().then(() => settle(shift))
   })
+
+  function firstHeld(place: Map<string | number, number>): number {
+    const isSeen = (at: number) =>
+      (offsets.value[at + 1] ?? 0) > lastTop && (offsets.value[at] ?? 0) < lastTop + viewport.value
+    return (
+      held()
+        .flatMap((key) => place.get(key) ?? [])
+        .find(isSeen) ?? 0
+    )
+  }
 
   /** After rows changed their height: the end stays in sight, or the place that was being read. */
   function settle(shift: number): void {
