@@ -88,7 +88,7 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
     case 'user:message':
       // Of a turn that was cut off and never ended, whatever the reason: nobody waits for an answer any more.
       if (transcript.turnId !== null && transcript.turnId !== event.data.turnId)
-        dropCalls(transcript, transcript.turnId, at)
+        dropCalls(transcript, transcript.turnId, at, 'The turn ended.')
       transcript.turnId = event.data.turnId
       transcript.turns += 1
       transcript.entries.push({ kind: 'user', seq, at, ...event.data })
@@ -116,7 +116,7 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
     case 'turn:end':
       transcript.lastTurnEnd = event.data
       if (transcript.turnId === event.data.turnId) transcript.turnId = null
-      dropCalls(transcript, event.data.turnId, at)
+      dropCalls(transcript, event.data.turnId, at, event.data.reason === 'cancelled' ? undefined : 'The turn ended.')
       break
     default:
       applyQuietly(transcript, event)
@@ -155,7 +155,7 @@ function addCall(transcript: Transcript, data: EventData<'tool:approval_required
   if (callId === '__proto__' || (known && !isAskedAgain(known, data))) return
   const call: CallEntry = { ...data, requestedAt: at }
   // Asked for by a step that was still on its way when its turn was stopped.
-  if (data.turnId !== transcript.turnId) dropCall(call, at)
+  if (data.turnId !== transcript.turnId) dropCall(call, at, 'The turn ended.')
   transcript.calls[callId] = call
   if (!known) transcript.entries.push({ kind: 'call', seq, at, callId })
 }
@@ -166,12 +166,14 @@ function isAskedAgain(known: CallEntry, { again }: EventData<'tool:approval_requ
 }
 
 /** With the turn ends the question: nobody can say yes to it any more. */
-function dropCalls(transcript: Transcript, turnId: string, at: number): void {
-  for (const call of Object.values(transcript.calls)) if (call.turnId === turnId && !call.decision) dropCall(call, at)
+function dropCalls(transcript: Transcript, turnId: string, at: number, reason?: string): void {
+  for (const call of Object.values(transcript.calls))
+    if (call.turnId === turnId && !call.decision) dropCall(call, at, reason)
 }
 
-function dropCall(call: CallEntry, at: number): void {
-  call.decision = { approved: false, by: 'cancel', at }
+/** Without a reason: because the person stopped the turn. */
+function dropCall(call: CallEntry, at: number, reason?: string): void {
+  call.decision = { approved: false, by: 'cancel', at, ...(reason !== undefined && { reason }) }
 }
 
 function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {

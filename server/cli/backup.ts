@@ -6,6 +6,7 @@ import type { Settings } from '../config/settings.ts'
 import { AppError } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
 import { packageVersion } from '../lib/package-version.ts'
+import { plural } from '../lib/plural.ts'
 import { BackupFolder, makeEmptyFolder } from '../storage/backup/backup-folder.ts'
 import { copyCheckpoints } from '../storage/checkpoints/copy-checkpoints.ts'
 import { copyDatabase } from '../storage/embedded/copy-database.ts'
@@ -39,11 +40,13 @@ export const backupCommand: Command = {
     await copyAudit(join(dataDir, 'audit'), backup)
     if (flags['with-secrets'] === true) await copySecrets(settings, dataDir, backup)
     await backup.finish(settings.REDIS_URL ? 'redis' : 'embedded', packageVersion())
-    say(`${backup.count} files are in ${dir}. Restore them with: mcp-orchestrator restore ${dir} --data-dir NEW-FOLDER`)
+    say(
+      `${plural(backup.count, 'file')} ${backup.count === 1 ? 'is' : 'are'} in ${dir}. Restore them with: mcp-orchestrator restore ${dir} --data-dir NEW-FOLDER`
+    )
     if (flags['with-secrets'] !== true)
       say('Not copied: mcp.json, the credentials file, OAuth logins (--with-secrets copies them).')
     if (restless.length === 0) return 0
-    say(`The files of ${restless.length} sessions changed all the time and are not in it: try again later.`)
+    say(`The files of ${plural(restless.length, 'session')} changed all the time and are not in it: try again later.`)
     return 1
   }
 }
@@ -61,7 +64,7 @@ function everyFew(): (done: number, all: number) => void {
   return (done, all) => {
     if (done < all && performance.now() - saidAt < SAY_EVERY_MS) return
     saidAt = performance.now()
-    say(`Files of ${done} of ${all} sessions copied.`)
+    say(`Files of ${done} of ${plural(all, 'session')} copied.`)
   }
 }
 

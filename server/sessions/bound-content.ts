@@ -1,3 +1,5 @@
+import { plural } from '../lib/plural.ts'
+
 /** An event has at most 1 MB; what a tool returned may have more. */
 const MAX_BYTES = 700_000
 const MAX_PARTS = 200
@@ -13,7 +15,7 @@ export function boundContent(content: readonly unknown[]): unknown[] {
     return fitting
   })
   const left = content.length - kept.length
-  return left > 0 ? [...kept, { type: 'text', text: `[${left} more parts left out]` }] : kept
+  return left > 0 ? [...kept, { type: 'text', text: `[${plural(left, 'more part')} left out]` }] : kept
 }
 
 function shortened(part: unknown, size: number, room: number): string {

@@ -4,6 +4,7 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { AppError } from '../lib/errors.ts'
+import { plural } from '../lib/plural.ts'
 import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
 
 export interface Proof {
@@ -131,7 +132,7 @@ export class SessionAccess {
   async #checkRoom(ownerHash: string): Promise<void> {
     const { length } = await this.#facts.list(ownerSpace(ownerHash))
     if (length < this.#maxPerOwner) return
-    const message = `You have reached the limit of ${this.#maxPerOwner} sessions. Delete some to start a new one.`
+    const message = `You have reached the limit of ${plural(this.#maxPerOwner, 'session')}. Delete some to start a new one.`
     throw new AppError('conflict', 'too_many_sessions_of_owner', message)
   }
 

@@ -3,6 +3,7 @@
  * Acts only under an epoch that its owner holds the lease for; the container itself refuses an older one.
  */
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import { plural } from '../lib/plural.ts'
 import type { ContainerState, SandboxOwner, WorkspaceConnection } from '../sandbox/port.ts'
 import { leaseLost } from '../storage/store-errors.ts'
 import type { SandboxPlaces } from './sandbox-places.ts'
@@ -246,7 +247,7 @@ export class SessionSandbox {
     const [tooMuch] = failed.filter(({ noRoom }) => noRoom)
     // Whoever worked on without it would write it anew, over the one that is saved.
     if (tooMuch) throw noRoomForFiles(tooMuch.path)
-    if (files > 0) await this.#notice('files_restored', `A new sandbox is ready, with your ${files} files.`)
+    if (files > 0) await this.#notice('files_restored', `A new sandbox is ready, with your ${plural(files, 'file')}.`)
     await this.#tellNotKept('Not brought back', failed)
   }
 

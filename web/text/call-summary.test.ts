@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { CallEntry } from '../../contract/transcript.ts'
 import { callSummary, splitEnding, workspacePath } from './call-summary.ts'
+import { decisionWords } from './decision-words.ts'
 import { resultParts } from './result-parts.ts'
 
 function call(name: string, args: Record<string, unknown>, server = 'workspace'): CallEntry {
@@ -75,4 +76,11 @@ describe('resultParts', () => {
     expect(resultParts([{ ...image, data: '"><script>' }]).images).toEqual([])
     expect(resultParts([{ type: 'resource', uri: 'x' }]).text).toContain('"uri": "x"')
   })
+})
+
+it('says why a call was not run', () => {
+  const cancelled = { approved: false, by: 'cancel', at: 0 } as const
+  const words = (decision: CallEntry['decision']) => decisionWords({ ...call('read_file', {}), decision })
+  expect(words(cancelled)).toBe('Not run: you stopped the turn')
+  expect(words({ ...cancelled, reason: 'The model was switched.' })).toBe('Not run: cancelled before you decided')
 })

@@ -3,8 +3,9 @@ import type { CallEntry } from '../../contract/transcript.ts'
 /** Who decided what, in a few words. */
 export function decisionWords({ decision }: CallEntry): string {
   if (!decision) return 'Waiting for you'
-  const { approved, by, editedArgs } = decision
-  if (by === 'cancel') return 'Not run: cancelled before you decided'
+  const { approved, by, reason, editedArgs } = decision
+  if (by === 'cancel')
+    return reason === undefined ? 'Not run: you stopped the turn' : 'Not run: cancelled before you decided'
   if (by === 'policy') return approved ? 'Allowed by policy' : 'Denied by policy'
   if (by === 'session') return approved ? 'Approved by “Always allow” in this session' : 'Rejected in this session'
   if (!approved) return 'You rejected it'

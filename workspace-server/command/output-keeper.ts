@@ -1,3 +1,4 @@
+import { plural } from '../files/plural.ts'
 import { wholeCharactersFromStart, wholeCharactersToEnd } from '../files/utf8.ts'
 
 export interface KeptOutput {
@@ -43,7 +44,7 @@ export class OutputKeeper {
     const start = wholeCharactersFromStart(head)
     const end = wholeCharactersToEnd(tail)
     const omittedBytes = this.#total - start.length - end.length
-    return { text: `${start}\n[… ${omittedBytes} bytes left out …]\n${end}`, omittedBytes }
+    return { text: `${start}\n[… ${plural(omittedBytes, 'byte')} left out …]\n${end}`, omittedBytes }
   }
 
   #compact(): void {

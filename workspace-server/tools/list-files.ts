@@ -1,6 +1,7 @@
 import { type Dirent, lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { resolveExpected } from '../files/path-target.ts'
+import { plural } from '../files/plural.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
 import { asToolError } from './system-error.ts'
 import { type Tool, type ToolContext, ToolError, type ToolReply } from './tool.ts'
@@ -167,9 +168,12 @@ function report(path: string, { entries, truncated }: Listing): ToolReply {
   const lines = entries.map((entry) => {
     if (entry.type === 'directory') return `${entry.path}/`
     if (entry.type === 'symlink') return `${entry.path} -> ${entry.target}`
-    return entry.type === 'file' ? `${entry.path} (${entry.size} bytes)` : `${entry.path} (special file)`
+    return entry.type === 'file' ? `${entry.path} (${plural(entry.size, 'byte')})` : `${entry.path} (special file)`
   })
   if (entries.length === 0) lines.push('(empty)')
-  if (truncated) lines.push(`[cut after ${entries.length} entries; list a folder further down, or raise maxEntries]`)
+  if (truncated)
+    lines.push(
+      `[cut after ${entries.length === 1 ? '1 entry' : `${entries.length} entries`}; list a folder further down, or raise maxEntries]`
+    )
   return { content: [{ type: 'text', text: lines.join('\n') }], structuredContent: { path, entries, truncated } }
 }

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, constants } from 'node:fs'
 import { pathTarget, resolveExpected, TargetChangedError } from '../files/path-target.ts'
+import { plural } from '../files/plural.ts'
 import { readRange } from '../files/read-range.ts'
 import { type LineRange, readLines } from '../files/text-lines.ts'
 import { wholeCharactersFromStart } from '../files/utf8.ts'
@@ -116,7 +117,9 @@ function looksLikeText(probe: Buffer, size: number): boolean {
 
 function textReply(file: OpenFile, first: number, range: LineRange): ToolReply {
   if (range.lines === 0 && first > 1)
-    throw new ToolError(`"${file.path}" has only ${range.totalLines ?? 'fewer'} lines, so there is no line ${first}.`)
+    throw new ToolError(
+      `"${file.path}" has only ${range.totalLines === null ? 'fewer lines' : plural(range.totalLines, 'line')}, so there is no line ${first}.`
+    )
   const content = range.bytes.toString('utf8')
   const { path, size } = file
   const next = first + range.lines
@@ -141,14 +144,17 @@ function textReply(file: OpenFile, first: number, range: LineRange): ToolReply {
 
 function binaryReply(file: OpenFile): ToolReply {
   const { path, size, offset = 0 } = file
-  if (offset > size) throw new ToolError(`"${path}" has only ${size} bytes, so there is no byte ${offset}.`)
+  if (offset > size) throw new ToolError(`"${path}" has only ${plural(size, 'byte')}, so there is no byte ${offset}.`)
   const bytes = readRange(file.fd, offset, Math.min(file.limit ?? MAX_BINARY_BYTES, MAX_BINARY_BYTES))
   const truncated = offset + bytes.length < size
   const content = bytes.toString('base64')
   const note = truncated ? `; go on with encoding base64 and offset ${offset + bytes.length}` : ''
   return {
     content: [
-      { type: 'text', text: `[${bytes.length} of ${size} bytes from byte ${offset}, as base64${note}]\n${content}` }
+      {
+        type: 'text',
+        text: `[${bytes.length} of ${plural(size, 'byte')} from byte ${offset}, as base64${note}]\n${content}`
+      }
     ],
     structuredContent: { path, encoding: 'base64', content, size, offset, count: bytes.length, truncated }
   }

@@ -181,6 +181,9 @@ describe('read_file', () => {
 describe('write_file', () => {
   it('makes folders, replaces, appends and keeps the mode', async () => {
     const write = (args: object) => owner.call('write_file', { path: 'new/deep/file', ...args })
+    const said = async (args: object) => JSON.stringify((await write(args)).content)
+    expect(await said({ content: '!', path: 'one' })).toContain('Created one: 1 byte written, 1 in all.')
+    expect(await said({ content: 'ab', path: 'one' })).toContain('Wrote one: 2 bytes written, 2 in all.')
     expect((await write({ content: 'é' })).structuredContent).toMatchObject({ created: true, bytesWritten: 2, size: 2 })
     chmodSync(at('new/deep/file'), 0o640)
     expect((await write({ content: 'two' })).structuredContent).toMatchObject({ created: false, size: 3 })

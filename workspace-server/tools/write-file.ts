@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { pathTarget, resolveExpected, TargetChangedError } from '../files/path-target.ts'
+import { plural } from '../files/plural.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
 import { type ExpectedTarget, MAX_LINE_BYTES } from '../protocol.ts'
 import { asToolError, errorCode } from './system-error.ts'
@@ -172,6 +173,6 @@ function decode(content: string): Buffer {
 }
 
 function report(path: string, bytesWritten: number, size: number, created: boolean): ToolReply {
-  const text = `${created ? 'Created' : 'Wrote'} ${path}: ${bytesWritten} bytes written, ${size} in all.`
+  const text = `${created ? 'Created' : 'Wrote'} ${path}: ${plural(bytesWritten, 'byte')} written, ${size} in all.`
   return { content: [{ type: 'text', text }], structuredContent: { path, bytesWritten, size, created } }
 }

@@ -1,3 +1,4 @@
+import { plural } from '../../lib/plural.ts'
 import type { AssistantPart, ToolAnswer } from '../port.ts'
 import { readArguments } from '../step/read-arguments.ts'
 import { isTool } from './demo-calls.ts'
@@ -71,6 +72,7 @@ function quote(text: string): string {
   const shown = left > 0 ? text.slice(0, LONGEST_QUOTE) : text
   const longest = Math.max(2, ...[...shown.matchAll(/`+/g)].map(([ticks]) => ticks.length))
   const fence = '`'.repeat(longest + 1)
-  const note = left > 0 ? `\n(${left} more characters are in the tool's own output.)` : ''
+  const note =
+    left > 0 ? `\n(${plural(left, 'more character')} ${left === 1 ? 'is' : 'are'} in the tool's own output.)` : ''
   return `${fence}\n${shown.trimEnd()}\n${fence}${note}`
 }

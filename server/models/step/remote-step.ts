@@ -3,6 +3,7 @@ import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { backoffMs } from '../../lib/backoff.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { plural } from '../../lib/plural.ts'
 import type { ModelTimeouts } from '../models-options.ts'
 import type { StepEvent, StepRequest } from '../port.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
@@ -113,7 +114,7 @@ function finished(collector: StepCollector, step: RemoteStep): StepEvent {
 function explain(failure: ModelFailure, tries: number, inMs: number, maxWaitMs: number): AppError {
   const { kind, code, message, details } = failure.error
   if (!failure.retry) return failure.error
-  const note = inMs > maxWaitMs ? `It asks us to wait ${Math.ceil(inMs / 1000)} s.` : `Tried ${tries} times.`
+  const note = inMs > maxWaitMs ? `It asks us to wait ${Math.ceil(inMs / 1000)} s.` : `Tried ${plural(tries, 'time')}.`
   return new AppError(kind, code, `${message} ${note}`, { details: { ...details, tries } })
 }
 
