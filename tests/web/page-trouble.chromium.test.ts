@@ -133,8 +133,8 @@ it.each([
   if (viewport.width < 1000) await me.button('Show the sessions').click()
   const list = me.page.getByRole('navigation', { name: 'Sessions' })
   await me.page.route('**/api/sessions*', (route) => route.abort())
+  // It can't be asked how many there are: it says so, and deletes nothing.
   await list.getByText('Delete all sessions').click()
-  await me.button('Delete all').and(me.page.locator('[aria-disabled=false]')).click()
   await me.page.getByText('cannot be reached right now').waitFor()
   await me
     .button('Inbox')
