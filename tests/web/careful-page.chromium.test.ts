@@ -66,7 +66,7 @@ it('takes an Enter right after R for no rejection', async () => {
   await me.page.keyboard.press('Alt+p')
   await me.page.locator('.approval-card:focus [data-approve][aria-disabled=false]').waitFor()
   await me.page.clock.install()
-  await me.page.clock.pauseAt(Date.now() + 60_000)
+  await me.page.clock.pauseAt(Date.now() + 10_000)
   await me.page.keyboard.press('r')
   const reason = me.page.getByRole('textbox', { name: /Reason/ })
   await reason.waitFor()

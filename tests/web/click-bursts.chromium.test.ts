@@ -20,7 +20,7 @@ const ready = (place: string) => `${place} [data-approve][aria-disabled=false]`
 /** The page's clock stands still between the clicks: they are as far apart as the test says, however slow the machine is. */
 async function stopClock({ page }: WorkspacePage): Promise<void> {
   await page.clock.install()
-  await page.clock.pauseAt(Date.now() + 60_000)
+  await page.clock.pauseAt(Date.now() + 10_000)
 }
 async function middleOf(me: WorkspacePage, selector: string): Promise<[number, number]> {
   const box = await me.page.locator(selector).boundingBox()

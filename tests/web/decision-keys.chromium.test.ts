@@ -20,10 +20,13 @@ const decisions = ({ transcript }: FakeSession) =>
   )
 const reason = (me: WorkspacePage) => me.page.getByRole('textbox', { name: /Reason/ })
 
-/** The page's clock stands still between the keys: what was typed in one go is so however slow the machine is. */
+/**
+ * The page's clock stands still between the keys: what was typed in one go is so however slow the machine is. It does not leap so far
+ * ahead that the page takes its connection for dead: it would reconnect, and at what key depends on the machine.
+ */
 async function stopClock({ page }: WorkspacePage): Promise<void> {
   await page.clock.install()
-  await page.clock.pauseAt(Date.now() + 60_000)
+  await page.clock.pauseAt(Date.now() + 10_000)
 }
 async function typeEvery(me: WorkspacePage, ms: number, keys: string[]): Promise<void> {
   for (const key of keys) {

@@ -17,7 +17,7 @@ const ended = ({ transcript }: FakeSession) => transcript.lastTurnEnd?.reason
 
 async function stopClock({ page }: WorkspacePage): Promise<void> {
   await page.clock.install()
-  await page.clock.pauseAt(Date.now() + 60_000)
+  await page.clock.pauseAt(Date.now() + 10_000)
 }
 
 // Checked with the defence off: a second Escape stops → the waiting call is cancelled.
