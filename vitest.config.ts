@@ -5,8 +5,7 @@ const services = ['**/*.docker.test.ts', '**/*.redis.test.ts', 'tests/{e2e,gatew
 /** Real child servers, a browser, or an engine and a Redis of their own: seconds each, and nothing of the engine that the others share. */
 const apart = [
   'tests/gateway/**/!(*.docker).test.ts',
-  'server/tools/connections/{connections,owners,instances}.test.ts',
-  'server/gateway/call-with-failover.test.ts',
+  '**/*.process.test.ts',
   'tests/private-dockerd.docker.test.ts',
   'tests/e2e/outages.redis.test.ts',
   'tests/web/*.chromium.test.ts',

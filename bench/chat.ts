@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { packageRoot } from '../server/lib/package-root.ts'
+import { packageRoot } from '../server/lib/files/package-root.ts'
 import { type Client, resultText } from '../tests/fixtures/client.ts'
 import { startAnthropicServer } from '../tests/fixtures/model-servers/anthropic-server.ts'
 import { TEST_KEY } from '../tests/fixtures/model-servers/wires.ts'

@@ -1,14 +1,14 @@
 /**
- * Fits the weights in `server/tools/routing/confidence.ts`: node bench/fit-confidence.ts [folder of the data]
+ * Fits the weights in `server/routing/confidence.ts`: node bench/fit-confidence.ts [folder of the data]
  * Takes the tuning half (by hash of the request) of several sets, with and without distractors and past requests;
  * a set's size does not count. Requests that no tool serves teach it what unsure looks like. Reports what the
  * weights do on the other halves, and, fitted without a set, on that set.
  */
-import { createCatalogue, toolKey } from '../server/tools/routing/catalogue.ts'
-import { confidenceOf } from '../server/tools/routing/confidence.ts'
-import { EVIDENCE_NAMES } from '../server/tools/routing/evidence.ts'
-import { DEFAULT_THRESHOLD } from '../server/tools/routing/router.ts'
-import { AT_ONCE, createUsageMemory } from '../server/tools/routing/usage-memory.ts'
+import { createCatalogue, toolKey } from '../server/routing/catalogue.ts'
+import { confidenceOf } from '../server/routing/confidence.ts'
+import { EVIDENCE_NAMES } from '../server/routing/evidence.ts'
+import { DEFAULT_THRESHOLD } from '../server/routing/router.ts'
+import { AT_ONCE, createUsageMemory } from '../server/routing/usage/usage-memory.ts'
 import { calibrationError, chanceError } from './calibration.ts'
 import { byServer, halfOf, readRoutingSet, routingDataFolder, type SetOptions } from './routing-data.ts'
 

@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isPlainReader } from '../server/tools/plain-reader.ts'
+import { isPlainReader } from '../server/policy/plain-reader.ts'
 import { routingDataFolder } from './routing-data.ts'
 
 interface DataTool {

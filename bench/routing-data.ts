@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { packageRoot } from '../server/lib/package-root.ts'
-import type { RoutableTool, UsageExample } from '../server/tools/routing/port.ts'
+import { packageRoot } from '../server/lib/files/package-root.ts'
+import type { RoutableTool, UsageExample } from '../server/routing/port.ts'
 
 export interface LabelledRequest {
   query: string

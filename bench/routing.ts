@@ -1,7 +1,7 @@
 /** How often the router's first (or one of its first five) answers is right, how true its confidence is, how fast it answers. */
-import type { Router } from '../server/tools/routing/port.ts'
-import { createRouter, DEFAULT_THRESHOLD } from '../server/tools/routing/router.ts'
-import { AT_ONCE } from '../server/tools/routing/usage-memory.ts'
+import type { Router } from '../server/routing/port.ts'
+import { createRouter, DEFAULT_THRESHOLD } from '../server/routing/router.ts'
+import { AT_ONCE } from '../server/routing/usage/usage-memory.ts'
 import { calibrationError, chanceError } from './calibration.ts'
 import {
   byServer,

@@ -1,4 +1,4 @@
-# The base of the sandbox image where a registry answers. Without one, server/sandbox/docker/image-base.ts makes the
+# The base of the sandbox image where a registry answers. Without one, server/sandbox/docker/image/image-base.ts makes the
 # same from the same package list with mmdebstrap.
 FROM debian:bookworm-slim
 COPY packages.txt prepare-base.sh /tmp/

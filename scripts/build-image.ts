@@ -6,7 +6,7 @@ import Dockerode from 'dockerode'
 import { uidRange } from '../server/config/parse-value.ts'
 import { isAppError, messageOf } from '../server/lib/errors.ts'
 import { silentLogger } from '../server/lib/logger.ts'
-import { createImageBuilder } from '../server/sandbox/docker/image-builder.ts'
+import { createImageBuilder } from '../server/sandbox/docker/image/image-builder.ts'
 
 const builder = createImageBuilder(new Dockerode(), {
   image: process.env.SANDBOX_IMAGE || undefined,

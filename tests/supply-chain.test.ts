@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { packagesOf, readHeadings } from '../scripts/third-party-notices.ts'
-import { describeNode, NODE_BINARIES } from '../server/cli/doctor-node.ts'
+import { describeNode, NODE_BINARIES } from '../server/cli/doctor/doctor-node.ts'
 
 interface LockEntry {
   version: string

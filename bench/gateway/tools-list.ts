@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { messageOf } from '../../server/lib/errors.ts'
-import { packageRoot } from '../../server/lib/package-root.ts'
+import { packageRoot } from '../../server/lib/files/package-root.ts'
 import { connectStdio, registryFolder, startGateway } from './ways.ts'
 
 /** Package, its file to run, and what it needs to start. */

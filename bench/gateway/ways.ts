@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
-import { packageRoot } from '../../server/lib/package-root.ts'
+import { packageRoot } from '../../server/lib/files/package-root.ts'
 
 /** A way to call `echo`, and the process that it leads through. */
 export interface Way {

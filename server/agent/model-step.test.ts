@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { approvalHash, offerTools } from '../calls/offered-tool.ts'
 import { AppError } from '../lib/errors.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
-import { createPolicy } from '../tools/approval-policy.ts'
-import { approvalHash, offerTools } from '../tools/offered-tool.ts'
+import { createPolicy } from '../policy/approval-policy.ts'
 import { type AgentEvent, type ModelStepInput, modelStep, type StepOutput } from './model-step.ts'
 
 const tools = offerTools(

@@ -5,12 +5,12 @@
 
 import { randomUUID } from 'node:crypto'
 import type { EventData, EventType } from '../../contract/events.ts'
+import { approvalHash, type OfferedTool } from '../calls/offered-tool.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
-import { parseHostileJson } from '../lib/hostile-json.ts'
+import { parseHostileJson } from '../lib/streams/hostile-json.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
-import type { ApprovalPolicy } from '../tools/approval-policy.ts'
-import type { DefinitionChange } from '../tools/definition-guard.ts'
-import { approvalHash, type OfferedTool } from '../tools/offered-tool.ts'
+import type { ApprovalPolicy } from '../policy/approval-policy.ts'
+import type { DefinitionChange } from '../policy/definition-guard.ts'
 import { estimateTokens, trimHistory } from './trim-history.ts'
 
 export type AgentEvent = { [T in EventType]: { type: T; data: EventData<T> } }[EventType]

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { packageRoot } from '../lib/package-root.ts'
+import { packageRoot } from '../lib/files/package-root.ts'
 import { systemPrompt, systemPromptFor } from './system-prompt.ts'
 
 const plain = { hasSandbox: true, servers: [], network: 'none', ownImage: false }

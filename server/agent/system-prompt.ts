@@ -1,4 +1,4 @@
-import { type OfferedTool, WORKSPACE } from '../tools/offered-tool.ts'
+import { type OfferedTool, WORKSPACE } from '../calls/offered-tool.ts'
 
 export interface SystemPromptOptions {
   /** The tools of the sandbox are among those offered. */

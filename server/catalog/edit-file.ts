@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { AppError, isAppError } from '../lib/errors.ts'
-import { withFileLock } from '../lib/file-lock.ts'
-import { makeFolder } from '../lib/make-folder.ts'
+import { withFileLock } from '../lib/files/file-lock.ts'
+import { makeFolder } from '../lib/files/make-folder.ts'
 
 const STALE_LOCK_MS = 10_000
 

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os'
 import { isAbsolute, normalize } from 'node:path'
-import { parseHostPattern } from '../lib/host-pattern.ts'
 import { isRecord } from '../lib/is-record.ts'
+import { parseHostPattern } from '../lib/web/host-pattern.ts'
 import { EntryProblem, number, onlyKeys, text, texts } from './entry-values.ts'
 import type { SandboxWish } from './server-entry.ts'
 

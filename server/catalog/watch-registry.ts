@@ -2,8 +2,8 @@ import { existsSync, type FSWatcher, unwatchFile, watch, watchFile } from 'node:
 import { basename, dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../lib/errors.ts'
+import { makeFolder } from '../lib/files/make-folder.ts'
 import type { Logger } from '../lib/logger.ts'
-import { makeFolder } from '../lib/make-folder.ts'
 import { describeProblem, diffRegistries, loadRegistry, type Registry, type RegistryDiff } from './registry.ts'
 
 export interface RegistryWatchOptions {

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AUDIT_OUTCOMES, type AuditEntry, type AuditOutcome } from '../../contract/audit.ts'
 import { escapeJson, revealPlainly } from '../../contract/hidden-characters.ts'
+import type { PrunedRows } from '../audit/audit-row.ts'
+import { type AuditFilter, readAudit } from '../audit/read-audit.ts'
+import { verifyAudit } from '../audit/verify-audit.ts'
 import { AppError } from '../lib/errors.ts'
-import type { PrunedRows } from '../tools/audit/audit-row.ts'
-import { type AuditFilter, readAudit } from '../tools/audit/read-audit.ts'
-import { verifyAudit } from '../tools/audit/verify-audit.ts'
 import type { CommandInput } from './command.ts'
 
 const DEFAULT_LIMIT = 20

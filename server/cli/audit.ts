@@ -25,7 +25,7 @@ export const auditCommand: Command = {
   async run(settings, { words: [action = 'show'], flags, isNamed }) {
     sayWhatIsUsed(settings, (setting) => setting !== 'DATA_DIR' || isNamed(setting))
     // The gateway shares this bundle, and does not wait for what only this command needs.
-    const [{ auditDir }, { showAudit }] = await Promise.all([import('../app-audit.ts'), import('./audit-show.ts')])
+    const [{ auditDir }, { showAudit }] = await Promise.all([import('../app/app-audit.ts'), import('./audit-show.ts')])
     return showAudit(auditDir(settings), action, flags)
   }
 }

@@ -6,7 +6,7 @@ import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
-import { APP, LABEL } from '../sandbox/docker/container-spec.ts'
+import { APP, LABEL } from '../sandbox/docker/engine/container-spec.ts'
 
 const main = join(import.meta.dirname, '../main.ts')
 let dir = ''

@@ -2,8 +2,8 @@
 import { dirname, join, resolve } from 'node:path'
 import type { Settings } from '../config/settings.ts'
 import { AppError } from '../lib/errors.ts'
+import { makeFolder } from '../lib/files/make-folder.ts'
 import { createLogger } from '../lib/logger.ts'
-import { makeFolder } from '../lib/make-folder.ts'
 import { copyFile, makeEmptyFolder, verifyBackup } from '../storage/backup/backup-folder.ts'
 import type { Command } from './command.ts'
 

@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import type { Command } from './command.ts'
 import { runCli } from './run-cli.ts'
-import { serversCommand } from './servers.ts'
+import { serversCommand } from './servers/servers.ts'
 
 const command: Command = {
   name: 'anywhere',

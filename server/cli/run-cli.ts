@@ -4,8 +4,8 @@ import { terminalLine, terminalText } from '../../contract/hidden-characters.ts'
 import { isNamed, loadSettings, readDotenv } from '../config/load-settings.ts'
 import { flagOf, SETTINGS, type SettingName } from '../config/settings.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import { packageVersion } from '../lib/files/package-version.ts'
 import { createLogger } from '../lib/logger.ts'
-import { packageVersion } from '../lib/package-version.ts'
 import type { Command, CommandInput } from './command.ts'
 
 const EXIT = { failed: 1, usage: 2 }

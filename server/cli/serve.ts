@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type App, createApp } from '../app.ts'
+import { type App, createApp } from '../app/app.ts'
 import { isAppError } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
 import { type Announce, announcer } from './announce.ts'

@@ -1,6 +1,6 @@
 import type { Logger } from '../lib/logger.ts'
 import type { ReportRefusal } from '../lib/refusals.ts'
-import { wireError } from '../lib/wire-error.ts'
+import { wireError } from '../lib/web/wire-error.ts'
 
 export interface ErrorReport {
   logger: Logger

@@ -3,7 +3,7 @@
  * and `/readyz` says 503, so that a load balancer looks elsewhere. What is still open when the grace time ends is cut off.
  */
 import type { FastifyInstance } from 'fastify'
-import { shuttingDown } from '../lib/shutting-down.ts'
+import { shuttingDown } from '../lib/waiting/shutting-down.ts'
 
 export interface Drain {
   readonly isDraining: boolean

@@ -1,8 +1,8 @@
 /** Whether the process lives (`/healthz`) and whether it can serve (`/readyz`). */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isLoopbackHost } from '../lib/browser-proof.ts'
-import type { AddressOf } from '../lib/client-address.ts'
-import type { InstanceAccess } from '../sessions/instance-access.ts'
+import { isLoopbackHost } from '../lib/web/browser-proof.ts'
+import type { AddressOf } from '../lib/web/client-address.ts'
+import type { InstanceAccess } from '../sessions/access/instance-access.ts'
 import type { Readiness } from './readiness.ts'
 
 export interface HealthOptions {

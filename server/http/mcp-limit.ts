@@ -1,7 +1,7 @@
 /** How many requests /mcp takes of one client. A refusal says when to come back, and does not count. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressOf } from '../lib/client-address.ts'
 import type { ReportRefusal } from '../lib/refusals.ts'
+import type { AddressOf } from '../lib/web/client-address.ts'
 
 export interface McpLimit {
   /** Undefined: the messages may pass. Else the seconds to wait. */

@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { packageVersion } from '../lib/package-version.ts'
-import type { ToolObserver } from '../tools/tool-observer.ts'
+import type { ToolObserver } from '../calls/tool-observer.ts'
+import { packageVersion } from '../lib/files/package-version.ts'
 import { buildInfo, type CoreObserver, coreObserver } from './core-metrics.ts'
 
 export interface ServerFigures {

@@ -2,9 +2,10 @@
  * Whether this instance can serve, part by part. However often it is asked, the parts are looked at once at a time and at most every
  * two seconds. A part that begins to fail, or works again, is logged once.
  */
-import { withDeadline } from '../lib/deadline.ts'
+
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
+import { withDeadline } from '../lib/waiting/deadline.ts'
 
 /** Resolves to what is worth knowing, or throws why this part does not work. */
 export type HealthCheck = () => Promise<string>

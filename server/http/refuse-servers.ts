@@ -4,10 +4,10 @@
  */
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { AddressOf } from '../lib/client-address.ts'
+import type { Sender } from '../connections/local/peer-process.ts'
 import { AppError } from '../lib/errors.ts'
-import type { AdminAccess } from '../sessions/admin-access.ts'
-import type { Sender } from '../tools/connections/peer-process.ts'
+import type { AddressOf } from '../lib/web/client-address.ts'
+import type { AdminAccess } from '../sessions/access/admin-access.ts'
 
 export interface RefuseServersOptions {
   senderOf: (socket: Socket) => Sender

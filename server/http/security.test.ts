@@ -1,9 +1,9 @@
 import Fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ACCESS_COOKIE, OWNER_COOKIE } from '../lib/browser-proof.ts'
 import { silentLogger } from '../lib/logger.ts'
-import { InstanceAccess } from '../sessions/instance-access.ts'
-import { registerOwner } from './owner-route.ts'
+import { ACCESS_COOKIE, OWNER_COOKIE } from '../lib/web/browser-proof.ts'
+import { InstanceAccess } from '../sessions/access/instance-access.ts'
+import { registerOwner } from './routes/owner-route.ts'
 import { registerSecurity } from './security.ts'
 
 const owners = {

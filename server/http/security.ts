@@ -2,6 +2,7 @@
 import cookie from '@fastify/cookie'
 import helmet from '@fastify/helmet'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { AppError, isAppError } from '../lib/errors.ts'
 import {
   ACCESS_COOKIE,
   accessCookieName,
@@ -10,12 +11,11 @@ import {
   OWNER_COOKIE,
   OWNER_PROOF_HEADER,
   ownerCookieName
-} from '../lib/browser-proof.ts'
-import type { AddressOf } from '../lib/client-address.ts'
-import { AppError, isAppError } from '../lib/errors.ts'
-import { RateLimit } from '../lib/rate-limit.ts'
-import type { InstanceAccess } from '../sessions/instance-access.ts'
-import type { OwnerAccess } from '../sessions/owner-access.ts'
+} from '../lib/web/browser-proof.ts'
+import type { AddressOf } from '../lib/web/client-address.ts'
+import { RateLimit } from '../lib/web/rate-limit.ts'
+import type { InstanceAccess } from '../sessions/access/instance-access.ts'
+import type { OwnerAccess } from '../sessions/access/owner-access.ts'
 import { expiredCookies } from './stray-cookies.ts'
 
 export interface SecurityOptions {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { type Connected, collect, connect, WIRES, type Wire } from '../../tests/fixtures/model-servers/wires.ts'
-import { packageRoot } from '../lib/package-root.ts'
+import { packageRoot } from '../lib/files/package-root.ts'
 
 let connected: Connected | undefined
 afterEach(() => connected?.server.close())

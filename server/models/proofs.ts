@@ -1,5 +1,5 @@
-import { withDeadline } from '../lib/deadline.ts'
 import { isAppError } from '../lib/errors.ts'
+import { withDeadline } from '../lib/waiting/deadline.ts'
 import type { StepEvent, StepRequest } from './port.ts'
 
 /** OpenAI's responses accept no fewer. */

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { COMMAND_SCHEMAS, type CommandData, type CommandName } from '../../contract/commands.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Models } from '../models/port.ts'
-import type { Chat } from '../sessions/chat.ts'
+import type { Chat } from '../sessions/chat/chat.ts'
 
 type ZodIssue = z.core.$ZodIssue
 

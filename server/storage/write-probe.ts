@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, messageOf } from '../lib/errors.ts'
-import { makeFolder } from '../lib/make-folder.ts'
+import { makeFolder } from '../lib/files/make-folder.ts'
 import type { KeyValueStore } from './key-value-store.ts'
 
 const MB = 1024 * 1024

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
+import { memoryFacts } from '../connections/connections.fixture.ts'
 import { AppError } from '../lib/errors.ts'
-import { createPolicy } from './approval-policy.ts'
-import { memoryFacts } from './connections/connections.fixture.ts'
-import { createDefinitionGuard } from './definition-guard.ts'
+import { createPolicy } from '../policy/approval-policy.ts'
+import { createDefinitionGuard } from '../policy/definition-guard.ts'
 import { ServerDirectory } from './server-directory.ts'
 
 const dir = temporaryFolder()

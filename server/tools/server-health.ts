@@ -1,6 +1,6 @@
 import type { ServerSummary } from '../../contract/servers.ts'
 import type { StoredServer } from '../catalog/stored-tools.ts'
-import type { ServerState } from './connections/server-connection.ts'
+import type { ServerState } from '../connections/server-connection.ts'
 
 /** Healthy means that its tools are really there, as far as anyone has looked; a call that failed is no illness of the server. */
 export function serverHealth(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createLogger } from '../lib/logger.ts'
+import { createRouter } from '../routing/router.ts'
 import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
-import { createRouter } from './routing/router.ts'
 import { openStoredUsage } from './stored-usage.ts'
 
 function memoryFacts(): KeyValueStore {

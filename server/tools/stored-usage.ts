@@ -1,7 +1,7 @@
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
+import type { Router, UsageExample } from '../routing/port.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
-import type { Router, UsageExample } from './routing/port.ts'
 
 const SPACE = 'routing-usage'
 const KEY = 'examples'

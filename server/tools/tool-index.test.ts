@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { readRegistry } from '../catalog/registry.ts'
 import { StoredTools } from '../catalog/stored-tools.ts'
+import { memoryFacts, plainRouter } from '../connections/connections.fixture.ts'
+import { readTools } from '../connections/wire/read-tools.ts'
 import { silentLogger } from '../lib/logger.ts'
-import { memoryFacts, plainRouter } from './connections/connections.fixture.ts'
-import { readTools } from './connections/read-tools.ts'
 import { ToolIndex } from './tool-index.ts'
 
 it('gives the router no more of a text than is worth its time', async () => {

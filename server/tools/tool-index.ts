@@ -5,12 +5,12 @@
 import type { Registry } from '../catalog/registry.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { ServerAbout, StoredServer, StoredTool, StoredTools } from '../catalog/stored-tools.ts'
+import type { Verdict } from '../connections/live-server.ts'
+import { leftOutOf } from '../connections/wire/read-tools.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
-import type { Verdict } from './connections/live-server.ts'
-import { leftOutOf } from './connections/read-tools.ts'
+import type { Router } from '../routing/port.ts'
 import { parameterText } from './parameter-text.ts'
-import type { Router } from './routing/port.ts'
 
 export interface ToolIndexOptions {
   stored: StoredTools

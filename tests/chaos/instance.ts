@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { packageRoot } from '../../server/lib/package-root.ts'
+import { packageRoot } from '../../server/lib/files/package-root.ts'
 import { eventually } from '../fixtures/core.ts'
 import { productArgs } from '../fixtures/product.ts'
 

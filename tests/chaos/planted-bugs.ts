@@ -11,21 +11,21 @@ export interface PlantedBug {
 export const PLANTED_BUGS: Record<string, PlantedBug> = {
   /** Some messages are acknowledged and never stored. */
   'lost-message': {
-    file: '/server/sessions/chat.ts',
+    file: '/server/sessions/chat/chat.ts',
     replace: 'const sent = await this.#once(',
     by: 'if (Math.random() < 0.2) return { turnId: data.turnId }\n    const sent = await this.#once(',
     caught: /was accepted and is in no transcript/
   },
   /** Every call runs a second time behind its own back. */
   'double-run': {
-    file: '/server/sessions/tool-run.ts',
+    file: '/server/sessions/sandboxes/tool-run.ts',
     replace: 'const result = await connection.callTool(',
     by: 'await connection.callTool(name, args, { ...rest, timeoutMs: TIMEOUT_MS })\n    const result = await connection.callTool(',
     caught: /ran 2 times/
   },
   /** Nobody clears up after an instance that was killed. */
   'leaked-container': {
-    file: '/server/sessions/janitor.ts',
+    file: '/server/sessions/sandboxes/janitor.ts',
     replace: 'await engine.remove(id)',
     by: '',
     caught: /belongs to no session/

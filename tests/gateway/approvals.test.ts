@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Client } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, textOf } from '../../server/tools/connections/connections.fixture.ts'
+import { child, textOf } from '../../server/connections/connections.fixture.ts'
 import { type GatewayProcess, type GatewayProcessOptions, startGateway } from './gateway-process.ts'
 
 const running: GatewayProcess[] = []

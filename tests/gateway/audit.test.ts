@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { AuditEntry } from '../../contract/audit.ts'
 import { hasHidden } from '../../contract/hidden-characters.ts'
-import { child, real, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
+import { child, real, textOf, until } from '../../server/connections/connections.fixture.ts'
 import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
 
 const running: GatewayProcess[] = []

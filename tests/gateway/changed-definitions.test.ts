@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, textOf } from '../../server/tools/connections/connections.fixture.ts'
+import { child, textOf } from '../../server/connections/connections.fixture.ts'
 import { discard, temporaryFolder } from '../fixtures/core.ts'
 import { type GatewayProcess, startGateway } from './gateway-process.ts'
 

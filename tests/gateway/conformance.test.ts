@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { child } from '../../server/tools/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
 import { serve, stopServers } from '../fixtures/serve.ts'
 
 const suite = resolve(import.meta.dirname, '../../node_modules/@modelcontextprotocol/conformance/dist/index.js')

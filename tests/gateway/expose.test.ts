@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { child, real, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
+import { child, real, textOf, until } from '../../server/connections/connections.fixture.ts'
 import { type Door, type Era, type Opened, openExposed } from './exposed-client.ts'
 import { processesWith, spawnGateway } from './gateway-process.ts'
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, textOf } from '../../server/tools/connections/connections.fixture.ts'
+import { child, textOf } from '../../server/connections/connections.fixture.ts'
 import { startOpenAiServer } from '../fixtures/model-servers/openai-server.ts'
 import { type GatewayProcess, type GatewayProcessOptions, startGateway } from './gateway-process.ts'
 

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, isAlive, real, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
+import { child, isAlive, real, textOf, until } from '../../server/connections/connections.fixture.ts'
 import { type GatewayProcess, processesWith, spawnGateway, startGateway } from './gateway-process.ts'
 
 const running: GatewayProcess[] = []

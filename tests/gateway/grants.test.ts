@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, textOf } from '../../server/tools/connections/connections.fixture.ts'
+import { child, textOf } from '../../server/connections/connections.fixture.ts'
 import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
 
 const running: GatewayProcess[] = []

@@ -1,7 +1,7 @@
 import { Client, ProtocolError, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
+import { child, textOf } from '../../server/connections/connections.fixture.ts'
 import { serveExposed } from '../../server/gateway/expose/expose.fixture.ts'
-import { child, textOf } from '../../server/tools/connections/connections.fixture.ts'
 import type { Door, Era } from './exposed-client.ts'
 import { startGateway } from './gateway-process.ts'
 

@@ -2,8 +2,8 @@ import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { textOf } from '../../server/tools/connections/connections.fixture.ts'
-import { COMMON, Logins } from '../../server/tools/connections/logins.ts'
+import { textOf } from '../../server/connections/connections.fixture.ts'
+import { COMMON, Logins } from '../../server/connections/remote/logins.ts'
 import { type OAuthOptions, type OAuthServers, startOAuthServers } from '../fixtures/oauth-servers.ts'
 import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
 

@@ -4,8 +4,8 @@ import { readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join, resolve } from 'node:path'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
-import { seccompOption } from '../../server/sandbox/docker/seccomp-profile.ts'
-import { child, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
+import { child, textOf, until } from '../../server/connections/connections.fixture.ts'
+import { seccompOption } from '../../server/sandbox/docker/engine/seccomp-profile.ts'
 import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
 
 const root = resolve(import.meta.dirname, '../..')

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { hasHidden } from '../../contract/hidden-characters.ts'
 import { openCredentials } from '../../server/catalog/credentials.ts'
-import { child } from '../../server/tools/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
 import { spawnGateway, startGateway } from './gateway-process.ts'
 
 function workplace(mcpServers: Record<string, unknown>) {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, textOf, until } from '../../server/tools/connections/connections.fixture.ts'
+import { child, textOf, until } from '../../server/connections/connections.fixture.ts'
 import { startGateway } from './gateway-process.ts'
 
 interface Span {

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { child } from '../../server/tools/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
 import { processesWith, spawnGateway, startGateway } from './gateway-process.ts'
 
 interface Place {

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { isRecord } from '../../lib/is-record.ts'
-import { ANY_PLACEHOLDER, foreignIn, isOfClient, nestedIn } from '../foreign-placeholders.ts'
 import { isPlaceholder } from '../placeholders.ts'
+import { ANY_PLACEHOLDER, foreignIn, isOfClient, nestedIn } from './foreign-placeholders.ts'
 import type { ImportContext } from './import-context.ts'
 
 export interface Translated {

@@ -1,4 +1,4 @@
-import type { ToolWish } from '../run-tool.ts'
+import type { ToolWish } from '../execute/run-tool.ts'
 import type { ApprovedBy } from './approve-call.ts'
 import { callHash } from './client-voice.ts'
 

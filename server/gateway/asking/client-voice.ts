@@ -13,9 +13,9 @@ import {
   type Server,
   type ServerContext
 } from '@modelcontextprotocol/server'
+import { canonicalJson } from '../../calls/offered-tool.ts'
 import { AppError } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
-import { canonicalJson } from '../../tools/offered-tool.ts'
 import type { Continuation, Continuations } from './continuations.ts'
 
 export interface Question {

@@ -4,9 +4,9 @@
  * hidden characters shown. The gateway's own questions begin with OWN_QUESTION.
  */
 import { ProtocolError } from '@modelcontextprotocol/server'
+import type { RawResult } from '../../connections/live-server.ts'
+import type { PeerRequest } from '../../connections/peer.ts'
 import { isRecord } from '../../lib/is-record.ts'
-import type { RawResult } from '../../tools/connections/live-server.ts'
-import type { PeerRequest } from '../../tools/connections/peer.ts'
 import { showLine, showName } from './show-as-data.ts'
 
 export const OWN_QUESTION = 'MCP Orchestrator asks for your approval.'

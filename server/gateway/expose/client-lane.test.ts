@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest'
+import { child, LOCAL, openTestConnections, until } from '../../connections/connections.fixture.ts'
 import { silentLogger } from '../../lib/logger.ts'
-import { child, LOCAL, openTestConnections, until } from '../../tools/connections/connections.fixture.ts'
 import { ClientLane } from './client-lane.ts'
 
 const uri = 'test://watched-resource'

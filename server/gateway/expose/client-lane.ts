@@ -3,13 +3,13 @@
  * go, and what has to be said to a server again when it was restarted. Invariant: they reach nobody but the client behind it.
  */
 import { type ClientCapabilities, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { withDeadline } from '../../lib/deadline.ts'
+import type { Caller } from '../../calls/caller.ts'
+import type { Connections } from '../../connections/connections.ts'
+import type { LiveServer, RawResult } from '../../connections/live-server.ts'
+import type { Peer, PeerNotification, PeerRequest } from '../../connections/peer.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
-import type { Caller } from '../../tools/caller.ts'
-import type { Connections } from '../../tools/connections/connections.ts'
-import type { LiveServer, RawResult } from '../../tools/connections/live-server.ts'
-import type { Peer, PeerNotification, PeerRequest } from '../../tools/connections/peer.ts'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
 import { namedQuestion } from '../asking/name-asker.ts'
 import type { Scope } from './scope.ts'
 

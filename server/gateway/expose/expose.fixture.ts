@@ -1,13 +1,13 @@
+import { noAudit } from '../../audit/audit.fixture.ts'
+import type { Audit } from '../../audit/audit.ts'
+import { openTestConnections } from '../../connections/connections.fixture.ts'
 import { silentLogger } from '../../lib/logger.ts'
-import type { ApprovalPolicy } from '../../tools/approval-policy.ts'
-import { noAudit } from '../../tools/audit/audit.fixture.ts'
-import type { Audit } from '../../tools/audit/audit.ts'
-import { openTestConnections } from '../../tools/connections/connections.fixture.ts'
-import { Gateway } from '../gateway.ts'
-import { serveDoor } from '../http-door.fixture.ts'
-import { openHttpDoor } from '../http-door.ts'
+import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
+import { serveDoor } from '../doors/http-door.fixture.ts'
+import { openHttpDoor } from '../doors/http-door.ts'
+import { Gateway } from '../execute/gateway.ts'
 import { Exposed } from './exposed.ts'
-import { openExposedHttp } from './exposed-http.ts'
+import { openExposedHttp } from './http/exposed-http.ts'
 
 /** The HTTP door in the pass-through mode, without the workspace around it. */
 export async function serveExposed(

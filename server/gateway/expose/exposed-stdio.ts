@@ -1,5 +1,5 @@
 import type { Server, Transport } from '@modelcontextprotocol/server'
-import { type Caller, LOCAL_OWNER } from '../../tools/caller.ts'
+import { type Caller, LOCAL_OWNER } from '../../calls/caller.ts'
 import { type ClientConnection, connectClient } from './client-connection.ts'
 import type { Exposed } from './exposed.ts'
 import { cancelledOf, type Listen, listenOf } from './listen-filter.ts'

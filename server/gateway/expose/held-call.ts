@@ -10,8 +10,8 @@ import {
   ProtocolErrorCode,
   type ServerContext
 } from '@modelcontextprotocol/server'
-import type { RawResult } from '../../tools/connections/live-server.ts'
-import type { PeerNotification, PeerRequest } from '../../tools/connections/peer.ts'
+import type { RawResult } from '../../connections/live-server.ts'
+import type { PeerNotification, PeerRequest } from '../../connections/peer.ts'
 import { reachesLevel } from './log-level.ts'
 import type { Scope } from './scope.ts'
 

@@ -1,6 +1,6 @@
 import type { ClientCapabilities } from '@modelcontextprotocol/server'
-import type { Caller } from '../../tools/caller.ts'
-import { capabilityKey } from '../../tools/connections/peer.ts'
+import type { Caller } from '../../calls/caller.ts'
+import { capabilityKey } from '../../connections/peer.ts'
 import type { ClientLane } from './client-lane.ts'
 
 export interface LaneWish {

@@ -1,5 +1,5 @@
-import type { RawResult } from '../../tools/connections/live-server.ts'
-import type { PeerNotification, PeerRequest } from '../../tools/connections/peer.ts'
+import type { RawResult } from '../../connections/live-server.ts'
+import type { PeerNotification, PeerRequest } from '../../connections/peer.ts'
 
 /** One request of a client under way at a server: what the server asks and says meanwhile is put down to it. */
 export interface Scope {

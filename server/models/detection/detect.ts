@@ -1,6 +1,6 @@
-import { withDeadline } from '../../lib/deadline.ts'
 import { isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { chatModels } from './chat-models.ts'
 import { findModel, type ListedModel, listModels } from './list-models.ts'

@@ -1,4 +1,4 @@
-import { parseHostileJson } from '../../lib/hostile-json.ts'
+import { parseHostileJson } from '../../lib/streams/hostile-json.ts'
 
 export type Arguments = { value: Record<string, JsonValue>; invalid?: never } | { value?: never; invalid: string }
 type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }

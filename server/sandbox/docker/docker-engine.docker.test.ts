@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { silentLogger } from '../../lib/logger.ts'
 import type { SandboxLimits } from '../port.ts'
 import { createDockerEngine } from './docker-engine.ts'
+import { seccompOption } from './engine/seccomp-profile.ts'
 import { type CommandOutcome, createTestSandboxes, LIMITS, run } from './sandboxes.fixture.ts'
-import { seccompOption } from './seccomp-profile.ts'
 
 const sandboxes = createTestSandboxes()
 const { engine, docker, owner } = sandboxes

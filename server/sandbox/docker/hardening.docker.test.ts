@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { WorkspaceConnection } from '../port.ts'
-import { DockerWorkspaceConnection } from './docker-workspace-connection.ts'
 import { createTestSandboxes, run } from './sandboxes.fixture.ts'
+import { DockerWorkspaceConnection } from './workspace/docker-workspace-connection.ts'
 
 const sandboxes = createTestSandboxes()
 const { engine } = sandboxes

@@ -3,7 +3,7 @@ import { createServer as createHttp, request } from 'node:http'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, it } from 'vitest'
-import { parseHostPattern } from '../../lib/host-pattern.ts'
+import { parseHostPattern } from '../../lib/web/host-pattern.ts'
 import { createEgressProxy } from './egress-proxy.ts'
 
 const open: { close(): unknown }[] = []

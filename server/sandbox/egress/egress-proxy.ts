@@ -6,9 +6,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
-import { withDeadline } from '../../lib/deadline.ts'
 import { messageOf } from '../../lib/errors.ts'
-import type { HostPattern } from '../../lib/host-pattern.ts'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
+import type { HostPattern } from '../../lib/web/host-pattern.ts'
 import { judge, type Lookup, readTarget, type Target } from './egress-rules.ts'
 
 export interface EgressProxyOptions {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseHostPattern } from '../../lib/host-pattern.ts'
+import { parseHostPattern } from '../../lib/web/host-pattern.ts'
 import { judge, readTarget } from './egress-rules.ts'
 
 const rules = (...hosts: string[]) => hosts.flatMap((host) => parseHostPattern(host) ?? [])

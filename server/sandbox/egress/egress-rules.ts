@@ -1,7 +1,7 @@
 import { lookup as systemLookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import { withDeadline } from '../../lib/deadline.ts'
-import { type HostPattern, matchesHost, normalHost } from '../../lib/host-pattern.ts'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
+import { type HostPattern, matchesHost, normalHost } from '../../lib/web/host-pattern.ts'
 import { isLoopback, isPublicAddress } from './public-address.ts'
 
 export interface Target {

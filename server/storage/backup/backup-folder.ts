@@ -9,7 +9,7 @@ import { dirname, join, normalize, relative } from 'node:path'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { AppError, messageOf } from '../../lib/errors.ts'
-import { makeFolder } from '../../lib/make-folder.ts'
+import { makeFolder } from '../../lib/files/make-folder.ts'
 
 export interface BackupManifest {
   version: 1

@@ -2,7 +2,7 @@ import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { AppError, messageOf } from '../../lib/errors.ts'
-import { makeFolder } from '../../lib/make-folder.ts'
+import { makeFolder } from '../../lib/files/make-folder.ts'
 import { isBusy } from './sqlite-error.ts'
 
 export interface DataDirLock {

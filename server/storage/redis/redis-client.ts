@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis, ReplyError } from 'ioredis'
-import { backoffMs } from '../../lib/backoff.ts'
-import { withDeadline } from '../../lib/deadline.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { backoffMs } from '../../lib/waiting/backoff.ts'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
 import { storeUnavailable } from '../store-errors.ts'
 import type { Script } from './scripts.ts'
 

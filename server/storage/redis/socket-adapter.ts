@@ -1,7 +1,7 @@
 import { createAdapter } from '@socket.io/redis-streams-adapter'
 import { Redis } from 'ioredis'
-import { backoffMs } from '../../lib/backoff.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { backoffMs } from '../../lib/waiting/backoff.ts'
 import { isReplica } from './redis-client.ts'
 import { DEFAULT_DEPLOYMENT, deploymentPrefix } from './redis-keys.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { memoryFacts } from '../connections/connections.fixture.ts'
+import { memoryFacts } from '../../connections/connections.fixture.ts'
 import { DefinitionCache } from './definition-cache.ts'
 
 function cache(facts = memoryFacts()) {

@@ -3,8 +3,8 @@
  * per question, so that what a hostile description makes the model write can only speak for its own tool. They count for ranking only.
  */
 import { replaceHidden } from '../../../contract/hidden-characters.ts'
-import { withDeadline } from '../../lib/deadline.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
 import { BackgroundJob, rareWarning } from './background-job.ts'
 import { DefinitionCache } from './definition-cache.ts'

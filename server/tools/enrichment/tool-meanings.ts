@@ -3,12 +3,12 @@
  * per definition, and kept in the store; a request waits for its own a moment and no longer. Invariant: no failure here is one of a call.
  */
 import { createHash } from 'node:crypto'
-import { withDeadline } from '../../lib/deadline.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
 import { BATCH, type Embedder } from '../../models/embedder.ts'
+import { toolKey } from '../../routing/catalogue.ts'
+import type { Likeness } from '../../routing/port.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
-import { toolKey } from '../routing/catalogue.ts'
-import type { Likeness } from '../routing/port.ts'
 import { BackgroundJob, rareWarning } from './background-job.ts'
 import { DefinitionCache } from './definition-cache.ts'
 import type { KnownTool } from './enrichment.ts'

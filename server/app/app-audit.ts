@@ -1,0 +1,98 @@
+/** The audit trail of this process, and the secrets that must not get into it. */
+import { join, resolve } from 'node:path'
+import { type Audit, auditOwner, openAudit } from '../audit/audit.ts'
+import { readAudit } from '../audit/read-audit.ts'
+import type { ToolObserver } from '../calls/tool-observer.ts'
+import type { Credentials } from '../catalog/credentials.ts'
+import { fillPlaceholders } from '../catalog/placeholders.ts'
+import type { Registry } from '../catalog/registry.ts'
+import { SETTINGS, type SettingName, type Settings } from '../config/settings.ts'
+import type { AuditReader } from '../http/routes/audit-routes.ts'
+import { packageVersion } from '../lib/files/package-version.ts'
+import { KnownSecrets } from '../lib/known-secrets.ts'
+
+export interface Trail {
+  audit: Audit
+  /** Who counts along. */
+  observer: ToolObserver | undefined
+  /** Values that come out of it are known from then on. */
+  watched(credentials: Credentials): Credentials
+  /** Those that the registry refers to, as far as they can be found now. */
+  learn(registry: Registry, credentials: Credentials): void
+}
+
+const DAY_MS = 86_400_000
+const MB = 1024 * 1024
+
+export function auditDir(settings: Settings): string {
+  return join(resolve(settings.DATA_DIR), 'audit')
+}
+
+export function openTrail(settings: Settings, observer?: ToolObserver): Trail {
+  const secrets = new KnownSecrets()
+  secrets.add((Object.keys(SETTINGS) as SettingName[]).filter(isSecret).map((name) => settings[name]?.toString()))
+  const noted = (value: string | undefined) => {
+    secrets.add([value])
+    return value
+  }
+  const audit = openAudit({
+    dir: auditDir(settings),
+    version: packageVersion(),
+    maxBytes: settings.AUDIT_MAX_MB * MB,
+    maxRouteBytes: settings.AUDIT_ROUTES_MAX_MB * MB,
+    maxAgeMs: settings.RETENTION_DAYS * DAY_MS,
+    withArguments: settings.AUDIT_ARGUMENTS === 'true',
+    secrets,
+    observer
+  })
+  return {
+    audit,
+    observer,
+    watched: (credentials) => ({
+      ...credentials,
+      source(owner) {
+        const source = credentials.source(owner)
+        return { env: (name) => noted(source.env(name)), secret: (name) => noted(source.secret(name)) }
+      }
+    }),
+    learn({ servers }, credentials) {
+      const source = attempt(() => credentials.source())
+      for (const entry of source ? servers.values() : []) {
+        const texts = entry.kind === 'local' ? entry.env : entry.headers
+        // One after the other: what is missing must not hide the rest.
+        for (const [key, text] of Object.entries(texts))
+          secrets.add(attempt(() => source && fillPlaceholders(entry.name, { [key]: text }, source).secrets) ?? [])
+      }
+    }
+  }
+}
+
+/** For the page: each owner sees what is theirs. */
+export function trailReader(
+  settings: Settings,
+  { audit }: Trail,
+  ownerOf: (cookies: string | undefined) => string
+): AuditReader {
+  const dir = auditDir(settings)
+  return {
+    read: (query, allowed) => readAudit(dir, { ...query, allowed }),
+    ownerOf: (cookies) => auditOwner(ownerOf(cookies)),
+    get problem() {
+      return audit.problem
+    }
+  }
+}
+
+/** A secret that can't be found now is not known to anyone yet; who needs it hears of it. */
+function attempt<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
+}
+
+function isSecret(name: SettingName): boolean {
+  const setting: { secret?: true } = SETTINGS[name]
+  return setting.secret === true
+}

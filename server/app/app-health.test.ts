@@ -1,0 +1,137 @@
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
+import { recordingLogger } from '../../tests/fixtures/model-servers/wires.ts'
+import { loadSettings } from '../config/load-settings.ts'
+import { silentLogger } from '../lib/logger.ts'
+import { openCheckpointStore } from '../storage/checkpoints/checkpoint-files.ts'
+import { openEmbeddedStore } from '../storage/embedded/open-embedded-store.ts'
+import { observedCheckpoints } from '../storage/observed-store.ts'
+import type { Store } from '../storage/store.ts'
+import { openTrail } from './app-audit.ts'
+import { type Examined, openReadiness, SaveWatch } from './app-health.ts'
+
+let dataDir: string
+let store: Store
+beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ['Date'] })
+  dataDir = temporaryFolder()
+  store = await openEmbeddedStore({ dataDir, logger: silentLogger })
+})
+afterEach(async () => {
+  vi.useRealTimers()
+  await store.close()
+  discard(dataDir)
+})
+
+/** All parts are there but for what the test does to the folders; the clock stands still unless a test moves it. */
+function open(saves = new SaveWatch()) {
+  const trail = openTrail(loadSettings({ env: { DATA_DIR: dataDir } }))
+  const others = {
+    engine: { status: async () => ({ version: '1' }), hasImage: async () => true },
+    sessions: { isSwept: true },
+    progress: { current: { message: '' } }
+  }
+  const parts = { ...others, store, saves, trail, dataDir, minFreeMb: 0 } as unknown as Examined
+  const readiness = openReadiness(parts, recordingLogger([]))
+  const look = async (afterMs = 3000) => {
+    vi.setSystemTime(Date.now() + afterMs)
+    return readiness.look()
+  }
+  return { audit: trail.audit, look }
+}
+
+/** Puts a file where a folder is, so that nothing can be written there; the returned function takes it away. */
+function block(name: string): () => void {
+  const folder = join(dataDir, name)
+  renameSync(folder, `${folder}.away`)
+  writeFileSync(folder, '')
+  return () => {
+    rmSync(folder)
+    renameSync(`${folder}.away`, folder)
+  }
+}
+
+async function openSaves(saves: SaveWatch) {
+  const files = openCheckpointStore({ dir: join(dataDir, 'checkpoints'), maxSessionBytes: 1000, logger: silentLogger })
+  const checkpoint = await observedCheckpoints(files, saves.before()).open('a-session', 1)
+  let at = 0
+  return {
+    close: () => checkpoint.close(),
+    async save(content = `content ${at++}`) {
+      const { hash, size } = await checkpoint.addBlob(Buffer.from(content))
+      const entry = { path: 'file', type: 'file', mode: 0o644, mtimeMs: 1, hash, size } as const
+      await checkpoint.commit({ put: [entry], deleted: [], complete: true })
+    },
+    saveNonsense: () => checkpoint.commit({ put: [{} as never], deleted: [], complete: true })
+  }
+}
+
+// Checked with the defence off: failures are not noted → it stays ready.
+it('is not ready while the files of sessions can not be saved, and is again with the next save that succeeds', async () => {
+  const saves = new SaveWatch()
+  const { look } = open(saves)
+  const session = await openSaves(saves)
+  await session.save()
+  expect(await look()).toMatchObject({ ok: true, parts: { checkpoints: { detail: 'saved' } } })
+  const unblock = block('checkpoints')
+  await expect(session.save()).rejects.toMatchObject({ code: 'checkpoint_failed' })
+  expect(await look()).toMatchObject({ ok: false, parts: { checkpoints: { ok: false }, disk: { ok: true } } })
+  // However long ago it was: the folder still can't be written.
+  expect((await look(600_000)).parts.checkpoints).toMatchObject({
+    ok: false,
+    detail: expect.stringMatching(/checkpoints can't be written .*: free space there/)
+  })
+  unblock()
+  await session.close()
+  const again = await openSaves(saves)
+  await again.save()
+  expect((await look()).ok).toBe(true)
+  await again.close()
+})
+
+it('is ready again without another save, a minute after the last failure', async () => {
+  const saves = new SaveWatch()
+  const { look } = open(saves)
+  const session = await openSaves(saves)
+  await session.save()
+  const unblock = block('checkpoints')
+  await expect(session.save()).rejects.toMatchObject({ code: 'checkpoint_failed' })
+  unblock()
+  expect((await look()).parts.checkpoints).toMatchObject({
+    ok: false,
+    detail: expect.stringContaining('check the disk')
+  })
+  expect((await look(60_000)).ok).toBe(true)
+  await session.close()
+})
+
+// Checked with the defence off: every error counts → not ready.
+it('stays ready when one session saves too much, or what makes no sense', async () => {
+  const saves = new SaveWatch()
+  const { look } = open(saves)
+  const session = await openSaves(saves)
+  await expect(session.saveNonsense()).rejects.toMatchObject({ code: 'invalid_entry' })
+  await expect(session.save('x'.repeat(5000))).rejects.toMatchObject({ code: 'checkpoint_full' })
+  expect((await look()).ok).toBe(true)
+  await session.close()
+})
+
+// Checked with the defence off: the audit log is not looked at → it stays ready.
+it('is not ready while the audit log can not be written, and is again when its folder can be', async () => {
+  writeFileSync(join(dataDir, 'audit'), 'a file where the folder should be')
+  const { audit, look } = open()
+  const call = () =>
+    audit.begin({ caller: { owner: 'local', door: 'stdio' }, server: 's', tool: 't', args: {} })({ outcome: 'ok' })
+  expect(call).toThrow(/can't be written/)
+  expect(await look()).toMatchObject({ ok: false, parts: { audit: { ok: false }, disk: { ok: true } } })
+  rmSync(join(dataDir, 'audit'))
+  expect((await look()).parts.audit).toMatchObject({
+    ok: true,
+    detail: expect.stringContaining('can be written again')
+  })
+  call()
+  expect(await look()).toMatchObject({ ok: true, parts: { audit: { detail: 'written' } } })
+  await audit.close()
+})

@@ -1,0 +1,92 @@
+/** How an instance comes up and goes down, apart from what it is made of. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Progress } from '../../contract/live.ts'
+import type { Drain } from '../http/drain.ts'
+import { messageOf } from '../lib/errors.ts'
+import type { Logger } from '../lib/logger.ts'
+import { backoffMs } from '../lib/waiting/backoff.ts'
+import { withDeadline } from '../lib/waiting/deadline.ts'
+import type { ProgressBoard } from '../lib/waiting/progress-board.ts'
+import type { SandboxEngine } from '../sandbox/port.ts'
+
+/** Of each step before the files are saved; those after it end with the deadline of the process. */
+const STEP_MS = 6_000
+/** From the beginning of the shutdown: the rest of the 30 seconds is for closing the audit log, HTTP and the store. */
+const SAVED_WITHIN_MS = 26_000
+/** How long requests that are open at shutdown may take to end. */
+const REQUEST_GRACE_MS = 5_000
+
+interface Preparing {
+  engine: SandboxEngine
+  progress: ProgressBoard<Progress['stage']>
+  sessions: { sweep(): Promise<void> }
+}
+
+/**
+ * In the background, for as long as it takes: the page is served, and says what is going on, while the engine or image is away.
+ * What dead instances have left goes first; until then this one does not count as ready.
+ */
+export async function prepareEngine(core: Preparing, logger: Logger, signal: AbortSignal): Promise<void> {
+  const { engine, progress, sessions } = core
+  for (let attempt = 1; !signal.aborted; attempt++) {
+    try {
+      await sessions.sweep()
+      await engine.ensureImage((line) => {
+        logger.info(line)
+        progress.say('image', line)
+      })
+      progress.say('ready', 'Ready')
+      return
+    } catch (error) {
+      if (attempt === 1) logger.error({ err: error }, `The sandbox engine or image is not ready: ${messageOf(error)}`)
+      progress.say('engine', messageOf(error))
+      await delay(backoffMs(attempt, { firstMs: 1000, maxMs: 30_000 }), undefined, { signal, ref: false }).catch(
+        () => {}
+      )
+    }
+  }
+}
+
+/** What a shutdown needs of each part. */
+interface AppParts {
+  http: { drain: Drain; close(): Promise<void> }
+  inbox: { leave(): Promise<void> }
+  chat: { stop(): Promise<void> }
+  sockets: { close(): Promise<void> }
+  door: { close(): Promise<void> }
+  gateway: { stop(): Promise<void> }
+  sessions: { stop(withinMs: number): Promise<void> }
+  audit: { close(): Promise<void> }
+  live: { close(): void } | undefined
+  core: { stop(): Promise<void> }
+  logger: Logger
+}
+
+/** Nothing new is accepted; requests and turns come to an end; files are saved; `/readyz` says 503 until HTTP is closed at last. */
+export async function stopApp(parts: AppParts, hurry?: AbortSignal): Promise<void> {
+  const { http, inbox, chat, sockets, door, gateway, sessions, audit, live, core, logger } = parts
+  const step = shutdownStep(logger)
+  const saveBy = performance.now() + SAVED_WITHIN_MS
+  http.drain.begin()
+  const requests = step('answer open requests', () => http.drain.finish(REQUEST_GRACE_MS, hurry))
+  await Promise.all([requests, step('leave the inbox', () => inbox.leave()), step('stop turns', () => chat.stop())])
+  await step('close the live channel', () => sockets.close())
+  const saveMs = Math.max(0, saveBy - performance.now())
+  const servers = step('stop MCP servers', () => door.close().then(() => gateway.stop()), saveMs)
+  await Promise.all([servers, step('save files', () => sessions.stop(saveMs), saveMs + STEP_MS)])
+  await step('close the audit log', () => audit.close())
+  live?.close()
+  await step('close HTTP', () => http.close())
+  await step('close the store', () => core.stop())
+}
+
+/** Runs one step of a shutdown. A step that fails or takes too long is logged, and the next one follows: files must be saved all the same. */
+function shutdownStep(logger: Logger): (what: string, job: () => Promise<void>, ms?: number) => Promise<void> {
+  return async (what, job, ms = STEP_MS) => {
+    try {
+      await withDeadline({ what: `the shutdown to ${what}`, ms }, job)
+    } catch (error) {
+      logger.warn({ err: error }, `Shutdown could not ${what}: ${messageOf(error)}`)
+    }
+  }
+}

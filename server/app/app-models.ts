@@ -1,0 +1,28 @@
+/** The models that the settings give access to. The gateway loads this only when it first needs a text: it is as large as the rest. */
+import { modelAccess } from '../config/model-access.ts'
+import type { Settings } from '../config/settings.ts'
+import { AppError } from '../lib/errors.ts'
+import type { Logger } from '../lib/logger.ts'
+import { createModels } from '../models/create-models.ts'
+import { DEMO_INFO } from '../models/demo/demo-info.ts'
+import type { Models } from '../models/port.ts'
+
+export function openModels(settings: Settings, logger: Logger): Models {
+  return createModels({ ...modelAccess(settings), logger })
+}
+
+/** One answer of the default model, as text. The demo model knows no more than the rules do. */
+export async function writeText(
+  models: Models,
+  { system, prompt, maxTokens }: { system: string; prompt: string; maxTokens: number },
+  signal: AbortSignal
+): Promise<string> {
+  const model = await models.resolve(undefined)
+  if (model === DEMO_INFO.id) throw new AppError('unavailable', 'model_unknown', 'No model is configured.')
+  const messages = [{ role: 'user' as const, text: prompt }]
+  const request = { model, system, messages, tools: [], maxOutputTokens: maxTokens, signal }
+  for await (const event of models.step(request)) {
+    if (event.type === 'done') return event.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
+  }
+  return ''
+}

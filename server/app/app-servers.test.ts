@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest'
+import { readRegistry } from '../catalog/registry.ts'
+import { silentLogger } from '../lib/logger.ts'
+import { chatServers } from './app-servers.ts'
+
+function policyOf(approvals: Record<string, Record<string, string>>) {
+  const mcpServers = Object.fromEntries(
+    Object.entries(approvals).map(([name, approval]) => [name, { command: 'x', approval }])
+  )
+  const registry = readRegistry(JSON.stringify({ mcpServers }), 'mcp.json')
+  const core = () => Promise.reject(new Error('not needed'))
+  return chatServers({ registry: () => registry, core }, silentLogger).policy
+}
+
+describe("an entry's rules in the chat", () => {
+  // Checked with the defence off: one pattern of server and tool → the other server's tools run unasked.
+  it('are for its own tools alone, whatever is in its name', () => {
+    const policy = policyOf({
+      acme: { '*': 'allow' },
+      'acme/db': {},
+      '*': { '*': 'allow', 'drop*': 'deny' },
+      other: {}
+    })
+    expect(policy('acme', 'list')).toBe('allow')
+    expect(policy('acme/db', 'drop')).toBe('ask')
+    expect(policy('other', 'send')).toBe('ask')
+    expect(policy('*', 'drop_all')).toBe('deny')
+    expect(policy('*', 'look')).toBe('allow')
+  })
+
+  it('are not for the sandbox, whose name an entry may have', () => {
+    expect(policyOf({ workspace: { '*': 'allow' } })('workspace', 'execute_command')).toBe('ask')
+  })
+})

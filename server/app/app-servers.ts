@@ -1,0 +1,77 @@
+/** The registry's servers as a chat sees them: sources of tools, each call asked for unless a rule says otherwise. */
+import type { Socket } from 'node:net'
+import { WORKSPACE } from '../calls/offered-tool.ts'
+import type { ToolSource } from '../calls/tool-source.ts'
+import { NO_CHILDREN, type Sender, senderOf } from '../connections/local/peer-process.ts'
+import { readServerLog } from '../connections/server-log.ts'
+import { messageOf } from '../lib/errors.ts'
+import type { Logger } from '../lib/logger.ts'
+import { type ApprovalPolicy, createPolicy } from '../policy/approval-policy.ts'
+import type { DefinitionGuard } from '../policy/definition-guard.ts'
+import type { KeyValueStore } from '../storage/key-value-store.ts'
+import { ServerDirectory } from '../tools/server-directory.ts'
+import { serverToolSource } from '../tools/server-tool-source.ts'
+import { type GatewayApp, rulesOf } from './app-gateway.ts'
+
+export interface ChatServers {
+  sources: () => ToolSource[]
+  policy: ApprovalPolicy
+}
+
+export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core'>, logger: Logger): ChatServers {
+  const enabled = () => [...gateway.registry().servers.values()].filter((server) => server.enabled)
+  // Loaded before the first turn asks for it; from then on, at once.
+  if (enabled().length > 0) {
+    gateway.core().catch((error) => {
+      logger.warn({ err: error }, `The registry's servers can't be offered: ${messageOf(error)}`)
+    })
+  }
+  let seen: ReturnType<GatewayApp['registry']> | undefined
+  let policy: ApprovalPolicy = createPolicy([])
+  return {
+    sources: () => enabled().map(({ name }) => serverToolSource(name, gateway.core)),
+    policy(server, tool) {
+      if (seen !== gateway.registry()) {
+        seen = gateway.registry()
+        // In a chat, the sandbox is what has this name; a server of the registry that has it too is not offered.
+        const others = enabled().filter(({ name }) => name !== WORKSPACE)
+        policy = createPolicy(rulesOf(others))
+      }
+      return policy(server, tool)
+    }
+  }
+}
+
+/** Whether a connection comes from one of the servers; loads nothing. */
+export function senderAtSocket({ loaded }: Pick<GatewayApp, 'loaded'>): (socket: Socket) => Sender {
+  return (socket) => loaded()?.connections.senderOf(socket) ?? senderOf(socket, NO_CHILDREN)
+}
+
+const LOG_LINES = 200
+
+/** The same servers as a person manages them. */
+export function serverDirectory(
+  gateway: GatewayApp,
+  facts: KeyValueStore,
+  policy: ApprovalPolicy,
+  guard: DefinitionGuard
+): ServerDirectory {
+  const { file, registry, registryProblem: problem, reload, core, logDir, credentialsFile, grants } = gateway
+  const log = async (server: string, owner: string) => {
+    const live = (await core()).connections.logTail(server, owner)
+    return live === '' ? ((await readServerLog(logDir, server, LOG_LINES, owner)) ?? []).join('\n') : live
+  }
+  return new ServerDirectory({
+    file,
+    facts,
+    registry,
+    problem,
+    reload,
+    core,
+    policy,
+    guard,
+    grants,
+    log,
+    credentialsFile
+  })
+}

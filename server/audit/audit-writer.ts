@@ -1,0 +1,237 @@
+/**
+ * Appends sealed rows to this process's chain. Owns the files, their rotation and their end; what a row says is not its business.
+ * Invariant: a row is written once, in order, or the caller hears that it was not; a file never ends in half a row of ours.
+ */
+import { randomBytes } from 'node:crypto'
+import { chmodSync, closeSync, fstatSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { AppError, messageOf } from '../lib/errors.ts'
+import { makeFolder } from '../lib/files/make-folder.ts'
+import { type AuditFamily, auditFileName, byChain, headOf, listAuditFiles } from './audit-files.ts'
+import { FIRST_PREV, type RowBody, sealRow } from './audit-row.ts'
+import { processBirth } from './process-birth.ts'
+import { lastWords, pruneList } from './prune-list.ts'
+
+export interface AuditWriterOptions {
+  dir: string
+  version: string
+  family: AuditFamily
+  /** All files of this family together. */
+  maxBytes: number
+  maxAgeMs: number
+  /** Of one file; for tests. */
+  maxFileBytes?: number
+}
+
+const MAX_FILE_BYTES = 16 * 1024 * 1024
+/** How long the end of a call may wait for company before it is written. */
+const FLUSH_MS = 5
+const LOOK_MS = 1000
+const MAX_FOLLOWED = 64
+
+export class AuditWriter {
+  readonly chain: string
+  readonly #options: AuditWriterOptions
+  readonly #maxFileBytes: number
+  #file: { handle: number; path: string; bytes: number } | undefined
+  #isNew = false
+  #number = 0
+  #seq = 0
+  #prev = FIRST_PREV
+  #unwritten = ''
+  /** Not sealed yet. */
+  #waiting: { at: string; body: RowBody }[] = []
+  #sealing: NodeJS.Immediate | undefined
+  #timer: NodeJS.Timeout | undefined
+  #lookedAt = 0
+  #trouble: { since: string; refused: number; reason: string } | undefined
+  #closed = false
+
+  constructor(options: AuditWriterOptions) {
+    this.#options = options
+    this.chain = newChain(options.family)
+    this.#maxFileBytes = options.maxFileBytes ?? Math.min(MAX_FILE_BYTES, Math.ceil(options.maxBytes / 4))
+  }
+
+  /** Why nothing can be written at the moment. */
+  get problem(): string | undefined {
+    return this.#trouble?.reason
+  }
+
+  /** Written when it returns; else nothing of it remains. Throws `audit_unavailable`. Returns its place in the chain. */
+  write(body: RowBody): number {
+    if (this.#closed) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
+    if (this.#seq === 0) this.#begin()
+    try {
+      return this.#writeNow(body)
+    } catch (error) {
+      if (this.#trouble) this.#trouble.refused++
+      throw error
+    }
+  }
+
+  /** Sealed behind the answer that it is about, and written within milliseconds; until it can be, `write` refuses. */
+  writeSoon(body: RowBody): void {
+    if (this.#closed) return
+    this.#waiting.push({ at: new Date().toISOString(), body })
+    this.#sealing ??= setImmediate(() => this.#sealWaiting())
+    // Not for each row: the timer runs its time, and writes what has come meanwhile.
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      this.#tryFlush()
+    }, FLUSH_MS).unref()
+  }
+
+  close(unfinished: number): void {
+    if (this.#closed) return
+    this.#sealWaiting()
+    if (this.#seq > 0) this.#append({ kind: 'stop', unfinished })
+    this.#tryFlush()
+    this.#closed = true
+    clearTimeout(this.#timer)
+    if (this.#file) closeSync(this.#file.handle)
+    this.#file = undefined
+  }
+
+  #begin(): void {
+    const { dir, version } = this.#options
+    const heads = [...byChain(listAuditFiles(dir)).values()]
+      .sort((a, b) => (b.at(-1)?.modifiedAt ?? 0) - (a.at(-1)?.modifiedAt ?? 0))
+      .slice(0, MAX_FOLLOWED)
+    const follows = heads.flatMap((files) => headOf(files.at(-1)?.path ?? '') ?? [])
+    const { pid } = process
+    this.#append({ kind: 'start', pid, born: processBirth(pid), host: hostname(), version, follows })
+  }
+
+  #sealWaiting(): void {
+    this.#sealing = undefined
+    for (const { at, body } of this.#waiting.splice(0)) this.#append(body, at)
+  }
+
+  #append(body: RowBody, at = new Date().toISOString()): number {
+    const seq = this.#seq++
+    const { line, hash } = sealRow({ chain: this.chain, seq, at, prev: this.#prev }, body)
+    this.#prev = hash
+    this.#unwritten += `${line}\n`
+    return seq
+  }
+
+  /** Rolled back when it throws, and only then: what follows a row on disk must go on from it. */
+  #writeNow(body: RowBody): number {
+    this.#sealWaiting()
+    const before = { seq: this.#seq, prev: this.#prev, unwritten: this.#unwritten }
+    const seq = this.#append(body)
+    try {
+      this.#flush()
+    } catch (error) {
+      this.#seq = before.seq
+      this.#prev = before.prev
+      this.#unwritten = before.unwritten
+      throw error
+    }
+    return seq
+  }
+
+  #tryFlush(): void {
+    try {
+      this.#flush()
+    } catch {
+      // It stays in memory, `problem` says why, and no call is made before it is written.
+    }
+  }
+
+  /** Throws only if nothing of it is on disk. */
+  #flush(): void {
+    this.#sealWaiting()
+    if (this.#unwritten === '') return
+    try {
+      const file = this.#open()
+      const bytes = Buffer.byteLength(this.#unwritten)
+      if (writeSync(file.handle, this.#unwritten) < bytes) {
+        ftruncateSync(file.handle, file.bytes)
+        throw Object.assign(new Error('the disk is full'), { code: 'ENOSPC' })
+      }
+      file.bytes += bytes
+      this.#unwritten = ''
+    } catch (error) {
+      throw this.#failed(error)
+    }
+    this.#recovered()
+    try {
+      if (this.#isNew) this.#prune()
+      if ((this.#file?.bytes ?? 0) >= this.#maxFileBytes) this.#turnOver()
+    } catch {
+      // The rows are safe; what is too old or too much goes with the next file.
+    }
+  }
+
+  #failed(error: unknown): AppError {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : messageOf(error)
+    const { dir } = this.#options
+    const reason = `The audit trail in ${dir} can't be written (${code}): make room there or mend its permissions.`
+    this.#trouble = { since: new Date().toISOString(), refused: 0, ...this.#trouble, reason }
+    return new AppError('unavailable', 'audit_unavailable', `${reason} Nothing is run without a record of it.`)
+  }
+
+  #recovered(): void {
+    if (!this.#trouble) return
+    const { since, refused, reason } = this.#trouble
+    this.#trouble = undefined
+    this.writeSoon({ kind: 'gap', since, refused, reason })
+  }
+
+  /** Nothing goes without a word: the row is safe before the file is removed. */
+  #prune(): void {
+    this.#isNew = false
+    const { dir, family, maxBytes, maxAgeMs } = this.#options
+    const current = this.#file?.path ?? ''
+    const files = listAuditFiles(dir)
+    const limits = { family, maxBytes: maxBytes - this.#maxFileBytes, maxAgeMs, now: Date.now(), current }
+    const going = pruneList(files, limits)
+    if (going.length === 0) return
+    const last = lastWords(going, files)
+    if (last.files.length === 0) return
+    this.#writeNow({ kind: 'pruned', heads: last.heads, removed: last.removed })
+    for (const { path } of last.files) rmSync(path, { force: true })
+  }
+
+  #open(): { handle: number; bytes: number } {
+    const now = Date.now()
+    if (this.#file && now - this.#lookedAt > LOOK_MS) {
+      this.#lookedAt = now
+      // Removed under our hands: the chain goes on where it can be seen, and `verify` sees what is missing.
+      if (fstatSync(this.#file.handle).nlink === 0) this.#leave()
+    }
+    this.#file ??= this.#create(now)
+    return this.#file
+  }
+
+  #create(now: number): { handle: number; path: string; bytes: number } {
+    const { dir, family } = this.#options
+    makeFolder(dir)
+    chmodSync(dir, 0o700)
+    const path = join(dir, auditFileName(this.chain, this.#number + 1, family))
+    const handle = openSync(path, 'ax', 0o600)
+    this.#number++
+    this.#isNew = true
+    this.#lookedAt = now
+    return { handle, path, bytes: 0 }
+  }
+
+  #turnOver(): void {
+    this.#leave()
+    this.writeSoon({ kind: 'continue', file: this.#number + 1 })
+  }
+
+  #leave(): void {
+    if (this.#file) closeSync(this.#file.handle)
+    this.#file = undefined
+  }
+}
+
+/** Entries of one millisecond are in the order of their chains: a decision stands before the call that it led to. */
+function newChain(family: AuditFamily): string {
+  const random = randomBytes(8).toString('hex')
+  return `${family === 'routes' ? '0' : '123456789abcdef'[Number.parseInt(random[0] ?? '0', 16) % 15]}${random.slice(1)}`
+}

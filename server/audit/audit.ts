@@ -1,0 +1,143 @@
+/**
+ * The audit trail: who asked for what, which tool was chosen, what came of it. Owns what the rows say and that no secret is in
+ * them; the chain and its files are the writer's. Invariant: a call is on record before it is made, or it is not made.
+ */
+import { hash as digest } from 'node:crypto'
+import { setImmediate as nextRound } from 'node:timers/promises'
+import type { AuditOutcome } from '../../contract/audit.ts'
+import type { Caller } from '../calls/caller.ts'
+import { canonicalJson } from '../calls/offered-tool.ts'
+import type { ToolObserver } from '../calls/tool-observer.ts'
+import type { KnownSecrets } from '../lib/known-secrets.ts'
+import type { Candidate, Who } from './audit-row.ts'
+import { AuditWriter, type AuditWriterOptions } from './audit-writer.ts'
+
+export interface CallFacts {
+  caller: Caller
+  server: string
+  tool: string
+  args: unknown
+}
+
+export interface CallEnd {
+  outcome: AuditOutcome
+  code?: string | undefined
+  /** Where another server than the chosen one answered. */
+  server?: string | undefined
+  /** Where it is known; of a call that failed it is not. */
+  attempts?: number | undefined
+  /** From sending the call to its result, without the wait for approval; undefined: it was never sent. */
+  calledMs?: number | undefined
+}
+
+export interface RouteFacts {
+  caller: Caller
+  /** The tool of ours that was asked. */
+  by: 'find_tool' | 'execute'
+  request?: string | undefined
+  candidates: Candidate[]
+  outcome: AuditOutcome
+  server?: string | undefined
+  tool?: string | undefined
+  ms: number
+  code?: string | undefined
+}
+
+export interface Audit {
+  /** On record when it returns. Throws `audit_unavailable`: then the call must not be made. Call the result once, at its end. */
+  begin(call: CallFacts): (end: CallEnd) => void
+  /** Throws as `begin` does. */
+  decided(route: RouteFacts): void
+  /** Why nothing can be recorded at the moment. */
+  readonly problem: string | undefined
+  /** Waits a moment for the calls that are just ending. */
+  close(): Promise<void>
+}
+
+export interface AuditOptions extends Omit<AuditWriterOptions, 'family'> {
+  /** All files of routing decisions together; `maxBytes` is for calls. */
+  maxRouteBytes: number
+  secrets: KnownSecrets
+  /** Whether rows hold the arguments and requests themselves, beside their hash. */
+  withArguments: boolean
+  observer?: ToolObserver | undefined
+}
+
+const MAX_NAME = 200
+const MAX_REQUEST = 4000
+const MAX_ARGUMENTS = 10_000
+const MAX_CANDIDATES = 10
+const CLOSING_ROUNDS = 50
+
+export function openAudit(options: AuditOptions): Audit {
+  const writer = new AuditWriter({ ...options, family: 'calls' })
+  const routes = new AuditWriter({ ...options, family: 'routes', maxBytes: options.maxRouteBytes })
+  const { secrets, withArguments, observer } = options
+  let open = 0
+  const clean = (text: string, max: number) => secrets.redact(text).slice(0, max).toWellFormed()
+  const cleanName = (name: string | undefined) => name && clean(name, MAX_NAME)
+  const who = (caller: Caller): Who => {
+    const { door, client, session } = caller
+    return { owner: auditOwner(caller.owner), door, client: cleanName(client), session }
+  }
+  const requestFacts = (request: string | undefined) => ({
+    request: request !== undefined && withArguments ? clean(request, MAX_REQUEST) : undefined,
+    requestHash: request === undefined ? undefined : digest('sha256', request, 'hex'),
+    requestLength: request?.length
+  })
+  return {
+    begin({ caller, server, tool, args }) {
+      const began = performance.now()
+      const text = canonicalJson(args)
+      const call = writer.write({
+        kind: 'begin',
+        who: who(caller),
+        server,
+        tool: clean(tool, MAX_NAME),
+        argumentsHash: digest('sha256', text, 'hex'),
+        arguments: withArguments ? clean(text, MAX_ARGUMENTS) : undefined
+      })
+      open++
+      return ({ outcome, code, server: other, attempts, calledMs }) => {
+        open--
+        const ms = since(began)
+        const answered = other === server ? undefined : other
+        writer.writeSoon({ kind: 'end', call, server: answered, outcome, code, attempts, ms })
+        const called = { server: other ?? server, door: caller.door, outcome, ms: calledMs, attempts: attempts ?? 1 }
+        observer?.called?.(called)
+      }
+    },
+    decided({ caller, by, request, candidates, outcome, server, tool, ms, code }) {
+      routes.write({
+        kind: 'route',
+        who: who(caller),
+        by,
+        ...requestFacts(request),
+        candidates: candidates.slice(0, MAX_CANDIDATES),
+        outcome,
+        server: cleanName(server),
+        tool: cleanName(tool),
+        ms,
+        code
+      })
+      observer?.routed?.(by, outcome)
+    },
+    get problem() {
+      return writer.problem ?? routes.problem
+    },
+    async close() {
+      for (let round = 0; open > 0 && round < CLOSING_ROUNDS; round++) await nextRound()
+      writer.close(open)
+      routes.close(0)
+    }
+  }
+}
+
+/** An owner is known by a secret, which no row may hold. */
+export function auditOwner(owner: string): string {
+  return owner === 'local' ? owner : digest('sha256', `audit:${owner}`, 'hex').slice(0, 16)
+}
+
+export function since(began: number): number {
+  return Math.round((performance.now() - began) * 1000) / 1000
+}

@@ -1,0 +1,56 @@
+import { isAppError } from '../lib/errors.ts'
+import type { CallEnd } from './audit.ts'
+
+/** It was on its way when it failed, or its end could not be stored: whether it took effect, nobody knows. */
+const MAY_HAVE_RUN = new Set([
+  'child_lost',
+  'child_timeout',
+  'child_answer_invalid',
+  'connection_lost',
+  'call_timeout',
+  'answer_invalid',
+  'outcome_unknown',
+  'store_unavailable',
+  'lease_lost',
+  'server_stopped'
+])
+/** A rule or a human was against it, or nobody could be asked. */
+const REFUSED = /^(approval|denied|definition_changed|target_changed|not_approved)/
+
+/** Whether it failed before anything was sent to the server, or may have failed after. */
+export type Stage = 'deciding' | 'calling'
+
+/** How far a call has come. The time counts from sending it, so that no wait for approval is part of it. */
+export class CallProgress {
+  #sentAt: number | undefined
+
+  get stage(): Stage {
+    return this.#sentAt === undefined ? 'deciding' : 'calling'
+  }
+
+  sending(): void {
+    this.#sentAt = performance.now()
+  }
+
+  /** Undefined: it was never sent. */
+  get calledMs(): number | undefined {
+    return this.#sentAt === undefined ? undefined : performance.now() - this.#sentAt
+  }
+}
+
+export function callReturned(result: { isError?: unknown }): CallEnd {
+  return { outcome: result.isError === true ? 'tool_error' : 'ok' }
+}
+
+export function callFailed(error: unknown, stage: Stage): CallEnd {
+  if (!isAppError(error)) return { outcome: stage === 'calling' ? 'unknown' : 'failed', code: 'internal' }
+  const { code, kind } = error
+  if (kind === 'cancelled') return { outcome: 'cancelled', code }
+  if (REFUSED.test(code)) return { outcome: 'refused', code }
+  return { outcome: stage === 'calling' && mayHaveRun(error) ? 'unknown' : 'failed', code }
+}
+
+/** Of an error that came while a call was made: whether the call may have taken effect all the same. */
+export function mayHaveRun(error: unknown): boolean {
+  return !isAppError(error) || (error.details.sent !== false && MAY_HAVE_RUN.has(error.code))
+}

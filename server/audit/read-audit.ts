@@ -1,0 +1,158 @@
+import type { AuditEntry, AuditOutcome } from '../../contract/audit.ts'
+import { type AuditFile, byChain, linesBackwards, listAuditFiles } from './audit-files.ts'
+import { parseRow, type Row } from './audit-row.ts'
+import { mayLive } from './process-birth.ts'
+
+export interface AuditFilter {
+  limit: number
+  /** An entry's id: only what is older. */
+  before?: string | undefined
+  server?: string | undefined
+  tool?: string | undefined
+  outcome?: AuditOutcome | undefined
+  /** ms. */
+  since?: number | undefined
+  /** Whether the reader may see it. */
+  allowed?(entry: AuditEntry): boolean
+  /** So many entries are looked at for one page; who wants more goes on from where it ended. */
+  maxLookedAt?: number
+}
+
+export interface AuditPage {
+  entries: AuditEntry[]
+  next: string | null
+}
+
+type RowOf<K extends Row['kind']> = Extract<Row, { kind: K }>
+
+const MAX_LOOKED_AT = 20_000
+/** The clock of the files is coarse, and behind the one of the rows by as long as the kernel was busy. */
+const BEHIND_MS = 1000
+
+/** Entries of all chains, newest first. Seals are not checked here: that is `verify`. */
+export function readAudit(dir: string, filter: AuditFilter): AuditPage {
+  const entries: AuditEntry[] = []
+  const { maxLookedAt = MAX_LOOKED_AT } = filter
+  let looked = 0
+  for (const entry of newestFirst(dir)) {
+    const isNewer = filter.before !== undefined && entry.id >= filter.before
+    if (filter.since !== undefined && Date.parse(entry.at) < filter.since) break
+    if (!isNewer && fits(entry, filter)) entries.push(entry)
+    if (entries.length === filter.limit || ++looked === maxLookedAt) return { entries, next: entry.id }
+  }
+  return { entries, next: null }
+}
+
+function fits(entry: AuditEntry, { server, tool, outcome, allowed }: AuditFilter): boolean {
+  return (
+    (server === undefined || entry.server === server) &&
+    (tool === undefined || entry.tool === tool) &&
+    (outcome === undefined || entry.outcome === outcome) &&
+    (allowed?.(entry) ?? true)
+  )
+}
+
+/** A chain is opened when nothing newer than its last change is left: hundreds of starts leave hundreds of files. */
+function* newestFirst(dir: string): Generator<AuditEntry> {
+  const unopened = [...byChain(listAuditFiles(dir)).values()]
+  const changedAt = (files: AuditFile[]) => files.at(-1)?.modifiedAt ?? 0
+  unopened.sort((a, b) => changedAt(a) - changedAt(b))
+  const open: { entry: AuditEntry; rest: Generator<AuditEntry> }[] = []
+  for (;;) {
+    open.sort((a, b) => (a.entry.id < b.entry.id ? 1 : -1))
+    const [newest] = open
+    const next = unopened.at(-1)
+    if (next && (!newest || changedAt(next) + BEHIND_MS >= Date.parse(newest.entry.at))) {
+      unopened.pop()
+      const rest = chainBackwards(next)
+      const first = rest.next()
+      if (!first.done) open.push({ entry: first.value, rest })
+      continue
+    }
+    if (!newest) return
+    yield newest.entry
+    const following = newest.rest.next()
+    if (following.done) open.shift()
+    else newest.entry = following.value
+  }
+}
+
+function* chainBackwards(files: AuditFile[]): Generator<AuditEntry> {
+  const ends = new Map<number, RowOf<'end'>>()
+  const isOver = once(() => chainIsOver(files))
+  for (const { path } of files.toReversed()) {
+    for (const line of linesBackwards(path)) {
+      const row = parseRow(line)
+      if (row?.kind === 'end') ends.set(row.call, row)
+      else if (row?.kind === 'route') yield routeEntry(row)
+      else if (row?.kind === 'begin') {
+        yield callEntry(row, ends.get(row.seq), isOver)
+        ends.delete(row.seq)
+      }
+    }
+  }
+}
+
+/** No more rows will come: it said so, or its process is gone. */
+function chainIsOver(files: AuditFile[]): boolean {
+  const [first] = files
+  const last = files.at(-1)
+  for (const line of last ? linesBackwards(last.path) : []) {
+    if (parseRow(line)?.kind === 'stop') return true
+    break
+  }
+  const start = first && firstRow(first.path)
+  return start?.kind === 'start' ? !mayLive(start) : false
+}
+
+function firstRow(path: string): Row | undefined {
+  let first: string | undefined
+  for (const line of linesBackwards(path)) first = line
+  return first === undefined ? undefined : parseRow(first)
+}
+
+function entryId({ at, chain, seq }: Row): string {
+  return `${at}-${chain}-${String(seq).padStart(10, '0')}`
+}
+
+function routeEntry(row: RowOf<'route'>): AuditEntry {
+  const { at, who, by, request, requestHash, requestLength, candidates, outcome, server, tool, ms, code } = row
+  return defined({
+    id: entryId(row),
+    at,
+    kind: 'route',
+    ...who,
+    by,
+    request,
+    requestHash,
+    requestLength,
+    candidates,
+    server,
+    tool,
+    ms,
+    outcome,
+    code
+  })
+}
+
+function callEntry(row: RowOf<'begin'>, end: RowOf<'end'> | undefined, isOver: () => boolean): AuditEntry {
+  const { at, who, tool, argumentsHash } = row
+  const outcome = end?.outcome ?? (isOver() ? 'unknown' : 'running')
+  const { attempts, ms, code } = end ?? {}
+  const server = end?.server ?? row.server
+  const known = { id: entryId(row), at, kind: 'call', ...who, server, tool, argumentsHash } as const
+  return defined({ ...known, arguments: row.arguments, attempts, ms, outcome, code })
+}
+
+function defined<T extends object>(value: T): T {
+  for (const key of Object.keys(value) as (keyof T)[]) if (value[key] === undefined) delete value[key]
+  return value
+}
+
+function once<T>(read: () => T): () => T {
+  let known: { value: T } | undefined
+  return () => {
+    known ??= { value: read() }
+    return known.value
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * From a client's `mcpServers`, as pasted or as an object, to what would be added: read by the same strict reader as the registry
+ * itself. Writes nothing and starts nothing; what it returns to be shown has no value of a variable in it.
+ */
+import type { PlannedServer } from '../../../contract/servers.ts'
+import { isRecord } from '../../lib/is-record.ts'
+import { looksSecret, showTarget } from '../describe-target.ts'
+import { EntryProblem } from '../entry-values.ts'
+import { type LocatedJson, parseJsonWithLines } from '../json-with-lines.ts'
+import { type RegistryProblem, readRegistry } from '../registry.ts'
+import type { ServerEntry } from '../server-entry.ts'
+import { serverLists } from './server-lists.ts'
+import { isThisGateway } from './this-gateway.ts'
+import { translateEntry } from './translate-entry.ts'
+
+export interface ServersPlan {
+  servers: PlannedServer[]
+  /** As they will stand in the file. */
+  raw: Record<string, Record<string, unknown>>
+  problems: RegistryProblem[]
+}
+
+const PASTED = 'what was pasted'
+
+/** Throws, with the line, when the text as a whole can't be read. Names that are taken are reported, not replaced. */
+export function planServers(text: string, taken: (name: string) => boolean): ServersPlan {
+  const source = wrapped(text)
+  const located = parsed(source)
+  const plan: Pick<ServersPlan, 'servers' | 'problems'> = { servers: [], problems: [] }
+  const raws = new Map<string, Record<string, unknown>>()
+  const [found] = serverLists(located.value, PASTED, undefined)
+  for (const [server, theirs] of Object.entries(found?.list ?? {})) {
+    const lineOf = (path: string[]) => located.lineOf([...(found?.path ?? []), server, ...path])
+    const report = (reason: string, fatal: boolean, path: string[] = []) =>
+      plan.problems.push({ server, line: lineOf(path), reason, fatal })
+    try {
+      if (taken(server)) throw new EntryProblem([], 'there is a server of this name already; remove it first')
+      // Files of this machine, its folders and its variables are none of the business of whoever pastes.
+      const { raw, entry, notes } = translateEntry(server, theirs, lineOf([]), {})
+      for (const note of notes) report(note, false, fieldOf(note))
+      raws.set(server, raw)
+      plan.servers.push({ ...showTarget(entry), warnings: warnings(entry) })
+    } catch (error) {
+      if (!(error instanceof EntryProblem)) throw error
+      const what = error.path.length > 0 ? `"${error.path.join('.')}" ` : ''
+      report(`${what}${error.message}`, true, error.path)
+    }
+  }
+  return { ...plan, raw: Object.fromEntries(raws) }
+}
+
+/** The field that a note begins with, for its line. */
+function fieldOf(note: string): string[] {
+  return /^"([^"]+)"/.exec(note)?.slice(1) ?? []
+}
+
+function parsed(source: string): LocatedJson {
+  const value = tryParse(source)
+  // The registry's own reader says what is wrong with the text as a whole, and where.
+  if (!isRecord(value) || !isRecord(value.context_servers)) readRegistry(source, PASTED)
+  return parseJsonWithLines(source)
+}
+
+/** Some clients' documentation shows the inner object alone. The lines stay as they are. */
+function wrapped(text: string): string {
+  const value = tryParse(text)
+  if (!isRecord(value) || [value.mcpServers, value.servers, value.context_servers].some(isRecord)) return text
+  const looksInner = Object.values(value).some(
+    (item) => isRecord(item) && ('command' in item || 'url' in item || 'httpUrl' in item)
+  )
+  return looksInner ? `{"mcpServers":${text}}` : text
+}
+
+function tryParse(text: string): unknown {
+  try {
+    return parseJsonWithLines(text).value
+  } catch {
+    // The reader says what is wrong, and where.
+    return undefined
+  }
+}
+
+/** They decide what a command loads before its own first line. */
+const LOADERS =
+  /^(NODE_OPTIONS|NODE_PATH|LD_.*|DYLD_.*|PYTHON(PATH|STARTUP|HOME)|PERL5(OPT|LIB)|RUBYOPT|BASH_ENV|PATH)$/i
+
+/** What a person should look at twice before they say yes. */
+export function warnings(entry: ServerEntry): string[] {
+  const found: string[] = []
+  const values = entry.kind === 'local' ? entry.env : entry.headers
+  const secret = Object.keys(values).filter((name) => looksSecret(name, values[name] ?? ''))
+  if (secret.length > 0)
+    found.push(
+      `${secret.join(', ')}: looks like a secret, and is written into mcp.json as plain text: better put it into the credentials file and write \${secret:NAME} here.`
+    )
+  const allowed = Object.entries(entry.approval).filter(([, verdict]) => verdict === 'allow')
+  if (allowed.length > 0) found.push(`Runs without asking you: ${allowed.map(([glob]) => glob).join(', ')}.`)
+  if (isThisGateway(entry)) found.push('This is the gateway itself: it would become a server of its own.')
+  if (entry.kind === 'local') {
+    const loaders = Object.keys(entry.env).filter((name) => LOADERS.test(name))
+    if (loaders.length > 0)
+      found.push(`${loaders.join(', ')} can make the command run something else: check its value.`)
+    if (entry.args.some(isSecretWord))
+      found.push('The command line seems to hold a secret, which everyone on this machine can read: use a variable.')
+  } else if (hasSecretInUrl(entry.url)) {
+    found.push('The address seems to hold a secret, which logs on the way can keep: use a header.')
+  }
+  if (
+    entry.kind === 'remote' &&
+    entry.url.startsWith('http:') &&
+    !/^http:\/\/(localhost|127\.|\[::1\])/.test(entry.url)
+  ) {
+    found.push('What is sent to it is not encrypted.')
+  }
+  return found
+}
+
+/** User and password, `?api_key=…`, a long random part of the path, as some providers have it. */
+function hasSecretInUrl(address: string): boolean {
+  const { username, password, searchParams, pathname, hash } = new URL(address)
+  const inQuery = [...searchParams, ...new URLSearchParams(hash.slice(1))].some(
+    ([name, value]) => looksSecret(name, value) || isRandom(value)
+  )
+  return (
+    username !== '' ||
+    password !== '' ||
+    inQuery ||
+    pathname.split('/').some((part) => looksSecret('', part) || isRandom(part))
+  )
+}
+
+/** 24 characters or more with letters and digits mixed: no word. A UUID names things rather than proving anything. */
+function isRandom(part: string): boolean {
+  return (
+    /^[\w.~-]{24,}$/.test(part) &&
+    /\d/.test(part) &&
+    /[A-Za-z]/.test(part) &&
+    !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-/.test(part)
+  )
+}
+
+/** `--token abc`, `--token=abc`, or a value that is known by its beginning. */
+function isSecretWord(word: string, at: number, words: string[]): boolean {
+  const before = words[at - 1] ?? ''
+  const [name = '', value = ''] = word.split('=', 2)
+  return looksSecret(before.startsWith('-') ? before : '', word) || (value !== '' && looksSecret(name, value))
+}

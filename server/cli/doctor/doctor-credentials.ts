@@ -1,0 +1,71 @@
+/** Whether the credentials file lies where only its owner gets at it: its own mode is checked whenever it is read, its place is checked here. */
+import { readdirSync, realpathSync, statSync } from 'node:fs'
+import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
+import { openCredentials } from '../../catalog/credentials.ts'
+import type { LocalEntry, ServerEntry } from '../../catalog/server-entry.ts'
+import type { Found } from './doctor-servers.ts'
+
+const STICKY = 0o1000
+const ADVICE = 'Move it to a folder of its own, such as ~/.config/mcp-orchestrator/, and set CREDENTIALS_FILE.'
+
+/** Throws when the file can't be used at all. `ours`: files of ours that may lie beside it. */
+export function describeCredentials(setting: string, servers: Iterable<ServerEntry>, ours: string[]): Found {
+  openCredentials({ file: setting, environment: {} }).source()
+  const file = realpathSync(setting)
+  const doubts = [...openFolders(file), ...readers(file, [...servers], ours)]
+  return doubts.length === 0 ? `${file}, for its owner alone` : { warn: `${file}: ${doubts.join(' ')} ${ADVICE}` }
+}
+
+/** Whoever can write to a folder can put another file in the place of this one; a sticky folder above it can't be renamed by others. */
+function openFolders(file: string): string[] {
+  const found: string[] = []
+  for (let folder = dirname(file); ; folder = dirname(folder)) {
+    const { mode } = statSync(folder)
+    const isDirect = folder === dirname(file)
+    if ((mode & 0o022) !== 0 && (isDirect || (mode & STICKY) === 0)) found.push(folder)
+    if (folder === dirname(folder)) break
+  }
+  return found.map((folder) => `others on this machine can write to ${folder}.`)
+}
+
+/** A folder with nothing else in it is hidden from servers as a whole; in any other, only the file itself is, and not from sandboxes. */
+function readers(file: string, servers: ServerEntry[], ours: string[]): string[] {
+  const isHidden = isAlone(file, ours)
+  return servers.flatMap((entry) => {
+    if (entry.kind !== 'local' || !entry.enabled) return []
+    const given = givenPaths(entry).find((path) => {
+      if (isWithin(path, dirname(file))) return true
+      return isWithin(file, path) && (!isHidden || entry.sandbox !== undefined)
+    })
+    return given === undefined ? [] : [`The server "${entry.name}" is given ${given}, where it lies.`]
+  })
+}
+
+function isAlone(file: string, ours: string[]): boolean {
+  const names = [file, ...ours].map((path) => basename(path))
+  return readdirSync(dirname(file)).every((name) => names.some((our) => name === our || name.startsWith(`${our}.`)))
+}
+
+/** What it is told of, and where it is started. A container sees its own folders alone. */
+function givenPaths({ args, env, cwd, sandbox }: LocalEntry): string[] {
+  const words = sandbox ? (sandbox.folders ?? []) : [...args, ...Object.values(env)].flatMap(pathsIn)
+  return [...words, ...(cwd === undefined ? [] : [resolve(cwd)])].filter((path) => isAbsolute(path)).map(real)
+}
+
+/** `--root=PATH` names a path too, and so does a list `A:B`. */
+function pathsIn(word: string): string[] {
+  return [word, word.slice(word.indexOf('=') + 1)].flatMap((text) => [text, ...text.split(':')])
+}
+
+function real(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return join(path)
+  }
+}
+
+function isWithin(path: string, folder: string): boolean {
+  const rest = relative(folder, path)
+  return rest === '' || !(rest === '..' || rest.startsWith('../') || isAbsolute(rest))
+}

@@ -1,0 +1,79 @@
+import { once } from 'node:events'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { Settings } from '../../config/settings.ts'
+import { messageOf } from '../../lib/errors.ts'
+import type { Found } from './doctor-servers.ts'
+
+const ASK_MS = 2000
+const LISTENING = '0A'
+
+/** Whether `serve` could listen where the settings say; if not, what is in its way. */
+export async function describePort({ HOST, PORT }: Pick<Settings, 'HOST' | 'PORT'>): Promise<Found> {
+  const where = `port ${PORT} of ${HOST}`
+  const server = createServer()
+  try {
+    const listening = once(server, 'listening')
+    server.listen(PORT, HOST)
+    await listening
+    return PORT === 0 ? `any free port of ${HOST}` : `${where} is free`
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code === 'EACCES') throw new Error(`This user may not use ${where}: set PORT to one from 1024 on.`)
+    if (code !== 'EADDRINUSE')
+      throw new Error(`Can't listen on ${where} (${messageOf(error)}): set HOST to an address of this machine.`)
+    if (await isOurs(HOST, PORT)) return { warn: `${where} is in use by an MCP Orchestrator that runs already` }
+    throw new Error(`The ${where} is in use${holderOf(PORT)}: stop what uses it, or set PORT to another one.`)
+  } finally {
+    server.close()
+  }
+}
+
+async function isOurs(host: string, port: number): Promise<boolean> {
+  const name = host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '127.0.0.1' : host
+  try {
+    const answer = await fetch(`http://${name}:${port}/healthz`, {
+      signal: AbortSignal.timeout(ASK_MS),
+      redirect: 'error'
+    })
+    return (await answer.text()).slice(0, 100) === '{"ok":true}'
+  } catch {
+    return false
+  }
+}
+
+/** As far as this user may know: another user's process shows no open files. */
+function holderOf(port: number): string {
+  try {
+    const inodes = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listenersIn(file, port)))
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      if (holds(pid, inodes)) return ` by ${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`
+    }
+  } catch {
+    // No /proc, or one that tells nothing.
+  }
+  return ''
+}
+
+function listenersIn(file: string, port: number): string[] {
+  const hex = port.toString(16).toUpperCase().padStart(4, '0')
+  const rows = readFileSync(file, 'utf8').split('\n').slice(1)
+  return rows.flatMap((row) => {
+    const [, local = '', , state, , , , , , inode = ''] = row.trim().split(/\s+/)
+    return state === LISTENING && local.endsWith(`:${hex}`) ? [`socket:[${inode}]`] : []
+  })
+}
+
+function holds(pid: string, inodes: ReadonlySet<string>): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).some((fd) => {
+      try {
+        return inodes.has(readlinkSync(`/proc/${pid}/fd/${fd}`))
+      } catch {
+        return false
+      }
+    })
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,107 @@
+/** What `doctor` says of each server in the registry. Starts none of them, unless it is asked to. */
+import { resolve } from 'node:path'
+import { openEngine } from '../../app/app.ts'
+import { createGatewayApp } from '../../app/app-gateway.ts'
+import { LOCAL_OWNER } from '../../calls/caller.ts'
+import { openCredentials } from '../../catalog/credentials.ts'
+import { openGrants } from '../../catalog/grants.ts'
+import { refuseForeignPlaceholders } from '../../catalog/import/foreign-placeholders.ts'
+import { fillPlaceholders } from '../../catalog/placeholders.ts'
+import { describeProblem, loadRegistry } from '../../catalog/registry.ts'
+import type { LocalEntry, RemoteEntry, ServerEntry } from '../../catalog/server-entry.ts'
+import { dotenvWithSecrets } from '../../config/load-settings.ts'
+import type { Settings } from '../../config/settings.ts'
+import { messageOf } from '../../lib/errors.ts'
+import { findCommand } from '../../lib/files/find-command.ts'
+import { createLogger } from '../../lib/logger.ts'
+
+/** What was found; `warn`: it works, but one should know. */
+export type Found = string | { warn: string }
+export type Check = (part: string, job: () => Promise<Found>) => Promise<boolean>
+
+const REACH_MS = 5000
+
+export async function checkServers(settings: Settings, check: Check, wantsStart: boolean): Promise<void> {
+  const file = resolve(settings.MCP_CONFIG)
+  const registry = await loadRegistry(file, { optional: true }).catch((error: unknown) => messageOf(error))
+  if (typeof registry === 'string') {
+    await check('servers', () => Promise.reject(new Error(registry)))
+    return
+  }
+  const { servers, problems } = registry
+  if (servers.size + problems.length === 0) await check('servers', async () => `none in ${file}`)
+  for (const problem of problems.filter(({ fatal }) => fatal)) {
+    await check('server', () => Promise.reject(new Error(describeProblem(file, problem))))
+  }
+  const start = wantsStart ? await startable(settings) : undefined
+  for (const entry of servers.values()) {
+    await check('server', async () => `${entry.name}: ${await describeServer(settings, entry, start?.tools)}`)
+  }
+  await start?.stop()
+}
+
+type Tools = (server: string) => Promise<number>
+
+async function describeServer(settings: Settings, entry: ServerEntry, tools: Tools | undefined): Promise<string> {
+  if (!entry.enabled) return 'switched off'
+  const secrets = openCredentials({ file: settings.CREDENTIALS_FILE, environment: process.env }).source(LOCAL_OWNER)
+  fillPlaceholders(
+    entry.name,
+    entry.kind === 'local' ? entry.env : entry.headers,
+    secrets,
+    entry.kind === 'local' ? 'env' : 'headers'
+  )
+  refuseForeignPlaceholders(entry)
+  openGrants(settings.DATA_DIR, settings.MCP_CONFIG).check(entry)
+  const found = entry.kind === 'local' ? await describeLocal(settings, entry) : await describeRemote(entry)
+  return tools ? `${found}; ${await tools(entry.name)} tools` : found
+}
+
+async function describeLocal(settings: Settings, { name, command, cwd, env, sandbox }: LocalEntry): Promise<string> {
+  if (sandbox) {
+    const image = sandbox.image ?? settings.SANDBOX_IMAGE
+    const engine = openEngine({ ...settings, SANDBOX_IMAGE: image }, createLogger('silent'))
+    try {
+      if (await engine.hasImage()) return `in a sandbox of ${image ?? 'the sandbox image'}, which is there`
+    } finally {
+      await engine.close()
+    }
+    const make = image === undefined ? 'npm run setup' : `SANDBOX_IMAGE=${image} npm run setup`
+    const what = image === undefined ? 'the sandbox image' : `the image that is made of ${image}`
+    throw new Error(`"${name}" wants ${what}, which is not there yet: its first start makes it, or run ${make}.`)
+  }
+  const path = env.PATH ?? process.env.PATH ?? ''
+  const found = findCommand(command, { path, ...(cwd === undefined ? {} : { cwd }) })
+  if (found) return found
+  throw new Error(
+    `"${name}" needs the command "${command}", which is not on the PATH: install it, or correct mcp.json.`
+  )
+}
+
+/** Whatever it answers, it is there; what it wants to be told is between it and the gateway. */
+async function describeRemote({ name, url }: RemoteEntry): Promise<string> {
+  try {
+    const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(REACH_MS) })
+    await response.body?.cancel()
+    return `${url} answers (${response.status})`
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+    throw new Error(`"${name}" can't be reached at ${url}: ${messageOf(cause)}.`)
+  }
+}
+
+async function startable(settings: Settings) {
+  const app = await createGatewayApp(settings, createLogger('silent'), {
+    environment: process.env,
+    optionalRegistry: true,
+    dotenv: dotenvWithSecrets()
+  })
+  const caller = { owner: LOCAL_OWNER, door: 'stdio' } as const
+  const tools: Tools = async (server) => {
+    const { connections } = await app.core()
+    const { length } = await connections.test(server, { caller, signal: new AbortController().signal })
+    if (length > 0) return length
+    throw new Error(`"${server}" runs, but has no tools.`)
+  }
+  return { tools, stop: app.stop }
+}

@@ -1,0 +1,167 @@
+/** Says for each part that the workspace needs whether it is there, or what to do. Makes one sandbox to see its limits for real. */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { terminalText } from '../../../contract/hidden-characters.ts'
+import { openEngine, openStore } from '../../app/app.ts'
+import { openModels } from '../../app/app-models.ts'
+import { loadRegistry } from '../../catalog/registry.ts'
+import type { Settings } from '../../config/settings.ts'
+import { findIsolation } from '../../connections/local/child-isolation.ts'
+import { EXPOSED } from '../../connections/local/child-processes.ts'
+import { messageOf } from '../../lib/errors.ts'
+import { createLogger } from '../../lib/logger.ts'
+import type { SandboxEngine } from '../../sandbox/port.ts'
+import { probeFolder, probeStore } from '../../storage/write-probe.ts'
+import type { Command } from '../command.ts'
+import { userDefaults } from '../user-folders.ts'
+import { describeCredentials } from './doctor-credentials.ts'
+import { describeDataDir } from './doctor-data.ts'
+import { describeNode } from './doctor-node.ts'
+import { describePort } from './doctor-port.ts'
+import { describeLimits, describeUsers, listContents } from './doctor-sandbox.ts'
+import { type Check, checkServers, type Found } from './doctor-servers.ts'
+
+type Mark = 'ok' | 'warn' | 'FAILS'
+
+export const doctorCommand: Command = {
+  name: 'doctor',
+  summary:
+    'checks Node, engine, image, runtime, limits, data folder, store, port, models and servers, and says what to do',
+  flags: {
+    servers: { type: 'boolean', help: 'also starts every server, to see its tools' },
+    image: { type: 'boolean', help: 'also lists what is in the sandbox image, with versions' }
+  },
+  defaults: doctorDefaults,
+  async run(settings, { flags }) {
+    const logger = createLogger('silent')
+    const engine = openEngine(settings, logger)
+    const marks: Mark[] = []
+    const check: Check = async (part, job) => {
+      const [mark, text] = await job().then(
+        (found): [Mark, string] => (typeof found === 'string' ? ['ok', found] : ['warn', found.warn]),
+        (error): [Mark, string] => ['FAILS', messageOf(error)]
+      )
+      marks.push(mark)
+      process.stdout.write(`${mark.padEnd(5)} ${part.padEnd(9)}${terminalText(text)}\n`)
+      return mark === 'ok'
+    }
+    await check('node', () => describeNode())
+    await check(
+      'folders',
+      async () => `servers in ${resolve(settings.MCP_CONFIG)}, data in ${resolve(settings.DATA_DIR)}`
+    )
+    const engineOk = await check('engine', () => describeEngine(engine, settings))
+    if (engineOk) {
+      await check('users', () => describeUsers(engine, settings.SANDBOX_UIDS))
+      await check('runtime', () => describeRuntime(engine, settings))
+      const image = await check('image', () => engine.ensureImage((line) => process.stdout.write(`      ${line}\n`)))
+      if (image) await check('limits', () => describeLimits(engine))
+      if (image && flags.image === true) await check('contents', () => describeContents(engine))
+    }
+    await check('network', async () => describeNetwork(settings))
+    await check('children', () => describeChildren(settings))
+    await check('data', async () => describeDataDir(resolve(settings.DATA_DIR)))
+    await check('store', () => describeStore(settings))
+    if (!isGatewayOnly(settings)) await check('port', () => describePort(settings))
+    if (existsSync(resolve(settings.DATA_DIR)))
+      await check('disk', () => probeFolder(resolve(settings.DATA_DIR), settings.MIN_FREE_MB))
+    await check('models', () => describeModels(settings))
+    const { CREDENTIALS_FILE } = settings
+    if (CREDENTIALS_FILE) await check('secrets', () => describeSecrets(settings, CREDENTIALS_FILE))
+    await checkServers(settings, check, flags.servers === true)
+    await engine.close()
+    return marks.includes('FAILS') ? 1 : 0
+  }
+}
+
+/** Whoever has a registry of their own and no workspace here uses the gateway: then that is what is looked at. */
+function doctorDefaults(env: Record<string, string | undefined>) {
+  const user = userDefaults(env)
+  const isWorkspace = existsSync('mcp.json') || existsSync('data')
+  return isWorkspace || !existsSync(user.MCP_CONFIG) ? {} : user
+}
+
+async function describeEngine(engine: SandboxEngine, settings: Settings): Promise<Found> {
+  try {
+    const { version, cgroupVersion, containers } = await engine.status()
+    return `Docker ${version}, cgroup v${cgroupVersion}, ${containers} containers`
+  } catch (error) {
+    if (await needsEngine(settings)) throw error
+    return { warn: `${messageOf(error)} Here only the workspace and servers with "sandbox" need it.` }
+  }
+}
+
+/** The settings of a gateway that other programs start: it listens on no port. */
+function isGatewayOnly({ MCP_CONFIG, DATA_DIR }: Settings): boolean {
+  const user = userDefaults(process.env)
+  return MCP_CONFIG === user.MCP_CONFIG && DATA_DIR === user.DATA_DIR
+}
+
+async function needsEngine(settings: Settings): Promise<boolean> {
+  const { MCP_CONFIG } = settings
+  if (!isGatewayOnly(settings)) return true
+  // A file that can't be read is told of where the servers are.
+  const registry = await loadRegistry(MCP_CONFIG, { optional: true }).catch(() => undefined)
+  const servers = [...(registry?.servers.values() ?? [])]
+  return servers.some((entry) => entry.kind === 'local' && entry.enabled && entry.sandbox !== undefined)
+}
+
+async function describeSecrets({ MCP_CONFIG }: Settings, file: string): Promise<Found> {
+  const registry = await loadRegistry(resolve(MCP_CONFIG), { optional: true }).catch(() => undefined)
+  return describeCredentials(resolve(file), registry?.servers.values() ?? [], [MCP_CONFIG])
+}
+
+async function describeRuntime(engine: SandboxEngine, settings: Settings): Promise<string> {
+  const { runtimes } = await engine.status()
+  const wanted = settings.SANDBOX_RUNTIME
+  if (wanted === undefined) return `the engine's default; it has ${runtimes.join(', ')}`
+  if (runtimes.includes(wanted)) return wanted
+  throw new Error(
+    `The engine has no runtime "${wanted}" (it has ${runtimes.join(', ')}): install it, or unset SANDBOX_RUNTIME.`
+  )
+}
+
+async function describeContents(engine: SandboxEngine): Promise<string> {
+  const lines = await listContents(engine)
+  return [`${lines.length} packages`, ...lines].join('\n      ')
+}
+
+function describeNetwork(settings: Settings): Found {
+  if (settings.SANDBOX_NETWORK === 'none') return 'none: sandboxes have no network'
+  return {
+    warn: `ON: sandboxes are on the network "${settings.SANDBOX_NETWORK}", and so is everything that runs in them`
+  }
+}
+
+async function describeChildren({ AUTH_TOKEN }: Settings): Promise<Found> {
+  const isolation = await findIsolation()
+  if (isolation?.covers) return isolation.text
+  const hosted = 'With AUTH_TOKEN, servers without "sandbox" are not started.'
+  return { warn: AUTH_TOKEN === undefined ? EXPOSED : `${EXPOSED} ${hosted}` }
+}
+
+async function describeStore(settings: Settings): Promise<string> {
+  const folder = resolve(settings.DATA_DIR)
+  // Looking makes nothing: a folder left here would be taken for a workspace the next time, and be of whoever looked.
+  if (!settings.REDIS_URL && !existsSync(folder)) return `embedded; the first start makes ${folder}`
+  const store = await openStore(settings, createLogger('silent'))
+  try {
+    await probeStore(store.facts)
+    const live = await store.sessions.countLive()
+    return `${settings.REDIS_URL ? 'Redis' : `embedded in ${settings.DATA_DIR}`}, ${live} live sandboxes`
+  } finally {
+    await store.close()
+  }
+}
+
+async function describeModels(settings: Settings): Promise<Found> {
+  const { models, providers, default: chosen } = await openModels(settings, createLogger('silent')).catalog()
+  const failing = providers.filter(({ ok }) => !ok)
+  if (failing.length > 0) throw new Error(failing.map(({ id, reason }) => `${id}: ${reason}`).join(' '))
+  const found = `${models.length} from ${providers.map(({ id }) => id).join(', ')}; the default is ${chosen}`
+  // Another model than the one that was asked for may be worse, or dearer.
+  const lacking = providers.find(({ reason }) => reason !== undefined)?.reason
+  const idle = settings.LLM_MODEL && providers.length === 1 && `LLM_MODEL is "${settings.LLM_MODEL}", but no key is set`
+  const doubt = lacking ?? idle
+  return doubt ? { warn: `${found}. ${doubt}` } : found
+}

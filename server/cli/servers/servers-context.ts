@@ -1,0 +1,60 @@
+import { createInterface } from 'node:readline/promises'
+import { escapeJson, terminalText } from '../../../contract/hidden-characters.ts'
+import type { Registry } from '../../catalog/registry.ts'
+import type { ServerEntry } from '../../catalog/server-entry.ts'
+import type { Settings } from '../../config/settings.ts'
+import { AppError } from '../../lib/errors.ts'
+import type { CommandInput } from '../command.ts'
+
+export interface ServersContext {
+  settings: Settings
+  file: string
+  registry: Registry
+  names: string[]
+  flags: CommandInput['flags']
+  rest: string[]
+  json: boolean
+}
+
+export function print(context: ServersContext, data: unknown, lines: string[]): void {
+  // Names, errors and logs come from servers and files: nothing in them may steer a terminal, hide, or begin a line of its own.
+  const text = context.json ? [shownJson(data)] : lines.map(terminalRow)
+  process.stdout.write(text.map((line) => `${line}\n`).join(''))
+}
+
+/** As `terminalLine`, with the spaces that columns are made of. */
+function terminalRow(line: string): string {
+  return terminalText(line).replaceAll('\n', '⟨U+000A⟩').trimEnd()
+}
+
+/** Line by line, because hidden characters of a text become escapes and the breaks between lines do not. */
+function shownJson(data: unknown): string {
+  return (JSON.stringify(data, null, 2) ?? 'null').split('\n').map(escapeJson).join('\n')
+}
+
+/** Those that were named, or all. */
+export function chosen({ registry, names, file }: ServersContext): ServerEntry[] {
+  if (names.length === 0) return [...registry.servers.values()]
+  return names.map((name) => {
+    const entry = registry.servers.get(name)
+    if (entry) return entry
+    throw new AppError('not-found', 'unknown_server', `There is no server "${name}" in ${file}.`)
+  })
+}
+
+export function oneName({ names }: ServersContext): string {
+  const [name] = names
+  if (name !== undefined && names.length === 1) return name
+  throw new AppError('invalid', 'usage', 'Name one server. See mcp-orchestrator servers --help.')
+}
+
+/** Nobody at a terminal is a no. */
+export async function askedYes(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY) return false
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim())
+  } finally {
+    terminal.close()
+  }
+}

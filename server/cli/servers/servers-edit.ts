@@ -1,0 +1,70 @@
+import { terminalLine } from '../../../contract/hidden-characters.ts'
+import { describeTarget } from '../../catalog/describe-target.ts'
+import { addServers, removeServer as removeFrom, switchServer as switchIn } from '../../catalog/edit-registry.ts'
+import { EntryProblem } from '../../catalog/entry-values.ts'
+import { openGrants } from '../../catalog/grants.ts'
+import { refuseForeignPlaceholders } from '../../catalog/import/foreign-placeholders.ts'
+import { warnings } from '../../catalog/import/plan-servers.ts'
+import { readEntry } from '../../catalog/read-entry.ts'
+import { AppError } from '../../lib/errors.ts'
+import { oneName, print, type ServersContext } from './servers-context.ts'
+
+export const COMMAND_AFTER_DASHES = "Put the server's command after a lone --: servers add NAME -- COMMAND …"
+
+export async function addServer(context: ServersContext): Promise<number> {
+  const { file, flags, rest, names } = context
+  if (names.length > 1 && rest.length === 0) throw new AppError('invalid', 'usage', `${COMMAND_AFTER_DASHES}.`)
+  const name = oneName(context)
+  const [command, ...args] = rest
+  const raw = {
+    ...(command === undefined ? {} : { command, args }),
+    ...(flags.url === undefined ? {} : { url: flags.url }),
+    ...pairs('env', flags.env),
+    ...pairs('headers', flags.header),
+    ...(flags.description === undefined ? {} : { description: flags.description })
+  }
+  const entry = checked(name, raw)
+  refuseForeignPlaceholders(entry)
+  for (const warning of warnings(entry)) process.stderr.write(`! ${terminalLine(warning)}\n`)
+  await addServers(file, { [name]: raw })
+  // Whoever types a command here has seen it.
+  await openGrants(context.settings.DATA_DIR, file).accept([entry], context.registry.servers.values())
+  print(context, { added: name, target: describeTarget(entry), file }, [
+    `Added "${name}" to ${file}: ${describeTarget(entry)}`
+  ])
+  return 0
+}
+
+export async function removeServer(context: ServersContext): Promise<number> {
+  const name = oneName(context)
+  await removeFrom(context.file, name)
+  print(context, { removed: name, file: context.file }, [`Removed "${name}" from ${context.file}.`])
+  return 0
+}
+
+export async function switchServer(context: ServersContext, on: boolean): Promise<number> {
+  const name = oneName(context)
+  await switchIn(context.file, name, on)
+  print(context, { server: name, enabled: on }, [`"${name}" is now ${on ? 'on' : 'off'}.`])
+  return 0
+}
+
+function checked(name: string, raw: Record<string, unknown>) {
+  try {
+    return readEntry(name, raw, 0)
+  } catch (error) {
+    if (!(error instanceof EntryProblem)) throw error
+    const what = error.path.length > 0 ? `"${error.path.join('.')}" ` : ''
+    throw new AppError('invalid', 'usage', `The server "${name}" can't be added: ${what}${error.message}.`)
+  }
+}
+
+function pairs(key: string, given: unknown): Record<string, Record<string, string>> {
+  if (!Array.isArray(given)) return {}
+  const entries = given.map((pair) => {
+    const at = String(pair).indexOf('=')
+    if (at < 1) throw new AppError('invalid', 'usage', `"${String(pair).slice(0, 20)}" must have the form NAME=VALUE.`)
+    return [String(pair).slice(0, at), String(pair).slice(at + 1)]
+  })
+  return { [key]: Object.fromEntries(entries) }
+}

@@ -1,0 +1,86 @@
+import { join, resolve } from 'node:path'
+import type { PlannedServer } from '../../../contract/servers.ts'
+import { showTarget } from '../../catalog/describe-target.ts'
+import { addServers } from '../../catalog/edit-registry.ts'
+import { openGrants } from '../../catalog/grants.ts'
+import { chooseNames } from '../../catalog/import/choose-names.ts'
+import { findClientServers, readClientFile } from '../../catalog/import/client-files.ts'
+import { warnings } from '../../catalog/import/plan-servers.ts'
+import { showLine, showName } from '../../gateway/asking/show-as-data.ts'
+import { AppError } from '../../lib/errors.ts'
+import { packageRoot } from '../../lib/files/package-root.ts'
+import { userDefaults, userHome } from '../user-folders.ts'
+import { askedYes, print, type ServersContext } from './servers-context.ts'
+import { describeMissing, missingOf } from './servers-missing.ts'
+
+/** Shows all that decides what other clients' servers do, as the page does, and takes them over after a yes. What is there already stays as it is. */
+export async function importServers(context: ServersContext): Promise<number> {
+  const { names, registry, file, flags, json } = context
+  const [from] = names
+  const place = { home: userHome(process.env), folder: process.cwd(), environment: process.env }
+  const { servers, problems } =
+    from === undefined ? await findClientServers(place) : await readClientFile(resolve(from), place)
+  const chosen = chooseNames(servers, registry.servers)
+  for (const problem of new Set([...problems, ...chosen.problems])) process.stderr.write(`${showLine(problem)}\n`)
+  const { fresh } = chosen
+  const rows = fresh.map(({ client, file: source, project, entry, notes }) => ({
+    client,
+    source,
+    ...(project === undefined ? {} : { project }),
+    ...showTarget(entry),
+    notes,
+    warnings: warnings(entry)
+  }))
+  if (fresh.length === 0) {
+    const left = problems.length > 0 ? ' What was left out, and why, is said above.' : ''
+    print(context, { imported: [], found: servers.length }, [`There is nothing new to import.${left}`])
+    return 0
+  }
+  if (!json) print(context, rows, rows.flatMap(describe))
+  // Who has been shown nothing can't say yes to it.
+  if (
+    flags.yes !== true &&
+    (json || !(await askedYes(`Add ${fresh.length} ${fresh.length === 1 ? 'server' : 'servers'} to ${file}?`)))
+  ) {
+    throw new AppError('cancelled', 'not_confirmed', 'Nothing was imported: confirm it, or give --yes.')
+  }
+  await addServers(file, Object.fromEntries(fresh.map(({ name, raw }) => [name, raw])))
+  const added = fresh.map(({ entry }) => entry)
+  await openGrants(context.settings.DATA_DIR, file).accept(added, registry.servers.values())
+  const missing = missingOf(added, context)
+  print(context, { imported: rows, missing, file }, [
+    `Added ${fresh.length} ${fresh.length === 1 ? 'server' : 'servers'} to ${file}.`,
+    ...describeMissing(missing, context.settings.CREDENTIALS_FILE),
+    "Now remove them from the client's own list, and add the gateway there in their place:",
+    `${join(packageRoot(), 'docs/guides/clients.md')} says how.`,
+    ...sayOtherFile(file)
+  ])
+  return 0
+}
+
+/** In a folder with an `mcp.json` the servers went there: a gateway that a client starts would not find them. */
+function sayOtherFile(file: string): string[] {
+  const usual = userDefaults(process.env).MCP_CONFIG
+  if (file === usual) return []
+  return [`A gateway that a client starts reads ${usual}: give it the arguments --config ${file}, too.`]
+}
+
+type Row = PlannedServer & { client: string; project?: string; notes: string[] }
+
+function describe(row: Row): string[] {
+  const { name, client, project, target, cwd, env, headers, sandbox, approval } = row
+  const names = [...env, ...headers].map((value) => value.name).join(', ')
+  const rules = Object.entries(approval).map(([glob, verdict]) => `${glob} ${verdict}`)
+  const more = [
+    row.enabled ? '' : 'switched off, as in the client: "servers enable" switches it on',
+    cwd === null ? '' : `in ${cwd}`,
+    names === '' ? '' : `${env.length > 0 ? 'variables' : 'headers'}: ${names}`,
+    sandbox === null ? '' : `sandbox: image ${sandbox.image ?? 'of the sandbox'}, network ${sandbox.network}`,
+    rules.length === 0 ? '' : `approval: ${rules.join(', ')}`,
+    ...row.notes.map((note) => `- ${note}.`),
+    ...row.warnings.map((warning) => `! ${warning}`)
+  ]
+  const lines = more.filter((line) => line !== '').map((line) => `    ${showLine(line)}`)
+  const whose = project === undefined ? client : `${client}, project ${project}`
+  return [`${showName(name).padEnd(24)} ${showLine(target)}   (${showLine(whose)})`, ...lines]
+}

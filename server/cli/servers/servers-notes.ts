@@ -1,0 +1,57 @@
+import type { ServerEntry } from '../../catalog/server-entry.ts'
+import { showName } from '../../gateway/asking/show-as-data.ts'
+import type { GatewayCore } from '../../gateway/gateway-services.ts'
+
+export interface ChangedTool {
+  server: string
+  tool: string
+  before: string
+  after: string
+}
+
+/** Tools as last seen whose definition is not the accepted one. Starts no server. */
+export async function changedTools(
+  entries: ServerEntry[],
+  { index, approvals }: Pick<GatewayCore, 'index' | 'approvals'>
+): Promise<ChangedTool[]> {
+  const rows: ChangedTool[] = []
+  for (const { name: server } of entries) {
+    for (const tool of index.tools(server) ?? []) {
+      const change = await approvals?.definitions.change(server, tool)
+      if (change) rows.push({ server, tool: tool.name, ...change })
+    }
+  }
+  return rows
+}
+
+/** What a user should know of a server's tools; members are there only where there is something to say. */
+export interface ToolNotes {
+  changed?: string[]
+  leftOut?: string[]
+}
+
+export async function toolNotes(
+  entry: ServerEntry,
+  core: Pick<GatewayCore, 'index' | 'approvals'>
+): Promise<ToolNotes> {
+  const changed = (await changedTools([entry], core)).map(({ tool }) => tool)
+  const { leftOut = [] } = core.index.record(entry.name) ?? {}
+  return { ...(changed.length > 0 ? { changed } : {}), ...(leftOut.length > 0 ? { leftOut } : {}) }
+}
+
+const MAX_NAMED = 10
+
+export function describeNotes(server: string, { changed = [], leftOut = [] }: ToolNotes): string[] {
+  const named = changed.slice(0, MAX_NAMED).map(showName).join(', ')
+  const more = changed.length > MAX_NAMED ? ` and ${changed.length - MAX_NAMED} more` : ''
+  const what = changed.length === 1 ? 'tool has' : 'tools have'
+  const accept = `mcp-orchestrator servers accept ${/^[\w.-]+$/.test(server) ? server : JSON.stringify(server)}`
+  return [
+    ...(changed.length > 0
+      ? [
+          `      ! ${changed.length} ${what} changed since they were accepted: ${named}${more}. Their calls can be held for approval until you look at them and accept them: ${accept}`
+        ]
+      : []),
+    ...leftOut.map((reason) => `      ! left out: the tool ${reason}.`)
+  ]
+}

@@ -1,0 +1,88 @@
+/** `servers`: the registry by hand. Reads and edits `mcp.json`, tries servers out; what it prints is for people, or JSON. */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { terminalLine } from '../../../contract/hidden-characters.ts'
+import { describeProblem, loadRegistry } from '../../catalog/registry.ts'
+import { AppError } from '../../lib/errors.ts'
+import type { Command, CommandFlag, CommandInput } from '../command.ts'
+import { sayWhatIsUsed, userDefaults } from '../user-folders.ts'
+import { acceptChanges } from './servers-accept.ts'
+import type { ServersContext } from './servers-context.ts'
+import { addServer, COMMAND_AFTER_DASHES, removeServer, switchServer } from './servers-edit.ts'
+import { importServers } from './servers-import.ts'
+import { loginServer, logoutServer } from './servers-login.ts'
+import { listServers, showHealth, showLogs, testServers } from './servers-show.ts'
+import { showUsage } from './servers-usage.ts'
+
+const ACTIONS: Record<string, (context: ServersContext) => Promise<number>> = {
+  list: listServers,
+  test: testServers,
+  health: showHealth,
+  logs: showLogs,
+  add: addServer,
+  remove: removeServer,
+  enable: (context) => switchServer(context, true),
+  disable: (context) => switchServer(context, false),
+  import: importServers,
+  login: loginServer,
+  logout: logoutServer,
+  accept: acceptChanges,
+  usage: showUsage
+}
+
+const FLAGS: Record<string, CommandFlag> = {
+  json: { type: 'boolean', help: 'prints JSON' },
+  yes: { type: 'boolean', help: 'does not ask', for: ['import', 'accept'] },
+  clear: { type: 'boolean', help: 'forgets all of it', for: ['usage'] },
+  url: { type: 'string', help: 'address of a remote server', for: ['add'] },
+  header: { type: 'string', multiple: true, help: 'a header of its requests, NAME=VALUE', for: ['add'] },
+  env: { type: 'string', multiple: true, help: 'a variable for the server, NAME=VALUE', for: ['add'] },
+  owner: { type: 'string', help: 'for this owner only', for: ['login', 'logout'] },
+  description: { type: 'string', help: 'what the server is good for', for: ['add'] }
+}
+const MAX_NAMES: Record<string, number> = { list: 0, import: 1 }
+
+function refuseForeign(action: string, names: string[], { flags, rest }: Pick<CommandInput, 'flags' | 'rest'>): void {
+  const flag = Object.keys(flags).find((name) => FLAGS[name]?.for?.includes(action) === false)
+  const word = names[MAX_NAMES[action] ?? names.length] ?? (action === 'add' ? undefined : rest[0])
+  const foreign = flag === undefined ? word && `"${word.slice(0, 100)}"` : `--${flag}`
+  if (foreign === undefined) return
+  const message = `"servers ${action}" does not take ${foreign}. See mcp-orchestrator servers --help.`
+  throw new AppError('invalid', 'usage', message)
+}
+
+export const serversCommand: Command = {
+  name: 'servers',
+  summary: 'lists, tests, adds and removes the MCP servers in mcp.json',
+  usage: [
+    'list                              what the registry has',
+    'test [NAME …]                     starts servers and lists their tools',
+    'health [NAME …]                   when each was last seen, and its last error',
+    'logs NAME                         what it wrote to stderr',
+    'add NAME [--env K=V] -- COMMAND … a local server',
+    'add NAME --url URL [--header K=V] a remote server',
+    'remove | enable | disable NAME',
+    'login | logout NAME               a remote server that wants OAuth',
+    'import [FILE]                     takes over the servers of other clients',
+    'accept [NAME …]                   shows changed servers that wait for their secrets, and changed tools; accepts them',
+    'usage [NAME …] [--clear]          past requests that routing learns from; forgets all of them'
+  ],
+  flags: FLAGS,
+  mainSettings: ['MCP_CONFIG', 'DATA_DIR', 'CREDENTIALS_FILE', 'REDIS_URL'],
+  // A flag behind a name and a command is the command's.
+  advice: ([action, name = '-', command = '-']) =>
+    action === 'add' && !name.startsWith('-') && !command.startsWith('-') ? COMMAND_AFTER_DASHES : undefined,
+  // The project's own registry where there is one, else the user's: as the stdio gateway has it.
+  defaults: (env) => (existsSync('mcp.json') ? {} : userDefaults(env)),
+  async run(settings, { words: [action = 'list', ...names], flags, rest, isNamed }) {
+    const act = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined
+    if (!act)
+      throw new AppError('invalid', 'usage', `There is no "servers ${action}". See mcp-orchestrator servers --help.`)
+    refuseForeign(action, names, { flags, rest })
+    const file = resolve(settings.MCP_CONFIG)
+    sayWhatIsUsed(settings, isNamed)
+    const registry = await loadRegistry(file, { optional: true })
+    for (const problem of registry.problems) process.stderr.write(`${terminalLine(describeProblem(file, problem))}\n`)
+    return act({ settings, file, registry, names, flags, rest, json: flags.json === true })
+  }
+}

@@ -1,0 +1,45 @@
+import { AppError, messageOf } from '../lib/errors.ts'
+import { backoffMs } from '../lib/waiting/backoff.ts'
+
+export type BreakerState = 'closed' | 'open' | 'half-open'
+
+const FAILURES_TO_OPEN = 3
+const REST = { firstMs: 2000, maxMs: 300_000 }
+
+/** After three failed starts in a row a server is left alone for a while; then one start is tried, and decides. */
+export class Breaker {
+  readonly #server: string
+  readonly #now: () => number
+  #failures = 0
+  #closedUntil = 0
+  #reason = ''
+
+  constructor(server: string, now: () => number = Date.now) {
+    this.#server = server
+    this.#now = now
+  }
+
+  get state(): BreakerState {
+    if (this.#failures < FAILURES_TO_OPEN) return 'closed'
+    return this.#now() < this.#closedUntil ? 'open' : 'half-open'
+  }
+
+  /** Throws while it is open. */
+  check(): void {
+    if (this.state !== 'open') return
+    const seconds = Math.max(1, Math.ceil((this.#closedUntil - this.#now()) / 1000))
+    const message = `The server "${this.#server}" failed ${this.#failures} times in a row and is tried again in ${seconds} s. ${this.#reason}`
+    throw new AppError('unavailable', 'server_resting', message, { details: { sent: false } })
+  }
+
+  succeeded(): void {
+    this.#failures = 0
+  }
+
+  failed(error: unknown): void {
+    this.#failures++
+    this.#reason = messageOf(error)
+    const beyond = this.#failures - FAILURES_TO_OPEN + 1
+    if (beyond > 0) this.#closedUntil = this.#now() + backoffMs(beyond, REST)
+  }
+}

@@ -1,0 +1,240 @@
+/** One live MCP client: a started and greeted server, local or remote, whose tools have been listed. */
+import {
+  type Client,
+  type DiscoverResult,
+  type ProgressCallback,
+  ProtocolError,
+  type ServerCapabilities
+} from '@modelcontextprotocol/client'
+import type { Caller } from '../calls/caller.ts'
+import type { ServerEntry } from '../catalog/server-entry.ts'
+import type { StoredServer, StoredTool } from '../catalog/stored-tools.ts'
+import { AppError } from '../lib/errors.ts'
+import type { ChildTransport } from './local/child-transport.ts'
+import { callFailure, withoutSecrets } from './wire/call-failure.ts'
+import { calmly } from './wire/calm-progress.ts'
+import { totalMs } from './wire/raw-calls.ts'
+import { rawResult } from './wire/raw-result.ts'
+import { readTools } from './wire/read-tools.ts'
+
+export type Verdict = NonNullable<StoredServer['verdict']>
+
+export interface CallInput {
+  caller: Caller
+  tool: string
+  args: Record<string, unknown>
+  /** The call has effects and is not known to be repeatable. */
+  careful: boolean
+  signal: AbortSignal
+  onProgress?: ProgressCallback | undefined
+  meta?: Record<string, unknown> | undefined
+  /** Answers to what the server has asked for in place of a result, and what it wants back with them. */
+  retry?: { inputResponses?: Record<string, unknown>; requestState?: string } | undefined
+  /** Asked of the running server's own definitions, right before the call is sent; false: it is not sent. */
+  mayRun?: ((tool: StoredTool, tools: StoredTool[]) => boolean) | undefined
+}
+
+/** Any request but a tool call. */
+export interface RequestInput {
+  caller: Caller
+  method: string
+  params: Record<string, unknown>
+  signal: AbortSignal
+  onProgress?: ProgressCallback | undefined
+}
+
+export type RawResult = Record<string, unknown>
+
+const MAX_PAGES = 64
+const MAX_TOOLS = 1000
+const PULSE_MS = 3000
+
+export class LiveServer {
+  tools: StoredTool[] = []
+  readonly verdict: Verdict | undefined
+  readonly #entry: ServerEntry
+  readonly #client: Client
+  /** Of a local server only. */
+  readonly #transport: ChildTransport | undefined
+  readonly #redact: (text: string) => string
+  #open = true
+  #running = 0
+  #onIdle: (() => void) | undefined
+
+  constructor(
+    entry: ServerEntry,
+    client: Client,
+    transport: ChildTransport | undefined,
+    redact: (text: string) => string
+  ) {
+    this.#entry = entry
+    this.#client = client
+    this.#transport = transport
+    this.#redact = redact
+    this.verdict = verdictOf(client)
+  }
+
+  get isOpen(): boolean {
+    return this.#open && (this.#transport?.isOpen ?? true)
+  }
+
+  get pid(): number | undefined {
+    return this.#transport?.pid
+  }
+
+  get capabilities(): ServerCapabilities {
+    return this.#client.getServerCapabilities() ?? {}
+  }
+
+  get instructions(): string | undefined {
+    return this.#client.getInstructions()
+  }
+
+  get endReason(): string | undefined {
+    return this.#transport?.reason
+  }
+
+  async list(signal?: AbortSignal): Promise<StoredTool[]> {
+    const { name, timeouts } = this.#entry
+    const listed: unknown[] = []
+    let cursor: unknown
+    try {
+      for (let page = 0; page < MAX_PAGES; page++) {
+        const params = cursor === undefined ? {} : { cursor }
+        const options = { timeout: timeouts.listMs, ...(signal ? { signal } : {}) }
+        const answer = await this.#client.request({ method: 'tools/list', params }, rawResult, options)
+        if (!Array.isArray(answer.tools))
+          throw new AppError('unavailable', 'child_answer_invalid', `"${name}" lists no tools.`)
+        listed.push(...answer.tools)
+        cursor = answer.nextCursor
+        if (typeof cursor !== 'string' || listed.length >= MAX_TOOLS) break
+      }
+    } catch (error) {
+      // One with resources or prompts alone may refuse to speak of tools.
+      if (this.capabilities.tools !== undefined || !(error instanceof ProtocolError)) {
+        throw this.#failure('the request for its tools', error, signal)
+      }
+    }
+    this.tools = readTools(listed.slice(0, MAX_TOOLS))
+    return this.tools
+  }
+
+  async call(input: CallInput): Promise<RawResult> {
+    const { tool, args, careful, signal, onProgress, meta, retry } = input
+    const { timeouts } = this.#entry
+    const params = { name: tool, arguments: args, ...retry, ...(meta ? { _meta: meta } : {}) }
+    this.#transport?.assertAlive(careful)
+    const calls = this.verdict?.kind === 'legacy' ? this.#transport?.calls : undefined
+    this.#running++
+    try {
+      return await calmly(onProgress, (calm) =>
+        calls
+          ? calls.call(params, { timeoutMs: timeouts.callMs, signal, onProgress: calm })
+          : this.#callThroughSdk(params, { ...input, onProgress: calm })
+      )
+    } catch (error) {
+      throw this.#failure(tool, error, signal)
+    } finally {
+      this.#ended()
+    }
+  }
+
+  /** Passes a request on as it is. */
+  async request({ method, params, signal, onProgress }: RequestInput): Promise<RawResult> {
+    const { timeouts } = this.#entry
+    this.#transport?.assertAlive(false)
+    const options = { ...timing(timeouts.callMs), allowInputRequired: true, signal }
+    this.#running++
+    try {
+      return await calmly(onProgress, (calm) =>
+        this.#client.request({ method, params }, rawResult, { ...options, ...(calm ? { onprogress: calm } : {}) })
+      )
+    } catch (error) {
+      throw this.#failure(method, error, signal)
+    } finally {
+      this.#ended()
+    }
+  }
+
+  async notify(method: string, params?: Record<string, unknown>): Promise<void> {
+    await this.#client.notification(params === undefined ? { method } : { method, params })
+  }
+
+  /** Has its client told when a resource changes; resolves to the way to stop that. */
+  async subscribe(uri: string): Promise<() => Promise<void>> {
+    const timeout = this.#entry.timeouts.callMs
+    const failed = (error: unknown) => Promise.reject(this.#failure('the subscription', error))
+    if (this.verdict?.kind === 'modern') {
+      const subscription = await this.#client.listen({ resourceSubscriptions: [uri] }, { timeout }).catch(failed)
+      return () => subscription.close()
+    }
+    const send = (method: string) =>
+      this.#client.request({ method, params: { uri } }, rawResult, { timeout }).catch(failed)
+    await send('resources/subscribe')
+    return async () => void (await send('resources/unsubscribe'))
+  }
+
+  async #callThroughSdk(
+    params: { name: string; arguments: Record<string, unknown> },
+    { signal, onProgress, caller }: CallInput
+  ): Promise<RawResult> {
+    const options = {
+      ...timing(this.#entry.timeouts.callMs),
+      // Without a client of its own behind it, a question has nobody to go to.
+      allowInputRequired: caller.connection !== undefined,
+      signal,
+      ...(onProgress ? { onprogress: onProgress } : {})
+    }
+    if (this.#transport) return this.#client.request({ method: 'tools/call', params }, rawResult, options)
+    // Over HTTP a tool may want parameters as headers, which this way of calling sees to.
+    const definition = this.tools.find(({ name }) => name === params.name)
+    const inputSchema = { ...definition?.inputSchema, type: 'object' as const }
+    return {
+      ...(await this.#client.callTool(params, { ...options, toolDefinition: { name: params.name, inputSchema } }))
+    }
+  }
+
+  #failure(what: string, error: unknown, signal?: AbortSignal): AppError {
+    return withoutSecrets(callFailure(this.#entry.name, what, error, signal), this.#redact)
+  }
+
+  /** Whether it still answers anything at all. */
+  async hasPulse(): Promise<boolean> {
+    if (!this.isOpen) return false
+    try {
+      await this.#client.request({ method: 'tools/list', params: {} }, rawResult, { timeout: PULSE_MS })
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /** Resolves when no call or request is under way. */
+  idle(): Promise<void> {
+    if (this.#running === 0) return Promise.resolve()
+    return new Promise((done) => {
+      this.#onIdle = done
+    })
+  }
+
+  #ended(): void {
+    if (--this.#running === 0) this.#onIdle?.()
+  }
+
+  async close(): Promise<void> {
+    this.#open = false
+    await this.#client.close().catch(() => {})
+    await this.#transport?.close()
+  }
+}
+
+function timing(timeout: number) {
+  return { timeout, resetTimeoutOnProgress: true, maxTotalTimeout: totalMs(timeout) }
+}
+
+function verdictOf(client: Client): Verdict | undefined {
+  const era = client.getProtocolEra()
+  if (era === 'legacy') return { kind: 'legacy' }
+  const discover: DiscoverResult | undefined = client.getDiscoverResult()
+  return era === 'modern' && discover ? { kind: 'modern', discover: { ...discover } } : undefined
+}

@@ -1,0 +1,220 @@
+import {
+  type AuthProvider,
+  Client,
+  type PriorDiscovery,
+  SSEClientTransport,
+  StreamableHTTPClientTransport,
+  type SubscriptionFilter,
+  type Transport
+} from '@modelcontextprotocol/client'
+import { looksSecret } from '../catalog/describe-target.ts'
+import { refuseForeignPlaceholders } from '../catalog/import/foreign-placeholders.ts'
+import { fillPlaceholders, type SecretSource } from '../catalog/placeholders.ts'
+import type { LocalEntry, RemoteEntry, ServerEntry } from '../catalog/server-entry.ts'
+import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import type { ChildContainers } from '../sandbox/child-port.ts'
+import { LiveServer, type Verdict } from './live-server.ts'
+import type { ChildProcesses } from './local/child-processes.ts'
+import { ChildTransport } from './local/child-transport.ts'
+import { startInSandbox } from './local/start-in-sandbox.ts'
+import type { Peer } from './peer.ts'
+import { boundedFetch } from './remote/bounded-fetch.ts'
+import type { ServerLog } from './server-log.ts'
+import { callFailure } from './wire/call-failure.ts'
+import { noValidator } from './wire/raw-result.ts'
+
+export interface OpenServerOptions {
+  entry: ServerEntry
+  processes: ChildProcesses
+  /** Where those that want a sandbox run; comes with the first of them. */
+  containers: () => Promise<ChildContainers>
+  secrets: () => SecretSource
+  /** Throws unless this entry may have its secrets. */
+  checkGrant?: ((entry: ServerEntry) => void) | undefined
+  /** Of a remote server: what to show it instead of a header of its entry. */
+  login?: (() => AuthProvider | undefined) | undefined
+  log: ServerLog
+  version: string
+  /** What was found out about it before. */
+  verdict?: Verdict | undefined
+  signal: AbortSignal
+  onToolsChanged(): void
+  /** It wanted to go where its entry does not let it. */
+  onDenied(target: string, reason: string): void
+  /** The one client that this connection is for. */
+  peer?: Peer | undefined
+}
+
+/** An old server that says nothing to a question it does not know costs this once; what was found out is remembered. */
+const PROBE_MS = 4000
+const STDERR_IN_ERROR = 300
+
+/** Starts or reaches a server, greets it in the revision it speaks, and lists its tools. Leaves nothing behind when it fails. */
+export async function openServer(options: OpenServerOptions): Promise<LiveServer> {
+  const { verdict } = options
+  const known = verdict === undefined ? undefined : priorOf(verdict)
+  try {
+    return await connect(options, known)
+  } catch (error) {
+    const hopeless =
+      isAppError(error) &&
+      (error.details.sandbox ||
+        [
+          'server_not_startable',
+          'secret_missing',
+          'secret_unusable',
+          'secret_not_granted',
+          'placeholder_unknown',
+          'isolation_unavailable',
+          'isolation_undecided'
+        ].includes(error.code))
+    if (options.signal.aborted || hopeless) throw error
+    // It may have been updated since; or, never asked before, it is one that dies of the question.
+    if (known?.kind === 'modern') return connect(options, undefined)
+    if (known === undefined && options.entry.kind === 'local') return connect(options, { kind: 'legacy' })
+    throw error
+  }
+}
+
+async function connect(options: OpenServerOptions, prior: PriorDiscovery | undefined): Promise<LiveServer> {
+  const { entry, signal, version, onToolsChanged, peer } = options
+  refuseForeignPlaceholders(entry)
+  options.checkGrant?.(entry)
+  const transport = entry.kind === 'local' ? await startChild(options, entry) : reach(options, entry)
+  const client = new Client(
+    { name: 'mcp-orchestrator', version },
+    {
+      ...(peer ? { capabilities: peer.capabilities } : {}),
+      jsonSchemaValidator: noValidator,
+      versionNegotiation: { mode: 'auto', probe: { timeoutMs: Math.min(PROBE_MS, entry.timeouts.startMs) } },
+      listChanged: { tools: { autoRefresh: false, onChanged: onToolsChanged } }
+    }
+  )
+  if (peer) introduce(client, entry.name, peer, transport)
+  const onAbort = () => void transport.close()
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    // The deadline may have passed while the process was made.
+    signal.throwIfAborted()
+    await client.connect(transport, { timeout: entry.timeouts.startMs, signal, ...(prior ? { prior } : {}) })
+    const child = transport instanceof ChildTransport ? transport : undefined
+    const live = new LiveServer(entry, client, child, (text) => options.log.redact(text))
+    await live.list(signal)
+    if (prior?.kind === 'modern') listenForChanges(client, { toolsListChanged: true })
+    if (peer && live.verdict?.kind === 'modern')
+      listenForChanges(client, { promptsListChanged: true, resourcesListChanged: true })
+    return live
+  } catch (error) {
+    await client.close().catch(() => {})
+    await transport.close().catch(() => {})
+    throw startFailure(options, transport, error)
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+/** What a server asks and tells by itself goes to the client behind this connection. */
+function introduce(client: Client, server: string, peer: Peer, transport: Transport): void {
+  // While a human thinks about a question, the time of the calls that may have led to it does not run.
+  const postpone = () => {
+    if (transport instanceof ChildTransport) transport.calls.postponeDeadlines()
+  }
+  client.fallbackRequestHandler = ({ method, params = {} }, { mcpReq }) =>
+    peer.onRequest(server, { method, params }, mcpReq.signal, postpone)
+  client.fallbackNotificationHandler = async ({ method, params }) => peer.onNotification(server, { method, params })
+}
+
+/** The SDK subscribes by itself to changes of tools alone, and not with a remembered verdict. */
+function listenForChanges(client: Client, wish: SubscriptionFilter): void {
+  const { tools, prompts, resources } = client.getServerCapabilities() ?? {}
+  const filter: SubscriptionFilter = {
+    ...(wish.toolsListChanged && tools?.listChanged ? { toolsListChanged: true } : {}),
+    ...(wish.promptsListChanged && prompts?.listChanged ? { promptsListChanged: true } : {}),
+    ...(wish.resourcesListChanged && resources?.listChanged ? { resourcesListChanged: true } : {})
+  }
+  if (Object.keys(filter).length > 0) client.listen(filter).catch(() => {})
+}
+
+async function startChild(options: OpenServerOptions, entry: LocalEntry): Promise<ChildTransport> {
+  const { secrets, log, processes, containers, onDenied, signal } = options
+  const filled = fillPlaceholders(entry.name, entry.env, secrets())
+  log.hide(filled.secrets)
+  const { name: server, command, args, cwd } = entry
+  const { sandbox } = entry
+  const env = filled.values
+  const child = sandbox
+    ? await startInSandbox(entry, { containers, sandbox, env, onDenied, signal })
+    : await processes.start({ server, command, args, cwd, env })
+  child.stderr.on('data', (chunk: Buffer) => log.push(chunk))
+  child.stderr.on('error', () => {})
+  return new ChildTransport(child, { onNoise: (line) => log.noise(line) })
+}
+
+function reach({ secrets, login, log }: OpenServerOptions, entry: RemoteEntry): Transport {
+  const filled = fillPlaceholders(entry.name, entry.headers, secrets(), 'headers')
+  const url = new URL(entry.url)
+  log.hide([
+    ...filled.secrets,
+    ...[...url.searchParams].filter((pair) => looksSecret(...pair)).map(([, value]) => value)
+  ])
+  const hasOwn = Object.keys(filled.values).some((name) => name.toLowerCase() === 'authorization')
+  const authProvider = hasOwn ? undefined : login?.()
+  const requestInit = { headers: filled.values }
+  const fresh = () => {
+    const { values, secrets: hidden } = fillPlaceholders(entry.name, entry.headers, secrets(), 'headers')
+    log.hide(hidden)
+    return values
+  }
+  const send = freshHeaders(filled.values, fresh)
+  const options = { requestInit, fetch: boundedFetch(undefined, send), ...(authProvider ? { authProvider } : {}) }
+  return entry.sse ? new SSEClientTransport(url, options) : new StreamableHTTPClientTransport(url, options)
+}
+
+/** Secrets are filled in anew with every request that shows them: they may have been replaced since the conversation began. */
+function freshHeaders(opened: Record<string, string>, fresh: () => Record<string, string>): typeof fetch {
+  return (url, init) => {
+    const headers = new Headers(init?.headers)
+    const shown = Object.entries(opened).filter(([name, value]) => headers.get(name) === value)
+    if (shown.length === 0) return fetch(url, init)
+    const values = fresh()
+    for (const [name] of shown) headers.set(name, values[name] ?? '')
+    return fetch(url, { ...init, headers })
+  }
+}
+
+function startFailure({ entry, log, signal }: OpenServerOptions, transport: Transport, error: unknown): AppError {
+  if (isAppError(signal.reason)) return signal.reason
+  const failure = callFailure(entry.name, 'the greeting', error)
+  if (failure.code !== 'child_lost' || !(transport instanceof ChildTransport)) return failure
+  const said = whatItSaid(log.tail().trim())
+  const why = transport.reason ?? messageOf(error)
+  const message = `The server "${entry.name}" did not start: ${why}${said}.`
+  return new AppError('unavailable', 'server_failed', message, { cause: error, details: { sent: false } })
+}
+
+/** As Node, Python and Java begin the line that says what is wrong. */
+const ERROR_LINE = /^(?:Uncaught |Caused by: )?(?:[\w$]+\.)*\w*(?:Error|Exception)\b.*[:[].*$/m
+
+/** The line that names the error says more than the end of a stack. */
+function whatItSaid(tail: string): string {
+  const error = ERROR_LINE.exec(tail)?.[0].slice(0, STDERR_IN_ERROR)
+  if (error !== undefined) return `; it said: ${error.replace(/\.$/, '')}. See its log`
+  const last = tail.slice(-STDERR_IN_ERROR)
+  // From the beginning of a line.
+  const whole = last.length < tail.length && last.includes('\n') ? last.slice(last.indexOf('\n') + 1) : last
+  return whole === '' ? '' : `; its last words: ${whole}`
+}
+
+function priorOf(verdict: Verdict): PriorDiscovery {
+  if (verdict.kind === 'legacy') return { kind: 'legacy' }
+  const { discover } = verdict
+  const supportedVersions = Array.isArray(discover.supportedVersions) ? discover.supportedVersions.map(String) : []
+  const capabilities = typeof discover.capabilities === 'object' ? { ...discover.capabilities } : {}
+  return {
+    kind: 'modern',
+    discover: { ...discover, supportedVersions, capabilities } as Extract<
+      PriorDiscovery,
+      { kind: 'modern' }
+    >['discover']
+  }
+}

@@ -1,0 +1,209 @@
+/**
+ * The OAuth logins to remote servers, one file each that only its owner may read. Owns keeping, finding and refreshing them; how one
+ * is made is in `oauth-login.ts`. Invariant: a token goes to the address it was given for, and is refreshed by its own issuer only, for
+ * that address only.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  type AuthProvider,
+  checkResourceAllowed,
+  discoverOAuthServerInfo,
+  extractWWWAuthenticateParams,
+  refreshAuthorization,
+  resourceUrlFromServerUrl
+} from '@modelcontextprotocol/client'
+import { AppError, messageOf } from '../../lib/errors.ts'
+import { withFileLock } from '../../lib/files/file-lock.ts'
+import { makeFolder } from '../../lib/files/make-folder.ts'
+import { isRecord } from '../../lib/is-record.ts'
+import { boundedFetch } from './bounded-fetch.ts'
+
+export interface Login {
+  url: string
+  issuer: string
+  client: { client_id: string; [more: string]: unknown }
+  tokens: { access_token: string; token_type: string; refresh_token?: string | undefined; [more: string]: unknown }
+  /** When the access token ends, where the issuer has said so. */
+  expiresAt?: number | undefined
+}
+
+/** For all who have no login of their own. */
+export const COMMON = ''
+const EARLY_MS = 10_000
+const STEP_MS = 15_000
+const MAX_ANSWER_BYTES = 1024 * 1024
+/** Several processes can have one folder; a lock that is older is of one that died in a refresh. */
+const REFRESH_MS = 20_000
+const STALE_LOCK_MS = 30_000
+
+export class Logins {
+  readonly #dir: string
+  readonly #refreshing = new Map<string, Promise<void>>()
+
+  constructor(dir: string) {
+    this.#dir = dir
+  }
+
+  has(server: string, owner: string): boolean {
+    return existsSync(this.#file(server, owner))
+  }
+
+  read(server: string, owner: string): Login | undefined {
+    const file = this.#file(server, owner)
+    if (!existsSync(file)) return undefined
+    if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) {
+      const message = `Others on this machine can read the login in ${file}: run chmod 600 on it first.`
+      throw new AppError('forbidden', 'credentials_exposed', message, { details: { permanent: true } })
+    }
+    return asLogin(readFileSync(file, 'utf8'))
+  }
+
+  write(server: string, owner: string, value: Login): void {
+    makeFolder(this.#dir)
+    const file = this.#file(server, owner)
+    const fresh = `${file}.${randomBytes(6).toString('hex')}`
+    writeFileSync(fresh, JSON.stringify(value), { mode: 0o600 })
+    renameSync(fresh, file)
+  }
+
+  /** False: there was none. */
+  remove(server: string, owner: string): boolean {
+    const there = this.has(server, owner)
+    rmSync(this.#file(server, owner), { force: true })
+    return there
+  }
+
+  /** Puts the login of this owner into the requests to a server; `hide` is told of every token. */
+  provider(server: string, url: string, owner: string, hide: (secrets: string[]) => void): AuthProvider {
+    const mine = () => {
+      const found = this.read(server, owner)
+      if (found?.url !== url) return undefined
+      hide([found.tokens.access_token, found.tokens.refresh_token ?? ''])
+      return found
+    }
+    let used: string | undefined
+    return {
+      token: async () => {
+        const { expiresAt = Number.POSITIVE_INFINITY, tokens } = mine() ?? {}
+        if (tokens?.refresh_token && expiresAt - EARLY_MS < Date.now()) await this.#refresh(server, owner, mine)
+        used = mine()?.tokens.access_token
+        return used
+      },
+      onUnauthorized: async ({ response }) => {
+        const found = mine()
+        if (found === undefined) throw loginNeeded(server, 'asks for a login')
+        // Someone else has refreshed it meanwhile.
+        if (found.tokens.access_token !== used) return
+        const { resourceMetadataUrl } = extractWWWAuthenticateParams(response)
+        await this.#refresh(server, owner, mine, resourceMetadataUrl)
+      }
+    }
+  }
+
+  /** Once for many who find it expired: an issuer may honour a refresh token a single time. */
+  async #refresh(server: string, owner: string, mine: () => Login | undefined, metadataUrl?: URL): Promise<void> {
+    const key = this.#file(server, owner)
+    const before = mine()?.tokens.access_token
+    const refresh = () =>
+      withFileLock(`${key}.lock`, STALE_LOCK_MS, async () => {
+        // Another process may have done it while this one waited.
+        if (mine()?.tokens.access_token === before) await this.#refreshNow(server, owner, mine, metadataUrl)
+      })
+    const running = this.#refreshing.get(key) ?? refresh().finally(() => this.#refreshing.delete(key))
+    this.#refreshing.set(key, running)
+    await running
+  }
+
+  async #refreshNow(server: string, owner: string, mine: () => Login | undefined, metadataUrl?: URL): Promise<void> {
+    const found = mine()
+    const refreshToken = found?.tokens.refresh_token
+    if (found === undefined || refreshToken === undefined) throw loginNeeded(server, 'no longer accepts its login')
+    const at = metadataUrl === undefined ? {} : { resourceMetadataUrl: metadataUrl }
+    const signal = AbortSignal.timeout(REFRESH_MS)
+    const fetchFn = boundedFetch(MAX_ANSWER_BYTES, (url, init) => fetch(url, { ...init, signal }))
+    try {
+      const info = await discoverOAuthServerInfo(found.url, { ...at, fetchFn })
+      const { authorizationServerUrl, authorizationServerMetadata: metadata, resourceMetadata } = info
+      const issuer = metadata?.issuer ?? String(authorizationServerUrl)
+      if (issuer !== found.issuer) throw issuerChanged(server, found.issuer, issuer)
+      const resource = resourceMetadata?.resource
+      if (resource !== undefined && !isFor(found.url, resource)) throw resourceChanged(server, resource)
+      const fresh = await refreshAuthorization(authorizationServerUrl, {
+        ...(metadata ? { metadata } : {}),
+        ...(resource === undefined ? {} : { resource }),
+        clientInformation: found.client,
+        refreshToken,
+        fetchFn
+      })
+      this.write(server, owner, { ...found, ...withExpiry({ ...found.tokens, ...fresh }) })
+    } catch (error) {
+      if (error instanceof AppError) throw error
+      // A process that does not know of the lock may have used the refresh token first, and stored what it got.
+      if (mine()?.tokens.refresh_token !== refreshToken) return
+      throw loginNeeded(server, `no longer accepts its login (${messageOf(error).slice(0, 200)})`)
+    }
+  }
+
+  #file(server: string, owner: string): string {
+    const name = createHash('sha256').update(`${server}\n${owner}`).digest('hex').slice(0, 32)
+    return join(this.#dir, `${name}.json`)
+  }
+}
+
+/** A file that is damaged is no login. */
+function asLogin(text: string): Login | undefined {
+  try {
+    const { url, issuer, client, tokens, expiresAt } = JSON.parse(text)
+    if (typeof url !== 'string' || typeof issuer !== 'string' || !isRecord(client) || !isRecord(tokens))
+      return undefined
+    const { client_id } = client
+    const { access_token, token_type, refresh_token } = tokens
+    if (typeof client_id !== 'string' || typeof access_token !== 'string') return undefined
+    return {
+      url,
+      issuer,
+      client: { ...client, client_id },
+      tokens: {
+        ...tokens,
+        access_token,
+        token_type: String(token_type),
+        refresh_token: typeof refresh_token === 'string' ? refresh_token : undefined
+      },
+      expiresAt: typeof expiresAt === 'number' ? expiresAt : undefined
+    }
+  } catch {
+    return undefined
+  }
+}
+
+export function withExpiry(tokens: Login['tokens']): Pick<Login, 'tokens' | 'expiresAt'> {
+  const seconds = Number(tokens.expires_in)
+  return { tokens, expiresAt: seconds > 0 ? Date.now() + seconds * 1000 : undefined }
+}
+
+/** For one step of making a login. */
+export const stepFetch = boundedFetch(MAX_ANSWER_BYTES, (url, init) =>
+  fetch(url, { ...init, signal: AbortSignal.timeout(STEP_MS) })
+)
+
+export function loginNeeded(server: string, what: string): AppError {
+  const message = `The server "${server}" ${what}: run mcp-orchestrator servers login ${JSON.stringify(server)}.`
+  return new AppError('forbidden', 'login_required', message, { details: { sent: false, permanent: true } })
+}
+
+/** A server that names another resource would get a token that opens that one. */
+function isFor(url: string, resource: string): boolean {
+  return checkResourceAllowed({ requestedResource: resourceUrlFromServerUrl(url), configuredResource: resource })
+}
+
+function resourceChanged(server: string, resource: string): AppError {
+  const message = `The server "${server}" now asks for a token for ${resource.slice(0, 200)}, which is not its address; none was asked for: ask its operator.`
+  return new AppError('forbidden', 'login_resource_changed', message, { details: { sent: false, permanent: true } })
+}
+
+function issuerChanged(server: string, before: string, now: string): AppError {
+  const message = `The server "${server}" now names ${now.slice(0, 200)} as the issuer of its logins, and yours is from ${before.slice(0, 200)}: nothing was sent there; log out and in again if that is right.`
+  return new AppError('forbidden', 'login_issuer_changed', message, { details: { sent: false, permanent: true } })
+}

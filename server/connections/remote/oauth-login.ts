@@ -1,0 +1,128 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import {
+  auth,
+  extractWWWAuthenticateParams,
+  type OAuthClientProvider,
+  type OAuthDiscoveryState,
+  type StoredOAuthClientInformation,
+  type StoredOAuthTokens
+} from '@modelcontextprotocol/client'
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
+import { causesOf } from '../wire/call-failure.ts'
+import { type Login, stepFetch, withExpiry } from './logins.ts'
+
+export interface LoginOptions {
+  server: string
+  url: string
+  /** Shows a human where to say yes. */
+  show(url: URL): void
+  waitMs: number
+}
+
+/**
+ * Asks a human for a login to a remote server, in their browser: discovery, registration as a client, PKCE, and a redirect to an
+ * address of this machine that exists for this one answer.
+ */
+export async function oauthLogin({ server, url, show, waitMs }: LoginOptions): Promise<Login> {
+  const { promise: answered, resolve: onAnswer } = Promise.withResolvers<URLSearchParams>()
+  const state = randomBytes(16).toString('hex')
+  const door = await openCallbackDoor(state, onAnswer)
+  const { port } = door.address() as AddressInfo
+  const memory: Memory = {}
+  const provider = loginProvider(`http://127.0.0.1:${port}/callback`, state, memory, show)
+  try {
+    const asked = { serverUrl: url, ...(await challengeOf(url)), fetchFn: stepFetch }
+    if ((await auth(provider, asked)) === 'REDIRECT') {
+      const what = `the yes to a login to "${server}" in the browser`
+      const answer = await withDeadline({ what, ms: waitMs, code: 'login_failed' }, () => answered)
+      const authorizationCode = answer.get('code')
+      if (authorizationCode === null) throw new Error(`the answer was ${answer.get('error') ?? 'no code'}`)
+      const iss = answer.get('iss')
+      await auth(provider, { ...asked, authorizationCode, ...(iss === null ? {} : { iss }) })
+    }
+    const { tokens, client } = memory
+    if (!tokens?.issuer || !client) throw new Error('its issuer gave no token')
+    return { url, issuer: tokens.issuer, client: { ...client }, ...withExpiry({ ...tokens }) }
+  } catch (error) {
+    if (isAppError(error)) throw error
+    const why = causesOf(error).map(messageOf).join(': ')
+    const message = `The login to "${server}" failed: ${why.slice(0, 300)}.`
+    throw new AppError('unavailable', 'login_failed', message, { cause: error })
+  } finally {
+    door.closeAllConnections()
+    door.close()
+  }
+}
+
+interface Memory {
+  client?: StoredOAuthClientInformation
+  tokens?: StoredOAuthTokens
+  verifier?: string
+  discovery?: OAuthDiscoveryState
+}
+
+function loginProvider(
+  redirectUrl: string,
+  state: string,
+  memory: Memory,
+  show: (url: URL) => void
+): OAuthClientProvider {
+  return {
+    redirectUrl,
+    clientMetadata: {
+      client_name: 'MCP Orchestrator',
+      redirect_uris: [redirectUrl],
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: 'none',
+      application_type: 'native'
+    },
+    state: () => state,
+    clientInformation: () => memory.client,
+    saveClientInformation: (client) => {
+      memory.client = client
+    },
+    tokens: () => memory.tokens,
+    saveTokens: (tokens) => {
+      memory.tokens = tokens
+    },
+    codeVerifier: () => memory.verifier ?? '',
+    saveCodeVerifier: (verifier) => {
+      memory.verifier = verifier
+    },
+    discoveryState: () => memory.discovery,
+    saveDiscoveryState: (discovery) => {
+      memory.discovery = discovery
+    },
+    redirectToAuthorization: show
+  }
+}
+
+/** What the server itself says about where its logins come from, when it is asked without one. */
+async function challengeOf(url: string): Promise<{ resourceMetadataUrl?: URL; scope?: string }> {
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
+  const response = await stepFetch(url, { method: 'POST', headers, body })
+  await response.body?.cancel()
+  if (response.status !== 401) return {}
+  const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(response)
+  return { ...(resourceMetadataUrl ? { resourceMetadataUrl } : {}), ...(scope ? { scope } : {}) }
+}
+
+async function openCallbackDoor(state: string, onAnswer: (answer: URLSearchParams) => void): Promise<Server> {
+  const door = createServer((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1')
+    const isOurs = pathname === '/callback' && searchParams.get('state') === state
+    response.writeHead(isOurs ? 200 : 404, { 'content-type': 'text/plain', connection: 'close' })
+    response.end(isOurs ? 'You can close this page and go back to the terminal.\n' : 'There is nothing here.\n')
+    if (isOurs) onAnswer(searchParams)
+  })
+  await new Promise<void>((resolve, reject) => {
+    door.once('error', reject)
+    door.listen(0, '127.0.0.1', resolve)
+  })
+  return door
+}

@@ -1,0 +1,350 @@
+/**
+ * One instance of a server, alive or not: started on first need, restarted when it has died, stopped when idle. Owns when; how
+ * is `open-server.ts`. Invariant: one process at a time, and a call that may have run is not run again.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { quotedLine } from '../../contract/hidden-characters.ts'
+import type { ServerEntry } from '../catalog/server-entry.ts'
+import type { StoredTool } from '../catalog/stored-tools.ts'
+import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import type { Logger } from '../lib/logger.ts'
+import { backoffMs } from '../lib/waiting/backoff.ts'
+import { withDeadline } from '../lib/waiting/deadline.ts'
+import { PacedJob } from '../lib/waiting/paced-job.ts'
+import { Breaker, type BreakerState } from './breaker.ts'
+import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
+import type { ServerLog } from './server-log.ts'
+import type { StartGate } from './start-gate.ts'
+import { certainlyNotRun, definitionChanged, endsConversation, isOddStatus } from './wire/call-failure.ts'
+
+export interface ServerConnectionOptions {
+  entry: ServerEntry
+  log: ServerLog
+  logger: Logger
+  /** How many tools were seen before: a server that had some and has none is not well. */
+  toolsSeen(): number
+  gate: StartGate
+  open(signal: AbortSignal, onToolsChanged: () => void): Promise<LiveServer>
+  onListed(tools: StoredTool[], facts: { live?: LiveServer; startMs?: number }): void
+  onFailed(error: AppError): void
+}
+
+export interface ServerState {
+  state: 'stopped' | 'starting' | 'running'
+  breaker: BreakerState
+  pid?: number
+  busy: number
+  starts: number
+  /** Of the process, or of the conversation with a remote server, that runs now. */
+  startedAt?: number
+  lastError?: { at: number; message: string }
+}
+
+const START_TRIES = 2
+const CALL_TRIES = 3
+const RETRY = { firstMs: 200, maxMs: 2000 }
+const RETIRE_MS = 30_000
+/** Listing costs more than saying that the tools have changed. */
+const REFRESH = { firstMs: 1000, maxMs: 30_000 }
+
+export class ServerConnection {
+  readonly entry: ServerEntry
+  readonly log: ServerLog
+  readonly #options: ServerConnectionOptions
+  readonly #breaker: Breaker
+  readonly #refreshing = new PacedJob(() => this.#refresh(), REFRESH)
+  #live: LiveServer | undefined
+  /** Not used any more; conversations with a remote server still finish what runs in them. */
+  readonly #left = new Set<LiveServer>()
+  #starting: Promise<LiveServer> | undefined
+  #idleTimer: NodeJS.Timeout | undefined
+  #usedAt = 0
+  #busy = 0
+  #pulse: Promise<void> | undefined
+  #starts = 0
+  #startedAt = 0
+  #lastError: ServerState['lastError']
+  #retired = false
+
+  constructor(options: ServerConnectionOptions) {
+    this.#options = options
+    this.entry = options.entry
+    this.log = options.log
+    this.#breaker = new Breaker(options.entry.name)
+  }
+
+  get state(): ServerState {
+    const running = this.isRunning
+    const pid = running ? this.#live?.pid : undefined
+    return {
+      state: this.#starting ? 'starting' : running ? 'running' : 'stopped',
+      breaker: this.#breaker.state,
+      busy: this.#busy,
+      starts: this.#starts,
+      ...(running ? { startedAt: this.#startedAt } : {}),
+      ...(pid === undefined ? {} : { pid }),
+      ...(this.#lastError === undefined ? {} : { lastError: this.#lastError })
+    }
+  }
+
+  get isRunning(): boolean {
+    return this.#live?.isOpen === true
+  }
+
+  get busy(): number {
+    return this.#busy
+  }
+
+  /** It has failed too often, and its time to be tried again has not come. */
+  get isResting(): boolean {
+    return this.#breaker.state === 'open'
+  }
+
+  /** Starts it if need be; resolves to the tools that it really has. */
+  async list(signal: AbortSignal): Promise<StoredTool[]> {
+    return this.#during(async () => (await this.#acquire(signal)).tools)
+  }
+
+  /** As `list`, but one that runs is asked again: it may hang, or have lost its tools. */
+  async test(signal: AbortSignal): Promise<StoredTool[]> {
+    return this.#during(async () => {
+      if (!this.live) this.#breaker.succeeded()
+      const before = this.#starts
+      const live = await this.#acquire(signal)
+      if (this.#starts > before) return live.tools
+      try {
+        const tools = await live.list(signal)
+        this.#options.onListed(tools, {})
+        return tools
+      } catch (error) {
+        // One that does a single thing at a time answers nothing while it works for others: their deadlines tell whether it hangs.
+        if (signal.aborted || this.#busy > 1) throw error
+        this.#drop(live)
+        throw this.#failure(error)
+      }
+    })
+  }
+
+  async call(input: CallInput): Promise<{ result: RawResult; attempts: number }> {
+    return this.#tryOn(input, (live) => this.#callOn(live, input))
+  }
+
+  async request(input: RequestInput): Promise<RawResult> {
+    return (await this.#tryOn({ ...input, careful: true }, (live) => live.request(input))).result
+  }
+
+  /** The running one, if it runs. */
+  get live(): LiveServer | undefined {
+    return this.#live?.isOpen ? this.#live : undefined
+  }
+
+  /** Does not stop for want of work until the returned function is called. */
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    void this.#during(() => promise)
+    return resolve
+  }
+
+  /** Takes no new work; ends when the running calls have, or after a while without them. */
+  async retire(waitMs = RETIRE_MS): Promise<void> {
+    this.#retired = true
+    const until = Date.now() + waitMs
+    while (this.#busy > 0 && Date.now() < until) await delay(20, undefined, { ref: false })
+    await this.stop()
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#idleTimer)
+    this.#idleTimer = undefined
+    const live = this.#live ?? (await this.#starting?.catch(() => undefined))
+    this.#live = undefined
+    // Who stops it a second time meanwhile waits for this too.
+    if (live) this.#left.add(live)
+    await Promise.all([...this.#left].map((each) => each.close()))
+    if (live) this.#left.delete(live)
+    await this.log.flush({ final: true })
+  }
+
+  /** Again where it certainly did not run, or may run twice. */
+  async #tryOn<T>(
+    { careful, signal }: Pick<CallInput, 'careful' | 'signal'>,
+    job: (live: LiveServer) => Promise<T>
+  ): Promise<{ result: T; attempts: number }> {
+    return this.#during(async () => {
+      for (let attempt = 1; ; attempt++) {
+        let live: LiveServer | undefined
+        try {
+          live = await this.#acquire(signal)
+          return { result: await job(live), attempts: attempt }
+        } catch (error) {
+          if (live && live.pid === undefined && endsConversation(error)) this.#drop(live)
+          const startFailed = isAppError(error) && error.details.start === true
+          const again = certainlyNotRun(error) || (!careful && isAppError(error, 'child_lost'))
+          const isForbidden = isAppError(error, 'child_forbidden')
+          const tries = isForbidden ? (endsConversation(error) ? 2 : 1) : CALL_TRIES
+          if (startFailed || !again || attempt >= tries || signal.aborted) throw error
+        }
+      }
+    })
+  }
+
+  async #callOn(live: LiveServer, input: CallInput): Promise<RawResult> {
+    const { name } = this.entry
+    if (!live.tools.some(({ name: known }) => known === input.tool))
+      this.#options.onListed(await live.list(input.signal), {})
+    const tool = live.tools.find(({ name: known }) => known === input.tool)
+    if (tool === undefined) {
+      const message = `The server "${name}" has no tool "${input.tool.slice(0, 100)}".`
+      throw new AppError('not-found', 'unknown_tool', message)
+    }
+    if (input.mayRun && !input.mayRun(tool, live.tools)) throw definitionChanged(name, input.tool)
+    try {
+      return await live.call(input)
+    } catch (error) {
+      if (isAppError(error, 'child_timeout') || isOddStatus(error)) this.#doubt(live)
+      this.#lastError = { at: Date.now(), message: messageOf(error) }
+      throw error
+    }
+  }
+
+  /** Who comes next waits until it is known whether this one still lives: it may not take their call too. */
+  #doubt(live: LiveServer): void {
+    this.#pulse ??= this.#checkPulse(live).finally(() => {
+      this.#pulse = undefined
+    })
+  }
+
+  /** One that hangs is ended, so that the next call finds a fresh one. */
+  async #checkPulse(live: LiveServer): Promise<void> {
+    if (await live.hasPulse()) return
+    this.#options.logger.warn({ server: this.entry.name }, 'The server answers nothing any more: it is ended.')
+    this.#drop(live)
+  }
+
+  /** Who comes next gets a new one. Other calls to a remote server have nothing to do with the failure of one, and go on. */
+  #drop(live: LiveServer): void {
+    if (this.#live === live) this.#live = undefined
+    this.#left.add(live)
+    const idle = live.pid === undefined ? live.idle() : Promise.resolve()
+    void idle.then(() => live.close()).finally(() => this.#left.delete(live))
+  }
+
+  async #acquire(signal: AbortSignal): Promise<LiveServer> {
+    if (this.#retired) {
+      const message = `The server "${this.entry.name}" was changed or removed.`
+      throw new AppError('unavailable', 'server_retired', message, { details: { sent: false, start: true } })
+    }
+    if (this.#pulse) await this.#pulse
+    if (this.#live?.isOpen) return this.#live
+    this.#starting ??= this.#start().finally(() => {
+      this.#starting = undefined
+    })
+    const { startMs, listMs } = this.entry.timeouts
+    // Whoever waits may give up; the start goes on for the others.
+    return withDeadline(
+      {
+        what: startOf(this.entry),
+        ms: 2 * (startMs + listMs),
+        signal,
+        code: 'server_start_timeout'
+      },
+      () => this.#starting ?? Promise.reject(signal.reason)
+    )
+  }
+
+  async #start(): Promise<LiveServer> {
+    this.#live = undefined
+    for (let attempt = 1; ; attempt++) {
+      try {
+        this.#breaker.check()
+        return await this.#startOnce()
+      } catch (error) {
+        const failure = this.#failure(error)
+        const final =
+          failure.details.permanent === true || failure.kind === 'forbidden' || failure.code === 'server_resting'
+        if (final || attempt === START_TRIES) throw failure
+        await delay(backoffMs(attempt, RETRY), undefined, { ref: false })
+      }
+    }
+  }
+
+  async #startOnce(): Promise<LiveServer> {
+    const { name, timeouts } = this.entry
+    const began = performance.now()
+    const ms = timeouts.startMs + timeouts.listMs
+    const deadline = { what: startOf(this.entry), ms, code: 'server_start_timeout' }
+    // The time of standing in line is not its own.
+    const live = await this.#options.gate.run(() =>
+      withDeadline(deadline, (signal) => this.#options.open(signal, () => this.#refreshing.ask()))
+    )
+    this.#starts++
+    this.#startedAt = Date.now()
+    if (live.tools.length === 0 && this.#options.toolsSeen() > 0) {
+      await live.close()
+      throw new AppError(
+        'unavailable',
+        'tools_missing',
+        `The server "${name}" runs but lists none of its tools any more.`
+      )
+    }
+    this.#live = live
+    this.#breaker.succeeded()
+    this.#lastError = undefined
+    const startMs = Math.round(performance.now() - began)
+    this.#options.onListed(live.tools, { live, startMs })
+    return live
+  }
+
+  #failure(error: unknown): AppError {
+    const text = quotedLine(this.log.redact(messageOf(error)))
+    const known = isAppError(error) ? error : new AppError('unavailable', 'server_failed', text)
+    const details = { ...known.details, sent: false, start: true }
+    const failure = new AppError(known.kind, known.code, text, { details })
+    this.#lastError = { at: Date.now(), message: text }
+    // What can't be started at all costs nothing to try, and works as soon as it is put right.
+    if (failure.code !== 'server_resting' && failure.details.permanent !== true) this.#breaker.failed(failure)
+    this.#options.onFailed(failure)
+    return failure
+  }
+
+  async #refresh(): Promise<void> {
+    const live = this.#live
+    if (!live?.isOpen) return
+    try {
+      this.#options.onListed(await live.list(), {})
+    } catch (error) {
+      if (!live.isOpen) return
+      this.#options.logger.warn(
+        { server: this.entry.name },
+        `Its changed tools could not be listed: ${messageOf(error)}`
+      )
+    }
+  }
+
+  async #during<T>(job: () => Promise<T>): Promise<T> {
+    this.#busy++
+    try {
+      return await job()
+    } finally {
+      this.#busy--
+      this.#usedAt = performance.now()
+      this.#watchIdle(this.entry.idleMs)
+    }
+  }
+
+  /** A timer of its own for every call would cost more than the rest here: one looks, when it is due, whether it still is. */
+  #watchIdle(ms: number): void {
+    if (this.#idleTimer || this.entry.idleMs <= 0 || this.#retired) return
+    this.#idleTimer = setTimeout(() => {
+      this.#idleTimer = undefined
+      const leftMs = this.#usedAt + this.entry.idleMs - performance.now()
+      if (this.#busy > 0) return
+      if (leftMs >= 1) this.#watchIdle(leftMs)
+      else void this.stop()
+    }, ms).unref()
+  }
+}
+
+function startOf({ name, timeouts: { startMs, listMs } }: ServerEntry): string {
+  return `the server "${name}" to start (${START_TRIES} tries; "timeoutMs" gives each ${startMs + listMs} ms)`
+}

@@ -1,0 +1,117 @@
+import { hash } from 'node:crypto'
+import { appendFile, readFile, rename, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { makeFolder } from '../lib/files/make-folder.ts'
+import { KnownSecrets, MIN_SECRET } from '../lib/known-secrets.ts'
+import { ByteTail } from '../lib/streams/byte-tail.ts'
+
+const TAIL_BYTES = 16 * 1024
+const MAX_FILE_BYTES = 512 * 1024
+const FLUSH_MS = 500
+
+/** With an owner: of the processes that use credentials of their own. An owner is known by a secret, which is in no name. */
+export function serverLogFile(dir: string, server: string, owner?: string): string {
+  const whose = owner === undefined ? '' : `@${hash('sha256', `log:${owner}`, 'hex').slice(0, 16)}`
+  return join(dir, `${encodeURIComponent(server)}${whose}.log`)
+}
+
+/** The last lines of what is everyone's, then of what is this owner's alone; undefined when there are none. */
+export async function readServerLog(
+  dir: string,
+  server: string,
+  lines: number,
+  owner: string
+): Promise<string[] | undefined> {
+  const files = [serverLogFile(dir, server), serverLogFile(dir, server, owner)]
+  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => undefined)))
+  const found = texts.filter((text) => text !== undefined)
+  return found.length === 0 ? undefined : found.flatMap((text) => text.trimEnd().split('\n').slice(-lines))
+}
+
+/** What a server writes beside the protocol: a tail in memory, and a bounded file that outlives the process. Secrets are blotted out. */
+export class ServerLog {
+  readonly #file: string | undefined
+  readonly #tail = new ByteTail(TAIL_BYTES)
+  #unwritten = new ByteTail(TAIL_BYTES)
+  #hasUnwritten = false
+  #timer: NodeJS.Timeout | undefined
+  #written: Promise<void> = Promise.resolve()
+  readonly #secrets = new KnownSecrets()
+  #noise = 0
+
+  constructor(file: string | undefined) {
+    this.#file = file
+  }
+
+  hide(secrets: string[]): void {
+    this.#secrets.add(secrets)
+  }
+
+  redact(text: string): string {
+    return this.#secrets.redact(text)
+  }
+
+  push(chunk: Buffer): void {
+    this.#tail.push(chunk)
+    if (this.#file === undefined) return
+    this.#unwritten.push(chunk)
+    this.#hasUnwritten = true
+    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref()
+  }
+
+  /** A line on stdout that is no message: the first few show what is wrong, more would be a flood. */
+  noise(line: string): void {
+    if (this.#noise++ < 20) this.push(Buffer.from(`[stdout] ${line}\n`))
+  }
+
+  tail(): string {
+    return this.#clean(this.#tail)
+  }
+
+  /**
+   * Resolves when all that was pushed is in the file, whoever began to write it. What may be the beginning of a secret waits for the
+   * rest of it, unless nothing more will come.
+   */
+  async flush({ final = false } = {}): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const file = this.#file
+    const text = this.#take(final)
+    if (file !== undefined && text !== '') this.#written = this.#written.then(() => append(file, text))
+    await this.#written
+  }
+
+  #take(final: boolean): string {
+    if (!this.#hasUnwritten) return ''
+    const raw = this.#unwritten.text()
+    const waiting = final ? 0 : this.#secrets.beginningAtEnd(raw)
+    const text = this.#clean(this.#unwritten, waiting)
+    this.#unwritten = new ByteTail(TAIL_BYTES)
+    this.#unwritten.push(Buffer.from(raw.slice(raw.length - waiting)))
+    this.#hasUnwritten = waiting > 0
+    return text
+  }
+
+  /** Secrets are blotted out, also one that is cut in two at either end. */
+  #clean(bytes: ByteTail, without = 0): string {
+    const raw = bytes.text()
+    const from = bytes.isCut ? this.#secrets.restAtStart(raw) : 0
+    const text = this.redact(raw.slice(from, raw.length - without))
+    const open = this.#secrets.beginningAtEnd(text)
+    return open < MIN_SECRET ? text : `${text.slice(0, -open)}[secret]`
+  }
+}
+
+async function append(file: string, text: string): Promise<void> {
+  try {
+    makeFolder(dirname(file))
+    const size = await stat(file).then(
+      (stats) => stats.size,
+      () => 0
+    )
+    if (size > MAX_FILE_BYTES) await rename(file, `${file}.1`)
+    await appendFile(file, text, { mode: 0o600 })
+  } catch {
+    // A log that can't be written is no reason to fail a call.
+  }
+}

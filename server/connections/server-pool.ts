@@ -1,0 +1,128 @@
+/**
+ * The instances of one server for one scope: at most as many as its entry allows, the next one started when the others are busy.
+ * Owns which instance a call goes to; each lives and rests by itself (`server-connection.ts`). Invariant: a call goes to a second
+ * instance only when it certainly did not run at the first, or is safe to repeat.
+ */
+import type { StoredTool } from '../catalog/stored-tools.ts'
+import { isAppError } from '../lib/errors.ts'
+import type { CallInput, RawResult, RequestInput } from './live-server.ts'
+import type { ServerConnection, ServerState } from './server-connection.ts'
+import { mayRepeat } from './wire/call-failure.ts'
+
+/** As one: running when any of them is, resting only when all are. */
+export interface PoolState extends ServerState {
+  instances: ServerState[]
+}
+
+const MAX_TRIES = 3
+
+export class ServerPool {
+  readonly #max: number
+  readonly #create: () => ServerConnection
+  readonly #instances: ServerConnection[] = []
+  #retired = false
+
+  constructor(max: number, create: () => ServerConnection) {
+    this.#max = max
+    this.#create = create
+  }
+
+  get states(): ServerState[] {
+    return this.#instances.map(({ state }) => state)
+  }
+
+  get busy(): number {
+    return this.#instances.reduce((sum, { busy }) => sum + busy, 0)
+  }
+
+  /** The first of them, which is the only one where a client has it for itself. */
+  get main(): ServerConnection {
+    return this.#instances[0] ?? this.#add()
+  }
+
+  async list(signal: AbortSignal): Promise<StoredTool[]> {
+    return this.#pick().list(signal)
+  }
+
+  async test(signal: AbortSignal): Promise<StoredTool[]> {
+    return this.#pick().test(signal)
+  }
+
+  async request(input: RequestInput): Promise<RawResult> {
+    return this.#pick().request(input)
+  }
+
+  async call(input: CallInput): Promise<{ result: RawResult; attempts: number }> {
+    let instance = this.#pick()
+    for (const tried = new Set([instance]); ; tried.add(instance)) {
+      try {
+        const { result, attempts } = await instance.call(input)
+        return { result, attempts: attempts + tried.size - 1 }
+      } catch (error) {
+        if (!mayRepeat(error, input.careful) || input.signal.aborted) throw error
+        const next = this.#another(error, tried)
+        if (next === undefined) throw error
+        instance = next
+      }
+    }
+  }
+
+  async retire(): Promise<void> {
+    this.#retired = true
+    await Promise.all(this.#instances.map((instance) => instance.retire()))
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#instances.map((instance) => instance.stop()))
+  }
+
+  /** A free one that runs; else one more; else the least busy of those that can be had. */
+  #pick(): ServerConnection {
+    if (this.#max === 1) return this.main
+    const usable = this.#instances.filter(({ isResting }) => !isResting)
+    const free = usable.find(({ isRunning, busy }) => isRunning && busy === 0) ?? usable.find(({ busy }) => busy === 0)
+    if (free) return free
+    if (this.#instances.length < this.#max) return this.#add()
+    return leastBusy(usable.length > 0 ? usable : this.#instances) ?? this.#add()
+  }
+
+  /** Where one can't start, another of the same kind is no better, unless it runs already. */
+  #another(error: unknown, tried: Set<ServerConnection>): ServerConnection | undefined {
+    if (tried.size >= MAX_TRIES) return undefined
+    const others = this.#instances.filter((instance) => !tried.has(instance))
+    const running = leastBusy(others.filter(({ isRunning }) => isRunning))
+    if (running || (isAppError(error) && error.details.start === true)) return running
+    return others.find(({ isResting }) => !isResting) ?? (this.#instances.length < this.#max ? this.#add() : undefined)
+  }
+
+  #add(): ServerConnection {
+    const instance = this.#create()
+    this.#instances.push(instance)
+    // It starts nothing then: nobody would end it.
+    if (this.#retired) void instance.retire()
+    return instance
+  }
+}
+
+function leastBusy(instances: ServerConnection[]): ServerConnection | undefined {
+  return instances.reduce<ServerConnection | undefined>(
+    (least, instance) => (least === undefined || instance.busy < least.busy ? instance : least),
+    undefined
+  )
+}
+
+export function combine(instances: ServerState[]): PoolState | undefined {
+  const running = instances.find(({ state }) => state === 'running')
+  const best = running ?? instances.find(({ state }) => state === 'starting') ?? instances.at(0)
+  if (best === undefined) return undefined
+  const errors = instances.flatMap(({ lastError }) => lastError ?? []).sort((a, b) => b.at - a.at)
+  const usable = instances.find(({ breaker }) => breaker === 'closed') ?? best
+  return {
+    ...best,
+    breaker: usable.breaker,
+    busy: instances.reduce((sum, { busy }) => sum + busy, 0),
+    starts: instances.reduce((sum, { starts }) => sum + starts, 0),
+    ...(errors[0] ? { lastError: errors[0] } : {}),
+    instances
+  }
+}

@@ -1,0 +1,177 @@
+import {
+  OAuthClientFlowError,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  UnauthorizedError
+} from '@modelcontextprotocol/client'
+import { quotedLine } from '../../../contract/hidden-characters.ts'
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { ANSWER_LOST, RESULT_TOO_LARGE } from '../local/child-transport.ts'
+import { loginNeeded } from '../remote/logins.ts'
+
+const MAX_TEXT_CHARS = 1000
+const MAX_CAUSES = 5
+/** The connection was refused, so nothing has been sent over it. */
+const UNREACHED = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT'
+])
+
+/** A failed request to a server, as an error of ours. `details.sent` is false when it certainly had no effect. */
+export function callFailure(server: string, what: string, error: unknown, signal?: AbortSignal): AppError {
+  if (isAppError(error)) return error
+  const fail = (kind: AppError['kind'], code: string, message: string, sent: boolean) =>
+    new AppError(kind, code, message, { cause: error, details: { sent } })
+  if (signal?.aborted) {
+    return isAppError(signal.reason) ? signal.reason : fail('cancelled', 'cancelled', 'The call was cancelled.', true)
+  }
+  const text = messageOf(error).slice(0, MAX_TEXT_CHARS)
+  const lost = () =>
+    fail(
+      'unavailable',
+      'child_lost',
+      `"${server}" ended before it answered ${what}. It may have run. A call that may change something is not repeated.`,
+      true
+    )
+  if (error instanceof ProtocolError) {
+    if (error.code === ANSWER_LOST) return lost()
+    if (error.code === RESULT_TOO_LARGE) {
+      return fail(
+        'invalid',
+        'result_too_large',
+        `The answer of "${server}" is too large: ask for a smaller part.`,
+        true
+      )
+    }
+    return fail('invalid', 'child_refused', `"${server}" refused ${what}: ${text}`, true)
+  }
+  const code = error instanceof SdkError ? error.code : undefined
+  if (code === SdkErrorCode.RequestTimeout) {
+    return fail('timeout', 'child_timeout', `"${server}" did not answer ${what} in time.`, true)
+  }
+  if (code === SdkErrorCode.InvalidResult || code === SdkErrorCode.UnsupportedResultType) {
+    return fail(
+      'unavailable',
+      'child_answer_invalid',
+      `"${server}" answered ${what} with something else: ${text}`,
+      true
+    )
+  }
+  if (error instanceof UnauthorizedError || error instanceof OAuthClientFlowError) {
+    return loginNeeded(server, `refuses its login (${text.slice(0, 200)})`)
+  }
+  const remote = remoteFailure(server, error, text)
+  if (remote) {
+    const { kind, code: known, message, details } = remote
+    return new AppError(kind, known, message, { cause: error, details })
+  }
+  if (code === SdkErrorCode.NotConnected) return fail('unavailable', 'child_lost', `"${server}" is not there.`, false)
+  return lost()
+}
+
+/** A server may well put its own token into a complaint. What it answered itself stays the cause: it may be passed on. */
+export function withoutSecrets(error: AppError, redact: (text: string) => string): AppError {
+  const { kind, code, details, cause } = error
+  const said =
+    cause instanceof ProtocolError
+      ? new ProtocolError(cause.code, redact(cause.message), redactData(cause.data, redact))
+      : undefined
+  // Cleaned last: a secret of several lines would not be known again.
+  return new AppError(kind, code, quotedLine(redact(error.message)), { details, cause: said })
+}
+
+function redactData(data: unknown, redact: (text: string) => string): unknown {
+  if (data === undefined) return undefined
+  try {
+    return JSON.parse(redact(JSON.stringify(data)))
+  } catch {
+    // A secret that looked like a part of the JSON itself.
+    return undefined
+  }
+}
+
+interface RemoteFailure {
+  kind: AppError['kind']
+  code: string
+  message: string
+  details: { sent: boolean; status?: number; permanent?: true }
+}
+
+function remoteFailure(server: string, error: unknown, text: string): RemoteFailure | undefined {
+  if (error instanceof SdkHttpError) {
+    const { status } = error
+    if (status === 401 || status === 403) {
+      const message = `"${server}" refuses our credentials (HTTP ${status}): check its headers in mcp.json.`
+      // Costs nothing to try, and works as soon as they are put right.
+      const details = { sent: false, permanent: true, status } as const
+      return { kind: 'forbidden', code: 'child_forbidden', message, details }
+    }
+    // The session is gone on the other side; the request was turned away unread.
+    const details = { sent: status !== 404, ...(status === undefined ? {} : { status }) }
+    return { kind: 'unavailable', code: 'child_lost', message: `"${server}" answered with HTTP ${status}.`, details }
+  }
+  const chain = causesOf(error)
+  const reason = chain.map((each) => ('code' in each ? String(each.code) : '')).find((code) => UNREACHED.has(code))
+  if (reason !== undefined) {
+    return {
+      kind: 'unavailable',
+      code: 'child_unreachable',
+      message: `"${server}" can't be reached (${reason}).`,
+      details: { sent: false }
+    }
+  }
+  if (chain.some((each) => each instanceof TypeError)) {
+    return {
+      kind: 'unavailable',
+      code: 'child_lost',
+      message: `The connection to "${server}" broke: ${chain.at(-1)?.message.slice(0, MAX_TEXT_CHARS) ?? text}`,
+      details: { sent: true }
+    }
+  }
+  return undefined
+}
+
+/** The greeting's failure is wrapped by the SDK, and that of a request by `fetch`: what happened is the innermost. */
+export function causesOf(error: unknown): Error[] {
+  const chain: Error[] = []
+  for (let each = error; each instanceof Error && chain.length < MAX_CAUSES; each = each.cause) chain.push(each)
+  return chain
+}
+
+const SAFE_TO_REPEAT = ['child_lost', 'child_timeout']
+
+/** Whether the same call may be made elsewhere: it certainly did not run, or running it twice does no harm. */
+export function mayRepeat(error: unknown, careful: boolean): boolean {
+  return certainlyNotRun(error) || (!careful && SAFE_TO_REPEAT.some((code) => isAppError(error, code)))
+}
+
+/** Of a remote server: whether the next request needs a new conversation, after this failure of one. */
+export function endsConversation(error: unknown): boolean {
+  // Opened with credentials that were replaced since, it may be bound to them. A 403 is about this one request.
+  if (isAppError(error, 'child_forbidden')) return error.details.status === 401
+  if (!isAppError(error, 'child_lost')) return false
+  const { status } = error.details
+  // A session that is gone is a 404, with some servers a 400. Any other status is the answer to this one request.
+  return status === undefined || status === 404 || status === 400
+}
+
+/** Of a remote server: it answered, and not as one that knows what it is asked; its conversation may be gone. */
+export function isOddStatus(error: unknown): boolean {
+  return isAppError(error, 'child_lost') && error.details.status !== undefined && !endsConversation(error)
+}
+
+/** What was looked at before the call is not what the server has now. */
+export function definitionChanged(server: string, tool: string): AppError {
+  const message = `${server}/${tool} has changed just now and was not run: make the call again.`
+  return new AppError('conflict', 'definition_changed', message)
+}
+
+export function certainlyNotRun(error: unknown): boolean {
+  return isAppError(error) && error.details.sent === false
+}

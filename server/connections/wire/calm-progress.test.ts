@@ -1,0 +1,64 @@
+import type { Progress } from '@modelcontextprotocol/client'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { child, openTestConnections, textOf } from '../connections.fixture.ts'
+import { CalmProgress } from './calm-progress.ts'
+
+describe('progress of a call', () => {
+  let told: Progress[]
+  let calm: CalmProgress
+
+  beforeEach(() => {
+    vi.useFakeTimers()
+    told = []
+    calm = new CalmProgress((progress) => void told.push(progress))
+  })
+  afterEach(() => {
+    calm.stop()
+    vi.useRealTimers()
+  })
+
+  it('is told at once and in full where it is not too much', () => {
+    for (let second = 0; second < 3; second++) {
+      for (let step = 0; step < 20; step++) calm.push({ progress: second * 20 + step, total: 60, message: 'm' })
+      vi.advanceTimersByTime(1000)
+    }
+    expect(told.map(({ progress }) => progress)).toEqual(Array.from({ length: 60 }, (_, at) => at))
+    expect(told[0]).toEqual({ progress: 0, total: 60, message: 'm' })
+  })
+
+  // Checked with the defence off: every report as it comes → 100,000 of them, with all that they say.
+  it('is told a few times a second, and shortened, of a flood; the newest always', () => {
+    for (let ms = 0; ms < 10_000; ms++) {
+      for (let step = 0; step < 10; step++) calm.push({ progress: ms * 10 + step, message: 'x'.repeat(10_000) })
+      vi.advanceTimersByTime(1)
+    }
+    calm.flush()
+    expect(told.length).toBeLessThan(250)
+    expect(told.at(-1)?.progress).toBe(99_999)
+    expect(told.every(({ message }) => message?.length === 2000)).toBe(true)
+  })
+
+  it('is told before the answer, and not after the call was given up', () => {
+    for (let step = 0; step < 30; step++) calm.push({ progress: step })
+    expect(told.at(-1)?.progress).toBe(19)
+    calm.flush()
+    expect(told.at(-1)?.progress).toBe(29)
+    for (let step = 0; step < 50; step++) calm.push({ progress: 100 + step })
+    calm.stop()
+    vi.advanceTimersByTime(5000)
+    expect(told.at(-1)?.progress).toBe(118)
+  })
+})
+
+it('of a server that floods is calm, and complete before the answer', async () => {
+  const { call, close } = await openTestConnections({ a: child('noise') })
+  try {
+    const told: Progress[] = []
+    const { result } = await call('a', 'chatter', {}, { onProgress: (progress) => void told.push(progress) })
+    expect(textOf(result)).toBe('done')
+    expect(told.length).toBeLessThan(1000)
+    expect(told.at(-1)?.progress).toBe(10_000)
+  } finally {
+    await close()
+  }
+})

@@ -1,0 +1,130 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { createMcpHandler, type McpRequestContext, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
+import { LOCAL_OWNER } from '../../calls/caller.ts'
+import { traceFromHeaders } from '../../calls/tracing/tracing.ts'
+import { messageOf } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { createGatewayServer, isGatewayTool, namedCaller } from '../execute/create-gateway-server.ts'
+import type { Gateway } from '../execute/gateway.ts'
+import type { ExposedHttp } from '../expose/http/exposed-http.ts'
+import { answerPlainCall, MODERN, type PlainCall, readPlainCall } from './plain-call.ts'
+
+export interface HttpDoor {
+  /** `body` is what a framework has read already, parsed. Who may enter has been settled before. */
+  handle(request: IncomingMessage, response: ServerResponse, body?: unknown): Promise<void>
+  close(): Promise<void>
+}
+
+export type OwnerOf = (cookies: string | undefined) => string
+
+export const MAX_BODY_BYTES = 16 * 1024 * 1024
+const MAX_UNREAD_BYTES = 64 * 1024 * 1024
+
+/**
+ * Serves the gateway over Streamable HTTP, every revision, without sessions: any instance can answer any request. `ownerOf` says
+ * who a request has proved to be, from its cookies. With `exposed` it serves the servers' own tools in place of its four.
+ */
+export function openHttpDoor(
+  gateway: Gateway,
+  version: string,
+  logger: Logger,
+  ownerOf: OwnerOf = () => LOCAL_OWNER,
+  exposed?: ExposedHttp
+): HttpDoor {
+  const serve = ({ requestInfo }: McpRequestContext) => {
+    const owner = ownerOf(requestInfo?.headers.get('cookie') ?? undefined)
+    const trace = traceFromHeaders((name) => requestInfo?.headers.get(name))
+    return createGatewayServer(gateway, version, { owner, door: 'http' }, trace)
+  }
+  const onerror = (error: Error) => logger.debug({ err: error }, 'gateway request')
+  const handler = exposed ?? createMcpHandler(serve, { maxRequestBodySize: MAX_BODY_BYTES, onerror })
+  return {
+    async handle(request, response, body) {
+      const gone = new AbortController()
+      response.once('close', () => {
+        if (!response.writableFinished) gone.abort()
+      })
+      response.setHeader('x-content-type-options', 'nosniff')
+      try {
+        const plain = exposed ? undefined : readPlainRequest(request, body)
+        if (plain && isGatewayTool(plain.name)) {
+          const caller = namedCaller({ owner: ownerOf(request.headers.cookie), door: 'http' }, plain.client)
+          const trace = traceFromHeaders((name) => request.headers[name]?.toString())
+          const call = { ...plain, meta: { ...trace, ...plain.meta } }
+          const result = await answerPlainCall(gateway, version, call, { caller, signal: gone.signal })
+          sendJson(response, { jsonrpc: '2.0', id: plain.id, result })
+          return
+        }
+        const options = { gone: gone.signal, ...(body === undefined ? {} : { parsedBody: body }) }
+        await send(response, await handler.fetch(toWebRequest(request, body, gone.signal), options), gone.signal)
+      } catch (error) {
+        if (gone.signal.aborted) return
+        logger.warn(`A gateway request failed: ${messageOf(error)}`)
+        if (!response.headersSent) response.writeHead(500)
+        response.end()
+      }
+    },
+    close: () => handler.close()
+  }
+}
+
+/** A call whose headers and body say the same, and that no progress is wanted of: a single JSON answer is all there is to say. */
+function readPlainRequest({ method, headers }: IncomingMessage, body: unknown): PlainCall | undefined {
+  const { accept = '', 'content-type': type = '', 'mcp-protocol-version': version } = headers
+  if (method !== 'POST' || !accept.includes('application/json') || !accept.includes('text/event-stream'))
+    return undefined
+  if (!/^application\/json\s*(;|$)/i.test(type)) return undefined
+  const call = readPlainCall(body)
+  if (call === undefined || call.progressToken !== undefined) return undefined
+  const { 'mcp-method': namedMethod, 'mcp-name': namedTool } = headers
+  if (call.modern) {
+    return version === MODERN && namedMethod === 'tools/call' && namedTool === call.name ? call : undefined
+  }
+  const isOld = typeof version === 'string' && SUPPORTED_PROTOCOL_VERSIONS.includes(version) && version < MODERN
+  return isOld && namedMethod === undefined && namedTool === undefined ? call : undefined
+}
+
+function sendJson(response: ServerResponse, message: object): void {
+  if (response.destroyed) return
+  const text = JSON.stringify(message)
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
+  response.end(text)
+}
+
+function toWebRequest(request: IncomingMessage, body: unknown, signal: AbortSignal): Request {
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(request.headers)) {
+    for (const each of Array.isArray(value) ? value : [value]) if (each !== undefined) headers.append(name, each)
+  }
+  const method = request.method ?? 'GET'
+  const url = new URL(request.url ?? '/', `http://${request.headers.host ?? 'localhost'}`)
+  const hasBody = method !== 'GET' && method !== 'HEAD' && body === undefined
+  return new Request(url, {
+    method,
+    headers,
+    signal,
+    ...(hasBody ? { body: Readable.toWeb(request), duplex: 'half' as const } : {})
+  })
+}
+
+/** Not at the client's pace: the SDK would queue without end for one that does not read. Such a one is left instead. */
+async function send(response: ServerResponse, answer: Response, gone: AbortSignal): Promise<void> {
+  response.writeHead(answer.status, Object.fromEntries(answer.headers))
+  if (answer.body === null) {
+    response.end()
+    return
+  }
+  response.flushHeaders()
+  const reader = answer.body.getReader()
+  const leave = () => void reader.cancel().catch(() => {})
+  if (gone.aborted) leave()
+  else gone.addEventListener('abort', leave, { once: true })
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done || response.destroyed) break
+    response.write(value)
+    if (response.writableLength > MAX_UNREAD_BYTES) response.destroy()
+  }
+  response.end()
+}

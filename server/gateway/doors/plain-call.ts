@@ -1,0 +1,110 @@
+/**
+ * Which messages both doors answer themselves: plain calls of a tool, of either era. The SDK would validate and copy each several
+ * times, which costs more than the call. Invariant: whatever is out of the ordinary, or not surely valid, is left to the SDK.
+ */
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
+  PROTOCOL_VERSION_META_KEY,
+  type RequestId,
+  SERVER_INFO_META_KEY
+} from '@modelcontextprotocol/server'
+import { isRecord } from '../../lib/is-record.ts'
+import { carriedMeta, serverIdentity, withContent } from '../execute/create-gateway-server.ts'
+import type { Gateway } from '../execute/gateway.ts'
+import type { CallContext } from '../execute/run-tool.ts'
+
+export interface PlainCall {
+  id: RequestId
+  name: string
+  args: Fields
+  /** With nothing in it that is for the SDK alone. */
+  meta: Fields
+  progressToken?: string | number
+  modern: boolean
+  /** The client's word for itself, which every call of the newer revision may carry. */
+  client?: { name: string; version: string }
+}
+
+type Fields = Record<string, unknown>
+
+export const MODERN = '2026-07-28'
+const RESERVED = 'io.modelcontextprotocol/'
+const ENVELOPE = new Set([PROTOCOL_VERSION_META_KEY, CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY])
+const IN_MESSAGE = new Set(['jsonrpc', 'id', 'method', 'params'])
+const IN_PARAMS = new Set(['name', 'arguments', '_meta'])
+const IN_CLIENT_INFO = new Set(['name', 'version', 'title'])
+
+export function readPlainCall(message: unknown): PlainCall | undefined {
+  if (!isRecord(message) || message.method !== 'tools/call' || message.jsonrpc !== '2.0') return undefined
+  const { id, params } = message
+  if (!isId(id) || !isRecord(params) || !hasOnly(message, IN_MESSAGE) || !hasOnly(params, IN_PARAMS)) return undefined
+  const { name, arguments: args = {}, _meta = {} } = params
+  if (typeof name !== 'string' || !isRecord(args) || !isRecord(_meta)) return undefined
+  const modern = _meta[PROTOCOL_VERSION_META_KEY] !== undefined
+  if (modern && !isPlainEnvelope(_meta)) return undefined
+  const { progressToken, [CLIENT_INFO_META_KEY]: info, ...rest } = _meta
+  if (info !== undefined && !modern) return undefined
+  if (progressToken !== undefined && !isId(progressToken)) return undefined
+  const meta: Fields = {}
+  for (const [key, value] of Object.entries(rest)) {
+    if (!key.startsWith(RESERVED)) meta[key] = value
+    else if (!modern || !ENVELOPE.has(key)) return undefined
+  }
+  const client = isClientInfo(info) ? { name: info.name, version: info.version } : undefined
+  return {
+    id,
+    name,
+    args,
+    meta,
+    modern,
+    ...(progressToken === undefined ? {} : { progressToken }),
+    ...(client && { client })
+  }
+}
+
+/** Every message of the newer revision says so. */
+export function claimsModern(params: unknown): boolean {
+  return isRecord(params) && isRecord(params._meta) && params._meta[PROTOCOL_VERSION_META_KEY] === MODERN
+}
+
+/** Never rejects. */
+export async function answerPlainCall(
+  gateway: Gateway,
+  version: string,
+  { name, args, meta, modern }: PlainCall,
+  context: Omit<CallContext, 'meta'>
+): Promise<Fields> {
+  const result = withContent(await gateway.call(name, args, { ...context, ...carriedMeta(meta) }))
+  return modern ? modernResult(result, serverIdentity(version)) : result
+}
+
+/** What the newer revision wants to find in every result. */
+function modernResult(result: Fields, serverInfo: Fields): Fields {
+  const { resultType = 'complete', _meta } = result
+  return { ...result, resultType, _meta: { [SERVER_INFO_META_KEY]: serverInfo, ...(isRecord(_meta) ? _meta : {}) } }
+}
+
+/** A client that can do something special may be asked to: that is a conversation, which the SDK leads. */
+function isPlainEnvelope(meta: Fields): boolean {
+  const { [CLIENT_INFO_META_KEY]: info, [CLIENT_CAPABILITIES_META_KEY]: capabilities } = meta
+  if (meta[PROTOCOL_VERSION_META_KEY] !== MODERN) return false
+  if (!isRecord(capabilities) || Object.keys(capabilities).length > 0) return false
+  if (info === undefined) return true
+  return (
+    isClientInfo(info) && hasOnly(info, IN_CLIENT_INFO) && (info.title === undefined || typeof info.title === 'string')
+  )
+}
+
+function isClientInfo(info: unknown): info is Fields & { name: string; version: string } {
+  return isRecord(info) && typeof info.name === 'string' && typeof info.version === 'string'
+}
+
+function isId(value: unknown): value is string | number {
+  return typeof value === 'string' || Number.isSafeInteger(value)
+}
+
+function hasOnly(fields: Fields, allowed: Set<string>): boolean {
+  for (const key in fields) if (!allowed.has(key)) return false
+  return true
+}

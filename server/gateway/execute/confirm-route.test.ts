@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest'
+import type { GatewayCore } from '../gateway-services.ts'
+import { whyConfirm } from './confirm-route.ts'
+
+const inputSchema = { type: 'object', properties: { query: { type: 'string' } } }
+const tool = {
+  ...{ name: 'search_notes', description: 'Search the notes.', inputSchema, hash: 'x' },
+  annotations: { readOnlyHint: true }
+}
+const core = { index: { entry: () => undefined, tools: () => [tool] } } as unknown as GatewayCore
+const why = (request: string, more: object) =>
+  whyConfirm(core, {
+    ...{ server: 'notes', tool, request, confidence: 0.9, isServerNamed: false, params: {}, problems: [] },
+    ...more
+  })
+
+it('sends values of the sentence to a server that nobody named only when it is sure enough', () => {
+  const filled = { params: { query: 'Bob' }, filledBy: { query: 'rules' } }
+  const request = 'search the notes for "Bob"'
+  expect(why(request, { ...filled, confidence: 0.332 })).toContain('0.332')
+  expect(why(request, { ...filled, confidence: 0.6 })).toBeUndefined()
+  expect(why(request, { ...filled, confidence: 0.332, isServerNamed: true })).toBeUndefined()
+  // What the caller gave is its own decision.
+  expect(why(request, { params: { query: 'Bob' }, confidence: 0.332 })).toBeUndefined()
+})
+
+it('runs nothing without the values that the sentence states', () => {
+  const request = 'search the notes of pod nginx-123 for 2 seconds, in /data/a.txt, for "Bob"'
+  expect(why(request, {})).toBe(
+    'These values of the request are in none of "params": "Bob", "/data/a.txt", 2, "nginx-123".'
+  )
+  const params = { query: 'Bob', deep: [{ path: '/data/a.txt', seconds: '2' }], pod: 'nginx-123' }
+  expect(why(request, { params })).toBeUndefined()
+  expect(why('search the notes', {})).toBeUndefined()
+})

@@ -1,0 +1,86 @@
+import {
+  CLIENT_INFO_META_KEY,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type ServerContext
+} from '@modelcontextprotocol/server'
+import type { Caller } from '../../calls/caller.ts'
+import type { TraceMeta } from '../../calls/tracing/tracing.ts'
+import { callHash, withVoice } from '../asking/client-voice.ts'
+import type { Gateway } from './gateway.ts'
+import type { CallContext } from './run-tool.ts'
+import { GATEWAY_TOOLS, INSTRUCTIONS } from './tool-definitions.ts'
+
+/** What a client's form says is checked where it is read, and building the SDK's own costs start-up time. */
+export const noValidator = {
+  getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'Schemas are not checked here.' })
+}
+const NAMES = new Set(GATEWAY_TOOLS.map(({ name }) => name))
+/** Trace context goes on to the child; everything else in `_meta` is between the client and us. */
+const CARRIED = ['traceparent', 'tracestate', 'baggage']
+
+/** The face of the gateway for one connection, or one request over HTTP: it has no state of its own. */
+export function createGatewayServer(gateway: Gateway, version: string, caller: Caller, trace: TraceMeta = {}): Server {
+  const server = new Server(serverIdentity(version), {
+    capabilities: { tools: {} },
+    instructions: INSTRUCTIONS,
+    jsonSchemaValidator: noValidator,
+    requestState: { verify: async (state, context) => (await gateway.continuations()).verify(state, context) }
+  })
+  server.setRequestHandler('tools/list', () => ({ tools: GATEWAY_TOOLS }))
+  server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const { name, arguments: args = {} } = params
+    if (!isGatewayTool(name)) {
+      const message = `There is no tool "${name.slice(0, 100)}" here; run tools of other servers with "execute".`
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, message)
+    }
+    const named = namedCaller(caller, clientOf(server, context))
+    const round = { continuations: () => gateway.continuations(), call: callHash([caller.owner, name, args]) }
+    return withVoice(server, context, round, async (voice) =>
+      withContent(await gateway.call(name, args, { ...callContext(context, named, trace), voice }))
+    )
+  })
+  return server
+}
+
+/** With the client's own word for itself, as far as it has said one. */
+export function namedCaller(caller: Caller, client: { name: string; version: string } | undefined): Caller {
+  return client ? { ...caller, client: `${client.name}/${client.version}` } : caller
+}
+
+function clientOf(server: Server, { mcpReq }: ServerContext) {
+  const { [CLIENT_INFO_META_KEY]: info }: { [key: string]: { name: string; version: string } } = { ...mcpReq.envelope }
+  return info ?? server.getClientVersion()
+}
+
+export function serverIdentity(version: string) {
+  return { name: 'mcp-orchestrator', version }
+}
+
+/** Every result has content, whatever a child left out. */
+export function withContent(result: Record<string, unknown>) {
+  return { content: [], ...result }
+}
+
+export function isGatewayTool(name: string): boolean {
+  return NAMES.has(name)
+}
+
+export function carriedMeta(meta: Record<string, unknown> = {}): { meta?: Record<string, unknown> } {
+  const carried = CARRIED.filter((key) => meta[key] !== undefined)
+  return carried.length > 0 ? { meta: Object.fromEntries(carried.map((key) => [key, meta[key]])) } : {}
+}
+
+function callContext({ mcpReq }: ServerContext, caller: Caller, trace: TraceMeta): CallContext {
+  const { progressToken } = mcpReq._meta ?? {}
+  const context: CallContext = { caller, signal: mcpReq.signal, ...carriedMeta({ ...trace, ...mcpReq._meta }) }
+  if (progressToken === undefined) return context
+  return {
+    ...context,
+    onProgress: (progress) => {
+      const params = { ...progress, progressToken }
+      mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {})
+    }
+  }
+}

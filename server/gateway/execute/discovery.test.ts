@@ -1,0 +1,34 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { noAudit } from '../../audit/audit.fixture.ts'
+import { openTestConnections } from '../../connections/connections.fixture.ts'
+import { createPolicy } from '../../policy/approval-policy.ts'
+import { Discovery } from './discovery.ts'
+
+it('tells nobody what a server said of the credentials of another, and tries those of each', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'discovery-'))
+  const credentials = join(dir, 'credentials.json')
+  const owners = { anna: { KEY: 'anna' }, ben: { KEY: 'ben' } }
+  writeFileSync(credentials, JSON.stringify({ KEY: 'none', owners }), { mode: 0o600 })
+  const script = `console.error("the account of " + process.env.WHO.toUpperCase() + " is closed"); process.exit(1)`
+  const server = { command: process.execPath, args: ['-e', script], env: { WHO: `\${secret:KEY}` } }
+  const test = await openTestConnections({ a: server }, { credentials })
+  try {
+    const core = { ...test, policy: createPolicy([]), audit: noAudit, learn: () => {} }
+    const discovery = new Discovery()
+    const { signal } = new AbortController()
+    const asked = async (owner: string) => {
+      const { failed } = await discovery.discover(core, { caller: { owner, door: 'http' }, signal }, 20_000)
+      return failed.map(({ reason }) => reason)
+    }
+    expect(await asked('anna')).toEqual([expect.stringMatching('account of ANNA')])
+    const toBen = await asked('ben')
+    expect(toBen).toEqual([expect.stringMatching('account of BEN')])
+    expect(await asked('anna')).toEqual([expect.stringMatching('account of ANNA')])
+  } finally {
+    await test.close()
+    rmSync(dir, { recursive: true })
+  }
+})

@@ -1,0 +1,60 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { messageOf } from '../../lib/errors.ts'
+import type { GatewayCore } from '../gateway-services.ts'
+import type { CallContext } from './run-tool.ts'
+
+const WAIT_MS = 3000
+const FORGET_FAILURE_MS = 60_000
+
+export interface Discovered {
+  /** Never seen, and still not. */
+  pending: string[]
+  failed: { server: string; reason: string }[]
+}
+
+/**
+ * Gets to know the servers that were never seen, a few at a time; whoever asks waits a moment and no longer. For each owner by
+ * itself: a server may fail for the credentials of one alone, and what it says then is of their data.
+ */
+export class Discovery {
+  readonly #running = new Map<string, Promise<void>>()
+  readonly #failed = new Map<string, { reason: string; at: number }>()
+
+  async discover(
+    { index, connections }: GatewayCore,
+    { caller, signal }: Pick<CallContext, 'caller' | 'signal'>,
+    waitMs = WAIT_MS
+  ): Promise<Discovered> {
+    const keyOf = (server: string) => JSON.stringify([server, caller.owner])
+    this.#forget()
+    for (const server of index.unseen()) {
+      const key = keyOf(server)
+      if (this.#running.has(key) || this.#failed.has(key)) continue
+      // Its own signal: the next one to ask profits from what this one did not wait for.
+      const looking = connections.list(server, { caller, signal: new AbortController().signal }).then(
+        () => void this.#failed.delete(key),
+        (error) => void this.#failed.set(key, { reason: messageOf(error), at: Date.now() })
+      )
+      this.#running.set(
+        key,
+        looking.finally(() => this.#running.delete(key))
+      )
+    }
+    if (this.#running.size > 0) {
+      const timeout = delay(waitMs, undefined, { ref: false, signal }).catch(() => {})
+      await Promise.race([Promise.all(this.#running.values()), timeout])
+    }
+    const unseen = index.unseen()
+    return {
+      pending: unseen.filter((server) => this.#running.has(keyOf(server))),
+      failed: unseen.flatMap((server) => {
+        const failure = this.#failed.get(keyOf(server))
+        return failure && !this.#running.has(keyOf(server)) ? [{ server, reason: failure.reason }] : []
+      })
+    }
+  }
+
+  #forget(): void {
+    for (const [key, { at }] of this.#failed) if (Date.now() - at >= FORGET_FAILURE_MS) this.#failed.delete(key)
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * Sentences that don't plainly ask for what they name, so that not even a tool that reads is run for them unasked. Invariant: a
+ * sentence in a form that these rules don't know, such as another language, counts as doubtful.
+ */
+import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { WRITE_ORDERS } from '../../policy/effect-words.ts'
+import { meansEffect, wordsOf } from '../../policy/plain-reader.ts'
+import { isPlainEnglish } from './plain-english.ts'
+
+type Told = Pick<StoredTool, 'name' | 'description'>
+
+/** Longer than any sentence; the rest could say anything. */
+const MAX_SENTENCE = 4000
+
+const CLAUSE = String.raw`(?:^\s*|[.,;:!?]\s*|\b(?:please|but|and|so|also|then|must|should|shall|will|may|can|could|did|you|just)\s+)`
+const NOT = String.raw`(?:do\s+not|don['\u2019]?t|not|never|avoid|refrain|no\s+need\s+to|(?:stop|cease|quit|skip)\s+\w+ing)\b(?!\s+(?:have|need|care|mind|want|know|think|like|only|just|limited|sure)\b)`
+const NEGATED = new RegExp(
+  `${CLAUSE}${NOT}|\\b(?:nobody|no[ -]?one|none)\\b(?:\\s+\\w+){0,3}?\\s+(?:should|must|may|can|shall|is|are)\\b`,
+  'i'
+)
+/** "See if it is open" asks; "if it is open, …" makes it depend on that. */
+const IF = String.raw`if\b(?!\s+(?:possible|available|needed|necessary|not|so|any|applicable|you\s+can|you\s+could))`
+const ONLY_THEN = String.raw`unless|only\s+(?:if|when|once|after)|in\s+case|(?:as|so)\s+(?:soon|long)\s+as|provided\s+that|whenever|(?<!\bat\s)once\s+(?!(?:an?|per|more|every|in|upon|again|for|and|or|the\s+(?:day|week))\b)\w`
+/** "When does the bus leave?" and "tell me when it leaves" ask for a time. */
+const WHEN = String.raw`^\s*when\s+(?!(?:is|are|was|were|do|does|did|will|would|can|could|should|has|have|had)\b)[^?]*$|(?<!\b(?:me|us|know|see|check|find|out|tell|on|about|and|or|of|is|say|says|show|exactly|like)\s)(?<!^\s*)\bwhen\s+(?!(?:is|are|was|were|to|do|does|did|will|would)\b)\w`
+const UNTIL = String.raw`\b(?:until|till)\s+(?:[\w']+\s+){1,4}(?:has|have|is|are|was|were|says?|agrees?|signs?|approves?|does|did)\b|\b(?:before|after)\s+(?:[\w']+\s+){1,3}(?:has|have|agrees?|signs?|approves?|says?)\b`
+const CONDITIONAL = new RegExp(`${CLAUSE}${IF}|\\b(?:${ONLY_THEN})|${WHEN}|${UNTIL}`, 'i')
+/** "What does cleanup do?" is about a tool. */
+const ABOUT_A_TOOL = /^\s*(?:what|how)\s+(?:does|do|would|will)\b.{0,100}\b(?:do|work|mean)\s*[?.!]*\s*$/i
+
+/** What an order may follow, where it does not begin its clause. */
+const BEFORE_ORDER = new Set(
+  'please and then or you just must should will now also to help directly finally'.split(' ')
+)
+/** "To" makes an order only after these: "where to send it" asks. */
+const BEFORE_TO = new Set('want wants need needs like love have has going try you wish able ask asked sure'.split(' '))
+/** What a clause may begin with, before its order. */
+const FILLERS = new Set(
+  'please now just also then kindly finally first quickly next afterwards ok okay hey so go'.split(' ')
+)
+/** "Add two numbers" is arithmetic. */
+const SUM = /^(?:up|together|\d+|two|three|four|five|numbers?|these|the\s+(?:two\s+)?numbers?)$/i
+
+/** What in the sentence itself speaks against taking it at its word, whichever tool it leads to. */
+export function doubtAbout(request: string): string | undefined {
+  if (request.length > MAX_SENTENCE) return 'The request is too long to be taken at its word.'
+  const said = withoutValues(request)
+  if (NEGATED.test(said)) return 'The request says what not to do.'
+  if (CONDITIONAL.test(said)) return 'The request depends on a condition.'
+  if (ABOUT_A_TOOL.test(said)) return 'The request asks about a tool.'
+  return undefined
+}
+
+/** The same for a tool that reads, which may fit the words of a sentence that asks for something else. */
+export function doubtAboutReading(request: string, tool: Told): string | undefined {
+  const doubt = doubtAbout(request)
+  if (doubt !== undefined) return doubt
+  const said = withoutValues(request)
+  const order = orderIn(said, tool)
+  if (order !== undefined) return `The request says "${order}", and this tool only reads.`
+  if (!isPlainEnglish(said, tool)) return 'The request is not plainly in English, so what it asks for is not sure.'
+  return undefined
+}
+
+/** Quoted texts, addresses and paths are data, whatever they say. */
+function withoutValues(request: string): string {
+  return (
+    request
+      .replace(/"[^"]*"|“[^”]*”|(?<!\w)'[^']*'(?!\w)/g, ' X ')
+      .replace(/\S*(?:[/\\@]|:\/\/)\S*/g, ' X ')
+      // One word: "drag-and-drop", "clean-up", "non-empty".
+      .replace(/(?<=\w)-(?=\w)/g, '')
+  )
+}
+
+/** An order to change something, which is no word of the tool's own name. */
+function orderIn(said: string, { name }: Told): string | undefined {
+  const own = new Set(wordsOf(name))
+  for (const clause of said.split(/[.;:!?,()[\]\n]/)) {
+    const words = wordsOf(clause.replace(/['’]/g, ''))
+    const start = words.findIndex((word) => !FILLERS.has(word))
+    const found = words.find((word, at) => {
+      if (own.has(word) || !meansEffect(word, WRITE_ORDERS)) return false
+      if (word === 'add' && SUM.test(words[at + 1] ?? '')) return false
+      return WRITE_ORDERS.has(word) ? isOrder(words, at, start) : isWanted(words, at)
+    })
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function isOrder(words: string[], at: number, start: number): boolean {
+  const before = words[at - 1] ?? ''
+  if (at === start) return true
+  return BEFORE_ORDER.has(before) && (before !== 'to' || BEFORE_TO.has(words[at - 2] ?? ''))
+}
+
+/** "… should be deleted". */
+function isWanted(words: string[], at: number): boolean {
+  return words[at - 1] === 'be' && /^(?:should|must|shall|to|can|could)$/.test(words[at - 2] ?? '')
+}

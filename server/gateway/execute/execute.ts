@@ -1,0 +1,237 @@
+/**
+ * `execute`: from a named tool or a sentence to a child's own result. Invariant: a tool that nobody has named runs only if it reads,
+ * or after the client's human has approved it.
+ */
+import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { unknownServer } from '../../connections/connections.ts'
+import type { RawResult } from '../../connections/live-server.ts'
+import { AppError } from '../../lib/errors.ts'
+import type { GatewayCore } from '../gateway-services.ts'
+import { type SettledParams, settleParams } from '../params/settle-params.ts'
+import { canConfirm, reads, whyConfirm } from './confirm-route.ts'
+import type { Discovery } from './discovery.ts'
+import { doubtAbout } from './doubtful-sentence.ts'
+import { onRecord, type RouteSeen } from './record-route.ts'
+import { routeRequest } from './route-request.ts'
+import { type CallContext, type FoundBy, refuseDenied, runTool } from './run-tool.ts'
+
+export interface ExecuteInput {
+  request?: string | undefined
+  server?: string | undefined
+  tool?: string | undefined
+  params: Record<string, unknown>
+}
+
+export interface Candidate {
+  server: string
+  tool: string
+  confidence: number
+  description: string
+}
+
+export type Executed =
+  | { kind: 'result'; result: RawResult; route: RouteTaken }
+  | { kind: 'question'; question: Record<string, unknown> }
+
+interface RouteTaken {
+  server: string
+  tool: string
+  confidence: number
+  attempts: number
+  approvedBy?: string
+  definitionChanged?: true
+  /** What was really sent, where not all of it is the caller's, and what filled in which. */
+  params?: Record<string, unknown>
+  filledBy?: Record<string, string>
+}
+
+interface Route {
+  server: string
+  tool: StoredTool
+  confidence: number
+  /** Named by the caller, not found by us. */
+  explicit: boolean
+  /** What it was chosen among. */
+  candidates: Candidate[]
+}
+
+type Choice = Route & SettledParams & { found?: FoundBy }
+
+type Status = 'needs_choice' | 'needs_params' | 'needs_confirmation'
+type Question = { status: Status; candidates: Candidate[] } & Record<string, unknown>
+
+const CANDIDATES = 5
+const DESCRIPTION_CHARS = 300
+const HOW_TO_CONFIRM =
+  'Nothing was run. If it is what is wanted, call again with "server" and "tool" named and all "params" that it needs.'
+
+export async function execute(
+  core: GatewayCore,
+  discovery: Discovery,
+  input: ExecuteInput,
+  context: CallContext
+): Promise<Executed> {
+  const { request, server: wanted, tool: named } = input
+  const asked = { caller: context.caller, by: 'execute', request, server: wanted, tool: named } as const
+  const choice = await onRecord(
+    core,
+    asked,
+    () => choose(core, discovery, input, context),
+    (chosen) => whatWasSeen(chosen, named)
+  )
+  if ('status' in choice) return { kind: 'question', question: choice }
+  const { server, tool, confidence, explicit, params, filledBy, needsYes, found } = choice
+  const wish = { server, tool, args: params, filledBy, needsYes, found }
+  const { result, ...called } = await runTool(core, wish, context)
+  // What says not to do something, or asks about a tool, is no example of what the tool is for.
+  if (explicit && request && result.isError !== true && !doubtAbout(request)) core.learn(request, server, tool.name)
+  return {
+    kind: 'result',
+    result,
+    route: { ...called, tool: tool.name, confidence, ...(filledBy ? { params, filledBy } : {}) }
+  }
+}
+
+/** The tool and its parameters, or what has to be asked first. */
+async function choose(
+  core: GatewayCore,
+  discovery: Discovery,
+  input: ExecuteInput,
+  context: CallContext
+): Promise<Choice | Question> {
+  const found = await findRoute(core, discovery, input, context)
+  if (!('tool' in found)) return { status: 'needs_choice', ...found, ...deadEnd(core, found.candidates) }
+  const { server, tool, confidence, explicit } = found
+  const { name, inputSchema } = tool
+  refuseDenied(core, server, name)
+  const settled = await settleParams(core, { ...found, reads: () => reads(core, server, tool) }, input, context)
+  const { params, problems, filledBy } = settled
+  const answer = { server, tool: name, params, confidence, ...(filledBy ? { filledBy } : {}) }
+  if (problems.length > 0) {
+    const said = problems.map(({ path, reason }) => `${path} ${reason}`)
+    const candidates = otherCandidates(core, found, input.request)
+    const doubt = input.request === undefined ? undefined : doubtAbout(input.request)
+    const reason = doubt === undefined ? {} : { reason: `${doubt} Nothing was run.` }
+    return { status: 'needs_params', ...answer, ...reason, problems: said, inputSchema, candidates }
+  }
+  if (explicit || input.request === undefined) return { ...found, ...settled }
+  const { request } = input
+  const reason = whyConfirm(core, { ...found, ...settled, request, isServerNamed: input.server !== undefined })
+  const foundBy = { request, confidence, reason }
+  if (reason === undefined) return { ...found, ...settled, found: foundBy }
+  if (canConfirm(context, params)) return { ...found, ...settled, needsYes: true, found: foundBy }
+  const candidates = otherCandidates(core, found, input.request)
+  return { status: 'needs_confirmation', ...answer, reason: `${reason} ${HOW_TO_CONFIRM}`, candidates }
+}
+
+/** Without candidates the caller would not know how to go on. */
+function deadEnd({ enrichment }: GatewayCore, candidates: Candidate[]): { reason?: string } {
+  if (candidates.length > 0) return {}
+  const english = enrichment ? '' : ', or say it in English (other languages need EMBEDDING_MODEL)'
+  return {
+    reason: `No tool fits this request; nothing was run. See "list_capabilities" and name "server" and "tool"${english}.`
+  }
+}
+
+/** What else may be meant: of a tool that was named, by what was asked for. Starts nothing. */
+function otherCandidates(
+  core: GatewayCore,
+  { server, tool, candidates, explicit }: Route,
+  request?: string
+): Candidate[] {
+  const near = explicit
+    ? core.router.find(request ?? tool.name, { limit: CANDIDATES + 1 }).matches.map((match) => toCandidate(core, match))
+    : candidates
+  return near.filter((other) => other.server !== server || other.tool !== tool.name).slice(0, CANDIDATES)
+}
+
+/** A tool that the caller named was not our decision: its call is on record by itself. */
+function whatWasSeen(choice: Choice | Question, wanted: string | undefined): RouteSeen | undefined {
+  if ('status' in choice) {
+    const { status, candidates, server, tool } = choice
+    const named = typeof server === 'string' && typeof tool === 'string' ? { server, tool } : {}
+    const outcome = status === 'needs_choice' && wanted === undefined ? 'abstained' : status
+    return { candidates, outcome, ...named }
+  }
+  const { server, tool, candidates, explicit } = choice
+  return explicit ? undefined : { candidates, outcome: 'chosen', server, tool: tool.name }
+}
+
+async function findRoute(
+  core: GatewayCore,
+  discovery: Discovery,
+  input: ExecuteInput,
+  context: CallContext
+): Promise<Route | { candidates: Candidate[]; pending?: string[] }> {
+  const { server, tool, request } = input
+  if (server !== undefined && core.index.entry(server) === undefined) throw unknownServer(server)
+  if (server !== undefined && tool !== undefined) return namedRoute(core, server, tool, context)
+  if (tool !== undefined) return byToolName(core, discovery, tool, context)
+  if (request === undefined) {
+    throw new AppError(
+      'invalid',
+      'invalid_request',
+      'Give "request", or "server" and "tool", so that something can be run.'
+    )
+  }
+  return bySentence(core, discovery, request, server, context)
+}
+
+async function namedRoute(core: GatewayCore, server: string, tool: string, context: CallContext): Promise<Route> {
+  const known = core.index.tool(server, tool)
+  if (known) return { server, tool: known, confidence: 1, explicit: true, candidates: [] }
+  // Not seen yet, or new since: the server itself knows.
+  const listed = (await core.connections.list(server, context)).find(({ name }) => name === tool)
+  if (listed) return { server, tool: listed, confidence: 1, explicit: true, candidates: [] }
+  const near = core.router.find(tool, { server, limit: 3 }).matches.map((match) => match.tool)
+  const hint = near.length > 0 ? ` Did you mean ${near.join(', ')}?` : ''
+  throw new AppError('not-found', 'unknown_tool', `The server "${server}" has no tool "${tool.slice(0, 100)}".${hint}`)
+}
+
+async function byToolName(core: GatewayCore, discovery: Discovery, tool: string, context: CallContext) {
+  if (core.index.serversWith(tool).length === 0) await discovery.discover(core, context)
+  const servers = core.index.serversWith(tool)
+  const [only] = servers
+  if (servers.length === 1 && only !== undefined) return namedRoute(core, only, tool, context)
+  if (servers.length > 1) {
+    return {
+      candidates: servers.slice(0, CANDIDATES).map((server) => candidate(core, server, tool, 1 / servers.length))
+    }
+  }
+  const { matches } = core.router.find(tool, { limit: CANDIDATES })
+  if (matches.length > 0) return { candidates: matches.map((match) => toCandidate(core, match)) }
+  throw new AppError('not-found', 'unknown_tool', `No server has a tool "${tool.slice(0, 100)}".`)
+}
+
+async function bySentence(
+  core: GatewayCore,
+  discovery: Discovery,
+  request: string,
+  server: string | undefined,
+  context: CallContext
+) {
+  const { pending } = await discovery.discover(core, context)
+  const options = { limit: CANDIDATES, ...(server === undefined ? {} : { server }) }
+  const { matches, abstained } = await routeRequest(core, request, options, context.signal)
+  const [best] = matches
+  const tool = best && core.index.tool(best.server, best.tool)
+  const candidates = matches.map((match) => toCandidate(core, match))
+  if (best && tool && !abstained) {
+    return { server: best.server, tool, confidence: roundConfidence(best.confidence), explicit: false, candidates }
+  }
+  return { candidates, ...(pending.length > 0 ? { pending } : {}) }
+}
+
+function toCandidate(core: GatewayCore, { server, tool, confidence }: Omit<Candidate, 'description'>): Candidate {
+  return candidate(core, server, tool, confidence)
+}
+
+function candidate(core: GatewayCore, server: string, tool: string, confidence: number): Candidate {
+  const description = (core.index.tool(server, tool)?.description ?? '').slice(0, DESCRIPTION_CHARS)
+  return { server, tool, confidence: roundConfidence(confidence), description }
+}
+
+/** More digits would be a lie, and cost tokens. */
+export function roundConfidence(confidence: number): number {
+  return Math.round(confidence * 1000) / 1000
+}

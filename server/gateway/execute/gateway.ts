@@ -1,0 +1,173 @@
+/**
+ * The gateway: one MCP server in place of many. Owns the four tools and how their answers look; routing, connections and the
+ * catalogue are below. Invariant: nothing is loaded or started before a tool is called.
+ */
+
+import { traced } from '../../calls/tracing/tracing.ts'
+import { AppError } from '../../lib/errors.ts'
+import { InputNeeded } from '../asking/client-voice.ts'
+import type { Continuations } from '../asking/continuations.ts'
+import { errorResult } from '../error-result.ts'
+import type { GatewayCore, GatewayOptions } from '../gateway-services.ts'
+import { Discovery } from './discovery.ts'
+import { type ExecuteInput, execute, roundConfidence } from './execute.ts'
+import { changedFlag, listCapabilities } from './list-capabilities.ts'
+import { onRecord } from './record-route.ts'
+import { routeRequest } from './route-request.ts'
+import type { CallContext } from './run-tool.ts'
+
+type Args = Record<string, unknown>
+
+export interface ToolAnswer {
+  content: { type: 'text'; text: string }[]
+  structuredContent?: Record<string, unknown>
+  isError?: boolean
+}
+
+const ROUTE = 'mcp-orchestrator/route'
+const DEFAULT_LIMIT = 5
+const MAX_LIMIT = 50
+const DESCRIPTION_CHARS = 300
+const MAX_REQUEST = 4000
+
+export class Gateway {
+  readonly #options: GatewayOptions
+  readonly #discovery = new Discovery()
+
+  constructor(options: GatewayOptions) {
+    this.#options = options
+  }
+
+  /** The answer to `tools/call`: a result in any case, because a model reads those. */
+  async call(name: string, args: Args, context: CallContext): Promise<Record<string, unknown>> {
+    try {
+      return await this.#run(name, args, context)
+    } catch (error) {
+      // Not a failure: the client is asked, and calls again.
+      if (error instanceof InputNeeded) throw error
+      return errorResult(error, this.#options, name)
+    }
+  }
+
+  /** What seals the rounds of a call; undefined where nothing can be kept. */
+  async continuations(): Promise<Continuations> {
+    const { approvals } = await this.#options.core()
+    if (approvals) return approvals.continuations
+    throw new AppError('unavailable', 'approval_unavailable', 'There is no store here to keep a question in.')
+  }
+
+  async #run(name: string, args: Args, context: CallContext): Promise<Record<string, unknown>> {
+    const core = await this.#options.core()
+    const about = { parent: context.meta, attributes: { door: context.caller.door } }
+    return traced(core.tracing, `gateway ${name}`, about, () => this.#runOn(core, name, args, context))
+  }
+
+  async #runOn(core: GatewayCore, name: string, args: Args, context: CallContext): Promise<Record<string, unknown>> {
+    if (name === 'execute') return this.#execute(core, readExecute(args), context)
+    if (name === 'find_tool') return answer(await this.#findTool(core, args, context))
+    if (name === 'list_capabilities') {
+      await core.approvals?.definitions.refresh()
+      return answer(listCapabilities(core, text(args, 'category')))
+    }
+    return answer(await explainTool(core, args, context))
+  }
+
+  async #execute(core: GatewayCore, input: ExecuteInput, context: CallContext): Promise<Record<string, unknown>> {
+    const done = await execute(core, this.#discovery, input, context)
+    if (done.kind === 'question') return answer(done.question)
+    const { result, route } = done
+    const meta = typeof result._meta === 'object' && result._meta !== null ? result._meta : {}
+    return { ...result, _meta: { ...meta, [ROUTE]: route } }
+  }
+
+  async #findTool(core: GatewayCore, args: Args, context: CallContext): Promise<Record<string, unknown>> {
+    const query = text(args, 'query')
+    if (query === undefined)
+      throw new AppError('invalid', 'invalid_request', '"query" is missing: say what you look for.')
+    const limit = number(args, 'limit', 1, MAX_LIMIT) ?? DEFAULT_LIMIT
+    const threshold = number(args, 'threshold', 0, 1)
+    const asked = { caller: context.caller, by: 'find_tool', request: query } as const
+    const find = async () => {
+      const { pending, failed } = await this.#discovery.discover(core, context)
+      const options = { limit, ...(threshold === undefined ? {} : { threshold }) }
+      return { pending, failed, ...(await routeRequest(core, query, options, context.signal)) }
+    }
+    const { matches, abstained, pending, failed } = await onRecord(core, asked, find, (found) => ({
+      candidates: found.matches,
+      outcome: found.abstained ? 'abstained' : 'found'
+    }))
+    await core.approvals?.definitions.refresh()
+    return {
+      matches: matches.map((match) => ({
+        ...match,
+        confidence: roundConfidence(match.confidence),
+        description: match.description.slice(0, DESCRIPTION_CHARS),
+        ...changedFlag(core, match.server, match.tool)
+      })),
+      abstained,
+      pending,
+      ...(failed.length > 0 ? { failed } : {}),
+      ...leftOutTools(core)
+    }
+  }
+}
+
+/** Servers with tools that can't be found here. Their names are the server's own words, so a model is not given them. */
+function leftOutTools({ index }: GatewayCore): Record<string, unknown> {
+  const leftOut = index.entries().flatMap(({ name }) => {
+    const count = index.record(name)?.leftOut?.length ?? 0
+    const reason = 'Their names have hidden characters, or their definitions are unusable: see "servers test".'
+    return count === 0 ? [] : [{ server: name, tools: count, reason }]
+  })
+  return leftOut.length > 0 ? { leftOut } : {}
+}
+
+async function explainTool(core: GatewayCore, args: Args, context: CallContext): Promise<Record<string, unknown>> {
+  const server = text(args, 'server')
+  const tool = text(args, 'tool')
+  if (server === undefined || tool === undefined) {
+    throw new AppError('invalid', 'invalid_request', 'Give "server" and "tool", as find_tool names them.')
+  }
+  if (core.index.tools(server) === undefined) await core.connections.list(server, context)
+  const known = core.index.tool(server, tool)
+  if (known === undefined) {
+    throw new AppError('not-found', 'unknown_tool', `The server "${server}" has no tool "${tool}".`)
+  }
+  const { name, hash: _, ...definition } = known
+  await core.approvals?.definitions.refresh()
+  const examples = core.enrichment?.examplesOf(known.hash) ?? []
+  const written = examples.length > 0 ? { exampleRequests: examples } : {}
+  return { server, tool: name, ...definition, ...written, ...changedFlag(core, server, name) }
+}
+
+/** As data for programs, and the same as text for models. */
+function answer(data: Record<string, unknown>): Record<string, unknown> {
+  return { content: [{ type: 'text', text: JSON.stringify(data) }], structuredContent: data }
+}
+
+function readExecute(args: Args): ExecuteInput {
+  const { params } = args
+  if (params !== undefined && (typeof params !== 'object' || params === null || Array.isArray(params))) {
+    throw new AppError('invalid', 'invalid_request', '"params" must be an object with the parameters of the tool.')
+  }
+  return {
+    request: text(args, 'request'),
+    server: text(args, 'server'),
+    tool: text(args, 'tool'),
+    params: { ...params }
+  }
+}
+
+function text(args: Args, name: string): string | undefined {
+  const value = args[name]
+  if (value === undefined || value === null || value === '') return undefined
+  if (typeof value === 'string' && value.length <= MAX_REQUEST) return value
+  throw new AppError('invalid', 'invalid_request', `"${name}" must be a text of at most ${MAX_REQUEST} characters.`)
+}
+
+function number(args: Args, name: string, min: number, max: number): number | undefined {
+  const value = args[name]
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'number' && value >= min && value <= max) return value
+  throw new AppError('invalid', 'invalid_request', `"${name}" must be a number from ${min} to ${max}.`)
+}

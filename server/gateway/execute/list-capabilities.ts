@@ -1,0 +1,67 @@
+import type { ServerEntry } from '../../catalog/server-entry.ts'
+import type { StoredTool } from '../../catalog/stored-tools.ts'
+import type { GatewayCore } from '../gateway-services.ts'
+
+const LINE_CHARS = 120
+const MAX_FOUND = 20
+
+/** Servers and tools as last seen; starts nothing. Names only, unless a category narrows it down: fifty servers have many tools. */
+export function listCapabilities(core: GatewayCore, category: string | undefined): Record<string, unknown> {
+  const problem = core.registryProblem?.()
+  return { ...(problem === undefined ? {} : { problem }), ...listed(core, category) }
+}
+
+function listed(core: GatewayCore, category: string | undefined): Record<string, unknown> {
+  const entries = core.index.entries()
+  const chosen = category === undefined ? entries : entries.filter((entry) => fits(entry, category))
+  if (category !== undefined && chosen.length === 0) return byTool(core, category)
+  const servers = chosen.map((entry) => describe(core, entry, category !== undefined))
+  return { servers, pending: core.index.unseen() }
+}
+
+/** No server goes by that word; perhaps tools do. */
+function byTool(core: GatewayCore, category: string): Record<string, unknown> {
+  const { matches } = core.router.find(category, { limit: MAX_FOUND, threshold: 0 })
+  const found = Map.groupBy(matches, ({ server }) => server)
+  const servers = [...found].map(([server, tools]) => ({
+    server,
+    tools: tools.map(({ tool, description }) => {
+      return { tool, description: firstLine(description), ...changedFlag(core, server, tool) }
+    })
+  }))
+  return { servers, pending: core.index.unseen() }
+}
+
+function describe(core: GatewayCore, entry: ServerEntry, inDetail: boolean): Record<string, unknown> {
+  const { name, description } = entry
+  const tools = core.index.tools(name)
+  const failure = core.index.record(name)?.lastError
+  const changed = tools?.filter((tool) => core.approvals?.definitions.isChanged(name, tool.name)) ?? []
+  return {
+    server: name,
+    ...(description === undefined ? {} : { description }),
+    state: core.connections.state(name)?.state ?? 'stopped',
+    ...(failure === undefined ? {} : { lastError: failure.message }),
+    ...(changed.length === 0 ? {} : { changed: changed.map((tool) => tool.name) }),
+    ...(tools === undefined ? { seen: false } : { tools: tools.map((tool) => (inDetail ? brief(tool) : tool.name)) })
+  }
+}
+
+/** Marks a tool whose definition is not the one that was accepted. */
+export function changedFlag(core: GatewayCore, server: string, tool: string): { changed?: true } {
+  return core.approvals?.definitions.isChanged(server, tool) ? { changed: true } : {}
+}
+
+function brief({ name, description }: StoredTool): Record<string, unknown> {
+  return { tool: name, description: firstLine(description) }
+}
+
+function fits({ name, description = '', keywords }: ServerEntry, category: string): boolean {
+  const wanted = category.toLowerCase()
+  const words = [name, ...keywords].map((word) => word.toLowerCase())
+  return words.some((word) => word === wanted || word.includes(wanted)) || description.toLowerCase().includes(wanted)
+}
+
+function firstLine(text: string): string {
+  return (text.trim().split('\n')[0] ?? '').slice(0, LINE_CHARS)
+}

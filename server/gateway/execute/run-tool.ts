@@ -1,0 +1,102 @@
+/**
+ * The one way from a chosen tool to a child's answer, whichever face or mode chose it: policy, a human's yes where one is wanted,
+ * the call with its failover, the record of it. Invariant: no tool is called for an outside client past this function. (The chat
+ * asks and records in `sessions/toolbox.ts`; what is no tool call, such as reading a resource, goes through `run-request.ts`.)
+ */
+import type { ProgressCallback } from '@modelcontextprotocol/client'
+import { CallProgress, callReturned } from '../../audit/call-end.ts'
+import type { Caller } from '../../calls/caller.ts'
+import { traced } from '../../calls/tracing/tracing.ts'
+import type { StoredTool } from '../../catalog/stored-tools.ts'
+import type { CallInput } from '../../connections/live-server.ts'
+import { AppError } from '../../lib/errors.ts'
+import { globMatcher } from '../../policy/approval-policy.ts'
+import { isCareful } from '../../policy/tool-effects.ts'
+import { type ApprovedBy, approveCall } from '../asking/approve-call.ts'
+import type { ClientVoice } from '../asking/client-voice.ts'
+import type { GatewayCore } from '../gateway-services.ts'
+import { type Called, callWithFailover } from './call-with-failover.ts'
+import { endOf } from './record-route.ts'
+
+export interface CallContext {
+  caller: Caller
+  signal: AbortSignal
+  onProgress?: ProgressCallback | undefined
+  /** What the client can be asked in the middle of the call. */
+  voice?: ClientVoice | undefined
+  /** What goes on to the child in `_meta`: trace context. */
+  meta?: Record<string, unknown> | undefined
+  /** In the new revision, what the child had asked for and now gets. */
+  retry?: CallInput['retry']
+}
+
+export interface ToolWish {
+  server: string
+  tool: StoredTool
+  args: Record<string, unknown>
+  /** What filled which argument, where the caller did not. */
+  filledBy?: Record<string, string> | undefined
+  /** A human has to approve it whatever the policy: nobody has named this tool, or its arguments are a guess at a write. */
+  needsYes?: boolean | undefined
+  /** How it was found, where nobody has named it. Without an approval it may only read. */
+  found?: FoundBy | undefined
+}
+
+export interface FoundBy {
+  request: string
+  confidence: number
+  /** Why it needs an approval. */
+  reason?: string | undefined
+}
+
+export interface ToolRun extends Called {
+  approvedBy?: ApprovedBy
+  /** It is not the tool that was accepted once. */
+  definitionChanged?: true
+}
+
+export async function runTool(core: GatewayCore, wish: ToolWish, context: CallContext): Promise<ToolRun> {
+  const { server, tool, args } = wish
+  const { tracing } = core
+  const end = core.audit.begin({ caller: context.caller, server, tool: tool.name, args })
+  const progress = new CallProgress()
+  try {
+    refuseDenied(core, server, tool.name)
+    const about = { parent: context.meta, attributes: { server, tool: tool.name } }
+    const approvedBy = await traced(tracing, 'approval', about, () => approveCall(core, wish, context))
+    // A human takes their time, and the rules may have changed meanwhile.
+    if (approvedBy) refuseDenied(core, server, tool.name)
+    progress.sending()
+    const { voice: _, ...rest } = context
+    const input = { tool: tool.name, args, careful: isCareful(tool), ...rest }
+    const called = await traced(tracing, 'server call', about, () =>
+      callWithFailover(core, server, tracing ? { ...input, meta: tracing.carry(context.meta) } : input, {
+        mustRead: wish.found !== undefined && wish.needsYes !== true,
+        here: approvedBy !== undefined
+      })
+    )
+    const { calledMs } = progress
+    end({ ...callReturned(called.result), server: called.server, attempts: called.attempts, calledMs })
+    const { result } = called
+    if (approvedBy && called.server === server && result.resultType === 'input_required') {
+      const next = { ...wish, owner: context.caller.owner, state: result.requestState }
+      core.approvals?.rounds.keep(next, approvedBy)
+    }
+    const isChanged = core.approvals?.definitions.isChanged(called.server, tool.name) === true
+    return { ...called, ...(approvedBy ? { approvedBy } : {}), ...(isChanged ? { definitionChanged: true } : {}) }
+  } catch (error) {
+    end({ ...endOf(error, progress.stage), calledMs: progress.calledMs })
+    throw error
+  }
+}
+
+/** Refuses early what will never be allowed, before anyone is asked for parameters. */
+export function refuseDenied(core: GatewayCore, server: string, tool: string): void {
+  if (core.policy(server, tool) !== 'deny') return
+  const denying = Object.entries(core.index.entry(server)?.approval ?? {})
+    .filter(([glob, verdict]) => verdict === 'deny' && globMatcher(glob)(tool))
+    .map(([glob]) => glob)
+    .toSorted((a, b) => b.length - a.length)
+  const rule = denying[0] === undefined ? '' : `: its "approval" has ${JSON.stringify(denying[0])}: "deny"`
+  throw new AppError('forbidden', 'denied_by_policy', `The policy in mcp.json does not allow ${server}/${tool}${rule}.`)
+}

@@ -1,0 +1,144 @@
+import { Client, type Progress, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { expect, it } from 'vitest'
+import { noAudit } from '../../../audit/audit.fixture.ts'
+import type { Audit } from '../../../audit/audit.ts'
+import { child, real, until } from '../../../connections/connections.fixture.ts'
+import { createPolicy, type Verdict } from '../../../policy/approval-policy.ts'
+import { serveExposed } from '../expose.fixture.ts'
+
+// A client that can be asked borrows a lane, and the next one may get the same.
+it.each(['legacy', 'auto'] as const)('puts each call on record under the name of its own client (%s)', async (mode) => {
+  const names: (string | undefined)[] = []
+  const audit: Audit = {
+    ...noAudit,
+    begin(call) {
+      names.push(call.caller.client)
+      return noAudit.begin(call)
+    }
+  }
+  const served = await serveExposed({ a: child('steady') }, 'a', audit)
+  try {
+    for (const name of ['ann', 'bob']) {
+      const capabilities = { elicitation: { form: {} } }
+      const client = new Client({ name, version: '1' }, { versionNegotiation: { mode }, capabilities })
+      await client.connect(new StreamableHTTPClientTransport(served.url))
+      await client.listTools()
+      await client.callTool({ name: 'echo', arguments: { message: 'hi' } })
+      await client.close()
+    }
+    expect(names).toEqual(['ann/1', 'bob/1'])
+  } finally {
+    await served.close()
+  }
+})
+
+// No tool is called by these, and yet they read what the server has.
+it.each(['all', 'only'] as const)(
+  'puts reads on record, and refuses them where everything is denied (%s)',
+  async (mode) => {
+    const rows: string[] = []
+    const audit: Audit = {
+      ...noAudit,
+      begin({ server, tool }) {
+        rows.push(`${server} ${tool}`)
+        return ({ outcome, code }) => void rows.push([tool, outcome, ...(code ? [code] : [])].join(' '))
+      }
+    }
+    const servers = { a: real('server-everything') }
+    const only = mode === 'only' ? 'a' : undefined
+    const uri = 'demo://resource/dynamic/text/1'
+    const ref = { type: 'ref/prompt' as const, name: only ? 'completable-prompt' : 'a__completable-prompt' }
+    for (const verdict of ['allow', 'deny'] as const) {
+      rows.length = 0
+      const served = await serveExposed(servers, only, audit, createPolicy([{ glob: 'a/*', verdict }]))
+      const client = new Client({ name: 'ann', version: '1' })
+      try {
+        await client.connect(new StreamableHTTPClientTransport(served.url))
+        const asked = [
+          () => client.readResource({ uri }),
+          () => client.getPrompt({ name: ref.name, arguments: { department: 'Sales', name: 'Eve' } }),
+          () => client.complete({ ref, argument: { name: 'department', value: 'S' } }),
+          () => client.subscribeResource({ uri })
+        ]
+        const methods = ['resources/read', 'prompts/get', 'completion/complete', 'resources/subscribe']
+        const isOpen = verdict === 'allow'
+        expect((await client.listResources()).resources.length > 0).toBe(isOpen)
+        expect((await client.listPrompts()).prompts.length > 0).toBe(isOpen)
+        for (const ask of asked) {
+          if (isOpen) await ask()
+          else await expect(ask()).rejects.toMatchObject({ data: { code: 'denied_by_policy' } })
+        }
+        const end = isOpen ? 'ok' : 'refused denied_by_policy'
+        expect(rows).toEqual(methods.flatMap((method) => [`a ${method}`, `${method} ${end}`]))
+      } finally {
+        await client.close()
+        await served.close()
+      }
+    }
+  }
+)
+
+// The question is one round of the call, the progress belongs to the next.
+it.each(['legacy', 'auto'] as const)(
+  'goes by the rules as they are after the yes, and reports progress then (%s)',
+  async (mode) => {
+    const rule: { now: Verdict; next: Verdict } = { now: 'ask', next: 'ask' }
+    const served = await serveExposed({ a: real('server-everything') }, 'a', noAudit, () => rule.now)
+    const capabilities = { elicitation: { form: {} } }
+    const client = new Client({ name: 'ann', version: '1' }, { versionNegotiation: { mode }, capabilities })
+    client.setRequestHandler('elicitation/create', () => {
+      rule.now = rule.next
+      return { action: 'accept' as const, content: { answer: 'Yes, run it' } }
+    })
+    try {
+      await client.connect(new StreamableHTTPClientTransport(served.url))
+      await client.listTools()
+      const seen: number[] = []
+      const long = { name: 'trigger-long-running-operation', arguments: { duration: 0.2, steps: 2 } }
+      // The client's own count of rounds has no total.
+      const onprogress = ({ progress, total }: Progress) => void (total === undefined || seen.push(progress))
+      const call = () => client.callTool(long, { onprogress })
+      await call()
+      expect(seen).toEqual([1, 2])
+      rule.next = 'deny'
+      expect(JSON.stringify(await call())).toContain('denied_by_policy')
+      expect(seen).toEqual([1, 2])
+    } finally {
+      await client.close()
+      await served.close()
+    }
+  }
+)
+
+// Checked with the defence off: watched before the SDK has looked at the request → the refused one keeps its server at work.
+it('watches resources for a stream of news until that is cut, and for a refused one not at all', async () => {
+  const served = await serveExposed({ c: child('conformance-server', ['legacy']) }, 'c')
+  const listen = (more: object) => {
+    const params = {
+      notifications: { resourceSubscriptions: ['test://watched-resource'], ...more },
+      _meta: {
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+        'io.modelcontextprotocol/clientCapabilities': {}
+      }
+    }
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'subscriptions/listen'
+    }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'subscriptions/listen', params })
+    return fetch(served.url, { method: 'POST', headers, body })
+  }
+  const busy = () => served.connections.state('c')?.busy ?? 0
+  try {
+    expect(await (await listen({ toolsListChanged: 'maybe' })).json()).toMatchObject({ error: { code: -32_602 } })
+    expect(busy()).toBe(0)
+    const streams = await Promise.all([listen({}), listen({})])
+    expect(busy()).toBe(1)
+    for (const { body } of streams) await body?.cancel()
+    await until('the server to be let go', () => busy() === 0)
+  } finally {
+    await served.close()
+  }
+})

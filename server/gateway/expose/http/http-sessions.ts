@@ -1,0 +1,136 @@
+/**
+ * Sessions of clients of the older revisions over HTTP: a server's question and the answer to it come in two requests, which only
+ * a session holds together. Owns their ids, number and age. Invariant: a session serves the owner that opened it.
+ */
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
+import type { Caller } from '../../../calls/caller.ts'
+import type { Logger } from '../../../lib/logger.ts'
+import { connectClient } from '../client-connection.ts'
+import type { Exposed } from '../exposed.ts'
+import { bodyEnd } from './body-end.ts'
+
+export interface FetchOptions {
+  parsedBody?: unknown
+  /** Fires when the client has left. */
+  gone?: AbortSignal
+}
+
+export interface HttpSessionsOptions {
+  open(): Promise<Exposed>
+  maxBodyBytes: number
+  logger: Logger
+  idleMs?: number
+  maxSessions?: number
+}
+
+interface Session {
+  owner: string
+  transport: WebStandardStreamableHTTPServerTransport
+  close(): Promise<void>
+  /** Requests and streams that are open now. */
+  active: number
+  usedAt: number
+}
+
+const IDLE_MS = 1_800_000
+const MAX_SESSIONS = 64
+const SWEEP_MS = 30_000
+
+export class HttpSessions {
+  readonly #options: HttpSessionsOptions
+  readonly #sessions = new Map<string, Session>()
+  readonly #sweeper: NodeJS.Timeout
+
+  constructor(options: HttpSessionsOptions) {
+    this.#options = options
+    this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS).unref()
+  }
+
+  async fetch(request: Request, caller: Caller, options: FetchOptions = {}): Promise<Response> {
+    const id = request.headers.get('mcp-session-id')
+    if (id !== null) {
+      const session = this.#sessions.get(id)
+      // By this a client knows to open a new one.
+      if (session?.owner !== caller.owner) return refusal(404, 'Session not found')
+      return this.#serve(session, request, options)
+    }
+    if (request.method !== 'POST') return refusal(400, 'Bad Request: Mcp-Session-Id header is required')
+    if (!this.#makeRoom()) return refusal(503, 'Too many sessions: try again later')
+    const session = await this.#open(caller, request.signal)
+    try {
+      return await this.#serve(session, request, options)
+    } finally {
+      if (session.transport.sessionId === undefined) await session.close()
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#sweeper)
+    await Promise.all([...this.#sessions.values()].map((session) => session.close()))
+  }
+
+  async #open(caller: Caller, signal: AbortSignal): Promise<Session> {
+    const { open, maxBodyBytes, logger } = this.#options
+    const exposed = await open()
+    await exposed.meet(caller, signal)
+    const { server } = connectClient(exposed, caller, 'legacy')
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => crypto.randomUUID(),
+      onsessioninitialized: (id) => void this.#sessions.set(id, session),
+      onsessionclosed: (id) => void this.#sessions.delete(id),
+      maxRequestBodySize: maxBodyBytes
+    })
+    transport.onclose = () => {
+      if (transport.sessionId !== undefined) this.#sessions.delete(transport.sessionId)
+    }
+    server.onerror = (error) => logger.debug({ err: error }, 'gateway session')
+    const session: Session = {
+      owner: caller.owner,
+      transport,
+      close: () => server.close(),
+      active: 0,
+      usedAt: Date.now()
+    }
+    await server.connect(transport)
+    return session
+  }
+
+  async #serve(session: Session, request: Request, options: FetchOptions): Promise<Response> {
+    session.active++
+    const over = () => {
+      session.active--
+      session.usedAt = Date.now()
+    }
+    try {
+      const response = await session.transport.handleRequest(request, options)
+      return bodyEnd(response, options.gone ?? request.signal, over)
+    } catch (error) {
+      over()
+      throw error
+    }
+  }
+
+  /** Of those that nobody uses at the moment, the one that has waited longest leaves. */
+  #makeRoom(): boolean {
+    const { maxSessions = MAX_SESSIONS } = this.#options
+    if (this.#sessions.size < maxSessions) return true
+    const waiting = [...this.#sessions.values()].filter(({ active }) => active === 0)
+    const oldest = waiting.toSorted((one, other) => one.usedAt - other.usedAt)[0]
+    void oldest?.close()
+    return oldest !== undefined
+  }
+
+  #sweep(): void {
+    const { idleMs = IDLE_MS } = this.#options
+    for (const session of this.#sessions.values()) {
+      if (session.active === 0 && Date.now() - session.usedAt > idleMs) void session.close()
+    }
+  }
+}
+
+function refusal(status: number, message: string): Response {
+  return Response.json(
+    { jsonrpc: '2.0', error: { code: status === 404 ? -32_001 : -32_000, message }, id: null },
+    { status }
+  )
+}

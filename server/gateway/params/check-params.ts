@@ -1,0 +1,97 @@
+/** The part of JSON Schema that tells a caller what it forgot or mistook. What it doesn't know it lets pass: the child checks too. */
+import { isRecord } from '../../lib/is-record.ts'
+
+export interface ParamsProblem {
+  path: string
+  reason: string
+  missing: boolean
+}
+
+type Schema = Record<string, unknown>
+const MAX_DEPTH = 12
+const MAX_PROBLEMS = 20
+
+export function checkParams(schema: Schema, params: Record<string, unknown>): ParamsProblem[] {
+  const problems: ParamsProblem[] = []
+  check(schema, params, '', problems, 0)
+  return problems
+}
+
+function check(schema: Schema, value: unknown, path: string, problems: ParamsProblem[], depth: number): void {
+  if (depth > MAX_DEPTH || problems.length >= MAX_PROBLEMS) return
+  const wrong = (reason: string) => problems.push({ path: path || 'params', reason, missing: false })
+  const types = typesOf(schema)
+  if (types.length > 0 && !types.some((type) => isOfType(value, type))) {
+    wrong(`must be ${types.join(' or ')}`)
+    return
+  }
+  if (Array.isArray(schema.enum) && !schema.enum.some((choice) => same(choice, value))) {
+    wrong(`must be one of ${JSON.stringify(schema.enum).slice(0, 300)}`)
+  }
+  if (schema.const !== undefined && !same(schema.const, value)) wrong(`must be ${JSON.stringify(schema.const)}`)
+  if (typeof value === 'number') checkNumber(schema, value, wrong)
+  if (typeof value === 'string') checkText(schema, value, wrong)
+  if (Array.isArray(value) && isRecord(schema.items)) {
+    for (const [index, item] of value.entries()) check(schema.items, item, `${path}[${index}]`, problems, depth + 1)
+  }
+  if (isRecord(value)) checkObject(schema, value, path, problems, depth)
+}
+
+function checkObject(schema: Schema, value: Schema, path: string, problems: ParamsProblem[], depth: number): void {
+  const at = (name: string) => (path ? `${path}.${name}` : name)
+  for (const name of requiredOf(schema)) {
+    if (!Object.hasOwn(value, name) || value[name] === undefined)
+      problems.push({ path: at(name), reason: 'is missing', missing: true })
+  }
+  const properties = isRecord(schema.properties) ? schema.properties : {}
+  for (const [name, item] of Object.entries(value)) {
+    const own = Object.hasOwn(properties, name) ? properties[name] : undefined
+    const known = isRecord(own) ? own : undefined
+    if (known !== undefined && item !== undefined) check(known, item, at(name), problems, depth + 1)
+    else if (known === undefined && schema.additionalProperties === false && !isRecord(schema.patternProperties)) {
+      problems.push({ path: at(name), reason: 'is not a parameter of this tool', missing: false })
+    }
+  }
+}
+
+function checkNumber(schema: Schema, value: number, wrong: (reason: string) => void): void {
+  if (typeof schema.minimum === 'number' && value < schema.minimum) wrong(`must be at least ${schema.minimum}`)
+  if (typeof schema.maximum === 'number' && value > schema.maximum) wrong(`must be at most ${schema.maximum}`)
+}
+
+function checkText(schema: Schema, value: string, wrong: (reason: string) => void): void {
+  const { minLength, maxLength } = schema
+  if (typeof minLength === 'number' && value.length < minLength) wrong(`must have at least ${minLength} characters`)
+  if (typeof maxLength === 'number' && value.length > maxLength) wrong(`must have at most ${maxLength} characters`)
+}
+
+export function requiredOf(schema: Schema): string[] {
+  return Array.isArray(schema.required) ? schema.required.filter((name) => typeof name === 'string') : []
+}
+
+export function propertiesOf(schema: Schema): Record<string, Schema> {
+  if (!isRecord(schema.properties)) return {}
+  return Object.fromEntries(
+    Object.entries(schema.properties).filter((pair): pair is [string, Schema] => isRecord(pair[1]))
+  )
+}
+
+export function typesOf(schema: Schema): string[] {
+  const { type } = schema
+  return (Array.isArray(type) ? type : [type]).filter((each) => typeof each === 'string')
+}
+
+function isOfType(value: unknown, type: string): boolean {
+  if (type === 'array') return Array.isArray(value)
+  if (type === 'object') return isRecord(value)
+  if (type === 'null') return value === null
+  if (type === 'integer') return Number.isInteger(value)
+  if (type === 'number') return typeof value === 'number'
+  if (type === 'string') return typeof value === 'string'
+  if (type === 'boolean') return typeof value === 'boolean'
+  return true
+}
+
+function same(a: unknown, b: unknown): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b)
+}

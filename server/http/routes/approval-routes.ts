@@ -1,0 +1,31 @@
+import type { FastifyInstance } from 'fastify'
+import type { ApprovalAnswer, ApprovalCard, ApprovalsReply } from '../../../contract/rest.ts'
+import { AppError } from '../../lib/errors.ts'
+
+/** What the routes need of the inbox. Whoever may use this instance sees all of it: outside clients have no session here. */
+export interface Inbox {
+  open(): Promise<ApprovalCard[]>
+  answer(id: string, hash: string, answer: ApprovalAnswer): Promise<void>
+}
+
+type Body = { approved?: unknown; hash?: unknown; reason?: unknown } | null
+const MAX_REASON = 500
+
+export function registerApprovalRoutes(server: FastifyInstance, inbox: Inbox): void {
+  // Every open page asks every other second: counted, those of one office would shut each other out.
+  const polled = { config: { isUncounted: true } } as const
+  server.get('/api/approvals', polled, async (): Promise<ApprovalsReply> => {
+    return { approvals: await inbox.open(), now: Date.now() }
+  })
+
+  server.post<{ Params: { id: string }; Body: Body }>('/api/approvals/:id', async (request, reply) => {
+    const { approved, hash, reason } = request.body ?? {}
+    const isText = reason === undefined || (typeof reason === 'string' && reason.length <= MAX_REASON)
+    if (typeof approved !== 'boolean' || typeof hash !== 'string' || !isText) {
+      const message = `Send {approved: true or false, hash: that of the card, reason?: at most ${MAX_REASON} characters}.`
+      throw new AppError('invalid', 'invalid_payload', message)
+    }
+    await inbox.answer(request.params.id, hash, { approved, ...(reason ? { reason } : {}) })
+    return reply.code(204).send()
+  })
+}

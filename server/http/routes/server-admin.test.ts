@@ -1,0 +1,178 @@
+import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import type { PlanReply, ServerDetail, ServersReply, TestReply } from '../../../contract/servers.ts'
+import { child, textOf } from '../../connections/connections.fixture.ts'
+import { openServerRoutes } from './server-routes.fixture.ts'
+
+const AUTH_TOKEN = 'the token that everyone here has'
+const ADMIN_TOKEN = 'the token of the one who adds servers'
+const member = { authorization: `Bearer ${AUTH_TOKEN}` }
+const admin = { ...member, 'x-admin-token': ADMIN_TOKEN }
+const wrong = { ...member, 'x-admin-token': 'not the token of anyone here' }
+const added = { mcpServers: { evil: { command: 'sh', args: ['-c', 'true'] } } }
+const entry = child('steady', ['--in', '/srv/private'], { cwd: '/tmp', env: { API_KEY: 'sk-plain-in-the-file' } })
+
+const runFile = promisify(execFile)
+const HIDE_SENDER = join(import.meta.dirname, '../../../tests/fixtures/hide-sender.py')
+const JSON_TYPE = 'content-type: application/json'
+
+/** With a server that runs what it is told to. */
+async function openEvil() {
+  const opened = await openServerRoutes({ evil: child('shell'), victim: child('steady') })
+  const { connections } = await opened.gateway.core()
+  const caller = { owner: 'local', door: 'http' } as const
+  const { signal } = new AbortController()
+  const run = async (command: string) => {
+    const call = { caller, tool: 'run', args: { command }, careful: true, signal }
+    return textOf((await connections.call('evil', call)).result)
+  }
+  return { ...opened, run }
+}
+
+const CHANGES = [
+  ['POST', '', added],
+  ['POST', '', { ...added, confirm: 'x' }],
+  ['POST', '/steady/disable', {}],
+  ['POST', '/steady/enable', {}],
+  ['DELETE', '/steady', undefined]
+] as const
+
+describe('who may change servers', () => {
+  // Checked with the defence off: every token holder is an administrator → 200 and 204.
+  it('is nobody over HTTP where everyone has the access token and there is no admin token', async () => {
+    const { ask, saved } = await openServerRoutes({ steady: entry }, '', { AUTH_TOKEN })
+    for (const [method, path, body] of CHANGES)
+      expect(await ask(method, path, body, admin)).toMatchObject({
+        status: 403,
+        json: { error: { code: 'admin_cli_only', message: expect.stringContaining('ADMIN_TOKEN') } }
+      })
+    expect(Object.keys(saved().mcpServers)).toEqual(['steady'])
+    expect((await ask<ServersReply>('GET', '', undefined, member)).json.admin).toBe('cli_only')
+  })
+
+  // Checked with the defence off: every token holder is an administrator → 200 and 204.
+  it('is whoever shows the admin token, and a member sees no command, path, variable or log', async () => {
+    const { ask, saved, file } = await openServerRoutes({ steady: entry }, '', { AUTH_TOKEN, ADMIN_TOKEN })
+    for (const [method, path, body] of CHANGES)
+      for (const headers of [member, wrong, { ...member, 'x-admin-token': AUTH_TOKEN }])
+        expect(await ask(method, path, body, headers)).toMatchObject({
+          status: 403,
+          json: { error: { code: 'admin_required' } }
+        })
+    expect(await ask('POST', '/steady/test', {}, member)).toMatchObject({ status: 200, json: { ok: true } })
+    const seen = [
+      await ask<ServersReply>('GET', '', undefined, member),
+      await ask<ServerDetail>('GET', '/steady', undefined, member)
+    ]
+    expect(seen[0]?.json).toMatchObject({
+      admin: 'token_needed',
+      file: null,
+      servers: [{ name: 'steady', target: null }]
+    })
+    expect(seen[1]?.json).toMatchObject({
+      target: null,
+      cwd: null,
+      env: [],
+      headers: [],
+      log: null,
+      tools: expect.any(Array)
+    })
+    for (const word of [file, '/srv/private', 'steady.ts', 'API_KEY', '"/tmp"'])
+      expect(seen.map(({ text }) => text).join('\n')).not.toContain(word)
+
+    const list = await ask<ServersReply>('GET', '', undefined, admin)
+    expect(list.json).toMatchObject({
+      admin: 'allowed',
+      file,
+      servers: [{ target: expect.stringContaining('/srv/private') }]
+    })
+    const { confirm } = (await ask<PlanReply>('POST', '', added, admin)).json
+    expect(await ask('POST', '', { ...added, confirm }, admin)).toMatchObject({ status: 201 })
+    expect(await ask('POST', '/evil/disable', {}, admin)).toMatchObject({ status: 204 })
+    expect(await ask('DELETE', '/evil', undefined, admin)).toMatchObject({ status: 204 })
+    expect(Object.keys(saved().mcpServers)).toEqual(['steady'])
+  })
+
+  // Checked with the defence off: wrong ones are not counted → 403 for ever.
+  it('is not found out by guessing: wrong admin tokens are counted, and the right one still works', async () => {
+    const { ask } = await openServerRoutes({ steady: entry }, '', { ADMIN_TOKEN })
+    const guess = (at: number) => ask('GET', '', undefined, { 'x-admin-token': `guess number ${at} of many` })
+    for (let at = 0; at < 20; at++) expect((await guess(at)).status).toBe(403)
+    expect(await guess(20)).toMatchObject({ status: 429, json: { error: { code: 'too_fast' } } })
+    const change = { 'x-admin-token': ADMIN_TOKEN }
+    expect(await ask('POST', '/steady/disable', {}, change)).toMatchObject({ status: 204 })
+    expect(await ask('GET', '')).toMatchObject({ status: 200, json: { admin: 'token_needed' } })
+  })
+
+  // Checked with the defence off: any hash is taken → 204.
+  it('accepts a changed entry that uses secrets as an administrator, and exactly what was shown', async () => {
+    const secrets = { env: { TOKEN: `\${secret:T}` } }
+    const opened = await openServerRoutes({ steady: child('steady', [], secrets) }, 'T=hush-hush', { ADMIN_TOKEN })
+    const { ask, file, gateway } = opened
+    const shows = { 'x-admin-token': ADMIN_TOKEN }
+    const test = async () => (await ask<TestReply>('POST', '/steady/test', {})).json
+    const change = async (words: string[]) => {
+      writeFileSync(file, JSON.stringify({ mcpServers: { steady: child('steady', words, secrets) } }))
+      await gateway.reload()
+    }
+    expect(await test()).toMatchObject({ ok: true })
+    await change(['--other'])
+    expect((await ask<ServersReply>('GET', '', undefined, shows)).json.servers).toMatchObject([{ isWaiting: true }])
+    expect(await test()).toMatchObject({ ok: false, reason: expect.stringContaining('uses secrets') })
+    const { hash } = (await ask<ServerDetail>('GET', '/steady', undefined, shows)).json
+    expect(await ask('POST', '/steady/accept', { hash })).toMatchObject({ status: 403 })
+    await change(['--yet-another'])
+    expect(await ask('POST', '/steady/accept', { hash }, shows)).toMatchObject({ status: 409 })
+    const now = (await ask<ServerDetail>('GET', '/steady', undefined, shows)).json
+    expect(await ask('POST', '/steady/accept', { hash: now.hash }, shows)).toMatchObject({ status: 204 })
+    expect(await test()).toMatchObject({ ok: true })
+  })
+
+  // Checked with the defence off: nobody looks who is behind a connection → 200.
+  it('is no server that runs here, also where no token is set and whatever it does to hide', async () => {
+    const { ask, url, saved, run } = await openEvil()
+    const init = '{ method: "POST", headers: { "content-type": "application/json" }, body: process.argv[1] }'
+    const send = `fetch("${url}/api/servers", ${init}).then((r) => r.text()).then(console.log)`
+    const post = `${process.execPath} -e '${send}' '${JSON.stringify(added).replaceAll("'", '"')}'`
+    const hidden = ['env -i', 'setsid -w env -i', 'unshare -Ur env -i', 'setsid -w unshare -Urm env -i']
+    for (const way of ['', ...hidden]) expect(await run(`${way} ${post}`)).toContain('sent_by_server')
+    expect(Object.keys(saved().mcpServers)).toEqual(['evil', 'victim'])
+    // The same from a process that is none of them.
+    expect(await ask('POST', '', added)).toMatchObject({ status: 200 })
+    const { stdout } = await runFile('curl', ['-s', '-H', JSON_TYPE, '-d', JSON.stringify(added), `${url}/api/servers`])
+    expect(stdout).toContain('"confirm"')
+  })
+
+  // Checked with the defence off: an unknown sender is let through → 204, and the victim is disabled.
+  it('is no program that can not be told from a server, unless it shows the admin token', async () => {
+    const { url, ask, saved, run } = await openEvil()
+    const { port } = new URL(url)
+    const hide = (way: string, path: string) => run(`python3 ${HIDE_SENDER} ${way} ${port} ${path} 2>&1`)
+    const disable = '/api/servers/victim/disable'
+    expect(await hide('plain', disable)).toContain('sent_by_server')
+    expect(await hide('flight', disable)).toContain('sender_unknown')
+    expect(await hide('orphan', disable)).toMatch(/sender_unknown|sent_by_server/)
+    for (const path of [disable.replace('servers', '%73ervers'), `${url}${disable}`, '/api/approvals/x'])
+      expect(await hide('plain', path)).toContain('sent_by_server')
+    for (const way of ['close', 'reset']) await hide(way, disable)
+    expect(await ask('GET', '')).toMatchObject({ status: 200 })
+    expect(JSON.stringify(saved().mcpServers.victim)).not.toContain('disabled')
+    // Outside of every server, in a user namespace of its own, as some browsers are.
+    const outside = ['-Ur', 'python3', HIDE_SENDER, 'plain', port, disable]
+    expect((await runFile('unshare', outside)).stdout).toMatch(/sender_unknown.*ADMIN_TOKEN/)
+    const withToken = await openServerRoutes({ victim: child('steady') }, '', { ADMIN_TOKEN })
+    const words = ['-Ur', 'curl', '-s', '-o', '/dev/null', '-w', '%{http_code}', '-H', JSON_TYPE, '-d', '{}']
+    const address = `${withToken.url}${disable}`
+    expect((await runFile('unshare', [...words, address])).stdout).toBe('403')
+    expect((await runFile('unshare', [...words, '-H', `x-admin-token: ${ADMIN_TOKEN}`, address])).stdout).toBe('204')
+  })
+
+  it('is everyone on this machine where no token is set', async () => {
+    const { ask, file } = await openServerRoutes({ steady: entry })
+    expect((await ask<ServersReply>('GET', '')).json).toMatchObject({ admin: 'allowed', file })
+    expect(await ask('POST', '/steady/disable', {})).toMatchObject({ status: 204 })
+  })
+})

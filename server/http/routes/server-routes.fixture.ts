@@ -1,0 +1,85 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach } from 'vitest'
+import { createGatewayApp } from '../../app/app-gateway.ts'
+import { chatServers, senderAtSocket, serverDirectory } from '../../app/app-servers.ts'
+import { loadSettings } from '../../config/load-settings.ts'
+import { memoryFacts } from '../../connections/connections.fixture.ts'
+import { AppError } from '../../lib/errors.ts'
+import { silentLogger } from '../../lib/logger.ts'
+import { createDefinitionGuard } from '../../policy/definition-guard.ts'
+import { AdminAccess } from '../../sessions/access/admin-access.ts'
+import { InstanceAccess } from '../../sessions/access/instance-access.ts'
+import { createHttpServer } from '../create-http-server.ts'
+import { Readiness } from '../readiness.ts'
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).toReversed()) await close()
+})
+
+/** The routes over a real registry, with real children, and nothing else behind them. */
+export async function openServerRoutes(
+  mcpServers?: Record<string, unknown>,
+  credentials = '',
+  tokens: { AUTH_TOKEN?: string; ADMIN_TOKEN?: string } = {}
+) {
+  const dir = mkdtempSync(join(tmpdir(), 'server-routes-'))
+  const file = join(dir, 'mcp.json')
+  const secretsFile = join(dir, 'credentials')
+  writeFileSync(secretsFile, credentials, { mode: 0o600 })
+  if (mcpServers) writeFileSync(file, JSON.stringify({ mcpServers, other: 'kept' }))
+  const settings = loadSettings({ env: { MCP_CONFIG: file, DATA_DIR: dir, CREDENTIALS_FILE: secretsFile, ...tokens } })
+  const facts = memoryFacts()
+  const environment = { PATH: process.env.PATH }
+  const gateway = await createGatewayApp(settings, silentLogger, { environment, optionalRegistry: true, facts })
+  const chat = chatServers(gateway, silentLogger)
+  const guard = createDefinitionGuard(facts)
+  const unused = () => Promise.reject(new AppError('internal', 'internal', 'not in this test'))
+  const http = await createHttpServer({
+    readiness: new Readiness({}, silentLogger),
+    models: { catalog: unused },
+    sessions: {
+      open: unused,
+      check: unused,
+      list: unused,
+      ids: unused,
+      summary: unused,
+      rename: unused,
+      destroy: unused
+    },
+    files: { list: unused, read: unused, write: unused, archive: unused },
+    inbox: { open: unused, answer: unused },
+    maxUploadBytes: 1,
+    transcript: unused,
+    instance: new InstanceAccess(settings.AUTH_TOKEN, silentLogger),
+    admin: new AdminAccess(settings, silentLogger),
+    senderOf: senderAtSocket(gateway),
+    addressOf: () => 'here',
+    requestsPerMinute: 600,
+    owners: { ownerOf: async () => undefined, enter: async () => ({ cookie: 'owner', isKnown: false }) },
+    metrics: async () => '',
+    servers: serverDirectory(gateway, facts, chat.policy, guard),
+    ownerOf: () => 'local',
+    audit: { read: () => ({ entries: [], next: null }), ownerOf: () => 'local', problem: undefined },
+    mcp: unused,
+    webRoot: join(dir, 'none'),
+    logger: silentLogger
+  })
+  const url = await http.listen({ port: 0, host: '127.0.0.1' })
+  closers.push(
+    () => rmSync(dir, { recursive: true, force: true }),
+    () => gateway.stop(),
+    () => http.close()
+  )
+  const ask = async <T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const init = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }
+    const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' }
+    const answer = await fetch(`${url}/api/servers${path}`, { method, ...init, headers: { ...type, ...headers } })
+    const text = await answer.text()
+    return { status: answer.status, text, json: (text === '' ? null : JSON.parse(text)) as T }
+  }
+  const saved = () => JSON.parse(readFileSync(file, 'utf8'))
+  return { url, ask, file, secretsFile, chat, gateway, facts, saved, raw: http.raw }
+}

@@ -1,0 +1,81 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { addServersSchema } from '../../../contract/servers.ts'
+import { AppError } from '../../lib/errors.ts'
+import type { AddressOf } from '../../lib/web/client-address.ts'
+import type { AdminAccess } from '../../sessions/access/admin-access.ts'
+import type { ServerDirectory } from '../../tools/server-directory.ts'
+
+/** Whose credentials a test uses and whose log is shown, by the cookies of the request. */
+export type OwnerOf = (cookies: string | undefined) => string
+
+export type ServersAdminCheck = Pick<AdminAccess, 'look' | 'check' | 'isProven'>
+
+export interface ServerRoutesOptions {
+  servers: ServerDirectory
+  ownerOf: OwnerOf
+  admin: ServersAdminCheck
+  addressOf: AddressOf
+}
+
+type Named = { Params: { name: string } }
+
+/** Adding a server means running a command on this machine: only an administrator may, and only JSON is taken. */
+export function registerServerRoutes(server: FastifyInstance, options: ServerRoutesOptions): void {
+  const { servers, ownerOf, admin, addressOf } = options
+  const shown = (request: FastifyRequest) => ({ headers: request.headers, address: addressOf(request.raw) })
+  const checkAdmin = async (request: FastifyRequest) => admin.check(shown(request))
+  const json = { preHandler: refuseOther }
+  const change = { onRequest: checkAdmin, preHandler: refuseOther }
+  server.get('/api/servers', (request) => servers.list(admin.look(shown(request))))
+  server.get<Named>('/api/servers/:name', (request) =>
+    servers.detail(request.params.name, ownerOf(request.headers.cookie), admin.look(shown(request)))
+  )
+
+  server.post('/api/servers', change, async (request, reply) => {
+    const { text, mcpServers, moveSecrets, confirm } = wishOf(request.body)
+    const answer = await servers.add({ text: text ?? JSON.stringify({ mcpServers }, null, 2), moveSecrets, confirm })
+    return reply.code(confirm === undefined ? 200 : 201).send(answer)
+  })
+
+  server.post<Named>('/api/servers/:name/test', json, (request, reply) => {
+    const gone = new AbortController()
+    // Of the reply, not of its connection, which serves many.
+    reply.raw.once('close', () => gone.abort())
+    return servers.test(request.params.name, ownerOf(request.headers.cookie), gone.signal)
+  })
+
+  server.post<Named & { Body: { hash?: unknown } | null }>(
+    '/api/servers/:name/accept',
+    change,
+    async (request, reply) => {
+      await servers.accept(request.params.name, request.body?.hash)
+      return reply.code(204).send()
+    }
+  )
+
+  for (const [verb, on] of [['enable', true] as const, ['disable', false] as const]) {
+    server.post<Named>(`/api/servers/:name/${verb}`, change, async (request, reply) => {
+      await servers.switch(request.params.name, on)
+      return reply.code(204).send()
+    })
+  }
+
+  server.delete<Named>('/api/servers/:name', { onRequest: checkAdmin }, async (request, reply) => {
+    await servers.remove(request.params.name)
+    return reply.code(204).send()
+  })
+}
+
+/** A form of another site can send anything but this type without asking first. */
+async function refuseOther({ headers }: FastifyRequest): Promise<void> {
+  if (/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) return
+  throw new AppError('invalid', 'json_only', 'Send it as application/json.')
+}
+
+function wishOf(body: unknown) {
+  const read = addServersSchema.safeParse(body)
+  if (read.success) return read.data
+  const [issue] = read.error.issues
+  const where = issue?.path.length ? `"${issue.path.join('.')}": ` : ''
+  throw new AppError('invalid', 'invalid_request', `This can't be read: ${where}${issue?.message ?? 'not an object'}.`)
+}

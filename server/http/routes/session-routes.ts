@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { SessionSummary, SessionsReply } from '../../../contract/rest.ts'
+import { AppError } from '../../lib/errors.ts'
+import { OWNER_COOKIE, readCookie } from '../../lib/web/browser-proof.ts'
+import type { Proof } from '../../sessions/access/session-access.ts'
+import type { ListQuery } from '../../sessions/chat/session-directory.ts'
+
+/** What the routes need of sessions; the composition root puts it together. */
+export interface SessionDirectory {
+  open(sessionId: string, proof: Proof, options: { wantsToken: boolean }): Promise<{ token?: string }>
+  check(sessionId: string, proof: Proof): Promise<void>
+  list(owner: string, query: ListQuery): Promise<SessionsReply>
+  ids(owner: string): Promise<string[]>
+  summary(sessionId: string): Promise<SessionSummary>
+  rename(sessionId: string, title: string): Promise<void>
+  destroy(sessionId: string): Promise<void>
+}
+
+const MAX_LISTED = 1000
+const MAX_TITLE_CHARS = 200
+
+type WithId = { Params: { id: string } }
+
+export function registerSessionRoutes(server: FastifyInstance, sessions: SessionDirectory): void {
+  server.post('/api/sessions', async (request, reply) => {
+    const sessionId = randomUUID()
+    const { token } = await sessions.open(sessionId, proofOf(request), { wantsToken: true })
+    return reply.code(201).send({ sessionId, token })
+  })
+
+  type Query = Partial<Record<'limit' | 'before' | 'title' | 'waiting', string>>
+  server.get<{ Querystring: Query }>('/api/sessions', async (request) => {
+    const { limit = String(MAX_LISTED), before, title, waiting } = request.query
+    if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > MAX_LISTED)
+      throw new AppError('invalid', 'invalid_limit', `"limit" is a whole number from 1 to ${MAX_LISTED}.`)
+    if (before !== undefined && !/^\d{15}_[\w-]{1,100}$/.test(before))
+      throw new AppError('invalid', 'invalid_cursor', '"before" is the "next" of the page that came before.')
+    if (title !== undefined && (typeof title !== 'string' || title.length > MAX_TITLE_CHARS))
+      throw new AppError('invalid', 'invalid_title', `"title" is one text of at most ${MAX_TITLE_CHARS} characters.`)
+    if (waiting !== undefined && waiting !== 'true')
+      throw new AppError('invalid', 'invalid_filter', '"waiting" is "true" or is left out.')
+    return sessions.list(ownerOf(request), { limit: Number(limit), before, title, waiting: waiting === 'true' })
+  })
+
+  server.delete('/api/sessions', async (request, reply) => {
+    for (const sessionId of await sessions.ids(ownerOf(request))) await sessions.destroy(sessionId)
+    return reply.code(204).send()
+  })
+
+  server.get<WithId>('/api/sessions/:id', async (request) => {
+    await sessions.check(request.params.id, proofOf(request))
+    return sessions.summary(request.params.id)
+  })
+
+  server.patch<WithId & { Body: { title?: unknown } | null }>('/api/sessions/:id', async (request) => {
+    const { id } = request.params
+    await sessions.check(id, proofOf(request))
+    const title = request.body?.title
+    if (typeof title !== 'string' || title.trim() === '')
+      throw new AppError('invalid', 'invalid_title', 'A title is a text.')
+    await sessions.rename(id, title)
+    return sessions.summary(id)
+  })
+
+  server.delete<WithId>('/api/sessions/:id', async (request, reply) => {
+    await sessions.check(request.params.id, proofOf(request))
+    await sessions.destroy(request.params.id)
+    return reply.code(204).send()
+  })
+}
+
+/** The owner's cookie, which has been proven before any route runs, or the session's token in its own header. */
+export function proofOf(request: FastifyRequest): Proof {
+  const token = request.headers['x-session-token']
+  return {
+    owner: readCookie(request.headers.cookie, OWNER_COOKIE),
+    token: typeof token === 'string' ? token : undefined
+  }
+}
+
+function ownerOf(request: FastifyRequest): string {
+  const owner = readCookie(request.headers.cookie, OWNER_COOKIE)
+  if (owner !== undefined) return owner
+  throw new AppError('forbidden', 'forbidden', 'Only a browser with its owner cookie and proof has a list of sessions.')
+}

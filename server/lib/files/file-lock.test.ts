@@ -1,0 +1,37 @@
+import { existsSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
+import { withFileLock } from './file-lock.ts'
+
+const dir = temporaryFolder()
+afterAll(() => discard(dir))
+
+it('runs one job at a time, and leaves no file', async () => {
+  const file = join(dir, 'a.lock')
+  let inside = 0
+  const jobs = [1, 2, 3].map(() =>
+    withFileLock(file, 5000, async () => {
+      expect(++inside).toBe(1)
+      await new Promise(setImmediate)
+      inside--
+    })
+  )
+  await Promise.all(jobs)
+  expect(existsSync(file)).toBe(false)
+})
+
+it('waits for no process that died long ago, and frees it after a failure', async () => {
+  const file = join(dir, 'b.lock')
+  writeFileSync(file, 'of a dead one')
+  utimesSync(file, 0, 0)
+  await expect(withFileLock(file, 5000, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  expect(await withFileLock(file, 5000, async () => 'done')).toBe('done')
+})
+
+it('gives up on those who never let it go', async () => {
+  const file = join(dir, 'c.lock')
+  writeFileSync(file, 'held')
+  utimesSync(file, Date.now(), Date.now() / 1000 + 3600)
+  await expect(withFileLock(file, 50, async () => {})).rejects.toMatchObject({ code: 'deadline_exceeded' })
+})

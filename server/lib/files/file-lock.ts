@@ -1,0 +1,48 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import { AppError } from '../errors.ts'
+
+const LOOK_AGAIN_MS = 25
+
+/**
+ * Runs a job while no other process runs one with the same lock file. A file older than `staleMs` is of a process that died: a job
+ * must end before. Two that find the same dead one's at the same instant may both go on.
+ */
+export async function withFileLock<T>(file: string, staleMs: number, job: () => Promise<T>): Promise<T> {
+  const mine = randomUUID()
+  const until = Date.now() + 2 * staleMs
+  while (!take(file, mine)) {
+    if (Date.now() > until) throw new AppError('timeout', 'deadline_exceeded', `Others have held ${file} for too long.`)
+    if (isStale(file, staleMs)) rmSync(file, { force: true })
+    else await delay(LOOK_AGAIN_MS)
+  }
+  try {
+    return await job()
+  } finally {
+    if (readOr(file) === mine) rmSync(file, { force: true })
+  }
+}
+
+function take(file: string, text: string): boolean {
+  try {
+    writeFileSync(file, text, { flag: 'wx', mode: 0o600 })
+    return true
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false
+    throw error
+  }
+}
+
+function isStale(file: string, staleMs: number): boolean {
+  const stat = statSync(file, { throwIfNoEntry: false })
+  return stat !== undefined && Date.now() - stat.mtimeMs > staleMs
+}
+
+function readOr(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return undefined
+  }
+}

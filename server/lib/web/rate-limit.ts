@@ -1,0 +1,61 @@
+import { AppError } from '../errors.ts'
+
+interface Window {
+  count: number
+  endsAt: number
+}
+
+/** Beyond so many keys the oldest windows are dropped: whoever can make up keys must not fill the memory. */
+const MAX_KEYS = 100_000
+
+/** So many per window for each key, counted in this process. What is refused is not counted. */
+export class RateLimit {
+  readonly #max: number
+  readonly #windowMs: number
+  /** Oldest first. */
+  readonly #windows = new Map<string, Window>()
+
+  constructor(max: number, windowMs: number) {
+    this.#max = max
+    this.#windowMs = windowMs
+  }
+
+  /** 0 if there was room, else the milliseconds until there is. */
+  tryTake(key: string, now = Date.now()): number {
+    this.#forget(now)
+    let window = this.#windows.get(key)
+    if (!window) {
+      window = { count: 0, endsAt: now + this.#windowMs }
+      this.#windows.set(key, window)
+    }
+    if (window.count >= this.#max) return window.endsAt - now
+    window.count += 1
+    return 0
+  }
+
+  /** Throws `too_fast` with the time to come back. `what` as in "Too many …". */
+  enter(key: string, what: string): void {
+    const waitMs = this.tryTake(key)
+    if (waitMs > 0) throw tooFast(what, waitMs)
+  }
+
+  /** What was taken has come to nothing: it does not count. */
+  giveBack(key: string): void {
+    const window = this.#windows.get(key)
+    if (window && window.count > 0) window.count -= 1
+  }
+
+  #forget(now: number): void {
+    for (const [key, { endsAt }] of this.#windows) {
+      if (endsAt > now && this.#windows.size < MAX_KEYS) return
+      this.#windows.delete(key)
+    }
+  }
+}
+
+export function tooFast(what: string, waitMs: number): AppError {
+  const retryAfterSeconds = Math.ceil(waitMs / 1000)
+  const time = retryAfterSeconds === 1 ? 'a second' : `${retryAfterSeconds} seconds`
+  const message = `Too many ${what} in a short time: try again in ${time}.`
+  return new AppError('unavailable', 'too_fast', message, { details: { retryAfterSeconds } })
+}

@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { testRedisUrl } from '../../tests/fixtures/test-redis.ts'
+import { silentLogger } from '../lib/logger.ts'
+import { openRedisStore } from '../storage/redis/open-redis-store.ts'
+import type { Store } from '../storage/store.ts'
+import { ApprovalInbox } from './approval-inbox.ts'
+
+const card = { hash: 'h', server: 's', tool: 't', args: { a: 1 }, asker: { door: 'stdio' } }
+let stores: Store[]
+let asker: ApprovalInbox
+let page: ApprovalInbox
+beforeEach(async () => {
+  const url = await testRedisUrl()
+  const keyPrefix = `test:${randomUUID()}:`
+  const open = () => openRedisStore({ url, logger: silentLogger, keyPrefix })
+  stores = await Promise.all([open(), open()])
+  const [one, two] = stores
+  if (!one || !two) throw new Error('no store')
+  asker = new ApprovalInbox(one.facts)
+  page = new ApprovalInbox(two.facts)
+})
+afterEach(async () => {
+  await Promise.all(stores.map((store) => store.close()))
+})
+
+describe('the inbox of two processes with one Redis', () => {
+  it('knows whether a page is there, carries a card over and the first answer back', async () => {
+    expect(await asker.isAttended()).toBe(false)
+    page.attend()
+    await expect.poll(() => asker.isAttended()).toBe(true)
+    const answered = asker.ask(card, 20_000, new AbortController().signal)
+    await expect.poll(async () => (await page.open()).length).toBe(1)
+    const [shown] = await page.open()
+    expect(shown).toMatchObject(card)
+    const answers = Array.from({ length: 8 }, (_, at) => page.answer(shown?.id ?? '', 'h', { approved: at % 2 === 0 }))
+    const settled = await Promise.allSettled(answers)
+    const winner = settled.findIndex(({ status }) => status === 'fulfilled')
+    expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    expect(await answered).toEqual({ approved: winner % 2 === 0 })
+    expect(await page.open()).toEqual([])
+    await page.leave()
+    expect(await asker.isAttended()).toBe(false)
+  })
+
+  it('withdraws the card of a call that was given up', async () => {
+    const controller = new AbortController()
+    const asked = asker.ask(card, 20_000, controller.signal)
+    await expect.poll(async () => (await page.open()).length).toBe(1)
+    const [shown] = await page.open()
+    controller.abort()
+    await expect(asked).rejects.toMatchObject({ kind: 'cancelled', code: 'cancelled' })
+    expect(await page.open()).toEqual([])
+    await expect(page.answer(shown?.id ?? '', 'h', { approved: true })).rejects.toMatchObject({ code: 'approval_gone' })
+  })
+})

@@ -1,0 +1,102 @@
+/** The tools of all servers, ready to be searched, and the ranking of them for a request. */
+
+import { evidenceOf } from './evidence.ts'
+import { createConceptReader } from './lexical/concepts.ts'
+import { createLexicalIndex, type IndexedTool } from './lexical/lexical-index.ts'
+import { createLexicalScorer } from './lexical/lexical-scorer.ts'
+import { standOut } from './meaning.ts'
+import { createNameIndex } from './names/named.ts'
+import type { Likeness, RoutableTool, ServerHints } from './port.ts'
+import { type Candidate, rank } from './ranking.ts'
+import type { UsageMemory } from './usage/usage-memory.ts'
+import { createNearWords } from './words/near-words.ts'
+
+/** What is read of a request; what comes later can change nothing. */
+const MAX_REQUEST = 4000
+
+export interface Judgement {
+  ranked: Candidate[]
+  /** See `evidence.ts`. */
+  evidence: number[]
+}
+
+export interface Catalogue {
+  setServer(server: string, tools: readonly RoutableTool[], hints?: ServerHints): void
+  removeServer(server: string): void
+  tool(slot: number): IndexedTool | undefined
+  judge(request: string, options?: { server?: string | undefined; likeness?: Likeness | undefined }): Judgement
+}
+
+/** The length keeps apart names that contain whatever would separate them. */
+export function toolKey(server: string, tool: string): string {
+  return `${server.length}:${server}:${tool}`
+}
+
+export function createCatalogue(usage: UsageMemory): Catalogue {
+  const nearWords = createNearWords()
+  const index = createLexicalIndex(nearWords)
+  const scorer = createLexicalScorer(index, createConceptReader(index, nearWords))
+  const names = createNameIndex()
+  const servers = new Map<string, number[]>()
+  const slots = new Map<string, number>()
+  const serverOf = (slot: number): string => index.tools[slot]?.server ?? ''
+  const nameOf = (slot: number): string => index.tools[slot]?.name ?? ''
+  const keyOf = (slot: number): string => toolKey(serverOf(slot), nameOf(slot))
+
+  function removeServer(server: string): void {
+    for (const slot of servers.get(server) ?? []) {
+      const name = index.tools[slot]?.name ?? ''
+      names.removeTool(name, slot)
+      slots.delete(toolKey(server, name))
+      index.remove(slot)
+    }
+    if (servers.delete(server)) names.removeServer(server)
+  }
+
+  function slotsOf(wanted: Iterable<string>): Set<number> {
+    return new Set([...wanted].flatMap((server) => servers.get(server) ?? []))
+  }
+
+  return {
+    removeServer,
+    tool: (slot) => index.tools[slot],
+    setServer(server, tools, hints) {
+      removeServer(server)
+      const own: number[] = []
+      // A server that lists one name twice can only be called by the name: the last one counts.
+      for (const tool of new Map(tools.map((each) => [each.name, each])).values()) {
+        const slot = index.add({ ...tool, server }, hints)
+        own.push(slot)
+        slots.set(toolKey(server, tool.name), slot)
+        names.addTool(tool.name, slot)
+      }
+      servers.set(server, own)
+      names.addServer(server)
+    },
+    judge(text, { server, likeness } = {}) {
+      const request = text.slice(0, MAX_REQUEST)
+      const lexical = scorer.score(request)
+      const named = names.named(request)
+      const opinion = usage.opinion(request)
+      const wanted = server === undefined ? named.servers : [server]
+      const restricted = server !== undefined || named.servers.size > 0
+      const only = restricted ? slotsOf(wanted) : undefined
+      const slotOf = (key: string): number | undefined => slots.get(key)
+      const ranked = rank({
+        only,
+        serverOf,
+        keyOf,
+        slotOf,
+        lexical,
+        named,
+        opinion,
+        meaning: standOut(likeness, slotOf)
+      })
+      const nearest = ranked.some((candidate) => candidate.usage > 0) ? (opinion?.nearest ?? 0) : 0
+      return {
+        ranked,
+        evidence: evidenceOf({ ranked, lexical, serverOf, nameOf, restricted, size: only?.size ?? index.size, nearest })
+      }
+    }
+  }
+}

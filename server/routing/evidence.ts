@@ -1,0 +1,95 @@
+/** What a ranking shows about how sure its first answer is; the inputs of the confidence model. */
+import type { LexicalScores } from './lexical/lexical-scorer.ts'
+import { nameKey } from './names/name-book.ts'
+import type { Candidate } from './ranking.ts'
+
+export const EVIDENCE_NAMES = [
+  'bias',
+  'margin',
+  'marginToFifth',
+  'strength',
+  'coverage',
+  'nameCoverage',
+  'nearTies',
+  'requestLength',
+  'asks',
+  'sameServer',
+  'restricted',
+  'known',
+  'crowd',
+  'namesakes',
+  'catalogueSize',
+  'usageShare',
+  'usageMargin',
+  'nearestRequest',
+  'agreement'
+] as const
+
+const TIE = 0.9
+const RIVAL = 0.6
+const CROWD_SHARPNESS = 8
+
+export interface EvidenceInput {
+  ranked: readonly Candidate[]
+  lexical: LexicalScores
+  serverOf(slot: number): string
+  nameOf(slot: number): string
+  restricted: boolean
+  /** Number of tools to choose from. */
+  size: number
+  /** Likeness of the nearest past request; 0 without any. */
+  nearest: number
+}
+
+function usageEvidence(ranked: readonly Candidate[], first: Candidate, nearest: number): number[] {
+  if (nearest === 0) return [0, 0, 0, 0]
+  let rival = 0
+  let bestLexical = first
+  for (const candidate of ranked) {
+    if (candidate !== first) rival = Math.max(rival, candidate.usage)
+    if (candidate.lexical > bestLexical.lexical) bestLexical = candidate
+  }
+  const agreement = bestLexical === first ? 1 : 0
+  return [first.usage * nearest, Math.max(0, first.usage - rival), nearest, agreement]
+}
+
+/** How many share the top, each counted by how near it comes. */
+function crowdOf(ranked: readonly Candidate[], first: Candidate): number {
+  const sum = ranked.reduce((total, { lexical }) => total + Math.exp(CROWD_SHARPNESS * (lexical - first.lexical)), 0)
+  return Math.log(sum)
+}
+
+export function evidenceOf(input: EvidenceInput): number[] {
+  const { ranked, lexical, serverOf, nearest } = input
+  const [first, second] = ranked
+  if (!first) return EVIDENCE_NAMES.map(() => 0)
+  const fifth = ranked[4]?.lexical ?? 0
+  // A look at the first fifty is enough: ties are at the top.
+  const ties = ranked.slice(1, 50).filter(({ lexical: share }) => share >= TIE * first.lexical).length
+  const server = serverOf(first.slot)
+  const name = nameKey(input.nameOf(first.slot))
+  // The same tool of another server, or another edition of it: either may be meant.
+  const namesakes = ranked
+    .slice(1, 20)
+    .filter(({ slot, lexical: share }) => share >= RIVAL * first.lexical && nameKey(input.nameOf(slot)) === name).length
+  const rivals = ranked.slice(1, 4)
+  const same = rivals.filter(({ slot }) => serverOf(slot) === server).length
+  return [
+    1,
+    first.lexical - (second?.lexical ?? 0),
+    first.lexical - fifth,
+    lexical.mass > 0 ? Math.min(2, (lexical.score[first.slot] ?? 0) / lexical.mass) : 0,
+    lexical.coverage[first.slot] ?? 0,
+    lexical.nameCoverage[first.slot] ?? 0,
+    Math.log1p(ties),
+    Math.log1p(lexical.concepts),
+    Math.log(lexical.asks),
+    rivals.length > 0 ? same / rivals.length : 1,
+    input.restricted ? 1 : 0,
+    lexical.known,
+    crowdOf(ranked, first),
+    Math.log1p(namesakes),
+    Math.log(1 + input.size) / 8,
+    ...usageEvidence(ranked, first, nearest)
+  ]
+}

@@ -1,0 +1,96 @@
+/** What a request is about: its words, each with its relatives and look-alikes in the catalogue. */
+
+import type { NearWords } from '../words/near-words.ts'
+import { WEAK_WORDS } from '../words/stop-words.ts'
+import { relatedTerms, rephrase } from '../words/synonyms.ts'
+import { pairsOf, termOf, terms } from '../words/words.ts'
+import type { Clause } from './clauses.ts'
+import type { LexicalIndex } from './lexical-index.ts'
+
+const WEAK = 0.75
+const BACKGROUND = 0.85
+const NEAR_UNKNOWN = 0.6
+const NEAR_KNOWN = 0.3
+const MIN_LIKENESS_KNOWN = 0.6
+const MIN_LIKENESS_UNKNOWN = 0.5
+/** Two words in the order in which the tool has them, on top of what each is worth. */
+const PAIR = 0.2
+const MAX_TERMS = 200
+const MAX_REMEMBERED = 2000
+
+const WEAK_TERMS = new Set([...WEAK_WORDS].map(termOf))
+
+export interface Variant {
+  term: string
+  weight: number
+}
+
+export interface Concept {
+  term: string
+  weight: number
+  /** Rarity of the word itself; its variants never count for more. */
+  idf: number
+  variants: Variant[]
+}
+
+export interface ConceptReader {
+  read(text: string, clauses?: readonly Clause[]): Concept[]
+}
+
+function requestTerms(text: string): string[] {
+  return terms(rephrase(text), 'prose', MAX_TERMS)
+}
+
+export function createConceptReader(index: LexicalIndex, nearWords: NearWords): ConceptReader {
+  function variantsOf(term: string): Variant[] {
+    const known = index.has(term)
+    const variants: Variant[] = known ? [{ term, weight: 1 }] : []
+    for (const related of relatedTerms(term)) if (index.has(related.term)) variants.push(related)
+    const scale = known ? NEAR_KNOWN : NEAR_UNKNOWN
+    for (const near of nearWords.near(term, known ? MIN_LIKENESS_KNOWN : MIN_LIKENESS_UNKNOWN)) {
+      variants.push({ term: near.term, weight: near.likeness * scale })
+    }
+    return variants
+  }
+
+  /** Clauses repeat the words of the whole. Emptied with every change of the catalogue. */
+  const memory = new Map<string, Variant[]>()
+  let version = -1
+  function remembered(term: string): Variant[] {
+    if (version !== index.version || memory.size > MAX_REMEMBERED) memory.clear()
+    version = index.version
+    const variants = memory.get(term) ?? variantsOf(term)
+    memory.set(term, variants)
+    return variants
+  }
+
+  /** How often each word is said; two words that the catalogue writes as one ("time zone") are also that one. */
+  function countTerms(found: string[]): Map<string, number> {
+    const counts = new Map<string, number>()
+    const count = (term: string) => counts.set(term, (counts.get(term) ?? 0) + 1)
+    found.forEach((term, at) => {
+      count(term)
+      const joined = termOf(term + (found[at + 1] ?? ''))
+      if (joined !== term && index.has(joined)) count(joined)
+    })
+    return counts
+  }
+
+  return {
+    read(text, clauses = []) {
+      const found = requestTerms(text)
+      const asked = new Set(clauses.filter(({ asks }) => asks).flatMap((clause) => requestTerms(clause.text)))
+      const concepts: Concept[] = []
+      for (const pair of pairsOf(found)) {
+        if (index.has(pair))
+          concepts.push({ term: pair, weight: PAIR, idf: index.idf(pair), variants: [{ term: pair, weight: 1 }] })
+      }
+      for (const [term, count] of countTerms(found)) {
+        const background = asked.size > 0 && !asked.has(term) ? BACKGROUND : 1
+        const weight = (WEAK_TERMS.has(term) ? WEAK : 1) * (1 + Math.log(count)) * background
+        concepts.push({ term, weight, idf: index.idf(term), variants: remembered(term) })
+      }
+      return concepts
+    }
+  }
+}

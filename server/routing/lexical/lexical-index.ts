@@ -1,0 +1,150 @@
+/** An inverted index over tools with weighted fields; adding and removing one touches only its own words. */
+
+import type { RoutableTool, ServerHints } from '../port.ts'
+import { pairsOf, terms } from '../words/words.ts'
+import { createPostings, type Posting, type Vocabulary } from './postings.ts'
+
+export const FIELDS = ['name', 'server', 'description', 'params', 'hints'] as const
+const FIELD_BITS = 6
+const FIELD_MAX = (1 << FIELD_BITS) - 1
+/** Beyond these, text is not read: a description stuffed with every keyword gains nothing by its length. */
+const FIELD_TERMS = [16, 12, 160, 120, 200]
+
+/** What is kept to be shown. */
+const MAX_DESCRIPTION = 4000
+
+export interface IndexedTool {
+  server: string
+  /** A small number that stands for the server. */
+  serverId: number
+  name: string
+  description: string
+  terms: string[]
+  /** Different words of the name, to see how much of it a request says. */
+  nameTerms: string[]
+  lengths: number[]
+}
+
+export interface LexicalIndex {
+  readonly tools: (IndexedTool | undefined)[]
+  readonly size: number
+  /** Above every `serverId`. */
+  readonly servers: number
+  /** Changes whenever a tool comes or goes. */
+  readonly version: number
+  add(tool: RoutableTool, hints: ServerHints | undefined): number
+  remove(slot: number): void
+  posting(term: string): Posting | undefined
+  /** Rarity of a tool's name, summed over its words. */
+  nameMass(slot: number): number
+  /** Mean length of each field. */
+  averages(): number[]
+  has(term: string): boolean
+  /** Rarity of a term among the tools. */
+  idf(term: string): number
+}
+
+export function countInField(packed: number, field: number): number {
+  return (packed >> (field * FIELD_BITS)) & FIELD_MAX
+}
+
+function hintText(hints: ServerHints | undefined): string {
+  if (!hints) return ''
+  return [hints.description ?? '', ...(hints.keywords ?? []), ...(hints.examples ?? [])].join(' \n ')
+}
+
+function fieldTerms(tool: RoutableTool, hints: ServerHints | undefined): string[][] {
+  const hinted = [...(tool.examples ?? []), hintText(hints)].join(' \n ')
+  const texts = [tool.name, tool.server, tool.description, tool.params ?? '', hinted]
+  return texts.map((text, field) => terms(text, field < 2 ? 'name' : 'prose', FIELD_TERMS[field] ?? 0))
+}
+
+function packCounts(byField: string[][]): Map<string, number> {
+  const packed = new Map<string, number>()
+  byField.forEach((found, field) => {
+    // Parameters and hints are lists: their neighbours mean nothing.
+    for (const term of field < 3 ? [...found, ...pairsOf(found)] : found) {
+      const before = packed.get(term) ?? 0
+      if (countInField(before, field) < FIELD_MAX) packed.set(term, before + (1 << (field * FIELD_BITS)))
+    }
+  })
+  return packed
+}
+
+function addTo(totals: number[], lengths: readonly number[], times: 1 | -1): void {
+  lengths.forEach((length, field) => {
+    totals[field] = (totals[field] ?? 0) + times * length
+  })
+}
+
+export function createLexicalIndex(vocabulary: Vocabulary): LexicalIndex {
+  const tools: (IndexedTool | undefined)[] = []
+  const free: number[] = []
+  const postings = createPostings(vocabulary)
+  /** Kept when a server leaves: lists that change often come back under the same name. */
+  const serverIds = new Map<string, number>()
+  const totals = FIELDS.map(() => 0)
+  let size = 0
+  let version = 0
+  let masses: number[] = []
+  let massesOf = -1
+
+  function idf(term: string): number {
+    const df = postings.get(term)?.slots.length ?? 0
+    return Math.log(1 + (size - df + 0.5) / (df + 0.5))
+  }
+
+  return {
+    tools,
+    get size() {
+      return size
+    },
+    get servers() {
+      return serverIds.size
+    },
+    get version() {
+      return version
+    },
+    add(tool, hints) {
+      const slot = free.pop() ?? tools.length
+      const byField = fieldTerms(tool, hints)
+      const packed = packCounts(byField)
+      for (const [term, counts] of packed) postings.post(term, slot, counts)
+      const lengths = byField.map((found) => found.length)
+      addTo(totals, lengths, 1)
+      if (!serverIds.has(tool.server)) serverIds.set(tool.server, serverIds.size)
+      tools[slot] = {
+        server: tool.server,
+        serverId: serverIds.get(tool.server) ?? 0,
+        name: tool.name,
+        description: tool.description.slice(0, MAX_DESCRIPTION),
+        terms: [...packed.keys()],
+        nameTerms: [...new Set(terms(tool.name, 'parts', FIELD_TERMS[0] ?? 0))],
+        lengths
+      }
+      size += 1
+      version += 1
+      return slot
+    },
+    remove(slot) {
+      const tool = tools[slot]
+      if (!tool) return
+      for (const term of tool.terms) postings.unpost(term, slot)
+      addTo(totals, tool.lengths, -1)
+      tools[slot] = undefined
+      free.push(slot)
+      size -= 1
+      version += 1
+    },
+    posting: postings.get,
+    has: (term) => postings.get(term) !== undefined,
+    idf,
+    nameMass(slot) {
+      if (massesOf !== version) masses = []
+      massesOf = version
+      masses[slot] ??= tools[slot]?.nameTerms.reduce((sum, term) => sum + idf(term), 0) ?? 0
+      return masses[slot]
+    },
+    averages: () => totals.map((total) => (size === 0 ? 1 : Math.max(total / size, 1)))
+  }
+}

@@ -1,0 +1,110 @@
+/** Brings together what the words, the names and past requests say about each tool. */
+import type { LexicalScores } from './lexical/lexical-scorer.ts'
+import type { Named } from './names/named.ts'
+import type { UsageOpinion } from './usage/usage-memory.ts'
+
+const MAYBE_NAMED = 0.2
+const LEXICAL_SHARPNESS = 6
+/** Beside past requests words count for less; beside a nearly equal past request for nothing. */
+const LEXICAL_BESIDE_USAGE = 3
+const VOTES_WEIGHT = 1.2
+const NO_VOTES = 0.01
+const PULL_WEIGHT = 7
+/** For one standard deviation; a word match of the best tool counts as six. */
+const MEANING_WEIGHT = 2
+/** More than anyone may ask for; of equal ones at the end all or none. */
+const MAX_RANKED = 60
+
+export interface Candidate {
+  slot: number
+  /** The request names it: it goes before all that are not named. */
+  exact: boolean
+  /** Log-odds up to a constant; comparable within one request only. */
+  total: number
+  /** Lexical score against the best one, 0 to 1. */
+  lexical: number
+  /** What past requests say, 0 to 1. */
+  usage: number
+  /** Standard deviations by which its likeness in meaning stands out; 0 without embeddings. */
+  meaning: number
+}
+
+export interface RankInput {
+  /** Undefined: all tools; else only these. */
+  only: ReadonlySet<number> | undefined
+  serverOf(slot: number): string
+  /** Decides between equals, so that the order never depends on the order of arrival. */
+  keyOf(slot: number): string
+  slotOf(key: string): number | undefined
+  lexical: LexicalScores
+  named: Named
+  opinion: UsageOpinion | undefined
+  /** How far the likeness of a tool stands out, by slot; empty without embeddings. */
+  meaning: ReadonlyMap<number, number>
+}
+
+function shares(logits: Map<number, number>): Map<number, number> {
+  let top = Number.NEGATIVE_INFINITY
+  for (const logit of logits.values()) top = Math.max(top, logit)
+  let sum = 0
+  for (const logit of logits.values()) sum += Math.exp(logit - top)
+  return new Map([...logits].map(([slot, logit]) => [slot, Math.exp(logit - top) / sum]))
+}
+
+function usageLogits({ opinion, only, slotOf }: RankInput): Map<number, number> {
+  const logits = new Map<number, number>()
+  const trust = VOTES_WEIGHT * (opinion?.nearest ?? 0)
+  for (const [key, { votes, pull }] of opinion?.byTool ?? []) {
+    const slot = slotOf(key)
+    // A tool that is gone, or not asked for, must not take part of the votes with it.
+    if (slot === undefined || (only && !only.has(slot))) continue
+    logits.set(slot, trust * Math.log((votes + NO_VOTES) / NO_VOTES) + PULL_WEIGHT * pull)
+  }
+  return logits
+}
+
+function lexicalShares(input: RankInput, slots: ReadonlySet<number>): Map<number, number> {
+  const { lexical, named, serverOf } = input
+  const scores = new Map<number, number>()
+  let best = 0
+  for (const slot of slots) {
+    const boost =
+      1 +
+      (named.maybeTools.has(slot) ? MAYBE_NAMED : 0) +
+      (named.maybeServers.size > 0 && named.maybeServers.has(serverOf(slot)) ? MAYBE_NAMED : 0)
+    const score = (lexical.score[slot] ?? 0) * boost
+    best = Math.max(best, score)
+    scores.set(slot, score)
+  }
+  if (best > 0) for (const [slot, score] of scores) scores.set(slot, score / best)
+  return scores
+}
+
+/** Those that can be among the first; sorting thousands by name for the sake of fifty would take longer than finding them. */
+function front(candidates: Candidate[]): Candidate[] {
+  if (candidates.length <= MAX_RANKED) return candidates
+  const cut =
+    Float64Array.from(candidates, ({ total }) => total)
+      .sort()
+      .at(-MAX_RANKED) ?? 0
+  return candidates.filter(({ total, exact }) => exact || total >= cut)
+}
+
+export function rank(input: RankInput): Candidate[] {
+  const { lexical, named, opinion, only, keyOf, meaning } = input
+  const logits = usageLogits(input)
+  const usage = shares(logits)
+  const slots = only ?? new Set([...lexical.touched, ...logits.keys(), ...meaning.keys(), ...named.tools])
+  const words = lexicalShares(input, slots)
+  const sharpness = logits.size === 0 ? LEXICAL_SHARPNESS : LEXICAL_BESIDE_USAGE * (1 - (opinion?.nearest ?? 0))
+  const candidates: Candidate[] = []
+  for (const [slot, share] of words) {
+    const near = meaning.get(slot) ?? 0
+    const total = share * sharpness + (logits.get(slot) ?? 0) + MEANING_WEIGHT * near
+    const past = usage.get(slot) ?? 0
+    candidates.push({ slot, exact: named.tools.has(slot), total, lexical: share, usage: past, meaning: near })
+  }
+  return front(candidates).sort(
+    (a, b) => Number(b.exact) - Number(a.exact) || b.total - a.total || (keyOf(a.slot) < keyOf(b.slot) ? -1 : 1)
+  )
+}

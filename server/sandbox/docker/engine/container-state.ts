@@ -1,0 +1,43 @@
+import type Dockerode from 'dockerode'
+import type { ContainerState } from '../../port.ts'
+import type { EngineCall } from './engine-call.ts'
+import { engineStatus } from './engine-error.ts'
+
+const INSPECT_MS = 10_000
+
+export async function inspectContainer(
+  docker: Dockerode,
+  call: EngineCall,
+  id: string
+): Promise<ContainerState | null> {
+  return call({ to: 'inspect a container', ms: INSPECT_MS }, async (abortSignal) => {
+    const inspected = await orNull(docker.getContainer(id).inspect({ abortSignal }))
+    if (inspected === null) return null
+    const { Running, Paused, OOMKilled, ExitCode } = inspected.State
+    return { running: Running, paused: Paused, oomKilled: OOMKilled, exitCode: ExitCode }
+  })
+}
+
+/** Whether a command that was started in a container runs, and the container with it. */
+export async function isRunning(
+  docker: Dockerode,
+  call: EngineCall,
+  containerId: string,
+  exec: Dockerode.Exec
+): Promise<boolean> {
+  const container = await inspectContainer(docker, call, containerId)
+  if (!container?.running) return false
+  const started = await call({ to: 'inspect a server', ms: INSPECT_MS }, (abortSignal) =>
+    orNull(exec.inspect({ abortSignal }))
+  )
+  return started?.Running ?? false
+}
+
+async function orNull<T>(asked: Promise<T>): Promise<T | null> {
+  try {
+    return await asked
+  } catch (error) {
+    if (engineStatus(error) === 404) return null
+    throw error
+  }
+}

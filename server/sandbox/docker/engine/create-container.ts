@@ -1,0 +1,84 @@
+/**
+ * Makes a container under a user id of its own. The id is claimed by the container's name, which the engine keeps unique: of several
+ * orchestrators that share an engine only one gets it, and it is free again when the container is gone.
+ */
+import { randomInt, randomUUID } from 'node:crypto'
+import type Dockerode from 'dockerode'
+import { AppError } from '../../../lib/errors.ts'
+import type { Logger } from '../../../lib/logger.ts'
+import { DEFAULT_UIDS, type UidRange, uidCount } from '../../uid-range.ts'
+import { LABEL } from './container-spec.ts'
+import type { EngineCall } from './engine-call.ts'
+import { engineStatus, neverReached } from './engine-error.ts'
+import { removeContainer } from './remove-container.ts'
+
+const CREATE_MS = 30_000
+const LOOK_MS = 10_000
+const MAX_TRIES = 256
+
+export interface CreateContainerOptions {
+  docker: Dockerode
+  call: EngineCall
+  uids?: UidRange | undefined
+  logger: Logger
+}
+
+/** Returns its id. Leaves nothing behind when it fails. */
+export async function createContainer(
+  options: CreateContainerOptions,
+  specFor: (uid: number) => Dockerode.ContainerCreateOptions
+): Promise<string> {
+  const { uids = DEFAULT_UIDS } = options
+  const tried = new Set<number>()
+  while (tried.size < Math.min(uidCount(uids), MAX_TRIES)) {
+    const uid = randomInt(uids.first, uids.last + 1)
+    if (tried.has(uid)) continue
+    tried.add(uid)
+    const id = await tryCreate(options, `mcp-sandbox-${uid}`, specFor(uid))
+    if (id !== null) return id
+  }
+  const message = `No user id of ${uids.first}-${uids.last} is free on the container engine: close some sessions, or set SANDBOX_UIDS to a wider range.`
+  throw new AppError('unavailable', 'sandbox_uids_used_up', message)
+}
+
+/** null: another container has this name. */
+async function tryCreate(
+  options: CreateContainerOptions,
+  name: string,
+  spec: Dockerode.ContainerCreateOptions
+): Promise<string | null> {
+  const { docker, call, logger } = options
+  const claim = randomUUID()
+  try {
+    return await call({ to: 'create a container', ms: CREATE_MS }, async (abortSignal) => {
+      // Told apart like this, dockerode does not put the whole body into the address as well.
+      const _body = { ...spec, Labels: { ...spec.Labels, [LABEL.claim]: claim } }
+      const request = { _query: { name }, _body, abortSignal }
+      return docker.createContainer(request).then(({ id }) => id, nullIfTaken)
+    })
+  } catch (error) {
+    // The engine's answer may be lost, and the container made nevertheless.
+    if (!neverReached(error)) {
+      await removeClaimed(options, name, claim).catch((err) => logger.warn({ err, name }, 'container left behind'))
+    }
+    throw error
+  }
+}
+
+function nullIfTaken(error: unknown): null {
+  if (engineStatus(error) === 409) return null
+  throw error
+}
+
+/** By its id: the name alone may be another's by now. */
+async function removeClaimed({ docker, call }: CreateContainerOptions, name: string, claim: string): Promise<void> {
+  const found = await call({ to: 'inspect a container', ms: LOOK_MS }, async (abortSignal) => {
+    try {
+      return await docker.getContainer(name).inspect({ abortSignal })
+    } catch (error) {
+      if (engineStatus(error) === 404) return null
+      throw error
+    }
+  })
+  if (found?.Config.Labels[LABEL.claim] === claim) await removeContainer(docker, call, found.Id)
+}

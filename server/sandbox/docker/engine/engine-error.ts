@@ -1,0 +1,134 @@
+import type Dockerode from 'dockerode'
+import { AppError, type ErrorKind, isAppError, messageOf } from '../../../lib/errors.ts'
+
+interface Rule {
+  when: RegExp
+  kind: ErrorKind
+  code: string
+  say: (context: ErrorContext) => string
+}
+
+export interface ErrorContext {
+  address: string
+  image?: string | undefined
+  runtime?: string | undefined
+  network?: string | undefined
+}
+
+/** Words of the engine, over its versions, and of the system calls to reach it. The first that fits counts. */
+const RULES: Rule[] = [
+  {
+    when: /\bEACCES\b|permission denied while trying to connect/,
+    kind: 'unavailable',
+    code: 'engine_forbidden',
+    say: ({ address }) =>
+      `This user may not talk to the container engine at ${address}: add yourself to the docker group and log in again.`
+  },
+  {
+    when: /\b(ECONNREFUSED|ENOENT|ENOTFOUND|EHOSTUNREACH|ECONNRESET|EPIPE|ETIMEDOUT|ENOTSOCK)\b|socket hang up/,
+    kind: 'unavailable',
+    code: 'engine_unavailable',
+    say: ({ address }) =>
+      `The container engine does not answer at ${address}: start Docker, or run \`npm run setup\` in a checkout.`
+  },
+  {
+    when: /unknown (or invalid )?runtime|runtime "?[\w.-]+"? (is )?not (found|installed)/i,
+    kind: 'unavailable',
+    code: 'runtime_missing',
+    say: ({ runtime }) => `The container engine has no runtime ${runtime}: install it, or unset SANDBOX_RUNTIME.`
+  },
+  {
+    when: /no such image|unable to find image/i,
+    kind: 'unavailable',
+    code: 'image_missing',
+    say: ({ image }) =>
+      `The sandbox image ${image} is not there: run \`npm run setup\` on the engine's machine, which builds it.`
+  },
+  {
+    when: /network [\w.-]+ not found|could not find a network/i,
+    kind: 'unavailable',
+    code: 'network_missing',
+    say: ({ network }) => `The container engine has no network ${network}: create it, or unset SANDBOX_NETWORK.`
+  },
+  {
+    when: /seccomp is not enabled|seccomp.*not supported|(loading|decoding) seccomp|seccomp profile/i,
+    kind: 'unavailable',
+    code: 'seccomp_unavailable',
+    say: () =>
+      "The container engine can't limit the system calls of a sandbox (seccomp): use an engine and a kernel that have it, or gVisor (SANDBOX_RUNTIME=runsc)."
+  },
+  {
+    when: /unmapped (user|group)|set[ug]id: invalid argument|"tmpfs"[^\n]*invalid argument/i,
+    kind: 'unavailable',
+    code: 'uid_unmapped',
+    say: () =>
+      'The container engine has no such user id: an engine without root, or with remapped users, has as many as its subordinate ids, often 65,536. Set SANDBOX_UIDS to ids that it has.'
+  },
+  {
+    when: /no space left|cannot allocate memory|resource temporarily unavailable|too many open files|disk quota/i,
+    kind: 'unavailable',
+    code: 'engine_full',
+    say: () => 'The container engine has run out of room: free disk space or memory, or close some sessions.'
+  },
+  {
+    when: /no such container/i,
+    kind: 'not-found',
+    code: 'container_gone',
+    say: () => 'The container of this sandbox does not exist any more.'
+  },
+  {
+    when: /is (already )?paused/i,
+    kind: 'conflict',
+    code: 'container_paused',
+    say: () => 'The container of this sandbox is paused.'
+  },
+  {
+    when: /is not running|container stopped|cannot exec in a stopped|is restarting|is marked for removal/i,
+    kind: 'unavailable',
+    code: 'container_not_running',
+    say: () => 'The container of this sandbox has ended.'
+  }
+]
+
+/** What the engine, or the way to it, said, as an error of ours. */
+export function translateEngineError(error: unknown, what: string, context: ErrorContext): AppError {
+  if (isAppError(error)) return error
+  const text = describe(error)
+  const rule = RULES.find(({ when }) => when.test(text))
+  if (rule) return new AppError(rule.kind, rule.code, rule.say(context), { cause: error })
+  // Without the status that the client library puts before what the engine said.
+  const reason = text.replace(/^\(HTTP code \d+\) [^-]* - /, '').slice(0, 500)
+  return new AppError('unavailable', 'engine_error', `The container engine failed to ${what}: ${reason}`, {
+    cause: error
+  })
+}
+
+/** The HTTP status that the engine answered with, if it was the engine that failed. */
+export function engineStatus(error: unknown): number | undefined {
+  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined
+  return typeof status === 'number' ? status : undefined
+}
+
+/** No connection to the engine came about: nothing can have happened there. */
+export function neverReached(error: unknown): boolean {
+  const cause = isAppError(error) ? error.cause : error
+  return cause instanceof Error && 'syscall' in cause && cause.syscall === 'connect'
+}
+
+/** Our own engine proxy (server/sandbox/engine-proxy) lets no pull, build or import through. */
+export function isProxyRefusal(error: unknown): boolean {
+  return engineStatus(error) === 403 && /engine proxy/.test(messageOf(error))
+}
+
+export async function engineAddress(docker: Dockerode): Promise<string> {
+  const modem: { host?: unknown; port?: unknown; socketPath?: unknown; getSocketPath?: () => Promise<unknown> } =
+    docker.modem as object
+  if (typeof modem.host === 'string') return `${modem.host}:${modem.port ?? ''}`
+  return String((await modem.getSocketPath?.()) ?? 'its default address')
+}
+
+/** Node puts the reason of a failed connection in `code`, and wraps several attempts in one error without a message. */
+function describe(error: unknown): string {
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? `${error.code} ` : ''
+  return `${code}${messageOf(error)}`.trim()
+}

@@ -1,0 +1,51 @@
+import { spawn } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { AppError } from '../../../lib/errors.ts'
+import type { ImageAssets } from './image-assets.ts'
+
+const SUITE = 'bookworm'
+const EXCLUDED = ['doc', 'info', 'locale', 'man'].map((folder) => `--dpkgopt=path-exclude=/usr/share/${folder}/*`)
+const HOOK = 'chroot "$1" sh -s <"$PREPARE_BASE"'
+const TOTAL_MS = 15 * 60_000
+
+/** Part of the base image's name. */
+export const DEBOOTSTRAP_RECIPE = [SUITE, ...EXCLUDED, HOOK].join('\n')
+
+/** Makes a small Debian as a tar in the folder, and returns its path. Needs Debian's packages (mmdebstrap knows where), but no registry. */
+export async function debootstrap(dir: string, assets: ImageAssets, onLine: (line: string) => void): Promise<string> {
+  const tar = join(dir, 'rootfs.tar')
+  const prepare = join(dir, 'prepare-base.sh')
+  await writeFile(prepare, assets.prepareBase)
+  const packages = assets.packages.toString('utf8').trim().split(/\s+/).join(',')
+  const args = ['--variant=minbase', `--include=${packages}`, ...EXCLUDED, `--customize-hook=${HOOK}`, SUITE, tar]
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const child = spawn('mmdebstrap', args, {
+    env: { ...process.env, PREPARE_BASE: prepare, TMPDIR: dir },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    // Not `timeout`: its timer keeps the process alive when the program is not there.
+    signal: AbortSignal.timeout(TOTAL_MS)
+  })
+  const lines: string[] = []
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    lines.push(line)
+    if (lines.length > 50) lines.shift()
+    if (line.startsWith('I: ')) onLine(line.slice(3))
+  })
+  child.once('error', (cause) => reject(notInstalled(cause)))
+  child.once('close', (code, signal) => {
+    if (code === 0) resolve(tar)
+    else reject(new Error(`mmdebstrap ended with ${signal ?? code}: ${reason(lines)}`))
+  })
+  return promise
+}
+
+function reason(lines: string[]): string {
+  return (lines.findLast((line) => line.startsWith('E: ')) ?? lines.at(-1) ?? 'it said nothing').slice(0, 300)
+}
+
+function notInstalled(cause: Error): Error {
+  if (!('code' in cause) || cause.code !== 'ENOENT') return cause
+  return new AppError('unavailable', 'mmdebstrap_missing', 'mmdebstrap is not installed', { cause })
+}

@@ -1,0 +1,89 @@
+import type Dockerode from 'dockerode'
+import { withDeadline } from '../../../lib/waiting/deadline.ts'
+import { seccompOption } from '../engine/seccomp-profile.ts'
+import { engineMessage } from './image-progress.ts'
+import type { UserFiles } from './image-users.ts'
+
+const PROBE_MS = 60_000
+const MAX_OUTPUT = 4 * 1024 * 1024
+
+/** What the sandbox needs from its image, tried as the sandbox's user under the sandbox's restrictions. */
+const SANDBOX_CHECK = `
+for tool in mkfifo rm; do type $tool >/dev/null || exit 1; done
+exec /opt/mcp/node -e 'console.log("sandbox-ok")'
+`
+
+/** null: the image works. Else the reason, as the image itself gave it. */
+export async function whyUnusable(docker: Dockerode, image: string, uid: number): Promise<string | null> {
+  const output = await runInImage(docker, image, { script: SANDBOX_CHECK, uid })
+  if (output.includes('sandbox-ok')) return null
+  return output.trim().split('\n').at(-1)?.trim() || 'its /bin/bash or Node ended without a word'
+}
+
+/** With marks, so that no word of the engine's own is taken for a line of a file. */
+const BASE_LOOK = `
+type -P node >/dev/null && echo node-found
+for file in passwd group; do echo "$file-begin"; cat "/etc/$file"; echo; echo "$file-end"; done 2>/dev/null
+`
+
+export interface BaseImage extends UserFiles {
+  hasNode: boolean
+}
+
+/** What the step on top of a base needs to know about it. A base without bash shows nothing; it is refused when it is tried. */
+export async function readBase(docker: Dockerode, image: string, uid: number): Promise<BaseImage> {
+  const output = await runInImage(docker, image, { script: BASE_LOOK, uid })
+  const text = output.replaceAll('\r', '')
+  const between = (file: string) => new RegExp(`^${file}-begin\\n([^]*?)^${file}-end$`, 'm').exec(text)?.[1] ?? ''
+  return { hasNode: /^node-found$/m.test(text), passwd: between('passwd'), group: between('group') }
+}
+
+interface Run {
+  script: string
+  uid: number
+}
+
+/** Runs a script with the image's bash and returns what it printed. The engine removes the container, also when we die. */
+async function runInImage(docker: Dockerode, image: string, { script, uid }: Run): Promise<string> {
+  return withDeadline({ what: `the engine to try ${image}`, ms: PROBE_MS }, async (abortSignal) => {
+    const container = await docker.createContainer({
+      Image: image,
+      Entrypoint: ['/bin/bash', '-c', script],
+      Cmd: [],
+      User: `${uid}:${uid}`,
+      // A terminal's output comes unframed.
+      Tty: true,
+      HostConfig: {
+        AutoRemove: true,
+        ReadonlyRootfs: true,
+        NetworkMode: 'none',
+        CapDrop: ['ALL'],
+        SecurityOpt: ['no-new-privileges', seccompOption()],
+        Memory: 256 * 1024 * 1024,
+        PidsLimit: 64
+      },
+      abortSignal
+    })
+    let started = false
+    try {
+      const stream = await container.attach({ stream: true, stdout: true, stderr: true, abortSignal })
+      const refusal = await container.start({ abortSignal }).then(() => null, engineRefusal)
+      if (refusal !== null) return refusal
+      started = true
+      let output = ''
+      for await (const chunk of stream) {
+        output += chunk
+        if (output.length > MAX_OUTPUT) break
+      }
+      return output
+    } finally {
+      if (!started || abortSignal.aborted) await container.remove({ force: true }).catch(() => {})
+    }
+  })
+}
+
+/** An image that lacks even bash fails at the start; that is an answer about the image, and not about the engine. */
+function engineRefusal(error: unknown): string {
+  if (error instanceof Error && 'statusCode' in error) return engineMessage(error)
+  throw error
+}

@@ -1,0 +1,136 @@
+import { once } from 'node:events'
+import type { Duplex } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import type Dockerode from 'dockerode'
+import { INSIDE } from '../../../../workspace-server/protocol.ts'
+import { AppError } from '../../../lib/errors.ts'
+import type { Logger } from '../../../lib/logger.ts'
+import type { ChildContainer, ChildContainerWish } from '../../child-port.ts'
+import type { SandboxLimits } from '../../port.ts'
+import { isGvisor } from '../engine/container-spec.ts'
+import { createContainer } from '../engine/create-container.ts'
+import type { EngineCall } from '../engine/engine-call.ts'
+import { type ExecStreams, execStreams } from '../engine/exec-streams.ts'
+import { removeContainer } from '../engine/remove-container.ts'
+import { HEARTBEAT_MS, launchInput, launchScript } from './child-scripts.ts'
+import { childSpec } from './child-spec.ts'
+import { openEgressTunnel, proxyVariables } from './egress-tunnel.ts'
+
+const QUICK_MS = 10_000
+const SLOW_MS = 30_000
+const GRACE_MS = 1000
+/** The supervisor's own farewell takes half a second. */
+const FAREWELL_MS = 1500
+const NOT_FOUND = 127
+const KILLED = 137
+
+export interface StartChildOptions {
+  docker: Dockerode
+  call: EngineCall
+  limits: SandboxLimits
+  image: string
+  instance: string
+  wish: ChildContainerWish
+  logger: Logger
+}
+
+export async function startChildContainer(options: StartChildOptions): Promise<ChildContainer> {
+  const { docker, call, wish, logger } = options
+  for (const name of Object.keys(wish.env)) if (!/^[A-Za-z_]\w*$/.test(name)) throw unusableName(wish.server, name)
+  const id = await create(options)
+  let hold: Duplex | undefined
+  try {
+    hold = await holdAndStart(options, id)
+    // The command itself begins when it is given its environment: not before its way out is open.
+    const [run] = await Promise.all([runCommand(options, id), openNetwork(options, id)])
+    run.stdin.write(launchInput({ HOME: INSIDE.root, ...proxyVariables(wish.hosts), ...wish.env }))
+    return asChild(options, { id, hold, run })
+  } catch (error) {
+    hold?.destroy()
+    await removeContainer(docker, call, id).catch((err) => logger.warn({ err, id }, 'container left behind'))
+    throw error
+  }
+}
+
+async function create({ docker, call, logger, wish, ...spec }: StartChildOptions): Promise<string> {
+  const { server, cwd, folders } = wish
+  const readable = cwd === undefined ? folders : [...new Set([cwd, ...folders])]
+  return createContainer({ docker, call, logger, uids: spec.limits.uids }, (uid) =>
+    childSpec({ ...spec, uid, server, folders: readable, createdAt: Date.now() })
+  )
+}
+
+/** Holds on before it runs: from its first moment on it ends when we do. */
+async function holdAndStart({ docker, call }: StartChildOptions, id: string): Promise<Duplex> {
+  const container = docker.getContainer(id)
+  const hold = await call({ to: 'attach to a container', ms: QUICK_MS }, (abortSignal) =>
+    container.attach({ stream: true, stdin: true, stdout: true, stderr: true, hijack: true, abortSignal })
+  )
+  const socket: Duplex = hold as Duplex
+  socket.on('error', () => {})
+  socket.resume()
+  try {
+    await call({ to: 'start a container', ms: SLOW_MS }, (abortSignal) => container.start({ abortSignal }))
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+  const heart = setInterval(() => socket.write('\n'), HEARTBEAT_MS).unref()
+  socket.once('close', () => clearInterval(heart))
+  return socket
+}
+
+async function runCommand(
+  { docker, call, limits, wish }: StartChildOptions,
+  containerId: string
+): Promise<ExecStreams> {
+  const { command, args, cwd } = wish
+  const script = launchScript({ gvisor: isGvisor(limits) })
+  const cmd = ['/bin/bash', '-c', script, 'launch', command, ...args]
+  return execStreams({ docker, call, containerId, cmd, workingDir: cwd ?? INSIDE.root })
+}
+
+async function openNetwork({ docker, call, wish }: StartChildOptions, containerId: string): Promise<void> {
+  const { hosts, onDenied } = wish
+  if (hosts.length > 0) await openEgressTunnel({ docker, call, containerId, hosts, onDenied })
+}
+
+function asChild(
+  { docker, call, limits, wish, logger }: StartChildOptions,
+  { id, hold, run }: { id: string; hold: Duplex; run: ExecStreams }
+): ChildContainer {
+  const { stdin, stdout, stderr } = run
+  const exited = run.ended.then(async () => whyEnded(await run.exitCode(), wish, limits))
+  let removed: Promise<void> | undefined
+  const remove = async () => {
+    const closed = hold.closed ? undefined : once(hold, 'close').catch(() => {})
+    hold.end()
+    await Promise.race([closed, delay(FAREWELL_MS, undefined, { ref: false })])
+    hold.destroy()
+    run.destroy()
+    await removeContainer(docker, call, id).catch((err) => logger.warn({ err, id }, 'container left behind'))
+  }
+  const stop = async (graceMs = GRACE_MS) => {
+    stdin.end()
+    await Promise.race([exited, delay(graceMs, undefined, { ref: false })])
+    removed ??= remove()
+    await removed
+  }
+  // Without its command the container is of no use; without its supervisor it is gone.
+  void exited.then(() => stop(0))
+  hold.once('close', () => run.destroy())
+  return { id, stdin, stdout, stderr, exited, stop }
+}
+
+function whyEnded(code: number | null, { command }: ChildContainerWish, { memoryMb }: SandboxLimits): string {
+  if (code === null) return 'its container has ended'
+  const ended = `it ended with exit code ${code}`
+  if (code === NOT_FOUND) return `${ended}; is there a command "${command}" in its image?`
+  if (code === KILLED) return `${ended}: it was killed, perhaps for using more than its ${memoryMb} MB of memory`
+  return ended
+}
+
+function unusableName(server: string, name: string): AppError {
+  const message = `The server "${server}" can't be started: "${name.slice(0, 100)}" can't be the name of a variable in a sandbox.`
+  return new AppError('invalid', 'server_not_startable', message, { details: { permanent: true } })
+}

@@ -1,0 +1,56 @@
+import type { ContainerCreateOptions } from 'dockerode'
+import type { SandboxLimits } from '../../port.ts'
+import { CHILD_APP, hardened, LABEL, specHash } from '../engine/container-spec.ts'
+import { SUPERVISE } from './child-scripts.ts'
+
+export interface ChildSpecInput {
+  limits: SandboxLimits
+  image: string
+  server: string
+  instance: string
+  folders: string[]
+  createdAt: number
+  /** Of this container alone. */
+  uid: number
+}
+
+export function childSpec(input: ChildSpecInput) {
+  const Labels = {
+    [LABEL.app]: CHILD_APP,
+    [LABEL.server]: input.server,
+    [LABEL.instance]: input.instance,
+    [LABEL.created]: String(input.createdAt),
+    [LABEL.spec]: specHash(supervised({ ...input, uid: 0 }))
+  }
+  return { ...supervised(input), Labels }
+}
+
+/** A session's hardening around a supervisor that lives no longer than our stream to it. */
+function supervised({ limits, image, folders, uid }: ChildSpecInput): ContainerCreateOptions {
+  const { HostConfig, ...container } = hardened(limits, uid)
+  return {
+    ...container,
+    Image: image,
+    Entrypoint: ['/bin/bash', '-c', SUPERVISE],
+    Cmd: [],
+    OpenStdin: true,
+    // Else the end of our stream would be no end of its input.
+    StdinOnce: true,
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+    HostConfig: {
+      ...HostConfig,
+      // Nobody may be left to remove it.
+      AutoRemove: true,
+      Mounts: folders.map((folder) => ({
+        Type: 'bind' as const,
+        Source: folder,
+        Target: folder,
+        ReadOnly: true,
+        // What is mounted below would be writable on older engines.
+        BindOptions: { Propagation: 'rprivate' as const, NonRecursive: true }
+      }))
+    }
+  }
+}

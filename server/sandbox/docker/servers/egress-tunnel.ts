@@ -1,0 +1,64 @@
+import { Duplex } from 'node:stream'
+import type Dockerode from 'dockerode'
+import { EGRESS, INSIDE } from '../../../../workspace-server/protocol.ts'
+import { AppError } from '../../../lib/errors.ts'
+import { ByteTail } from '../../../lib/streams/byte-tail.ts'
+import { withDeadline } from '../../../lib/waiting/deadline.ts'
+import { parseHostPattern } from '../../../lib/web/host-pattern.ts'
+import type { EngineCall } from '../engine/engine-call.ts'
+import { execStreams } from '../engine/exec-streams.ts'
+
+const READY_MS = 20_000
+const STDERR_BYTES = 2048
+
+export interface EgressTunnelOptions {
+  docker: Dockerode
+  call: EngineCall
+  containerId: string
+  hosts: string[]
+  onDenied(target: string, reason: string): void
+}
+
+/**
+ * Opens a way from a port of the container's loopback to a proxy in this process, over the streams of a command there: the
+ * container itself has no network. Resolves when the port is open; ends with the container.
+ */
+export async function openEgressTunnel({ hosts, onDenied, ...exec }: EgressTunnelOptions): Promise<void> {
+  // Only here, because most servers have no network, and who starts the gateway waits for all that is loaded.
+  const [{ serveTunnel }, { createEgressProxy }] = await Promise.all([
+    import('../../egress/serve-tunnel.ts'),
+    import('../../egress/egress-proxy.ts')
+  ])
+  const patterns = hosts.flatMap((host) => parseHostPattern(host) ?? [])
+  const cmd = [INSIDE.readableNode, INSIDE.server, EGRESS.command]
+  const relay = await execStreams({ ...exec, cmd, workingDir: INSIDE.root })
+  const stderr = new ByteTail(STDERR_BYTES)
+  relay.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
+  const proxy = await createEgressProxy({ patterns, onDenied })
+  const { promise: ready, resolve, reject } = Promise.withResolvers<void>()
+  serveTunnel(Duplex.from({ readable: relay.stdout, writable: relay.stdin }), proxy, resolve)
+  void relay.ended.then(() => {
+    proxy.close()
+    reject(new AppError('unavailable', 'egress_failed', `its way to the network did not open: ${stderr.text().trim()}`))
+  })
+  try {
+    await withDeadline({ what: 'the way to the network to open', ms: READY_MS, code: 'egress_failed' }, () => ready)
+  } catch (error) {
+    relay.destroy()
+    throw error
+  }
+}
+
+/** Most programs find their proxy by these; Node's own fetch only when it is told to look. */
+export function proxyVariables(hosts: string[]): Record<string, string> {
+  if (hosts.length === 0) return {}
+  const proxy = `http://127.0.0.1:${EGRESS.port}`
+  // A server may talk to itself, unless its loopback is meant to be this machine's.
+  const toHere = hosts.some((host) => /^(localhost|127\.|\[::1\])/i.test(host))
+  const names = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, ...(toHere ? {} : { NO_PROXY: 'localhost,127.0.0.1,::1' }) }
+  const both = Object.entries(names).flatMap(([name, value]) => [
+    [name, value],
+    [name.toLowerCase(), value]
+  ])
+  return { ...Object.fromEntries(both), NODE_USE_ENV_PROXY: '1' }
+}

@@ -1,0 +1,179 @@
+/**
+ * An MCP transport over a hijacked Docker stream. Owns the stream and its flow both ways; knows nothing of containers.
+ * Invariant: what reaches `onmessage` is the first answer to a pending request, progress of one, or a known notification,
+ * whatever the other side writes, and memory stays flat while it does.
+ */
+import type { Duplex } from 'node:stream'
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
+import { MAX_LINE_BYTES } from '../../../../workspace-server/protocol.ts'
+import { AppError, messageOf } from '../../../lib/errors.ts'
+import type { Logger } from '../../../lib/logger.ts'
+import { ByteTail } from '../../../lib/streams/byte-tail.ts'
+import { StreamDemuxer } from '../engine/stream-demuxer.ts'
+import { MessageSieve, type SieveCounters } from './message-sieve.ts'
+import { WireIds } from './wire-ids.ts'
+
+const STDERR_TAIL_BYTES = 64 * 1024
+const MAX_QUEUED_MESSAGES = 512
+const MAX_QUEUED_BYTES = 4 * MAX_LINE_BYTES
+const CLOSE_GRACE_MS = 250
+
+export interface TransportOptions {
+  logger: Logger
+  maxLineBytes?: number
+}
+
+export class DockerStreamTransport implements Transport {
+  onclose?: (() => void) | undefined
+  onerror?: ((error: Error) => void) | undefined
+  /** May return a promise: nothing more is read until it settles. */
+  onmessage?: ((message: JSONRPCMessage) => void) | undefined
+  /** Resolves when the stream itself has ended. */
+  readonly closed: Promise<void>
+
+  readonly #stream: Duplex
+  readonly #maxLineBytes: number
+  readonly #ids = new WireIds()
+  readonly #sieve: MessageSieve
+  readonly #demuxer: StreamDemuxer
+  readonly #stderr = new ByteTail(STDERR_TAIL_BYTES)
+  /** How to fail the sends that are on their way out. */
+  readonly #sending = new Set<(error: AppError) => void>()
+  #queuedBytes = 0
+  #open = true
+  #started = false
+
+  constructor(stream: Duplex, options: TransportOptions) {
+    this.#stream = stream
+    this.#maxLineBytes = options.maxLineBytes ?? MAX_LINE_BYTES
+    this.#sieve = new MessageSieve(this.#ids, this.#maxLineBytes, options.logger)
+    this.#demuxer = new StreamDemuxer({
+      stdout: (payload) => this.#sieve.push(payload),
+      stderr: (payload) => this.#stderr.push(payload)
+    })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.closed = promise
+    // Errors reach us through the reading loop; one that comes after it must not end the process.
+    stream.on('error', () => {})
+    stream.once('close', () => {
+      // Once started, the reading loop ends it, after the last message has been consumed.
+      if (!this.#started) this.#finish()
+      resolve()
+    })
+    if (stream.closed) resolve()
+  }
+
+  get isOpen(): boolean {
+    return this.#open
+  }
+
+  get counters(): Readonly<SieveCounters> {
+    return this.#sieve.counters
+  }
+
+  /** The tail of what the server wrote to stderr. */
+  stderr(): string {
+    return this.#stderr.text()
+  }
+
+  /** The tail of stdout that was no JSON-RPC. */
+  noise(): string {
+    return this.#sieve.noise()
+  }
+
+  async start(): Promise<void> {
+    if (this.#started) throw new AppError('internal', 'transport_started', 'This transport has been started before.')
+    this.#started = true
+    void this.#read()
+  }
+
+  /** Resolves when the bytes have left this process. */
+  async send(message: JSONRPCMessage): Promise<void> {
+    if (!this.#open) throw connectionLost(undefined, false)
+    const outgoing = this.#ids.outgoing(message)
+    if (outgoing === null) return
+    try {
+      await this.#write(Buffer.from(`${JSON.stringify(outgoing)}\n`))
+    } catch (error) {
+      this.#ids.forget(message)
+      throw error
+    }
+  }
+
+  /** Ends the server's input and waits a moment for it to leave by itself. */
+  async close(): Promise<void> {
+    this.#finish()
+    if (!this.#started) this.#stream.destroy()
+    if (!this.#stream.destroyed) {
+      this.#stream.end()
+      const timer = setTimeout(() => this.#stream.destroy(), CLOSE_GRACE_MS)
+      void this.closed.then(() => clearTimeout(timer))
+    }
+    await this.closed
+  }
+
+  async #read(): Promise<void> {
+    try {
+      // The next chunk is taken only when the messages of this one have been consumed: that is the backpressure.
+      for await (const chunk of this.#stream) {
+        this.#demuxer.push(chunk)
+        const messages = this.#sieve.take()
+        if (messages.length > 0) await this.#deliver(messages)
+      }
+      this.#finish()
+    } catch (error) {
+      this.#finish(error)
+    }
+    this.#stream.destroy()
+  }
+
+  async #deliver(messages: JSONRPCMessage[]): Promise<void> {
+    for (const message of messages) {
+      if (!this.#open) return
+      try {
+        const consumed: unknown = this.onmessage?.(message)
+        // The SDK handles a notification in a microtask; an answer right behind it must not overtake it.
+        if (consumed instanceof Promise || 'method' in message) await consumed
+      } catch (error) {
+        this.onerror?.(error instanceof Error ? error : new Error(messageOf(error)))
+      }
+    }
+  }
+
+  async #write(bytes: Buffer): Promise<void> {
+    if (bytes.length - 1 > this.#maxLineBytes) {
+      throw new AppError('invalid', 'message_too_large', `A message of ${bytes.length} bytes is too large to send.`)
+    }
+    if (this.#sending.size >= MAX_QUEUED_MESSAGES || this.#queuedBytes + bytes.length > MAX_QUEUED_BYTES) {
+      throw new AppError('unavailable', 'sandbox_not_reading', 'The sandbox takes in nothing more; try again later.')
+    }
+    this.#queuedBytes += bytes.length
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#sending.add(reject)
+    this.#stream.write(bytes, (error) => {
+      this.#sending.delete(reject)
+      this.#queuedBytes -= bytes.length
+      if (error) reject(connectionLost(error))
+      else resolve()
+    })
+    await promise
+  }
+
+  #finish(failure?: unknown): void {
+    if (!this.#open) return
+    this.#open = false
+    this.#ids.clear()
+    for (const fail of this.#sending) fail(connectionLost(failure))
+    this.#sending.clear()
+    if (failure instanceof AppError) this.onerror?.(failure)
+    this.onclose?.()
+  }
+}
+
+/** `sent: false`: the call never went out, so it certainly had no effect. */
+export function connectionLost(cause?: unknown, sent = true): AppError {
+  const message = sent
+    ? 'The connection to the sandbox ended before the answer: whether the call took effect is unknown.'
+    : 'The connection to the sandbox has ended: the call was not made.'
+  return new AppError('unavailable', 'connection_lost', message, { cause, details: { sent } })
+}

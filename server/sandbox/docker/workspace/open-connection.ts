@@ -1,0 +1,145 @@
+import type { Duplex } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Client } from '@modelcontextprotocol/client'
+import type Dockerode from 'dockerode'
+import { INSIDE, SERVER_EXIT } from '../../../../workspace-server/protocol.ts'
+import { AppError, isAppError } from '../../../lib/errors.ts'
+import type { Logger } from '../../../lib/logger.ts'
+import { backoffMs } from '../../../lib/waiting/backoff.ts'
+import { isRunning } from '../engine/container-state.ts'
+import type { EngineCall } from '../engine/engine-call.ts'
+import { execExitCode } from '../engine/exec-exit-code.ts'
+import { staleEpoch, translateCallError } from './call-error.ts'
+import { DockerStreamTransport } from './docker-stream-transport.ts'
+import { DockerWorkspaceConnection } from './docker-workspace-connection.ts'
+
+const EXEC_MS = 30_000
+/** With fifty starting at once on two processors, one takes half a minute. To start another beside it would only slow both down. */
+const INITIALIZE_MS = 60_000
+const MAX_OUTPUT_CHARS = 1000
+const MAX_ATTEMPTS = 5
+const RETRY = { firstMs: 50, maxMs: 2000 }
+const ABORTED = 134
+const KILLED = 137
+const LEFT = 0
+const NOT_RUN = 126
+/** So busy that it does not say how the server ended. */
+const UNKNOWN = null
+const PASSING_EXITS = new Set<unknown>([LEFT, NOT_RUN, ABORTED, KILLED, UNKNOWN])
+/** Nothing here validates by JSON Schema, and a compiler per connection costs memory. */
+const noValidator = {
+  getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'not supported' })
+}
+
+export interface OpenConnectionOptions {
+  docker: Dockerode
+  call: EngineCall
+  logger: Logger
+  containerId: string
+  epoch: number
+  resume: boolean
+  /** gVisor: refuses an execute-only binary, so the server is hidden from commands instead. */
+  gvisor: boolean
+  /** How long the server may take to answer first. */
+  initializeMs?: number | undefined
+}
+
+/** Starts a server in the container and shakes hands with it. Leaves no stream behind when it fails. */
+export async function openConnection(options: OpenConnectionOptions): Promise<DockerWorkspaceConnection> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await tryOpen(options)
+    } catch (error) {
+      // A server on its way out may have killed ours, a fork bomb left it no thread, or a crowded engine lost its input or could
+      // not run it: all of that passes.
+      const passes = isAppError(error, 'server_crashed') && PASSING_EXITS.has(error.details.exitCode)
+      if (!passes || attempt === MAX_ATTEMPTS) throw error
+      await delay(backoffMs(attempt, RETRY))
+    }
+  }
+}
+
+async function tryOpen(options: OpenConnectionOptions): Promise<DockerWorkspaceConnection> {
+  const { containerId, logger, initializeMs = INITIALIZE_MS } = options
+  const exec = await createExec(options)
+  const stream = await startExec(exec, options)
+  const transport = new DockerStreamTransport(stream, { logger: logger.child({ containerId }) })
+  const client = new Client({ name: 'mcp-orchestrator', version: '1' }, { jsonSchemaValidator: noValidator })
+  client.onerror = (error) =>
+    logger.debug({ err: error, containerId }, 'The connection to a sandbox reported an error.')
+  try {
+    // Without a probe for the newer revision: we know this server, and a round trip counts.
+    await client.connect(transport, { timeout: initializeMs })
+  } catch (error) {
+    const failure = translateCallError(error, 'initialize')
+    // After a timeout the client has closed the stream by itself: nothing ended before that.
+    const ended = failure.kind !== 'timeout' && (!transport.isOpen || failure.code === 'connection_lost')
+    await transport.close()
+    throw ended ? await whyEnded(exec, transport, options) : failure
+  }
+  const isServed = () => isRunning(options.docker, options.call, containerId, exec)
+  return new DockerWorkspaceConnection(containerId, client, transport, isServed)
+}
+
+async function createExec(options: OpenConnectionOptions): Promise<Dockerode.Exec> {
+  const { docker, call, containerId, epoch, resume, gvisor } = options
+  const container = docker.getContainer(containerId)
+  const create = () =>
+    call({ to: 'prepare a server in a container', ms: EXEC_MS }, (abortSignal) =>
+      container.exec({
+        AttachStdin: true,
+        AttachStdout: true,
+        AttachStderr: true,
+        Tty: false,
+        // SIGUSR1 would open Node's debugger to every command in the container.
+        Cmd: [
+          gvisor ? INSIDE.readableNode : INSIDE.node,
+          '--disable-sigusr1',
+          INSIDE.server,
+          '--epoch',
+          String(epoch),
+          ...(resume ? ['--resume'] : []),
+          ...(gvisor ? ['--hide'] : [])
+        ],
+        WorkingDir: INSIDE.root,
+        abortSignal
+      })
+    )
+  try {
+    return await create()
+  } catch (error) {
+    if (!isAppError(error, 'container_paused')) throw error
+    await call({ to: 'unpause a container', ms: EXEC_MS }, (abortSignal) => container.unpause({ abortSignal }))
+    return create()
+  }
+}
+
+async function startExec(exec: Dockerode.Exec, { call }: OpenConnectionOptions): Promise<Duplex> {
+  return call({ to: 'start a server in a container', ms: EXEC_MS }, (abortSignal) =>
+    exec.start({ hijack: true, stdin: true, Detach: false, Tty: false, abortSignal })
+  )
+}
+
+/** The exec knows the exit code; what was printed is for the log and the curious. */
+async function whyEnded(
+  exec: Dockerode.Exec,
+  transport: DockerStreamTransport,
+  { call }: OpenConnectionOptions
+): Promise<AppError> {
+  const code = await execExitCode(exec, call)
+  if (code === SERVER_EXIT.staleEpoch) return staleEpoch()
+  if (code === SERVER_EXIT.takeoverFailed) {
+    return new AppError(
+      'unavailable',
+      'takeover_failed',
+      'The previous server in this sandbox does not end; try again.'
+    )
+  }
+  if (code === SERVER_EXIT.nothingToResume) {
+    return new AppError('conflict', 'container_restarted', 'The container was restarted and has lost its files.')
+  }
+  const printed = `${transport.noise()}${transport.stderr()}`.trim().slice(-MAX_OUTPUT_CHARS)
+  return new AppError('unavailable', 'server_crashed', `The server in the sandbox ended at once (exit code ${code}).`, {
+    details: { exitCode: code, output: printed }
+  })
+}

@@ -1,0 +1,18 @@
+import type { OutputChunk } from '../../../../workspace-server/protocol.ts'
+import { isRecord } from '../../../lib/is-record.ts'
+
+const MAX_MESSAGE_CHARS = 1024 * 1024
+
+/** Live output of a command, from the message of a progress notification; null for anything else. */
+export function readOutputChunk(message: unknown): OutputChunk | null {
+  if (typeof message !== 'string' || message.length > MAX_MESSAGE_CHARS) return null
+  let value: unknown
+  try {
+    value = JSON.parse(message)
+  } catch {
+    return null
+  }
+  if (!isRecord(value) || typeof value.text !== 'string') return null
+  const { stream, text } = value
+  return stream === 'stdout' || stream === 'stderr' ? { stream, text } : null
+}

@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
+import { silentLogger } from '../../lib/logger.ts'
+import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
+import type { Store } from '../../storage/store.ts'
+import { ownerName, SessionAccess, sameSecret, secret, validSessionId } from './session-access.ts'
+
+let dataDir: string
+let store: Store
+let access: SessionAccess
+beforeEach(async () => {
+  dataDir = temporaryFolder()
+  store = await openEmbeddedStore({ dataDir, logger: silentLogger })
+  access = new SessionAccess(store.facts, 3)
+})
+afterEach(async () => {
+  await store.close()
+  discard(dataDir)
+})
+
+const forbidden = { code: 'forbidden' }
+
+describe('a session', () => {
+  it('of a client without a cookie opens with a token, shown once', async () => {
+    const { token } = await access.open('s1', {})
+    expect(token).toMatch(/^[\w-]{43}$/)
+    expect(await access.open('s1', { token })).toEqual({})
+    for (const wrong of [undefined, '', 'x', `${token} `]) {
+      await expect(access.open('s1', { token: wrong })).rejects.toMatchObject(forbidden)
+      await expect(access.check('s1', { token: wrong })).rejects.toMatchObject(forbidden)
+    }
+    await expect(access.open('s1', { owner: 'somebody' })).rejects.toMatchObject(forbidden)
+  })
+
+  it('calls servers in the name of its owner, or in its own', async () => {
+    await access.open('s1', { owner: 'me' })
+    await access.open('s2', {})
+    expect(await access.ownerOf('s1')).toBe(ownerName('me'))
+    expect([await access.ownerOf('s2'), await access.ownerOf('gone')]).toEqual(['session:s2', 'session:gone'])
+  })
+
+  it('of an owner opens with the cookie alone', async () => {
+    expect(await access.open('s1', { owner: 'me' })).toEqual({})
+    expect(await access.open('s1', { owner: 'me' })).toEqual({})
+    await expect(access.open('s1', { owner: 'you' })).rejects.toMatchObject(forbidden)
+    await expect(access.open('s1', {})).rejects.toMatchObject(forbidden)
+    const { token } = await access.open('s2', { owner: 'me' }, { wantsToken: true })
+    await access.check('s2', { token })
+    await access.check('s2', { owner: 'me' })
+  })
+
+  it('belongs to nobody because of an empty cookie or token', async () => {
+    const { token } = await access.open('s1', { owner: '' })
+    expect(token).toBeDefined()
+    await expect(access.check('s1', { owner: '', token: '' })).rejects.toMatchObject(forbidden)
+  })
+
+  it('that is opened twice at once has one owner', async () => {
+    const opened = await Promise.allSettled([access.open('s1', {}), access.open('s1', {}), access.open('s1', {})])
+    expect(opened.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+  })
+
+  it('that is not there is refused like one of somebody else', async () => {
+    await access.open('s1', { owner: 'me' })
+    const refusal = (id: string) => access.check(id, { owner: 'you' }).catch((error: Error) => error.message)
+    expect(await refusal('absent')).toBe(await refusal('s1'))
+  })
+
+  // Checked with the defence off: no hash → the secret is in the store.
+  it('is stored without its secrets', async () => {
+    const { token = '' } = await access.open('s1', { owner: 'the cookie' }, { wantsToken: true })
+    const stored = JSON.stringify(await store.facts.list('sessions'))
+    expect(stored).not.toContain(token)
+    expect(stored).not.toContain('the cookie')
+  })
+
+  it('counts against its owner until it is forgotten', async () => {
+    for (const id of ['a', 'b', 'c']) await access.open(id, { owner: 'me' })
+    await expect(access.open('d', { owner: 'me' })).rejects.toMatchObject({ code: 'too_many_sessions_of_owner' })
+    expect(await access.open('a', { owner: 'me' })).toEqual({})
+    await access.forget('a')
+    await access.open('d', { owner: 'me' })
+    expect((await access.list('me')).map(({ sessionId }) => sessionId).sort()).toEqual(['b', 'c', 'd'])
+    expect(await access.list('you')).toEqual([])
+  })
+
+  it.each(['', 'a b', '../x', 'a/b', 'x'.repeat(101), 'ü', 'a\n'])('has no id like %j', (id) => {
+    expect(() => validSessionId(id)).toThrow(/session id/)
+  })
+})
+
+describe('secrets', () => {
+  it('are random and compared whole', () => {
+    expect(secret()).not.toBe(secret())
+    expect(sameSecret('abc', 'abc')).toBe(true)
+    for (const other of ['abd', 'ab', 'abcd', '']) expect(sameSecret('abc', other)).toBe(false)
+  })
+})

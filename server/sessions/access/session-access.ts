@@ -1,0 +1,186 @@
+/**
+ * Who may enter a session. An owner is known by a cookie, a client without one by the session's token; only hashes are kept.
+ * Ownership outlives the sandbox: an id that was opened once belongs to whoever opened it until it is deleted.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { AppError } from '../../lib/errors.ts'
+import { plural } from '../../lib/plural.ts'
+import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
+
+export interface Proof {
+  /** The owner's cookie, proven (see `OwnerAccess`). */
+  owner?: string | undefined
+  /** The session's token, as the client showed it. */
+  token?: string | undefined
+}
+
+export interface SessionMeta {
+  sessionId: string
+  title: string
+  createdAt: number
+}
+
+interface StoredMeta {
+  owner: string | null
+  token: string | null
+  title: string
+  createdAt: number
+}
+
+const SESSIONS = 'sessions'
+const MAX_TITLE = 120
+export const SESSION_LOST = 'The server lost its state, and this session with it. Start a new one.'
+const ownerSpace = (ownerHash: string) => `owner:${ownerHash}`
+
+export interface AccessHooks {
+  /** Throws when this session, or any further one, may not be opened by anyone. */
+  checkOpen?(sessionId: string): Promise<void>
+  /** Its token no longer opens this session. */
+  revoked?(sessionId: string): void
+}
+
+export class SessionAccess {
+  readonly #facts: KeyValueStore
+  readonly #maxPerOwner: number
+  readonly #hooks: AccessHooks
+
+  constructor(facts: KeyValueStore, maxPerOwner: number, hooks: AccessHooks = {}) {
+    this.#facts = facts
+    this.#maxPerOwner = maxPerOwner
+    this.#hooks = hooks
+  }
+
+  /** Opens a new session, or proves that an existing one is the caller's. `token` is returned once, to callers without a cookie or on request. */
+  async open(sessionId: string, proof: Proof, options: { wantsToken?: boolean } = {}): Promise<{ token?: string }> {
+    validSessionId(sessionId)
+    const owner = proof.owner ? hash(proof.owner) : null // an empty cookie is no cookie, and nobody's
+    const token = owner === null || options.wantsToken ? secret() : undefined
+    if (await this.#read(sessionId)) {
+      await this.check(sessionId, proof)
+      return {}
+    }
+    if (owner !== null) await this.#checkRoom(owner)
+    await this.#hooks.checkOpen?.(sessionId)
+    const createdAt = Date.now()
+    const meta: StoredMeta = { owner, token: token === undefined ? null : hash(token), title: '', createdAt }
+    if (!(await this.#facts.add(SESSIONS, sessionId, { ...meta }))) {
+      await this.check(sessionId, proof)
+      return {}
+    }
+    if (owner !== null) await this.#facts.set(ownerSpace(owner), sessionId, createdAt)
+    return token === undefined ? {} : { token }
+  }
+
+  /** Throws `forbidden`; the same for a session that is not there, so that ids can't be probed. */
+  async check(sessionId: string, proof: Proof): Promise<void> {
+    const meta = await this.#read(sessionId)
+    const mine = meta?.owner && proof.owner && same(meta.owner, hash(proof.owner))
+    const known = meta?.token && proof.token && same(meta.token, hash(proof.token))
+    if (!mine && !known) throw new AppError('forbidden', 'forbidden', 'This session belongs to someone else.')
+  }
+
+  /** Whose credentials its calls use. A session that only a token opens is an owner of its own. */
+  async ownerOf(sessionId: string): Promise<string> {
+    return (await this.#read(sessionId))?.owner ?? `session:${sessionId}`
+  }
+
+  /** The ids of all sessions of this one's owner, itself included. */
+  async siblings(sessionId: string): Promise<string[]> {
+    const owner = (await this.#read(sessionId))?.owner
+    if (!owner) return [sessionId]
+    return [...new Set([sessionId, ...(await this.#facts.list(ownerSpace(owner))).map(({ key }) => key)])]
+  }
+
+  async list(owner: string): Promise<SessionMeta[]> {
+    const ids = (await this.#facts.list(ownerSpace(hash(owner)))).map(({ key }) => key)
+    const metas = await Promise.all(ids.map(async (sessionId) => ({ sessionId, meta: await this.#read(sessionId) })))
+    return metas.flatMap(({ sessionId, meta }) => {
+      return meta ? [{ sessionId, title: meta.title, createdAt: meta.createdAt }] : []
+    })
+  }
+
+  async hasSessions(owner: string): Promise<boolean> {
+    return (await this.#facts.list(ownerSpace(hash(owner)))).length > 0
+  }
+
+  /** From now on the owner's sessions open for the owner alone; clients that came in by token are disconnected. */
+  async revokeTokens(owner: string): Promise<void> {
+    for (const { key: sessionId } of await this.#facts.list(ownerSpace(hash(owner)))) {
+      const meta = await this.#read(sessionId)
+      if (!meta?.token) continue
+      await this.#facts.set(SESSIONS, sessionId, { ...meta, token: null })
+      this.#hooks.revoked?.(sessionId)
+    }
+  }
+
+  async meta(sessionId: string): Promise<SessionMeta | null> {
+    const meta = await this.#read(sessionId)
+    return meta && { sessionId, title: meta.title, createdAt: meta.createdAt }
+  }
+
+  async rename(sessionId: string, title: string): Promise<void> {
+    const meta = await this.#read(sessionId)
+    if (meta) await this.#facts.set(SESSIONS, sessionId, { ...meta, title: title.trim().slice(0, MAX_TITLE) })
+  }
+
+  async forget(sessionId: string): Promise<void> {
+    const meta = await this.#read(sessionId)
+    if (meta?.owner) await this.#facts.remove(ownerSpace(meta.owner), sessionId)
+    await this.#facts.remove(SESSIONS, sessionId)
+  }
+
+  async #checkRoom(ownerHash: string): Promise<void> {
+    const { length } = await this.#facts.list(ownerSpace(ownerHash))
+    if (length < this.#maxPerOwner) return
+    const message = `You have reached the limit of ${plural(this.#maxPerOwner, 'session')}. Delete some to start a new one.`
+    throw new AppError('conflict', 'too_many_sessions_of_owner', message)
+  }
+
+  async #read(sessionId: string): Promise<StoredMeta | null> {
+    return asMeta(await this.#facts.get(SESSIONS, sessionId))
+  }
+}
+
+export function validSessionId(sessionId: string): string {
+  if (/^[A-Za-z0-9_-]{1,100}$/.test(sessionId)) return sessionId
+  const message = 'A session id has 1 to 100 letters, digits, dashes and underscores.'
+  throw new AppError('invalid', 'invalid_session_id', message)
+}
+
+/** For a session that has files and no owner: whoever comes first with its id must not get them. */
+export function sessionLost(): AppError {
+  return new AppError('conflict', 'session_lost', SESSION_LOST)
+}
+
+export function secret(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+/** An owner's name wherever it is stored or shown: the cookie itself is the proof, and stays with the browser. */
+export function ownerName(cookie: string): string {
+  return hash(cookie)
+}
+
+/** In constant time, whatever the lengths. */
+export function sameSecret(a: string, b: string): boolean {
+  return same(hash(a), hash(b))
+}
+
+function hash(value: string): string {
+  return createHash('sha256').update(value).digest('hex')
+}
+
+function same(a: string, b: string): boolean {
+  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+}
+
+function asMeta(value: Json): StoredMeta | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
+  const { owner, token, title, createdAt } = value
+  return {
+    owner: typeof owner === 'string' ? owner : null,
+    token: typeof token === 'string' ? token : null,
+    title: String(title ?? ''),
+    createdAt: Number(createdAt)
+  }
+}

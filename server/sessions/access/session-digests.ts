@@ -1,0 +1,76 @@
+import { setImmediate as othersTurn } from 'node:timers/promises'
+import { pendingCalls, type Transcript } from '../../../contract/transcript.ts'
+import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
+import type { EventLog } from '../../storage/event-log.ts'
+import type { SessionMeta } from './session-access.ts'
+
+/** What a list shows of a conversation. */
+export interface Digest {
+  seq: number
+  model: string | null
+  /** When it last grew; null: it never did. */
+  lastAt: number | null
+  hadCalls: boolean
+  pendingApprovals: number
+}
+
+const MAX_KNOWN = 5000
+
+/**
+ * Conversations in brief, each known until its log grows: pages ask for all of their owner's again and again. Those that must be
+ * read are read one at a time, with a turn for others in between: a log can be long, and its owner can have hundreds.
+ */
+export class SessionDigests {
+  readonly #events: Pick<EventLog, 'lastSeq'>
+  readonly #transcript: (sessionId: string) => Promise<Transcript>
+  readonly #known = new Map<string, Digest>()
+  readonly #lock = new KeyedLock()
+
+  constructor(events: Pick<EventLog, 'lastSeq'>, transcript: (sessionId: string) => Promise<Transcript>) {
+    this.#events = events
+    this.#transcript = transcript
+  }
+
+  async of({ sessionId, createdAt }: SessionMeta): Promise<Digest> {
+    const seq = await this.#events.lastSeq(sessionId)
+    // An id can be opened again after its removal, and its log be as long once more.
+    const key = `${createdAt} ${sessionId}`
+    return this.#find(key, seq) ?? this.#lock.run('', () => this.#read(key, sessionId, seq))
+  }
+
+  #find(key: string, seq: number): Digest | undefined {
+    const known = this.#known.get(key)
+    if (known?.seq !== seq) return undefined
+    this.#keep(key, known)
+    return known
+  }
+
+  async #read(key: string, sessionId: string, seq: number): Promise<Digest> {
+    // Someone may have asked for the same one before us.
+    const known = this.#find(key, seq)
+    if (known) return known
+    const digest = digestOf(await this.#transcript(sessionId))
+    this.#keep(key, digest)
+    await othersTurn()
+    return digest
+  }
+
+  /** The one that was asked for longest ago makes room. */
+  #keep(key: string, digest: Digest): void {
+    this.#known.delete(key)
+    this.#known.set(key, digest)
+    const [oldest] = this.#known.keys()
+    if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest)
+  }
+}
+
+export function digestOf(transcript: Transcript): Digest {
+  const { seq, model, entries, calls } = transcript
+  return {
+    seq,
+    model,
+    lastAt: entries.at(-1)?.at ?? null,
+    hadCalls: Object.values(calls).some(({ startedAt }) => startedAt !== undefined),
+    pendingApprovals: pendingCalls(transcript).length
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Where the path of a sandbox tool leads. A card shows it, the approval is bound to it, and the sandbox checks it again at the moment
+ * of the action. Calls that no human was asked about (an approval rule, "always allow") are not bound to a target.
+ */
+import { posix } from 'node:path'
+import type { EventData } from '../../../contract/events.ts'
+import { type PathTarget, pathOf } from '../../../contract/path-target.ts'
+import type { CallEntry } from '../../../contract/transcript.ts'
+import { type ExpectedTarget, INSIDE } from '../../../workspace-server/protocol.ts'
+import type { AgentEvent } from '../../agent/model-step.ts'
+import { approvalHash } from '../../calls/offered-tool.ts'
+import { type AppError, messageOf } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
+import type { NewEvent } from '../../storage/event-log.ts'
+import { isNotOurs } from '../sandboxes/not-ours.ts'
+import type { Hold } from '../sandboxes/session-manager.ts'
+import { notRun } from './turn-events.ts'
+
+type Asked = EventData<'tool:approval_required'>
+
+/** After so many tries something exchanges the path on purpose. */
+const MAX_TIMES_ASKED = 5
+const RESOLVE_MS = 15_000
+
+/** The path by its letters alone, where the sandbox could not be asked. */
+export function uncheckedTarget(path: string): PathTarget {
+  return { path: posix.resolve(INSIDE.root, path).slice(0, 8192), is: 'unchecked' }
+}
+
+export interface Look {
+  sessionId: string
+  hold: Hold
+  signal: AbortSignal
+  logger: Logger
+}
+
+/**
+ * Adds targets to the calls of a step that wait for a human. Opens the sandbox if need be: an approval would, and so does the page for
+ * its comparison. If it can't be opened, the cards say that nobody looked, and the sandbox looks when the call runs.
+ */
+export async function withTargets(events: AgentEvent[], look: Look): Promise<AgentEvent[]> {
+  const decided = new Set(events.map(({ type, data }) => (type === 'tool:approval_resolved' ? data.callId : undefined)))
+  const paths = new Map<string, string>()
+  for (const { type, data } of events) {
+    const path = type === 'tool:approval_required' && !decided.has(data.callId) ? pathOf(data, data.args) : undefined
+    if (type === 'tool:approval_required' && path !== undefined) paths.set(data.callId, path)
+  }
+  if (paths.size === 0) return events
+  const targets = await lookAt([...paths.values()], look)
+  const byCall = new Map([...paths.keys()].map((callId, at) => [callId, targets[at]]))
+  return events.map((event) => {
+    const target = event.type === 'tool:approval_required' ? byCall.get(event.data.callId) : undefined
+    if (event.type !== 'tool:approval_required' || !target) return event
+    return { type: event.type, data: bound(look.sessionId, { ...event.data, target }) }
+  })
+}
+
+async function lookAt(paths: string[], { sessionId, hold, signal, logger }: Look): Promise<PathTarget[]> {
+  try {
+    return await resolveIn(hold, paths, signal)
+  } catch (error) {
+    if (signal.aborted || isNotOurs(error)) throw error
+    logger.warn({ err: error, sessionId }, `Paths of waiting calls were not resolved: ${messageOf(error)}`)
+    return paths.map(uncheckedTarget)
+  }
+}
+
+export function resolveIn(hold: Hold, paths: string[], signal?: AbortSignal): Promise<PathTarget[]> {
+  const deadline = { what: 'the sandbox to resolve paths', ms: RESOLVE_MS, signal }
+  return withDeadline(deadline, async (inner) => (await hold.workspace(inner)).resolve(paths))
+}
+
+/** What the sandbox must find when the call runs; undefined: anything. */
+export function expectedTarget(call: CallEntry): ExpectedTarget | undefined {
+  const { decision, name } = call
+  if (decision?.by !== 'human') return undefined
+  const target = decision.editedArgs ? decision.editedTarget : call.target
+  if (!target) return undefined
+  // Reading is safe whatever is there; a write that nobody could look at beforehand must not replace anything.
+  if (name !== 'write_file') return { path: target.path }
+  return { path: target.path, is: target.is === 'unchecked' ? 'new' : target.is }
+}
+
+/** What an edit of the arguments is bound to: what the human was shown, or the card's own target if the path is the same. */
+export function editedTarget(
+  call: CallEntry,
+  args: Record<string, unknown>,
+  shown: PathTarget | undefined
+): PathTarget | undefined {
+  const path = pathOf(call, args)
+  if (path === undefined) return undefined
+  if (shown) return shown
+  return path === pathOf(call, call.args) ? call.target : uncheckedTarget(path)
+}
+
+/** What follows when a call's path led elsewhere than to what the human was shown: nothing was done, and they decide again. */
+export function askedAgain(sessionId: string, call: CallEntry, changed: AppError): NewEvent {
+  const { decision, requestedAt: _at, startedAt: _started, result: _result, again, ...rest } = call
+  const times = timesAsked(call) + 1
+  if (times > MAX_TIMES_ASKED) return notRun(call.callId, changed)
+  const isEdited = decision?.editedArgs !== undefined || again?.isEdited === true
+  const reason = 'You approved this call, but its path leads to something else now. Nothing was done.'
+  // Read from the sandbox's answer by its adapter.
+  const target = changed.details.target as PathTarget
+  const data = { ...rest, args: decision?.editedArgs ?? call.args, target, again: { times, reason, isEdited } }
+  return { type: 'tool:approval_required', data: bound(sessionId, data), key: `again-${times}:${call.callId}` }
+}
+
+export function timesAsked(call: CallEntry): number {
+  return call.again?.times ?? 1
+}
+
+/** Of what happens once each time that a call is asked for. */
+export function onceKey(what: 'decision' | 'started', callId: string, times: number): string {
+  return times > 1 ? `${what}-${times}:${callId}` : `${what}:${callId}`
+}
+
+function bound(sessionId: string, data: Asked): Asked {
+  const { callId, definition, args, target } = data
+  return { ...data, hash: approvalHash({ sessionId, callId, definition, args, target }) }
+}

@@ -1,0 +1,38 @@
+import type { ServerToClient } from '../../../contract/live.ts'
+import type { TurnLimits } from '../../agent/next-action.ts'
+import type { Logger } from '../../lib/logger.ts'
+import type { Models } from '../../models/port.ts'
+import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
+import type { DefinitionGuard } from '../../policy/definition-guard.ts'
+import type { EventLog, NewEvent } from '../../storage/event-log.ts'
+import type { SessionManager } from '../sandboxes/session-manager.ts'
+import type { Toolbox } from './toolbox.ts'
+
+export interface ChatOptions {
+  limits: TurnLimits
+  maxHistoryTokens: number
+  maxOutputTokens?: number | undefined
+  network: string
+  /** The operator has set an image of their own. */
+  ownImage?: boolean | undefined
+}
+
+/** What is published and not stored. */
+export type LiveName = 'agent:thinking' | 'agent:delta' | 'tool:output'
+export type Publish = <T extends LiveName>(sessionId: string, type: T, data: Parameters<ServerToClient[T]>[0]) => void
+
+export interface ChatDeps {
+  sessions: Pick<SessionManager, 'hold' | 'attach'>
+  events: EventLog
+  /** Throws when the session may begin nothing new. */
+  checkQuota(sessionId: string): Promise<void>
+  models: Models
+  policy: ApprovalPolicy
+  guard: DefinitionGuard
+  toolbox: Toolbox
+  options: ChatOptions
+  logger: Logger
+  /** Appends to the log and publishes what was stored. */
+  append(sessionId: string, events: NewEvent[], epoch?: number): Promise<void>
+  live: Publish
+}

@@ -1,0 +1,120 @@
+import { EVENT_SCHEMAS, type SessionEvent } from '../../../contract/events.ts'
+import { applyEvent, callOf, emptyTranscript, type Transcript } from '../../../contract/transcript.ts'
+import { sinceFreshStart } from '../../agent/model-history.ts'
+import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
+import { shortened, weightOf } from './shown-transcript.ts'
+
+/** What the model's history is made of. */
+const OF_HISTORY = new Set<SessionEvent['type']>([
+  'user:message',
+  'agent:response',
+  'turn:end',
+  'session:notice',
+  'model:selected',
+  'history:reset'
+])
+
+/**
+ * A session's log, folded. A cache and no more: `refresh` reads what was appended since, by whomever. Results are large, and a
+ * conversation can have many: of the oldest calls only the beginning is held, once all together are more than `maxHeldChars`.
+ */
+export class Conversation {
+  readonly #log: EventLog
+  readonly #sessionId: string
+  #transcript = emptyTranscript()
+  #recent: SessionEvent[] = []
+  #last: StoredEvent | undefined
+  #tail: Promise<unknown> = Promise.resolve()
+  readonly #maxHeldChars: number
+  #held: { callId: string; chars: number }[] = []
+  #heldChars = 0
+  #isShortened = false
+
+  constructor(log: EventLog, sessionId: string, maxHeldChars = Number.POSITIVE_INFINITY) {
+    this.#log = log
+    this.#sessionId = sessionId
+    this.#maxHeldChars = maxHeldChars
+  }
+
+  /** Older calls are not whole in `transcript`; the log has them. */
+  get isShortened(): boolean {
+    return this.#isShortened
+  }
+
+  get transcript(): Transcript {
+    return this.#transcript
+  }
+
+  /** What the model's history is made of, since the last fresh start; the answers of calls are in `transcript`. */
+  get recent(): readonly SessionEvent[] {
+    return this.#recent
+  }
+
+  refresh(): Promise<Transcript> {
+    const run = this.#tail.then(() => this.#refresh())
+    this.#tail = run.catch(() => {})
+    return run
+  }
+
+  /** Reads the last known event again: if it is not there, the log was removed or lost, and what was folded is true no more. */
+  async #refresh(): Promise<Transcript> {
+    for (;;) {
+      const last = this.#last
+      const page = await this.#log.read(this.#sessionId, { after: last ? last.seq - 1 : 0 })
+      if (last && !isSame(page.shift(), last)) {
+        this.#forget()
+        continue
+      }
+      for (const event of page) this.#apply(event)
+      if (page.length === 0) return this.#transcript
+    }
+  }
+
+  #forget(): void {
+    this.#transcript = emptyTranscript()
+    this.#recent = []
+    this.#last = undefined
+    this.#held = []
+    this.#heldChars = 0
+    this.#isShortened = false
+  }
+
+  #apply(stored: StoredEvent): void {
+    this.#last = stored
+    const event = asSessionEvent(stored)
+    if (!event) {
+      // Written by a newer version: its place in the order counts, its meaning is not ours.
+      this.#transcript.seq = stored.seq
+      return
+    }
+    applyEvent(this.#transcript, event)
+    if (event.type === 'tool:result') this.#hold(event.data.callId)
+    if (OF_HISTORY.has(event.type)) this.#recent.push(event)
+    if (event.type === 'model:selected' || event.type === 'history:reset')
+      this.#recent = [...sinceFreshStart(this.#recent)]
+  }
+
+  #hold(callId: string): void {
+    const call = callOf(this.#transcript, callId)
+    if (!call) return
+    const chars = weightOf(call)
+    this.#held.push({ callId, chars })
+    this.#heldChars += chars
+    while (this.#heldChars > this.#maxHeldChars && this.#held.length > 1) {
+      const oldest = this.#held.shift()
+      const old = oldest && callOf(this.#transcript, oldest.callId)
+      if (!oldest || !old) continue
+      this.#heldChars -= oldest.chars
+      this.#transcript.calls[oldest.callId] = shortened(old)
+      this.#isShortened = true
+    }
+  }
+}
+
+function isSame(found: StoredEvent | undefined, known: StoredEvent): boolean {
+  return found?.seq === known.seq && found.at === known.at && found.type === known.type
+}
+
+function asSessionEvent(stored: StoredEvent): SessionEvent | undefined {
+  return stored.type in EVENT_SCHEMAS ? (stored as SessionEvent) : undefined
+}

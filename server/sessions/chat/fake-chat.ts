@@ -1,0 +1,141 @@
+import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
+import { PATIENCE_MS } from '../../../tests/patience-ms.ts'
+import { noAudit } from '../../audit/audit.fixture.ts'
+import type { Audit } from '../../audit/audit.ts'
+import type { ToolSource } from '../../calls/tool-source.ts'
+import { AppError } from '../../lib/errors.ts'
+import { silentLogger } from '../../lib/logger.ts'
+import { createModels } from '../../models/create-models.ts'
+import type { Models, StepEvent, StepRequest } from '../../models/port.ts'
+import { type ApprovalPolicy, createPolicy } from '../../policy/approval-policy.ts'
+import { createDefinitionGuard } from '../../policy/definition-guard.ts'
+import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
+import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
+import type { Store } from '../../storage/store.ts'
+import { resultOf } from '../sandboxes/session-events.ts'
+import type { Hold, Workspace } from '../sandboxes/session-manager.ts'
+import { Chat } from './chat.ts'
+import type { ChatDeps, ChatOptions } from './chat-options.ts'
+import { Toolbox } from './toolbox.ts'
+
+type Script = (request: StepRequest, step: number) => AsyncIterable<StepEvent> | StepEvent[]
+
+export interface FakeChatOptions {
+  /** What the model does at each of its steps, counted from 0. */
+  model?: Script
+  sources?: ToolSource[]
+  policy?: ApprovalPolicy
+  options?: Partial<ChatOptions>
+  audit?: Audit
+  checkQuota?: () => Promise<void>
+  /** The sandbox; without one, opening it fails. `log` stores a call's traces. */
+  workspace?: (log: EventLog, epoch: number) => Workspace
+  /** Stands between the chat and its log. */
+  events?: (log: EventLog) => EventLog
+}
+
+export interface FakeChat {
+  chat: Chat
+  store: Store
+  requests: StepRequest[]
+  log(sessionId?: string): Promise<StoredEvent[]>
+  /** Waits for an event that fits. */
+  until(type: string, fits?: (data: Record<string, unknown>) => boolean): Promise<StoredEvent>
+  close(): Promise<void>
+}
+
+/** A chat on a real store, with scripted models and tools and no sandbox: leases are real, containers are not. */
+export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
+  const dataDir = temporaryFolder()
+  const store = await openEmbeddedStore({ dataDir, logger: silentLogger })
+  const events = given.events?.(store.events) ?? store.events
+  const requests: StepRequest[] = []
+  const { sources = [], policy = createPolicy([]), options, audit = noAudit } = given
+  const deps: ChatDeps = {
+    sessions: fakeSessions(store, events, given.workspace),
+    events,
+    checkQuota: given.checkQuota ?? (async () => {}),
+    models: scripted(given.model ?? (() => [said('ok')]), requests),
+    policy,
+    guard: createDefinitionGuard(store.facts),
+    toolbox: new Toolbox({ sources: () => sources, ownerOf: async () => 'local', policy, audit, logger: silentLogger }),
+    options: { limits: { maxSteps: 20 }, maxHistoryTokens: 10_000, network: 'none', ...options },
+    logger: silentLogger,
+    append: async (sessionId, list, epoch) =>
+      void (await events.append(sessionId, list, epoch === undefined ? {} : { epoch })),
+    live: () => {}
+  }
+  const chat = new Chat(deps)
+  await chat.begin('s1', 'demo/demo')
+  const log: FakeChat['log'] = (sessionId = 's1') => store.events.read(sessionId)
+  return {
+    chat,
+    store,
+    requests,
+    log,
+    async until(type, fits = () => true) {
+      const until = performance.now() + PATIENCE_MS
+      for (;;) {
+        const found = (await log()).find((event) => event.type === type && fits(event.data))
+        if (found) return found
+        if (performance.now() > until)
+          throw new Error(`No ${type}: ${JSON.stringify((await log()).map((event) => [event.type, event.data]))}`)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    },
+    async close() {
+      await chat.stop()
+      await store.close()
+      discard(dataDir)
+    }
+  }
+}
+
+export function said(text: string): StepEvent {
+  return { type: 'done', parts: [{ type: 'text', text }], finish: 'stop', usage: { inputTokens: 10, outputTokens: 1 } }
+}
+
+export function called(name: string, args = '{}', callId = `call-${name}`): StepEvent {
+  const parts = [{ type: 'tool-call' as const, callId, name, args }]
+  return { type: 'done', parts, finish: 'tool-calls', usage: { inputTokens: 10, outputTokens: 1 } }
+}
+
+function scripted(script: Script, requests: StepRequest[]): Models {
+  const demo = createModels({ logger: silentLogger, provider: 'demo' })
+  return {
+    catalog: () => demo.catalog(),
+    resolve: (wish) => demo.resolve(wish),
+    prove: async () => {},
+    async *step(request) {
+      requests.push(request)
+      yield* script(request, requests.length - 1)
+    }
+  }
+}
+
+function fakeSessions(store: Store, events: EventLog, workspace: FakeChatOptions['workspace']): ChatDeps['sessions'] {
+  return {
+    attach: () => () => {},
+    async hold(sessionId, job) {
+      const taken = await store.sessions.acquire(sessionId, 'here', 60_000)
+      if (!taken.granted) throw new AppError('conflict', 'session_busy', 'busy')
+      return job(holdOf(events, sessionId, taken.record.epoch, workspace))
+    }
+  }
+}
+
+function holdOf(events: EventLog, sessionId: string, epoch: number, workspace: FakeChatOptions['workspace']): Hold {
+  return {
+    epoch,
+    async workspace() {
+      if (workspace) return workspace(events, epoch)
+      throw new AppError('unavailable', 'engine_unavailable', 'There is no engine in this test.')
+    },
+    async journal(callId, run) {
+      await events.append(sessionId, [{ type: 'tool:started', data: { callId }, key: `started:${callId}` }], { epoch })
+      const { content, isError = false } = await run()
+      await events.append(sessionId, [resultOf(callId, { isError, content })], { epoch })
+      return { content }
+    }
+  }
+}

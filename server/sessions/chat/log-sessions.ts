@@ -1,0 +1,97 @@
+/**
+ * Writes a session's life to the log, one line for each thing that an operator asks about: opened, approved by whom, ended and
+ * why. Names and codes only: what people and models write stays out of the log.
+ */
+
+import type { CallEnd } from '../../audit/audit.ts'
+import type { Logger } from '../../lib/logger.ts'
+import type { StoredEvent } from '../../storage/event-log.ts'
+import type { SessionFeed } from './session-feed.ts'
+
+type Line = [fields: Record<string, unknown>, sentence: string]
+
+const LINES: Record<string, (data: StoredEvent['data'], seq: number) => Line> = {
+  // Choosing its first model is the first thing that happens in a session.
+  'model:selected': ({ model }, seq) => [{ model }, seq === 1 ? 'Session opened.' : 'Model selected.'],
+  'user:message': ({ turnId }) => [{ turnId }, 'Turn started.'],
+  'tool:approval_required': ({ turnId, callId, server, name }) => [
+    { turnId, callId, server, tool: name },
+    'Tool call waits for approval.'
+  ],
+  'tool:approval_resolved': ({ callId, approved, by, args }) => [
+    { callId, by, ...(args === undefined ? {} : { edited: true }) },
+    approved ? 'Tool call approved.' : 'Tool call rejected.'
+  ],
+  'tool:allowed': ({ server, name }) => [{ server, tool: name }, 'Tool allowed for this session.'],
+  'tool:allow_revoked': ({ server, name }) => [{ server, tool: name }, 'Tool no longer allowed for this session.'],
+  'tool:result': ({ callId }) => [
+    { callId, code: 'outcome_unknown' },
+    'Tool call was interrupted by the end of its server; whether it took effect is unknown.'
+  ],
+  'agent:error': ({ turnId, code }) => [{ turnId, code }, 'Turn failed.'],
+  'turn:end': ({ turnId, reason }) => [{ turnId, reason }, 'Turn ended.'],
+  'session:notice': ({ code }) => [{ code }, 'Notice shown in the session.'],
+  'history:reset': () => [{}, 'History reset.'],
+  'limit:raised': ({ tokens }) => [{ tokens }, 'Spending limit raised.']
+}
+
+export interface LoggedCall {
+  sessionId: string
+  turnId: string
+  callId: string
+  server: string
+  tool: string
+}
+
+const ENDS: Partial<Record<CallEnd['outcome'], string>> = {
+  ok: 'Tool call finished.',
+  refused: 'Tool call refused.',
+  cancelled: 'Tool call cancelled.',
+  unknown: 'Tool call failed; whether it took effect is unknown.'
+}
+
+/** `ms` is the time from the approval to the end. */
+export function logCallEnd(logger: Logger, call: LoggedCall, { outcome, code }: CallEnd, ms: number): void {
+  // A tool that reports an error has no code of ours.
+  const why = outcome === 'ok' ? {} : { code: code ?? outcome }
+  logger.info({ ...call, ...why, ms: Math.round(ms) }, ENDS[outcome] ?? 'Tool call failed.')
+}
+
+interface KnownCall {
+  turnId: unknown
+  server: unknown
+  tool: unknown
+  isStartedHere?: true
+}
+
+const MAX_KNOWN_CALLS = 1000
+
+export function logSessions(feed: SessionFeed, logger: Logger): void {
+  /** Calls that have no result yet, as far as this instance has heard of them. */
+  const calls = new Map<string, KnownCall>()
+  const follow = ({ type, data }: StoredEvent): KnownCall | undefined => {
+    const callId = String(data.callId)
+    const known = calls.get(callId)
+    if (type === 'tool:approval_required') {
+      calls.set(callId, { turnId: data.turnId, server: data.server, tool: data.name })
+      if (calls.size > MAX_KNOWN_CALLS) calls.delete(calls.keys().next().value ?? '')
+    }
+    if (type === 'tool:started' && known) known.isStartedHere = true
+    if (type === 'tool:result' || data.approved === false) calls.delete(callId)
+    return known
+  }
+  feed.subscribe({
+    stored(sessionId, events) {
+      for (const event of events) {
+        const { isStartedHere, ...call } = follow(event) ?? {}
+        // How a call ended that ran here, `logCallEnd` tells.
+        if (event.type === 'tool:result' && (isStartedHere || event.data.interruptedBy !== 'server')) continue
+        const [fields, sentence] = LINES[event.type]?.(event.data, event.seq) ?? []
+        if (sentence !== undefined) logger.info({ sessionId, ...call, ...fields }, sentence)
+      }
+    },
+    gone: (sessionId) => logger.info({ sessionId }, 'Session removed.'),
+    lost: (sessionId) => logger.warn({ sessionId }, 'Session lost, because the store was emptied.'),
+    revoked: (sessionId) => logger.info({ sessionId }, 'Session token replaced; its connections are closed.')
+  })
+}

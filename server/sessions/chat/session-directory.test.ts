@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { silentLogger } from '../../lib/logger.ts'
+import type { EventLog } from '../../storage/event-log.ts'
+import { SessionAccess } from '../access/session-access.ts'
+import { type FakeChat, fakeChat } from './fake-chat.ts'
+import { type ListQuery, SessionDirectory } from './session-directory.ts'
+import { SessionFeed } from './session-feed.ts'
+
+let fake: FakeChat
+let access: SessionAccess
+let directory: SessionDirectory
+let reads: string[]
+let feed: SessionFeed
+let gaveUp: string[]
+const ids = Array.from({ length: 20 }, (_, i) => `session-${i}`)
+
+beforeEach(async () => {
+  reads = []
+  gaveUp = []
+  feed = new SessionFeed()
+  const counted = (log: EventLog): EventLog => ({
+    ...log,
+    read(sessionId, options) {
+      reads.push(sessionId)
+      return log.read(sessionId, options)
+    }
+  })
+  fake = await fakeChat({ events: counted })
+  const { chat, store } = fake
+  access = new SessionAccess(store.facts, 100)
+  for (const id of ids) {
+    await access.open(id, { owner: 'me' })
+    await chat.begin(id, 'demo/demo')
+  }
+  directory = new SessionDirectory({
+    access,
+    chat,
+    feed,
+    sessions: {
+      hold: async () => Promise.reject(new Error('not here')),
+      state: () => 'none',
+      destroy: async () => {},
+      openIds: ['session-1', 'no-tab'],
+      giveUp: async (id) => void gaveUp.push(id)
+    },
+    logger: silentLogger,
+    store: store.sessions,
+    events: store.events,
+    idleMs: 1000,
+    network: 'none'
+  })
+})
+
+afterEach(() => fake.close())
+
+const asked = (callId: string) => ({
+  type: 'tool:approval_required',
+  data: {
+    ...{ callId, turnId: 't1', server: 'workspace', name: 'read_file', args: {}, hash: 'h', definition: 'd' },
+    ...{ queuePosition: 1, totalInQueue: 1 }
+  }
+})
+const listed = async (owner: string) => (await directory.list(owner, { limit: 1000 })).sessions
+
+describe('sessions that nobody looks at', () => {
+  // Checked: with a chat left open by every look, the janitor's notice kept each recycled session's conversation for good.
+  it('are not kept in memory for having been asked about', async () => {
+    await fake.chat.notice('session-1', 'sandbox_recycled', 'gone')
+    expect(await directory.state('session-1')).toMatchObject({ sandbox: 'none' })
+    await directory.summary('session-2')
+    await fake.chat.transcript('session-3')
+    expect(fake.chat.openCount).toBe(0)
+  })
+
+  it('nor for a question that comes after the tab has gone', async () => {
+    const detach = fake.chat.attach('session-1')
+    expect(fake.chat.openCount).toBe(1)
+    const late = fake.chat.transcript('session-1')
+    detach()
+    await late
+    await fake.chat.transcript('session-1')
+    await expect.poll(() => fake.chat.openCount).toBe(0)
+  })
+})
+
+describe('the list', () => {
+  it('comes in pages, which are read only when they are asked for', async () => {
+    for (const id of ids) await fake.store.sessions.acquire(id, 'here', 1000)
+    reads = []
+    const first = await directory.list('me', { limit: 4 })
+    expect(new Set(reads).size).toBe(4)
+    expect(first).toMatchObject({ total: ids.length, sessions: { length: 4 } })
+    const seen = [...first.sessions]
+    for (let { next } = first; next !== null; ) {
+      const page = await directory.list('me', { limit: 4, before: next })
+      seen.push(...page.sessions)
+      next = page.next
+    }
+    expect(seen.map(({ sessionId }) => sessionId).sort()).toEqual([...ids].sort())
+    expect(seen.map(({ activeAt }) => activeAt)).toEqual(seen.map(({ activeAt }) => activeAt).sort((a, b) => b - a))
+  })
+
+  it('finds sessions by a part of their title, in pages too, and by the calls that wait in them', async () => {
+    await access.rename('session-3', 'Straße NACH Rom')
+    await access.rename('session-9', 'nach Hause')
+    const found = async (query: Omit<ListQuery, 'limit'>, limit = 1) => {
+      const { sessions, ...rest } = await directory.list('me', { limit, ...query })
+      return { ids: sessions.map(({ sessionId }) => sessionId), ...rest }
+    }
+    const first = await found({ title: ' Nach ' })
+    expect(first.total).toBe(2)
+    const second = await found({ title: 'nach', before: first.next ?? '' })
+    expect([...first.ids, ...second.ids].sort()).toEqual(['session-3', 'session-9'])
+    expect(second.next).toBe(null)
+    expect(await found({ title: 'nowhere' })).toEqual({ ids: [], next: null, total: 0 })
+    expect((await found({ title: 'new sess' })).total).toBe(ids.length - 2)
+    for (const [id, calls] of [
+      ['session-5', 2],
+      ['session-9', 1]
+    ] as const)
+      await fake.store.events.append(id, [
+        { type: 'user:message', data: { turnId: 't1', text: 'go' } },
+        ...Array.from({ length: calls }, (_, at) => asked(`c${at}`))
+      ])
+    const waiting = await found({ waiting: true })
+    expect(waiting).toMatchObject({ total: 2, waitingCalls: 3, ids: { length: 1 } })
+    expect(await found({ waiting: true, title: 'hause' })).toMatchObject({ total: 1, waitingCalls: 1 })
+    expect((await directory.list('someone else', { limit: 9, title: 'nach', waiting: true })).total).toBe(0)
+  })
+
+  it('reads the logs of those sessions only in which something happened since', async () => {
+    expect(await listed('me')).toHaveLength(ids.length)
+    reads = []
+    expect(await listed('me')).toHaveLength(ids.length)
+    expect(reads).toEqual([])
+    await fake.chat.notice('session-7', 'x', 'news')
+    const seen = await listed('me')
+    expect(new Set(reads)).toEqual(new Set(['session-7']))
+    expect(seen[0]?.sessionId).toBe('session-7')
+  })
+
+  it('takes a session that was removed and opened again for a new one', async () => {
+    const other = (await listed('me')).find(({ sessionId }) => sessionId === 'session-7')
+    await directory.destroy('session-7')
+    await fake.store.events.remove('session-7')
+    await expect.poll(() => Date.now()).toBeGreaterThan(other?.createdAt ?? Infinity)
+    await access.open('session-7', { owner: 'me' })
+    await fake.chat.begin('session-7', 'demo/other')
+    expect(await listed('me')).toContainEqual(expect.objectContaining({ sessionId: 'session-7', model: 'demo/other' }))
+  })
+
+  // Checked: with all read at once, nothing else had a turn until the last was.
+  it('lets others have their turn between one conversation and the next', async () => {
+    let turns = 0
+    let isListed = false
+    const count = () => {
+      turns++
+      if (!isListed) setImmediate(count)
+    }
+    setImmediate(count)
+    await listed('me')
+    isListed = true
+    expect(turns).toBeGreaterThanOrEqual(ids.length)
+  })
+})
+
+describe('after the store was emptied', () => {
+  it('gives up the sandboxes of sessions that have no owner any more, with and without a tab, and no others', async () => {
+    const lost: string[] = []
+    feed.subscribe({ lost: (sessionId) => void lost.push(sessionId) })
+    const detach = fake.chat.attach('session-2')
+    await access.forget('session-2')
+    feed.emptied()
+    await vi.waitFor(() => expect(gaveUp).toEqual(['session-2', 'no-tab']))
+    expect(lost).toEqual(['session-2'])
+    detach()
+  })
+})

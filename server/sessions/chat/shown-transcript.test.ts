@@ -1,0 +1,57 @@
+import { expect, it } from 'vitest'
+import type { SessionEvent } from '../../../contract/events.ts'
+import { applyEvent, emptyTranscript, type Transcript } from '../../../contract/transcript.ts'
+import { olderEntries, shownTranscript } from './shown-transcript.ts'
+
+function conversation(calls: number, output: string): Transcript {
+  const transcript = emptyTranscript()
+  let seq = 0
+  const add = (type: SessionEvent['type'], data: object) =>
+    applyEvent(transcript, { type, data, seq: ++seq, at: seq } as SessionEvent)
+  add('user:message', { turnId: 't1', text: 'go' })
+  for (let n = 0; n < calls; n++) {
+    const callId = `c${n}`
+    const args = { path: `f${n}`, content: output }
+    add('tool:approval_required', { callId, turnId: 't1', server: 'workspace', name: 'write_file', args })
+    add('tool:approval_resolved', { callId, approved: true, by: 'human' })
+    add('tool:result', { callId, isError: false, content: [{ type: 'text', text: output }] })
+  }
+  return transcript
+}
+
+it('sends a conversation of ordinary size as it is', () => {
+  const transcript = conversation(20, 'x'.repeat(1000))
+  expect(shownTranscript(transcript)).toEqual({ transcript })
+})
+
+it('sends the newest part of a long conversation, and all of the rest page by page', () => {
+  const transcript = conversation(500, `begins so ${'x'.repeat(3000)}`)
+  const { transcript: shown, olderBefore } = shownTranscript(transcript)
+  expect(JSON.stringify(shown).length).toBeLessThan(256 * 1024)
+  expect(shown).toMatchObject({ seq: transcript.seq, turnId: 't1', turns: 1 })
+  const entries = [...shown.entries]
+  const calls = { ...shown.calls }
+  for (let before: number | null = olderBefore ?? null; before !== null; ) {
+    const page = olderEntries(transcript, before)
+    expect(JSON.stringify(page).length).toBeLessThan(256 * 1024)
+    entries.unshift(...page.entries)
+    Object.assign(calls, page.calls)
+    before = page.olderBefore
+  }
+  expect(entries).toEqual(transcript.entries)
+  expect(calls).toEqual(transcript.calls)
+})
+
+it('sends a result whole, however large, and an open call with all that follows', () => {
+  const large = conversation(3, 'x'.repeat(700_000))
+  expect(shownTranscript(large).transcript.calls.c2).toBe(large.calls.c2)
+  const open = conversation(40, 'x'.repeat(500_000))
+  delete open.calls.c1?.decision
+  delete open.calls.c1?.result
+  const { transcript: shown } = shownTranscript(open)
+  expect(shown.calls.c1).toBe(open.calls.c1)
+  expect(shown.calls.c39).toBe(open.calls.c39)
+  expect(JSON.stringify(shown).length).toBeLessThan(10 * 1024 * 1024)
+  // The conversation itself is as it was: the model and the export go on with it.
+  expect(JSON.stringify(open.calls.c2?.result).length).toBeGreaterThan(500_000)
+})

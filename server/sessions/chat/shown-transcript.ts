@@ -1,0 +1,107 @@
+import type { EntriesReply } from '../../../contract/rest.ts'
+import type { CallEntry, Transcript, TranscriptEntry } from '../../../contract/transcript.ts'
+import { contentText } from '../../agent/model-history.ts'
+
+/** What a page is sent of a conversation at once; it asks for what is older when the person wants to see it. */
+const PAGE_CHARS = 128 * 1024
+/** What calls may weigh in it, where open ones make it longer; a conversation can have hundreds of megabytes. */
+const MAX_CALLS_CHARS = 8 * 1024 * 1024
+const HEAD_CHARS = 1000
+const LEFT_OUT = '[… left out here, because this conversation is long: the export has all of it …]'
+
+/** The newest part of the conversation, as a page gets it when it opens it. Open calls are always in it, whole. */
+export function shownTranscript(transcript: Transcript): { transcript: Transcript; olderBefore?: number } {
+  const { entries } = transcript
+  const start = Math.min(startOfPage(transcript, entries.length), firstOpen(transcript))
+  const isWhole = start === 0
+  const shown = isWhole ? transcript : { ...transcript, ...partOf(transcript, start, entries.length) }
+  const first = shown.entries[0]
+  return { transcript: withShortCalls(shown), ...(isWhole || !first ? {} : { olderBefore: first.seq }) }
+}
+
+/** The entries before `before`, as many as a page has. */
+export function olderEntries(transcript: Transcript, before: number): EntriesReply {
+  const after = transcript.entries.findIndex(({ seq }) => seq >= before)
+  const end = after < 0 ? transcript.entries.length : after
+  const start = startOfPage(transcript, end)
+  const part = partOf(transcript, start, end)
+  return { ...part, olderBefore: start === 0 ? null : (part.entries[0]?.seq ?? null) }
+}
+
+/** At least one entry, however long it is. */
+function startOfPage({ entries, calls }: Transcript, end: number): number {
+  let start = end
+  for (let room = PAGE_CHARS; start > 0 && room > 0; start--) {
+    const entry = entries[start - 1]
+    if (entry) room -= weightOfEntry(entry, calls)
+  }
+  return start
+}
+
+function partOf({ entries, calls }: Transcript, start: number, end: number): Pick<EntriesReply, 'entries' | 'calls'> {
+  const part = entries.slice(start, end)
+  const ids = part.flatMap((entry) => (entry.kind === 'call' ? [entry.callId] : []))
+  return { entries: part, calls: Object.fromEntries(ids.flatMap((id) => (calls[id] ? [[id, calls[id]]] : []))) }
+}
+
+/** Where the first call stands that waits for a decision or may still run. */
+function firstOpen({ entries, calls, turnId }: Transcript): number {
+  const at = entries.findIndex((entry) => {
+    const call = entry.kind === 'call' ? calls[entry.callId] : undefined
+    return call && (!call.decision || (call.turnId === turnId && call.decision.approved && !call.result))
+  })
+  return at < 0 ? entries.length : at
+}
+
+function withShortCalls(transcript: Transcript): Transcript {
+  let room = MAX_CALLS_CHARS
+  const calls: Transcript['calls'] = { ...transcript.calls }
+  for (const entry of transcript.entries.toReversed()) {
+    const call = entry.kind === 'call' ? calls[entry.callId] : undefined
+    if (!call) continue
+    room -= weightOf(call)
+    if (room < 0 && call.result) calls[call.callId] = shortened(call)
+  }
+  return room < 0 ? { ...transcript, calls } : transcript
+}
+
+function weightOfEntry(entry: TranscriptEntry, calls: Transcript['calls']): number {
+  const call = entry.kind === 'call' ? calls[entry.callId] : undefined
+  return 100 + charsOf(entry) + (call ? 300 + weightOf(call) : 0)
+}
+
+/** A finished call without most of its arguments and its result. */
+export function shortened(call: CallEntry): CallEntry {
+  const { decision, result, ...rest } = call
+  return {
+    ...rest,
+    args: shortArgs(rest.args),
+    ...(decision && { decision: { ...decision, editedArgs: decision.editedArgs && shortArgs(decision.editedArgs) } }),
+    ...(result && { result: { ...result, content: shortContent(result.content) } })
+  }
+}
+
+function shortArgs(args: Record<string, unknown>): Record<string, unknown> {
+  if (charsOf(args) <= HEAD_CHARS) return args
+  const entries = Object.entries(args).slice(0, 10)
+  return Object.fromEntries(entries.map(([key, value]) => [key, charsOf(value) <= HEAD_CHARS / 10 ? value : LEFT_OUT]))
+}
+
+function shortContent(content: unknown[]): unknown[] {
+  if (charsOf(content) <= HEAD_CHARS) return content
+  const head = contentText(content.slice(0, 1)).slice(0, HEAD_CHARS).toWellFormed()
+  // A copy: a part of a string keeps all of it in memory.
+  const text = Buffer.from(head).toString()
+  return [{ type: 'text', text: `${text}\n${LEFT_OUT}` }]
+}
+
+export function weightOf({ args, decision, result }: CallEntry): number {
+  return charsOf(args) + charsOf(decision?.editedArgs) + charsOf(result?.content)
+}
+
+/** Strings are what is large; they are not copied to be counted. */
+function charsOf(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return 8
+  return Object.entries(value).reduce((sum, [key, item]) => sum + key.length + charsOf(item), 0)
+}

@@ -1,0 +1,29 @@
+import type { TurnEndReason } from '../../../contract/events.ts'
+import type { AgentEvent } from '../../agent/model-step.ts'
+import { AppError, messageOf } from '../../lib/errors.ts'
+import type { NewEvent } from '../../storage/event-log.ts'
+import { resultOf } from '../sandboxes/session-events.ts'
+
+/** A turn ends once: of two ends, one is refused. */
+export function endOf(turnId: string, reason: TurnEndReason): NewEvent {
+  return { type: 'turn:end', data: { turnId, reason }, key: `end:${turnId}` }
+}
+
+export function keyed(event: AgentEvent): NewEvent {
+  return event.type === 'turn:end' ? endOf(event.data.turnId, event.data.reason) : event
+}
+
+export function notRun(callId: string, why: unknown): NewEvent {
+  const content = [{ type: 'text', text: `It was not run: ${messageOf(why)}` }]
+  return resultOf(callId, { isError: true, content })
+}
+
+/** Why a person's stop, or anything else that ends the turn, breaks off what runs in it. */
+export function stopped(): AppError {
+  return new AppError('cancelled', 'cancelled', 'The turn was stopped.')
+}
+
+/** Why the end of this server breaks off what runs in a turn; the turn itself stays open, and goes on at the next start. */
+export function serverStopped(): AppError {
+  return new AppError('unavailable', 'server_stopped', 'The server was stopped or restarted while this ran.')
+}

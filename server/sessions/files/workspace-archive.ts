@@ -1,0 +1,69 @@
+import { pipeline, type Readable } from 'node:stream'
+import { pipeline as finished } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import { type Pack, pack } from 'tar-stream'
+import { isAppError, messageOf } from '../../lib/errors.ts'
+
+export interface OpenedFile {
+  size: number
+  chunks: AsyncIterable<Buffer>
+}
+
+type ReadFile = (path: string) => Promise<OpenedFile>
+
+const ZEROS = Buffer.alloc(64 * 1024)
+
+/** These files as tar.gz, written while they are read. One that can't be read spoils no other: it is named in a list at the end. */
+export function archiveOf(paths: string[], read: ReadFile): Readable {
+  const archive = pack()
+  const gzip = createGzip()
+  // Whoever reads the gzip hears of a failure. The two ends of a stream that is broken off would end the process if nobody listened.
+  pipeline(archive, gzip, () => {})
+  fill(archive, paths, read).then(
+    () => archive.finalize(),
+    (error) => archive.destroy(error)
+  )
+  return gzip
+}
+
+async function fill(archive: Pack, paths: string[], read: ReadFile): Promise<void> {
+  let leftOut = ''
+  for (const path of paths) {
+    try {
+      const note = await add(archive, path, await read(path))
+      if (note) leftOut += `${path}: ${note}\n`
+    } catch (error) {
+      if (!isAppError(error, 'file_refused')) throw error
+      leftOut += `${path}: ${messageOf(error)}\n`
+    }
+  }
+  if (leftOut === '') return
+  const bytes = Buffer.from(leftOut)
+  await finished([bytes], archive.entry({ name: freeName(paths), size: bytes.length }))
+}
+
+/** A file that changes meanwhile keeps the size that its header announced; returns what there is to say about that. */
+async function add(archive: Pack, name: string, { size, chunks }: OpenedFile): Promise<string | undefined> {
+  let note: string | undefined
+  async function* exactly(): AsyncIterable<Buffer> {
+    let room = size
+    try {
+      for await (const chunk of chunks) {
+        yield chunk
+        room -= chunk.length
+      }
+    } catch (error) {
+      if (!isAppError(error, 'file_refused')) throw error
+      note = `${messageOf(error)} It ends early, and is filled up with zeros.`
+      for (; room > 0; room -= ZEROS.length) yield ZEROS.subarray(0, room)
+    }
+  }
+  await finished(exactly(), archive.entry({ name, size }))
+  return note
+}
+
+function freeName(taken: string[]): string {
+  let name = 'LEFT-OUT.txt'
+  while (taken.includes(name)) name = `_${name}`
+  return name
+}

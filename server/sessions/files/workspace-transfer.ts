@@ -1,0 +1,112 @@
+/**
+ * A person's own way to the files of a session: listing, download, upload. Goes through the sandbox's tools, so it is confined
+ * and bounded as they are; needs no approval, because the person asks for it themselves, and leaves no trace in the conversation.
+ */
+import type { Readable } from 'node:stream'
+import type { FileListing, WorkspaceFile } from '../../../contract/rest.ts'
+import { AppError } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
+import type { ToolResult } from '../../sandbox/port.ts'
+import type { SessionManager, Workspace } from '../sandboxes/session-manager.ts'
+import { archiveOf, type OpenedFile } from './workspace-archive.ts'
+
+const CHUNK_BYTES = 1024 * 1024
+const MAX_ENTRIES = 10_000
+
+export class WorkspaceTransfer {
+  readonly #sessions: Pick<SessionManager, 'run'>
+  readonly #checkQuota: (sessionId: string) => Promise<void>
+
+  /** `checkQuota` throws when the session may store nothing new. */
+  constructor(
+    sessions: Pick<SessionManager, 'run'>,
+    checkQuota: (sessionId: string) => Promise<void> = async () => {}
+  ) {
+    this.#sessions = sessions
+    this.#checkQuota = checkQuota
+  }
+
+  list(sessionId: string): Promise<FileListing> {
+    return this.#sessions.run(sessionId, async (workspace) => {
+      const reply = await ask(workspace, 'list_files', { recursive: true, maxEntries: MAX_ENTRIES })
+      const entries = Array.isArray(reply.entries) ? reply.entries : []
+      return { files: entries.filter(isRecord).map(asFile), truncated: reply.truncated === true }
+    })
+  }
+
+  /**
+   * In chunks, so that a large file is never whole in memory. The first chunk is read before this resolves: errors come early.
+   * Never more than the size that was announced; a file that became shorter meanwhile is an error.
+   */
+  async read(sessionId: string, path: string): Promise<OpenedFile> {
+    const first = await this.#chunk(sessionId, path, 0)
+    const more = (offset: number) => this.#chunk(sessionId, path, offset)
+    async function* chunks(): AsyncIterable<Buffer> {
+      let chunk = first
+      for (let offset = 0; offset < first.size; ) {
+        if (offset > 0) chunk = await more(offset)
+        const bytes = chunk.bytes.subarray(0, first.size - offset)
+        if (bytes.length === 0) throw fileRefused('The file became shorter while it was read.')
+        yield bytes
+        offset += bytes.length
+      }
+    }
+    return { size: first.size, chunks: chunks() }
+  }
+
+  /** Every regular file that can be read, as tar.gz. */
+  async archive(sessionId: string): Promise<Readable> {
+    const { files, truncated } = await this.list(sessionId)
+    if (truncated)
+      throw new AppError('invalid', 'too_many_files', `More than ${MAX_ENTRIES} files: pack them with a command.`)
+    const paths = files.filter(({ type }) => type === 'file').map(({ path }) => path)
+    return archiveOf(paths, (path) => this.read(sessionId, path))
+  }
+
+  async write(sessionId: string, path: string, content: Buffer): Promise<void> {
+    await this.#checkQuota(sessionId)
+    return this.#sessions.run(sessionId, async (workspace) => {
+      for (let offset = 0; offset === 0 || offset < content.length; offset += CHUNK_BYTES) {
+        const part = content.subarray(offset, offset + CHUNK_BYTES).toString('base64')
+        await ask(workspace, 'write_file', { path, content: part, encoding: 'base64', append: offset > 0 })
+      }
+      await workspace.saveFiles()
+    })
+  }
+
+  #chunk(sessionId: string, path: string, offset: number): Promise<{ bytes: Buffer; size: number }> {
+    return this.#sessions.run(sessionId, async (workspace) => {
+      const reply = await ask(workspace, 'read_file', { path, encoding: 'base64', offset, limit: CHUNK_BYTES })
+      const { size } = reply
+      if (!Number.isSafeInteger(size) || Number(size) < 0) throw fileRefused('The sandbox names no size of this file.')
+      return { bytes: Buffer.from(String(reply.content ?? ''), 'base64'), size: Number(size) }
+    })
+  }
+}
+
+async function ask(
+  workspace: Workspace,
+  name: string,
+  args: Record<string, unknown>
+): Promise<Record<string, unknown>> {
+  const result = await workspace.callQuietly(name, args)
+  if (result.isError) throw fileRefused(sentenceOf(result))
+  return result.structuredContent ?? {}
+}
+
+function fileRefused(sentence: string): AppError {
+  return new AppError('invalid', 'file_refused', sentence)
+}
+
+function sentenceOf(result: ToolResult): string {
+  const [first] = result.content as { text?: unknown }[]
+  return String(first?.text ?? 'The sandbox refused.').slice(0, 500)
+}
+
+const TYPES = ['file', 'directory', 'symlink'] as const
+
+function asFile({ path, type, size, mtimeMs }: Record<string, unknown>): WorkspaceFile {
+  const number = (value: unknown) => (typeof value === 'number' ? value : 0)
+  const known = TYPES.find((each) => each === type) ?? 'other'
+  return { path: String(path), type: known, size: number(size), mtimeMs: number(mtimeMs) }
+}

@@ -1,0 +1,60 @@
+import { join } from 'node:path'
+import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
+import { silentLogger } from '../../lib/logger.ts'
+import { FakeEngine } from '../../sandbox/fake-engine.ts'
+import type { CheckpointStore } from '../../storage/checkpoint-store.ts'
+import { openCheckpointStore } from '../../storage/checkpoints/checkpoint-files.ts'
+import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
+import type { Store } from '../../storage/store.ts'
+import { SessionManager } from './session-manager.ts'
+import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from './session-options.ts'
+
+export interface FakeSessions {
+  dir: string
+  store: Store
+  engine: FakeEngine
+  checkpoints: CheckpointStore
+  /** Sessions whose retention is over, as they were told of. */
+  forgotten: string[]
+  /** Those that `close` stops. */
+  managers: SessionManager[]
+  create(instanceId: string, options?: Partial<SessionsOptions>): SessionManager
+  start(instanceId: string, options?: Partial<SessionsOptions>): Promise<SessionManager>
+  close(): Promise<void>
+}
+
+/** Instances on one real store and real checkpoints, whose containers are objects. */
+export async function fakeSessions(): Promise<FakeSessions> {
+  const dir = temporaryFolder()
+  const store = await openEmbeddedStore({ dataDir: dir, logger: silentLogger })
+  const engine = new FakeEngine()
+  const folder = join(dir, 'checkpoints')
+  const checkpoints = openCheckpointStore({ dir: folder, maxSessionBytes: 2 ** 24, logger: silentLogger })
+  const managers: SessionManager[] = []
+  const forgotten: string[] = []
+  const create: FakeSessions['create'] = (instanceId, options = {}) => {
+    const { sessions, events } = store
+    // Sessions whose ids begin alike, up to a dash, belong to one owner.
+    const ownerOf = async (sessionId: string) => sessionId.split('-')[0] ?? ''
+    const deps = { instanceId, engine, store: sessions, events, checkpoints, ownerOf, logger: silentLogger }
+    const manager = new SessionManager(
+      { ...deps, publish: () => {}, forgotten: async (sessionId) => void forgotten.push(sessionId) },
+      { ...DEFAULT_SESSIONS_OPTIONS, warmPoolSize: 0, ...options }
+    )
+    managers.push(manager)
+    return manager
+  }
+  return {
+    ...{ dir, store, engine, checkpoints, forgotten, managers, create },
+    async start(instanceId, options) {
+      const manager = create(instanceId, options)
+      await manager.start()
+      return manager
+    },
+    async close() {
+      await Promise.all(managers.map((manager) => manager.stop()))
+      await store.close()
+      discard(dir)
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import type { ToolResult } from '../../sandbox/port.ts'
+import type { SessionManager, Workspace } from './session-manager.ts'
+
+interface Read {
+  path: string
+  offset: number
+  limit: number
+}
+
+/** Sessions with one sandbox, whose files are these; `read` may answer or throw in its place. */
+export function fakeWorkspace(
+  files: Record<string, string>,
+  read: (input: Read) => ToolResult | undefined = () => undefined
+): Pick<SessionManager, 'run'> {
+  const list = () => ({
+    entries: Object.entries(files).map(([path, { length: size }]) => ({ path, type: 'file', size, mtimeMs: 7 }))
+  })
+  const part = ({ path, offset, limit }: Read) => {
+    const bytes = Buffer.from(files[path] ?? '')
+    return { content: bytes.subarray(offset, offset + limit).toString('base64'), size: bytes.length }
+  }
+  const workspace: Workspace = {
+    containerId: 'fake',
+    epoch: 1,
+    listTools: async () => [],
+    runTool: async () => ({ content: [] }),
+    callQuietly: async (name, args) => {
+      if (name === 'list_files') return { content: [], structuredContent: list() }
+      const input = { path: String(args.path), offset: Number(args.offset), limit: Number(args.limit) }
+      return read(input) ?? { content: [], structuredContent: part(input) }
+    },
+    saveFiles: async () => {},
+    resolve: async () => []
+  }
+  return { run: (_, job) => job(workspace) }
+}

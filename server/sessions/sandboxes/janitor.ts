@@ -1,0 +1,230 @@
+/**
+ * Takes away what nobody uses: sandboxes idle for too long, containers of ours that no session is bound to, and sessions past
+ * their retention. Never acts on the absence of knowledge: an unreachable or emptied store or engine means that nothing is removed.
+ */
+import { messageOf } from '../../lib/errors.ts'
+import type { ContainerSummary } from '../../sandbox/port.ts'
+import type { SessionRecord } from '../../storage/session-store.ts'
+import type { LiveSession } from './live-session.ts'
+import type { SessionsDeps, SessionsOptions } from './session-options.ts'
+
+const REAP_AT_ONCE = 20
+const REAP_LEASE_MS = 30_000
+const GAVE_WAY =
+  'The sandbox was idle and made room for another session; the files are kept, and the next call gets a new sandbox.'
+const REMOVE_AT_ONCE = 10
+
+export interface JanitorOptions {
+  deps: SessionsDeps
+  options: SessionsOptions
+  made: ReadonlySet<string>
+  /** Containers that this instance has open for a session, whatever the store says. */
+  inUse: () => ReadonlySet<string | undefined>
+  deployment: () => string
+  /** Of the store in which this instance has registered its sandboxes. */
+  origin: () => string
+  session: (sessionId: string) => LiveSession
+  done: (session: LiveSession) => void
+}
+
+export class Janitor {
+  readonly #options: JanitorOptions
+  #suspects = new Set<string>()
+  #running: Promise<void> | undefined
+
+  constructor(options: JanitorOptions) {
+    this.#options = options
+  }
+
+  /** One round; a call during a round waits for that one. */
+  round(): Promise<void> {
+    this.#running ??= this.#round().finally(() => {
+      this.#running = undefined
+    })
+    return this.#running
+  }
+
+  async stop(): Promise<void> {
+    await this.#running
+  }
+
+  /** For the last instance that goes: what those before it left when they were killed, however fresh it is. */
+  async recycleLeft(): Promise<void> {
+    for (;;) {
+      const left = await this.#takeIdle(0, REAP_AT_ONCE)
+      const gone = await Promise.all(left.map((record) => this.#recycle(record)))
+      if (!gone.includes(true)) return
+    }
+  }
+
+  /**
+   * Recycles the sandbox of this session because another one needs its place, whichever instance holds it; false when someone
+   * works in it. Never waits for the session: the caller holds the lock of another one.
+   */
+  async giveWay(sessionId: string): Promise<boolean> {
+    const { deps, session: find, done } = this.#options
+    const session = find(sessionId)
+    if (session.isInUse) return false
+    try {
+      return await session.locked(async () => {
+        const taken = await deps.store.acquire(sessionId, deps.instanceId, REAP_LEASE_MS)
+        if (!taken.granted) return false
+        try {
+          await session.recycle(taken.record)
+        } catch (error) {
+          await deps.store.release(sessionId, taken.record.epoch).catch(() => {})
+          throw error
+        }
+        await session.events.notice('sandbox_recycled', GAVE_WAY, taken.record.epoch)
+        return true
+      })
+    } finally {
+      done(session)
+    }
+  }
+
+  async #round(): Promise<void> {
+    for (const [what, job] of [
+      ['recycle idle sandboxes', () => this.#reap()],
+      ['remove orphans', () => this.#removeOrphans()],
+      ['remove expired sessions', () => this.#expire()]
+    ] as const) {
+      try {
+        await job()
+      } catch (error) {
+        this.#options.deps.logger.warn({ err: error }, `Could not ${what}: ${messageOf(error)}`)
+      }
+    }
+  }
+
+  async #reap(): Promise<void> {
+    const { idleMs } = this.#options.options
+    const text = `The sandbox was recycled after ${Math.round(idleMs / 60_000)} minutes without use; the files are kept.`
+    const idle = await this.#takeIdle(idleMs, REAP_AT_ONCE)
+    await Promise.allSettled(idle.map((record) => this.#recycle(record, text)))
+  }
+
+  #takeIdle(idleMs: number, limit: number): Promise<SessionRecord[]> {
+    const { store, instanceId } = this.#options.deps
+    return store.takeIdle(instanceId, { idleMs, leaseMs: REAP_LEASE_MS, limit })
+  }
+
+  async #recycle(record: SessionRecord, notice?: string): Promise<boolean> {
+    const { deps, session: find } = this.#options
+    const session = find(record.sessionId)
+    try {
+      if (!(await session.recycleIfIdle(record))) return false
+      if (notice) await session.events.notice('sandbox_recycled', notice, record.epoch)
+      return true
+    } catch (error) {
+      deps.logger.warn({ err: error, sessionId: record.sessionId }, `Not recycled: ${messageOf(error)}`)
+      await deps.store.release(record.sessionId, record.epoch).catch(() => {})
+      return false
+    } finally {
+      this.#options.done(session)
+    }
+  }
+
+  /** Removes the containers of instances that are proven dead, but for those that a session is bound to. */
+  async sweep(): Promise<void> {
+    const loose = await this.#looseContainers()
+    const dead = await this.#provenDead()
+    await this.#remove(
+      loose.filter(({ instance }) => dead(instance)),
+      'of an instance that has ended'
+    )
+  }
+
+  async #removeOrphans(): Promise<void> {
+    const { deps } = this.#options
+    const loose = await this.#looseContainers()
+    const dead = await this.#provenDead()
+    const alive = new Set(await deps.store.instances())
+    const orphans = loose.filter((container) => {
+      if (dead(container.instance)) return true
+      return this.#isOld(container) && (container.instance === deps.instanceId || !alive.has(container.instance))
+    })
+    const again = orphans.filter(({ id, instance }) => dead(instance) || this.#suspects.has(id))
+    this.#suspects = new Set(orphans.map(({ id }) => id))
+    if (deps.isAlone || (await this.#isSettled())) await this.#remove(again, 'that belongs to no session')
+  }
+
+  /** Containers of this deployment that no session is bound to and that this instance does not need. */
+  async #looseContainers(): Promise<ContainerSummary[]> {
+    const { deps, made, inUse, deployment } = this.#options
+    // The engine first, the store second: a container that is bound in between is then seen as bound.
+    const containers = await deps.engine.list(deployment())
+    const bound = new Set((await deps.store.list()).map((record) => record.containerId))
+    const used = inUse()
+    return containers.filter(({ id }) => !bound.has(id) && !made.has(id) && !used.has(id))
+  }
+
+  async #provenDead(): Promise<(instance: string) => boolean> {
+    const { instanceId, isAlone, store } = this.#options.deps
+    if (isAlone) return (instance) => instance !== instanceId
+    const ended = new Set(await store.endedInstances())
+    return (await this.#isSettled()) ? (instance) => ended.has(instance) : () => false
+  }
+
+  /**
+   * After the store was emptied, live instances take a moment to register their sandboxes again. Until then it proves nothing:
+   * neither that a container is bound to no session, nor that an instance is gone.
+   */
+  async #isSettled(): Promise<boolean> {
+    const { deps, options, origin } = this.#options
+    const { id, at } = await deps.store.origin()
+    const isKnown = origin() === '' || origin() === id
+    return isKnown && (await deps.store.now()) - at >= options.orphanGraceMs
+  }
+
+  async #remove(containers: ContainerSummary[], why: string): Promise<void> {
+    const { engine, logger } = this.#options.deps
+    for (let at = 0; at < containers.length; at += REMOVE_AT_ONCE) {
+      const removed = containers.slice(at, at + REMOVE_AT_ONCE).map(async ({ id, instance }) => {
+        await engine.remove(id)
+        logger.info({ containerId: id, owner: instance }, `Removed a container ${why}.`)
+      })
+      const failed = (await Promise.allSettled(removed)).find(({ status }) => status === 'rejected')
+      if (failed?.status === 'rejected') throw failed.reason
+    }
+  }
+
+  #isOld(container: ContainerSummary): boolean {
+    return Date.now() - container.createdAt > this.#options.options.orphanGraceMs
+  }
+
+  async #expire(): Promise<void> {
+    const { deps, options } = this.#options
+    const now = await deps.store.now()
+    const isExpired = ({ live, activeAt }: SessionRecord) => !live && now - activeAt > options.retentionMs
+    const records = await deps.store.list()
+    for (const { sessionId } of records.filter(isExpired)) {
+      try {
+        await this.#removeSession(sessionId, isExpired)
+      } catch (error) {
+        deps.logger.warn({ err: error, sessionId }, `Not removed, though its time is over: ${messageOf(error)}`)
+      }
+    }
+    // A chat that makes no use of its sandbox leaves its files alone: how old they are says nothing then.
+    await deps.checkpoints.prune(options.retentionMs, new Set(records.map(({ sessionId }) => sessionId)))
+  }
+
+  /** The record goes last: what fails half-way is found again in the next round. */
+  async #removeSession(sessionId: string, isExpired: (record: SessionRecord) => boolean): Promise<void> {
+    const { deps, session: find, done } = this.#options
+    const session = find(sessionId)
+    try {
+      await session.locked(async () => {
+        // Someone may have come back to it since it was listed.
+        const record = await deps.store.get(sessionId)
+        if (!record || !isExpired(record)) return
+        await deps.checkpoints.remove(sessionId)
+        await deps.events.remove(sessionId)
+        await deps.forgotten(sessionId)
+        await deps.store.remove(sessionId, record.epoch)
+      })
+    } finally {
+      done(session)
+    }
+  }
+}

@@ -1,0 +1,240 @@
+/**
+ * One session on this instance: who works in it and under which lease. Whoever does stands between `enter` and `leave`; while
+ * anyone does, the lease is held as busy and no other instance may act. Everything that changes the container runs under one
+ * lock. Nothing here is the truth: the store is, and the container itself refuses an old epoch.
+ */
+
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { backoffMs } from '../../lib/waiting/backoff.ts'
+import type { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
+import type { SessionRecord } from '../../storage/session-store.ts'
+import { SessionEvents } from './session-events.ts'
+import { type SandboxContext, SessionSandbox } from './session-sandbox.ts'
+
+export interface EnterOptions {
+  signal?: AbortSignal | undefined
+  /** How long to wait for another instance that works in it; undefined: as the options say. */
+  waitMs?: number | undefined
+}
+
+export class LiveSession {
+  readonly sessionId: string
+  readonly events: SessionEvents
+  readonly sandbox: SessionSandbox
+  readonly runningCalls = new Set<string>()
+  readonly #context: SandboxContext
+  readonly #lock: KeyedLock
+  #epoch = 0
+  #held = false
+  #inside = 0
+  #queued = 0
+  #opening = 0
+  #present = 0
+  #pauseTimer: NodeJS.Timeout | undefined
+
+  constructor(sessionId: string, context: SandboxContext, lock: KeyedLock) {
+    this.sessionId = sessionId
+    this.#context = context
+    this.#lock = lock
+    this.events = new SessionEvents(context.deps, sessionId)
+    this.sandbox = new SessionSandbox(sessionId, context, this.events)
+  }
+
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /** Nobody is here and nothing is open: the manager may forget it. */
+  get isForgettable(): boolean {
+    return this.#isUnused && this.#present === 0
+  }
+
+  /** Nobody works in it, nobody is about to, and no stream is open. */
+  get #isUnused(): boolean {
+    return this.#inside === 0 && this.#queued === 0 && this.sandbox.state === 'none'
+  }
+
+  async locked<T>(job: () => Promise<T>): Promise<T> {
+    this.#queued += 1
+    try {
+      return await this.#lock.run(this.sessionId, job)
+    } finally {
+      this.#queued -= 1
+    }
+  }
+
+  async enter({ signal, waitMs }: EnterOptions = {}): Promise<void> {
+    this.#inside += 1
+    clearTimeout(this.#pauseTimer)
+    try {
+      await this.locked(() => this.#ensureLease(signal, waitMs))
+    } catch (error) {
+      await this.leave()
+      throw error
+    }
+  }
+
+  async leave(): Promise<void> {
+    this.#inside -= 1
+    await this.locked(async () => {
+      if (this.#inside > 0 || !this.#held) return
+      this.#held = false
+      await this.#touch(false).catch(() => {}) // then the lease runs out by itself
+    })
+    this.#pauseLater()
+  }
+
+  attach(): void {
+    this.#present += 1
+    clearTimeout(this.#pauseTimer)
+  }
+
+  detach(): void {
+    this.#present -= 1
+    this.#pauseLater()
+  }
+
+  /** Prolongs the lease of a session that someone works in; when it is lost, the stream is cut: its new owner may be acting. */
+  async beat(): Promise<void> {
+    if (this.#isUnused) return this.sandbox.cut() // what is left of a stream that ended, as when another instance took over
+    if (!this.#held || this.#inside === 0 || (await this.#touch(true))) return
+    await this.loseLease()
+  }
+
+  /** Nothing more is done under it; whoever works here has to ask for another. */
+  async loseLease(): Promise<void> {
+    this.#held = false
+    await this.sandbox.cut()
+  }
+
+  /** Someone works in it or is about to, or its container is being changed. Whoever asks can lock it at once if not. */
+  get isInUse(): boolean {
+    return this.#inside > 0 || this.#queued > 0
+  }
+
+  /** A sandbox is being made ready for it: whoever locks it waits for that. */
+  get isOpening(): boolean {
+    return this.#opening > 0
+  }
+
+  /** Recycles a session that nobody works in; false when someone came back before its turn was there. */
+  recycleIfIdle(record: SessionRecord): Promise<boolean> {
+    return this.locked(async () => {
+      if (this.#inside > 0) return false
+      await this.recycle(record)
+      return true
+    })
+  }
+
+  /** Last checkpoint, then the container goes and the lease is given back. Call it locked, with the lease held under `record`. */
+  async recycle(record: SessionRecord): Promise<void> {
+    const { engine, store, logger } = this.#context.deps
+    if (record.containerId) {
+      await this.sandbox.checkpointFinally(record.epoch, record.containerId)
+      await this.sandbox.cut()
+      await engine.remove(record.containerId)
+      logger.info({ sessionId: this.sessionId, containerId: record.containerId }, 'Sandbox recycled.')
+    }
+    this.#epoch = record.epoch
+    this.#held = false
+    await store.unbind(this.sessionId, record.epoch)
+    await store.release(this.sessionId, record.epoch)
+  }
+
+  /**
+   * As `recycle`, but the container itself is left to the caller, who gets its id: removing it is not urgent once its files are
+   * saved. Call it locked, with the lease held under `record`.
+   */
+  async saveAndLetGo(record: SessionRecord, onSaved: () => void): Promise<string | null> {
+    const { store } = this.#context.deps
+    const { containerId, epoch } = record
+    const isSaved = this.sandbox.isSaved && this.sandbox.containerId === containerId
+    if (containerId && !isSaved) await this.sandbox.checkpointFinally(epoch, containerId)
+    onSaved()
+    await this.sandbox.cut()
+    this.#epoch = epoch
+    this.#held = false
+    await store.unbind(this.sessionId, epoch)
+    await store.release(this.sessionId, epoch)
+    return containerId
+  }
+
+  /** Makes the sandbox usable; for callers that have entered. Returns once its container answers under our lease. */
+  async openSandbox(signal?: AbortSignal): Promise<void> {
+    this.#opening += 1
+    try {
+      await this.locked(() => this.#openSandbox(signal))
+    } finally {
+      this.#opening -= 1
+    }
+  }
+
+  async #openSandbox(signal?: AbortSignal): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      await this.#ensureLease(signal)
+      if (this.sandbox.isOpenUnder(this.#epoch)) return
+      try {
+        return await this.sandbox.open(this.#epoch)
+      } catch (error) {
+        // Another instance was granted the session while we were opening it: ask again, we may get it back.
+        if (!isAppError(error, 'lease_lost') && !isAppError(error, 'stale_epoch')) throw error
+        await this.loseLease()
+        if (attempt === 3) throw error
+      }
+    }
+  }
+
+  async #ensureLease(signal?: AbortSignal, waitMs?: number): Promise<void> {
+    signal?.throwIfAborted()
+    if (this.#held) return
+    const { epoch } = await this.#takeLease(signal, waitMs)
+    if (epoch === this.#epoch) return
+    this.#epoch = epoch
+    await this.events.reportInterrupted(epoch, this.runningCalls)
+  }
+
+  async #takeLease(signal?: AbortSignal, waitMs?: number): Promise<SessionRecord> {
+    const { deps, options } = this.#context
+    const until = performance.now() + (waitMs ?? options.acquireTimeoutMs)
+    for (let attempt = 1; ; attempt++) {
+      const result = await deps.store.acquire(this.sessionId, deps.instanceId, options.leaseMs)
+      if (result.granted) {
+        this.#held = true
+        return result.record
+      }
+      if (performance.now() >= until) throw sessionBusy()
+      const wait = Math.min(result.retryInMs + 1, backoffMs(attempt, { firstMs: 20, maxMs: 500 }))
+      await new Promise((resolve) => setTimeout(resolve, wait))
+      signal?.throwIfAborted()
+    }
+  }
+
+  #touch(busy: boolean): Promise<boolean> {
+    const { deps, options } = this.#context
+    return deps.store.touch(this.sessionId, this.#epoch, { leaseMs: options.leaseMs, busy, activity: true })
+  }
+
+  get #isIdle(): boolean {
+    return this.#inside === 0 && this.#present === 0 && this.sandbox.state === 'running'
+  }
+
+  #pauseLater(): void {
+    clearTimeout(this.#pauseTimer)
+    if (!this.#isIdle) return
+    this.#pauseTimer = setTimeout(() => void this.locked(() => this.#pause()), this.#context.options.pauseAfterMs)
+    this.#pauseTimer.unref()
+  }
+
+  async #pause(): Promise<void> {
+    if (!this.#isIdle) return
+    try {
+      await this.sandbox.pause()
+    } catch (error) {
+      this.#context.deps.logger.warn({ sessionId: this.sessionId }, `Not paused: ${messageOf(error)}`)
+    }
+  }
+}
+
+export function sessionBusy(): AppError {
+  return new AppError('conflict', 'session_busy', 'Another instance is working in this session; try again shortly.')
+}

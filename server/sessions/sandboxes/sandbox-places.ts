@@ -1,0 +1,109 @@
+/**
+ * Who gets one of the limited places for live sandboxes. When all are taken, the longest idle sandbox gives its place away, after
+ * its files were saved; sandboxes of owners above their fair share first. A sandbox in which something runs is never taken.
+ */
+import { AppError, messageOf } from '../../lib/errors.ts'
+import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
+import type { SessionRecord } from '../../storage/session-store.ts'
+import { leaseLost } from '../../storage/store-errors.ts'
+import type { SessionsDeps, SessionsOptions } from './session-options.ts'
+
+const MAX_ATTEMPTS = 10
+
+export interface SandboxPlacesOptions {
+  deps: Pick<SessionsDeps, 'store' | 'ownerOf' | 'logger'>
+  options: Pick<SessionsOptions, 'maxSessions' | 'maxSandboxesPerOwner'>
+  /** Saves and removes the session's sandbox; false when someone works in it. */
+  recycle: (sessionId: string) => Promise<boolean>
+}
+
+interface Live {
+  record: SessionRecord
+  owner: string
+}
+
+export class SandboxPlaces {
+  readonly #given: SandboxPlacesOptions
+  readonly #lock = new KeyedLock()
+
+  constructor(given: SandboxPlacesOptions) {
+    this.#given = given
+  }
+
+  /** Throws when there is no place for this session, and none can be made. */
+  async reserve(sessionId: string, epoch: number): Promise<void> {
+    const { deps, options } = this.#given
+    const record = await deps.store.get(sessionId)
+    // It has its place already. It must not wait for the lock: who holds that may be waiting for this session.
+    if (record?.live) return this.#checked(await deps.store.reserve(sessionId, epoch, options.maxSessions))
+    const owner = await deps.ownerOf(sessionId)
+    // One at a time, so that many requests of one owner can't all be the last that fits.
+    await this.#lock.run(owner, () => this.#makeRoom(sessionId, epoch, owner))
+  }
+
+  async #makeRoom(sessionId: string, epoch: number, owner: string): Promise<void> {
+    const { deps, options } = this.#given
+    const tried = new Set([sessionId])
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const live = await this.#live(sessionId)
+      const own = live.filter((one) => one.owner === owner)
+      if (own.length >= options.maxSandboxesPerOwner) {
+        if (!(await this.#recycleOne(own, tried))) throw tooManyOfOwner(options.maxSandboxesPerOwner)
+        continue
+      }
+      const outcome = await deps.store.reserve(sessionId, epoch, options.maxSessions)
+      if (outcome !== 'full') return this.#checked(outcome)
+      if (!(await this.#recycleOne(this.#givingWay(live, owner), tried))) break
+    }
+    throw tooMany(options.maxSessions)
+  }
+
+  #checked(outcome: 'ok' | 'full' | 'lost'): void {
+    if (outcome === 'lost') throw leaseLost()
+    if (outcome === 'full') throw tooMany(this.#given.options.maxSessions)
+  }
+
+  async #live(except: string): Promise<Live[]> {
+    const { store, ownerOf } = this.#given.deps
+    const records = (await store.listLive()).filter(({ sessionId }) => sessionId !== except)
+    return Promise.all(records.map(async (record) => ({ record, owner: await ownerOf(record.sessionId) })))
+  }
+
+  /** The sandboxes whose place this owner may have, in that order. The longest idle come first in `live`. */
+  #givingWay(live: Live[], owner: string): Live[] {
+    const counts = new Map<string, number>([[owner, 0]])
+    for (const one of live) counts.set(one.owner, (counts.get(one.owner) ?? 0) + 1)
+    const share = Math.max(1, Math.floor(this.#given.options.maxSessions / counts.size))
+    const isAbove = (one: Live) => (counts.get(one.owner) ?? 0) > share
+    const mayTakeAny = (counts.get(owner) ?? 0) < share
+    const others = live.filter((one) => !isAbove(one) && (mayTakeAny || one.owner === owner))
+    return [...live.filter(isAbove), ...others]
+  }
+
+  /** Each is tried once: one that could not be recycled would be the longest idle again. */
+  async #recycleOne(candidates: Live[], tried: Set<string>): Promise<boolean> {
+    const { store, logger } = this.#given.deps
+    const now = await store.now()
+    for (const { record } of candidates) {
+      const isFree = !record.busy || record.leaseUntil <= now
+      if (!isFree || tried.has(record.sessionId)) continue
+      tried.add(record.sessionId)
+      try {
+        if (await this.#given.recycle(record.sessionId)) return true
+      } catch (error) {
+        logger.warn({ err: error, sessionId: record.sessionId }, `Its sandbox gives no place: ${messageOf(error)}`)
+      }
+    }
+    return false
+  }
+}
+
+function tooMany(max: number): AppError {
+  const message = `All ${max} sandboxes are in use, and no idle one can make room for you; try again in a minute.`
+  return new AppError('unavailable', 'too_many_sessions', message)
+}
+
+function tooManyOfOwner(max: number): AppError {
+  const message = `${max} of your sandboxes are at work, the most that one owner may have; wait for one, or stop it.`
+  return new AppError('unavailable', 'too_many_sandboxes_of_owner', message)
+}

@@ -1,0 +1,106 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { FakeConnection, type FakeContainer } from '../../sandbox/fake-engine.ts'
+import { type FakeSessions, fakeSessions } from './fake-sessions.ts'
+import type { SessionManager } from './session-manager.ts'
+
+let fake: FakeSessions
+
+beforeEach(async () => {
+  fake = await fakeSessions()
+})
+
+afterEach(async () => {
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+  await fake.close()
+})
+
+const ids = (count: number) => Array.from({ length: count }, (_, n) => `s${n}`)
+const write = (manager: SessionManager, id: string) =>
+  manager.run(id, (workspace) =>
+    workspace.runTool({ callId: id, name: 'write_file', args: { path: 'a', content: id } })
+  )
+const read = (manager: SessionManager, id: string) =>
+  manager.run(id, (workspace) => workspace.callQuietly('read_file', { path: 'a' }))
+const containerOf = async (id: string): Promise<FakeContainer> => {
+  const record = await fake.store.sessions.get(id)
+  return fake.engine.containers.get(record?.containerId ?? '')!
+}
+
+/** The sandboxes that are asked for changes, in their order. A slow one answers when told to. */
+function watchSaves(slow: (containerId: string) => Promise<void>) {
+  const asked: string[] = []
+  let [now, most] = [0, 0]
+  const original = FakeConnection.prototype.changes
+  vi.spyOn(FakeConnection.prototype, 'changes').mockImplementation(async function (this: FakeConnection) {
+    asked.push(this.containerId)
+    most = Math.max(most, ++now)
+    await slow(this.containerId)
+    now -= 1
+    return original.call(this)
+  })
+  return { asked, most: () => most }
+}
+
+it('saves 51 sandboxes a few at once, those with unsaved changes first, and removes none while others wait for it', async () => {
+  const manager = await fake.start('one', { pauseAfterMs: 0, maxSandboxesPerOwner: 100 })
+  const detach = ids(51).map((id) => manager.attach(id))
+  for (const id of ids(51)) await write(manager, id)
+  const changed = await containerOf('s50')
+  // A command that was stopped half-way: what it wrote is not saved.
+  await manager.run('s50', ({ callQuietly }) => callQuietly('write_file', { path: 'a', content: 'late' }))
+  detach[3]?.()
+  await vi.waitFor(() => expect(manager.state('s3')).toBe('paused'))
+  const { id: paused } = await containerOf('s3')
+
+  const { promise: answer, resolve } = Promise.withResolvers<void>()
+  const saves = watchSaves(() => answer)
+  const remove = vi.spyOn(fake.engine, 'remove')
+  const stopped = manager.stop()
+  await vi.waitFor(() => expect(saves.asked.length).toBeGreaterThan(1))
+  expect(saves.asked[0]).toBe(changed.id)
+  expect(manager.ending).toMatchObject({ unsaved: expect.arrayContaining(['s0', 's50']) })
+  expect(manager.ending.unsaved).toHaveLength(50)
+  expect(remove).not.toHaveBeenCalled()
+  resolve()
+  await stopped
+  expect(manager.ending).toEqual({ saved: 51, unsaved: [] })
+  expect(saves.asked).toHaveLength(50)
+  expect(saves.asked).not.toContain(paused)
+  expect(saves.most()).toBeLessThanOrEqual(8)
+  expect(fake.engine.containers.size).toBe(0)
+  const next = await fake.start('next')
+  expect(await read(next, 's50')).toMatchObject({ content: [{ text: 'late' }] })
+  expect(await read(next, 's3')).toMatchObject({ content: [{ text: 's3' }] })
+})
+
+it('names at its deadline exactly what is not saved, and keeps those sandboxes for the next start', async () => {
+  const manager = await fake.start('one', { leaseMs: 60_000 })
+  for (const id of ids(12)) await write(manager, id)
+  const stuck = await containerOf('s7')
+  stuck.files.set('a', 'not saved yet')
+  watchSaves((id) => (id === stuck.id ? new Promise(() => {}) : Promise.resolve()))
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const stopped = manager.stop(25_000)
+  await expect.poll(() => manager.ending, { timeout: 60_000 }).toEqual({ saved: 11, unsaved: ['s7'] })
+  await vi.advanceTimersByTimeAsync(25_000)
+  await stopped
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+  expect(manager.ending).toEqual({ saved: 11, unsaved: ['s7'] })
+  expect([...fake.engine.containers.keys()]).toContain(stuck.id)
+  fake.managers.splice(0)
+  const next = await fake.start('next')
+  expect(await read(next, 's7')).toMatchObject({ content: [{ text: 'not saved yet' }] })
+  await next.stop()
+  expect(fake.engine.containers.size).toBe(0)
+})
+
+it('does not name what could be saved after all', async () => {
+  const manager = await fake.start('one')
+  await write(manager, 's0')
+  vi.spyOn(FakeConnection.prototype, 'changes').mockRejectedValueOnce(new Error('not now'))
+  await manager.stop()
+  expect(manager.ending).toEqual({ saved: 1, unsaved: [] })
+  expect(fake.engine.containers.size).toBe(0)
+})

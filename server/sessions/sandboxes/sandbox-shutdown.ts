@@ -1,0 +1,113 @@
+/**
+ * Ends the sandboxes of an instance that shuts down: saves their files, those with unsaved changes first, and removes the containers
+ * afterwards. Invariant: a container is removed only after its files were saved; any other one is left, for the next start to save.
+ */
+import { messageOf } from '../../lib/errors.ts'
+import type { LiveSession } from './live-session.ts'
+import type { SessionsDeps } from './session-options.ts'
+
+/** More would only wait for the same processors and disk, and delay those with unsaved changes. */
+const AT_ONCE = 8
+
+export interface SandboxShutdownOptions {
+  deps: SessionsDeps
+  leaseMs: number
+  sessions: readonly LiveSession[]
+  /** Once it fires, nothing more is begun. */
+  late: AbortSignal
+}
+
+export class SandboxShutdown {
+  readonly #options: SandboxShutdownOptions
+  readonly #unsaved = new Set<string>()
+  readonly #waiting: LiveSession[]
+  /** Containers whose files are saved. */
+  readonly #saved: string[] = []
+  #count = 0
+
+  constructor(options: SandboxShutdownOptions) {
+    this.#options = options
+    this.#waiting = options.sessions
+      .filter(({ sandbox, isOpening }) => sandbox.state !== 'none' || isOpening)
+      .toSorted((a, b) => urgency(b) - urgency(a))
+    for (const { sessionId, sandbox } of this.#waiting) {
+      if (sandbox.state !== 'none' && !sandbox.isSaved) this.#unsaved.add(sessionId)
+    }
+  }
+
+  /** Sessions whose latest changes are not known to be saved. Their containers are kept. */
+  get unsaved(): string[] {
+    return [...this.#unsaved]
+  }
+
+  get saved(): number {
+    return this.#count
+  }
+
+  async run(): Promise<void> {
+    await Promise.all(Array.from({ length: AT_ONCE }, () => this.#work()))
+  }
+
+  /** Removes nothing while a sandbox still waits to be saved. */
+  async #work(): Promise<void> {
+    while (!this.#options.late.aborted) {
+      const session = this.#waiting.shift()
+      const containerId = session ? undefined : this.#saved.shift()
+      if (session) await this.#save(session)
+      else if (containerId !== undefined) await this.#remove(containerId)
+      else return
+    }
+  }
+
+  /** Forgets those that were saved on another way since. */
+  async lookAgain(): Promise<void> {
+    const { store } = this.#options.deps
+    for (const sessionId of this.#unsaved) {
+      if ((await store.get(sessionId))?.containerId === null) this.#note(sessionId)
+    }
+  }
+
+  async #save(session: LiveSession): Promise<void> {
+    const { deps, leaseMs } = this.#options
+    const { sessionId } = session
+    try {
+      await session.locked(async () => {
+        if (session.sandbox.state === 'none') return // it could not be opened
+        const taken = await deps.store.acquire(sessionId, deps.instanceId, leaseMs)
+        // Another instance has the session, and its container with it.
+        if (!taken.granted || taken.record.epoch !== session.epoch) {
+          this.#unsaved.delete(sessionId)
+          return session.sandbox.cut()
+        }
+        const containerId = await session.saveAndLetGo(taken.record, () => this.#note(sessionId))
+        if (containerId) this.#saved.push(containerId)
+      })
+    } catch (error) {
+      deps.logger.warn({ sessionId }, `Left for the next start: ${messageOf(error)}`)
+      await session.sandbox.cut()
+      // Nobody has to wait for the end of the lease: neither the last try of this instance nor another instance.
+      await deps.store.release(sessionId, session.epoch).catch(() => {})
+    }
+  }
+
+  #note(sessionId: string): void {
+    this.#unsaved.delete(sessionId)
+    this.#count += 1
+  }
+
+  /** One that can't be removed belongs to no session any more: the next start removes it. */
+  async #remove(containerId: string): Promise<void> {
+    const { engine, logger } = this.#options.deps
+    try {
+      await engine.remove(containerId)
+    } catch (error) {
+      logger.warn({ containerId }, `A container is left to be removed by the next start: ${messageOf(error)}`)
+    }
+  }
+}
+
+/** Those that are still being opened come last: they would keep others waiting. */
+function urgency({ sandbox }: LiveSession): number {
+  if (sandbox.state === 'none' || sandbox.isSaved) return 0
+  return sandbox.isDirty ? 2 : 1
+}

@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { AppError } from '../../lib/errors.ts'
+import { silentLogger } from '../../lib/logger.ts'
+import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
+import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
+import type { Store } from '../../storage/store.ts'
+import { resultOf, SessionEvents } from './session-events.ts'
+
+const ID = 'session'
+const dir = mkdtempSync(join(tmpdir(), 'session-events-'))
+let store: Store
+let epoch: number
+let published: StoredEvent[]
+
+beforeEach(async () => {
+  store = await openEmbeddedStore({ dataDir: dir, logger: silentLogger })
+  const taken = await store.sessions.acquire(ID, 'here', 60_000)
+  epoch = taken.granted ? taken.record.epoch : 0
+  published = []
+})
+
+afterEach(async () => {
+  await store.close()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+/** The store is lost in the moment of its answer, `stored` says before or after it did its work. */
+function faltering(stored: boolean): EventLog {
+  let faults = 1
+  return {
+    ...store.events,
+    read: (...input) => store.events.read(...input),
+    async append(...input) {
+      const isLost = faults-- > 0
+      if (!isLost || stored) {
+        const events = await store.events.append(...input)
+        if (!isLost) return events
+      }
+      throw new AppError('unavailable', 'store_unavailable', 'The store is away.')
+    }
+  }
+}
+
+it.each([true, false])(
+  'a result is stored once and told once (stored before the store was lost: %s)',
+  async (stored) => {
+    const publish = (_: string, events: StoredEvent[]) => published.push(...events)
+    const events = new SessionEvents({ events: faltering(stored), publish, logger: silentLogger }, ID)
+    await events.appendResult(resultOf('call', { isError: false, content: [] }), epoch)
+    const results = (await store.events.read(ID)).filter(({ type }) => type === 'tool:result')
+    expect(results).toHaveLength(1)
+    expect(published).toEqual(results)
+  }
+)

@@ -1,0 +1,108 @@
+/** What sessions write into the log themselves: calls as they start and end, and words to the user about the sandbox. */
+import type { EventData } from '../../../contract/events.ts'
+import { isAppError, messageOf } from '../../lib/errors.ts'
+import { backoffMs } from '../../lib/waiting/backoff.ts'
+import type { NewEvent, StoredEvent } from '../../storage/event-log.ts'
+import type { SessionsDeps } from './session-options.ts'
+
+const STORE_PATIENCE_MS = 30_000
+const UNKNOWN_TEXT = 'It may have run in part, in full or not at all, and was not run again.'
+
+export type SessionNoticeCode =
+  | 'sandbox_replaced'
+  | 'sandbox_recycled'
+  | 'sandbox_tampered'
+  | 'files_restored'
+  | 'files_not_kept'
+  | 'checkpoint_failed'
+
+type EventDeps = Pick<SessionsDeps, 'events' | 'publish' | 'logger'>
+
+export class SessionEvents {
+  readonly #deps: EventDeps
+  readonly #sessionId: string
+
+  constructor(deps: EventDeps, sessionId: string) {
+    this.#deps = deps
+    this.#sessionId = sessionId
+  }
+
+  async append(events: NewEvent[], epoch: number): Promise<void> {
+    const stored = await this.#deps.events.append(this.#sessionId, events, { epoch })
+    this.#deps.publish(this.#sessionId, stored)
+  }
+
+  /**
+   * For the one result of a call, which has already happened and must not be lost: waits for a store that is away for a while. One
+   * that went away while it answered may have stored it; the result's key keeps it from being stored again.
+   */
+  async appendResult(result: NewEvent, epoch: number): Promise<void> {
+    const until = Date.now() + STORE_PATIENCE_MS
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.append([result], epoch)
+      } catch (error) {
+        if (isAppError(error, 'event_exists')) return await this.#publishStored(result)
+        if (!isAppError(error) || error.kind !== 'unavailable' || Date.now() > until) throw error
+        await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt, { firstMs: 100, maxMs: 2000 })))
+      }
+    }
+  }
+
+  /** A word to the user; never an obstacle to the work it tells of. */
+  async notice(code: SessionNoticeCode, message: string, epoch: number): Promise<void> {
+    try {
+      await this.append([{ type: 'session:notice', data: { code, message } }], epoch)
+    } catch (error) {
+      this.#deps.logger.warn({ sessionId: this.#sessionId, code }, `A notice was not stored: ${messageOf(error)}`)
+    }
+  }
+
+  /** Calls that an earlier owner started and never finished: says so in the log, so that nobody waits or runs them again. */
+  async reportInterrupted(epoch: number, running: ReadonlySet<string>): Promise<string[]> {
+    const open = new Set<string>()
+    for await (const { type, data } of this.#all()) {
+      if (type === 'tool:started') open.add(String(data.callId))
+      // Asked for again: it did nothing.
+      else if (type === 'tool:result' || type === 'tool:approval_required') open.delete(String(data.callId))
+    }
+    const interrupted = [...open].filter((callId) => !running.has(callId))
+    if (interrupted.length > 0)
+      await this.append(
+        interrupted.map((callId) => lostWithServer(callId)),
+        epoch
+      )
+    return interrupted
+  }
+
+  async #publishStored({ type, data: { callId } }: NewEvent): Promise<void> {
+    for await (const event of this.#all()) {
+      if (event.type === type && event.data.callId === callId) this.#deps.publish(this.#sessionId, [event])
+    }
+  }
+
+  async *#all(): AsyncIterable<StoredEvent> {
+    for (let after = 0; ; ) {
+      const page = await this.#deps.events.read(this.#sessionId, { after })
+      yield* page
+      const last = page.at(-1)
+      if (!last) return
+      after = last.seq
+    }
+  }
+}
+
+/** A call has one result: of two, the first counts. */
+export function resultOf(callId: string, data: Omit<EventData<'tool:result'>, 'callId'>): NewEvent {
+  return { type: 'tool:result', data: { callId, ...data }, key: `result:${callId}` }
+}
+
+export function unknownOutcome(callId: string, why: string, interruptedBy?: 'server'): NewEvent {
+  const content = [{ type: 'text', text: `${why} ${UNKNOWN_TEXT}` }]
+  return resultOf(callId, { isError: true, outcome: 'unknown', content, ...(interruptedBy && { interruptedBy }) })
+}
+
+/** For a call that an instance had started and did not finish: it was killed or restarted, or another one took the session over. */
+export function lostWithServer(callId: string): NewEvent {
+  return unknownOutcome(callId, 'The server that ran this was restarted, or lost the session.', 'server')
+}

@@ -1,0 +1,58 @@
+import type { Logger } from '../../lib/logger.ts'
+import type { SandboxEngine } from '../../sandbox/port.ts'
+import type { CheckpointStore } from '../../storage/checkpoint-store.ts'
+import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
+import type { SessionStore } from '../../storage/session-store.ts'
+
+export interface SessionsOptions {
+  /** Live containers at most, over all instances. */
+  maxSessions: number
+  /** Of these, one owner's at most. */
+  maxSandboxesPerOwner: number
+  warmPoolSize: number
+  idleMs: number
+  janitorIntervalMs: number
+  pauseAfterMs: number
+  retentionMs: number
+  /** How long a crashed instance keeps its sessions from others. */
+  leaseMs: number
+  /** How long an acquire waits for a session that another instance is working in. */
+  acquireTimeoutMs: number
+  /** No container younger than this is taken for an orphan. */
+  orphanGraceMs: number
+}
+
+export const DEFAULT_SESSIONS_OPTIONS: SessionsOptions = {
+  maxSessions: 100,
+  maxSandboxesPerOwner: 20,
+  warmPoolSize: 2,
+  idleMs: 900_000,
+  janitorIntervalMs: 60_000,
+  pauseAfterMs: 30_000,
+  retentionMs: 30 * 86_400_000,
+  leaseMs: 5_000,
+  acquireTimeoutMs: 30_000,
+  orphanGraceMs: 15_000
+}
+
+export interface SessionsDeps {
+  instanceId: string
+  engine: SandboxEngine
+  store: SessionStore
+  events: EventLog
+  checkpoints: CheckpointStore
+  /** Whose session it is, as a name that is the same for all of an owner's sessions. */
+  ownerOf: (sessionId: string) => Promise<string>
+  logger: Logger
+  /** Hears of every event that sessions append, after it is stored. */
+  publish: (sessionId: string, events: StoredEvent[]) => void
+  /** Called when the store turns out to have been emptied: conversations and their owners are gone. */
+  emptied?: () => Promise<void>
+  /**
+   * True: every other instance that ever used this store is dead, which the lock on the data folder proves. Else only the
+   * store's record of an instance's end counts.
+   */
+  isAlone?: boolean
+  /** Hears of every session that was removed because its retention is over. */
+  forgotten: (sessionId: string) => Promise<void>
+}

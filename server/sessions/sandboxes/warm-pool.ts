@@ -1,0 +1,156 @@
+/**
+ * Containers that are ready before anyone asks: created, connected under epoch 0 and with their limits verified. Generic, and
+ * each given away at most once. Owns its members until `take`; afterwards they are the taker's.
+ */
+
+import { messageOf } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { backoffMs } from '../../lib/waiting/backoff.ts'
+import type { SandboxEngine, SandboxOwner, WorkspaceConnection } from '../../sandbox/port.ts'
+
+export interface WarmPoolOptions {
+  engine: SandboxEngine
+  owner: () => Promise<SandboxOwner>
+  size: number
+  logger: Logger
+  /** Ids of the containers that this instance made and that no session is bound to yet: no orphans. */
+  made: Set<string>
+}
+
+export class WarmPool {
+  readonly #options: WarmPoolOptions
+  readonly #members: WorkspaceConnection[] = []
+  readonly #making = new Set<Promise<void>>()
+  /** Ids of those in the making. */
+  readonly #fresh = new Set<string>()
+  #failures = 0
+  /** Why the last one could not be made. */
+  #said = ''
+  #retry: NodeJS.Timeout | undefined
+  #stopped = false
+
+  constructor(options: WarmPoolOptions) {
+    this.#options = options
+  }
+
+  get ready(): number {
+    return this.#members.length
+  }
+
+  /** Starts what is missing, in the background. */
+  fill(): void {
+    if (this.#stopped || this.#retry) return
+    while (this.#members.length + this.#making.size < this.#options.size) {
+      const making: Promise<void> = this.#make().finally(() => this.#making.delete(making))
+      this.#making.add(making)
+    }
+  }
+
+  take(): WorkspaceConnection | undefined {
+    for (;;) {
+      const member = this.#members.shift()
+      this.fill()
+      if (!member) return undefined
+      if (member.isOpen) return member
+      void this.#discard(member.containerId)
+    }
+  }
+
+  /** Keeps idle members from taking their owner for gone. */
+  async ping(): Promise<void> {
+    await Promise.allSettled(this.#members.map((member) => member.ping()))
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#retry)
+    // On a busy machine the making takes longer than a stop may: what there is of it goes at once.
+    await Promise.allSettled([...this.#fresh].map((containerId) => this.#discard(containerId)))
+    await Promise.allSettled(this.#making)
+    await Promise.allSettled(this.#members.splice(0).map((member) => this.#discard(member.containerId)))
+  }
+
+  async #make(): Promise<void> {
+    try {
+      const member = await openFresh(this.#options.engine, await this.#options.owner(), 0, this.#made)
+      this.#fresh.delete(member.containerId)
+      this.#failures = 0
+      this.#said = ''
+      this.#members.push(member)
+      void member.closed.then(() => this.#drop(member))
+    } catch (error) {
+      if (this.#stopped) return
+      this.#tell(error)
+      this.#retryLater()
+    }
+  }
+
+  readonly #made = {
+    add: (containerId: string) => {
+      this.#options.made.add(containerId)
+      this.#fresh.add(containerId)
+      if (this.#stopped) void this.#discard(containerId)
+    },
+    delete: (containerId: string) => {
+      this.#fresh.delete(containerId)
+      this.#options.made.delete(containerId)
+    }
+  }
+
+  /** Tried again and again while the engine is away: the same reason is a warning once. */
+  #tell(error: unknown): void {
+    const reason = messageOf(error)
+    const level = reason === this.#said ? 'debug' : 'warn'
+    this.#said = reason
+    this.#options.logger[level]({ err: error }, `A warm sandbox could not be made: ${reason}`)
+  }
+
+  #retryLater(): void {
+    if (this.#stopped || this.#retry) return
+    this.#failures += 1
+    const wait = backoffMs(this.#failures, { firstMs: 500, maxMs: 30_000 })
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined
+      this.fill()
+    }, wait)
+    this.#retry.unref()
+  }
+
+  #drop(member: WorkspaceConnection): void {
+    const at = this.#members.indexOf(member)
+    if (at < 0) return
+    this.#members.splice(at, 1)
+    void this.#discard(member.containerId)
+    this.#retryLater()
+  }
+
+  async #discard(containerId: string): Promise<void> {
+    try {
+      await this.#options.engine.remove(containerId)
+    } catch (error) {
+      this.#options.logger.warn({ containerId }, `A container is left to the janitor: ${messageOf(error)}`)
+    } finally {
+      this.#options.made.delete(containerId)
+    }
+  }
+}
+
+/** A new container with a server that answers and limits that hold; nothing is left behind when any of that fails. */
+export async function openFresh(
+  engine: SandboxEngine,
+  owner: SandboxOwner,
+  epoch: number,
+  made: { add(containerId: string): void; delete(containerId: string): void }
+): Promise<WorkspaceConnection> {
+  const containerId = await engine.create(owner)
+  made.add(containerId)
+  try {
+    const connection = await engine.connect(containerId, epoch)
+    await engine.verifyLimits(connection)
+    return connection
+  } catch (error) {
+    await engine.remove(containerId).catch(() => {})
+    made.delete(containerId)
+    throw error
+  }
+}

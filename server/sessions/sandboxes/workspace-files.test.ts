@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest'
+import type { ChangesResult, WorkspaceEntry } from '../../../workspace-server/protocol.ts'
+import { FakeConnection, FakeContainer } from '../../sandbox/fake-engine.ts'
+import type { Checkpoint } from '../../storage/checkpoint-store.ts'
+import { WorkspaceFiles } from './workspace-files.ts'
+
+const dir = (path: string, mode = 0o755): WorkspaceEntry => ({ path, type: 'dir', mode, mtimeMs: 1 })
+const link = (path: string): WorkspaceEntry => ({ path, type: 'link', target: 'x', mtimeMs: 1 })
+
+/** A checkpoint of these entries, which forgets what is deleted. */
+function checkpointOf(known: WorkspaceEntry[]): Checkpoint {
+  const entries = new Map(known.map((entry) => [entry.path, entry]))
+  return {
+    entries,
+    has: () => true,
+    addBlob: async () => ({ hash: '', size: 0 }),
+    commit: async ({ deleted }) => deleted.forEach((path) => void entries.delete(path)),
+    read: async function* () {},
+    close: async () => {}
+  }
+}
+
+// Seen to fail when only the closed folder itself was kept: what lies in it was taken for deleted.
+it('keeps what is saved of a folder that a new server can not look into, and of no other', async () => {
+  const name = `\0b64:${Buffer.from('closed/\xff', 'latin1').toString('base64')}`
+  const saved = [
+    dir('closed'),
+    dir('closed/sub'),
+    link('closed/sub/work'),
+    link(name),
+    dir('closed2'),
+    link('closed2/x')
+  ]
+  const checkpoint = checkpointOf(saved)
+  const connection = new FakeConnection(new FakeContainer({ deployment: 'd', instance: 'i' }))
+  const skipped = [{ path: 'closed', reason: 'Its permissions do not allow reading it.' }]
+  connection.changes = async (): Promise<ChangesResult> => {
+    return { seq: 1, put: [dir('closed', 0), dir('closed2')], deleted: [], skipped, more: false, complete: true }
+  }
+  await new WorkspaceFiles(connection, checkpoint).sync({ everything: true })
+  expect([...checkpoint.entries.keys()]).toEqual(['closed', 'closed/sub', 'closed/sub/work', name, 'closed2'])
+})

@@ -1,0 +1,43 @@
+import type { ToolSource } from '../calls/tool-source.ts'
+import type { Connections } from '../connections/connections.ts'
+import { isRecord } from '../lib/is-record.ts'
+import type { ToolResult } from '../sandbox/port.ts'
+import type { ToolIndex } from './tool-index.ts'
+
+type Core = () => Promise<{
+  index: Pick<ToolIndex, 'tools' | 'entry'>
+  connections: Pick<Connections, 'list' | 'call' | 'runningTools'>
+}>
+
+/** A server of the registry as the chat's toolbox wants it. Listing one that was seen before starts nothing. */
+export function serverToolSource(server: string, core: Core): ToolSource {
+  return {
+    server,
+    async list({ live, ...asking }) {
+      const { index, connections } = await core()
+      // What is offered must be what the call is checked against: the caller's own connection goes before what is common.
+      const known = live ? undefined : (connections.runningTools(server, asking.caller) ?? index.tools(server))
+      const tools = known ?? (await connections.list(server, asking))
+      const entry = index.entry(server)?.fingerprint
+      return tools.map((tool) => ({ ...tool, entry }))
+    },
+    async call({ caller, name, args, signal, onOutput }): Promise<ToolResult> {
+      const { connections } = await core()
+      const { result } = await connections.call(server, {
+        caller,
+        tool: name,
+        args,
+        // A human has approved one execution, not two.
+        careful: true,
+        signal,
+        onProgress: onOutput && (({ message }) => message && onOutput({ stream: 'stdout', text: message }))
+      })
+      const { content, structuredContent, isError } = result
+      return {
+        content: Array.isArray(content) ? content : [],
+        ...(isRecord(structuredContent) ? { structuredContent } : {}),
+        ...(isError === true ? { isError } : {})
+      }
+    }
+  }
+}
