@@ -5,34 +5,94 @@ import { PATIENCE_MS } from './patience-ms.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
-/** Imports go from a rank to a later one only; folders of one rank don't know each other. */
+/**
+ * Imports go from a rank to a later one only; rooms of one rank don't import each other. A room is a folder with all that is below it,
+ * a single file, or, with `/*`, a folder's own files.
+ */
 const RANKS: string[][] = [
   ['server/main.ts', 'server/gateway-main.ts'],
   ['server/cli'],
-  ['server/app/app.ts'],
-  ['server/app/app-lifecycle.ts'],
-  ['server/app/app-metrics.ts'],
-  ['server/app/app-health.ts'],
-  ['server/app/app-servers.ts'],
-  ['server/app/app-gateway.ts'],
-  ['server/app/app-audit.ts'],
-  ['server/app/app-models.ts'],
+  ['server/app'],
   ['server/config', 'server/http', 'server/socket', 'server/gateway'],
   ['server/sessions'],
   ['server/agent'],
   ['server/tools'],
+  ['server/policy', 'server/audit', 'server/routing', 'server/connections'],
+  ['server/calls'],
   ['server/sandbox', 'server/models', 'server/storage', 'server/catalog'],
   ['server/lib', 'contract', 'workspace-server']
 ]
+
+/** The same rule inside the large rooms. */
+const INSIDE: Record<string, string[][]> = {
+  'server/cli': [['server/cli/doctor', 'server/cli/servers'], ['server/cli/*']],
+  'server/app': [
+    ['server/app/app.ts'],
+    ['server/app/app-lifecycle.ts'],
+    ['server/app/app-metrics.ts'],
+    ['server/app/app-health.ts'],
+    ['server/app/app-servers.ts'],
+    ['server/app/app-gateway.ts'],
+    ['server/app/app-audit.ts'],
+    ['server/app/app-models.ts']
+  ],
+  'server/http': [['server/http/create-http-server.ts'], ['server/http/routes'], ['server/http/*']],
+  'server/gateway': [
+    ['server/gateway/doors'],
+    ['server/gateway/expose/http'],
+    ['server/gateway/expose'],
+    ['server/gateway/execute'],
+    ['server/gateway/params'],
+    ['server/gateway/*'],
+    ['server/gateway/asking']
+  ],
+  'server/sessions': [
+    ['server/sessions/chat', 'server/sessions/files'],
+    ['server/sessions/sandboxes', 'server/sessions/access']
+  ],
+  'server/tools': [['server/tools/enrichment'], ['server/tools/*']],
+  'server/routing': [
+    ['server/routing/*'],
+    ['server/routing/lexical', 'server/routing/names', 'server/routing/usage'],
+    ['server/routing/words'],
+    ['server/routing/port.ts']
+  ],
+  'server/connections': [
+    ['server/connections/*'],
+    ['server/connections/local', 'server/connections/remote'],
+    ['server/connections/wire']
+  ],
+  'server/calls': [['server/calls/*', 'server/calls/tracing']],
+  'server/sandbox': [
+    ['server/sandbox/docker/*', 'server/sandbox/engine-proxy'],
+    ['server/sandbox/docker/workspace', 'server/sandbox/docker/servers'],
+    ['server/sandbox/docker/image', 'server/sandbox/egress'],
+    ['server/sandbox/docker/engine'],
+    ['server/sandbox/*']
+  ],
+  'server/models': [
+    ['server/models/create-models.ts', 'server/models/embedder.ts'],
+    ['server/models/detection'],
+    ['server/models/demo'],
+    ['server/models/step'],
+    ['server/models/providers'],
+    ['server/models/*']
+  ],
+  'server/storage': [
+    ['server/storage/checkpoints', 'server/storage/embedded', 'server/storage/redis'],
+    ['server/storage/backup', 'server/storage/*']
+  ],
+  'server/catalog': [['server/catalog/import'], ['server/catalog/*']]
+}
 
 /** Packages that stay behind one door. */
 const FENCES: [pattern: RegExp, rooms: string[]][] = [
   [/^dockerode$/, ['server/sandbox/docker']],
   [/^ioredis$/, ['server/storage/redis']],
   [/^(ai|@ai-sdk\/.*)$/, ['server/models']],
-  [/^@modelcontextprotocol\//, ['server/tools', 'server/gateway', 'server/sandbox', 'workspace-server']],
+  [/^@modelcontextprotocol\//, ['server/connections', 'server/gateway', 'server/sandbox', 'workspace-server']],
   [/^(fastify|@fastify\/.*)$/, ['server/http']],
-  [/^@opentelemetry\//, ['server/tools/tracing']],
+  [/^@opentelemetry\//, ['server/calls/tracing']],
   [/^prom-client$/, ['server/http']],
   [/^node:sqlite$/, ['server/storage/embedded']]
 ]
@@ -63,31 +123,72 @@ function sources(folder: string): SourceFile[] {
     })
 }
 
-const within = (path: string, room: string) => path === room || path.startsWith(`${room}/`)
-const rankOf = (path: string) => RANKS.findIndex((rooms) => rooms.some((room) => within(path, room)))
-const roomOf = (path: string) => RANKS.flat().find((room) => within(path, room))
+const within = (path: string, room: string) =>
+  room.endsWith('/*') ? dirname(path) === room.slice(0, -2) : path === room || path.startsWith(`${room}/`)
+/** The longest match: a file or subfolder that is named counts before the folder around it. */
+const roomOf = (path: string, ranks: string[][]) =>
+  ranks
+    .flat()
+    .filter((room) => within(path, room))
+    .toSorted((a, b) => b.length - a.length)[0]
+const rankOf = (path: string, ranks: string[][]) =>
+  ranks.findIndex((rooms) => rooms.includes(roomOf(path, ranks) ?? ''))
 const local = ({ path, imports }: SourceFile) =>
   imports.filter((name) => name.startsWith('.')).map((name) => relative(root, resolve(root, dirname(path), name)))
+
+/** Every group of files that import each other in a circle. */
+function cycles(imports: Map<string, string[]>): string[][] {
+  const settled = new Set<string>()
+  const found: string[][] = []
+  const visit = (path: string, trail: string[]): void => {
+    const start = trail.indexOf(path)
+    if (start !== -1) found.push(trail.slice(start))
+    if (start !== -1 || settled.has(path)) return
+    for (const target of imports.get(path) ?? []) visit(target, [...trail, path])
+    settled.add(path)
+  }
+  for (const path of imports.keys()) visit(path, [])
+  return found
+}
 
 describe('the house', () => {
   it('finds its files', () => {
     expect(shipped.length).toBeGreaterThan(30)
   })
 
-  it('imports downwards only', () => {
-    const wrong = shipped.flatMap((file) =>
-      local(file)
-        .filter((target) => roomOf(target) !== roomOf(file.path) && rankOf(target) <= rankOf(file.path))
-        .map((target) => `${file.path} imports ${target}`)
-    )
-    expect(wrong).toEqual([])
+  it.each([['the server', RANKS] as const, ...Object.entries(INSIDE)])(
+    'imports downwards only in %s',
+    (room, ranks) => {
+      const inside = room === 'the server' ? shipped : shipped.filter(({ path }) => within(path, room))
+      const wrong = inside.flatMap((file) =>
+        local(file)
+          .filter((target) => roomOf(target, ranks) !== undefined)
+          .filter((target) => roomOf(target, ranks) !== roomOf(file.path, ranks))
+          .filter((target) => rankOf(target, ranks) <= rankOf(file.path, ranks))
+          .map((target) => `${file.path} imports ${target}`)
+      )
+      expect(wrong).toEqual([])
+    }
+  )
+
+  it.each(Object.entries(INSIDE))('gives every file of %s a rank', (room, ranks) => {
+    const without = shipped.filter(({ path }) => within(path, room) && roomOf(path, ranks) === undefined)
+    expect(without.map(({ path }) => path)).toEqual([])
+  })
+
+  it('has no import cycle, of types neither', () => {
+    expect(cycles(new Map(shipped.map((file) => [file.path, local(file)])))).toEqual([])
+  })
+
+  it('has no folder with more files than a person looks through', () => {
+    const counts = Map.groupBy([...files, ...sources('tests')], ({ path }) => dirname(path))
+    const full = [...counts].filter(([, inside]) => inside.length > 25)
+    expect(full.map(([folder, inside]) => `${folder}: ${inside.length}`)).toEqual([])
   })
 
   it('lets only app and cli know the settings', () => {
     const wrong = shipped.filter(
-      (file) =>
-        !/^server\/(cli|config|app(-gateway|-audit|-models)?\.ts)/.test(file.path) &&
-        local(file).some((t) => within(t, 'server/config'))
+      (file) => !/^server\/(cli|config|app)\//.test(file.path) && local(file).some((t) => within(t, 'server/config'))
     )
     expect(wrong.map(({ path }) => path)).toEqual([])
   })

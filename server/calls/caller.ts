@@ -13,3 +13,6 @@ export interface Caller {
 
 /** Whoever started this process. */
 export const LOCAL_OWNER = 'local'
+
+/** Tells whom a request has proved to be, from its cookies. */
+export type OwnerOf = (cookies: string | undefined) => string

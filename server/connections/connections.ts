@@ -15,7 +15,6 @@ import type { ServerAbout, StoredTool } from '../catalog/stored-tools.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { ChildContainers } from '../sandbox/child-port.ts'
-import type { ToolIndex } from '../tools/tool-index.ts'
 import { Denials } from './denials.ts'
 import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
 import type { OurPlaces } from './local/child-covers.ts'
@@ -28,9 +27,10 @@ import { ServerConnection, type ServerState } from './server-connection.ts'
 import { ServerLog, serverLogFile } from './server-log.ts'
 import { combine, type PoolState, ServerPool } from './server-pool.ts'
 import { StartGate } from './start-gate.ts'
+import type { ToolRecords } from './tool-records.ts'
 
 export interface ConnectionsOptions {
-  index: ToolIndex
+  index: ToolRecords
   credentials: Credentials
   /** Of which children get a few harmless variables, and no more. */
   environment: Record<string, string | undefined>

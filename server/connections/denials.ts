@@ -1,13 +1,13 @@
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { Logger } from '../lib/logger.ts'
-import type { ToolIndex } from '../tools/tool-index.ts'
 import type { ServerLog } from './server-log.ts'
+import type { ToolRecords } from './tool-records.ts'
 
 export interface DenialsOptions {
   entry: ServerEntry
   log: ServerLog
   logger: Logger
-  index: Pick<ToolIndex, 'denied'>
+  index: Pick<ToolRecords, 'denied'>
 }
 
 const MAX_TARGETS = 50

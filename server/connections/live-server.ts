@@ -1,4 +1,5 @@
 /** One live MCP client: a started and greeted server, local or remote, whose tools have been listed. */
+
 import {
   type Client,
   type DiscoverResult,
@@ -8,16 +9,15 @@ import {
 } from '@modelcontextprotocol/client'
 import type { Caller } from '../calls/caller.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
-import type { StoredServer, StoredTool } from '../catalog/stored-tools.ts'
+import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
 import type { ChildTransport } from './local/child-transport.ts'
+import type { KnownRevision } from './tool-records.ts'
 import { callFailure, withoutSecrets } from './wire/call-failure.ts'
 import { calmly } from './wire/calm-progress.ts'
 import { totalMs } from './wire/raw-calls.ts'
 import { rawResult } from './wire/raw-result.ts'
 import { readTools } from './wire/read-tools.ts'
-
-export type Verdict = NonNullable<StoredServer['verdict']>
 
 export interface CallInput {
   caller: Caller
@@ -51,7 +51,7 @@ const PULSE_MS = 3000
 
 export class LiveServer {
   tools: StoredTool[] = []
-  readonly verdict: Verdict | undefined
+  readonly verdict: KnownRevision | undefined
   readonly #entry: ServerEntry
   readonly #client: Client
   /** Of a local server only. */
@@ -232,7 +232,7 @@ function timing(timeout: number) {
   return { timeout, resetTimeoutOnProgress: true, maxTotalTimeout: totalMs(timeout) }
 }
 
-function verdictOf(client: Client): Verdict | undefined {
+function verdictOf(client: Client): KnownRevision | undefined {
   const era = client.getProtocolEra()
   if (era === 'legacy') return { kind: 'legacy' }
   const discover: DiscoverResult | undefined = client.getDiscoverResult()

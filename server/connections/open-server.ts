@@ -13,13 +13,14 @@ import { fillPlaceholders, type SecretSource } from '../catalog/placeholders.ts'
 import type { LocalEntry, RemoteEntry, ServerEntry } from '../catalog/server-entry.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { ChildContainers } from '../sandbox/child-port.ts'
-import { LiveServer, type Verdict } from './live-server.ts'
+import { LiveServer } from './live-server.ts'
 import type { ChildProcesses } from './local/child-processes.ts'
 import { ChildTransport } from './local/child-transport.ts'
 import { startInSandbox } from './local/start-in-sandbox.ts'
 import type { Peer } from './peer.ts'
 import { boundedFetch } from './remote/bounded-fetch.ts'
 import type { ServerLog } from './server-log.ts'
+import type { KnownRevision } from './tool-records.ts'
 import { callFailure } from './wire/call-failure.ts'
 import { noValidator } from './wire/raw-result.ts'
 
@@ -36,7 +37,7 @@ export interface OpenServerOptions {
   log: ServerLog
   version: string
   /** What was found out about it before. */
-  verdict?: Verdict | undefined
+  verdict?: KnownRevision | undefined
   signal: AbortSignal
   onToolsChanged(): void
   /** It wanted to go where its entry does not let it. */
@@ -205,7 +206,7 @@ function whatItSaid(tail: string): string {
   return whole === '' ? '' : `; its last words: ${whole}`
 }
 
-function priorOf(verdict: Verdict): PriorDiscovery {
+function priorOf(verdict: KnownRevision): PriorDiscovery {
   if (verdict.kind === 'legacy') return { kind: 'legacy' }
   const { discover } = verdict
   const supportedVersions = Array.isArray(discover.supportedVersions) ? discover.supportedVersions.map(String) : []

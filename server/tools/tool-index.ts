@@ -4,8 +4,8 @@
  */
 import type { Registry } from '../catalog/registry.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
-import type { ServerAbout, StoredServer, StoredTool, StoredTools } from '../catalog/stored-tools.ts'
-import type { Verdict } from '../connections/live-server.ts'
+import type { StoredServer, StoredTool, StoredTools } from '../catalog/stored-tools.ts'
+import type { KnownRevision, ListedFacts, ToolRecords } from '../connections/tool-records.ts'
 import { leftOutOf } from '../connections/wire/read-tools.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
@@ -29,15 +29,15 @@ const MAX_OFFERS = 4
 /** Of a description: whoever hides what a tool does behind more is not found by it, and holds up nobody with it. */
 const MAX_ROUTED = 4000
 
-interface ListedFacts {
-  verdict?: Verdict | undefined
-  about?: ServerAbout
-  startMs?: number
-}
-
 const MAX_DENIED = 50
 
-export class ToolIndex {
+/** A tool together with the server that offers it. */
+export interface KnownTool {
+  server: string
+  tool: StoredTool
+}
+
+export class ToolIndex implements ToolRecords {
   readonly #options: ToolIndexOptions
   readonly #entries = new Map<string, ServerEntry>()
   #known = new Map<string, StoredServer>()
@@ -111,7 +111,7 @@ export class ToolIndex {
     return [...this.#entries.keys()].filter((server) => !this.#tools.has(server))
   }
 
-  verdict(server: string): Verdict | undefined {
+  verdict(server: string): KnownRevision | undefined {
     const { verdict, verdictAt = 0 } = this.#fresh(server) ?? {}
     return this.#now() - verdictAt < VERDICT_MS ? verdict : undefined
   }

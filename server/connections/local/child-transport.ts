@@ -2,16 +2,17 @@
  * An MCP transport over a child's stdin and stdout. Owns framing and flow; knows nothing of processes but their streams.
  * Invariant: whatever the child writes, memory stays bounded, and a message that `send` has refused has not reached it.
  */
+
 import { setTimeout as delay } from 'node:timers/promises'
 import { type JSONRPCMessage, SdkError, SdkErrorCode, type Transport } from '@modelcontextprotocol/client'
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { parseHostileJson } from '../../lib/streams/hostile-json.ts'
 import { LineReader, type OversizeLine } from '../../lib/streams/line-reader.ts'
+import { MAX_LINE_BYTES, RESULT_TOO_LARGE } from '../wire/answer-limits.ts'
 import { RawCalls } from '../wire/raw-calls.ts'
 import type { Child } from './child.ts'
 import { isDoomed } from './is-doomed.ts'
 
-export const MAX_LINE_BYTES = 16 * 1024 * 1024
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024
 /** So much that is no message, without one message in between, is no server any more. */
 const MAX_NOISE_BYTES = 32 * 1024 * 1024
@@ -19,9 +20,6 @@ const BUSY = 4
 const LAST_WORDS_MS = 100
 const OPEN_BRACE = 0x7b
 const SPACE = 0x20
-export const RESULT_TOO_LARGE = -32050
-/** Of a remote server: what was to bring the answer has ended without it. */
-export const ANSWER_LOST = -32051
 
 export interface ChildTransportOptions {
   onNoise(line: string): void

@@ -6,7 +6,7 @@
 import { AppError } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { harmlessJson } from '../../lib/streams/hostile-json.ts'
-import { ANSWER_LOST, MAX_LINE_BYTES, RESULT_TOO_LARGE } from '../local/child-transport.ts'
+import { ANSWER_LOST, MAX_LINE_BYTES, RESULT_TOO_LARGE } from '../wire/answer-limits.ts'
 import { boundedEvents } from './bounded-events.ts'
 
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>

@@ -3,6 +3,7 @@
  * is made is in `oauth-login.ts`. Invariant: a token goes to the address it was given for, and is refreshed by its own issuer only, for
  * that address only.
  */
+
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,6 +19,7 @@ import { AppError, messageOf } from '../../lib/errors.ts'
 import { withFileLock } from '../../lib/files/file-lock.ts'
 import { makeFolder } from '../../lib/files/make-folder.ts'
 import { isRecord } from '../../lib/is-record.ts'
+import { loginNeeded } from '../wire/call-failure.ts'
 import { boundedFetch } from './bounded-fetch.ts'
 
 export interface Login {
@@ -187,11 +189,6 @@ export function withExpiry(tokens: Login['tokens']): Pick<Login, 'tokens' | 'exp
 export const stepFetch = boundedFetch(MAX_ANSWER_BYTES, (url, init) =>
   fetch(url, { ...init, signal: AbortSignal.timeout(STEP_MS) })
 )
-
-export function loginNeeded(server: string, what: string): AppError {
-  const message = `The server "${server}" ${what}: run mcp-orchestrator servers login ${JSON.stringify(server)}.`
-  return new AppError('forbidden', 'login_required', message, { details: { sent: false, permanent: true } })
-}
 
 /** A server that names another resource would get a token that opens that one. */
 function isFor(url: string, resource: string): boolean {

@@ -8,8 +8,7 @@ import {
 } from '@modelcontextprotocol/client'
 import { quotedLine } from '../../../contract/hidden-characters.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
-import { ANSWER_LOST, RESULT_TOO_LARGE } from '../local/child-transport.ts'
-import { loginNeeded } from '../remote/logins.ts'
+import { ANSWER_LOST, RESULT_TOO_LARGE } from './answer-limits.ts'
 
 const MAX_TEXT_CHARS = 1000
 const MAX_CAUSES = 5
@@ -174,4 +173,9 @@ export function definitionChanged(server: string, tool: string): AppError {
 
 export function certainlyNotRun(error: unknown): boolean {
   return isAppError(error) && error.details.sent === false
+}
+
+export function loginNeeded(server: string, what: string): AppError {
+  const message = `The server "${server}" ${what}: run mcp-orchestrator servers login ${JSON.stringify(server)}.`
+  return new AppError('forbidden', 'login_required', message, { details: { sent: false, permanent: true } })
 }

@@ -2,21 +2,24 @@
  * A human's yes where one is wanted: from the client in front of them, else from the web page's inbox, else a refusal that says
  * what to do. Invariant: what runs is what the human saw, same arguments, same definition and same entry of the registry.
  */
+
 import type { ApprovalAnswer } from '../../../contract/rest.ts'
 import type { StoredTool } from '../../catalog/stored-tools.ts'
+import type { Connections } from '../../connections/connections.ts'
 import { definitionChanged } from '../../connections/wire/call-failure.ts'
 import { AppError } from '../../lib/errors.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { ApprovalInbox } from '../../policy/approval-inbox.ts'
+import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
 import type { ChangedTools } from '../../policy/changed-tools.ts'
 import type { DefinitionChange } from '../../policy/definition-guard.ts'
-import type { CallContext, ToolWish } from '../execute/run-tool.ts'
-import type { GatewayCore } from '../gateway-services.ts'
-import type { ApprovedRounds } from './approved-rounds.ts'
+import type { ToolIndex } from '../../tools/tool-index.ts'
+import type { ApprovedBy, ApprovedRounds } from './approved-rounds.ts'
 import { callHash } from './client-voice.ts'
 import type { Continuations } from './continuations.ts'
 import { OWN_QUESTION } from './name-asker.ts'
 import { showAsData, showName } from './show-as-data.ts'
+import type { CallContext, ToolWish } from './tool-request.ts'
 
 /** What asking stands on; without it only the client itself can be asked. */
 export interface Approvals {
@@ -31,7 +34,13 @@ export interface Approvals {
   rounds: ApprovedRounds
 }
 
-export type ApprovedBy = 'client' | 'inbox' | 'memory'
+/** The services of the gateway that approving needs. */
+export interface ApprovalServices {
+  policy: ApprovalPolicy
+  index: Pick<ToolIndex, 'entry'>
+  connections: Pick<Connections, 'list'>
+  approvals?: Approvals | undefined
+}
 
 interface Answer extends ApprovalAnswer {
   /** No more questions about this tool, as it is now, until this process ends. */
@@ -53,7 +62,7 @@ const TICK_MS = 5000
 
 /** Resolves to who said yes, or undefined where nobody had to; rejects when it must not run. */
 export async function approveCall(
-  core: GatewayCore,
+  core: ApprovalServices,
   wish: ToolWish,
   context: CallContext
 ): Promise<ApprovedBy | undefined> {
@@ -98,13 +107,22 @@ function earlierYes(
 }
 
 /** As the running server has it; starts it if need be. */
-async function liveTool(core: GatewayCore, server: string, tool: string, asking: CallContext): Promise<StoredTool> {
+async function liveTool(
+  core: ApprovalServices,
+  server: string,
+  tool: string,
+  asking: CallContext
+): Promise<StoredTool> {
   const live = (await core.connections.list(server, asking)).find(({ name }) => name === tool)
   if (live) return live
   throw new AppError('not-found', 'unknown_tool', `The server "${server}" has no tool "${tool.slice(0, 100)}".`)
 }
 
-async function ask(core: GatewayCore, asked: Asked, context: CallContext): Promise<{ answer: Answer; by: ApprovedBy }> {
+async function ask(
+  core: ApprovalServices,
+  asked: Asked,
+  context: CallContext
+): Promise<{ answer: Answer; by: ApprovedBy }> {
   const { approvals } = core
   const name = `${asked.server}/${asked.tool.name}`
   const message = question(asked, context)

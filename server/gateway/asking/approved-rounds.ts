@@ -1,6 +1,8 @@
-import type { ToolWish } from '../execute/run-tool.ts'
-import type { ApprovedBy } from './approve-call.ts'
 import { callHash } from './client-voice.ts'
+import type { ToolWish } from './tool-request.ts'
+
+/** Who approved a call: the client's person, the inbox, or an earlier "do not ask again". */
+export type ApprovedBy = 'client' | 'inbox' | 'memory'
 
 /** A call that its server has answered with a question, and that is made again with the answer. */
 export interface NextRound extends Pick<ToolWish, 'server' | 'tool' | 'args'> {

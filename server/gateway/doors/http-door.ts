@@ -1,13 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { createMcpHandler, type McpRequestContext, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
-import { LOCAL_OWNER } from '../../calls/caller.ts'
+import { LOCAL_OWNER, type OwnerOf } from '../../calls/caller.ts'
 import { traceFromHeaders } from '../../calls/tracing/tracing.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { createGatewayServer, isGatewayTool, namedCaller } from '../execute/create-gateway-server.ts'
 import type { Gateway } from '../execute/gateway.ts'
 import type { ExposedHttp } from '../expose/http/exposed-http.ts'
+import { MAX_BODY_BYTES } from '../max-body-bytes.ts'
 import { answerPlainCall, MODERN, type PlainCall, readPlainCall } from './plain-call.ts'
 
 export interface HttpDoor {
@@ -16,9 +17,6 @@ export interface HttpDoor {
   close(): Promise<void>
 }
 
-export type OwnerOf = (cookies: string | undefined) => string
-
-export const MAX_BODY_BYTES = 16 * 1024 * 1024
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024
 
 /**

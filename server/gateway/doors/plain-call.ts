@@ -10,9 +10,9 @@ import {
   SERVER_INFO_META_KEY
 } from '@modelcontextprotocol/server'
 import { isRecord } from '../../lib/is-record.ts'
+import type { CallContext } from '../asking/tool-request.ts'
 import { carriedMeta, serverIdentity, withContent } from '../execute/create-gateway-server.ts'
 import type { Gateway } from '../execute/gateway.ts'
-import type { CallContext } from '../execute/run-tool.ts'
 
 export interface PlainCall {
   id: RequestId

@@ -5,11 +5,11 @@
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { isReader } from '../../policy/tool-effects.ts'
 import { showAsData } from '../asking/show-as-data.ts'
+import type { CallContext } from '../asking/tool-request.ts'
 import type { GatewayCore } from '../gateway-services.ts'
 import type { SettledParams } from '../params/settle-params.ts'
 import { unusedValues } from '../params/unused-values.ts'
 import { doubtAbout, doubtAboutReading } from './doubtful-sentence.ts'
-import type { CallContext } from './run-tool.ts'
 
 /** What a person can still read in a client's dialog. */
 const MAX_SHOWN = 10_000

@@ -8,8 +8,8 @@ import {
 import type { Caller } from '../../calls/caller.ts'
 import type { TraceMeta } from '../../calls/tracing/tracing.ts'
 import { callHash, withVoice } from '../asking/client-voice.ts'
+import type { CallContext } from '../asking/tool-request.ts'
 import type { Gateway } from './gateway.ts'
-import type { CallContext } from './run-tool.ts'
 import { GATEWAY_TOOLS, INSTRUCTIONS } from './tool-definitions.ts'
 
 /** What a client's form says is checked where it is read, and building the SDK's own costs start-up time. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../../lib/errors.ts'
+import type { CallContext } from '../asking/tool-request.ts'
 import type { GatewayCore } from '../gateway-services.ts'
-import type { CallContext } from './run-tool.ts'
 
 const WAIT_MS = 3000
 const FORGET_FAILURE_MS = 60_000

@@ -6,6 +6,7 @@ import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { unknownServer } from '../../connections/connections.ts'
 import type { RawResult } from '../../connections/live-server.ts'
 import { AppError } from '../../lib/errors.ts'
+import type { CallContext, FoundBy } from '../asking/tool-request.ts'
 import type { GatewayCore } from '../gateway-services.ts'
 import { type SettledParams, settleParams } from '../params/settle-params.ts'
 import { canConfirm, reads, whyConfirm } from './confirm-route.ts'
@@ -13,7 +14,7 @@ import type { Discovery } from './discovery.ts'
 import { doubtAbout } from './doubtful-sentence.ts'
 import { onRecord, type RouteSeen } from './record-route.ts'
 import { routeRequest } from './route-request.ts'
-import { type CallContext, type FoundBy, refuseDenied, runTool } from './run-tool.ts'
+import { refuseDenied, runTool } from './run-tool.ts'
 
 export interface ExecuteInput {
   request?: string | undefined

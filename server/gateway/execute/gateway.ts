@@ -7,6 +7,7 @@ import { traced } from '../../calls/tracing/tracing.ts'
 import { AppError } from '../../lib/errors.ts'
 import { InputNeeded } from '../asking/client-voice.ts'
 import type { Continuations } from '../asking/continuations.ts'
+import type { CallContext } from '../asking/tool-request.ts'
 import { errorResult } from '../error-result.ts'
 import type { GatewayCore, GatewayOptions } from '../gateway-services.ts'
 import { Discovery } from './discovery.ts'
@@ -14,7 +15,6 @@ import { type ExecuteInput, execute, roundConfidence } from './execute.ts'
 import { changedFlag, listCapabilities } from './list-capabilities.ts'
 import { onRecord } from './record-route.ts'
 import { routeRequest } from './route-request.ts'
-import type { CallContext } from './run-tool.ts'
 
 type Args = Record<string, unknown>
 

@@ -3,51 +3,18 @@
  * the call with its failover, the record of it. Invariant: no tool is called for an outside client past this function. (The chat
  * asks and records in `sessions/toolbox.ts`; what is no tool call, such as reading a resource, goes through `run-request.ts`.)
  */
-import type { ProgressCallback } from '@modelcontextprotocol/client'
+
 import { CallProgress, callReturned } from '../../audit/call-end.ts'
-import type { Caller } from '../../calls/caller.ts'
 import { traced } from '../../calls/tracing/tracing.ts'
-import type { StoredTool } from '../../catalog/stored-tools.ts'
-import type { CallInput } from '../../connections/live-server.ts'
 import { AppError } from '../../lib/errors.ts'
 import { globMatcher } from '../../policy/approval-policy.ts'
 import { isCareful } from '../../policy/tool-effects.ts'
-import { type ApprovedBy, approveCall } from '../asking/approve-call.ts'
-import type { ClientVoice } from '../asking/client-voice.ts'
+import { approveCall } from '../asking/approve-call.ts'
+import type { ApprovedBy } from '../asking/approved-rounds.ts'
+import type { CallContext, ToolWish } from '../asking/tool-request.ts'
 import type { GatewayCore } from '../gateway-services.ts'
 import { type Called, callWithFailover } from './call-with-failover.ts'
 import { endOf } from './record-route.ts'
-
-export interface CallContext {
-  caller: Caller
-  signal: AbortSignal
-  onProgress?: ProgressCallback | undefined
-  /** What the client can be asked in the middle of the call. */
-  voice?: ClientVoice | undefined
-  /** What goes on to the child in `_meta`: trace context. */
-  meta?: Record<string, unknown> | undefined
-  /** In the new revision, what the child had asked for and now gets. */
-  retry?: CallInput['retry']
-}
-
-export interface ToolWish {
-  server: string
-  tool: StoredTool
-  args: Record<string, unknown>
-  /** What filled which argument, where the caller did not. */
-  filledBy?: Record<string, string> | undefined
-  /** A human has to approve it whatever the policy: nobody has named this tool, or its arguments are a guess at a write. */
-  needsYes?: boolean | undefined
-  /** How it was found, where nobody has named it. Without an approval it may only read. */
-  found?: FoundBy | undefined
-}
-
-export interface FoundBy {
-  request: string
-  confidence: number
-  /** Why it needs an approval. */
-  reason?: string | undefined
-}
 
 export interface ToolRun extends Called {
   approvedBy?: ApprovedBy

@@ -5,7 +5,7 @@
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import { callHash, InputNeeded, type TextWish } from '../asking/client-voice.ts'
-import type { CallContext } from '../execute/run-tool.ts'
+import type { CallContext } from '../asking/tool-request.ts'
 import type { GatewayCore } from '../gateway-services.ts'
 import { checkParams, type ParamsProblem, propertiesOf } from './check-params.ts'
 import { fillParams } from './fill-params.ts'

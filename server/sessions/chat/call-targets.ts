@@ -111,11 +111,6 @@ export function timesAsked(call: CallEntry): number {
   return call.again?.times ?? 1
 }
 
-/** Of what happens once each time that a call is asked for. */
-export function onceKey(what: 'decision' | 'started', callId: string, times: number): string {
-  return times > 1 ? `${what}-${times}:${callId}` : `${what}:${callId}`
-}
-
 function bound(sessionId: string, data: Asked): Asked {
   const { callId, definition, args, target } = data
   return { ...data, hash: approvalHash({ sessionId, callId, definition, args, target }) }

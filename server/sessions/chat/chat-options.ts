@@ -6,6 +6,7 @@ import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
 import type { DefinitionGuard } from '../../policy/definition-guard.ts'
 import type { EventLog, NewEvent } from '../../storage/event-log.ts'
 import type { SessionManager } from '../sandboxes/session-manager.ts'
+import type { LiveName } from './session-feed.ts'
 import type { Toolbox } from './toolbox.ts'
 
 export interface ChatOptions {
@@ -17,8 +18,6 @@ export interface ChatOptions {
   ownImage?: boolean | undefined
 }
 
-/** What is published and not stored. */
-export type LiveName = 'agent:thinking' | 'agent:delta' | 'tool:output'
 export type Publish = <T extends LiveName>(sessionId: string, type: T, data: Parameters<ServerToClient[T]>[0]) => void
 
 export interface ChatDeps {

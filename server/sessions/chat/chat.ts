@@ -2,13 +2,15 @@
  * What a person does in a session: sends, decides, stops, starts afresh. Each is an entry of the log, made once, by whichever
  * instance hears of it first; the turn driver carries on from there. Authority over the session is the caller's to check.
  */
+
 import type { CommandData } from '../../../contract/commands.ts'
 import type { EventData } from '../../../contract/events.ts'
 import { type PathTarget, pathOf } from '../../../contract/path-target.ts'
 import { type CallEntry, callOf, coveredCalls, pendingCalls, type Transcript } from '../../../contract/transcript.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
-import { editedTarget, onceKey, resolveIn, timesAsked } from './call-targets.ts'
+import { onceKey } from '../sandboxes/session-events.ts'
+import { editedTarget, resolveIn, timesAsked } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { Conversation } from './conversation.ts'
 import { TurnDriver } from './turn-driver.ts'

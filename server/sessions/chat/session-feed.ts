@@ -1,6 +1,8 @@
 import type { ServerToClient } from '../../../contract/live.ts'
 import type { StoredEvent } from '../../storage/event-log.ts'
-import type { LiveName } from './chat-options.ts'
+
+/** Events that are published but not stored. */
+export type LiveName = 'agent:thinking' | 'agent:delta' | 'tool:output'
 
 export interface FeedListener {
   stored?(sessionId: string, events: StoredEvent[]): void

@@ -106,3 +106,8 @@ export function unknownOutcome(callId: string, why: string, interruptedBy?: 'ser
 export function lostWithServer(callId: string): NewEvent {
   return unknownOutcome(callId, 'The server that ran this was restarted, or lost the session.', 'server')
 }
+
+/** Key of an event that is stored once each time that the call is asked for. */
+export function onceKey(what: 'decision' | 'started', callId: string, times: number): string {
+  return times > 1 ? `${what}-${times}:${callId}` : `${what}:${callId}`
+}

@@ -4,10 +4,9 @@ import type { ToolCallInput } from '../../calls/tool-source.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { ToolResult } from '../../sandbox/port.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
-import { onceKey } from '../chat/call-targets.ts'
 import { boundContent } from './bound-content.ts'
 import type { LiveSession } from './live-session.ts'
-import { resultOf, unknownOutcome } from './session-events.ts'
+import { onceKey, resultOf, unknownOutcome } from './session-events.ts'
 
 export type ToolCall = Omit<ToolCallInput, 'signal' | 'caller'> & {
   signal?: AbortSignal | undefined

@@ -2,7 +2,6 @@
  * What a model adds to routing, where one is configured: likeness in meaning, and example requests. Owns when that is worked out (in
  * the background, from the first call on); the router owns what it counts for. Invariant: without it, everything goes on.
  */
-import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { Embedder } from '../../models/embedder.ts'
@@ -11,11 +10,6 @@ import type { KeyValueStore } from '../../storage/key-value-store.ts'
 import type { ToolIndex } from '../tool-index.ts'
 import { ToolExamples, type WriteText } from './tool-examples.ts'
 import { ToolMeanings } from './tool-meanings.ts'
-
-export interface KnownTool {
-  server: string
-  tool: StoredTool
-}
 
 export interface EnrichmentOptions {
   index: ToolIndex

@@ -6,9 +6,9 @@ import { replaceHidden } from '../../../contract/hidden-characters.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
+import type { KnownTool } from '../tool-index.ts'
 import { BackgroundJob, rareWarning } from './background-job.ts'
 import { DefinitionCache } from './definition-cache.ts'
-import type { KnownTool } from './enrichment.ts'
 
 export type WriteText = (
   wish: { system: string; prompt: string; maxTokens: number },

@@ -9,9 +9,9 @@ import { BATCH, type Embedder } from '../../models/embedder.ts'
 import { toolKey } from '../../routing/catalogue.ts'
 import type { Likeness } from '../../routing/port.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
+import type { KnownTool } from '../tool-index.ts'
 import { BackgroundJob, rareWarning } from './background-job.ts'
 import { DefinitionCache } from './definition-cache.ts'
-import type { KnownTool } from './enrichment.ts'
 
 export interface ToolMeaningsOptions {
   embedder: Embedder

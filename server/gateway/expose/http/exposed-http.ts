@@ -4,10 +4,10 @@ import {
   isLegacyRequest,
   type ServerEventBus
 } from '@modelcontextprotocol/server'
-import type { Caller } from '../../../calls/caller.ts'
+import type { Caller, OwnerOf } from '../../../calls/caller.ts'
 import type { PeerNotification } from '../../../connections/peer.ts'
 import type { Logger } from '../../../lib/logger.ts'
-import { MAX_BODY_BYTES, type OwnerOf } from '../../doors/http-door.ts'
+import { MAX_BODY_BYTES } from '../../max-body-bytes.ts'
 import { createExposedServer } from '../create-exposed-server.ts'
 import type { Exposed } from '../exposed.ts'
 import { SharedLanes } from '../lanes.ts'
