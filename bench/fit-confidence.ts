@@ -4,10 +4,11 @@
  * a set's size does not count. Requests that no tool serves teach it what unsure looks like. Reports what the
  * weights do on the other halves, and, fitted without a set, on that set.
  */
-import { createCatalogue, toolKey } from '../server/routing/catalogue.ts'
+
 import { confidenceOf } from '../server/routing/confidence.ts'
 import { EVIDENCE_NAMES } from '../server/routing/evidence.ts'
 import { DEFAULT_THRESHOLD } from '../server/routing/router.ts'
+import { createToolCorpus, toolKey } from '../server/routing/tool-corpus.ts'
 import { AT_ONCE, createUsageMemory } from '../server/routing/usage/usage-memory.ts'
 import { calibrationError, chanceError } from './calibration.ts'
 import { byServer, halfOf, readRoutingSet, routingDataFolder, type SetOptions } from './routing-data.ts'
@@ -50,7 +51,7 @@ async function samplesOf(folder: string, { name, options, weight }: (typeof MIX)
   const set = await readRoutingSet(folder, name, options)
   const usage = createUsageMemory(20_000, AT_ONCE)
   for (const example of set.usage) usage.learn(example, toolKey(example.server, example.tool))
-  const catalogue = createCatalogue(usage)
+  const catalogue = createToolCorpus(usage)
   for (const [server, tools] of byServer(set.tools)) catalogue.setServer(server, tools)
   const step = Math.max(1, Math.ceil(set.requests.length / MAX_SAMPLES))
   const chosen = set.requests.filter((_, at) => at % step === 0)

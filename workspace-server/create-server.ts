@@ -3,7 +3,7 @@
  * the SDK may make two of them for one connection while it finds out which revision the client speaks.
  */
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
-import type { WorkspaceFiles } from './checkpoint/workspace-files.ts'
+import type { WorkspaceCheckpoint } from './checkpoint/workspace-checkpoint.ts'
 import { pathTarget, TargetChangedError } from './files/path-target.ts'
 import type { WorkspaceRoot } from './files/workspace-root.ts'
 import { readLimits } from './limits.ts'
@@ -23,7 +23,7 @@ import {
 export interface Workspace {
   root: WorkspaceRoot
   fence: EpochFence
-  files: WorkspaceFiles
+  files: WorkspaceCheckpoint
   tools: Tool[]
 }
 

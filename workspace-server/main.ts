@@ -5,7 +5,7 @@
  */
 import { mkdirSync } from 'node:fs'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
-import { WorkspaceFiles } from './checkpoint/workspace-files.ts'
+import { WorkspaceCheckpoint } from './checkpoint/workspace-checkpoint.ts'
 import { type CommandLine, parseCommandLine } from './command-line.ts'
 import { createServer } from './create-server.ts'
 import { runEgressRelay } from './egress-relay.ts'
@@ -47,7 +47,7 @@ function hideFromBroadKills(epoch: number): void {
 
 function serve(options: CommandLine, fence: EpochFence): void {
   const root = new WorkspaceRoot(options.root)
-  const files = new WorkspaceFiles(root.path, options.state)
+  const files = new WorkspaceCheckpoint(root.path, options.state)
   // A server that is late in leaving must not end its successor.
   const endOthers = () => endOtherProcesses({ deadlineMs: END_OTHERS_MS, mayGoOn: () => fence.isMine() })
   const commands = executeCommandTool(root, endOthers, options.hide)

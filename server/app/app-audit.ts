@@ -16,9 +16,9 @@ export interface Trail {
   /** Who counts along. */
   observer: ToolObserver | undefined
   /** Values that come out of it are known from then on. */
-  watched(credentials: Credentials): Credentials
+  trackSecrets(credentials: Credentials): Credentials
   /** Those that the registry refers to, as far as they can be found now. */
-  learn(registry: Registry, credentials: Credentials): void
+  registerSecrets(registry: Registry, credentials: Credentials): void
 }
 
 const DAY_MS = 86_400_000
@@ -48,14 +48,14 @@ export function openTrail(settings: Settings, observer?: ToolObserver): Trail {
   return {
     audit,
     observer,
-    watched: (credentials) => ({
+    trackSecrets: (credentials) => ({
       ...credentials,
       source(owner) {
         const source = credentials.source(owner)
         return { env: (name) => noted(source.env(name)), secret: (name) => noted(source.secret(name)) }
       }
     }),
-    learn({ servers }, credentials) {
+    registerSecrets({ servers }, credentials) {
       const source = attempt(() => credentials.source())
       for (const entry of source ? servers.values() : []) {
         const texts = entry.kind === 'local' ? entry.env : entry.headers

@@ -14,7 +14,7 @@ import type { Settings } from '../config/settings.ts'
 import { enginePlaces } from '../connections/local/engine-places.ts'
 import { Gateway } from '../gateway/execute/gateway.ts'
 import type { Exposed, ExposedOptions } from '../gateway/expose/exposed.ts'
-import type { GatewayCore, GatewayOptions } from '../gateway/gateway-services.ts'
+import type { GatewayOptions, GatewayServices } from '../gateway/gateway-services.ts'
 import { AppError } from '../lib/errors.ts'
 import { makeFolder } from '../lib/files/make-folder.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
@@ -47,9 +47,9 @@ export interface GatewayApp {
   /** Which entries may have their secrets. */
   grants: Grants
   /** What the tools stand on; loaded with the first call. */
-  core(): Promise<GatewayCore>
+  core(): Promise<GatewayServices>
   /** The same, if it has been loaded; loads nothing. */
-  loaded(): GatewayCore | undefined
+  loaded(): GatewayServices | undefined
   /** With `GATEWAY_EXPOSE`: what clients see in place of the four tools. */
   exposed?: () => Promise<Exposed>
   /** Applies changes of the registry as they come. */
@@ -62,7 +62,7 @@ export interface GatewayAppOptions extends Pick<GatewayOptions, 'refused'> {
   /** A registry that is not there is an empty one. */
   optionalRegistry: boolean
   /** Where a store is open already. */
-  facts?: KeyValueStore
+  keyValues?: KeyValueStore
   /** Where a trail is open already; whoever opened it closes it. */
   trail?: Trail
   /** Where they are open already. */
@@ -74,7 +74,7 @@ export interface GatewayAppOptions extends Pick<GatewayOptions, 'refused'> {
 const MAX_STOP_MS = 15_000
 
 interface Loaded {
-  core: GatewayCore
+  core: GatewayServices
   update(registry: Registry): void
   close(): Promise<void>
 }
@@ -104,16 +104,16 @@ export async function createGatewayApp(
   const watch = new RegistryWatch(registry, {
     file,
     logger,
-    async onChange(next, { removed, changed, retouched }) {
+    async onChange(next, { removed, changed, metadataChanged }) {
       registry = next
       const loaded = await loading
       loaded?.update(next)
-      const off = retouched.filter(({ enabled }) => !enabled)
+      const off = metadataChanged.filter(({ enabled }) => !enabled)
       for (const { name } of [...removed, ...changed, ...off]) loaded?.core.connections.retire(name)
     }
   })
   const version = packageVersion()
-  let loaded: GatewayCore | undefined
+  let loaded: GatewayServices | undefined
   const registryProblem = () => {
     if (watch.problem !== undefined)
       return `${watch.problem} The servers are those of the last file that could be used.`
@@ -165,22 +165,22 @@ async function loadCore(
       import('../routing/router.ts'),
       import('../policy/approval-policy.ts'),
       import('../gateway/asking/open-approvals.ts'),
-      options.facts ? { facts: options.facts, close: async () => {} } : openFacts(settings, logger)
+      options.keyValues ? { keyValues: options.keyValues, close: async () => {} } : openKeyValues(settings, logger)
     ])
   const trail = options.trail ?? (await import('./app-audit.ts')).openTrail(settings)
-  const credentials = trail.watched(
+  const credentials = trail.trackSecrets(
     openCredentials({ file: settings.CREDENTIALS_FILE, environment: options.environment })
   )
-  trail.learn(registry, credentials)
+  trail.registerSecrets(registry, credentials)
   const tracing = await openTracer(settings)
   const router = createRouter()
   let ruled: ApprovalPolicy = createPolicy(rulesOf(registry.servers.values()))
-  const approvals = openApprovals(store.facts, logger, {
+  const approvals = openApprovals(store.keyValues, logger, {
     waitMs: settings.APPROVAL_WAIT_SECONDS * 1000,
     asksAboutChange: (server, tool) => settings.CHANGED_TOOLS === 'ask' && ruled(server, tool) !== 'allow'
   })
   const writeText = modelWriter(settings, logger, options.models)
-  const means = { facts: store.facts, router, logger, write: writeText }
+  const means = { keyValues: store.keyValues, router, logger, write: writeText }
   const { index, enrichment } = await openIndex(settings, means, approvals.definitions.look)
   const first = await options.grants.begin(registry.servers.values())
   if (first.length > 0) logger.warn({ servers: first }, FIRST_GRANT)
@@ -197,7 +197,7 @@ async function loadCore(
   await index.load(registry)
   await enrichment?.restore()
   const { openStoredUsage } = await import('../tools/stored-usage.ts')
-  const usage = await openStoredUsage(store.facts, router, logger)
+  const usage = await openStoredUsage(store.keyValues, router, logger)
   // Outside clients have a human of their own in front of them: without a rule, a call is allowed.
   const policyOf = (next: Registry) =>
     createPolicy([{ glob: '*', verdict: 'allow' }, ...rulesOf(next.servers.values())])
@@ -214,7 +214,7 @@ async function loadCore(
     update(next) {
       ruled = createPolicy(rulesOf(next.servers.values()))
       policy = policyOf(next)
-      trail.learn(next, credentials)
+      trail.registerSecrets(next, credentials)
       index.update(next)
     },
     async close() {
@@ -243,9 +243,9 @@ async function openIndex(settings: Settings, means: IndexMeans, onSeen: NonNulla
     import('../catalog/stored-tools.ts')
   ])
   let enrichment: Enrichment | undefined
-  const { facts, router, logger } = means
+  const { keyValues, router, logger } = means
   const index = new ToolIndex({
-    ...{ stored: new StoredTools(facts), router, logger },
+    ...{ stored: new StoredTools(keyValues), router, logger },
     onSeen(server, tools) {
       onSeen(server, tools)
       enrichment?.seen()
@@ -316,7 +316,7 @@ function modelWriter(settings: Settings, logger: Logger, open: Models | undefine
   }
 }
 
-async function openFacts(settings: Settings, logger: Logger) {
+async function openKeyValues(settings: Settings, logger: Logger) {
   if (settings.REDIS_URL) {
     const { openRedisStore } = await import('../storage/redis/open-redis-store.ts')
     return openRedisStore({ url: settings.REDIS_URL, deployment: settings.DEPLOYMENT, logger })
@@ -335,7 +335,7 @@ function readExpose(wish: string | undefined, file: string, { servers }: Registr
   throw new AppError('invalid', 'invalid_setting', message)
 }
 
-function exposedOnce(options: Omit<ExposedOptions, 'core'>, core: () => Promise<GatewayCore>) {
+function exposedOnce(options: Omit<ExposedOptions, 'core'>, core: () => Promise<GatewayServices>) {
   let opening: Promise<Exposed> | undefined
   const open = async () => {
     const { Exposed } = await import('../gateway/expose/exposed.ts')

@@ -63,7 +63,7 @@ export function openReadiness(examined: Examined, logger: Logger): Readiness {
   const checks: Record<string, HealthCheck> = {
     engine: async () => `Docker ${(await engine.status()).version}`,
     async store() {
-      await probeStore(store.facts)
+      await probeStore(store.keyValues)
       return `deployment ${await store.sessions.deploymentId()}`
     },
     disk: () => probeFolder(dataDir, minFreeMb),

@@ -52,7 +52,7 @@ const LOG_LINES = 200
 /** The same servers as a person manages them. */
 export function serverDirectory(
   gateway: GatewayApp,
-  facts: KeyValueStore,
+  keyValues: KeyValueStore,
   policy: ApprovalPolicy,
   guard: DefinitionGuard
 ): ServerDirectory {
@@ -63,7 +63,7 @@ export function serverDirectory(
   }
   return new ServerDirectory({
     file,
-    facts,
+    keyValues,
     registry,
     problem,
     reload,

@@ -166,7 +166,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const { store, checkpoints } = await openStorage(settings, logger, overrides, report)
   const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
-  const access = new SessionAccess(store.facts, settings.MAX_OWNER_SESSIONS, {
+  const access = new SessionAccess(store.keyValues, settings.MAX_OWNER_SESSIONS, {
     async checkOpen(sessionId) {
       if (await checkpoints.has(sessionId)) throw sessionLost()
       await quotas.checkOpen()
@@ -233,18 +233,18 @@ export async function createApp(
   const refused = createRefusals(logger, metrics.core.refused)
   const core = await createCore(settings, logger, { ...start, instanceId, observer: metrics.core })
   const models = observedModels(openModels(settings, logger), metrics.core.modelStep)
-  const { facts } = core.store
+  const { keyValues } = core.store
   const trail = openTrail(settings, metrics.observer)
-  const shared = { facts, trail, models, dotenv: dotenvWithSecrets(), refused }
+  const shared = { keyValues, trail, models, dotenv: dotenvWithSecrets(), refused }
   const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, ...shared })
   const servers = chatServers(gateway, logger)
-  const guard = createDefinitionGuard(facts)
+  const guard = createDefinitionGuard(keyValues)
   const chat = createChat(settings, core, models, servers, guard, trail.audit, logger, refused)
   const { sessions, feed, access, progress } = core
   const directory = openDirectory(settings, core, chat, logger)
-  const entrance = openEntrance(settings, facts, access, logger)
+  const entrance = openEntrance(settings, keyValues, access, logger)
   const door = openMcpDoor(gateway, logger)
-  const inbox = new ApprovalInbox(facts)
+  const inbox = new ApprovalInbox(keyValues)
   const dataDir = resolve(settings.DATA_DIR)
   const readiness = openReadiness({ ...core, trail, dataDir, minFreeMb: settings.MIN_FREE_MB }, logger)
   const http = await createHttpServer({
@@ -258,7 +258,7 @@ export async function createApp(
     ...{ ...entrance, admin: new AdminAccess(settings, logger), senderOf: senderAtSocket(gateway) },
     metrics: metrics.text,
     refused,
-    servers: serverDirectory(gateway, facts, servers.policy, guard),
+    servers: serverDirectory(gateway, keyValues, servers.policy, guard),
     audit: trailReader(settings, trail, ownerOfCookies),
     mcp: limitedMcp(mcpLimit(settings.MCP_REQUESTS_PER_MINUTE), entrance, door.handle, refused),
     webRoot: join(packageRoot(), 'dist', 'web'),
@@ -298,10 +298,10 @@ function openLive({ REDIS_URL: url, DEPLOYMENT: deployment }: Settings, logger: 
 }
 
 /** What both faces ask before anyone comes in. */
-function openEntrance(settings: Settings, facts: Store['facts'], access: SessionAccess, logger: Logger) {
+function openEntrance(settings: Settings, keyValues: Store['keyValues'], access: SessionAccess, logger: Logger) {
   return {
     instance: new InstanceAccess(settings.AUTH_TOKEN, logger, settings.WRONG_TOKENS_PER_MINUTE),
-    owners: new OwnerAccess(facts, access),
+    owners: new OwnerAccess(keyValues, access),
     addressOf: clientAddresses(settings.TRUST_PROXY),
     ownerOf: ownerOfCookies,
     requestsPerMinute: settings.REQUESTS_PER_MINUTE,

@@ -8,7 +8,7 @@ export interface Caller {
   /** The client's own word for itself, `name/version`; never an authority. */
   client?: string | undefined
   /** Set by a client that needs connections of its own, because servers ask it back: they are shared with no other. */
-  connection?: string | undefined
+  laneId?: string | undefined
 }
 
 /** Whoever started this process. */

@@ -3,7 +3,7 @@ import { isAbsolute, normalize } from 'node:path'
 import { isRecord } from '../lib/is-record.ts'
 import { parseHostPattern } from '../lib/web/host-pattern.ts'
 import { EntryProblem, number, onlyKeys, text, texts } from './entry-values.ts'
-import type { SandboxWish } from './server-entry.ts'
+import type { SandboxRequest } from './server-entry.ts'
 
 /** Too much at once: whoever means a part of it can name that. */
 const TOO_MUCH = /^\/(bin|boot|etc|lib|lib64|opt|sbin|srv|tmp|usr|var|workspace)?$/
@@ -12,7 +12,7 @@ const NEVER = /^\/(proc|sys|dev|run|var\/run|opt\/mcp)(\/|$)/
 
 export const SANDBOX_KEYS = ['image', 'network', 'folders', 'memoryMb', 'cpus']
 
-export function readSandbox(value: unknown, path: string[]): SandboxWish {
+export function readSandbox(value: unknown, path: string[]): SandboxRequest {
   if (value === true) return {}
   if (!isRecord(value)) throw new EntryProblem(path, 'must be true, false or an object')
   onlyKeys(value, SANDBOX_KEYS, path)

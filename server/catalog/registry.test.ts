@@ -164,8 +164,8 @@ describe('the registry', () => {
       b: { command: 'b', env: { X: '1' } },
       c: { command: 'c', description: 'new' }
     })
-    const { added, removed, changed, retouched } = diffRegistries(before, after)
-    const names = [added, removed, changed, retouched].map((entries) => entries.map(({ name }) => name))
+    const { added, removed, changed, metadataChanged } = diffRegistries(before, after)
+    const names = [added, removed, changed, metadataChanged].map((entries) => entries.map(({ name }) => name))
     expect(names).toEqual([['e'], ['d'], ['b'], ['c']])
   })
 })

@@ -94,16 +94,17 @@ export interface RegistryDiff {
   /** Another command, address or limit: a running child must be replaced. */
   changed: ServerEntry[]
   /** Other words about it, or switched on or off. */
-  retouched: ServerEntry[]
+  metadataChanged: ServerEntry[]
 }
 
 export function diffRegistries(before: Registry, after: Registry): RegistryDiff {
-  const diff: RegistryDiff = { added: [], removed: [], changed: [], retouched: [] }
+  const diff: RegistryDiff = { added: [], removed: [], changed: [], metadataChanged: [] }
   for (const entry of after.servers.values()) {
     const old = before.servers.get(entry.name)
     if (old === undefined) diff.added.push(entry)
     else if (old.fingerprint !== entry.fingerprint) diff.changed.push(entry)
-    else if (JSON.stringify({ ...old, line: 0 }) !== JSON.stringify({ ...entry, line: 0 })) diff.retouched.push(entry)
+    else if (JSON.stringify({ ...old, line: 0 }) !== JSON.stringify({ ...entry, line: 0 }))
+      diff.metadataChanged.push(entry)
   }
   for (const old of before.servers.values()) if (!after.servers.has(old.name)) diff.removed.push(old)
   return diff

@@ -8,7 +8,7 @@ export interface OperationTimeouts {
   callMs: number
 }
 
-export interface SandboxWish {
+export interface SandboxRequest {
   image?: string
   /** The hosts that it may reach, as `host-pattern.ts` reads them; none when there is none. */
   network?: string[]
@@ -45,7 +45,7 @@ export interface LocalEntry extends EntryBase {
   /** With its placeholders; they are filled when the child is started, never before. */
   env: Record<string, string>
   cwd?: string
-  sandbox?: SandboxWish
+  sandbox?: SandboxRequest
 }
 
 export interface RemoteEntry extends EntryBase {

@@ -45,7 +45,7 @@ export interface StoredServer {
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
 /** What is needed of the key-value store. */
-export interface CatalogFacts {
+export interface CatalogStore {
   set(space: string, key: string, value: Json): Promise<void>
   remove(space: string, key: string): Promise<void>
   list(space: string): Promise<{ key: string; value: Json }[]>
@@ -54,14 +54,14 @@ export interface CatalogFacts {
 const SPACE = 'catalog-servers'
 
 export class StoredTools {
-  readonly #facts: CatalogFacts
+  readonly #keyValues: CatalogStore
 
-  constructor(facts: CatalogFacts) {
-    this.#facts = facts
+  constructor(keyValues: CatalogStore) {
+    this.#keyValues = keyValues
   }
 
   async all(): Promise<Map<string, StoredServer>> {
-    const rows = await this.#facts.list(SPACE)
+    const rows = await this.#keyValues.list(SPACE)
     return new Map(
       rows.flatMap(({ key, value }) => {
         const server = readStored(value)
@@ -71,11 +71,11 @@ export class StoredTools {
   }
 
   async save(name: string, server: StoredServer): Promise<void> {
-    await this.#facts.set(SPACE, name, toJson(server))
+    await this.#keyValues.set(SPACE, name, toJson(server))
   }
 
   async remove(name: string): Promise<void> {
-    await this.#facts.remove(SPACE, name)
+    await this.#keyValues.remove(SPACE, name)
   }
 }
 

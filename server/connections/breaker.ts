@@ -11,7 +11,7 @@ export class Breaker {
   readonly #server: string
   readonly #now: () => number
   #failures = 0
-  #closedUntil = 0
+  #openUntil = 0
   #reason = ''
 
   constructor(server: string, now: () => number = Date.now) {
@@ -21,13 +21,13 @@ export class Breaker {
 
   get state(): BreakerState {
     if (this.#failures < FAILURES_TO_OPEN) return 'closed'
-    return this.#now() < this.#closedUntil ? 'open' : 'half-open'
+    return this.#now() < this.#openUntil ? 'open' : 'half-open'
   }
 
   /** Throws while it is open. */
   check(): void {
     if (this.state !== 'open') return
-    const seconds = Math.max(1, Math.ceil((this.#closedUntil - this.#now()) / 1000))
+    const seconds = Math.max(1, Math.ceil((this.#openUntil - this.#now()) / 1000))
     const message = `The server "${this.#server}" failed ${this.#failures} times in a row and is tried again in ${seconds} s. ${this.#reason}`
     throw new AppError('unavailable', 'server_resting', message, { details: { sent: false } })
   }
@@ -40,6 +40,6 @@ export class Breaker {
     this.#failures++
     this.#reason = messageOf(error)
     const beyond = this.#failures - FAILURES_TO_OPEN + 1
-    if (beyond > 0) this.#closedUntil = this.#now() + backoffMs(beyond, REST)
+    if (beyond > 0) this.#openUntil = this.#now() + backoffMs(beyond, REST)
   }
 }

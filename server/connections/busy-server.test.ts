@@ -10,7 +10,7 @@ it('keeps a server that answers no test because it is at work, and so the call t
   const timeoutMs = { start: 30_000, list: 1000, call: 60_000 }
   const { call, connections, close } = await openTestConnections({ a: child('blocking', [file], { timeoutMs }) })
   try {
-    const called = call('a', 'block', {}, { careful: true })
+    const called = call('a', 'block', {}, { mustNotRepeat: true })
     called.catch(() => {})
     await until('the call', () => existsSync(file))
     const { signal } = new AbortController()

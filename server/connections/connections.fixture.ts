@@ -28,7 +28,7 @@ export function real(name: 'server-everything' | 'server-memory'): Record<string
   return { command: process.execPath, args: [join(packages, name, 'dist/index.js')] }
 }
 
-export function memoryFacts(): KeyValueStore {
+export function memoryKeyValues(): KeyValueStore {
   const spaces = new Map<string, Map<string, Json>>()
   const space = (name: string) => {
     const found = spaces.get(name) ?? new Map<string, Json>()
@@ -70,13 +70,13 @@ export function plainRouter(): Router {
 
 export async function openTestConnections(
   mcpServers: Record<string, unknown>,
-  options: { facts?: KeyValueStore; credentials?: string } = {}
+  options: { keyValues?: KeyValueStore; credentials?: string } = {}
 ) {
   const dir = mkdtempSync(join(tmpdir(), 'connections-'))
   const registry = readRegistry(JSON.stringify({ mcpServers }), 'mcp.json')
-  const facts = options.facts ?? memoryFacts()
+  const keyValues = options.keyValues ?? memoryKeyValues()
   const router = plainRouter()
-  const index = new ToolIndex({ stored: new StoredTools(facts), router, logger: silentLogger })
+  const index = new ToolIndex({ stored: new StoredTools(keyValues), router, logger: silentLogger })
   await index.load(registry)
   const connections = new Connections({
     index,
@@ -95,11 +95,11 @@ export async function openTestConnections(
     connections,
     index,
     router,
-    facts,
+    keyValues,
     dir,
     log: (server: string) => readFileSync(join(dir, 'logs', `${server}.log`), 'utf8'),
     call(server: string, tool: string, args: Record<string, unknown> = {}, more: Partial<CallInput> = {}) {
-      return connections.call(server, { caller: LOCAL, tool, args, careful: false, signal, ...more })
+      return connections.call(server, { caller: LOCAL, tool, args, mustNotRepeat: false, signal, ...more })
     },
     async close() {
       await connections.close()

@@ -7,7 +7,7 @@ import {
   child,
   isAlive,
   LOCAL,
-  memoryFacts,
+  memoryKeyValues,
   openTestConnections,
   real,
   type TestConnections,
@@ -44,16 +44,16 @@ describe('connections to servers', { timeout: 60_000 }, () => {
   })
 
   it('knows the tools of a server that was seen before without starting it', async () => {
-    const facts = memoryFacts()
-    const first = await open({ a: child('steady') }, { facts })
+    const keyValues = memoryKeyValues()
+    const first = await open({ a: child('steady') }, { keyValues })
     await first.connections.list('a', { caller: LOCAL, signal })
     await first.close()
-    const { connections, index } = await open({ a: child('steady') }, { facts })
+    const { connections, index } = await open({ a: child('steady') }, { keyValues })
     expect(index.tools('a')?.map(({ name }) => name)).toContain('echo')
     expect(index.verdict('a')).toEqual({ kind: 'legacy' })
     expect(connections.childPids).toEqual([])
     // Another command is another server.
-    expect((await open({ a: child('steady', ['x']) }, { facts })).index.tools('a')).toBeUndefined()
+    expect((await open({ a: child('steady', ['x']) }, { keyValues })).index.tools('a')).toBeUndefined()
   })
 
   it('answers the very next call after a kill -9, also a call that must not be repeated', async () => {
@@ -64,7 +64,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
       const pid = textOf((await call('a', 'pid')).result)
       pids.add(pid)
       process.kill(Number(pid), 'SIGKILL')
-      const { result } = await call('a', 'write', { message: `m${round}` }, { careful: true })
+      const { result } = await call('a', 'write', { message: `m${round}` }, { mustNotRepeat: true })
       expect(textOf(result)).toBe('written')
     }
     expect(pids.size).toBe(5)
@@ -74,12 +74,12 @@ describe('connections to servers', { timeout: 60_000 }, () => {
   it('never runs a write twice when the server dies in the middle', async () => {
     const file = countFile()
     const { call } = await open({ a: child('steady', [file]) })
-    await expect(call('a', 'write_and_die', {}, { careful: true })).rejects.toMatchObject({
+    await expect(call('a', 'write_and_die', {}, { mustNotRepeat: true })).rejects.toMatchObject({
       code: 'child_lost',
       details: { sent: true }
     })
     expect(written(file)).toEqual(['died'])
-    expect(textOf((await call('a', 'write', { message: 'next' }, { careful: true })).result)).toBe('written')
+    expect(textOf((await call('a', 'write', { message: 'next' }, { mustNotRepeat: true })).result)).toBe('written')
     expect(written(file)).toEqual(['died', 'next'])
   })
 
@@ -90,7 +90,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
       await call('a', 'pid')
       const [pid] = connections.childPids
       const message = `round-${round}`
-      const answer = call('a', 'write', { message }, { careful: true }).catch((error) => error)
+      const answer = call('a', 'write', { message }, { mustNotRepeat: true }).catch((error) => error)
       if (round % 5 > 0) await new Promise((done) => setTimeout(done, (round % 5) - 1))
       else await Promise.resolve()
       if (pid !== undefined && isAlive(pid)) process.kill(pid, 'SIGKILL')
@@ -121,7 +121,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
   })
 
   it('speaks the newer revision with a server that knows it, and remembers that', async () => {
-    const facts = memoryFacts()
+    const keyValues = memoryKeyValues()
     const main = resolve(import.meta.dirname, '../gateway-main.ts')
     const config = join(mkdtempSync(join(tmpdir(), 'inner-')), 'mcp.json')
     writeFileSync(config, JSON.stringify({ mcpServers: { inner: child('steady') } }))
@@ -129,9 +129,9 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     const servers = { outer: { command: process.execPath, args } }
     const echo = { server: 'inner', tool: 'echo', params: { message: 'deep' } }
     for (const round of [1, 2]) {
-      const test = await open(servers, { facts })
+      const test = await open(servers, { keyValues })
       expect(test.index.verdict('outer')?.kind).toBe(round === 1 ? undefined : 'modern')
-      const { result } = await test.call('outer', 'execute', echo, { careful: true })
+      const { result } = await test.call('outer', 'execute', echo, { mustNotRepeat: true })
       expect(textOf(result)).toBe('deep')
       expect(test.index.verdict('outer')?.kind).toBe('modern')
       await test.close()

@@ -226,7 +226,7 @@ export class Connections {
     const known = hub.pools.get(scope)
     if (known) return known.pool
     makeRoom(hub, (pool) => this.#retire(pool))
-    const peer = caller.connection === undefined ? undefined : this.#peers.get(caller.connection)
+    const peer = caller.laneId === undefined ? undefined : this.#peers.get(caller.laneId)
     const created = this.#create(entry, owner, peer)
     hub.pools.set(scope, created)
     return created.pool
@@ -236,7 +236,7 @@ export class Connections {
   #scope({ entry, secretNames: names }: Hub, caller: Caller): { owner: string | undefined; scope: string } {
     const isOwn = this.#options.credentials.differsFor(caller.owner, names) || this.#hasLogin(entry, caller)
     const owner = isOwn ? caller.owner : undefined
-    return { owner, scope: `${owner ?? ''}\n${caller.connection ?? ''}` }
+    return { owner, scope: `${owner ?? ''}\n${caller.laneId ?? ''}` }
   }
 
   #hasLogin({ kind, name }: ServerEntry, { owner }: Caller): boolean {

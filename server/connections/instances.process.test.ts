@@ -57,7 +57,9 @@ describe('instances of one server', { timeout: 60_000 }, () => {
     const [go, log] = [fresh('go'), fresh('log')]
     const read = call('a', 'hold', { file: go })
     await until('the read to begin', () => existsText(`${go}.began`) !== '')
-    const write = call('a', 'write', { file: log, line: 'once', until: go }, { careful: true }).catch((error) => error)
+    const write = call('a', 'write', { file: log, line: 'once', until: go }, { mustNotRepeat: true }).catch(
+      (error) => error
+    )
     await busy(1, 1)
     await until('the write to be done', () => existsText(log) === 'once\n')
     for (const pid of connections.childPids) process.kill(pid, 'SIGKILL')

@@ -24,7 +24,7 @@ export interface CallInput {
   tool: string
   args: Record<string, unknown>
   /** The call has effects and is not known to be repeatable. */
-  careful: boolean
+  mustNotRepeat: boolean
   signal: AbortSignal
   onProgress?: ProgressCallback | undefined
   meta?: Record<string, unknown> | undefined
@@ -120,10 +120,10 @@ export class LiveServer {
   }
 
   async call(input: CallInput): Promise<RawResult> {
-    const { tool, args, careful, signal, onProgress, meta, retry } = input
+    const { tool, args, mustNotRepeat, signal, onProgress, meta, retry } = input
     const { timeouts } = this.#entry
     const params = { name: tool, arguments: args, ...retry, ...(meta ? { _meta: meta } : {}) }
-    this.#transport?.assertAlive(careful)
+    this.#transport?.assertAlive(mustNotRepeat)
     const calls = this.verdict?.kind === 'legacy' ? this.#transport?.calls : undefined
     this.#running++
     try {
@@ -181,7 +181,7 @@ export class LiveServer {
     const options = {
       ...timing(this.#entry.timeouts.callMs),
       // Without a client of its own behind it, a question has nobody to go to.
-      allowInputRequired: caller.connection !== undefined,
+      allowInputRequired: caller.laneId !== undefined,
       signal,
       ...(onProgress ? { onprogress: onProgress } : {})
     }

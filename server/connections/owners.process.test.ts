@@ -12,7 +12,7 @@ afterEach(async () => {
 })
 
 const secret = (name: string) => `\${secret:${name}}`
-const caller = (owner: string, connection?: string): Caller => ({ owner, door: 'http', connection })
+const caller = (owner: string, connection?: string): Caller => ({ owner, door: 'http', laneId: connection })
 
 function credentialsFile(content: unknown): string {
   const file = join(mkdtempSync(join(tmpdir(), 'owners-')), 'credentials.json')
@@ -56,7 +56,7 @@ describe('connections by owner', { timeout: 60_000 }, () => {
     const { call, connections, dir } = await open({ a: child('steady', [], { env: { TOKEN: secret('KEY') } }) }, file)
     await call('a', 'complain', {}, { caller: caller('anna') })
     await until('her words', () => connections.logTail('a', 'anna').includes('secret is'))
-    await call('a', 'die', {}, { caller: caller('anna'), careful: true }).catch(() => {})
+    await call('a', 'die', {}, { caller: caller('anna'), mustNotRepeat: true }).catch(() => {})
     expect(connections.logTail('a', 'ben')).toBe('')
     await connections.stop('a')
     expect(await readServerLog(join(dir, 'logs'), 'a', 10, 'ben')).toBeUndefined()

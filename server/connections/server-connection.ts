@@ -130,7 +130,7 @@ export class ServerConnection {
   }
 
   async request(input: RequestInput): Promise<RawResult> {
-    return (await this.#tryOn({ ...input, careful: true }, (live) => live.request(input))).result
+    return (await this.#tryOn({ ...input, mustNotRepeat: true }, (live) => live.request(input))).result
   }
 
   /** The running one, if it runs. */
@@ -167,7 +167,7 @@ export class ServerConnection {
 
   /** Again where it certainly did not run, or may run twice. */
   async #tryOn<T>(
-    { careful, signal }: Pick<CallInput, 'careful' | 'signal'>,
+    { mustNotRepeat, signal }: Pick<CallInput, 'mustNotRepeat' | 'signal'>,
     job: (live: LiveServer) => Promise<T>
   ): Promise<{ result: T; attempts: number }> {
     return this.#during(async () => {
@@ -179,7 +179,7 @@ export class ServerConnection {
         } catch (error) {
           if (live && live.pid === undefined && endsConversation(error)) this.#drop(live)
           const startFailed = isAppError(error) && error.details.start === true
-          const again = certainlyNotRun(error) || (!careful && isAppError(error, 'child_lost'))
+          const again = certainlyNotRun(error) || (!mustNotRepeat && isAppError(error, 'child_lost'))
           const isForbidden = isAppError(error, 'child_forbidden')
           const tries = isForbidden ? (endsConversation(error) ? 2 : 1) : CALL_TRIES
           if (startFailed || !again || attempt >= tries || signal.aborted) throw error

@@ -59,7 +59,7 @@ export class ServerPool {
         const { result, attempts } = await instance.call(input)
         return { result, attempts: attempts + tried.size - 1 }
       } catch (error) {
-        if (!mayRepeat(error, input.careful) || input.signal.aborted) throw error
+        if (!mayRepeat(error, input.mustNotRepeat) || input.signal.aborted) throw error
         const next = this.#another(error, tried)
         if (next === undefined) throw error
         instance = next

@@ -7,11 +7,11 @@ import type { Router } from '../routing/port.ts'
 import type { Enrichment } from '../tools/enrichment/enrichment.ts'
 import type { ToolIndex } from '../tools/tool-index.ts'
 import type { Approvals } from './asking/approve-call.ts'
-import type { ClientVoice } from './asking/client-voice.ts'
+import type { ClientPrompter } from './asking/client-prompter.ts'
 import type { ErrorReport } from './error-result.ts'
 
 /** What the four tools stand on. Loaded when the first of them is called: the list of tools needs none of it. */
-export interface GatewayCore {
+export interface GatewayServices {
   index: ToolIndex
   connections: Connections
   router: Router
@@ -31,10 +31,10 @@ export interface GatewayCore {
   /** Which entries may have their secrets. */
   grants?: Grants | undefined
   /** A text by a model that the user has configured. */
-  writeText?: ClientVoice['write'] | undefined
+  writeText?: ClientPrompter['write'] | undefined
 }
 
 export interface GatewayOptions extends ErrorReport {
   version: string
-  core(): Promise<GatewayCore>
+  core(): Promise<GatewayServices>
 }

@@ -17,8 +17,8 @@ beforeEach(async () => {
   stores = await Promise.all([open(), open()])
   const [one, two] = stores
   if (!one || !two) throw new Error('no store')
-  asker = new ApprovalInbox(one.facts)
-  page = new ApprovalInbox(two.facts)
+  asker = new ApprovalInbox(one.keyValues)
+  page = new ApprovalInbox(two.keyValues)
 })
 afterEach(async () => {
   await Promise.all(stores.map((store) => store.close()))

@@ -27,30 +27,30 @@ export type Wish = Omit<ApprovalCard, 'id' | 'createdAt' | 'expiresAt'>
 type Outcome = { at: number } & ({ withdrawn: true } | (ApprovalAnswer & { withdrawn?: false }))
 
 export class ApprovalInbox {
-  readonly #facts: KeyValueStore
+  readonly #keyValues: KeyValueStore
   readonly #id = randomUUID()
   #beat: NodeJS.Timeout | undefined
 
-  constructor(facts: KeyValueStore) {
-    this.#facts = facts
+  constructor(keyValues: KeyValueStore) {
+    this.#keyValues = keyValues
   }
 
   /** Says, until `leave`, that there is a page where cards are seen. */
   attend(): void {
-    const beat = () => this.#facts.set(PAGES, this.#id, Date.now()).catch(() => {})
+    const beat = () => this.#keyValues.set(PAGES, this.#id, Date.now()).catch(() => {})
     void beat()
     this.#beat ??= setInterval(beat, BEAT_MS).unref()
   }
 
   async leave(): Promise<void> {
     clearInterval(this.#beat)
-    await this.#facts.remove(PAGES, this.#id).catch(() => {})
+    await this.#keyValues.remove(PAGES, this.#id).catch(() => {})
   }
 
   async isAttended(): Promise<boolean> {
-    const pages = await this.#facts.list(PAGES)
+    const pages = await this.#keyValues.list(PAGES)
     const gone = pages.filter(({ value }) => Number(value) < Date.now() - KEEP_MS)
-    for (const { key } of gone) await this.#facts.remove(PAGES, key)
+    for (const { key } of gone) await this.#keyValues.remove(PAGES, key)
     return pages.some(({ value }) => Number(value) > Date.now() - LEASE_MS)
   }
 
@@ -63,7 +63,7 @@ export class ApprovalInbox {
     try {
       while (!signal.aborted && Date.now() < card.expiresAt) {
         if (Date.now() >= renewAt) {
-          await this.#facts.set(CARDS, card.id, toJson({ card, aliveUntil: Date.now() + LEASE_MS }))
+          await this.#keyValues.set(CARDS, card.id, toJson({ card, aliveUntil: Date.now() + LEASE_MS }))
           renewAt = Date.now() + RENEW_MS
         }
         const outcome = await this.#outcome(card.id)
@@ -76,16 +76,16 @@ export class ApprovalInbox {
       throw new AppError('timeout', 'approval_timeout', `Nobody answered within ${waitMs / 1000} s; it was not run.`)
     } finally {
       await this.#withdraw(card.id).catch(() => {})
-      await this.#facts.remove(CARDS, card.id).catch(() => {})
+      await this.#keyValues.remove(CARDS, card.id).catch(() => {})
     }
   }
 
   /** Those that someone still waits for, oldest first. */
   async open(): Promise<ApprovalCard[]> {
     const cards: ApprovalCard[] = []
-    for (const { key, value } of await this.#facts.list(CARDS)) {
+    for (const { key, value } of await this.#keyValues.list(CARDS)) {
       const card = readCard(value)
-      if (!card) await this.#facts.remove(CARDS, key)
+      if (!card) await this.#keyValues.remove(CARDS, key)
       else if (!(await this.#outcome(key))) cards.push(card)
     }
     await this.#sweep()
@@ -94,26 +94,26 @@ export class ApprovalInbox {
 
   /** `hash` is that of the card the person has seen. */
   async answer(id: string, hash: string, answer: ApprovalAnswer): Promise<void> {
-    const card = readCard(await this.#facts.get(CARDS, id))
+    const card = readCard(await this.#keyValues.get(CARDS, id))
     const outcome = await this.#outcome(id)
     if (outcome && outcome.withdrawn !== true) throw alreadyDecided()
     if (!card || outcome) throw gone()
     if (card.hash !== hash) {
       throw new AppError('conflict', 'stale', 'This answer is for another card than the one that is open; look again.')
     }
-    if (await this.#facts.add(OUTCOMES, id, toJson({ ...answer, at: Date.now() }))) return
+    if (await this.#keyValues.add(OUTCOMES, id, toJson({ ...answer, at: Date.now() }))) return
     throw (await this.#outcome(id))?.withdrawn === true ? gone() : alreadyDecided()
   }
 
   /** Resolves to the answer that came first, if one did. */
   async #withdraw(id: string): Promise<Outcome | undefined> {
-    if (await this.#facts.add(OUTCOMES, id, { withdrawn: true, at: Date.now() })) return undefined
+    if (await this.#keyValues.add(OUTCOMES, id, { withdrawn: true, at: Date.now() })) return undefined
     const outcome = await this.#outcome(id)
     return outcome?.withdrawn === true ? undefined : outcome
   }
 
   async #outcome(id: string): Promise<Outcome | undefined> {
-    const value = await this.#facts.get(OUTCOMES, id)
+    const value = await this.#keyValues.get(OUTCOMES, id)
     return isRecord(value) ? (value as Outcome) : undefined
   }
 
@@ -128,8 +128,8 @@ export class ApprovalInbox {
   }
 
   async #sweep(): Promise<void> {
-    for (const { key, value } of await this.#facts.list(OUTCOMES)) {
-      if (!isRecord(value) || Number(value.at) < Date.now() - KEEP_MS) await this.#facts.remove(OUTCOMES, key)
+    for (const { key, value } of await this.#keyValues.list(OUTCOMES)) {
+      if (!isRecord(value) || Number(value.at) < Date.now() - KEEP_MS) await this.#keyValues.remove(OUTCOMES, key)
     }
   }
 }

@@ -39,7 +39,7 @@ class Kept {
  * changed to mislead: its calls are shown to a human, with the difference, until someone accepts it. So are those of a new tool
  * of a server that has had too many. The sandbox's own tools are not its business: they come with this program and its image.
  */
-export function createDefinitionGuard(facts: KeyValueStore) {
+export function createDefinitionGuard(keyValues: KeyValueStore) {
   const accepted = new Map<string, Kept>()
   const keptOf = (server: string): Kept => {
     const kept = accepted.get(server) ?? new Kept()
@@ -48,7 +48,7 @@ export function createDefinitionGuard(facts: KeyValueStore) {
   }
   let loading: Promise<void> | undefined
   const load = () => {
-    loading ??= facts.list(SPACE).then(
+    loading ??= keyValues.list(SPACE).then(
       (rows) => {
         for (const { key, value } of rows) {
           const [server, name] = JSON.parse(key)
@@ -67,8 +67,8 @@ export function createDefinitionGuard(facts: KeyValueStore) {
     const kept = keptOf(tool.server)
     if (kept.has(tool.name, text)) return text
     const key = keyOf(tool)
-    const isAdded = kept.hasRoomFor(text) && (await facts.add(SPACE, key, text))
-    const found = isAdded ? text : await facts.get(SPACE, key)
+    const isAdded = kept.hasRoomFor(text) && (await keyValues.add(SPACE, key, text))
+    const found = isAdded ? text : await keyValues.get(SPACE, key)
     if (found === null) return undefined
     kept.set(tool.name, String(found))
     return String(found)
@@ -87,7 +87,7 @@ export function createDefinitionGuard(facts: KeyValueStore) {
     },
     /** `text` is the definition that the human was shown. */
     async accept(server: string, name: string, text: string): Promise<void> {
-      await facts.set(SPACE, keyOf({ server, name }), text)
+      await keyValues.set(SPACE, keyOf({ server, name }), text)
       keptOf(server).set(name, text)
     }
   }

@@ -11,7 +11,7 @@ export function isReadOnly({ annotations }: StoredTool): boolean {
 }
 
 /** It may have effects, and repeating it is not known to be harmless. */
-export function isCareful(tool: StoredTool): boolean {
+export function mustNotBeRepeated(tool: StoredTool): boolean {
   return !isReadOnly(tool) && tool.annotations?.idempotentHint !== true
 }
 

@@ -1,6 +1,6 @@
 /** What a ranking shows about how sure its first answer is; the inputs of the confidence model. */
 import type { LexicalScores } from './lexical/lexical-scorer.ts'
-import { nameKey } from './names/name-book.ts'
+import { nameKey } from './names/find-mentions.ts'
 import type { Candidate } from './ranking.ts'
 
 export const EVIDENCE_NAMES = [

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { toolKey } from './catalogue.ts'
 import { createRouter } from './router.ts'
+import { toolKey } from './tool-corpus.ts'
 
 const TOOLS: Record<string, string> = {
   send_email: 'Send an email with subject and body',

@@ -1,6 +1,6 @@
 /** Brings together what the words, the names and past requests say about each tool. */
 import type { LexicalScores } from './lexical/lexical-scorer.ts'
-import type { Named } from './names/named.ts'
+import type { Named } from './names/name-index.ts'
 import type { UsageOpinion } from './usage/usage-memory.ts'
 
 const MAYBE_NAMED = 0.2

@@ -3,11 +3,12 @@
  * or of where examples are stored. Invariant: the same calls give the same answers (once it has trained on
  * what was learnt), and in which order tools came changes none.
  */
-import { createCatalogue, toolKey } from './catalogue.ts'
+
 import { confidenceOf, NAMED } from './confidence.ts'
 import { withMeaning } from './meaning.ts'
 import type { RouteMatch, Router } from './port.ts'
 import type { Candidate } from './ranking.ts'
+import { createToolCorpus, toolKey } from './tool-corpus.ts'
 import { createUsageMemory, type Schedule } from './usage/usage-memory.ts'
 
 export interface RouterOptions {
@@ -46,7 +47,7 @@ function confidences(ranked: readonly Candidate[], evidence: readonly number[]):
 
 export function createRouter(options: RouterOptions = {}): Router {
   const usage = createUsageMemory(options.maxExamples ?? MAX_EXAMPLES, options.schedule)
-  const catalogue = createCatalogue(usage)
+  const catalogue = createToolCorpus(usage)
   const defaultThreshold = options.threshold ?? DEFAULT_THRESHOLD
   return {
     setServer: catalogue.setServer,

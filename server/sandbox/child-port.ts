@@ -4,7 +4,7 @@
  */
 import type { Readable, Writable } from 'node:stream'
 
-export interface ChildContainerWish {
+export interface ChildContainerRequest {
   /** Its name in mcp.json: for labels and messages. */
   server: string
   command: string
@@ -36,7 +36,7 @@ export interface ChildContainer {
 
 export interface ChildContainers {
   /** Throws AppError with what to do. Leaves nothing behind when it fails. */
-  start(wish: ChildContainerWish, signal: AbortSignal): Promise<ChildContainer>
+  start(wish: ChildContainerRequest, signal: AbortSignal): Promise<ChildContainer>
   /** Stops all of them; none is started any more. */
   stopAll(): Promise<void>
 }

@@ -12,8 +12,8 @@ export function describeKeyValueStore(name: string, open: () => Promise<StoreUnd
     let space: string
     beforeEach(async () => {
       opened = await open()
-      a = opened.first.facts
-      b = opened.second.facts
+      a = opened.first.keyValues
+      b = opened.second.keyValues
       space = randomUUID()
     })
     afterEach(() => opened.dispose())

@@ -9,7 +9,7 @@ export function observedStore(store: Store, report: Report): Store {
   return {
     sessions: observed(store.sessions, (operation) => report('sessions', operation)),
     events: observed(store.events, (operation) => report('events', operation)),
-    facts: observed(store.facts, (operation) => report('keys', operation)),
+    keyValues: observed(store.keyValues, (operation) => report('keys', operation)),
     close: () => store.close()
   }
 }

@@ -6,6 +6,6 @@ import type { SessionStore } from './session-store.ts'
 export interface Store {
   sessions: SessionStore
   events: EventLog
-  facts: KeyValueStore
+  keyValues: KeyValueStore
   close(): Promise<void>
 }

@@ -29,9 +29,9 @@ export async function probeFolder(folder: string, minFreeMb: number): Promise<st
 }
 
 /** Really writes to the store, and reads it back. */
-export async function probeStore(facts: KeyValueStore): Promise<void> {
+export async function probeStore(keyValues: KeyValueStore): Promise<void> {
   const value = randomUUID().padEnd(PROBE_BYTES, '.')
-  await facts.set('write-probe', 'probe', value)
-  if (typeof (await facts.get('write-probe', 'probe')) === 'string') return
+  await keyValues.set('write-probe', 'probe', value)
+  if (typeof (await keyValues.get('write-probe', 'probe')) === 'string') return
   throw new AppError('unavailable', 'store_lost_write', 'The store accepted a write and does not have it.')
 }

@@ -33,7 +33,7 @@ import type { ToolIndex } from './tool-index.ts'
 
 export interface ServerDirectoryOptions {
   file: string
-  facts: Pick<KeyValueStore, 'get' | 'add'>
+  keyValues: Pick<KeyValueStore, 'get' | 'add'>
   registry(): Registry
   /** Why the file as it stands can't be used. */
   problem(): string | undefined
@@ -49,7 +49,7 @@ export interface ServerDirectoryOptions {
   log(server: string, owner: string): Promise<string>
 }
 
-export interface AddWish {
+export interface AddRequest {
   text: string
   moveSecrets?: boolean | undefined
   confirm?: string | undefined
@@ -103,7 +103,7 @@ export class ServerDirectory {
   }
 
   /** Without the right `confirm` it only says what would be added. */
-  async add(wish: AddWish): Promise<PlanReply | AddedReply> {
+  async add(wish: AddRequest): Promise<PlanReply | AddedReply> {
     const { file, credentialsFile } = this.#options
     const { confirm } = wish
     const { plan, secrets } = this.#plan(wish)
@@ -173,14 +173,16 @@ export class ServerDirectory {
    * have one key: the yes may come to another than the one that answered.
    */
   async #key(): Promise<string> {
-    const { facts } = this.#options
-    const known = await facts.get(KEYS, 'server-plans')
+    const { keyValues } = this.#options
+    const known = await keyValues.get(KEYS, 'server-plans')
     if (typeof known === 'string') return known
     const fresh = randomBytes(32).toString('base64url')
-    return (await facts.add(KEYS, 'server-plans', fresh)) ? fresh : String(await facts.get(KEYS, 'server-plans'))
+    return (await keyValues.add(KEYS, 'server-plans', fresh))
+      ? fresh
+      : String(await keyValues.get(KEYS, 'server-plans'))
   }
 
-  #plan({ text, moveSecrets }: AddWish): { plan: ServersPlan; secrets: Map<string, string> } {
+  #plan({ text, moveSecrets }: AddRequest): { plan: ServersPlan; secrets: Map<string, string> } {
     const { registry, credentialsFile } = this.#options
     const { servers, problems } = registry()
     const plan = planServers(text, (name) => {

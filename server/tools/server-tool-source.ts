@@ -28,7 +28,7 @@ export function serverToolSource(server: string, core: Core): ToolSource {
         tool: name,
         args,
         // A human has approved one execution, not two.
-        careful: true,
+        mustNotRepeat: true,
         signal,
         onProgress: onOutput && (({ message }) => message && onOutput({ stream: 'stdout', text: message }))
       })

@@ -4,7 +4,7 @@ import { createRouter } from '../routing/router.ts'
 import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
 import { openStoredUsage } from './stored-usage.ts'
 
-function memoryFacts(): KeyValueStore {
+function memoryKeyValues(): KeyValueStore {
   const values = new Map<string, Json>()
   return {
     get: async (_, key) => values.get(key) ?? null,
@@ -15,37 +15,37 @@ function memoryFacts(): KeyValueStore {
   }
 }
 
-async function gateway(facts: KeyValueStore) {
+async function gateway(keyValues: KeyValueStore) {
   const router = createRouter()
-  const usage = await openStoredUsage(facts, router, createLogger('silent'))
+  const usage = await openStoredUsage(keyValues, router, createLogger('silent'))
   return { usage, requests: () => router.usage().map(({ request }) => request) }
 }
 
 describe('what is learnt from use', () => {
   it('is there after a restart', async () => {
-    const facts = memoryFacts()
-    const before = await gateway(facts)
+    const keyValues = memoryKeyValues()
+    const before = await gateway(keyValues)
     before.usage.learn('mail the report', 'post', 'send')
     await before.usage.flush()
-    expect((await gateway(facts)).requests()).toEqual(['mail the report'])
+    expect((await gateway(keyValues)).requests()).toEqual(['mail the report'])
   })
 
   it('of two gateways that share a store is kept from both', async () => {
-    const facts = memoryFacts()
-    const [one, two] = [await gateway(facts), await gateway(facts)]
+    const keyValues = memoryKeyValues()
+    const [one, two] = [await gateway(keyValues), await gateway(keyValues)]
     one.usage.learn('first', 'a', 'x')
     two.usage.learn('second', 'b', 'y')
     await one.usage.flush()
     await two.usage.flush()
-    expect((await gateway(facts)).requests()).toEqual(['first', 'second'])
+    expect((await gateway(keyValues)).requests()).toEqual(['first', 'second'])
   })
 
   it('stays forgotten when another gateway, which still knows it, saves', async () => {
-    const facts = memoryFacts()
-    const running = await gateway(facts)
+    const keyValues = memoryKeyValues()
+    const running = await gateway(keyValues)
     running.usage.learn('secret plan', 'a', 'x')
     await running.usage.flush()
-    const clearing = await gateway(facts)
+    const clearing = await gateway(keyValues)
     expect(clearing.requests()).toEqual(['secret plan'])
     await clearing.usage.forget()
     expect(clearing.requests()).toEqual([])
@@ -57,26 +57,26 @@ describe('what is learnt from use', () => {
     running.usage.learn('later', 'a', 'x')
     await running.usage.flush()
     expect(running.requests()).toEqual(['later'])
-    expect((await gateway(facts)).requests()).toEqual(['later'])
+    expect((await gateway(keyValues)).requests()).toEqual(['later'])
   })
 
   it('is bounded', async () => {
-    const facts = memoryFacts()
-    const { usage } = await gateway(facts)
+    const keyValues = memoryKeyValues()
+    const { usage } = await gateway(keyValues)
     for (let at = 0; at < 2100; at += 1) usage.learn(`request ${at}`, 'a', 'x')
     await usage.flush()
-    const kept = (await gateway(facts)).requests()
+    const kept = (await gateway(keyValues)).requests()
     expect(kept).toHaveLength(2000)
     expect(kept.at(-1)).toBe('request 2099')
   })
 
   it('leaves out what is broken in the store', async () => {
-    const facts = memoryFacts()
-    await facts.set('routing-usage', 'examples', [
+    const keyValues = memoryKeyValues()
+    await keyValues.set('routing-usage', 'examples', [
       1,
       { request: 'x' },
       { request: 'ok', server: 's', tool: 't', at: 1 }
     ])
-    expect((await gateway(facts)).requests()).toEqual(['ok'])
+    expect((await gateway(keyValues)).requests()).toEqual(['ok'])
   })
 })

@@ -17,9 +17,9 @@ export interface StoredUsage {
 }
 
 /** Keeps what the router has learnt from use, in this machine's store and nowhere else. */
-export async function openStoredUsage(facts: KeyValueStore, router: Router, logger: Logger): Promise<StoredUsage> {
-  for (const example of await readExamples(facts)) router.learn(example)
-  let cleared = await clearedAt(facts)
+export async function openStoredUsage(keyValues: KeyValueStore, router: Router, logger: Logger): Promise<StoredUsage> {
+  for (const example of await readExamples(keyValues)) router.learn(example)
+  let cleared = await clearedAt(keyValues)
   let fresh: UsageExample[] = []
   let timer: NodeJS.Timeout | undefined
 
@@ -27,7 +27,7 @@ export async function openStoredUsage(facts: KeyValueStore, router: Router, logg
   async function save(): Promise<void> {
     clearTimeout(timer)
     timer = undefined
-    const latest = await clearedAt(facts)
+    const latest = await clearedAt(keyValues)
     if (latest > cleared) {
       cleared = latest
       fresh = fresh.filter(({ at }) => at > latest)
@@ -36,8 +36,8 @@ export async function openStoredUsage(facts: KeyValueStore, router: Router, logg
     }
     const added = fresh
     fresh = []
-    const examples = [...(await readExamples(facts)), ...added].slice(-MAX_STORED)
-    await facts.set(
+    const examples = [...(await readExamples(keyValues)), ...added].slice(-MAX_STORED)
+    await keyValues.set(
       SPACE,
       KEY,
       examples.map(({ request, server, tool, at }) => ({ request, server, tool, at }))
@@ -57,8 +57,8 @@ export async function openStoredUsage(facts: KeyValueStore, router: Router, logg
       fresh = []
       cleared = Date.now()
       router.forgetUsage()
-      await facts.set(SPACE, CLEARED, cleared)
-      await facts.remove(SPACE, KEY)
+      await keyValues.set(SPACE, CLEARED, cleared)
+      await keyValues.remove(SPACE, KEY)
     },
     async flush() {
       if (timer) await save().catch(report)
@@ -66,13 +66,13 @@ export async function openStoredUsage(facts: KeyValueStore, router: Router, logg
   }
 }
 
-async function clearedAt(facts: KeyValueStore): Promise<number> {
-  const at = await facts.get(SPACE, CLEARED)
+async function clearedAt(keyValues: KeyValueStore): Promise<number> {
+  const at = await keyValues.get(SPACE, CLEARED)
   return typeof at === 'number' ? at : 0
 }
 
-async function readExamples(facts: KeyValueStore): Promise<UsageExample[]> {
-  const stored = await facts.get(SPACE, KEY)
+async function readExamples(keyValues: KeyValueStore): Promise<UsageExample[]> {
+  const stored = await keyValues.get(SPACE, KEY)
   return Array.isArray(stored) ? stored.flatMap((item) => readExample(item) ?? []) : []
 }
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { readRegistry } from '../catalog/registry.ts'
 import { StoredTools } from '../catalog/stored-tools.ts'
-import { memoryFacts, plainRouter } from '../connections/connections.fixture.ts'
+import { memoryKeyValues, plainRouter } from '../connections/connections.fixture.ts'
 import { readTools } from '../connections/wire/read-tools.ts'
 import { silentLogger } from '../lib/logger.ts'
 import { ToolIndex } from './tool-index.ts'
@@ -15,7 +15,7 @@ it('gives the router no more of a text than is worth its time', async () => {
       chars = tools.reduce((sum, { description }) => sum + description.length, 0)
     }
   }
-  const index = new ToolIndex({ stored: new StoredTools(memoryFacts()), router, logger: silentLogger })
+  const index = new ToolIndex({ stored: new StoredTools(memoryKeyValues()), router, logger: silentLogger })
   await index.load(registry)
   const listed = Array.from({ length: 100 }, (_, at) => ({
     name: `t${at}`,

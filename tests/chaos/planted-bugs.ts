@@ -18,7 +18,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   },
   /** Every call runs a second time behind its own back. */
   'double-run': {
-    file: '/server/sessions/sandboxes/tool-run.ts',
+    file: '/server/sessions/sandboxes/run-sandbox-tool.ts',
     replace: 'const result = await connection.callTool(',
     by: 'await connection.callTool(name, args, { ...rest, timeoutMs: TIMEOUT_MS })\n    const result = await connection.callTool(',
     caught: /ran 2 times/

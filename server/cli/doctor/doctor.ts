@@ -146,7 +146,7 @@ async function describeStore(settings: Settings): Promise<string> {
   if (!settings.REDIS_URL && !existsSync(folder)) return `embedded; the first start makes ${folder}`
   const store = await openStore(settings, createLogger('silent'))
   try {
-    await probeStore(store.facts)
+    await probeStore(store.keyValues)
     const live = await store.sessions.countLive()
     return `${settings.REDIS_URL ? 'Redis' : `embedded in ${settings.DATA_DIR}`}, ${live} live sandboxes`
   } finally {

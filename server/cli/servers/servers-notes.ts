@@ -1,6 +1,6 @@
 import type { ServerEntry } from '../../catalog/server-entry.ts'
 import { showName } from '../../gateway/asking/show-as-data.ts'
-import type { GatewayCore } from '../../gateway/gateway-services.ts'
+import type { GatewayServices } from '../../gateway/gateway-services.ts'
 
 export interface ChangedTool {
   server: string
@@ -12,7 +12,7 @@ export interface ChangedTool {
 /** Tools as last seen whose definition is not the accepted one. Starts no server. */
 export async function changedTools(
   entries: ServerEntry[],
-  { index, approvals }: Pick<GatewayCore, 'index' | 'approvals'>
+  { index, approvals }: Pick<GatewayServices, 'index' | 'approvals'>
 ): Promise<ChangedTool[]> {
   const rows: ChangedTool[] = []
   for (const { name: server } of entries) {
@@ -32,7 +32,7 @@ export interface ToolNotes {
 
 export async function toolNotes(
   entry: ServerEntry,
-  core: Pick<GatewayCore, 'index' | 'approvals'>
+  core: Pick<GatewayServices, 'index' | 'approvals'>
 ): Promise<ToolNotes> {
   const changed = (await changedTools([entry], core)).map(({ tool }) => tool)
   const { leftOut = [] } = core.index.record(entry.name) ?? {}

@@ -8,7 +8,7 @@ import { openGrants } from '../../catalog/grants.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
 import { dotenvWithSecrets } from '../../config/load-settings.ts'
 import { readServerLog, serverLogFile } from '../../connections/server-log.ts'
-import type { GatewayCore } from '../../gateway/gateway-services.ts'
+import type { GatewayServices } from '../../gateway/gateway-services.ts'
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { createLogger } from '../../lib/logger.ts'
 import { chosen, oneName, print, type ServersContext } from './servers-context.ts'
@@ -91,7 +91,10 @@ function testedLine({ server, enabled, ok, tools, reason }: Tested): string {
 
 const noServers = ({ file }: ServersContext) => `${file} has no servers.`
 
-async function testServer({ name, enabled }: ServerEntry, connections: GatewayCore['connections']): Promise<Tested> {
+async function testServer(
+  { name, enabled }: ServerEntry,
+  connections: GatewayServices['connections']
+): Promise<Tested> {
   const began = performance.now()
   const took = () => Math.round(performance.now() - began)
   if (!enabled) return { server: name, enabled, ok: true, ms: 0 }
@@ -106,7 +109,7 @@ async function testServer({ name, enabled }: ServerEntry, connections: GatewayCo
   }
 }
 
-function healthOf(entry: ServerEntry, { index, grants }: Pick<GatewayCore, 'index' | 'grants'>) {
+function healthOf(entry: ServerEntry, { index, grants }: Pick<GatewayServices, 'index' | 'grants'>) {
   const { name, enabled } = entry
   const { seenAt = 0, tools = [], startMs, lastError, denied } = index.record(name) ?? {}
   const seen = seenAt > 0 ? { seenAt: new Date(seenAt).toISOString(), tools: tools.length, startMs } : {}
@@ -146,7 +149,10 @@ export async function showLogs(context: ServersContext): Promise<number> {
   return 0
 }
 
-export async function withCore(context: ServersContext, job: (core: GatewayCore) => Promise<number>): Promise<number> {
+export async function withCore(
+  context: ServersContext,
+  job: (core: GatewayServices) => Promise<number>
+): Promise<number> {
   const app = await createGatewayApp(context.settings, createLogger('silent'), {
     environment: process.env,
     optionalRegistry: true,

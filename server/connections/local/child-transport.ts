@@ -77,9 +77,9 @@ export class ChildTransport implements Transport {
     })
   }
 
-  /** With `careful`, a process that has been killed but not yet buried counts as closed. */
-  assertAlive(careful: boolean): void {
-    if (this.#open && careful && this.pid > 0 && isDoomed(this.pid)) this.#end('it was killed')
+  /** With `mustNotRepeat`, a process that has been killed but not yet buried counts as closed. */
+  assertAlive(mustNotRepeat: boolean): void {
+    if (this.#open && mustNotRepeat && this.pid > 0 && isDoomed(this.pid)) this.#end('it was killed')
     if (!this.#open || this.#leaving) throw notSent(this.reason)
   }
 

@@ -1,11 +1,11 @@
-import type { LocalEntry, SandboxWish } from '../../catalog/server-entry.ts'
+import type { LocalEntry, SandboxRequest } from '../../catalog/server-entry.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { ChildContainers } from '../../sandbox/child-port.ts'
 import type { Child } from './child.ts'
 
 export interface StartInSandboxOptions {
   containers: () => Promise<ChildContainers>
-  sandbox: SandboxWish
+  sandbox: SandboxRequest
   /** With its placeholders filled. */
   env: Record<string, string>
   onDenied(target: string, reason: string): void

@@ -70,9 +70,9 @@ async function openRemote(headers: Record<string, string> = {}, more: Record<str
 describe('a remote server', () => {
   it.each([500, 429, 400, 404])('that answers one call with HTTP %i goes on with the others', async (status) => {
     const { call, remote } = await openRemote()
-    const long = call('far', 'wait', {}, { careful: true })
+    const long = call('far', 'wait', {}, { mustNotRepeat: true })
     await until('the long call', () => remote.waiting.length === 1)
-    const failed = call('far', 'fail', { status }, { careful: true })
+    const failed = call('far', 'fail', { status }, { mustNotRepeat: true })
     await expect(failed).rejects.toMatchObject({ code: 'child_lost', message: `"far" answered with HTTP ${status}.` })
     expect(textOf((await call('far', 'echo')).result)).toBe('done')
     remote.waiting[0]?.()
@@ -82,9 +82,9 @@ describe('a remote server', () => {
 
   it('is left at once when this process ends, also by a conversation that only finishes its calls', async () => {
     const { call, remote, connections } = await openRemote()
-    const long = call('far', 'wait', {}, { careful: true })
+    const long = call('far', 'wait', {}, { mustNotRepeat: true })
     await until('the long call', () => remote.waiting.length === 1)
-    await expect(call('far', 'fail', { status: 400 }, { careful: true })).rejects.toThrow('HTTP 400')
+    await expect(call('far', 'fail', { status: 400 }, { mustNotRepeat: true })).rejects.toThrow('HTTP 400')
     await connections.close()
     await expect(long).rejects.toMatchObject({ code: 'child_lost' })
   })
@@ -97,11 +97,11 @@ describe('a remote server', () => {
       await expect(call('far', 'echo')).rejects.toMatchObject({ code: 'child_forbidden' })
     }
     keep('token-b')
-    expect(textOf((await call('far', 'echo', {}, { careful: true })).result)).toBe('done')
+    expect(textOf((await call('far', 'echo', {}, { mustNotRepeat: true })).result)).toBe('done')
     // Changed on both sides between two calls: nobody notices, and the conversation goes on.
     remote.token = 'token-c'
     keep('token-c')
-    expect(textOf((await call('far', 'echo', {}, { careful: true })).result)).toBe('done')
+    expect(textOf((await call('far', 'echo', {}, { mustNotRepeat: true })).result)).toBe('done')
     expect(remote.greetings).toBe(2)
   })
 
@@ -134,7 +134,7 @@ describe('a remote server', () => {
     const { call, remote } = await openRemote()
     expect(textOf((await call('far', 'echo')).result)).toBe('done')
     remote.lost = 410
-    await expect(call('far', 'echo', {}, { careful: true })).rejects.toMatchObject({ code: 'child_lost' })
+    await expect(call('far', 'echo', {}, { mustNotRepeat: true })).rejects.toMatchObject({ code: 'child_lost' })
     expect(textOf((await call('far', 'echo')).result)).toBe('done')
     expect(remote.greetings).toBe(2)
   })

@@ -52,7 +52,7 @@ async function openStreaming() {
 describe('a remote server that answers as a stream', () => {
   it.each(['ends', 'breaks'])('and %s it without an answer fails the call at once, and runs it once', async (how) => {
     const { call, streams } = await openStreaming()
-    const called = call('far', 'slow', {}, { careful: true })
+    const called = call('far', 'slow', {}, { mustNotRepeat: true })
     await until('the call', () => streams.length === 1)
     if (how === 'ends') streams[0]?.end()
     else streams[0]?.destroy()

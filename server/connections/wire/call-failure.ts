@@ -146,8 +146,8 @@ export function causesOf(error: unknown): Error[] {
 const SAFE_TO_REPEAT = ['child_lost', 'child_timeout']
 
 /** Whether the same call may be made elsewhere: it certainly did not run, or running it twice does no harm. */
-export function mayRepeat(error: unknown, careful: boolean): boolean {
-  return certainlyNotRun(error) || (!careful && SAFE_TO_REPEAT.some((code) => isAppError(error, code)))
+export function mayRepeat(error: unknown, mustNotRepeat: boolean): boolean {
+  return certainlyNotRun(error) || (!mustNotRepeat && SAFE_TO_REPEAT.some((code) => isAppError(error, code)))
 }
 
 /** Of a remote server: whether the next request needs a new conversation, after this failure of one. */

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { ApprovalAnswer } from '../../../contract/rest.ts'
 import { noAudit } from '../../audit/audit.fixture.ts'
 import { readRegistry } from '../../catalog/registry.ts'
-import { child, LOCAL, memoryFacts, openTestConnections } from '../../connections/connections.fixture.ts'
+import { child, LOCAL, memoryKeyValues, openTestConnections } from '../../connections/connections.fixture.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
 import { runTool } from '../execute/run-tool.ts'
@@ -24,7 +24,7 @@ async function open() {
     const mcpServers = { db: child('steady', [count(which)]) }
     test.index.update(readRegistry(JSON.stringify({ mcpServers }), 'mcp.json'))
   }
-  const approvals = openApprovals(memoryFacts(), silentLogger, { waitMs: 20_000, asksAboutChange: () => false })
+  const approvals = openApprovals(memoryKeyValues(), silentLogger, { waitMs: 20_000, asksAboutChange: () => false })
   const core = { ...test, approvals, policy: createPolicy([]), audit: noAudit, learn: () => {} }
   const { signal } = new AbortController()
   const write = async (choose?: () => Promise<string>) => {

@@ -15,11 +15,11 @@ import type { ChangedTools } from '../../policy/changed-tools.ts'
 import type { DefinitionChange } from '../../policy/definition-guard.ts'
 import type { ToolIndex } from '../../tools/tool-index.ts'
 import type { ApprovedBy, ApprovedRounds } from './approved-rounds.ts'
-import { callHash } from './client-voice.ts'
+import { callHash } from './client-prompter.ts'
 import type { Continuations } from './continuations.ts'
 import { OWN_QUESTION } from './name-asker.ts'
 import { showAsData, showName } from './show-as-data.ts'
-import type { CallContext, ToolWish } from './tool-request.ts'
+import type { CallContext, ToolRequest } from './tool-request.ts'
 
 /** What asking stands on; without it only the client itself can be asked. */
 export interface Approvals {
@@ -47,7 +47,7 @@ interface Answer extends ApprovalAnswer {
   remember?: boolean
 }
 
-interface Asked extends ToolWish {
+interface Asked extends ToolRequest {
   change: DefinitionChange | undefined
   hash: string
 }
@@ -63,12 +63,12 @@ const TICK_MS = 5000
 /** Resolves to who said yes, or undefined where nobody had to; rejects when it must not run. */
 export async function approveCall(
   core: ApprovalServices,
-  wish: ToolWish,
+  wish: ToolRequest,
   context: CallContext
 ): Promise<ApprovedBy | undefined> {
   const { server, args } = wish
   const { approvals } = core
-  const mustAsk = core.policy(server, wish.tool.name) === 'ask' || wish.needsYes === true
+  const mustAsk = core.policy(server, wish.tool.name) === 'ask' || wish.requiresApproval === true
   if (!mustAsk && !approvals?.asksAboutChange(server, wish.tool.name)) return undefined
   const tool = mustAsk ? wish.tool : await liveTool(core, server, wish.tool.name, context)
   const change = await approvals?.definitions.change(server, tool)
@@ -89,7 +89,13 @@ export async function approveCall(
   }
   if (change) await approvals?.definitions.accept(server, tool.name, change.after)
   // Only what the client itself asked: the inbox shows no such answers, and nobody could take one back there.
-  if (by === 'client' && answer.remember && !wish.needsYes && approvals && approvals.remembered.size < MAX_REMEMBERED)
+  if (
+    by === 'client' &&
+    answer.remember &&
+    !wish.requiresApproval &&
+    approvals &&
+    approvals.remembered.size < MAX_REMEMBERED
+  )
     approvals.remembered.add(memory)
   return by
 }
@@ -97,13 +103,13 @@ export async function approveCall(
 /** To the call that this is the next round of, or to the tool as such. */
 function earlierYes(
   approvals: Approvals | undefined,
-  wish: ToolWish,
+  wish: ToolRequest,
   memory: string,
   { caller, retry }: CallContext
 ): ApprovedBy | undefined {
   const by = retry && approvals?.rounds.take({ ...wish, owner: caller.owner, state: retry.requestState })
   if (by) return by
-  return !wish.needsYes && approvals?.remembered.has(memory) ? 'memory' : undefined
+  return !wish.requiresApproval && approvals?.remembered.has(memory) ? 'memory' : undefined
 }
 
 /** As the running server has it; starts it if need be. */
@@ -136,7 +142,7 @@ async function ask(
       code: 'approval_timeout'
     }
     // What is approved for this call alone can't be remembered: the next sentence may mean something else.
-    const choices: [string, ...string[]] = asked.needsYes ? [YES, NO] : [YES, NO, ALWAYS]
+    const choices: [string, ...string[]] = asked.requiresApproval ? [YES, NO] : [YES, NO, ALWAYS]
     const chosen = await ticking(context, name, () =>
       withDeadline(deadline, (signal) => choose({ about: asked.hash, message, choices }, signal))
     )
@@ -196,7 +202,7 @@ async function ticking<T>({ onProgress }: CallContext, name: string, work: () =>
   }
 }
 
-function denied({ server, tool }: ToolWish, reason: string | undefined): AppError {
+function denied({ server, tool }: ToolRequest, reason: string | undefined): AppError {
   const said = reason ? `: ${reason}` : '.'
   return new AppError(
     'forbidden',

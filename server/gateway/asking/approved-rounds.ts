@@ -1,11 +1,11 @@
-import { callHash } from './client-voice.ts'
-import type { ToolWish } from './tool-request.ts'
+import { callHash } from './client-prompter.ts'
+import type { ToolRequest } from './tool-request.ts'
 
 /** Who approved a call: the client's person, the inbox, or an earlier "do not ask again". */
 export type ApprovedBy = 'client' | 'inbox' | 'memory'
 
 /** A call that its server has answered with a question, and that is made again with the answer. */
-export interface NextRound extends Pick<ToolWish, 'server' | 'tool' | 'args'> {
+export interface NextRound extends Pick<ToolRequest, 'server' | 'tool' | 'args'> {
   owner: string
   /** What the server wants back with the answer. */
   state: unknown

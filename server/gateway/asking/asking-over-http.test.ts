@@ -4,7 +4,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { afterEach, describe, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
 import { noAudit } from '../../audit/audit.fixture.ts'
-import { child, memoryFacts, openTestConnections, textOf } from '../../connections/connections.fixture.ts'
+import { child, memoryKeyValues, openTestConnections, textOf } from '../../connections/connections.fixture.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
 import { serveDoor } from '../doors/http-door.fixture.ts'
@@ -21,11 +21,11 @@ afterEach(async () => {
 async function serveTwo() {
   const dir = temporaryFolder()
   closers.push(() => discard(dir))
-  const facts = memoryFacts()
+  const keyValues = memoryKeyValues()
   const count = join(dir, 'count')
   const serve = async () => {
-    const test = await openTestConnections({ steady: child('steady', [count]) }, { facts })
-    const approvals = openApprovals(facts, silentLogger, { waitMs: 20_000, asksAboutChange: () => false })
+    const test = await openTestConnections({ steady: child('steady', [count]) }, { keyValues })
+    const approvals = openApprovals(keyValues, silentLogger, { waitMs: 20_000, asksAboutChange: () => false })
     const core = { ...test, approvals, policy: createPolicy([]), audit: noAudit, learn: () => {} }
     const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
     const { url, close } = await serveDoor(openHttpDoor(gateway, '1', silentLogger))

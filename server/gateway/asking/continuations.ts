@@ -24,12 +24,12 @@ const USED = 'gateway-continuations'
  * that share the store is asked.
  */
 export class Continuations {
-  readonly #facts: KeyValueStore
+  readonly #keyValues: KeyValueStore
   readonly #ttlSeconds: number
   #codec: Promise<RequestStateCodec<Sealed>> | undefined
 
-  constructor(facts: KeyValueStore, ttlSeconds: number) {
-    this.#facts = facts
+  constructor(keyValues: KeyValueStore, ttlSeconds: number) {
+    this.#keyValues = keyValues
     this.#ttlSeconds = ttlSeconds
   }
 
@@ -41,10 +41,10 @@ export class Continuations {
   async verify(state: string, context: ServerContext): Promise<Continuation> {
     const { id, ...continuation } = await (await this.#open()).verify(state, context)
     const now = Date.now()
-    for (const { key, value } of await this.#facts.list(USED)) {
-      if (Number(value) < now) await this.#facts.remove(USED, key)
+    for (const { key, value } of await this.#keyValues.list(USED)) {
+      if (Number(value) < now) await this.#keyValues.remove(USED, key)
     }
-    if (await this.#facts.add(USED, id, now + 2 * this.#ttlSeconds * 1000)) return continuation
+    if (await this.#keyValues.add(USED, id, now + 2 * this.#ttlSeconds * 1000)) return continuation
     throw new AppError('conflict', 'approval_stale', 'This answer has been used already: make the call anew.')
   }
 
@@ -61,8 +61,8 @@ export class Continuations {
 
   async #key(): Promise<string> {
     const fresh = randomBytes(32).toString('base64url')
-    return (await this.#facts.add(KEYS, 'continuations', fresh))
+    return (await this.#keyValues.add(KEYS, 'continuations', fresh))
       ? fresh
-      : String(await this.#facts.get(KEYS, 'continuations'))
+      : String(await this.#keyValues.get(KEYS, 'continuations'))
   }
 }

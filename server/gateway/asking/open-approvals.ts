@@ -8,14 +8,14 @@ import { ApprovedRounds } from './approved-rounds.ts'
 import { Continuations } from './continuations.ts'
 
 export function openApprovals(
-  facts: KeyValueStore,
+  keyValues: KeyValueStore,
   logger: Logger,
   options: Pick<Approvals, 'waitMs' | 'asksAboutChange'>
 ): Approvals {
   return {
-    inbox: new ApprovalInbox(facts),
-    definitions: new ChangedTools(createDefinitionGuard(facts), logger),
-    continuations: new Continuations(facts, Math.ceil(options.waitMs / 1000)),
+    inbox: new ApprovalInbox(keyValues),
+    definitions: new ChangedTools(createDefinitionGuard(keyValues), logger),
+    continuations: new Continuations(keyValues, Math.ceil(options.waitMs / 1000)),
     remembered: new Set(),
     rounds: new ApprovedRounds(),
     ...options

@@ -9,7 +9,7 @@ import { createGatewayServer, isGatewayTool, namedCaller } from '../execute/crea
 import type { Gateway } from '../execute/gateway.ts'
 import type { ExposedHttp } from '../expose/http/exposed-http.ts'
 import { MAX_BODY_BYTES } from '../max-body-bytes.ts'
-import { answerPlainCall, MODERN, type PlainCall, readPlainCall } from './plain-call.ts'
+import { answerFastCall, type FastCall, MODERN, readFastCall } from './fast-path.ts'
 
 export interface HttpDoor {
   /** `body` is what a framework has read already, parsed. Who may enter has been settled before. */
@@ -45,12 +45,12 @@ export function openHttpDoor(
       })
       response.setHeader('x-content-type-options', 'nosniff')
       try {
-        const plain = exposed ? undefined : readPlainRequest(request, body)
+        const plain = exposed ? undefined : readFastRequest(request, body)
         if (plain && isGatewayTool(plain.name)) {
           const caller = namedCaller({ owner: ownerOf(request.headers.cookie), door: 'http' }, plain.client)
           const trace = traceFromHeaders((name) => request.headers[name]?.toString())
           const call = { ...plain, meta: { ...trace, ...plain.meta } }
-          const result = await answerPlainCall(gateway, version, call, { caller, signal: gone.signal })
+          const result = await answerFastCall(gateway, version, call, { caller, signal: gone.signal })
           sendJson(response, { jsonrpc: '2.0', id: plain.id, result })
           return
         }
@@ -68,12 +68,12 @@ export function openHttpDoor(
 }
 
 /** A call whose headers and body say the same, and that no progress is wanted of: a single JSON answer is all there is to say. */
-function readPlainRequest({ method, headers }: IncomingMessage, body: unknown): PlainCall | undefined {
+function readFastRequest({ method, headers }: IncomingMessage, body: unknown): FastCall | undefined {
   const { accept = '', 'content-type': type = '', 'mcp-protocol-version': version } = headers
   if (method !== 'POST' || !accept.includes('application/json') || !accept.includes('text/event-stream'))
     return undefined
   if (!/^application\/json\s*(;|$)/i.test(type)) return undefined
-  const call = readPlainCall(body)
+  const call = readFastCall(body)
   if (call === undefined || call.progressToken !== undefined) return undefined
   const { 'mcp-method': namedMethod, 'mcp-name': namedTool } = headers
   if (call.modern) {

@@ -2,11 +2,11 @@ import type { Server } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { type Caller, LOCAL_OWNER } from '../../calls/caller.ts'
 import type { Logger } from '../../lib/logger.ts'
-import { pushVoice } from '../asking/client-voice.ts'
+import { pushPrompter } from '../asking/client-prompter.ts'
 import { createGatewayServer, isGatewayTool, namedCaller } from '../execute/create-gateway-server.ts'
 import type { Gateway } from '../execute/gateway.ts'
 import type { ExposedStdio } from '../expose/exposed-stdio.ts'
-import { answerPlainCall } from './plain-call.ts'
+import { answerFastCall } from './fast-path.ts'
 import { openStdin } from './stdio-input.ts'
 import { StdioTransport } from './stdio-transport.ts'
 
@@ -26,13 +26,13 @@ export function openStdioDoor(gateway: Gateway, version: string, logger: Logger,
   const transport = new StdioTransport({
     input: openStdin,
     output: process.stdout,
-    shortWay: {
+    fastPath: {
       knows: exposed ? () => false : isGatewayTool,
       call: (call, context) => {
         // A plain call of the newer revision comes from a client that can't be asked anything.
-        const voice = connection && !call.modern ? pushVoice(connection) : undefined
+        const voice = connection && !call.modern ? pushPrompter(connection) : undefined
         const named = namedCaller(caller, call.client ?? connection?.getClientVersion())
-        return answerPlainCall(gateway, version, call, { caller: named, ...context, voice })
+        return answerFastCall(gateway, version, call, { caller: named, ...context, voice })
       }
     }
   })

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import type { JSONRPCMessage } from '@modelcontextprotocol/server'
 import { describe, expect, it } from 'vitest'
-import type { PlainCall } from './plain-call.ts'
+import type { FastCall } from './fast-path.ts'
 import { StdioTransport } from './stdio-transport.ts'
 
 const meta = {
@@ -18,18 +18,18 @@ const call = (id: number, params: object = {}) => ({
 
 /** `sdk` is what came the long way, `short` what did not, `written` what the client got. */
 async function open(
-  answer: (call: PlainCall, signal: AbortSignal) => Promise<Record<string, unknown>> = async () => ({})
+  answer: (call: FastCall, signal: AbortSignal) => Promise<Record<string, unknown>> = async () => ({})
 ) {
   const input = new PassThrough()
   const output = new PassThrough()
   const sdk: JSONRPCMessage[] = []
-  const short: PlainCall[] = []
+  const short: FastCall[] = []
   const transport = new StdioTransport({
     input: (onChunk) => input.on('data', onChunk),
     output,
     maxLineBytes: 1000,
     maxUnreadBytes: 200_000,
-    shortWay: {
+    fastPath: {
       knows: (name) => name === 'known',
       call: (plain, { signal }) => {
         short.push(plain)

@@ -7,12 +7,12 @@ import type { JSONRPCMessage, Progress, RequestId, Transport } from '@modelconte
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { LineReader } from '../../lib/streams/line-reader.ts'
-import { claimsModern, MODERN, type PlainCall, readPlainCall } from './plain-call.ts'
+import { claimsModern, type FastCall, MODERN, readFastCall } from './fast-path.ts'
 
-export interface ShortWay {
+export interface FastPath {
   /** Never rejects. */
   call(
-    call: PlainCall,
+    call: FastCall,
     context: { signal: AbortSignal; onProgress?: (progress: Progress) => void }
   ): Promise<Record<string, unknown>>
   knows(name: string): boolean
@@ -22,7 +22,7 @@ export interface StdioTransportOptions {
   /** Opens the input; a chunk is valid until `onChunk` returns. */
   input(onChunk: (chunk: Buffer) => void): Readable
   output: Writable
-  shortWay: ShortWay
+  fastPath: FastPath
   maxLineBytes?: number
   maxUnreadBytes?: number
 }
@@ -134,18 +134,18 @@ export class StdioTransport implements Transport {
       controller?.abort()
       return controller !== undefined
     }
-    const call = readPlainCall(message)
-    if (call === undefined || call.modern !== this.#isModern || !this.#options.shortWay.knows(call.name)) return false
+    const call = readFastCall(message)
+    if (call === undefined || call.modern !== this.#isModern || !this.#options.fastPath.knows(call.name)) return false
     if (this.#running.has(call.id) || this.#running.size >= MAX_IN_FLIGHT) return false
     void this.#call(call)
     return true
   }
 
-  async #call(call: PlainCall): Promise<void> {
+  async #call(call: FastCall): Promise<void> {
     const { id, progressToken } = call
     const controller = new AbortController()
     this.#running.set(id, controller)
-    const result = await this.#options.shortWay.call(call, {
+    const result = await this.#options.fastPath.call(call, {
       signal: controller.signal,
       ...(progressToken === undefined ? {} : { onProgress: (progress) => this.#progress(id, progressToken, progress) })
     })

@@ -63,10 +63,16 @@ async function open(shape: Shape) {
   const test = await openTestConnections(Object.fromEntries(servers))
   opened.push(test)
   const core = { connections: test.connections, index: test.index, policy: () => 'allow' as const }
-  const call = async (server: string, tool: string, args: Record<string, unknown>, careful: boolean, ms?: number) => {
+  const call = async (
+    server: string,
+    tool: string,
+    args: Record<string, unknown>,
+    mustNotRepeat: boolean,
+    ms?: number
+  ) => {
     const signal = ms === undefined ? new AbortController().signal : AbortSignal.timeout(ms)
     try {
-      const { result } = await callWithFailover(core, server, { caller: LOCAL, tool, args, careful, signal })
+      const { result } = await callWithFailover(core, server, { caller: LOCAL, tool, args, mustNotRepeat, signal })
       return { ok: result.isError !== true && textOf(result) === 'written', error: undefined }
     } catch (error) {
       return { ok: false, error }
@@ -141,7 +147,7 @@ describe('a call that fails at any of its steps', { timeout: 120_000 }, () => {
       rmSync(join(dir, server))
     }
     const core = { ...test, policy: () => 'allow' as const }
-    const input = { caller: LOCAL, tool: 'look', args: {}, careful: false, signal }
+    const input = { caller: LOCAL, tool: 'look', args: {}, mustNotRepeat: false, signal }
     expect(await callWithFailover(core, 'first', input, { mustRead: true })).toMatchObject({ server: 'reader' })
     expect(await callWithFailover(core, 'first', input)).toMatchObject({ server: 'reader' })
     await expect(callWithFailover(core, 'alone', input)).rejects.toMatchObject({ code: 'server_failed' })

@@ -1,10 +1,10 @@
 import type { CallInput, RawResult } from '../../connections/live-server.ts'
 import { mayRepeat } from '../../connections/wire/call-failure.ts'
 import { isAppError } from '../../lib/errors.ts'
-import { isCareful, isReader } from '../../policy/tool-effects.ts'
-import type { GatewayCore } from '../gateway-services.ts'
+import { isReader, mustNotBeRepeated } from '../../policy/tool-effects.ts'
+import type { GatewayServices } from '../gateway-services.ts'
 
-type CallCore = Pick<GatewayCore, 'connections' | 'index' | 'policy' | 'approvals'>
+type CallCore = Pick<GatewayServices, 'connections' | 'index' | 'policy' | 'approvals'>
 
 export interface Called {
   server: string
@@ -36,23 +36,23 @@ export async function callWithFailover(
   try {
     return { server, ...(await core.connections.call(server, mustRead ? { ...input, ...reads(server) } : input)) }
   } catch (error) {
-    if (here || !mayRepeat(error, input.careful)) throw error
+    if (here || !mayRepeat(error, input.mustNotRepeat)) throw error
     const isRead = mustRead || (asked && isReader(core.index.entry(server), core.index.tools(server) ?? [], asked))
     for (const [at, other] of alternatives(core, server, input.tool).entries()) {
       if (input.signal.aborted) break
       if (await isChanged(core, other, input)) continue
       // A tool of the same name may do more there than it does here.
       const known = core.index.tool(other, input.tool)
-      const careful = input.careful || known === undefined || isCareful(known)
+      const mustNotRepeat = input.mustNotRepeat || known === undefined || mustNotBeRepeated(known)
       try {
         const { result, attempts } = await core.connections.call(other, {
           ...input,
           ...(isRead ? reads(other) : {}),
-          careful
+          mustNotRepeat
         })
         return { server: other, result, attempts: attempts + at + 1 }
       } catch (failure) {
-        if (!mayRepeat(failure, careful) && !isAppError(failure, 'definition_changed')) throw failure
+        if (!mayRepeat(failure, mustNotRepeat) && !isAppError(failure, 'definition_changed')) throw failure
       }
     }
     throw error

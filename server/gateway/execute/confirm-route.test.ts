@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { GatewayCore } from '../gateway-services.ts'
+import type { GatewayServices } from '../gateway-services.ts'
 import { whyConfirm } from './confirm-route.ts'
 
 const inputSchema = { type: 'object', properties: { query: { type: 'string' } } }
@@ -7,7 +7,7 @@ const tool = {
   ...{ name: 'search_notes', description: 'Search the notes.', inputSchema, hash: 'x' },
   annotations: { readOnlyHint: true }
 }
-const core = { index: { entry: () => undefined, tools: () => [tool] } } as unknown as GatewayCore
+const core = { index: { entry: () => undefined, tools: () => [tool] } } as unknown as GatewayServices
 const why = (request: string, more: object) =>
   whyConfirm(core, {
     ...{ server: 'notes', tool, request, confidence: 0.9, isServerNamed: false, params: {}, problems: [] },

@@ -6,8 +6,8 @@ import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { isReader } from '../../policy/tool-effects.ts'
 import { showAsData } from '../asking/show-as-data.ts'
 import type { CallContext } from '../asking/tool-request.ts'
-import type { GatewayCore } from '../gateway-services.ts'
-import type { SettledParams } from '../params/settle-params.ts'
+import type { GatewayServices } from '../gateway-services.ts'
+import type { SettledParams } from '../params/resolve-params.ts'
 import { unusedValues } from '../params/unused-values.ts'
 import { doubtAbout, doubtAboutReading } from './doubtful-sentence.ts'
 
@@ -25,12 +25,12 @@ export interface FoundTool extends SettledParams {
   isServerNamed: boolean
 }
 
-export function reads({ index }: GatewayCore, server: string, tool: StoredTool): boolean {
+export function reads({ index }: GatewayServices, server: string, tool: StoredTool): boolean {
   return isReader(index.entry(server), index.tools(server) ?? [], tool)
 }
 
 /** Why the tool must not run for this sentence alone, all of it; undefined: it may. */
-export function whyConfirm(core: GatewayCore, found: FoundTool): string | undefined {
+export function whyConfirm(core: GatewayServices, found: FoundTool): string | undefined {
   const { server, tool, request } = found
   const isRead = reads(core, server, tool)
   const reasons = [

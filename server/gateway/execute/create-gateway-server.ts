@@ -7,7 +7,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { Caller } from '../../calls/caller.ts'
 import type { TraceMeta } from '../../calls/tracing/tracing.ts'
-import { callHash, withVoice } from '../asking/client-voice.ts'
+import { callHash, withPrompter } from '../asking/client-prompter.ts'
 import type { CallContext } from '../asking/tool-request.ts'
 import type { Gateway } from './gateway.ts'
 import { GATEWAY_TOOLS, INSTRUCTIONS } from './tool-definitions.ts'
@@ -37,7 +37,7 @@ export function createGatewayServer(gateway: Gateway, version: string, caller: C
     }
     const named = namedCaller(caller, clientOf(server, context))
     const round = { continuations: () => gateway.continuations(), call: callHash([caller.owner, name, args]) }
-    return withVoice(server, context, round, async (voice) =>
+    return withPrompter(server, context, round, async (voice) =>
       withContent(await gateway.call(name, args, { ...callContext(context, named, trace), voice }))
     )
   })

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../../lib/errors.ts'
 import type { CallContext } from '../asking/tool-request.ts'
-import type { GatewayCore } from '../gateway-services.ts'
+import type { GatewayServices } from '../gateway-services.ts'
 
 const WAIT_MS = 3000
 const FORGET_FAILURE_MS = 60_000
@@ -21,7 +21,7 @@ export class Discovery {
   readonly #failed = new Map<string, { reason: string; at: number }>()
 
   async discover(
-    { index, connections }: GatewayCore,
+    { index, connections }: GatewayServices,
     { caller, signal }: Pick<CallContext, 'caller' | 'signal'>,
     waitMs = WAIT_MS
   ): Promise<Discovered> {

@@ -7,12 +7,12 @@ import { unknownServer } from '../../connections/connections.ts'
 import type { RawResult } from '../../connections/live-server.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { CallContext, FoundBy } from '../asking/tool-request.ts'
-import type { GatewayCore } from '../gateway-services.ts'
-import { type SettledParams, settleParams } from '../params/settle-params.ts'
+import type { GatewayServices } from '../gateway-services.ts'
+import { resolveParams, type SettledParams } from '../params/resolve-params.ts'
 import { canConfirm, reads, whyConfirm } from './confirm-route.ts'
 import type { Discovery } from './discovery.ts'
 import { doubtAbout } from './doubtful-sentence.ts'
-import { onRecord, type RouteSeen } from './record-route.ts'
+import { type RouteSeen, recordDecision } from './record-route.ts'
 import { routeRequest } from './route-request.ts'
 import { refuseDenied, runTool } from './run-tool.ts'
 
@@ -67,22 +67,22 @@ const HOW_TO_CONFIRM =
   'Nothing was run. If it is what is wanted, call again with "server" and "tool" named and all "params" that it needs.'
 
 export async function execute(
-  core: GatewayCore,
+  core: GatewayServices,
   discovery: Discovery,
   input: ExecuteInput,
   context: CallContext
 ): Promise<Executed> {
   const { request, server: wanted, tool: named } = input
   const asked = { caller: context.caller, by: 'execute', request, server: wanted, tool: named } as const
-  const choice = await onRecord(
+  const choice = await recordDecision(
     core,
     asked,
     () => choose(core, discovery, input, context),
     (chosen) => whatWasSeen(chosen, named)
   )
   if ('status' in choice) return { kind: 'question', question: choice }
-  const { server, tool, confidence, explicit, params, filledBy, needsYes, found } = choice
-  const wish = { server, tool, args: params, filledBy, needsYes, found }
+  const { server, tool, confidence, explicit, params, filledBy, requiresApproval, found } = choice
+  const wish = { server, tool, args: params, filledBy, requiresApproval, found }
   const { result, ...called } = await runTool(core, wish, context)
   // What says not to do something, or asks about a tool, is no example of what the tool is for.
   if (explicit && request && result.isError !== true && !doubtAbout(request)) core.learn(request, server, tool.name)
@@ -95,7 +95,7 @@ export async function execute(
 
 /** The tool and its parameters, or what has to be asked first. */
 async function choose(
-  core: GatewayCore,
+  core: GatewayServices,
   discovery: Discovery,
   input: ExecuteInput,
   context: CallContext
@@ -105,7 +105,7 @@ async function choose(
   const { server, tool, confidence, explicit } = found
   const { name, inputSchema } = tool
   refuseDenied(core, server, name)
-  const settled = await settleParams(core, { ...found, reads: () => reads(core, server, tool) }, input, context)
+  const settled = await resolveParams(core, { ...found, reads: () => reads(core, server, tool) }, input, context)
   const { params, problems, filledBy } = settled
   const answer = { server, tool: name, params, confidence, ...(filledBy ? { filledBy } : {}) }
   if (problems.length > 0) {
@@ -120,13 +120,13 @@ async function choose(
   const reason = whyConfirm(core, { ...found, ...settled, request, isServerNamed: input.server !== undefined })
   const foundBy = { request, confidence, reason }
   if (reason === undefined) return { ...found, ...settled, found: foundBy }
-  if (canConfirm(context, params)) return { ...found, ...settled, needsYes: true, found: foundBy }
+  if (canConfirm(context, params)) return { ...found, ...settled, requiresApproval: true, found: foundBy }
   const candidates = otherCandidates(core, found, input.request)
   return { status: 'needs_confirmation', ...answer, reason: `${reason} ${HOW_TO_CONFIRM}`, candidates }
 }
 
 /** Without candidates the caller would not know how to go on. */
-function deadEnd({ enrichment }: GatewayCore, candidates: Candidate[]): { reason?: string } {
+function deadEnd({ enrichment }: GatewayServices, candidates: Candidate[]): { reason?: string } {
   if (candidates.length > 0) return {}
   const english = enrichment ? '' : ', or say it in English (other languages need EMBEDDING_MODEL)'
   return {
@@ -136,7 +136,7 @@ function deadEnd({ enrichment }: GatewayCore, candidates: Candidate[]): { reason
 
 /** What else may be meant: of a tool that was named, by what was asked for. Starts nothing. */
 function otherCandidates(
-  core: GatewayCore,
+  core: GatewayServices,
   { server, tool, candidates, explicit }: Route,
   request?: string
 ): Candidate[] {
@@ -159,7 +159,7 @@ function whatWasSeen(choice: Choice | Question, wanted: string | undefined): Rou
 }
 
 async function findRoute(
-  core: GatewayCore,
+  core: GatewayServices,
   discovery: Discovery,
   input: ExecuteInput,
   context: CallContext
@@ -178,7 +178,7 @@ async function findRoute(
   return bySentence(core, discovery, request, server, context)
 }
 
-async function namedRoute(core: GatewayCore, server: string, tool: string, context: CallContext): Promise<Route> {
+async function namedRoute(core: GatewayServices, server: string, tool: string, context: CallContext): Promise<Route> {
   const known = core.index.tool(server, tool)
   if (known) return { server, tool: known, confidence: 1, explicit: true, candidates: [] }
   // Not seen yet, or new since: the server itself knows.
@@ -189,7 +189,7 @@ async function namedRoute(core: GatewayCore, server: string, tool: string, conte
   throw new AppError('not-found', 'unknown_tool', `The server "${server}" has no tool "${tool.slice(0, 100)}".${hint}`)
 }
 
-async function byToolName(core: GatewayCore, discovery: Discovery, tool: string, context: CallContext) {
+async function byToolName(core: GatewayServices, discovery: Discovery, tool: string, context: CallContext) {
   if (core.index.serversWith(tool).length === 0) await discovery.discover(core, context)
   const servers = core.index.serversWith(tool)
   const [only] = servers
@@ -205,7 +205,7 @@ async function byToolName(core: GatewayCore, discovery: Discovery, tool: string,
 }
 
 async function bySentence(
-  core: GatewayCore,
+  core: GatewayServices,
   discovery: Discovery,
   request: string,
   server: string | undefined,
@@ -223,11 +223,11 @@ async function bySentence(
   return { candidates, ...(pending.length > 0 ? { pending } : {}) }
 }
 
-function toCandidate(core: GatewayCore, { server, tool, confidence }: Omit<Candidate, 'description'>): Candidate {
+function toCandidate(core: GatewayServices, { server, tool, confidence }: Omit<Candidate, 'description'>): Candidate {
   return candidate(core, server, tool, confidence)
 }
 
-function candidate(core: GatewayCore, server: string, tool: string, confidence: number): Candidate {
+function candidate(core: GatewayServices, server: string, tool: string, confidence: number): Candidate {
   const description = (core.index.tool(server, tool)?.description ?? '').slice(0, DESCRIPTION_CHARS)
   return { server, tool, confidence: roundConfidence(confidence), description }
 }

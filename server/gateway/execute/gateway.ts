@@ -5,15 +5,15 @@
 
 import { traced } from '../../calls/tracing/tracing.ts'
 import { AppError } from '../../lib/errors.ts'
-import { InputNeeded } from '../asking/client-voice.ts'
+import { InputNeeded } from '../asking/client-prompter.ts'
 import type { Continuations } from '../asking/continuations.ts'
 import type { CallContext } from '../asking/tool-request.ts'
 import { errorResult } from '../error-result.ts'
-import type { GatewayCore, GatewayOptions } from '../gateway-services.ts'
+import type { GatewayOptions, GatewayServices } from '../gateway-services.ts'
 import { Discovery } from './discovery.ts'
 import { type ExecuteInput, execute, roundConfidence } from './execute.ts'
 import { changedFlag, listCapabilities } from './list-capabilities.ts'
-import { onRecord } from './record-route.ts'
+import { recordDecision } from './record-route.ts'
 import { routeRequest } from './route-request.ts'
 
 type Args = Record<string, unknown>
@@ -62,7 +62,12 @@ export class Gateway {
     return traced(core.tracing, `gateway ${name}`, about, () => this.#runOn(core, name, args, context))
   }
 
-  async #runOn(core: GatewayCore, name: string, args: Args, context: CallContext): Promise<Record<string, unknown>> {
+  async #runOn(
+    core: GatewayServices,
+    name: string,
+    args: Args,
+    context: CallContext
+  ): Promise<Record<string, unknown>> {
     if (name === 'execute') return this.#execute(core, readExecute(args), context)
     if (name === 'find_tool') return answer(await this.#findTool(core, args, context))
     if (name === 'list_capabilities') {
@@ -72,7 +77,7 @@ export class Gateway {
     return answer(await explainTool(core, args, context))
   }
 
-  async #execute(core: GatewayCore, input: ExecuteInput, context: CallContext): Promise<Record<string, unknown>> {
+  async #execute(core: GatewayServices, input: ExecuteInput, context: CallContext): Promise<Record<string, unknown>> {
     const done = await execute(core, this.#discovery, input, context)
     if (done.kind === 'question') return answer(done.question)
     const { result, route } = done
@@ -80,7 +85,7 @@ export class Gateway {
     return { ...result, _meta: { ...meta, [ROUTE]: route } }
   }
 
-  async #findTool(core: GatewayCore, args: Args, context: CallContext): Promise<Record<string, unknown>> {
+  async #findTool(core: GatewayServices, args: Args, context: CallContext): Promise<Record<string, unknown>> {
     const query = text(args, 'query')
     if (query === undefined)
       throw new AppError('invalid', 'invalid_request', '"query" is missing: say what you look for.')
@@ -92,7 +97,7 @@ export class Gateway {
       const options = { limit, ...(threshold === undefined ? {} : { threshold }) }
       return { pending, failed, ...(await routeRequest(core, query, options, context.signal)) }
     }
-    const { matches, abstained, pending, failed } = await onRecord(core, asked, find, (found) => ({
+    const { matches, abstained, pending, failed } = await recordDecision(core, asked, find, (found) => ({
       candidates: found.matches,
       outcome: found.abstained ? 'abstained' : 'found'
     }))
@@ -113,7 +118,7 @@ export class Gateway {
 }
 
 /** Servers with tools that can't be found here. Their names are the server's own words, so a model is not given them. */
-function leftOutTools({ index }: GatewayCore): Record<string, unknown> {
+function leftOutTools({ index }: GatewayServices): Record<string, unknown> {
   const leftOut = index.entries().flatMap(({ name }) => {
     const count = index.record(name)?.leftOut?.length ?? 0
     const reason = 'Their names have hidden characters, or their definitions are unusable: see "servers test".'
@@ -122,7 +127,7 @@ function leftOutTools({ index }: GatewayCore): Record<string, unknown> {
   return leftOut.length > 0 ? { leftOut } : {}
 }
 
-async function explainTool(core: GatewayCore, args: Args, context: CallContext): Promise<Record<string, unknown>> {
+async function explainTool(core: GatewayServices, args: Args, context: CallContext): Promise<Record<string, unknown>> {
   const server = text(args, 'server')
   const tool = text(args, 'tool')
   if (server === undefined || tool === undefined) {

@@ -1,17 +1,17 @@
 import type { ServerEntry } from '../../catalog/server-entry.ts'
 import type { StoredTool } from '../../catalog/stored-tools.ts'
-import type { GatewayCore } from '../gateway-services.ts'
+import type { GatewayServices } from '../gateway-services.ts'
 
 const LINE_CHARS = 120
 const MAX_FOUND = 20
 
 /** Servers and tools as last seen; starts nothing. Names only, unless a category narrows it down: fifty servers have many tools. */
-export function listCapabilities(core: GatewayCore, category: string | undefined): Record<string, unknown> {
+export function listCapabilities(core: GatewayServices, category: string | undefined): Record<string, unknown> {
   const problem = core.registryProblem?.()
   return { ...(problem === undefined ? {} : { problem }), ...listed(core, category) }
 }
 
-function listed(core: GatewayCore, category: string | undefined): Record<string, unknown> {
+function listed(core: GatewayServices, category: string | undefined): Record<string, unknown> {
   const entries = core.index.entries()
   const chosen = category === undefined ? entries : entries.filter((entry) => fits(entry, category))
   if (category !== undefined && chosen.length === 0) return byTool(core, category)
@@ -20,7 +20,7 @@ function listed(core: GatewayCore, category: string | undefined): Record<string,
 }
 
 /** No server goes by that word; perhaps tools do. */
-function byTool(core: GatewayCore, category: string): Record<string, unknown> {
+function byTool(core: GatewayServices, category: string): Record<string, unknown> {
   const { matches } = core.router.find(category, { limit: MAX_FOUND, threshold: 0 })
   const found = Map.groupBy(matches, ({ server }) => server)
   const servers = [...found].map(([server, tools]) => ({
@@ -32,7 +32,7 @@ function byTool(core: GatewayCore, category: string): Record<string, unknown> {
   return { servers, pending: core.index.unseen() }
 }
 
-function describe(core: GatewayCore, entry: ServerEntry, inDetail: boolean): Record<string, unknown> {
+function describe(core: GatewayServices, entry: ServerEntry, inDetail: boolean): Record<string, unknown> {
   const { name, description } = entry
   const tools = core.index.tools(name)
   const failure = core.index.record(name)?.lastError
@@ -48,7 +48,7 @@ function describe(core: GatewayCore, entry: ServerEntry, inDetail: boolean): Rec
 }
 
 /** Marks a tool whose definition is not the one that was accepted. */
-export function changedFlag(core: GatewayCore, server: string, tool: string): { changed?: true } {
+export function changedFlag(core: GatewayServices, server: string, tool: string): { changed?: true } {
   return core.approvals?.definitions.isChanged(server, tool) ? { changed: true } : {}
 }
 

@@ -1,14 +1,14 @@
 import { type CallEnd, type RouteFacts, since } from '../../audit/audit.ts'
 import { callFailed, type Stage } from '../../audit/call-end.ts'
 import { traced } from '../../calls/tracing/tracing.ts'
-import { InputNeeded } from '../asking/client-voice.ts'
-import type { GatewayCore } from '../gateway-services.ts'
+import { InputNeeded } from '../asking/client-prompter.ts'
+import type { GatewayServices } from '../gateway-services.ts'
 
 export type RouteSeen = Pick<RouteFacts, 'candidates' | 'outcome' | 'server' | 'tool'>
 
 /** Has a decision made and puts it on record before anything is done about it; also one that failed. */
-export async function onRecord<T>(
-  { audit, tracing }: GatewayCore,
+export async function recordDecision<T>(
+  { audit, tracing }: GatewayServices,
   asked: Pick<RouteFacts, 'caller' | 'by' | 'request' | 'server' | 'tool'>,
   decide: () => Promise<T>,
   seen: (decision: T) => RouteSeen | undefined

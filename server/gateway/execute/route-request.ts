@@ -1,12 +1,12 @@
 import type { FindOptions, RouteResult } from '../../routing/port.ts'
-import type { GatewayCore } from '../gateway-services.ts'
+import type { GatewayServices } from '../gateway-services.ts'
 
 /** Words that are as sure as this need no model: it would cost time, and the request leaves the machine for it. */
 const SURE = 0.8
 
 /** From a sentence to a tool: by words and past use, and where those leave a doubt, by meaning too if embeddings are configured. */
 export async function routeRequest(
-  { router, enrichment }: GatewayCore,
+  { router, enrichment }: GatewayServices,
   request: string,
   options: FindOptions,
   signal: AbortSignal

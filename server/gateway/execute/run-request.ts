@@ -1,10 +1,10 @@
 import { CallProgress } from '../../audit/call-end.ts'
 import type { Caller } from '../../calls/caller.ts'
-import type { GatewayCore } from '../gateway-services.ts'
+import type { GatewayServices } from '../gateway-services.ts'
 import { endOf } from './record-route.ts'
 import { refuseDenied } from './run-tool.ts'
 
-export interface RequestWish {
+export interface PassedRequest {
   server: string
   method: string
   params: Record<string, unknown>
@@ -22,7 +22,7 @@ const LISTS: Record<string, string> = {
  * The way to a server for what is no tool call, such as reading a resource. The rules know it by its method as they know a tool by
  * its name, so that `*` stands for it too; only a `deny` counts. Like a call, it is on record before it is made.
  */
-export async function runRequest<T>(core: GatewayCore, wish: RequestWish, job: () => Promise<T>): Promise<T> {
+export async function runRequest<T>(core: GatewayServices, wish: PassedRequest, job: () => Promise<T>): Promise<T> {
   const { server, method, params, caller } = wish
   const listed = LISTS[method]
   if (listed !== undefined) {
@@ -43,6 +43,6 @@ export async function runRequest<T>(core: GatewayCore, wish: RequestWish, job: (
   }
 }
 
-export function isDenied({ policy }: GatewayCore, server: string, method: string): boolean {
+export function isDenied({ policy }: GatewayServices, server: string, method: string): boolean {
   return policy(server, LISTS[method] ?? method) === 'deny'
 }

@@ -8,11 +8,11 @@ import { CallProgress, callReturned } from '../../audit/call-end.ts'
 import { traced } from '../../calls/tracing/tracing.ts'
 import { AppError } from '../../lib/errors.ts'
 import { globMatcher } from '../../policy/approval-policy.ts'
-import { isCareful } from '../../policy/tool-effects.ts'
+import { mustNotBeRepeated } from '../../policy/tool-effects.ts'
 import { approveCall } from '../asking/approve-call.ts'
 import type { ApprovedBy } from '../asking/approved-rounds.ts'
-import type { CallContext, ToolWish } from '../asking/tool-request.ts'
-import type { GatewayCore } from '../gateway-services.ts'
+import type { CallContext, ToolRequest } from '../asking/tool-request.ts'
+import type { GatewayServices } from '../gateway-services.ts'
 import { type Called, callWithFailover } from './call-with-failover.ts'
 import { endOf } from './record-route.ts'
 
@@ -22,7 +22,7 @@ export interface ToolRun extends Called {
   definitionChanged?: true
 }
 
-export async function runTool(core: GatewayCore, wish: ToolWish, context: CallContext): Promise<ToolRun> {
+export async function runTool(core: GatewayServices, wish: ToolRequest, context: CallContext): Promise<ToolRun> {
   const { server, tool, args } = wish
   const { tracing } = core
   const end = core.audit.begin({ caller: context.caller, server, tool: tool.name, args })
@@ -35,10 +35,10 @@ export async function runTool(core: GatewayCore, wish: ToolWish, context: CallCo
     if (approvedBy) refuseDenied(core, server, tool.name)
     progress.sending()
     const { voice: _, ...rest } = context
-    const input = { tool: tool.name, args, careful: isCareful(tool), ...rest }
+    const input = { tool: tool.name, args, mustNotRepeat: mustNotBeRepeated(tool), ...rest }
     const called = await traced(tracing, 'server call', about, () =>
       callWithFailover(core, server, tracing ? { ...input, meta: tracing.carry(context.meta) } : input, {
-        mustRead: wish.found !== undefined && wish.needsYes !== true,
+        mustRead: wish.found !== undefined && wish.requiresApproval !== true,
         here: approvedBy !== undefined
       })
     )
@@ -58,7 +58,7 @@ export async function runTool(core: GatewayCore, wish: ToolWish, context: CallCo
 }
 
 /** Refuses early what will never be allowed, before anyone is asked for parameters. */
-export function refuseDenied(core: GatewayCore, server: string, tool: string): void {
+export function refuseDenied(core: GatewayServices, server: string, tool: string): void {
   if (core.policy(server, tool) !== 'deny') return
   const denying = Object.entries(core.index.entry(server)?.approval ?? {})
     .filter(([glob, verdict]) => verdict === 'deny' && globMatcher(glob)(tool))

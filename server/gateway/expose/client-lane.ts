@@ -62,7 +62,7 @@ export class ClientLane implements Peer {
       ...(sampling ? { sampling } : {}),
       ...(roots ? { roots } : {})
     }
-    this.caller = { ...options.caller, connection: options.connections.openLane(this) }
+    this.caller = { ...options.caller, laneId: options.connections.openLane(this) }
   }
 
   get level(): string | undefined {
@@ -159,7 +159,7 @@ export class ClientLane implements Peer {
   close(): void {
     for (const { letGo } of this.#watched.values()) letGo()
     this.#watched.clear()
-    if (this.caller.connection !== undefined) this.#options.connections.release(this.caller.connection)
+    if (this.caller.laneId !== undefined) this.#options.connections.release(this.caller.laneId)
   }
 
   #begin(key: string, server: string, uri: string): Watched {

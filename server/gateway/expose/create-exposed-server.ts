@@ -54,7 +54,7 @@ async function listTools(face: ExposedFace, context: ServerContext) {
   const { exposed } = face
   const lane = face.lane(context)
   const asking = { caller: lane.caller, signal: context.mcpReq.signal }
-  await exposed.meet(asking.caller, asking.signal)
+  await exposed.discoverServers(asking.caller, asking.signal)
   if (exposed.only !== undefined) await exposed.meetFor(lane, asking.signal)
   const tools = exposed.servers().flatMap((server) =>
     exposed.tools(server, lane.capabilities).map(({ name, hash: _, shown, inputSchema, ...tool }) => ({

@@ -14,7 +14,7 @@ import type { Caller } from '../../calls/caller.ts'
 import type { RawResult } from '../../connections/live-server.ts'
 import type { PeerNotification } from '../../connections/peer.ts'
 import { rawResult } from '../../connections/wire/raw-result.ts'
-import { askingVoice, callHash } from '../asking/client-voice.ts'
+import { askingPrompter, callHash } from '../asking/client-prompter.ts'
 import { withNamedQuestions } from '../asking/name-asker.ts'
 import type { CallContext } from '../asking/tool-request.ts'
 import { namedCaller } from '../execute/create-gateway-server.ts'
@@ -79,7 +79,7 @@ export class ExposedFace {
       try {
         const asking = {
           ...this.#context(server, context, lane, call),
-          voice: askingVoice(this.capabilities(context), ask)
+          voice: askingPrompter(this.capabilities(context), ask)
         }
         return withNamedQuestions(server, await lane.during(call, () => job(asking, lane)))
       } finally {
@@ -102,7 +102,7 @@ export class ExposedFace {
       const progress = (each: Progress) => tellProgress(mcpReq, each)
       const asking = {
         ...this.#context(server, context, lane, { signal: mcpReq.signal, progress }),
-        voice: askingVoice(this.capabilities(context), scope.ask)
+        voice: askingPrompter(this.capabilities(context), scope.ask)
       }
       return withNamedQuestions(server, await lane.during(scope, () => job(asking, lane)))
     } finally {

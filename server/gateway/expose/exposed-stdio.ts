@@ -5,7 +5,7 @@ import type { Exposed } from './exposed.ts'
 import { cancelledOf, type Listen, listenOf } from './listen-filter.ts'
 import { watchWhile } from './watch-while.ts'
 
-const MEET_MS = 10_000
+const DISCOVER_MS = 10_000
 
 /** The pass-through mode for the one client on stdin and stdout. */
 export class ExposedStdio {
@@ -22,7 +22,7 @@ export class ExposedStdio {
   /** Called for the greeting, and once more when a client that has tried the new revision falls back to an old one. */
   readonly createServer = async ({ era }: { era: 'legacy' | 'modern' }): Promise<Server> => {
     this.#exposed = await this.#open()
-    await this.#exposed.meet(this.#caller, AbortSignal.timeout(MEET_MS))
+    await this.#exposed.discoverServers(this.#caller, AbortSignal.timeout(DISCOVER_MS))
     this.#connection = connectClient(this.#exposed, this.#caller, era)
     return this.#connection.server
   }

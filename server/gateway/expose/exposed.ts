@@ -11,7 +11,7 @@ import type { Logger } from '../../lib/logger.ts'
 import type { ReportRefusal } from '../../lib/refusals.ts'
 import { Discovery } from '../execute/discovery.ts'
 import { isDenied } from '../execute/run-request.ts'
-import type { GatewayCore } from '../gateway-services.ts'
+import type { GatewayServices } from '../gateway-services.ts'
 import { ClientLane, type Standalone } from './client-lane.ts'
 import { ExposedNames, type Target } from './exposed-names.ts'
 import { ExposedResources } from './exposed-resources.ts'
@@ -20,7 +20,7 @@ import { HeldCalls } from './held-call.ts'
 export interface ExposedOptions {
   /** The one server that is exposed, without prefixes; undefined: all of them. */
   only: string | undefined
-  core: GatewayCore
+  core: GatewayServices
   version: string
   logger: Logger
   refused?: ReportRefusal | undefined
@@ -37,7 +37,7 @@ const EVERYTHING: ServerCapabilities = {
 }
 
 export class Exposed {
-  readonly core: GatewayCore
+  readonly core: GatewayServices
   readonly version: string
   readonly logger: Logger
   readonly refused: ReportRefusal | undefined
@@ -94,7 +94,7 @@ export class Exposed {
   }
 
   /** Gets to know what was never seen, within a moment. */
-  async meet(caller: Caller, signal: AbortSignal): Promise<void> {
+  async discoverServers(caller: Caller, signal: AbortSignal): Promise<void> {
     const unknown = this.servers().filter((server) => this.core.index.record(server)?.about === undefined)
     if (unknown.length === 0) return
     try {

@@ -3,7 +3,7 @@ import type { Caller } from '../../calls/caller.ts'
 import { capabilityKey } from '../../connections/peer.ts'
 import type { ClientLane } from './client-lane.ts'
 
-export interface LaneWish {
+export interface LaneRequest {
   server: string
   caller: Caller
   capabilities: ClientCapabilities
@@ -19,7 +19,7 @@ export interface Borrowed {
 }
 
 export interface Lanes {
-  borrow(wish: LaneWish): Borrowed
+  borrow(wish: LaneRequest): Borrowed
   all(): ClientLane[]
   close(): void
 }
@@ -39,7 +39,7 @@ export class OwnLanes implements Lanes {
     this.#open = open
   }
 
-  borrow({ caller, capabilities }: LaneWish): Borrowed {
+  borrow({ caller, capabilities }: LaneRequest): Borrowed {
     const key = JSON.stringify([caller.owner, capabilityKey(capabilities)])
     return { lane: getOrOpen(this.#lanes, key, () => this.#open(caller, capabilities)), release: () => {} }
   }
@@ -65,7 +65,7 @@ export class SharedLanes implements Lanes {
     this.#open = open
   }
 
-  borrow({ server, caller, capabilities: declared, isModern, alone }: LaneWish): Borrowed {
+  borrow({ server, caller, capabilities: declared, isModern, alone }: LaneRequest): Borrowed {
     // So that one connection does for all kinds of clients.
     const capabilities = isModern ? {} : declared
     const key = JSON.stringify([caller.owner, capabilityKey(capabilities)])

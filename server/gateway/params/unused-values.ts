@@ -1,7 +1,7 @@
 /** The values that a sentence states and that no parameter got: to run without them would be to do something else. */
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { findValues } from './fill-params.ts'
-import { isSaid } from './settle-params.ts'
+import { isSaid } from './resolve-params.ts'
 
 const MAX_NAMED = 5
 const MAX_CHARS = 60

@@ -26,7 +26,7 @@ async function openEvil() {
   const caller = { owner: 'local', door: 'http' } as const
   const { signal } = new AbortController()
   const run = async (command: string) => {
-    const call = { caller, tool: 'run', args: { command }, careful: true, signal }
+    const call = { caller, tool: 'run', args: { command }, mustNotRepeat: true, signal }
     return textOf((await connections.call('evil', call)).result)
   }
   return { ...opened, run }

@@ -5,7 +5,7 @@ import { afterEach } from 'vitest'
 import { createGatewayApp } from '../../app/app-gateway.ts'
 import { chatServers, senderAtSocket, serverDirectory } from '../../app/app-servers.ts'
 import { loadSettings } from '../../config/load-settings.ts'
-import { memoryFacts } from '../../connections/connections.fixture.ts'
+import { memoryKeyValues } from '../../connections/connections.fixture.ts'
 import { AppError } from '../../lib/errors.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { createDefinitionGuard } from '../../policy/definition-guard.ts'
@@ -31,11 +31,11 @@ export async function openServerRoutes(
   writeFileSync(secretsFile, credentials, { mode: 0o600 })
   if (mcpServers) writeFileSync(file, JSON.stringify({ mcpServers, other: 'kept' }))
   const settings = loadSettings({ env: { MCP_CONFIG: file, DATA_DIR: dir, CREDENTIALS_FILE: secretsFile, ...tokens } })
-  const facts = memoryFacts()
+  const keyValues = memoryKeyValues()
   const environment = { PATH: process.env.PATH }
-  const gateway = await createGatewayApp(settings, silentLogger, { environment, optionalRegistry: true, facts })
+  const gateway = await createGatewayApp(settings, silentLogger, { environment, optionalRegistry: true, keyValues })
   const chat = chatServers(gateway, silentLogger)
-  const guard = createDefinitionGuard(facts)
+  const guard = createDefinitionGuard(keyValues)
   const unused = () => Promise.reject(new AppError('internal', 'internal', 'not in this test'))
   const http = await createHttpServer({
     readiness: new Readiness({}, silentLogger),
@@ -60,7 +60,7 @@ export async function openServerRoutes(
     requestsPerMinute: 600,
     owners: { ownerOf: async () => undefined, enter: async () => ({ cookie: 'owner', isKnown: false }) },
     metrics: async () => '',
-    servers: serverDirectory(gateway, facts, chat.policy, guard),
+    servers: serverDirectory(gateway, keyValues, chat.policy, guard),
     ownerOf: () => 'local',
     audit: { read: () => ({ entries: [], next: null }), ownerOf: () => 'local', problem: undefined },
     mcp: unused,
@@ -81,5 +81,5 @@ export async function openServerRoutes(
     return { status: answer.status, text, json: (text === '' ? null : JSON.parse(text)) as T }
   }
   const saved = () => JSON.parse(readFileSync(file, 'utf8'))
-  return { url, ask, file, secretsFile, chat, gateway, facts, saved, raw: http.raw }
+  return { url, ask, file, secretsFile, chat, gateway, keyValues, saved, raw: http.raw }
 }

@@ -125,8 +125,8 @@ describe('the API of the servers', () => {
   })
 
   it('flags a definition that is not the accepted one', async () => {
-    const { ask, facts } = await open({ steady: child('steady') })
-    await facts.set('tool-definitions', JSON.stringify(['steady', 'echo']), 'what it was')
+    const { ask, keyValues } = await open({ steady: child('steady') })
+    await keyValues.set('tool-definitions', JSON.stringify(['steady', 'echo']), 'what it was')
     await ask('POST', '/steady/test', {})
     const { tools } = (await ask<ServersReply>('GET', '')).json.servers[0] ?? { tools: [] }
     expect(tools.filter(({ changed }) => changed).map(({ name }) => name)).toEqual(['echo'])
@@ -183,7 +183,13 @@ describe('the API of the servers', () => {
     const { connections } = await gateway.core()
     const caller = { owner: 'local', door: 'http' } as const
     const { signal } = new AbortController()
-    const { result } = await connections.call('my server', { caller, tool: 'env', args: {}, careful: false, signal })
+    const { result } = await connections.call('my server', {
+      caller,
+      tool: 'env',
+      args: {},
+      mustNotRepeat: false,
+      signal
+    })
     expect(JSON.parse(textOf(result))).toMatchObject(env)
     // Another secret of the same name is not overwritten.
     await ask('DELETE', '/my%20server')

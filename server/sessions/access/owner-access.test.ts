@@ -15,8 +15,8 @@ beforeEach(async () => {
   dataDir = temporaryFolder()
   store = await openEmbeddedStore({ dataDir, logger: silentLogger })
   revoked = []
-  access = new SessionAccess(store.facts, 9, { revoked: (sessionId) => revoked.push(sessionId) })
-  owners = new OwnerAccess(store.facts, access)
+  access = new SessionAccess(store.keyValues, 9, { revoked: (sessionId) => revoked.push(sessionId) })
+  owners = new OwnerAccess(store.keyValues, access)
 })
 afterEach(async () => {
   await store.close()

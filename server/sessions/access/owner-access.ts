@@ -22,11 +22,11 @@ const PROOF_FORM = /^[\w-]{43}$/
 const COOKIE_FORM = /^2\.([\w-]{43})\.([\w-]{43})$/
 
 export class OwnerAccess {
-  readonly #facts: KeyValueStore
+  readonly #keyValues: KeyValueStore
   readonly #sessions: Pick<SessionAccess, 'hasSessions' | 'revokeTokens'>
 
-  constructor(facts: KeyValueStore, sessions: Pick<SessionAccess, 'hasSessions' | 'revokeTokens'>) {
-    this.#facts = facts
+  constructor(keyValues: KeyValueStore, sessions: Pick<SessionAccess, 'hasSessions' | 'revokeTokens'>) {
+    this.#keyValues = keyValues
     this.#sessions = sessions
   }
 
@@ -56,7 +56,7 @@ export class OwnerAccess {
     if (!PROOF_FORM.test(proof)) return false
     const [, owner, committed] = COOKIE_FORM.exec(cookie) ?? []
     if (owner !== undefined && committed !== undefined) return sameSecret(committed, commitment(owner, proof))
-    const stored = await this.#facts.get(PROOFS, ownerName(cookie))
+    const stored = await this.#keyValues.get(PROOFS, ownerName(cookie))
     return typeof stored === 'string' && sameSecret(stored, commitment(cookie, proof))
   }
 
@@ -65,7 +65,7 @@ export class OwnerAccess {
     if (COOKIE_FORM.test(cookie)) return false
     const isFirst =
       (await this.#sessions.hasSessions(cookie)) &&
-      (await this.#facts.add(PROOFS, ownerName(cookie), commitment(cookie, proof)))
+      (await this.#keyValues.add(PROOFS, ownerName(cookie), commitment(cookie, proof)))
     if (!isFirst) return this.#isProven(cookie, proof)
     // Whoever planted this cookie may have kept tokens of its sessions.
     await this.#sessions.revokeTokens(cookie)

@@ -11,7 +11,7 @@ let access: SessionAccess
 beforeEach(async () => {
   dataDir = temporaryFolder()
   store = await openEmbeddedStore({ dataDir, logger: silentLogger })
-  access = new SessionAccess(store.facts, 3)
+  access = new SessionAccess(store.keyValues, 3)
 })
 afterEach(async () => {
   await store.close()
@@ -69,7 +69,7 @@ describe('a session', () => {
   // Checked with the defence off: no hash → the secret is in the store.
   it('is stored without its secrets', async () => {
     const { token = '' } = await access.open('s1', { owner: 'the cookie' }, { wantsToken: true })
-    const stored = JSON.stringify(await store.facts.list('sessions'))
+    const stored = JSON.stringify(await store.keyValues.list('sessions'))
     expect(stored).not.toContain(token)
     expect(stored).not.toContain('the cookie')
   })

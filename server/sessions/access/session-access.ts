@@ -40,12 +40,12 @@ export interface AccessHooks {
 }
 
 export class SessionAccess {
-  readonly #facts: KeyValueStore
+  readonly #keyValues: KeyValueStore
   readonly #maxPerOwner: number
   readonly #hooks: AccessHooks
 
-  constructor(facts: KeyValueStore, maxPerOwner: number, hooks: AccessHooks = {}) {
-    this.#facts = facts
+  constructor(keyValues: KeyValueStore, maxPerOwner: number, hooks: AccessHooks = {}) {
+    this.#keyValues = keyValues
     this.#maxPerOwner = maxPerOwner
     this.#hooks = hooks
   }
@@ -63,11 +63,11 @@ export class SessionAccess {
     await this.#hooks.checkOpen?.(sessionId)
     const createdAt = Date.now()
     const meta: StoredMeta = { owner, token: token === undefined ? null : hash(token), title: '', createdAt }
-    if (!(await this.#facts.add(SESSIONS, sessionId, { ...meta }))) {
+    if (!(await this.#keyValues.add(SESSIONS, sessionId, { ...meta }))) {
       await this.check(sessionId, proof)
       return {}
     }
-    if (owner !== null) await this.#facts.set(ownerSpace(owner), sessionId, createdAt)
+    if (owner !== null) await this.#keyValues.set(ownerSpace(owner), sessionId, createdAt)
     return token === undefined ? {} : { token }
   }
 
@@ -88,11 +88,11 @@ export class SessionAccess {
   async siblings(sessionId: string): Promise<string[]> {
     const owner = (await this.#read(sessionId))?.owner
     if (!owner) return [sessionId]
-    return [...new Set([sessionId, ...(await this.#facts.list(ownerSpace(owner))).map(({ key }) => key)])]
+    return [...new Set([sessionId, ...(await this.#keyValues.list(ownerSpace(owner))).map(({ key }) => key)])]
   }
 
   async list(owner: string): Promise<SessionMeta[]> {
-    const ids = (await this.#facts.list(ownerSpace(hash(owner)))).map(({ key }) => key)
+    const ids = (await this.#keyValues.list(ownerSpace(hash(owner)))).map(({ key }) => key)
     const metas = await Promise.all(ids.map(async (sessionId) => ({ sessionId, meta: await this.#read(sessionId) })))
     return metas.flatMap(({ sessionId, meta }) => {
       return meta ? [{ sessionId, title: meta.title, createdAt: meta.createdAt }] : []
@@ -100,15 +100,15 @@ export class SessionAccess {
   }
 
   async hasSessions(owner: string): Promise<boolean> {
-    return (await this.#facts.list(ownerSpace(hash(owner)))).length > 0
+    return (await this.#keyValues.list(ownerSpace(hash(owner)))).length > 0
   }
 
   /** From now on the owner's sessions open for the owner alone; clients that came in by token are disconnected. */
   async revokeTokens(owner: string): Promise<void> {
-    for (const { key: sessionId } of await this.#facts.list(ownerSpace(hash(owner)))) {
+    for (const { key: sessionId } of await this.#keyValues.list(ownerSpace(hash(owner)))) {
       const meta = await this.#read(sessionId)
       if (!meta?.token) continue
-      await this.#facts.set(SESSIONS, sessionId, { ...meta, token: null })
+      await this.#keyValues.set(SESSIONS, sessionId, { ...meta, token: null })
       this.#hooks.revoked?.(sessionId)
     }
   }
@@ -120,24 +120,24 @@ export class SessionAccess {
 
   async rename(sessionId: string, title: string): Promise<void> {
     const meta = await this.#read(sessionId)
-    if (meta) await this.#facts.set(SESSIONS, sessionId, { ...meta, title: title.trim().slice(0, MAX_TITLE) })
+    if (meta) await this.#keyValues.set(SESSIONS, sessionId, { ...meta, title: title.trim().slice(0, MAX_TITLE) })
   }
 
   async forget(sessionId: string): Promise<void> {
     const meta = await this.#read(sessionId)
-    if (meta?.owner) await this.#facts.remove(ownerSpace(meta.owner), sessionId)
-    await this.#facts.remove(SESSIONS, sessionId)
+    if (meta?.owner) await this.#keyValues.remove(ownerSpace(meta.owner), sessionId)
+    await this.#keyValues.remove(SESSIONS, sessionId)
   }
 
   async #checkRoom(ownerHash: string): Promise<void> {
-    const { length } = await this.#facts.list(ownerSpace(ownerHash))
+    const { length } = await this.#keyValues.list(ownerSpace(ownerHash))
     if (length < this.#maxPerOwner) return
     const message = `You have reached the limit of ${plural(this.#maxPerOwner, 'session')}. Delete some to start a new one.`
     throw new AppError('conflict', 'too_many_sessions_of_owner', message)
   }
 
   async #read(sessionId: string): Promise<StoredMeta | null> {
-    return asMeta(await this.#facts.get(SESSIONS, sessionId))
+    return asMeta(await this.#keyValues.get(SESSIONS, sessionId))
   }
 }
 

@@ -5,8 +5,8 @@ import type { ExpectedTarget, PathTarget } from '../../../workspace-server/proto
 import { approvalHash } from '../../calls/offered-tool.ts'
 import { AppError } from '../../lib/errors.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
+import type { ToolCall } from '../sandboxes/run-sandbox-tool.ts'
 import { resultOf } from '../sandboxes/session-events.ts'
-import type { ToolCall } from '../sandboxes/tool-run.ts'
 import { called, type FakeChat, type FakeChatOptions, fakeChat, said } from './fake-chat.ts'
 
 let chat: FakeChat | undefined

@@ -13,8 +13,8 @@ import { type AppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
-import { isNotOurs } from '../sandboxes/not-ours.ts'
-import type { Hold } from '../sandboxes/session-manager.ts'
+import { isOwnershipError } from '../sandboxes/ownership-error.ts'
+import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { notRun } from './turn-events.ts'
 
 type Asked = EventData<'tool:approval_required'>
@@ -30,7 +30,7 @@ export function uncheckedTarget(path: string): PathTarget {
 
 export interface Look {
   sessionId: string
-  hold: Hold
+  hold: HeldSession
   signal: AbortSignal
   logger: Logger
 }
@@ -60,13 +60,13 @@ async function lookAt(paths: string[], { sessionId, hold, signal, logger }: Look
   try {
     return await resolveIn(hold, paths, signal)
   } catch (error) {
-    if (signal.aborted || isNotOurs(error)) throw error
+    if (signal.aborted || isOwnershipError(error)) throw error
     logger.warn({ err: error, sessionId }, `Paths of waiting calls were not resolved: ${messageOf(error)}`)
     return paths.map(uncheckedTarget)
   }
 }
 
-export function resolveIn(hold: Hold, paths: string[], signal?: AbortSignal): Promise<PathTarget[]> {
+export function resolveIn(hold: HeldSession, paths: string[], signal?: AbortSignal): Promise<PathTarget[]> {
   const deadline = { what: 'the sandbox to resolve paths', ms: RESOLVE_MS, signal }
   return withDeadline(deadline, async (inner) => (await hold.workspace(inner)).resolve(paths))
 }

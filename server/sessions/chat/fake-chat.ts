@@ -13,7 +13,7 @@ import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts
 import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
 import type { Store } from '../../storage/store.ts'
 import { resultOf } from '../sandboxes/session-events.ts'
-import type { Hold, Workspace } from '../sandboxes/session-manager.ts'
+import type { HeldSession, Workspace } from '../sandboxes/session-manager.ts'
 import { Chat } from './chat.ts'
 import type { ChatDeps, ChatOptions } from './chat-options.ts'
 import { Toolbox } from './toolbox.ts'
@@ -57,7 +57,7 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
     checkQuota: given.checkQuota ?? (async () => {}),
     models: scripted(given.model ?? (() => [said('ok')]), requests),
     policy,
-    guard: createDefinitionGuard(store.facts),
+    guard: createDefinitionGuard(store.keyValues),
     toolbox: new Toolbox({ sources: () => sources, ownerOf: async () => 'local', policy, audit, logger: silentLogger }),
     options: { limits: { maxSteps: 20 }, maxHistoryTokens: 10_000, network: 'none', ...options },
     logger: silentLogger,
@@ -124,7 +124,12 @@ function fakeSessions(store: Store, events: EventLog, workspace: FakeChatOptions
   }
 }
 
-function holdOf(events: EventLog, sessionId: string, epoch: number, workspace: FakeChatOptions['workspace']): Hold {
+function holdOf(
+  events: EventLog,
+  sessionId: string,
+  epoch: number,
+  workspace: FakeChatOptions['workspace']
+): HeldSession {
   return {
     epoch,
     async workspace() {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { AppError } from '../../lib/errors.ts'
 import { silentLogger } from '../../lib/logger.ts'
-import type { Hold, Workspace } from '../sandboxes/session-manager.ts'
+import type { HeldSession, Workspace } from '../sandboxes/session-manager.ts'
 import { Toolbox } from './toolbox.ts'
 
 const DEFINITIONS = [{ name: 'read_file', inputSchema: { type: 'object' as const } }]
@@ -17,7 +17,7 @@ function toolbox(): Toolbox {
   })
 }
 
-const holding = (workspace: () => Promise<Pick<Workspace, 'listTools'>>) => ({ workspace }) as Hold
+const holding = (workspace: () => Promise<Pick<Workspace, 'listTools'>>) => ({ workspace }) as HeldSession
 const open = holding(async () => ({ listTools: async () => DEFINITIONS as never }))
 const slow = () => new AppError('timeout', 'engine_timeout', 'Waited 30 s for the container engine.')
 

@@ -18,9 +18,9 @@ import type { ReportRefusal } from '../../lib/refusals.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
 import type { ToolResult } from '../../sandbox/port.ts'
-import { isNotOurs } from '../sandboxes/not-ours.ts'
-import type { Hold } from '../sandboxes/session-manager.ts'
-import type { ToolCall } from '../sandboxes/tool-run.ts'
+import { isOwnershipError } from '../sandboxes/ownership-error.ts'
+import type { ToolCall } from '../sandboxes/run-sandbox-tool.ts'
+import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { expectedTarget, timesAsked } from './call-targets.ts'
 import { logCallEnd } from './log-sessions.ts'
 
@@ -54,7 +54,7 @@ export class Toolbox {
 
   /** What the model may be offered; who could not be asked is named, with the reason. */
   async offer(
-    hold: Hold,
+    hold: HeldSession,
     sessionId: string,
     signal: AbortSignal
   ): Promise<{ tools: OfferedTool[]; missing: string[] }> {
@@ -67,7 +67,7 @@ export class Toolbox {
         try {
           return { server, definitions: await this.#list(hold, server, asking) }
         } catch (error) {
-          if (signal.aborted || isNotOurs(error)) throw error
+          if (signal.aborted || isOwnershipError(error)) throw error
           const { logger, refused } = this.#options
           logger.warn({ err: error, sessionId, server }, `Left out of this turn: ${messageOf(error)}`)
           // A server that is down has metrics of its own.
@@ -82,7 +82,7 @@ export class Toolbox {
   }
 
   /** Runs what was approved, and only that: another definition or other arguments than the human saw are refused. */
-  async run(hold: Hold, input: RunInput): Promise<void> {
+  async run(hold: HeldSession, input: RunInput): Promise<void> {
     const { sessionId, call, signal, onOutput } = input
     const { callId, server, name, decision } = call
     if (!decision?.approved) throw new AppError('forbidden', 'not_approved', 'Nobody has approved this call.')
@@ -116,7 +116,7 @@ export class Toolbox {
     }
   }
 
-  async #checkApproved(hold: Hold, { sessionId, call, signal }: RunInput, caller: Caller): Promise<void> {
+  async #checkApproved(hold: HeldSession, { sessionId, call, signal }: RunInput, caller: Caller): Promise<void> {
     const { callId, server, name } = call
     const tools = offerTools(server, await this.#list(hold, server, { caller, signal, live: true }), new Set())
     const tool = tools.find((candidate) => candidate.name === name)
@@ -136,7 +136,7 @@ export class Toolbox {
   }
 
   async #call(
-    hold: Hold,
+    hold: HeldSession,
     server: string,
     input: ToolCallInput,
     bound: Pick<ToolCall, 'expected' | 'times'>
@@ -146,7 +146,7 @@ export class Toolbox {
     return hold.journal(input.callId, () => source.call(input))
   }
 
-  async #list(hold: Hold, server: string, asking: ListInput): Promise<ToolDefinitionInput[]> {
+  async #list(hold: HeldSession, server: string, asking: ListInput): Promise<ToolDefinitionInput[]> {
     if (server === WORKSPACE) return this.#listWorkspace(hold, asking.signal)
     const source = this.#source(server)
     // Whoever has approved waits as long as the server may take to start.
@@ -155,13 +155,13 @@ export class Toolbox {
     return withDeadline(deadline, (signal) => source.list({ ...asking, signal }))
   }
 
-  async #listWorkspace(hold: Hold, signal: AbortSignal): Promise<ToolDefinitionInput[]> {
+  async #listWorkspace(hold: HeldSession, signal: AbortSignal): Promise<ToolDefinitionInput[]> {
     if (this.#workspaceTools) return this.#workspaceTools
     try {
       this.#workspaceTools = await (await hold.workspace(signal)).listTools()
     } catch (error) {
       // Another sandbox may have listed them meanwhile. This one is opened again when a call needs it, which then says why it can't be.
-      if (!this.#workspaceTools || signal.aborted || isNotOurs(error)) throw error
+      if (!this.#workspaceTools || signal.aborted || isOwnershipError(error)) throw error
       this.#options.logger.warn({ err: error }, `The sandbox did not open yet: ${messageOf(error)}`)
     }
     return this.#workspaceTools

@@ -13,9 +13,9 @@ import { WORKSPACE } from '../../calls/offered-tool.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
-import { isNotOurs } from '../sandboxes/not-ours.ts'
+import { isOwnershipError } from '../sandboxes/ownership-error.ts'
 import { lostWithServer, unknownOutcome } from '../sandboxes/session-events.ts'
-import type { Hold } from '../sandboxes/session-manager.ts'
+import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { askedAgain, withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import type { Conversation } from './conversation.ts'
@@ -96,14 +96,14 @@ export class TurnDriver {
       if (!this.#isQuiet(this.#next())) await sessions.hold(this.#sessionId, (hold) => this.#drive(hold), options)
       this.#failures = 0
     } catch (error) {
-      await this.#standStill(error)
+      await this.#onFailure(error)
     }
   }
 
   /** What failed for want of the lease or the store is tried again; anything else ends the turn. */
-  async #standStill(error: unknown): Promise<void> {
+  async #onFailure(error: unknown): Promise<void> {
     const { logger } = this.#deps
-    if (isNotOurs(error)) {
+    if (isOwnershipError(error)) {
       logger.debug({ err: error, sessionId: this.#sessionId }, `A turn waits: ${messageOf(error)}`)
       if (!this.#closed) this.#wakeLater(isAppError(error, 'session_busy') ? RETRY_BUSY : RETRY)
       return
@@ -153,21 +153,21 @@ export class TurnDriver {
     })
   }
 
-  async #drive(hold: Hold): Promise<void> {
+  async #drive(hold: HeldSession): Promise<void> {
     this.#lost = undefined
     for (;;) {
       try {
-        if (await this.#goOn(hold)) return
+        if (await this.#advance(hold)) return
       } catch (error) {
         // Who let go of the session while calls run here would leave it to others, who then end them.
-        if (this.#calls.size === 0 || !isNotOurs(error)) throw error
+        if (this.#calls.size === 0 || !isOwnershipError(error)) throw error
         await this.#newsOrTime()
       }
     }
   }
 
   /** Does what comes next; true: there is nothing more to do for now. */
-  async #goOn(hold: Hold): Promise<boolean> {
+  async #advance(hold: HeldSession): Promise<boolean> {
     this.#hasNews = false
     this.#news = Promise.withResolvers()
     const ours = new Set(this.#calls.keys())
@@ -222,7 +222,7 @@ export class TurnDriver {
     return events.length > 0
   }
 
-  async #step(hold: Hold, turnId: string): Promise<void> {
+  async #step(hold: HeldSession, turnId: string): Promise<void> {
     const { live } = this.#deps
     const { signal } = this.#abort
     live(this.#sessionId, 'agent:thinking', { turnId })
@@ -240,14 +240,14 @@ export class TurnDriver {
       }
     } catch (error) {
       if (signal.aborted) return
-      if (isNotOurs(error)) throw error
+      if (isOwnershipError(error)) throw error
       await this.#failTurn(turnId, error, hold.epoch)
     } finally {
       stopWatching()
     }
   }
 
-  async #startStep(hold: Hold, turnId: string, signal: AbortSignal): Promise<ReturnType<typeof modelStep>> {
+  async #startStep(hold: HeldSession, turnId: string, signal: AbortSignal): Promise<ReturnType<typeof modelStep>> {
     const { toolbox, guard, models, policy, options } = this.#deps
     const { transcript, recent } = this.#conversation
     const { tools, missing } = await toolbox.offer(hold, this.#sessionId, signal)
@@ -284,7 +284,7 @@ export class TurnDriver {
     return () => clearInterval(timer)
   }
 
-  #startCalls(hold: Hold, calls: CallEntry[]): void {
+  #startCalls(hold: HeldSession, calls: CallEntry[]): void {
     for (const call of calls) {
       const { callId } = call
       if (this.#calls.has(callId)) continue
@@ -299,7 +299,7 @@ export class TurnDriver {
     }
   }
 
-  async #runCall(hold: Hold, call: CallEntry, signal: AbortSignal): Promise<void> {
+  async #runCall(hold: HeldSession, call: CallEntry, signal: AbortSignal): Promise<void> {
     const { toolbox, live, logger } = this.#deps
     const { callId } = call
     try {
@@ -311,7 +311,7 @@ export class TurnDriver {
       })
     } catch (error) {
       logger.debug({ err: error, callId }, 'A call failed.')
-      if (isNotOurs(error)) this.#lost = error
+      if (isOwnershipError(error)) this.#lost = error
       else if (isAppError(error, 'target_changed'))
         await this.#append([askedAgain(this.#sessionId, call, error)], hold.epoch).catch(() => {})
       else await this.#answerUnanswered(callId, error, hold.epoch).catch(() => {})

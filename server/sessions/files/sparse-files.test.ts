@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { WorkspaceFiles as Inside } from '../../../workspace-server/checkpoint/workspace-files.ts'
+import { WorkspaceCheckpoint as Inside } from '../../../workspace-server/checkpoint/workspace-checkpoint.ts'
 import type { ChangesParams, FetchParams, RestoreParams } from '../../../workspace-server/protocol.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { FakeConnection, FakeContainer } from '../../sandbox/fake-engine.ts'

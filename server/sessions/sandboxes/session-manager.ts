@@ -9,11 +9,11 @@ import { shuttingDown } from '../../lib/waiting/shutting-down.ts'
 import type { ToolDefinition, ToolResult } from '../../sandbox/port.ts'
 import { Janitor } from './janitor.ts'
 import { type EnterOptions, LiveSession, sessionBusy } from './live-session.ts'
+import { journal, runSandboxTool, type ToolCall } from './run-sandbox-tool.ts'
 import { SandboxPlaces } from './sandbox-places.ts'
 import { SandboxShutdown } from './sandbox-shutdown.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
 import type { SandboxContext } from './session-sandbox.ts'
-import { journal, runTool, type ToolCall } from './tool-run.ts'
 import { WarmPool } from './warm-pool.ts'
 
 const PING_EVERY_MS = 600_000
@@ -35,7 +35,7 @@ export interface Workspace {
 }
 
 /** A session that this instance has to itself. */
-export interface Hold {
+export interface HeldSession {
   readonly epoch: number
   /** The sandbox, which is made, woken, repaired or taken over first as needed. */
   workspace(signal?: AbortSignal): Promise<Workspace>
@@ -104,7 +104,7 @@ export class SessionManager {
   }
 
   /** Runs a job while this instance, and no other, holds the session. The sandbox is touched only when the job asks for it. */
-  async hold<T>(sessionId: string, job: (hold: Hold) => Promise<T>, options?: EnterOptions): Promise<T> {
+  async hold<T>(sessionId: string, job: (hold: HeldSession) => Promise<T>, options?: EnterOptions): Promise<T> {
     if (this.#stopping) throw shuttingDown()
     const session = this.#session(sessionId)
     await session.enter(options)
@@ -306,7 +306,7 @@ async function openWorkspace(session: LiveSession, signal?: AbortSignal): Promis
     containerId: connection.containerId,
     epoch: session.epoch,
     listTools: () => connection.listTools(),
-    runTool: (call) => runTool(session, call),
+    runTool: (call) => runSandboxTool(session, call),
     callQuietly: (name, args) => session.sandbox.connection.callTool(name, args, { timeoutMs: QUIET_CALL_MS }),
     saveFiles: async () => void (await session.sandbox.checkpoint()),
     resolve: (paths) => session.sandbox.connection.resolve(paths)

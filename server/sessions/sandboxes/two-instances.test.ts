@@ -30,7 +30,7 @@ interface Given {
 }
 
 function chatOn(sessions: SessionManager, { step, sources = [], events = fake.store.events }: Given): Chat {
-  const { facts } = fake.store
+  const { keyValues } = fake.store
   const policy = () => 'allow' as const
   const model = 'demo/demo'
   const chat = new Chat({
@@ -44,7 +44,7 @@ function chatOn(sessions: SessionManager, { step, sources = [], events = fake.st
       step
     },
     policy,
-    guard: createDefinitionGuard(facts),
+    guard: createDefinitionGuard(keyValues),
     toolbox: new Toolbox({
       sources: () => sources,
       ownerOf: async () => 'local',

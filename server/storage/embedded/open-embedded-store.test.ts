@@ -94,11 +94,11 @@ describe('embedded store on disk', () => {
     const store = await openEmbeddedStore({ dataDir, logger })
     const text = (i: number) => `topsecret-${i} ${'x'.repeat(2000)}`
     for (let i = 0; i < 50; i++) await store.events.append('s', [{ type: 'user:message', data: { text: text(i) } }])
-    await store.facts.set('sessions', 's', { title: 'topsecret title' })
+    await store.keyValues.set('sessions', 's', { title: 'topsecret title' })
     await store.events.append('other', [{ type: 'user:message', data: { text: 'stays' } }])
     expect(bytesOnDisk()).toContain('topsecret')
     await store.events.remove('s')
-    await store.facts.remove('sessions', 's')
+    await store.keyValues.remove('sessions', 's')
     await expect.poll(bytesOnDisk, { interval: 20 }).not.toContain('topsecret')
     expect(bytesOnDisk()).toContain('stays')
     await store.close()

@@ -22,7 +22,7 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
   return {
     sessions: sqliteSessionStore(db, options.deploymentId),
     events: sqliteEventLog(db),
-    facts: sqliteKeyValueStore(db),
+    keyValues: sqliteKeyValueStore(db),
     close: async () => db.close()
   }
 }

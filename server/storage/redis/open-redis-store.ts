@@ -37,7 +37,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   return {
     sessions: new RedisSessionStore(client, keys, options.deploymentId),
     events: redisEventLog(client, keys),
-    facts: redisKeyValueStore(client, keys),
+    keyValues: redisKeyValueStore(client, keys),
     close: () => client.close()
   }
 }

@@ -1,7 +1,7 @@
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
 
 export interface DefinitionCacheOptions<T> {
-  facts: KeyValueStore
+  keyValues: KeyValueStore
   space: string
   /** Rows kept at most, of this and other gateways on the same store. */
   most: number
@@ -24,11 +24,11 @@ export class DefinitionCache<T> {
   }
 
   async load(keys: readonly string[]): Promise<Map<string, T>> {
-    const { facts, space, read } = this.#options
+    const { keyValues, space, read } = this.#options
     const found = new Map<string, T>()
     for (let from = 0; from < keys.length; from += AT_ONCE) {
       const some = keys.slice(from, from + AT_ONCE)
-      const values = await Promise.all(some.map((key) => facts.get(space, key)))
+      const values = await Promise.all(some.map((key) => keyValues.get(space, key)))
       some.forEach((key, at) => {
         const value = read(values[at] ?? null)
         if (value !== undefined) found.set(key, value)
@@ -38,19 +38,19 @@ export class DefinitionCache<T> {
   }
 
   async save(key: string, value: T): Promise<void> {
-    const { facts, space, write } = this.#options
-    await facts.set(this.#ledger, key, Date.now())
-    await facts.set(space, key, write(value))
+    const { keyValues, space, write } = this.#options
+    await keyValues.set(this.#ledger, key, Date.now())
+    await keyValues.set(space, key, write(value))
   }
 
   /** Those in use here stay. */
   async prune(inUse: ReadonlySet<string>): Promise<void> {
-    const { facts, space, most } = this.#options
-    const rows = await facts.list(this.#ledger)
+    const { keyValues, space, most } = this.#options
+    const rows = await keyValues.list(this.#ledger)
     const old = rows.filter(({ key }) => !inUse.has(key)).sort((a, b) => Number(a.value) - Number(b.value))
     for (const { key } of old.slice(0, Math.max(0, rows.length - most))) {
-      await facts.remove(space, key)
-      await facts.remove(this.#ledger, key)
+      await keyValues.remove(space, key)
+      await keyValues.remove(this.#ledger, key)
     }
   }
 }

@@ -13,7 +13,7 @@ import { ToolMeanings } from './tool-meanings.ts'
 
 export interface EnrichmentOptions {
   index: ToolIndex
-  facts: KeyValueStore
+  keyValues: KeyValueStore
   logger: Logger
   /** For likeness in meaning. */
   embedder?: Embedder | undefined
@@ -27,11 +27,11 @@ export class Enrichment {
   readonly #logger: Logger
   #awake = false
 
-  constructor({ index, facts, logger, embedder, write }: EnrichmentOptions) {
+  constructor({ index, keyValues, logger, embedder, write }: EnrichmentOptions) {
     this.#logger = logger
     const tools = () =>
       index.entries().flatMap(({ name }) => (index.tools(name) ?? []).map((tool) => ({ server: name, tool })))
-    const common = { facts, logger, tools }
+    const common = { keyValues, logger, tools }
     const onWritten = (server: string) => index.refresh(server)
     this.#meanings = embedder && new ToolMeanings({ ...common, embedder })
     this.#examples = write && new ToolExamples({ ...common, write, onWritten })

@@ -17,7 +17,7 @@ export type WriteText = (
 
 export interface ToolExamplesOptions {
   write: WriteText
-  facts: KeyValueStore
+  keyValues: KeyValueStore
   tools(): KnownTool[]
   /** The examples of some of its tools are not what they were. */
   onWritten(server: string): void
@@ -47,9 +47,9 @@ export class ToolExamples {
 
   constructor(options: ToolExamplesOptions) {
     this.#options = options
-    const { facts, logger, now } = options
+    const { keyValues, logger, now } = options
     const write = (examples: string[]): Json => examples
-    this.#cache = new DefinitionCache({ facts, space: 'tool-examples', most: MAX_STORED, write, read })
+    this.#cache = new DefinitionCache({ keyValues, space: 'tool-examples', most: MAX_STORED, write, read })
     const warn = rareWarning(logger, 'No example requests are written for now', now)
     this.#job = new BackgroundJob({ job: (signal) => this.#complete(signal), warn, ...(now ? { now } : {}) })
   }

@@ -6,8 +6,8 @@ import { createHash } from 'node:crypto'
 import type { Logger } from '../../lib/logger.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import { BATCH, type Embedder } from '../../models/embedder.ts'
-import { toolKey } from '../../routing/catalogue.ts'
 import type { Likeness } from '../../routing/port.ts'
+import { toolKey } from '../../routing/tool-corpus.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
 import type { KnownTool } from '../tool-index.ts'
 import { BackgroundJob, rareWarning } from './background-job.ts'
@@ -15,7 +15,7 @@ import { DefinitionCache } from './definition-cache.ts'
 
 export interface ToolMeaningsOptions {
   embedder: Embedder
-  facts: KeyValueStore
+  keyValues: KeyValueStore
   tools(): KnownTool[]
   logger: Logger
   now?: () => number
@@ -45,8 +45,8 @@ export class ToolMeanings {
 
   constructor(options: ToolMeaningsOptions) {
     this.#options = options
-    const { facts, logger, now } = options
-    this.#cache = new DefinitionCache({ facts, space: 'tool-vectors', most: MAX_STORED, write, read })
+    const { keyValues, logger, now } = options
+    this.#cache = new DefinitionCache({ keyValues, space: 'tool-vectors', most: MAX_STORED, write, read })
     this.#warn = rareWarning(logger, 'Requests are routed without embeddings', now)
     this.#job = new BackgroundJob({
       job: (signal) => this.#complete(signal),

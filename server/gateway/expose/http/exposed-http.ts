@@ -43,7 +43,7 @@ export function openExposedHttp(expose: () => Promise<Exposed>, logger: Logger, 
     async ({ requestInfo }) => {
       const { exposed, lanes } = await open()
       const caller = requestInfo ? callerOf(requestInfo) : { owner: ownerOf(undefined), door: 'http' as const }
-      await exposed.meet(caller, requestInfo?.signal ?? AbortSignal.timeout(MEET_MS))
+      await exposed.discoverServers(caller, requestInfo?.signal ?? AbortSignal.timeout(DISCOVER_MS))
       return createExposedServer({ exposed, lanes, caller, era: 'modern' })
     },
     { legacy: 'reject', bus, maxRequestBodySize: MAX_BODY_BYTES, onerror }
@@ -89,7 +89,7 @@ function openShared(exposed: Exposed, bus: ServerEventBus) {
   return { exposed, lanes, close }
 }
 
-const MEET_MS = 10_000
+const DISCOVER_MS = 10_000
 
 /** What concerns no request goes to whoever listens for it. */
 function publish(bus: ServerEventBus, { method, params = {} }: PeerNotification): void {

@@ -72,7 +72,7 @@ export class HttpSessions {
   async #open(caller: Caller, signal: AbortSignal): Promise<Session> {
     const { open, maxBodyBytes, logger } = this.#options
     const exposed = await open()
-    await exposed.meet(caller, signal)
+    await exposed.discoverServers(caller, signal)
     const { server } = connectClient(exposed, caller, 'legacy')
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => crypto.randomUUID(),

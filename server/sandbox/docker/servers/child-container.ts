@@ -5,7 +5,7 @@ import type Dockerode from 'dockerode'
 import { INSIDE } from '../../../../workspace-server/protocol.ts'
 import { AppError } from '../../../lib/errors.ts'
 import type { Logger } from '../../../lib/logger.ts'
-import type { ChildContainer, ChildContainerWish } from '../../child-port.ts'
+import type { ChildContainer, ChildContainerRequest } from '../../child-port.ts'
 import type { SandboxLimits } from '../../port.ts'
 import { isGvisor } from '../engine/container-spec.ts'
 import { createContainer } from '../engine/create-container.ts'
@@ -30,7 +30,7 @@ export interface StartChildOptions {
   limits: SandboxLimits
   image: string
   instance: string
-  wish: ChildContainerWish
+  wish: ChildContainerRequest
   logger: Logger
 }
 
@@ -122,7 +122,7 @@ function asChild(
   return { id, stdin, stdout, stderr, exited, stop }
 }
 
-function whyEnded(code: number | null, { command }: ChildContainerWish, { memoryMb }: SandboxLimits): string {
+function whyEnded(code: number | null, { command }: ChildContainerRequest, { memoryMb }: SandboxLimits): string {
   if (code === null) return 'its container has ended'
   const ended = `it ended with exit code ${code}`
   if (code === NOT_FOUND) return `${ended}; is there a command "${command}" in its image?`

@@ -8,7 +8,7 @@ import Dockerode from 'dockerode'
 import { AppError, isAppError, messageOf } from '../../../lib/errors.ts'
 import type { Logger } from '../../../lib/logger.ts'
 import { withDeadline } from '../../../lib/waiting/deadline.ts'
-import type { ChildContainer, ChildContainers, ChildContainerWish } from '../../child-port.ts'
+import type { ChildContainer, ChildContainerRequest, ChildContainers } from '../../child-port.ts'
 import type { SandboxLimits } from '../../port.ts'
 import { CHILD_APP, LABEL } from '../engine/container-spec.ts'
 import { watchContainers } from '../engine/container-watchdog.ts'
@@ -77,7 +77,7 @@ export function createChildContainers(options: ChildContainersOptions): ChildCon
 }
 
 /** Always without a network of its own, whatever the sessions' sandboxes have. */
-function limitsOf(limits: SandboxLimits, { memoryMb, cpus }: ChildContainerWish): SandboxLimits {
+function limitsOf(limits: SandboxLimits, { memoryMb, cpus }: ChildContainerRequest): SandboxLimits {
   return { ...limits, network: 'none', ...(memoryMb ? { memoryMb } : {}), ...(cpus ? { cpus } : {}) }
 }
 

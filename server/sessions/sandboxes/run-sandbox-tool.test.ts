@@ -3,8 +3,8 @@ import { AppError } from '../../lib/errors.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import { serverStopped, stopped } from '../chat/turn-events.ts'
+import { journal } from './run-sandbox-tool.ts'
 import { SessionEvents } from './session-events.ts'
-import { journal } from './tool-run.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

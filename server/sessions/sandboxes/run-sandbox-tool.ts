@@ -24,7 +24,7 @@ const STOPPED_TEXT = 'The turn was stopped while this ran; it may have run in pa
 const READ_ONLY = new Set(['read_file', 'list_files'])
 
 /** Runs one call in the sandbox of a session that the caller has entered; the changed files are safe before the result is told. */
-export async function runTool(session: LiveSession, call: ToolCall): Promise<ToolResult> {
+export async function runSandboxTool(session: LiveSession, call: ToolCall): Promise<ToolResult> {
   const { callId, times = 1, name, args, ...rest } = call
   await session.openSandbox(call.signal) // a server that died since the last call is repaired before this one starts
   const run = async () => {

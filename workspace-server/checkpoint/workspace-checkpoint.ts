@@ -22,7 +22,7 @@ import { TreeWatcher } from './tree-watcher.ts'
 import { WorkspaceIndex } from './workspace-index.ts'
 import { withoutZeros, zeroRuns } from './zero-runs.ts'
 
-export class WorkspaceFiles {
+export class WorkspaceCheckpoint {
   readonly #tree: RawTree
   readonly #watcher: TreeWatcher
   readonly #feed: ChangeFeed

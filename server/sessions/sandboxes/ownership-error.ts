@@ -10,6 +10,6 @@ const NOT_OURS = new Set([
 ])
 
 /** Somebody else carries the turn on, or nobody can right now: no failure of the turn, and nothing to tell the user. */
-export function isNotOurs(error: unknown): boolean {
+export function isOwnershipError(error: unknown): boolean {
   return isAppError(error) && NOT_OURS.has(error.code)
 }

@@ -14,7 +14,7 @@ import type { CallContext } from '../asking/tool-request.ts'
 import { carriedMeta, serverIdentity, withContent } from '../execute/create-gateway-server.ts'
 import type { Gateway } from '../execute/gateway.ts'
 
-export interface PlainCall {
+export interface FastCall {
   id: RequestId
   name: string
   args: Fields
@@ -35,7 +35,7 @@ const IN_MESSAGE = new Set(['jsonrpc', 'id', 'method', 'params'])
 const IN_PARAMS = new Set(['name', 'arguments', '_meta'])
 const IN_CLIENT_INFO = new Set(['name', 'version', 'title'])
 
-export function readPlainCall(message: unknown): PlainCall | undefined {
+export function readFastCall(message: unknown): FastCall | undefined {
   if (!isRecord(message) || message.method !== 'tools/call' || message.jsonrpc !== '2.0') return undefined
   const { id, params } = message
   if (!isId(id) || !isRecord(params) || !hasOnly(message, IN_MESSAGE) || !hasOnly(params, IN_PARAMS)) return undefined
@@ -69,10 +69,10 @@ export function claimsModern(params: unknown): boolean {
 }
 
 /** Never rejects. */
-export async function answerPlainCall(
+export async function answerFastCall(
   gateway: Gateway,
   version: string,
-  { name, args, meta, modern }: PlainCall,
+  { name, args, meta, modern }: FastCall,
   context: Omit<CallContext, 'meta'>
 ): Promise<Fields> {
   const result = withContent(await gateway.call(name, args, { ...context, ...carriedMeta(meta) }))

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readPlainCall } from './plain-call.ts'
+import { readFastCall } from './fast-path.ts'
 
 const VERSION = 'io.modelcontextprotocol/protocolVersion'
 const INFO = 'io.modelcontextprotocol/clientInfo'
@@ -15,9 +15,9 @@ const call = (params: object = {}, message: object = {}) => ({
 
 describe('which calls are plain', () => {
   it('reads a call of the older revisions', () => {
-    expect(readPlainCall(call())).toEqual({ id: 1, name: 'execute', args: { a: 1 }, meta: {}, modern: false })
+    expect(readFastCall(call())).toEqual({ id: 1, name: 'execute', args: { a: 1 }, meta: {}, modern: false })
     const meta = { progressToken: 'p', traceparent: 't' }
-    expect(readPlainCall(call({ _meta: meta, arguments: undefined }, { id: 'x' }))).toEqual({
+    expect(readFastCall(call({ _meta: meta, arguments: undefined }, { id: 'x' }))).toEqual({
       id: 'x',
       name: 'execute',
       args: {},
@@ -28,7 +28,7 @@ describe('which calls are plain', () => {
   })
 
   it('reads a call of the newer revision, and keeps its envelope to itself', () => {
-    expect(readPlainCall(call({ _meta: { ...envelope, traceparent: 't' } }))).toEqual({
+    expect(readFastCall(call({ _meta: { ...envelope, traceparent: 't' } }))).toEqual({
       id: 1,
       name: 'execute',
       args: { a: 1 },
@@ -36,7 +36,7 @@ describe('which calls are plain', () => {
       modern: true,
       client: { name: 'test', version: '1' }
     })
-    expect(readPlainCall(call({ _meta: { [VERSION]: '2026-07-28', [CAPABILITIES]: {} } }))?.modern).toBe(true)
+    expect(readFastCall(call({ _meta: { [VERSION]: '2026-07-28', [CAPABILITIES]: {} } }))?.modern).toBe(true)
   })
 
   it.each<[string, unknown]>([
@@ -65,6 +65,6 @@ describe('which calls are plain', () => {
     ['a client with more to say', call({ _meta: { ...envelope, [INFO]: { name: 'x', version: '1', icons: 1 } } })],
     ['a log level', call({ _meta: { ...envelope, 'io.modelcontextprotocol/logLevel': 'debug' } })]
   ])('leaves %s to the SDK', (_what, message) => {
-    expect(readPlainCall(message)).toBeUndefined()
+    expect(readFastCall(message)).toBeUndefined()
   })
 })

@@ -1,5 +1,5 @@
 /** Which tools and servers a request names, and how surely. */
-import { findMentions, type Mention, nameKey } from './name-book.ts'
+import { findMentions, type Mention, nameKey } from './find-mentions.ts'
 
 export interface Named {
   /** Slots of tools that are named beyond doubt: they win. */

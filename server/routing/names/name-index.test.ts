@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createNameIndex } from './named.ts'
+import { createNameIndex } from './name-index.ts'
 
 function index() {
   const names = createNameIndex()

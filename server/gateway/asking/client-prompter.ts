@@ -25,7 +25,7 @@ export interface Question {
   choices: [first: string, ...others: string[]]
 }
 
-export interface TextWish {
+export interface TextRequest {
   about: string
   system: string
   prompt: string
@@ -33,10 +33,10 @@ export interface TextWish {
 }
 
 /** What is missing can't be asked. */
-export interface ClientVoice {
+export interface ClientPrompter {
   /** One of the choices, or null when the human said no to the question itself. */
   choose?(question: Question, signal: AbortSignal): Promise<string | null>
-  write?(wish: TextWish, signal: AbortSignal): Promise<string>
+  write?(wish: TextRequest, signal: AbortSignal): Promise<string>
 }
 
 /** Human-paced: the caller's own deadline is in the signal. */
@@ -45,18 +45,18 @@ const MAX_TEXT = 16_000
 const KEY = 'answer'
 
 /** For clients of the older revisions, over a connection that carries requests both ways. */
-export function pushVoice(server: Server): ClientVoice {
-  return askingVoice(server.getClientCapabilities(), (request, signal) =>
+export function pushPrompter(server: Server): ClientPrompter {
+  return askingPrompter(server.getClientCapabilities(), (request, signal) =>
     server.request(request, { signal, timeout: MAX_WAIT_MS })
   )
 }
 
 /** For whoever has a way of asking a client. */
-export function askingVoice(
+export function askingPrompter(
   capabilities: unknown,
   ask: (request: ReturnType<typeof elicitation> | ReturnType<typeof sampling>, signal: AbortSignal) => Promise<unknown>
-): ClientVoice {
-  return voiceOf(capabilities, {
+): ClientPrompter {
+  return prompterOf(capabilities, {
     choose: async (question, signal) => readChoice(await ask(elicitation(question), signal), question),
     write: async (wish, signal) => readText(await ask(sampling(wish), signal))
   })
@@ -85,20 +85,20 @@ export function callHash(parts: unknown[]): string {
 }
 
 /** Runs a call of `tools/call` with the voice that its client has. */
-export async function withVoice<T extends object>(
+export async function withPrompter<T extends object>(
   server: Server,
   { mcpReq }: ServerContext,
   round: Round,
-  work: (voice: ClientVoice) => Promise<T>
+  work: (voice: ClientPrompter) => Promise<T>
 ): Promise<T | InputRequiredResult> {
-  if (mcpReq.envelope === undefined) return work(pushVoice(server))
+  if (mcpReq.envelope === undefined) return work(pushPrompter(server))
   const { [CLIENT_CAPABILITIES_META_KEY]: capabilities }: Record<string, unknown> = { ...mcpReq.envelope }
   const state = mcpReq.requestState<Continuation>()
   if (state !== undefined && state.call !== round.call) {
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, stale().message)
   }
   try {
-    return await work(roundsVoice(capabilities, state, mcpReq.inputResponses?.[KEY]))
+    return await work(roundsPrompter(capabilities, state, mcpReq.inputResponses?.[KEY]))
   } catch (error) {
     if (!(error instanceof InputNeeded)) throw error
     const requestState = await (await round.continuations()).mint({ ...error.state, call: round.call })
@@ -107,11 +107,11 @@ export async function withVoice<T extends object>(
 }
 
 /** For clients of the newer revisions: what was answered in earlier rounds travels in the continuation. */
-export function roundsVoice(
+export function roundsPrompter(
   capabilities: unknown,
   state: Omit<Continuation, 'call'> | undefined,
   response: unknown
-): ClientVoice {
+): ClientPrompter {
   const answers = { ...state?.answers }
   let isUsed = state === undefined
   const answerTo = <T extends string | null>(about: string, request: () => InputRequest, read: () => T) => {
@@ -126,7 +126,7 @@ export function roundsVoice(
     if (!isUsed) throw stale()
     throw new InputNeeded(request(), { asked: about, answers })
   }
-  return voiceOf(capabilities, {
+  return prompterOf(capabilities, {
     choose: async (question) =>
       answerTo(
         question.about,
@@ -142,7 +142,7 @@ export function roundsVoice(
   })
 }
 
-function voiceOf(capabilities: unknown, whole: Required<ClientVoice>): ClientVoice {
+function prompterOf(capabilities: unknown, whole: Required<ClientPrompter>): ClientPrompter {
   const { elicitation: forms, sampling: texts } = isRecord(capabilities) ? capabilities : {}
   // An empty capability is of a time when there was nothing but forms.
   const hasForms = isRecord(forms) && (forms.form !== undefined || forms.url === undefined)
@@ -155,7 +155,7 @@ function elicitation({ message, choices }: Question) {
   return { method: 'elicitation/create' as const, params: { mode: 'form' as const, message, requestedSchema } }
 }
 
-function sampling({ system, prompt, maxTokens }: TextWish) {
+function sampling({ system, prompt, maxTokens }: TextRequest) {
   const messages = [{ role: 'user' as const, content: { type: 'text' as const, text: prompt } }]
   return {
     method: 'sampling/createMessage' as const,

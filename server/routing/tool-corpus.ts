@@ -5,7 +5,7 @@ import { createConceptReader } from './lexical/concepts.ts'
 import { createLexicalIndex, type IndexedTool } from './lexical/lexical-index.ts'
 import { createLexicalScorer } from './lexical/lexical-scorer.ts'
 import { standOut } from './meaning.ts'
-import { createNameIndex } from './names/named.ts'
+import { createNameIndex } from './names/name-index.ts'
 import type { Likeness, RoutableTool, ServerHints } from './port.ts'
 import { type Candidate, rank } from './ranking.ts'
 import type { UsageMemory } from './usage/usage-memory.ts'
@@ -20,7 +20,7 @@ export interface Judgement {
   evidence: number[]
 }
 
-export interface Catalogue {
+export interface ToolCorpus {
   setServer(server: string, tools: readonly RoutableTool[], hints?: ServerHints): void
   removeServer(server: string): void
   tool(slot: number): IndexedTool | undefined
@@ -32,7 +32,7 @@ export function toolKey(server: string, tool: string): string {
   return `${server.length}:${server}:${tool}`
 }
 
-export function createCatalogue(usage: UsageMemory): Catalogue {
+export function createToolCorpus(usage: UsageMemory): ToolCorpus {
   const nearWords = createNearWords()
   const index = createLexicalIndex(nearWords)
   const scorer = createLexicalScorer(index, createConceptReader(index, nearWords))
