@@ -11,7 +11,11 @@ afterEach(() => {
   for (const close of closers.splice(0)) close()
 })
 
-async function watched(servers: Record<string, unknown>, isLink = false) {
+async function watched(
+  servers: Record<string, unknown>,
+  isLink = false,
+  meanwhile?: (write: (servers: unknown) => void) => void
+) {
   const dir = mkdtempSync(join(tmpdir(), 'watch-'))
   const file = join(dir, 'mcp.json')
   const real = isLink ? join(dir, 'elsewhere/mcp.json') : file
@@ -32,6 +36,7 @@ async function watched(servers: Record<string, unknown>, isLink = false) {
     debounceMs: 10,
     lookMs: 50
   })
+  meanwhile?.(write)
   watch.start()
   closers.push(() => {
     watch.close()
@@ -70,6 +75,11 @@ describe('watching the registry', () => {
   it('sees a change behind a link', async () => {
     const { write, next } = await watched({ a: { command: 'a' } }, true)
     expect((await next(() => write({ b: { command: 'b' }, a: { command: 'a' } })))?.added[0]?.name).toBe('b')
+  })
+
+  it('sees a change that was made behind a link before the watch began', async () => {
+    const { diffs } = await watched({ a: { command: 'a' } }, true, (write) => write({ b: { command: 'b' } }))
+    await expect.poll(() => diffs.at(-1)?.added[0]?.name).toBe('b')
   })
 
   it('takes a file that is gone for a moment for one that is being replaced', async () => {

@@ -41,6 +41,8 @@ export class RegistryWatch {
     const { file, lookMs = LOOK_MS } = this.#options
     watchFile(file, { persistent: false, interval: lookMs }, this.#soon)
     this.#watchFolder()
+    // `watchFile` compares with its own first look, which comes later: it misses a change that was made since the file was read.
+    setTimeout(this.#soon, lookMs).unref()
   }
 
   #watchFolder(): void {
