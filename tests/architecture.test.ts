@@ -28,13 +28,16 @@ const INSIDE: Record<string, string[][]> = {
   'server/cli': [['server/cli/doctor', 'server/cli/servers'], ['server/cli/*']],
   'server/app': [
     ['server/app/app.ts'],
+    ['server/app/core.ts'],
     ['server/app/app-lifecycle.ts'],
     ['server/app/app-metrics.ts'],
     ['server/app/app-health.ts'],
     ['server/app/app-servers.ts'],
     ['server/app/app-gateway.ts'],
-    ['server/app/app-audit.ts'],
-    ['server/app/app-models.ts']
+    ['server/app/load-gateway.ts'],
+    ['server/app/shared-parts.ts', 'server/app/app-models.ts'],
+    ['server/app/app-audit.ts', 'server/app/open-store.ts'],
+    ['server/app/data-paths.ts']
   ],
   'server/http': [['server/http/create-http-server.ts'], ['server/http/routes'], ['server/http/*']],
   'server/gateway': [

@@ -1,5 +1,4 @@
 /** The audit trail of this process, and the secrets that must not get into it. */
-import { join, resolve } from 'node:path'
 import { type Audit, auditOwner, openAudit } from '../audit/audit.ts'
 import { readAudit } from '../audit/read-audit.ts'
 import type { ToolObserver } from '../calls/tool-observer.ts'
@@ -10,6 +9,7 @@ import { SETTINGS, type SettingName, type Settings } from '../config/settings.ts
 import type { AuditReader } from '../http/routes/audit-routes.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import { KnownSecrets } from '../lib/known-secrets.ts'
+import { dataPaths } from './data-paths.ts'
 
 export interface Trail {
   audit: Audit
@@ -24,10 +24,6 @@ export interface Trail {
 const DAY_MS = 86_400_000
 const MB = 1024 * 1024
 
-export function auditDir(settings: Settings): string {
-  return join(resolve(settings.DATA_DIR), 'audit')
-}
-
 export function openTrail(settings: Settings, observer?: ToolObserver): Trail {
   const secrets = new KnownSecrets()
   secrets.add((Object.keys(SETTINGS) as SettingName[]).filter(isSecret).map((name) => settings[name]?.toString()))
@@ -36,7 +32,7 @@ export function openTrail(settings: Settings, observer?: ToolObserver): Trail {
     return value
   }
   const audit = openAudit({
-    dir: auditDir(settings),
+    dir: dataPaths(settings.DATA_DIR).audit,
     version: packageVersion(),
     maxBytes: settings.AUDIT_MAX_MB * MB,
     maxRouteBytes: settings.AUDIT_ROUTES_MAX_MB * MB,
@@ -73,7 +69,7 @@ export function trailReader(
   { audit }: Trail,
   ownerOf: (cookies: string | undefined) => string
 ): AuditReader {
-  const dir = auditDir(settings)
+  const dir = dataPaths(settings.DATA_DIR).audit
   return {
     read: (query, allowed) => readAudit(dir, { ...query, allowed }),
     ownerOf: (cookies) => auditOwner(ownerOf(cookies)),

@@ -1,5 +1,4 @@
 /** What `/readyz` looks at: each part that the workspace can't do without, and what has failed of late. */
-import { join } from 'node:path'
 import { type HealthCheck, Readiness } from '../http/readiness.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
@@ -9,6 +8,7 @@ import type { SessionManager } from '../sessions/sandboxes/session-manager.ts'
 import type { Store } from '../storage/store.ts'
 import { probeFolder, probeStore } from '../storage/write-probe.ts'
 import type { Trail } from './app-audit.ts'
+import { dataPaths } from './data-paths.ts'
 
 export interface Examined {
   engine: SandboxEngine
@@ -67,11 +67,11 @@ export function openReadiness(examined: Examined, logger: Logger): Readiness {
       return `deployment ${await store.sessions.deploymentId()}`
     },
     disk: () => probeFolder(dataDir, minFreeMb),
-    checkpoints: () => saves.check(join(dataDir, 'checkpoints')),
+    checkpoints: () => saves.check(dataPaths(dataDir).checkpoints),
     async audit() {
       if (audit.problem === undefined) return 'written'
       // Written again with the next call: until there is one, only the folder shows whether it can be.
-      await probeFolder(join(dataDir, 'audit'), 0)
+      await probeFolder(dataPaths(dataDir).audit, 0)
       return `can be written again; before: ${audit.problem}`
     },
     async leftovers() {

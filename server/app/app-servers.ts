@@ -6,12 +6,12 @@ import { NO_CHILDREN, type Sender, senderOf } from '../connections/local/peer-pr
 import { readServerLog } from '../connections/server-log.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
-import { type ApprovalPolicy, createPolicy } from '../policy/approval-policy.ts'
+import { type ApprovalPolicy, createPolicy, rulesOf } from '../policy/approval-policy.ts'
 import type { DefinitionGuard } from '../policy/definition-guard.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
 import { ServerDirectory } from '../tools/server-directory.ts'
 import { serverToolSource } from '../tools/server-tool-source.ts'
-import { type GatewayApp, rulesOf } from './app-gateway.ts'
+import type { GatewayApp } from './app-gateway.ts'
 
 export interface ChatServers {
   sources: () => ToolSource[]

@@ -1,5 +1,6 @@
 /** `audit`: what was asked, chosen and run, from the files alone; works beside a running server, and without one. */
 import { existsSync } from 'node:fs'
+import { dataPaths } from '../app/data-paths.ts'
 import type { Command } from './command.ts'
 import { sayWhatIsUsed, userDefaults } from './user-folders.ts'
 
@@ -25,7 +26,7 @@ export const auditCommand: Command = {
   async run(settings, { words: [action = 'show'], flags, isNamed }) {
     sayWhatIsUsed(settings, (setting) => setting !== 'DATA_DIR' || isNamed(setting))
     // The gateway shares this bundle, and does not wait for what only this command needs.
-    const [{ auditDir }, { showAudit }] = await Promise.all([import('../app/app-audit.ts'), import('./audit-show.ts')])
-    return showAudit(auditDir(settings), action, flags)
+    const { showAudit } = await import('./audit-show.ts')
+    return showAudit(dataPaths(settings.DATA_DIR).audit, action, flags)
   }
 }

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { open, readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
+import { dataPaths } from '../app/data-paths.ts'
 import type { Settings } from '../config/settings.ts'
 import { AppError } from '../lib/errors.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
@@ -24,7 +25,7 @@ export const backupCommand: Command = {
   },
   async run(settings, { flags }) {
     const dir = typeof flags.to === 'string' ? resolve(flags.to) : defaultFolder()
-    const dataDir = resolve(settings.DATA_DIR)
+    const { root: dataDir, checkpoints, audit } = dataPaths(settings.DATA_DIR)
     if (!settings.REDIS_URL && !existsSync(join(dataDir, 'store.db'))) {
       throw new AppError(
         'not-found',
@@ -36,8 +37,8 @@ export const backupCommand: Command = {
     const backup = new BackupFolder(dir)
     say(`Copying the ${settings.REDIS_URL ? 'keys in Redis' : 'database'} …`)
     await copyStore(settings, dataDir, backup)
-    const restless = await copyCheckpoints(join(dataDir, 'checkpoints'), backup, everyFew())
-    await copyAudit(join(dataDir, 'audit'), backup)
+    const restless = await copyCheckpoints(checkpoints, backup, everyFew())
+    await copyAudit(audit, backup)
     if (flags['with-secrets'] === true) await copySecrets(settings, dataDir, backup)
     await backup.finish(settings.REDIS_URL ? 'redis' : 'embedded', packageVersion())
     say(
@@ -103,8 +104,9 @@ async function wholeLines(file: string): Promise<number> {
 async function copySecrets(settings: Settings, dataDir: string, backup: BackupFolder): Promise<void> {
   const grants = join(dataDir, 'grants.json')
   if (existsSync(grants)) await backup.copy(grants, 'grants.json')
-  for (const name of await readdir(join(dataDir, 'logins')).catch(() => [])) {
-    await backup.copy(join(dataDir, 'logins', name), `logins/${name}`)
+  const { logins } = dataPaths(dataDir)
+  for (const name of await readdir(logins).catch(() => [])) {
+    await backup.copy(join(logins, name), `logins/${name}`)
   }
   for (const file of [settings.MCP_CONFIG, settings.CREDENTIALS_FILE]) {
     if (file !== undefined && existsSync(file)) await backup.copy(resolve(file), `config/${basename(file)}`)

@@ -1,3 +1,5 @@
+import type { ServerEntry } from '../catalog/server-entry.ts'
+
 export type Verdict = 'allow' | 'ask' | 'deny'
 
 export interface PolicyRule {
@@ -20,6 +22,13 @@ export function createPolicy(rules: PolicyRule[]): ApprovalPolicy {
     })
     .map((rule) => ({ matches: ruleMatcher(rule), verdict: rule.verdict }))
   return (server, tool) => ordered.find(({ matches }) => matches(server, tool))?.verdict ?? 'ask'
+}
+
+/** The rules in mcp.json. */
+export function rulesOf(servers: Iterable<ServerEntry>): PolicyRule[] {
+  return [...servers].flatMap(({ name, approval }) =>
+    Object.entries(approval).map(([glob, verdict]) => ({ server: name, glob, verdict }))
+  )
 }
 
 function literals({ server, glob }: PolicyRule): number {

@@ -1,7 +1,7 @@
 /** What `doctor` says of each server in the registry. Starts none of them, unless it is asked to. */
 import { resolve } from 'node:path'
-import { openEngine } from '../../app/app.ts'
 import { createGatewayApp } from '../../app/app-gateway.ts'
+import { openEngine } from '../../app/core.ts'
 import { LOCAL_OWNER } from '../../calls/caller.ts'
 import { openCredentials } from '../../catalog/credentials.ts'
 import { openGrants } from '../../catalog/grants.ts'

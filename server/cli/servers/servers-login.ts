@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { join, resolve } from 'node:path'
+import { dataPaths } from '../../app/data-paths.ts'
 import type { RemoteEntry } from '../../catalog/server-entry.ts'
 import { AppError } from '../../lib/errors.ts'
 import { chosen, oneName, print, type ServersContext } from './servers-context.ts'
@@ -31,7 +31,7 @@ export async function logoutServer(context: ServersContext): Promise<number> {
 
 async function openLogins({ settings, flags }: ServersContext) {
   const { COMMON, Logins } = await import('../../connections/remote/logins.ts')
-  const logins = new Logins(join(resolve(settings.DATA_DIR), 'logins'))
+  const logins = new Logins(dataPaths(settings.DATA_DIR).logins)
   return { logins, owner: typeof flags.owner === 'string' ? flags.owner : COMMON }
 }
 

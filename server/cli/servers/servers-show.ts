@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { terminalLine } from '../../../contract/hidden-characters.ts'
 import { createGatewayApp } from '../../app/app-gateway.ts'
+import { dataPaths } from '../../app/data-paths.ts'
 import { type Caller, LOCAL_OWNER } from '../../calls/caller.ts'
 import { describeTarget } from '../../catalog/describe-target.ts'
 import { openGrants } from '../../catalog/grants.ts'
@@ -140,7 +141,7 @@ export async function showHealth(context: ServersContext): Promise<number> {
 
 export async function showLogs(context: ServersContext): Promise<number> {
   const name = oneName(context)
-  const dir = join(resolve(context.settings.DATA_DIR), 'server-logs')
+  const dir = dataPaths(context.settings.DATA_DIR).serverLogs
   const file = serverLogFile(dir, name)
   const lines = await readServerLog(dir, name, LOG_LINES, LOCAL_OWNER)
   if (!lines) chosen(context)

@@ -6,7 +6,9 @@ import { noAudit } from '../../audit/audit.fixture.ts'
 import { readRegistry } from '../../catalog/registry.ts'
 import { child, LOCAL, memoryKeyValues, openTestConnections } from '../../connections/connections.fixture.ts'
 import { silentLogger } from '../../lib/logger.ts'
+import { ApprovalInbox } from '../../policy/approval-inbox.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
+import { createDefinitionGuard } from '../../policy/definition-guard.ts'
 import { runTool } from '../execute/run-tool.ts'
 import { openApprovals } from './open-approvals.ts'
 
@@ -24,7 +26,9 @@ async function open() {
     const mcpServers = { db: child('steady', [count(which)]) }
     test.index.update(readRegistry(JSON.stringify({ mcpServers }), 'mcp.json'))
   }
-  const approvals = openApprovals(memoryKeyValues(), silentLogger, { waitMs: 20_000, asksAboutChange: () => false })
+  const keyValues = memoryKeyValues()
+  const shared = { keyValues, inbox: new ApprovalInbox(keyValues), guard: createDefinitionGuard(keyValues) }
+  const approvals = openApprovals(shared, silentLogger, { waitMs: 20_000, asksAboutChange: () => false })
   const core = { ...test, approvals, policy: createPolicy([]), audit: noAudit, learn: () => {} }
   const { signal } = new AbortController()
   const write = async (choose?: () => Promise<string>) => {

@@ -6,7 +6,9 @@ import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
 import { noAudit } from '../../audit/audit.fixture.ts'
 import { child, memoryKeyValues, openTestConnections, textOf } from '../../connections/connections.fixture.ts'
 import { silentLogger } from '../../lib/logger.ts'
+import { ApprovalInbox } from '../../policy/approval-inbox.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
+import { createDefinitionGuard } from '../../policy/definition-guard.ts'
 import { serveDoor } from '../doors/http-door.fixture.ts'
 import { openHttpDoor } from '../doors/http-door.ts'
 import { Gateway } from '../execute/gateway.ts'
@@ -25,7 +27,8 @@ async function serveTwo() {
   const count = join(dir, 'count')
   const serve = async () => {
     const test = await openTestConnections({ steady: child('steady', [count]) }, { keyValues })
-    const approvals = openApprovals(keyValues, silentLogger, { waitMs: 20_000, asksAboutChange: () => false })
+    const shared = { keyValues, inbox: new ApprovalInbox(keyValues), guard: createDefinitionGuard(keyValues) }
+    const approvals = openApprovals(shared, silentLogger, { waitMs: 20_000, asksAboutChange: () => false })
     const core = { ...test, approvals, policy: createPolicy([]), audit: noAudit, learn: () => {} }
     const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
     const { url, close } = await serveDoor(openHttpDoor(gateway, '1', silentLogger))

@@ -2,13 +2,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
+import { openTrail } from '../../app/app-audit.ts'
 import { createGatewayApp } from '../../app/app-gateway.ts'
 import { chatServers, senderAtSocket, serverDirectory } from '../../app/app-servers.ts'
+import { sharedParts } from '../../app/shared-parts.ts'
 import { loadSettings } from '../../config/load-settings.ts'
 import { memoryKeyValues } from '../../connections/connections.fixture.ts'
 import { AppError } from '../../lib/errors.ts'
 import { silentLogger } from '../../lib/logger.ts'
-import { createDefinitionGuard } from '../../policy/definition-guard.ts'
 import { AdminAccess } from '../../sessions/access/admin-access.ts'
 import { InstanceAccess } from '../../sessions/access/instance-access.ts'
 import { createHttpServer } from '../create-http-server.ts'
@@ -31,11 +32,11 @@ export async function openServerRoutes(
   writeFileSync(secretsFile, credentials, { mode: 0o600 })
   if (mcpServers) writeFileSync(file, JSON.stringify({ mcpServers, other: 'kept' }))
   const settings = loadSettings({ env: { MCP_CONFIG: file, DATA_DIR: dir, CREDENTIALS_FILE: secretsFile, ...tokens } })
-  const keyValues = memoryKeyValues()
+  const shared = sharedParts(memoryKeyValues(), openTrail(settings))
+  const { keyValues, guard } = shared
   const environment = { PATH: process.env.PATH }
-  const gateway = await createGatewayApp(settings, silentLogger, { environment, optionalRegistry: true, keyValues })
+  const gateway = await createGatewayApp(settings, silentLogger, { environment, optionalRegistry: true, shared })
   const chat = chatServers(gateway, silentLogger)
-  const guard = createDefinitionGuard(keyValues)
   const unused = () => Promise.reject(new AppError('internal', 'internal', 'not in this test'))
   const http = await createHttpServer({
     readiness: new Readiness({}, silentLogger),
@@ -70,6 +71,7 @@ export async function openServerRoutes(
   const url = await http.listen({ port: 0, host: '127.0.0.1' })
   closers.push(
     () => rmSync(dir, { recursive: true, force: true }),
+    () => shared.trail.audit.close(),
     () => gateway.stop(),
     () => http.close()
   )

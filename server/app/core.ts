@@ -1,0 +1,163 @@
+/** The sessions and what they need: engine, stores, quotas. The app builds on it; tests and benchmarks use it alone. */
+import { randomUUID } from 'node:crypto'
+import type { Progress } from '../../contract/live.ts'
+import { quotaLimits } from '../config/quota-limits.ts'
+import { sandboxLimits } from '../config/sandbox-limits.ts'
+import type { Settings } from '../config/settings.ts'
+import type { CoreObserver } from '../http/core-metrics.ts'
+import type { Logger } from '../lib/logger.ts'
+import { observed } from '../lib/observed.ts'
+import { ProgressBoard } from '../lib/waiting/progress-board.ts'
+import { createDockerEngine } from '../sandbox/docker/docker-engine.ts'
+import type { SandboxEngine } from '../sandbox/port.ts'
+import { Quotas } from '../sessions/access/quotas.ts'
+import { SessionAccess, sessionLost } from '../sessions/access/session-access.ts'
+import { SessionFeed } from '../sessions/chat/session-feed.ts'
+import { SessionManager } from '../sessions/sandboxes/session-manager.ts'
+import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from '../sessions/sandboxes/session-options.ts'
+import { openCheckpointStore } from '../storage/checkpoints/checkpoint-files.ts'
+import { claimDataDir } from '../storage/claim-data-dir.ts'
+import { readDeploymentId } from '../storage/deployment-file.ts'
+import { lockDataDir } from '../storage/embedded/data-dir-lock.ts'
+import { observedCheckpoints, observedStore } from '../storage/observed-store.ts'
+import type { Patience } from '../storage/redis/redis-client.ts'
+import type { Store } from '../storage/store.ts'
+import { SaveWatch } from './app-health.ts'
+import { prepareEngine } from './app-lifecycle.ts'
+import { dataPaths } from './data-paths.ts'
+import { deploymentFileOf, openStore } from './open-store.ts'
+
+export interface Core {
+  engine: SandboxEngine
+  store: Store
+  sessions: SessionManager
+  access: SessionAccess
+  quotas: Quotas
+  feed: SessionFeed
+  progress: ProgressBoard<Progress['stage']>
+  saves: SaveWatch
+  /** Opens for business and has the image built meanwhile, if need be. */
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+const MB = 1024 * 1024
+
+export function openEngine(settings: Settings, logger: Logger): SandboxEngine {
+  return createDockerEngine({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, logger })
+}
+
+function sessionsOptions(settings: Settings): SessionsOptions {
+  return {
+    ...DEFAULT_SESSIONS_OPTIONS,
+    maxSessions: settings.MAX_SESSIONS,
+    maxSandboxesPerOwner: settings.MAX_SANDBOXES_PER_OWNER,
+    warmPoolSize: settings.WARM_POOL_SIZE,
+    idleMs: settings.SESSION_IDLE_SECONDS * 1000,
+    janitorIntervalMs: settings.JANITOR_INTERVAL_SECONDS * 1000,
+    pauseAfterMs: settings.PAUSE_AFTER_SECONDS * 1000,
+    retentionMs: settings.RETENTION_DAYS * 86_400_000
+  }
+}
+
+/** What tests, benchmarks and the whole app put in place of what the settings say. */
+export interface CoreOverrides {
+  sessions?: Partial<SessionsOptions>
+  engine?: SandboxEngine
+  instanceId?: string
+  /** How long, and until when, to wait for a Redis that does not answer. */
+  patience?: Patience
+  /** Takes the data folder for the right one, whatever Redis says. */
+  acceptDataDir?: boolean
+  /** Counts what the core does, for metrics. */
+  observer?: CoreObserver
+}
+
+/** The store and the folder with the sessions' files, which must belong together. */
+async function openStorage(
+  settings: Settings,
+  logger: Logger,
+  overrides: CoreOverrides,
+  report: ReturnType<SaveWatch['before']>
+) {
+  const { root: dataDir, checkpoints: dir } = dataPaths(settings.DATA_DIR)
+  const file = await deploymentFileOf(settings)
+  const offered = readDeploymentId(file) ?? randomUUID()
+  const opening = openStore(settings, logger, { patience: overrides.patience, deploymentId: offered })
+  const store = observedStore(await opening, report)
+  const maxSessionBytes = settings.SANDBOX_WORKSPACE_MB * 4 * MB
+  const files = openCheckpointStore({ dir, maxSessionBytes, logger })
+  const checkpoints = observedCheckpoints(files, report)
+  // The embedded store is in the folder itself.
+  const isAccepted = overrides.acceptDataDir === true || !settings.REDIS_URL
+  await claimDataDir({ dataDir, file, offered, store, checkpoints, isAccepted }).catch(async (error) => {
+    await store.close()
+    throw error
+  })
+  return { store, checkpoints }
+}
+
+export async function createCore(settings: Settings, logger: Logger, overrides: CoreOverrides = {}): Promise<Core> {
+  const dataDir = dataPaths(settings.DATA_DIR).root
+  // Instances that share a Redis share the folder too; the embedded store serves one.
+  const lock = settings.REDIS_URL ? undefined : lockDataDir(dataDir)
+  const { observer, instanceId = randomUUID() } = overrides
+  const saves = new SaveWatch()
+  const report = saves.before(observer?.stored)
+  const { store, checkpoints } = await openStorage(settings, logger, overrides, report)
+  const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
+  const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
+  const access = new SessionAccess(store.keyValues, settings.MAX_OWNER_SESSIONS, {
+    async checkOpen(sessionId) {
+      if (await checkpoints.has(sessionId)) throw sessionLost()
+      await quotas.checkOpen()
+    },
+    revoked: (sessionId) => feed.revoked(sessionId)
+  })
+  const stored = { access, events: store.events, checkpoints, store: store.sessions }
+  const quotas: Quotas = new Quotas(stored, quotaLimits(settings))
+  const sessions = new SessionManager(
+    {
+      instanceId,
+      engine,
+      store: store.sessions,
+      events: store.events,
+      checkpoints,
+      ownerOf: (sessionId) => access.ownerOf(sessionId),
+      logger,
+      publish: feed.stored,
+      emptied: async () => feed.emptied(),
+      isAlone: lock !== undefined,
+      forgotten: async (sessionId) => {
+        await access.forget(sessionId)
+        feed.gone(sessionId)
+      }
+    },
+    { ...sessionsOptions(settings), ...overrides.sessions }
+  )
+  const progress = new ProgressBoard<Progress['stage']>('engine', 'Looking for the container engine')
+  const stopping = new AbortController()
+  return {
+    engine,
+    store,
+    sessions,
+    access,
+    quotas,
+    feed,
+    progress,
+    saves,
+    async start() {
+      // The lock says that every earlier owner of this folder is dead: nobody has to wait for its leases.
+      if (lock) for (const gone of await store.sessions.instances()) await store.sessions.farewell(gone)
+      void prepareEngine({ engine, progress, sessions }, logger, stopping.signal).then(() => sessions.pool.fill())
+      await sessions.start()
+    },
+    async stop() {
+      stopping.abort()
+      await sessions.stop()
+      await engine.close()
+      await store.close()
+      lock?.release()
+    }
+  }
+}

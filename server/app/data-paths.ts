@@ -1,0 +1,13 @@
+import { join, resolve } from 'node:path'
+
+/** Where each part keeps its files below DATA_DIR. */
+export function dataPaths(dataDir: string) {
+  const root = resolve(dataDir)
+  return {
+    root,
+    audit: join(root, 'audit'),
+    checkpoints: join(root, 'checkpoints'),
+    logins: join(root, 'logins'),
+    serverLogs: join(root, 'server-logs')
+  }
+}

@@ -1,0 +1,178 @@
+/** Loads what the gateway needs for a call: connections, router, tool index and approvals. `app-gateway.ts` imports it with the first call. */
+import { resolve } from 'node:path'
+import type { Tracing } from '../calls/tracing/tracing.ts'
+import { openCredentials } from '../catalog/credentials.ts'
+import type { Grants } from '../catalog/grants.ts'
+import type { Registry } from '../catalog/registry.ts'
+import { StoredTools } from '../catalog/stored-tools.ts'
+import { sandboxLimits } from '../config/sandbox-limits.ts'
+import type { Settings } from '../config/settings.ts'
+import { Connections } from '../connections/connections.ts'
+import { enginePlaces } from '../connections/local/engine-places.ts'
+import { openApprovals } from '../gateway/asking/open-approvals.ts'
+import type { GatewayServices } from '../gateway/gateway-services.ts'
+import { makeFolder } from '../lib/files/make-folder.ts'
+import { packageVersion } from '../lib/files/package-version.ts'
+import type { Logger } from '../lib/logger.ts'
+import type { Models } from '../models/port.ts'
+import { type ApprovalPolicy, createPolicy, rulesOf } from '../policy/approval-policy.ts'
+import type { Router } from '../routing/port.ts'
+import { createRouter } from '../routing/router.ts'
+import type { Enrichment, EnrichmentOptions } from '../tools/enrichment/enrichment.ts'
+import type { WriteText } from '../tools/enrichment/tool-examples.ts'
+import { openStoredUsage } from '../tools/stored-usage.ts'
+import { ToolIndex, type ToolIndexOptions } from '../tools/tool-index.ts'
+import { dataPaths } from './data-paths.ts'
+import type { SharedParts } from './shared-parts.ts'
+
+const FIRST_GRANT =
+  'This data folder has no record of this mcp.json, so this is taken as the first start: these servers get the secrets that their entries name.'
+
+export interface LoadOptions {
+  environment: Record<string, string | undefined>
+  shared: SharedParts
+  grants: Grants
+  /** Where they are open already. */
+  models?: Models | undefined
+  /** The `.env` that settings were read from. */
+  dotenv?: string | undefined
+}
+
+export interface LoadedGateway {
+  core: GatewayServices
+  update(registry: Registry): void
+  close(): Promise<void>
+}
+
+export async function loadGateway(
+  settings: Settings,
+  logger: Logger,
+  options: LoadOptions,
+  registry: Registry
+): Promise<LoadedGateway> {
+  const { environment, grants } = options
+  const { keyValues, trail } = options.shared
+  const credentials = trail.trackSecrets(openCredentials({ file: settings.CREDENTIALS_FILE, environment }))
+  trail.registerSecrets(registry, credentials)
+  const tracing = await openTracer(settings)
+  const router = createRouter()
+  let ruled: ApprovalPolicy = createPolicy(rulesOf(registry.servers.values()))
+  const approvals = openApprovals(options.shared, logger, {
+    waitMs: settings.APPROVAL_WAIT_SECONDS * 1000,
+    asksAboutChange: (server, tool) => settings.CHANGED_TOOLS === 'ask' && ruled(server, tool) !== 'allow'
+  })
+  const writeText = modelWriter(settings, logger, options.models)
+  const means = { keyValues, router, logger, write: writeText }
+  const { index, enrichment } = await openIndex(settings, means, approvals.definitions.look)
+  const first = await grants.begin(registry.servers.values())
+  if (first.length > 0) logger.warn({ servers: first }, FIRST_GRANT)
+  const connections = new Connections({
+    ...{ index, credentials, grants, environment },
+    openContainers: () => openContainers(settings, logger),
+    logDir: dataPaths(settings.DATA_DIR).serverLogs,
+    ...ourPlaces(settings, options),
+    version: packageVersion(),
+    ...{ observer: trail.observer, tracing },
+    logger
+  })
+  await index.load(registry)
+  await enrichment?.restore()
+  const usage = await openStoredUsage(keyValues, router, logger)
+  // Outside clients have a human of their own in front of them: without a rule, a call is allowed.
+  const policyOf = (next: Registry) =>
+    createPolicy([{ glob: '*', verdict: 'allow' }, ...rulesOf(next.servers.values())])
+  let policy: ApprovalPolicy = policyOf(registry)
+  return {
+    core: {
+      ...{ index, connections, router, approvals, tracing, enrichment, writeText, grants },
+      policy: (server, tool) => policy(server, tool),
+      audit: trail.audit,
+      learn: usage.learn,
+      forgetUsage: usage.forget
+    },
+    update(next) {
+      ruled = createPolicy(rulesOf(next.servers.values()))
+      policy = policyOf(next)
+      trail.registerSecrets(next, credentials)
+      index.update(next)
+    },
+    async close() {
+      await Promise.all([connections.close(), tracing?.close(), enrichment?.close()])
+      await usage.flush()
+    }
+  }
+}
+
+async function openTracer({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Settings): Promise<Tracing | undefined> {
+  if (endpoint === undefined) return undefined
+  const { openTracing } = await import('../calls/tracing/otel-tracing.ts')
+  return openTracing({ endpoint, version: packageVersion() })
+}
+
+interface IndexMeans extends Omit<EnrichmentOptions, 'index'> {
+  router: Router
+}
+
+/** The tools, and what a model adds to their routing. */
+async function openIndex(settings: Settings, means: IndexMeans, onSeen: NonNullable<ToolIndexOptions['onSeen']>) {
+  let enrichment: Enrichment | undefined
+  const { keyValues, router, logger } = means
+  const index = new ToolIndex({
+    ...{ stored: new StoredTools(keyValues), router, logger },
+    onSeen(server, tools) {
+      onSeen(server, tools)
+      enrichment?.seen()
+    },
+    examplesOf: (hash) => enrichment?.examplesOf(hash)
+  })
+  enrichment = await openEnrichment(settings, { ...means, index })
+  return { index, enrichment }
+}
+
+/** Only where the settings ask for it: it sends descriptions of tools, and requests, to a provider. */
+async function openEnrichment(settings: Settings, { write, ...means }: EnrichmentOptions) {
+  const { EMBEDDING_MODEL: model, ROUTING_EXAMPLES: examples } = settings
+  if (model === undefined && examples === 'false') return undefined
+  if (examples === 'true' && !write) {
+    means.logger.warn('ROUTING_EXAMPLES has no effect: no model provider is configured.')
+  }
+  const [{ Enrichment }, { createEmbedder }, { modelAccess }] = await Promise.all([
+    import('../tools/enrichment/enrichment.ts'),
+    import('../models/embedder.ts'),
+    import('../config/model-access.ts')
+  ])
+  const embedder = model === undefined ? undefined : createEmbedder(model, modelAccess(settings))
+  return new Enrichment({ ...means, embedder, ...(examples === 'true' ? { write } : {}) })
+}
+
+/** What no child may see. */
+function ourPlaces(settings: Settings, { dotenv, environment }: LoadOptions) {
+  const { DATA_DIR, MCP_CONFIG, CREDENTIALS_FILE, AUTH_TOKEN } = settings
+  const { root: dataDir, logins: loginDir } = dataPaths(DATA_DIR)
+  // What is not there can't be covered.
+  makeFolder(loginDir)
+  const files = [MCP_CONFIG, CREDENTIALS_FILE, dotenv].filter((file) => file !== undefined)
+  // On their own machine, people have servers that use the engine.
+  const engines = AUTH_TOKEN === undefined ? [] : enginePlaces(environment)
+  const isHosted = AUTH_TOKEN !== undefined
+  return { loginDir, isHosted, places: { dataDir, files: files.map((file) => resolve(file)), engines } }
+}
+
+/** With the first server that wants a sandbox: the engine's client is large, and most have no engine. */
+async function openContainers(settings: Settings, logger: Logger) {
+  const { createChildContainers } = await import('../sandbox/docker/servers/child-containers.ts')
+  return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, logger })
+}
+
+/** Texts by a model that the user has a key for; loaded with the first of them. */
+function modelWriter(settings: Settings, logger: Logger, open: Models | undefined): WriteText | undefined {
+  const { ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY, OPENAI_COMPATIBLE_BASE_URL, LLM_PROVIDER } = settings
+  const isConfigured = ANTHROPIC_API_KEY ?? GEMINI_API_KEY ?? OPENAI_API_KEY ?? OPENAI_COMPATIBLE_BASE_URL
+  if (LLM_PROVIDER === 'demo' || isConfigured === undefined) return undefined
+  let models = open
+  return async (wish, signal) => {
+    const { openModels, writeText } = await import('./app-models.ts')
+    models ??= openModels(settings, logger)
+    return writeText(models, wish, signal)
+  }
+}

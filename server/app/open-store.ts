@@ -1,0 +1,32 @@
+/** Opens the store that the settings name: Redis, or SQLite in the data folder. Only the one that is used gets loaded. */
+import type { Settings } from '../config/settings.ts'
+import type { Logger } from '../lib/logger.ts'
+import { deploymentFile, readDeploymentId } from '../storage/deployment-file.ts'
+import type { Patience } from '../storage/redis/redis-client.ts'
+import type { Store } from '../storage/store.ts'
+import { dataPaths } from './data-paths.ts'
+
+export interface OpenStoreOptions {
+  patience?: Patience | undefined
+  /** The id that an empty store gets; by default the one that the data folder remembers. */
+  deploymentId?: string
+}
+
+export async function openStore(settings: Settings, logger: Logger, options: OpenStoreOptions = {}): Promise<Store> {
+  const deploymentId = options.deploymentId ?? readDeploymentId(await deploymentFileOf(settings))
+  const { REDIS_URL: url, DEPLOYMENT: deployment } = settings
+  if (url) {
+    const { openRedisStore } = await import('../storage/redis/open-redis-store.ts')
+    return openRedisStore({ url, deployment, deploymentId, patience: options.patience, logger })
+  }
+  const { openEmbeddedStore } = await import('../storage/embedded/open-embedded-store.ts')
+  return openEmbeddedStore({ dataDir: dataPaths(settings.DATA_DIR).root, deploymentId, logger })
+}
+
+/** The file in which the data folder remembers the id of this store's deployment. */
+export async function deploymentFileOf({ DATA_DIR, REDIS_URL, DEPLOYMENT }: Settings): Promise<string> {
+  const { root } = dataPaths(DATA_DIR)
+  if (!REDIS_URL) return deploymentFile(root, 'embedded')
+  const { redisAddress } = await import('../storage/redis/redis-client.ts')
+  return deploymentFile(root, `${redisAddress(REDIS_URL)} ${DEPLOYMENT}`)
+}

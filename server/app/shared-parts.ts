@@ -1,0 +1,34 @@
+/** What the workspace and the gateway both need. `serve` opens it once for both; the gateway alone opens it with its first call. */
+import type { Settings } from '../config/settings.ts'
+import type { Logger } from '../lib/logger.ts'
+import { ApprovalInbox } from '../policy/approval-inbox.ts'
+import { createDefinitionGuard, type DefinitionGuard } from '../policy/definition-guard.ts'
+import type { KeyValueStore } from '../storage/key-value-store.ts'
+import { openTrail, type Trail } from './app-audit.ts'
+import { openStore } from './open-store.ts'
+
+export interface SharedParts {
+  keyValues: KeyValueStore
+  trail: Trail
+  inbox: ApprovalInbox
+  guard: DefinitionGuard
+}
+
+export function sharedParts(keyValues: KeyValueStore, trail: Trail): SharedParts {
+  return { keyValues, trail, inbox: new ApprovalInbox(keyValues), guard: createDefinitionGuard(keyValues) }
+}
+
+export async function openSharedParts(
+  settings: Settings,
+  logger: Logger
+): Promise<SharedParts & { close(): Promise<void> }> {
+  const store = await openStore(settings, logger)
+  const trail = openTrail(settings)
+  return {
+    ...sharedParts(store.keyValues, trail),
+    async close() {
+      await trail.audit.close()
+      await store.close()
+    }
+  }
+}
