@@ -22,12 +22,12 @@ export const AUDIT_OUTCOMES = [
   'needs_confirmation'
 ] as const
 
-export const auditOutcome = z.enum(AUDIT_OUTCOMES)
+const auditOutcome = z.enum(AUDIT_OUTCOMES)
 export type AuditOutcome = z.infer<typeof auditOutcome>
 
-export const auditCandidate = z.object({ server: z.string(), tool: z.string(), confidence: z.number() })
+const auditCandidate = z.object({ server: z.string(), tool: z.string(), confidence: z.number() })
 
-export const auditEntry = z.object({
+const auditEntry = z.object({
   /** Sorts by time; what `before` takes. */
   id: z.string(),
   /** ISO 8601. */

@@ -36,7 +36,7 @@ export interface Progress {
   message: string
 }
 
-export type StoredToClient = {
+type StoredToClient = {
   [T in EventType]: (event: Omit<EventData<T>, 'parts'> & { seq: number; at: number }) => void
 }
 

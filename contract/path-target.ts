@@ -5,7 +5,7 @@ import { z } from 'zod'
 const WORKSPACE = 'workspace'
 
 /** `unchecked`: the sandbox could not be asked. `unusable`: no tool may use this path. */
-export const TARGET_KINDS = ['new', 'file', 'folder', 'other', 'unusable', 'unchecked'] as const
+const TARGET_KINDS = ['new', 'file', 'folder', 'other', 'unusable', 'unchecked'] as const
 
 /** `..` and links are resolved; the rest is what was there when it was looked at. */
 export const pathTarget = z.object({

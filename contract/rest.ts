@@ -38,12 +38,6 @@ export interface EntriesReply {
   olderBefore: number | null
 }
 
-export interface NewSessionReply {
-  sessionId: string
-  /** Shown once. */
-  token: string
-}
-
 export interface ErrorReply {
   error: { code: string; message: string; retryAfterSeconds?: number }
 }

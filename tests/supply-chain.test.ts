@@ -30,6 +30,7 @@ const ALLOWED = new Set([
   'MIT',
   'Apache-2.0',
   'ISC',
+  '0BSD',
   'BSD-2-Clause',
   'BSD-3-Clause',
   'BlueOak-1.0.0',
@@ -45,8 +46,8 @@ const TOOLS: Record<string, RegExp> = {
   'SEE LICENSE IN LICENSE':
     /^@modelcontextprotocol\/(inspector|server-(everything|filesystem|memory|sequential-thinking))$/
 }
-/** These came into the lock without the registry's word on them (scripts/complete-lock.ts): other platforms' builds of three tools. */
-const WITHOUT_HASH = /^(@biomejs\/cli|@rolldown\/binding|@tailwindcss\/oxide)-[\w-]+$/
+/** These came into the lock without the registry's word on them (scripts/complete-lock.ts): other platforms' builds of four tools. */
+const WITHOUT_HASH = /^(@biomejs\/cli|@oxc-parser\/binding|@rolldown\/binding|@tailwindcss\/oxide)-[\w-]+$/
 
 /** `(MIT OR GPL-3.0)`: one of them will do; `(MIT AND Zlib)`: all must. */
 function isAllowed(license: string): boolean {

@@ -152,10 +152,6 @@ export interface PathTarget {
   problem?: string
 }
 
-export interface ResolveResult {
-  targets: PathTarget[]
-}
-
 /**
  * In `_meta` of `tools/call`: the target that a human approved. If the path leads elsewhere by now, or `is` is given and something
  * else is there, the tool does nothing and answers with an error whose data is a `TargetChanged`.

@@ -12,7 +12,7 @@ import type { KnownSecrets } from '../lib/known-secrets.ts'
 import type { Candidate, Who } from './audit-row.ts'
 import { AuditWriter, type AuditWriterOptions } from './audit-writer.ts'
 
-export interface CallFacts {
+interface CallFacts {
   caller: Caller
   server: string
   tool: string

@@ -1,7 +1,7 @@
 import type { AuditOutcome } from '../../contract/audit.ts'
 import type { Caller } from './caller.ts'
 
-export interface CallFact {
+interface CallFact {
   server: string
   door: Caller['door']
   outcome: AuditOutcome

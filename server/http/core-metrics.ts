@@ -4,7 +4,7 @@ import { isAppError } from '../lib/errors.ts'
 import type { Operation } from '../lib/observed.ts'
 import type { Face } from '../lib/refusals.ts'
 
-export interface ModelStep {
+interface ModelStep {
   provider: string
   ms: number
   inputTokens?: number | undefined

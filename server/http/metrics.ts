@@ -3,7 +3,7 @@ import type { ToolObserver } from '../calls/tool-observer.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import { buildInfo, type CoreObserver, coreObserver } from './core-metrics.ts'
 
-export interface ServerFigures {
+interface ServerFigures {
   server: string
   breaker: string
   /** Connections that are open. */

@@ -16,9 +16,9 @@ export interface RefuseServersOptions {
   addressOf: AddressOf
 }
 
-export const SENT_BY_SERVER =
+const SENT_BY_SERVER =
   'This request comes from an MCP server that runs here: it may not change servers or answer approvals.'
-export const SENDER_UNKNOWN =
+const SENDER_UNKNOWN =
   'The program that sent this request can\'t be told from an MCP server that runs here (it has closed the connection, or it runs in a user namespace of its own, as a Flatpak browser does, or its files can\'t be read, as those of an SSH tunnel). Set ADMIN_TOKEN and send it in the header x-admin-token (the page asks for it under "Servers"), or use a program that runs as your own user.'
 
 export function refuseServers(server: FastifyInstance, options: RefuseServersOptions): void {

@@ -3,7 +3,7 @@ import type { Logger } from '../lib/logger.ts'
 export const PROVIDER_IDS = ['anthropic', 'gemini', 'openai', 'openai-compatible', 'demo'] as const
 export type ProviderId = (typeof PROVIDER_IDS)[number]
 
-export interface ProviderAccess {
+interface ProviderAccess {
   apiKey: string
   baseUrl?: string
 }

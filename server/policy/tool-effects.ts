@@ -6,7 +6,7 @@ import { isPlainReader } from './plain-reader.ts'
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']
 
 /** By its annotations. A tool that says that it reads and that it destroys says nothing. */
-export function isReadOnly({ annotations }: StoredTool): boolean {
+function isReadOnly({ annotations }: StoredTool): boolean {
   return annotations?.readOnlyHint === true && annotations.destructiveHint !== true
 }
 

@@ -14,7 +14,7 @@ import { createNearWords } from './words/near-words.ts'
 /** What is read of a request; what comes later can change nothing. */
 const MAX_REQUEST = 4000
 
-export interface Judgement {
+interface Judgement {
   ranked: Candidate[]
   /** See `evidence.ts`. */
   evidence: number[]

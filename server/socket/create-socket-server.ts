@@ -49,7 +49,7 @@ export interface SocketServerOptions {
   logger: Logger
 }
 
-export interface SocketLimits {
+interface SocketLimits {
   /** Of one session, over all its tabs. */
   commandsPerMinute: number
   messagesPerMinute: number
@@ -61,7 +61,7 @@ export interface SocketLimits {
 }
 
 type Io = Server<ClientToServer, ServerToClient, object, SocketData>
-export type ClientSocket = Socket<ClientToServer, ServerToClient, object, SocketData>
+type ClientSocket = Socket<ClientToServer, ServerToClient, object, SocketData>
 
 interface SocketData {
   sessionId: string

@@ -13,7 +13,7 @@ export interface StoreUnderTest {
   dispose(): Promise<void>
 }
 
-export interface Context {
+interface Context {
   a: SessionStore
   b: SessionStore
   empty(): Promise<void>

@@ -15,7 +15,7 @@ export interface CallView {
   editTarget: PathTarget | null
   isTargetPending: boolean
 }
-export interface EditField {
+interface EditField {
   name: string
   isText: boolean
   text: string

@@ -2,7 +2,7 @@
  * Console text as rows of styled runs, for a view that draws only the rows in sight. Understands colours and a bare carriage
  * return; every other escape sequence is dropped. Holds a bounded amount: the oldest rows go first and are counted.
  */
-export interface Run {
+interface Run {
   text: string
   className: string
 }

@@ -6,7 +6,7 @@ import type { ExpectedTarget } from '../protocol.ts'
 /** A sentence for the model; becomes an `isError` result. */
 export class ToolError extends Error {}
 
-export type ToolContent = { type: 'text'; text: string } | { type: 'image'; data: string; mimeType: string }
+type ToolContent = { type: 'text'; text: string } | { type: 'image'; data: string; mimeType: string }
 
 export interface ToolReply {
   content: ToolContent[]
@@ -22,7 +22,7 @@ export interface ToolContext {
 }
 
 /** The part of JSON Schema that the tools use. */
-export interface ObjectSchema {
+interface ObjectSchema {
   [key: string]: unknown
   type: 'object'
   properties: Record<string, JSONObject>

@@ -98,7 +98,7 @@ done </proc/self/mountinfo
 const FOLDERS = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
 /** Far more than a probe needs on a busy machine. */
 const PROBE_MS = 20_000
-export const ISOLATION_FD = 3
+const ISOLATION_FD = 3
 
 /**
  * undefined: this machine has no way to do it. Tries it for real, because what is refused differs from machine to machine. Rejects

@@ -18,7 +18,7 @@ import { AppError } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import type { Continuation, Continuations } from './continuations.ts'
 
-export interface Question {
+interface Question {
   /** Hash of all that the answer is about: an answer to another question is none to this. */
   about: string
   message: string
@@ -107,7 +107,7 @@ export async function withPrompter<T extends object>(
 }
 
 /** For clients of the newer revisions: what was answered in earlier rounds travels in the continuation. */
-export function roundsPrompter(
+function roundsPrompter(
   capabilities: unknown,
   state: Omit<Continuation, 'call'> | undefined,
   response: unknown

@@ -9,7 +9,7 @@ import { isRecord } from '../../lib/is-record.ts'
 import { LineReader } from '../../lib/streams/line-reader.ts'
 import { claimsModern, type FastCall, MODERN, readFastCall } from './fast-path.ts'
 
-export interface FastPath {
+interface FastPath {
   /** Never rejects. */
   call(
     call: FastCall,

@@ -23,7 +23,7 @@ export interface ExecuteInput {
   params: Record<string, unknown>
 }
 
-export interface Candidate {
+interface Candidate {
   server: string
   tool: string
   confidence: number

@@ -18,12 +18,6 @@ import { routeRequest } from './route-request.ts'
 
 type Args = Record<string, unknown>
 
-export interface ToolAnswer {
-  content: { type: 'text'; text: string }[]
-  structuredContent?: Record<string, unknown>
-  isError?: boolean
-}
-
 const ROUTE = 'mcp-orchestrator/route'
 const DEFAULT_LIMIT = 5
 const MAX_LIMIT = 50

@@ -5,7 +5,7 @@ import type { Endpoint } from '../providers/endpoint.ts'
 const MAX_BYTES = 4 * 1024 * 1024
 
 /** What is asked for, as it stands in messages. */
-export interface Wanted {
+interface Wanted {
   name: string
   code: string
   /** Sent along, as JSON. */

@@ -1,7 +1,7 @@
 import { AppError } from '../../lib/errors.ts'
 import type { ModelsOptions, ProviderId } from '../models-options.ts'
 
-export type RemoteProviderId = Exclude<ProviderId, 'demo'>
+type RemoteProviderId = Exclude<ProviderId, 'demo'>
 
 /** Where a provider is and how to speak of it; the only place that holds its key. */
 export interface Endpoint {

@@ -20,7 +20,7 @@ const MAX_REMEMBERED = 2000
 
 const WEAK_TERMS = new Set([...WEAK_WORDS].map(termOf))
 
-export interface Variant {
+interface Variant {
   term: string
   weight: number
 }

@@ -3,7 +3,7 @@
 const MIN_LENGTH = 4
 const MAX_NEAR = 4
 
-export interface NearWord {
+interface NearWord {
   term: string
   /** 0 to 1: the share of character trigrams that both have (Dice). */
   likeness: number

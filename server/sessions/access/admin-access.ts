@@ -20,7 +20,7 @@ interface AdminSettings {
   WRONG_TOKENS_PER_MINUTE?: number
 }
 
-export const ADMIN_HEADER = 'x-admin-token'
+const ADMIN_HEADER = 'x-admin-token'
 const CLI_ONLY =
   'Servers of this instance are changed on the command line only (mcp-orchestrator servers …): it has an AUTH_TOKEN and no ADMIN_TOKEN.'
 

@@ -24,7 +24,7 @@ const MAX_TIMES_ASKED = 5
 const RESOLVE_MS = 15_000
 
 /** The path by its letters alone, where the sandbox could not be asked. */
-export function uncheckedTarget(path: string): PathTarget {
+function uncheckedTarget(path: string): PathTarget {
   return { path: posix.resolve(INSIDE.root, path).slice(0, 8192), is: 'unchecked' }
 }
 

@@ -18,7 +18,7 @@ export interface ChatOptions {
   ownImage?: boolean | undefined
 }
 
-export type Publish = <T extends LiveName>(sessionId: string, type: T, data: Parameters<ServerToClient[T]>[0]) => void
+type Publish = <T extends LiveName>(sessionId: string, type: T, data: Parameters<ServerToClient[T]>[0]) => void
 
 export interface ChatDeps {
   sessions: Pick<SessionManager, 'hold' | 'attach'>

@@ -25,7 +25,7 @@ export interface ToolExamplesOptions {
   now?: () => number
 }
 
-export const MAX_EXAMPLES = 4
+const MAX_EXAMPLES = 4
 const MAX_LENGTH = 120
 /** One process asks about so many tools at most: a server that changes its definitions all the time must not cost without end. */
 const MAX_ASKED = 1000

@@ -2,7 +2,7 @@ import type Dockerode from 'dockerode'
 import { withDeadline } from '../../../lib/waiting/deadline.ts'
 import { type ErrorContext, engineAddress, translateEngineError } from './engine-error.ts'
 
-export interface EngineCallOptions {
+interface EngineCallOptions {
   /** Continues both "Waited 10 s for the container engine to …" and "The container engine failed to …". */
   to: string
   ms: number

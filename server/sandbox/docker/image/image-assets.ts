@@ -20,7 +20,7 @@ export interface ImageAssets {
   probes: Record<string, Buffer>
 }
 
-export interface NodeBinary {
+interface NodeBinary {
   version: string
   /** A Linux binary on this machine; null where the machine has none, and the public image's is taken. */
   file: { path: string; size: number; arch: string } | null

@@ -43,7 +43,7 @@ export async function openTransport(options: Partial<TransportOptions> & { start
 }
 
 /** The lines that arrive at the far end, one at a time. */
-export function wireReader(stream: AsyncIterable<Buffer>): () => Promise<WireRequest> {
+function wireReader(stream: AsyncIterable<Buffer>): () => Promise<WireRequest> {
   const iterator = stream[Symbol.asyncIterator]()
   let buffered = ''
   return async () => {
