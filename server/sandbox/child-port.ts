@@ -1,23 +1,24 @@
 /**
- * A place to run one MCP server of the registry: its command in a container of its own. Apart from the port of the sessions'
- * sandboxes, because it has neither workspace, epoch nor checkpoint. Invariant: a container lives no longer than who started it.
+ * The port for running one MCP server of the registry in its own container. It is separate from the port for session sandboxes
+ * because such a container has no workspace, epoch or checkpoint. Invariant: a container never outlives the process that started
+ * it.
  */
 import type { Readable, Writable } from 'node:stream'
 
 export interface ChildContainerRequest {
-  /** Its name in mcp.json: for labels and messages. */
+  /** The server's name in mcp.json, for labels and messages. */
   server: string
   command: string
   args: string[]
-  /** May hold secrets: seen by the command alone. */
+  /** May contain secrets; only the command sees them. */
   env: Record<string, string>
   cwd?: string | undefined
-  /** Folders of the engine's machine that it may read, each at its own path. */
+  /** Folders on the engine's machine that the server may read, each mounted at its own path. */
   folders: string[]
-  /** The hosts that it may reach (`host-pattern.ts`); with none it has no network at all. */
+  /** The hosts that the server may reach (`host-pattern.ts`). An empty list means no network at all. */
   hosts: string[]
   onDenied(target: string, reason: string): void
-  /** undefined: the sandbox image. */
+  /** Defaults to the sandbox image. */
   image?: string | undefined
   memoryMb?: number | undefined
   cpus?: number | undefined
@@ -28,15 +29,15 @@ export interface ChildContainer {
   readonly stdin: Writable
   readonly stdout: Readable
   readonly stderr: Readable
-  /** Resolves with why, once the command has ended. */
+  /** Resolves when the command has ended, with the reason. */
   readonly exited: Promise<string>
-  /** Ends its input, gives it a moment to leave, then removes the container with all that runs in it. */
+  /** Closes the command's input, waits up to `graceMs`, then removes the container and everything in it. */
   stop(graceMs?: number): Promise<void>
 }
 
 export interface ChildContainers {
-  /** Throws AppError with what to do. Leaves nothing behind when it fails. */
-  start(wish: ChildContainerRequest, signal: AbortSignal): Promise<ChildContainer>
-  /** Stops all of them; none is started any more. */
+  /** Throws an AppError that says what to do. Leaves nothing behind when it fails. */
+  start(request: ChildContainerRequest, signal: AbortSignal): Promise<ChildContainer>
+  /** Stops all containers; no new ones can be started after this. */
   stopAll(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** An engine for unit tests: containers are objects, their files a map. Faults are switched on by the test. */
+/** An engine for unit tests: containers are objects and their files are a map. Tests switch faults on. */
 import { createHash, randomUUID } from 'node:crypto'
 import type {
   ChangesResult,
@@ -122,7 +122,7 @@ function asEntry(path: string, text: string): WorkspaceEntry & { data: string } 
 
 export class FakeEngine implements SandboxEngine {
   readonly containers = new Map<string, FakeContainer>()
-  /** Containers that are made meanwhile have no room for files. */
+  /** Containers created while this is set have no room for files. */
   isFull = false
   /** Thrown by `create` while set. */
   createFails: Error | undefined

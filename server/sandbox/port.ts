@@ -1,6 +1,6 @@
 /**
- * The sandbox as the rest of the house sees it: a place to run one session's tools. Owns containers and the streams into
- * them; knows nothing of sessions, stores or checkpoints. Every method has a deadline of its own and throws AppError.
+ * The port for session sandboxes: a place to run one session's tools. Owns containers and the streams into them; does not know
+ * about sessions, stores or checkpoints. Every method has its own deadline and throws AppError.
  */
 import type {
   ChangesParams,
@@ -23,13 +23,13 @@ export interface SandboxLimits {
   workspaceMb: number
   /** `none`, or the name of an engine network. */
   network: string
-  /** OCI runtime (`runsc`); undefined is the engine's default. */
+  /** OCI runtime (`runsc`); defaults to the engine's own. */
   runtime?: string
-  /** The user ids that containers are given; undefined: the default. */
+  /** The user ids for containers; defaults to DEFAULT_UIDS. */
   uids?: UidRange
 }
 
-/** Who made a container and for which installation; becomes labels. */
+/** The instance that created a container and its deployment; stored as labels. */
 export interface SandboxOwner {
   deployment: string
   instance: string
@@ -40,7 +40,7 @@ export interface EngineStatus {
   runtimes: string[]
   cgroupVersion: string
   containers: number
-  /** It runs without root, or maps the users of containers to others: it has only some user ids. */
+  /** The engine runs without root, or remaps the users of containers, so it has only some user ids. */
   remapsUsers: boolean
 }
 
@@ -63,7 +63,7 @@ export interface CallOptions {
   signal?: AbortSignal | undefined
   timeoutMs: number
   onOutput?: ((chunk: OutputChunk) => void) | undefined
-  /** What the path of this call must lead to; if it does not, nothing is done and `target_changed` is thrown. */
+  /** What the path of this call must lead to. If it does not, nothing is done and `target_changed` is thrown. */
   expected?: ExpectedTarget | undefined
 }
 
@@ -80,53 +80,53 @@ export interface ToolDefinition {
   annotations?: Record<string, unknown> | undefined
 }
 
-/** A live MCP connection to the server inside one container, fenced by the epoch it was opened with. */
+/** A live MCP connection to the server inside one container, fenced by the epoch with which it was opened. */
 export interface WorkspaceConnection {
   readonly containerId: string
-  /** Resolves once, when the stream has ended for whatever reason; never rejects. */
+  /** Resolves once, when the stream has ended for any reason; never rejects. */
   readonly closed: Promise<void>
   readonly isOpen: boolean
-  /** Someone inside has spoken in the server's name. Nothing of it was believed. */
+  /** Whether a process inside has tried to imitate the server. None of that was accepted. */
   readonly isTampered: boolean
   listTools(): Promise<ToolDefinition[]>
-  /** Throws `connection_lost` when the stream ends before the answer: the outcome is then unknown. */
+  /** Throws `connection_lost` if the stream ends before the answer; the outcome is then unknown. */
   callTool(name: string, args: Record<string, unknown>, options: CallOptions): Promise<ToolResult>
-  /** Throws `stale_epoch` when the container has seen a higher one. */
+  /** Throws `stale_epoch` if the container has seen a higher epoch. */
   claim(epoch: number): Promise<void>
   limits(): Promise<LimitsResult>
   changes(params: ChangesParams): Promise<ChangesResult>
   fetch(params: FetchParams): Promise<FetchResult>
   restore(params: RestoreParams): Promise<RestoreResult>
-  /** Where paths of tool arguments lead, in the same order. */
+  /** Resolves the paths of tool arguments, in the same order. */
   resolve(paths: string[]): Promise<PathTarget[]>
   ping(): Promise<void>
-  /** The tail of what the server wrote to stderr. */
+  /** The last part of what the server wrote to stderr. */
   stderr(): string
   close(): Promise<void>
 }
 
 export interface SandboxEngine {
-  /** Throws `engine_unavailable` with what to do. */
+  /** Throws `engine_unavailable`, which says what to do. */
   status(): Promise<EngineStatus>
-  /** Makes sure of the image, building it when missing, and returns its name. Concurrent calls share one build. */
+  /** Makes sure that the image exists, builds it if it is missing, and returns its name. Concurrent calls share one build. */
   ensureImage(onProgress?: (line: string) => void): Promise<string>
   hasImage(): Promise<boolean>
   /** Creates and starts a container with an idle init; returns its id. Leaves nothing behind when it fails. */
   create(owner: SandboxOwner): Promise<string>
   /**
-   * Ends whatever server runs in the container, with all its processes, and starts one under this epoch. With `resume`, throws
-   * conflict `container_restarted` unless the container still has what an earlier owner left in it (a restart empties the tmpfs).
+   * Ends any server in the container, with all its processes, and starts one with this epoch. With `resume`, throws conflict
+   * `container_restarted` unless the container still has what an earlier owner left in it (a restart empties the tmpfs).
    */
   connect(containerId: string, epoch: number, options?: { resume?: boolean }): Promise<WorkspaceConnection>
-  /** null: there is no such container. */
+  /** Returns null if there is no such container. */
   inspect(containerId: string): Promise<ContainerState | null>
   pause(containerId: string): Promise<void>
   unpause(containerId: string): Promise<void>
-  /** Removes it whatever its state; a container that is gone already is no error. */
+  /** Removes a container in any state. It is not an error if the container is already gone. */
   remove(containerId: string): Promise<void>
-  /** The containers of a deployment, in any state. */
+  /** Lists the containers of a deployment, in any state. */
   list(deployment: string): Promise<ContainerSummary[]>
-  /** Throws `limits_not_enforced` when what the container sees is not what was asked for. */
+  /** Throws `limits_not_enforced` if the container sees other limits than those requested. */
   verifyLimits(connection: WorkspaceConnection): Promise<LimitsResult>
   close(): Promise<void>
 }

@@ -180,7 +180,7 @@ describe('the image, the proxy and the server', () => {
     const binds = [`${other}:/opt/mcp-orchestrator/dist/workspace-server.mjs:ro`]
     const env = ['REDIS_URL=', 'DATA_DIR=/tmp/data', 'LLM_PROVIDER=demo', `AUTH_TOKEN=${token}`]
     const server = await create(orchestrator, ['serve'], { env, binds })
-    const said = /The engine has no sandbox image .*lets no build through: .*npm run setup/
+    const said = /The engine has no sandbox image .*does not allow builds: .*npm run setup/
     await eventually('in the log', async () => said.test(await logs(server)), 30_000)
     const headers = { authorization: `Bearer ${token}` }
     const ready = await fetch(`${await addressOf(server)}/readyz`, { headers })

@@ -254,11 +254,11 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     const said = async (server: string) =>
       textOf(await call('execute', { server, tool: 'echo', params: { message: 'x' } }))
     expect(await said('command')).toMatch(
-      /"command" did not start: it ended with exit code 127; is there a command "no-such-command" in its image\?/
+      /"command" did not start: it ended with exit code 127; check that its image has a command "no-such-command"/
     )
     expect(await said('folder')).toMatch(/"folder" has no sandbox: .*\/srv\/no\/such\/folder/)
     expect(await said('image')).toMatch(/"image" has no sandbox: .*localhost:1\/no\/such:image.*docker pull/)
-    expect(await said('variable')).toMatch(/"variable" can't be started: "no.name" can't be the name/)
+    expect(await said('variable')).toMatch(/"variable" can't be started: "no.name" is not a valid name/)
     expect(await said('fine')).toBe('x')
   })
 

@@ -1,6 +1,6 @@
 /**
- * Sandboxes on a Docker engine. Owns containers and the connections into them; knows nothing of sessions, and its image comes
- * from the image builder. Invariant: every call to the engine has a deadline, and a failed create leaves no container behind.
+ * Sandboxes on a Docker engine. Owns the containers and the connections into them. Does not know about sessions; the image
+ * builder provides the image. Invariant: every call to the engine has a deadline, and a failed create leaves no container behind.
  */
 import Dockerode from 'dockerode'
 import { isAppError } from '../../lib/errors.ts'
@@ -22,10 +22,10 @@ const SLOW_MS = 30_000
 
 export interface DockerEngineOptions {
   limits: SandboxLimits
-  /** The user's own image; undefined is ours. */
+  /** The user's own image; defaults to ours. */
   image?: string | undefined
   logger: Logger
-  /** Defaults to what DOCKER_HOST and its like say. */
+  /** Defaults to the engine that DOCKER_HOST and related variables point to. */
   docker?: Dockerode
   /** Defaults to the builder of this project's image. */
   images?: ImageBuilder
@@ -50,7 +50,7 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
     },
 
     async create(owner) {
-      // The builder reads and hashes files to know the name; a cold start should not wait for that every time.
+      // To compute the name, the builder reads and hashes files. Do that once, not at every cold start.
       imageName ??= await images.name()
       return startContainer({ docker, call, limits, image: imageName, owner, logger })
     },
@@ -73,7 +73,7 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
     unpause: (containerId) => unpauseContainer(docker, call, containerId),
 
     async remove(containerId) {
-      // Killing a paused gVisor takes its full 10 seconds.
+      // Killing a paused gVisor container takes the full 10 seconds.
       if (gvisor) await unpauseContainer(docker, call, containerId).catch(() => {})
       await removeContainer(docker, call, containerId)
     },

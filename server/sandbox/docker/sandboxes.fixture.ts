@@ -13,7 +13,7 @@ export interface CommandOutcome {
   stderr: string
 }
 
-/** Real containers for one test file, under a deployment of its own; `removeAll` leaves none behind. */
+/** Real containers for one test file, with their own deployment. `removeAll` removes all of them. */
 export function createTestSandboxes(limits: SandboxLimits = LIMITS) {
   const docker = new Dockerode()
   const engine = createDockerEngine({ limits, logger: silentLogger, docker })

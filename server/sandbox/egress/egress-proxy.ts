@@ -1,7 +1,7 @@
 /**
- * The only way from a server's container to the network: an HTTP proxy (CONNECT, and plain http:// requests) that lets through to
- * the named hosts alone. Owns what is allowed and that a refusal is told; how connections come out of the container is not its
- * business. Invariant: it dials an address that it has judged itself, and whatever it refuses is reported.
+ * The only way from a server's container to the network: an HTTP proxy (CONNECT, and plain http:// requests) that allows only the
+ * listed hosts. Owns the decision and the report of every refusal; does not know how connections leave the container. Invariant:
+ * it connects only to an address that it has checked itself, and reports everything that it refuses.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -9,7 +9,7 @@ import { type Duplex, pipeline } from 'node:stream'
 import { messageOf } from '../../lib/errors.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { HostPattern } from '../../lib/web/host-pattern.ts'
-import { judge, type Lookup, readTarget, type Target } from './egress-rules.ts'
+import { checkTarget, type Lookup, readTarget, type Target } from './egress-rules.ts'
 
 export interface EgressProxyOptions {
   patterns: HostPattern[]
@@ -19,7 +19,7 @@ export interface EgressProxyOptions {
 }
 
 export interface EgressProxy {
-  /** A connection from inside. */
+  /** Takes a connection from inside the container. */
   accept(stream: Duplex): void
   close(): void
 }
@@ -28,7 +28,7 @@ const MAX_CONNECTIONS = 64
 const CONNECT_MS = 10_000
 const IDLE_MS = 300_000
 const HEADERS_MS = 30_000
-/** Between the client and the proxy only (RFC 9110, 7.6.1). */
+/** Headers that apply between client and proxy only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = /^(connection|proxy-.*|keep-alive|te|trailer|transfer-encoding|upgrade)$/i
 
 class Refusal extends Error {
@@ -39,7 +39,7 @@ class Refusal extends Error {
   }
 }
 
-/** Loads its HTTP with the first one: that takes longer than the gateway's whole start. */
+/** Loads the HTTP modules with the first proxy: that takes longer than the gateway's whole startup. */
 export async function createEgressProxy(options: EgressProxyOptions): Promise<EgressProxy> {
   const { createServer } = await import('node:http')
   const server = createServer({ maxHeaderSize: 16_384, headersTimeout: HEADERS_MS, requestTimeout: 0 })
@@ -55,12 +55,12 @@ export async function createEgressProxy(options: EgressProxyOptions): Promise<Eg
 function accept(server: Server, streams: Set<Duplex>, stream: Duplex): void {
   stream.on('error', () => {})
   if (streams.size >= MAX_CONNECTIONS) {
-    stream.end(answer(503, `there are ${MAX_CONNECTIONS} connections already`))
+    stream.end(answer(503, `there are already ${MAX_CONNECTIONS} connections`))
     return
   }
   streams.add(stream)
   stream.once('close', () => streams.delete(stream))
-  // Any stream will do as a connection, as Node's documentation says.
+  // Node's documentation allows any stream as a connection.
   server.emit('connection', stream)
 }
 
@@ -84,10 +84,10 @@ async function tunnel(options: EgressProxyOptions, request: IncomingMessage, str
 async function forward(options: EgressProxyOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
   try {
     const url = URL.canParse(request.url ?? '') ? new URL(request.url ?? '') : undefined
-    if (url?.protocol !== 'http:') throw new Refusal(400, 'this is a proxy: ask it for http:// addresses, or CONNECT')
+    if (url?.protocol !== 'http:') throw new Refusal(400, 'this is a proxy: send it http:// URLs, or CONNECT')
     const upstream = await dial(options, readTarget(url.host, 80))
     const kept = Object.entries(request.headers).filter(([name]) => !HOP_BY_HOP.test(name))
-    // Node frames no body of unknown length for a GET or DELETE by itself: it would go out as a request of its own.
+    // Node does not frame a body of unknown length for GET or DELETE: the body would be sent as a request of its own.
     const framing = 'transfer-encoding' in request.headers ? { 'transfer-encoding': 'chunked' } : {}
     const headers = { ...Object.fromEntries(kept), ...framing, host: url.host, connection: 'close' }
     const path = `${url.pathname}${url.search}`
@@ -104,12 +104,12 @@ async function forward(options: EgressProxyOptions, request: IncomingMessage, re
         pipeline(reply, response, () => {})
       } catch (error) {
         reply.destroy()
-        refuse(response, 502, messageOf(error)) // a status that is none, say: thrown on, it would end the process
+        refuse(response, 502, messageOf(error)) // for example an invalid status; rethrown, it would end the process
       }
     })
     onward.on('upgrade', (_reply, socket) => {
       socket.destroy()
-      refuse(response, 502, 'the host changes to another protocol, which only CONNECT allows')
+      refuse(response, 502, 'the host switches to another protocol, which only CONNECT allows')
     })
     onward.on('error', (error) => refuse(response, 502, messageOf(error)))
     response.once('close', () => upstream.destroy())
@@ -119,10 +119,10 @@ async function forward(options: EgressProxyOptions, request: IncomingMessage, re
   }
 }
 
-/** Throws Refusal, or why the host can't be reached. */
+/** Throws a Refusal, or the reason why the host can't be reached. */
 async function dial({ patterns, lookup, onDenied }: EgressProxyOptions, target: Target | undefined): Promise<Socket> {
   if (target === undefined) throw new Refusal(400, 'the host is malformed')
-  const verdict = await judge(patterns, target, lookup)
+  const verdict = await checkTarget(patterns, target, lookup)
   const name = `${target.host.includes(':') ? `[${target.host}]` : target.host}:${target.port}`
   if ('denied' in verdict) {
     onDenied(name, verdict.denied)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseHostPattern } from '../../lib/web/host-pattern.ts'
-import { judge, readTarget } from './egress-rules.ts'
+import { checkTarget, readTarget } from './egress-rules.ts'
 
 const rules = (...hosts: string[]) => hosts.flatMap((host) => parseHostPattern(host) ?? [])
 const leadingTo =
@@ -10,7 +10,7 @@ const leadingTo =
 
 describe('what a sandbox may reach', () => {
   it('is a named host at the addresses that its name leads to', async () => {
-    const verdict = await judge(
+    const verdict = await checkTarget(
       rules('a.com'),
       { host: 'a.com', port: 443 },
       leadingTo('93.184.216.34', '2606:2800::1')
@@ -24,7 +24,7 @@ describe('what a sandbox may reach', () => {
       asked.push(host)
       return ['93.184.216.34']
     }
-    expect(await judge(rules('a.com'), { host: 'b.com', port: 443 }, lookup)).toHaveProperty('denied')
+    expect(await checkTarget(rules('a.com'), { host: 'b.com', port: 443 }, lookup)).toHaveProperty('denied')
     expect(asked).toEqual([])
   })
 
@@ -48,25 +48,29 @@ describe('what a sandbox may reach', () => {
     '2002:7f00:1::1',
     'ff02::1'
   ])('is no private address that a named host leads to: %s', async (address) => {
-    const verdict = await judge(rules('a.com', '*.b.com', '*'), { host: 'a.com', port: 80 }, leadingTo(address))
+    const verdict = await checkTarget(rules('a.com', '*.b.com', '*'), { host: 'a.com', port: 80 }, leadingTo(address))
     expect(verdict).toEqual({ denied: expect.stringContaining(`leads to ${address}`) })
   })
 
   it('is a private address that is named itself, at its port', async () => {
     const patterns = rules('a.com', '10.1.2.3:80')
     const lookup = leadingTo('10.1.2.3')
-    expect(await judge(patterns, { host: 'a.com', port: 80 }, lookup)).toEqual({ addresses: ['10.1.2.3'] })
-    expect(await judge(patterns, { host: '10.1.2.3', port: 80 }, lookup)).toEqual({ addresses: ['10.1.2.3'] })
-    expect(await judge(patterns, { host: 'a.com', port: 443 }, lookup)).toHaveProperty('denied')
-    expect(await judge(rules('*'), { host: '10.1.2.3', port: 80 }, lookup)).toHaveProperty('denied')
+    expect(await checkTarget(patterns, { host: 'a.com', port: 80 }, lookup)).toEqual({ addresses: ['10.1.2.3'] })
+    expect(await checkTarget(patterns, { host: '10.1.2.3', port: 80 }, lookup)).toEqual({ addresses: ['10.1.2.3'] })
+    expect(await checkTarget(patterns, { host: 'a.com', port: 443 }, lookup)).toHaveProperty('denied')
+    expect(await checkTarget(rules('*'), { host: '10.1.2.3', port: 80 }, lookup)).toHaveProperty('denied')
   })
 
   it('is this machine only when localhost is named', async () => {
     const lookup = leadingTo('127.0.0.1')
-    expect(await judge(rules('localhost:99'), { host: 'localhost', port: 99 }, lookup)).toHaveProperty('addresses')
-    expect(await judge(rules('*:99'), { host: 'localhost', port: 99 }, lookup)).toHaveProperty('denied')
+    expect(await checkTarget(rules('localhost:99'), { host: 'localhost', port: 99 }, lookup)).toHaveProperty(
+      'addresses'
+    )
+    expect(await checkTarget(rules('*:99'), { host: 'localhost', port: 99 }, lookup)).toHaveProperty('denied')
     const elsewhere = leadingTo('10.0.0.1')
-    expect(await judge(rules('localhost:99'), { host: 'localhost', port: 99 }, elsewhere)).toHaveProperty('denied')
+    expect(await checkTarget(rules('localhost:99'), { host: 'localhost', port: 99 }, elsewhere)).toHaveProperty(
+      'denied'
+    )
   })
 
   it.each([

@@ -9,7 +9,7 @@ export interface Target {
   port: number
 }
 
-export type Verdict = { addresses: string[] } | { denied: string }
+export type Decision = { addresses: string[] } | { denied: string }
 export type Lookup = (host: string) => Promise<string[]>
 
 const LOOKUP_MS = 5000
@@ -17,7 +17,7 @@ const MAX_ADDRESSES = 8
 
 const lookupAll: Lookup = async (host) => (await systemLookup(host, { all: true })).map(({ address }) => address)
 
-/** `host:port`, as it stands in a CONNECT. */
+/** Parses `host:port`, the form that CONNECT uses. */
 export function readTarget(authority: string, defaultPort?: number): Target | undefined {
   const [, name = '', digits] = /^(\[[0-9a-f:.]+\]|[^\s:/@[\]]+)(?::(\d{1,5}))?$/i.exec(authority) ?? []
   const host = normalHost(name)
@@ -26,10 +26,15 @@ export function readTarget(authority: string, defaultPort?: number): Target | un
 }
 
 /**
- * Which addresses may be dialled for a target. The name must be on the list, and so must an address that is not public: else
- * whoever runs an allowed name's DNS could point it at this machine. The caller dials an address and never the name again.
+ * Decides which addresses may be dialled for a target. The name must be on the list, and so must an address that is not public.
+ * Otherwise whoever controls the DNS of an allowed name could point it at this machine. The caller dials the address and never
+ * the name.
  */
-export async function judge(patterns: HostPattern[], { host, port }: Target, lookup = lookupAll): Promise<Verdict> {
+export async function checkTarget(
+  patterns: HostPattern[],
+  { host, port }: Target,
+  lookup = lookupAll
+): Promise<Decision> {
   const named = (name: string) => patterns.some((pattern) => matchesHost(pattern, name, port))
   const namedItself = (name: string) => patterns.some((one) => !one.wildcard && matchesHost(one, name, port))
   if (!named(host)) return { denied: 'it is not on the list' }

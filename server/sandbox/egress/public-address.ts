@@ -1,9 +1,9 @@
 import { BlockList, isIP } from 'node:net'
 
-/** What leads to this machine, its network, or nowhere (IANA's special-purpose registries). */
+/** Addresses of this machine, of its network, or of nothing at all (IANA's special-purpose registries). */
 const PRIVATE_4 = `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
   192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4`
-/** Within 2000::/3, outside of which nothing is public; tunnels (Teredo, 6to4) would carry a private IPv4 address. */
+/** Inside 2000::/3; nothing outside of it is public. Tunnels (Teredo, 6to4) could carry a private IPv4 address. */
 const PRIVATE_6 = '2001::/23 2001:db8::/32 2002::/16 3fff::/20'
 
 const four = blockList(PRIVATE_4, 'ipv4')

@@ -5,13 +5,16 @@ import type { EgressProxy } from './egress-proxy.ts'
 
 const MAX_STREAMS = 64
 
-/** Our end of the tunnel out of a container (`workspace-server/egress-relay.ts` is the other, and may be in anyone's hands there). */
+/**
+ * Our end of the tunnel out of a container. The other end is `workspace-server/egress-relay.ts`, which any process there may
+ * imitate.
+ */
 export function serveTunnel(connection: Duplex, proxy: EgressProxy, onReady: () => void): void {
   const server = createServer({ settings: { maxConcurrentStreams: MAX_STREAMS } })
   server.on('session', (session) => session.on('error', () => {}))
   server.on('stream', (stream, headers) => {
     stream.on('error', () => {})
-    // Opened and taken back in one breath: to answer it would throw, and end this process.
+    // The stream was opened and reset at once. Answering it would throw and end this process.
     if (stream.destroyed || stream.closed) return
     if (headers[':method'] === 'CONNECT') {
       stream.respond({ ':status': 200 })

@@ -1,20 +1,20 @@
-/** Which calls of the Docker API the orchestrator needs at all; every other one is refused, whatever it is. */
+/** The calls of the Docker API that the orchestrator needs. Every other call is refused. */
 import { isRecord } from '../../lib/is-record.ts'
 import { LABEL } from '../docker/engine/container-spec.ts'
 
 interface Address {
-  /** The path up to the container or exec that the call is about, and what follows it; in `read` and `create` the whole path. */
+  /** The path before and after the id of the container or exec. For `read` and `create`, `before` is the whole path. */
   before: string
   after: string
-  /** Written anew from what was understood: no second parameter of the same name, no other separator. */
+  /** Rebuilt from the parsed parameters, so that it has no duplicate parameters and no other separators. */
   query: string
 }
 
 export type Call = Address &
   (
-    | { /** Reads facts about the engine, changes nothing. */ kind: 'read' }
+    | { /** Reads information about the engine and changes nothing. */ kind: 'read' }
     | { kind: 'create' }
-    /** Answered by the proxy itself, which leaves out what is not needed. */
+    /** The proxy answers this itself and leaves out what is not needed. */
     | { kind: 'image'; id: string }
     /** About one container, which must be ours. */
     | { kind: 'container'; id: string; stream: boolean }
@@ -27,7 +27,7 @@ type Kind =
   | { kind: 'container' | 'exec'; id: string; stream: boolean }
   | { kind: 'exec-create' | 'image'; id: string }
 
-/** Returns the value that is passed on; null when the parameter may not have this value. */
+/** Returns the value to pass on, or null if the parameter may not have this value. */
 type Parameter = (value: string) => string | null
 
 interface Route {
@@ -35,24 +35,24 @@ interface Route {
   path: RegExp
   kind: (id: string) => Kind
   parameters?: Record<string, Parameter>
-  /** A parameter that must be there. */
+  /** A required parameter. */
   needs?: string
 }
 
-/** The API of Docker 20.10. Our client names no version; older ones take more from a call than is checked here. */
+/** The API of Docker 20.10. Our client names no version; older versions accept more in a call than is checked here. */
 const OLDEST_MINOR = 41
 const ID = '([a-zA-Z0-9][a-zA-Z0-9_.-]{0,127})'
 
 const flag: Parameter = (value) => (/^(1|0|true|false)$/.test(value) ? value : null)
-const like =
+const matching =
   (pattern: RegExp): Parameter =>
   (value) =>
     pattern.test(value) ? value : null
 /**
- * Only names of ours: the engine takes a name for the beginning of an id, so a container that is called like another's id would be
- * found in its place. No name of ours can be one, because an id has no "m" and no "-".
+ * Only our own names: the engine also reads a name as the beginning of an id, so a container named like another one's id would be
+ * found in its place. None of our names can be an id, because ids contain no "m" and no "-".
  */
-const ownName = like(/^mcp-[a-zA-Z0-9_.-]{1,120}$/)
+const ownName = matching(/^mcp-[a-zA-Z0-9_.-]{1,120}$/)
 
 const ABOUT_CONTAINER = (id: string): Kind => ({ kind: 'container', id, stream: false })
 const READ = (): Kind => ({ kind: 'read' })
@@ -67,24 +67,24 @@ const ROUTES: Route[] = [
     method: 'GET',
     path: /^\/containers\/json$/,
     kind: READ,
-    parameters: { all: flag, filters: ownOnly },
+    parameters: { all: flag, filters: ownContainersOnly },
     needs: 'filters'
   },
   { method: 'POST', path: /^\/containers\/create$/, kind: () => ({ kind: 'create' }), parameters: { name: ownName } },
   { method: 'GET', path: route('json'), kind: ABOUT_CONTAINER },
-  // Without parameters: one could name a checkpoint anywhere on the host to start from.
+  // No parameters are allowed: one of them could name a checkpoint anywhere on the host to start from.
   { method: 'POST', path: route('(?:start|pause|unpause)'), kind: ABOUT_CONTAINER },
-  { method: 'POST', path: route('stop'), kind: ABOUT_CONTAINER, parameters: { t: like(/^\d{1,4}$/) } },
-  { method: 'POST', path: route('kill'), kind: ABOUT_CONTAINER, parameters: { signal: like(/^[A-Z0-9]{1,12}$/) } },
-  { method: 'POST', path: route('wait'), kind: ABOUT_CONTAINER, parameters: { condition: like(/^[a-z-]{1,20}$/) } },
+  { method: 'POST', path: route('stop'), kind: ABOUT_CONTAINER, parameters: { t: matching(/^\d{1,4}$/) } },
+  { method: 'POST', path: route('kill'), kind: ABOUT_CONTAINER, parameters: { signal: matching(/^[A-Z0-9]{1,12}$/) } },
+  { method: 'POST', path: route('wait'), kind: ABOUT_CONTAINER, parameters: { condition: matching(/^[a-z-]{1,20}$/) } },
   {
     method: 'POST',
     path: route('attach'),
     kind: (id) => ({ kind: 'container', id, stream: true }),
-    // The last one is our client's own, and means nothing to the engine.
+    // `hijack` comes from our client library; the engine ignores it.
     parameters: { stream: flag, stdin: flag, stdout: flag, stderr: flag, logs: flag, hijack: flag }
   },
-  // Not `link`, which would remove another thing than the container.
+  // `link` is not allowed: it would remove something other than the container.
   {
     method: 'DELETE',
     path: new RegExp(`^/containers/${ID}$`),
@@ -96,14 +96,14 @@ const ROUTES: Route[] = [
   { method: 'GET', path: new RegExp(`^/exec/${ID}/json$`), kind: (id) => ({ kind: 'exec', id, stream: false }) }
 ]
 
-/** null: not one of those. Matched as it came, without decoding: an escaped path is no path of ours. */
+/** Returns null if the call is not allowed. The path is matched without decoding, because we never send an escaped path. */
 export function readCall(method: string, url: string): Call | null {
-  // At the first mark, as the engine does it: what stands behind a second one is still part of the query.
+  // Split at the first question mark, as the engine does: a second one is part of the query.
   const [, path = '', search = ''] = /^([^?]*)\??(.*)$/s.exec(url) ?? []
   const [version = '', minor = OLDEST_MINOR] = /^\/v1\.([1-9]\d{1,2})(?=\/)/.exec(path) ?? []
   if (Number(minor) < OLDEST_MINOR) return null
   const plain = path.slice(version.length)
-  // The engine would clean such a path and so read another one.
+  // The engine would normalize such a path and so read a different one.
   if (plain.split('/').some((part, at) => part === '..' || part === '.' || (part === '' && at > 0))) return null
   for (const { method: verb, path: pattern, kind, parameters = {}, needs } of ROUTES) {
     const match = verb === method ? pattern.exec(plain) : null
@@ -115,7 +115,7 @@ export function readCall(method: string, url: string): Call | null {
   return null
 }
 
-/** The path that goes to the engine, about the container or exec that was looked at: `id` is its full id. */
+/** The path to send to the engine. `id` is the full id of the container or exec that was checked. */
 export function pathOf(call: Call, id = ''): string {
   return `${call.before}${id}${call.after}${call.query}`
 }
@@ -126,7 +126,7 @@ function addressOf(version: string, plain: string, id: string | undefined): { be
   return { before: `${version}/${folder}/`, after: after.map((part) => `/${part}`).join('') }
 }
 
-/** null: a parameter that is not known, given twice, or may not be that. */
+/** Returns null if a parameter is unknown, repeated or has a value that is not allowed. */
 function readQuery(search: string, parameters: Record<string, Parameter>): URLSearchParams | null {
   const kept = new URLSearchParams()
   for (const [name, value] of new URLSearchParams(search)) {
@@ -137,8 +137,8 @@ function readQuery(search: string, parameters: Record<string, Parameter>): URLSe
   return kept
 }
 
-/** A list that asks for our label. What else runs on this engine is not shown, and can't be asked about either. */
-function ownOnly(value: string): string | null {
+/** Allows only a list that filters by our label, so that callers can't see or query anything else on this engine. */
+function ownContainersOnly(value: string): string | null {
   const filters = parseJson(value)
   if (!isRecord(filters)) return null
   const { label, status, ...others } = filters
@@ -148,7 +148,7 @@ function ownOnly(value: string): string | null {
   return JSON.stringify({ label: labels, ...(status === undefined ? {} : { status: namesIn(status) }) })
 }
 
-/** The API has two forms: a list, and an object whose keys count whatever their value is. */
+/** The API accepts two forms: a list, and an object whose keys count whatever their values are. */
 function namesIn(value: unknown): string[] {
   return (Array.isArray(value) ? value : Object.keys(Object(value))).map(String)
 }

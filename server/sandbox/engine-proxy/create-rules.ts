@@ -1,4 +1,4 @@
-/** What a container may be made of when the request comes through the proxy: nothing that is not named here. */
+/** The rules for containers that are created through the proxy: every field that is not named here is refused. */
 
 import { posix } from 'node:path'
 import { INSIDE } from '../../../workspace-server/protocol.ts'
@@ -11,14 +11,14 @@ type Fields = Record<string, unknown>
 type Rule = (value: unknown) => boolean
 
 export interface CreateOptions {
-  /** Engine networks that containers may be on, beside `none`. */
+  /** Engine networks that containers may join, in addition to `none`. */
   networks: readonly string[]
-  /** The user ids that containers may have; undefined: the default. */
+  /** The user ids that containers may have; defaults to DEFAULT_UIDS. */
   uids?: UidRange | undefined
   most?: Ceilings | undefined
 }
 
-/** Of one container. */
+/** The highest limits that one container may request. */
 export interface Ceilings {
   memoryMb: number
   cpus: number
@@ -31,7 +31,10 @@ const isTrue: Rule = (value) => value === true
 const isFalse: Rule = (value) => value === false || value === undefined || value === null
 const isEmpty: Rule = (value) => value === undefined || value === null || Object.keys(Object(value)).length === 0
 const isText: Rule = (value) => typeof value === 'string'
-/** The engine enters it before the container's own view of files is complete: under /proc/self/fd it may be a folder of the host. */
+/**
+ * The engine enters this folder before the container's own file system view is complete: /proc/self/fd could lead to a folder of
+ * the host.
+ */
 const isWorkingDir: Rule = (value) =>
   value === '' ||
   (typeof value === 'string' &&
@@ -44,15 +47,15 @@ const isUpTo =
   (value) =>
     typeof value === 'number' && value > 0 && value <= most
 const isTexts: Rule = (value) => Array.isArray(value) && value.every(isText)
-/** Anything: it can't widen what the container may do. */
+/** Any value is allowed, because the field can't give the container more rights. */
 const isAny: Rule = () => true
-/** Nothing beside: the engine reads keys in any case, so that a second spelling would win. */
-const isJust =
+/** No other keys: the engine ignores case in keys, so a second spelling would win. */
+const hasOnly =
   (rules: Record<string, Rule>): Rule =>
   (value) =>
     isRecord(value) && firstProblem('', value, rules, Object.keys(rules)) === null
 
-const isUlimit = isJust({
+const isUlimit = hasOnly({
   Name: (value) => ['nofile', 'core', 'fsize'].includes(String(value)),
   Soft: Number.isSafeInteger,
   Hard: Number.isSafeInteger
@@ -79,7 +82,7 @@ const CONTAINER: Record<string, Rule> = {
   Hostname: isText,
   StopTimeout: isUpTo(3600),
   NetworkDisabled: isFlag,
-  // No others: a reverse proxy or a job runner on the same host may take its orders from labels.
+  // No other labels: a reverse proxy or a job runner on the same host may act on them.
   Labels: (value) => isRecord(value) && Object.entries(value).every(([name, text]) => LABELS.has(name) && isText(text)),
   HostConfig: isAny,
   OpenStdin: isFlag,
@@ -92,7 +95,7 @@ const CONTAINER: Record<string, Rule> = {
 
 const HOST: Record<string, Rule> = {
   CapDrop: (value) => Array.isArray(value) && value.includes('ALL'),
-  // With exactly our list of system calls: another one could allow any.
+  // Exactly our system call filter: another one could allow any call.
   SecurityOpt: (value) =>
     Array.isArray(value) && value.length === 2 && value[0] === 'no-new-privileges' && value[1] === seccompOption(),
   GroupAdd: (value) => Array.isArray(value) && value.length === 1 && value[0] === SHARED_GROUP,
@@ -100,14 +103,14 @@ const HOST: Record<string, Rule> = {
   ReadonlyRootfs: isTrue,
   IpcMode: (value) => value === 'private',
   Init: isFlag,
-  // Another than these may give more than it takes: with `rtprio` a process is above the limit on processors.
+  // No other limits, because some give rights: a process with `rtprio` ignores the limit on processors.
   Ulimits: (value) => Array.isArray(value) && value.every(isUlimit),
   Tmpfs: isTmpfs,
   OomScoreAdj: (value) => typeof value === 'number' && value >= 0,
-  RestartPolicy: isJust({ Name: (value) => value === 'no' }),
+  RestartPolicy: hasOnly({ Name: (value) => value === 'no' }),
   AutoRemove: isFlag,
-  LogConfig: isJust({ Type: (value) => value === 'none', Config: isEmpty }),
-  // A runtime is the administrator's own choice; those that isolate less than the engine's default are not registered by accident.
+  LogConfig: hasOnly({ Type: (value) => value === 'none', Config: isEmpty }),
+  // The administrator chooses the runtime. Nobody registers one by accident that isolates less than the engine's default.
   Runtime: (value) => typeof value === 'string' && /^[\w.-]+$/.test(value),
   Mounts: isEmpty
 }
@@ -128,7 +131,7 @@ const EXEC: Record<string, Rule> = {
   Privileged: isFalse
 }
 
-/** The last two are our client's own, and nothing to the engine. */
+/** `hijack` and `stdin` come from our client library; the engine ignores them. */
 const EXEC_START: Record<string, Rule> = { Detach: isFlag, Tty: isFlag, hijack: isFlag, stdin: isFlag }
 
 const NEEDED_CONTAINER = ['Image', 'User', 'Labels', 'HostConfig']
@@ -143,12 +146,12 @@ const NEEDED_HOST = [
   'NanoCpus'
 ]
 
-/** null: it may be created. Else the first field that is not as it must be. */
+/** Returns null if the container may be created, otherwise the first field that breaks a rule. */
 export function whyNotCreate(
   body: unknown,
   { networks, most = CEILINGS, uids = DEFAULT_UIDS }: CreateOptions
 ): string | null {
-  if (!isRecord(body)) return 'the body is no object'
+  if (!isRecord(body)) return 'the body is not an object'
   const { HostConfig, Labels } = body
   if (!isRecord(HostConfig)) return 'HostConfig is missing'
   if (!isRecord(Labels) || ![APP, CHILD_APP].includes(String(Labels[LABEL.app])))
@@ -161,19 +164,19 @@ export function whyNotCreate(
   )
 }
 
-/** Two equal numbers: a user without a group would get that of the image's own list. */
+/** Two equal numbers: a user without a group would get the group that the image lists for it. */
 function isOwnUser(value: unknown, uids: UidRange): boolean {
   const [, uid = '', gid] = /^([1-9]\d{0,9}):([1-9]\d{0,9})$/.exec(String(value)) ?? []
   return uid === gid && isInRange(Number(uid), uids)
 }
 
-/** A process in a container of ours: no more than the container itself has. */
+/** A process in one of our containers may get no more rights than the container itself. */
 export function whyNotExec(body: unknown): string | null {
-  return isRecord(body) ? firstProblem('', body, EXEC, ['Cmd']) : 'the body is no object'
+  return isRecord(body) ? firstProblem('', body, EXEC, ['Cmd']) : 'the body is not an object'
 }
 
 export function whyNotExecStart(body: unknown): string | null {
-  return isRecord(body) ? firstProblem('', body, EXEC_START, []) : 'the body is no object'
+  return isRecord(body) ? firstProblem('', body, EXEC_START, []) : 'the body is not an object'
 }
 
 function firstProblem(prefix: string, given: Fields, rules: Record<string, Rule>, needed: string[]): string | null {
@@ -182,7 +185,7 @@ function firstProblem(prefix: string, given: Fields, rules: Record<string, Rule>
   for (const [name, value] of Object.entries(given)) {
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
     if (!rule) return `${prefix}${name.slice(0, 40)} is not allowed`
-    if (!rule(value)) return `${prefix}${name} is not allowed to be that`
+    if (!rule(value)) return `${prefix}${name} has a value that is not allowed`
   }
   return null
 }

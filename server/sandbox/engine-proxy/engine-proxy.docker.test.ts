@@ -215,7 +215,7 @@ it('makes no container whose name could be another’s id, and answers for what 
 it('lets no image be made, and the orchestrator says where to make it', async () => {
   const assets = async () => ({ ...(await readImageAssets()), server: Buffer.from(dir) })
   const newer = createImageBuilder(docker, { logger: silentLogger, assets })
-  const missing = { code: 'sandbox_image_missing', message: expect.stringMatching(/no build through.*npm run setup/) }
+  const missing = { code: 'sandbox_image_missing', message: expect.stringMatching(/not allow builds.*npm run setup/) }
   await expect(newer.ensure()).rejects.toMatchObject(missing)
   const nowhere = async () => ({ ...(await assets()), packages: Buffer.from(dir) })
   await expect(createImageBuilder(docker, { logger: silentLogger, assets: nowhere }).ensure()).rejects.toMatchObject(

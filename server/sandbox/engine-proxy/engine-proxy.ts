@@ -1,8 +1,9 @@
 /**
- * Stands between the orchestrator and the engine's socket, which otherwise means root on the host: lets through the calls that
- * sandboxes need, on containers of ours, made as sandboxes are made. Owns the decision; knows nothing of sessions. Invariants: what is
- * not understood is refused, and no byte of it reaches the engine; what was checked is what is acted on: the whole request is there
- * before the check, and the engine gets the full id of what was looked at, never the name that came.
+ * Stands between the orchestrator and the engine's socket, which otherwise means root on the host. It passes only the calls that
+ * sandboxes need, on our own containers, created as sandboxes are created. Owns the decision; does not know about sessions.
+ * Invariants: a request that is not understood is refused, and no byte of it reaches the engine. The engine acts on exactly what
+ * was checked: the check waits for the whole request, and the engine gets the full id of what was checked, never the name from
+ * the request.
  */
 import { createServer, request as httpRequest, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -10,7 +11,7 @@ import type { Logger } from '../../lib/logger.ts'
 import { type Call, pathOf, readCall } from './allowed-calls.ts'
 import { type CreateOptions, whyNotCreate, whyNotExec, whyNotExecStart } from './create-rules.ts'
 import { type Admitted, joinStreams } from './join-streams.ts'
-import { describeImage, NotThere, readBody, resolveImage, resolveTarget } from './resolve-target.ts'
+import { describeImage, NotFound, readBody, resolveImage, resolveTarget } from './resolve-target.ts'
 
 export interface EngineProxyOptions extends CreateOptions {
   /** The engine's own socket. */
@@ -18,19 +19,19 @@ export interface EngineProxyOptions extends CreateOptions {
   logger: Logger
 }
 
-/** What the proxy says itself, without the engine's own words. */
+/** A response from the proxy itself, without the engine's own text. */
 interface Answer {
   answer: Record<string, unknown>
 }
 
 const MAX_BODY_BYTES = 256 * 1024
-/** For a request to arrive whole; calls themselves may take longer. */
+/** The time for a request to arrive completely; the call itself may take longer. */
 const REQUEST_MS = 30_000
 const MAX_CONNECTIONS = 4096
-/** For a client to read why its stream was refused. */
+/** The time for a client to read why its stream was refused. */
 const LINGER_MS = 5000
 
-/** Streams that are joined, per proxy: the HTTP server has let go of them. */
+/** The joined streams of each proxy. The HTTP server no longer tracks them. */
 const joinedStreams = new WeakMap<Server, Set<Duplex>>()
 
 export function createEngineProxy(options: EngineProxyOptions): Server {
@@ -52,14 +53,14 @@ export function createEngineProxy(options: EngineProxyOptions): Server {
   return server
 }
 
-/** Ends it, streams included: no new calls at once, a moment for those that run, then nothing is left. */
+/** Closes the proxy and its streams: refuses new calls at once, gives running calls a moment, then ends everything. */
 export async function closeEngineProxy(server: Server, graceMs: number): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>()
   server.close(() => resolve())
   server.closeIdleConnections()
   const timer = setTimeout(() => {
     server.closeAllConnections()
-    // A stream that was joined has no end of its own to wait for.
+    // A joined stream does not end by itself.
     for (const stream of joinedStreams.get(server) ?? []) stream.destroy()
   }, graceMs)
   await closed
@@ -69,8 +70,7 @@ export async function closeEngineProxy(server: Server, graceMs: number): Promise
 async function join(options: EngineProxyOptions, request: IncomingMessage, client: Duplex, head: Buffer) {
   const call = callOf(request)
   if (!('stream' in call) || !call.stream) throw new Error('this call opens no stream')
-  if (request.headers['transfer-encoding'] !== undefined)
-    throw new Error('a stream is opened with a body of known length')
+  if (request.headers['transfer-encoding'] !== undefined) throw new Error('a stream needs a body of known length')
   await joinStreams({
     ...{ engineSocket: options.engineSocket, request, client, head },
     admit: (body) => admit(options, call, body)
@@ -84,17 +84,20 @@ async function receive(options: EngineProxyOptions, request: IncomingMessage): P
   return { answer: await describeImage(options.engineSocket, call.id) }
 }
 
-/** Takes the whole body, of known length: bytes beyond it would be another request. Rejects with the reason when the call may not pass. */
+/**
+ * Checks a call with its whole body. The length must be known, because bytes beyond it would be another request. Rejects with the
+ * reason if the call is not allowed.
+ */
 async function admit(options: EngineProxyOptions, call: Call, received: Buffer): Promise<Admitted> {
-  const body = await judge(options, call, received)
-  // Last, so that nothing the client does or leaves out can put time between this and the call itself.
+  const body = await checkBody(options, call, received)
+  // Resolve last, so that nothing the client does or omits can put time between the check and the call.
   return { path: pathOf(call, await resolveTarget(options.engineSocket, call)), body }
 }
 
-/** The body that the engine gets. Throws with the reason when what came may not pass. */
-async function judge(options: EngineProxyOptions, call: Call, body: Buffer): Promise<Buffer> {
+/** Returns the body to send to the engine. Throws the reason if the request's body is not allowed. */
+async function checkBody(options: EngineProxyOptions, call: Call, body: Buffer): Promise<Buffer> {
   const { kind } = call
-  // Our client repeats the query of an attach in a body, which means nothing.
+  // Our client library repeats the query of an attach in a body, which means nothing.
   if (kind === 'container' && call.stream) return Buffer.alloc(0)
   if (body.length === 0 && kind !== 'create' && kind !== 'exec-create') return body
   if (kind === 'read' || kind === 'container' || kind === 'image') throw new Error('this call has no body')
@@ -104,7 +107,7 @@ async function judge(options: EngineProxyOptions, call: Call, body: Buffer): Pro
   if (problem !== null) throw new Error(problem)
   const fields = Object(value)
   const Image = kind === 'create' ? { Image: await resolveImage(options.engineSocket, fields.Image) } : {}
-  // As we understood it: a second key of the same name, which the engine might prefer, is gone.
+  // Rebuild the body from what we parsed: a duplicate key, which the engine might prefer, is gone.
   return Buffer.from(JSON.stringify({ ...fields, ...Image }))
 }
 
@@ -112,13 +115,13 @@ function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'))
   } catch {
-    throw new Error('the body is no JSON')
+    throw new Error('the body is not JSON')
   }
 }
 
 function callOf({ method = '', url = '' }: IncomingMessage): Call {
   const call = readCall(method, url)
-  if (call === null) throw new Error('the orchestrator has no need of this call')
+  if (call === null) throw new Error('the orchestrator does not need this call')
   return call
 }
 
@@ -132,7 +135,7 @@ function forward(
   response: ServerResponse,
   { path, body }: Admitted
 ): void {
-  // The client has left while its call was looked at.
+  // The client disconnected while its call was being checked.
   if (response.destroyed) return
   const headers = { host: 'docker', 'content-type': 'application/json', 'content-length': body.length }
   const upstream = httpRequest({ socketPath: engineSocket, method, path, headers }, (answer) => {
@@ -150,7 +153,7 @@ function forward(
 
 function refuse(options: EngineProxyOptions, request: IncomingMessage, response: ServerResponse, error: unknown): void {
   const { status, body } = refusal(options, request, error)
-  // Read to its end: a client that is still sending when the connection closes does not get to see why.
+  // Read the request to its end: a client that is still sending when the connection closes never sees the reason.
   request.resume()
   response.writeHead(status, { 'content-type': 'application/json' }).end(body)
 }
@@ -166,7 +169,7 @@ function refuseStream(options: EngineProxyOptions, request: IncomingMessage, soc
 }
 
 function refusal({ logger }: EngineProxyOptions, { method, url }: IncomingMessage, error: unknown) {
-  if (error instanceof NotThere) return { status: 404, body: JSON.stringify({ message: error.message }) }
+  if (error instanceof NotFound) return { status: 404, body: JSON.stringify({ message: error.message }) }
   const sentence = error instanceof Error ? error.message : 'it was not understood'
   logger.warn({ method, url }, `Refused: ${sentence}`)
   return {

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 const MAX_BODY_BYTES = 256 * 1024
 const OPEN_MS = 30_000
 
-/** What goes to the engine in place of what came. */
+/** What we send to the engine instead of the original request. */
 export interface Admitted {
   path: string
   body: Buffer
@@ -16,18 +16,19 @@ export interface JoinInput {
   request: IncomingMessage
   client: Duplex
   head: Buffer
-  /** What the engine gets in place of it; rejects when it may not pass. */
+  /** Returns what to send to the engine instead; rejects if the call is not allowed. */
   admit(body: Buffer): Promise<Admitted>
 }
 
 /**
- * Opens a stream into a container: its input and output, unread from then on. No byte beyond the request's own body goes to the
- * engine before it has agreed to a stream: after any other answer it would take what follows for a request, which nobody judged.
+ * Opens a stream into a container and passes its input and output through unread. Before the engine has agreed to a stream, it
+ * gets no byte beyond the request's own body: after any other response it would read those bytes as a request that nobody
+ * checked.
  */
 export async function joinStreams({ engineSocket, request, client, head, admit }: JoinInput): Promise<void> {
   client.unshift(head)
   const { path, body } = await admit(await takeBody(client, Number(request.headers['content-length'] ?? 0)))
-  // The client has left while its call was looked at.
+  // The client disconnected while its call was being checked.
   if (client.destroyed) return
   const { method } = request
   const headers = {
@@ -42,7 +43,7 @@ export async function joinStreams({ engineSocket, request, client, head, admit }
     engine.pipe(client)
     client.pipe(engine)
     engine.on('error', () => client.destroy())
-    // Where it ended, the client is ended too, once it has taken the rest: to destroy it would lose that.
+    // If the engine ended the stream, end the client after it has read the rest; destroying it would lose that.
     engine.once('close', () => void (engine.readableEnded ? client.end() : client.destroy()))
     client.once('finish', () => client.destroy())
     client.once('close', () => engine.destroy())
@@ -53,7 +54,7 @@ export async function joinStreams({ engineSocket, request, client, head, admit }
     answer.pipe(client)
     client.once('finish', () => client.destroy())
   })
-  upstream.on('timeout', () => upstream.destroy(new Error('the engine does not answer')))
+  upstream.on('timeout', () => upstream.destroy(new Error('the engine does not respond')))
   upstream.on('error', () => client.destroy())
   client.once('close', () => upstream.destroy())
   upstream.end(body)

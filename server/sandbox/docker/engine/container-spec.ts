@@ -10,18 +10,18 @@ export const LABEL = {
   instance: 'mcp-orchestrator.instance',
   created: 'mcp-orchestrator.created',
   spec: 'mcp-orchestrator.spec',
-  /** Of a child only: its name in mcp.json. */
+  /** Child containers only: the server's name in mcp.json. */
   server: 'mcp-orchestrator.server',
-  /** Random: which attempt to make a container made this one. */
+  /** A random value that identifies the attempt that created this container. */
   claim: 'mcp-orchestrator.claim'
 } as const
 export const APP = 'sandbox'
 export const CHILD_APP = 'child'
 
 const MEGABYTE = 1024 * 1024
-/** All sandboxes are in it beside their own: what an image or a folder grants to this group, each of them may read. */
+/** Every sandbox is a member of this group, so each of them can read what an image or a folder grants to it. */
 export const SHARED_GROUP = '10001'
-/** How long a container of a deployment that is gone for good lives on. */
+/** How long a container lives after its deployment is gone for good. */
 const IDLE_SECONDS = 1800
 const TMP_MB = 64
 
@@ -30,11 +30,13 @@ export interface ContainerSpecInput {
   owner: SandboxOwner
   image: string
   createdAt: number
-  /** Of this container alone. */
+  /** No other container has this user id. */
   uid: number
 }
 
-/** What a sandbox is made of, the same for every session: what is particular to one comes after the claim. */
+/**
+ * The options for a sandbox container. They are the same for every session; session-specific data comes later, with the claim.
+ */
 export function containerSpec({ limits, owner, image, createdAt, uid }: ContainerSpecInput): ContainerCreateOptions {
   const spec: ContainerCreateOptions = {
     Image: image,
@@ -52,17 +54,20 @@ export function containerSpec({ limits, owner, image, createdAt, uid }: Containe
   return { ...spec, Labels }
 }
 
-/** Taken with user 0 in place of the container's own, so that it is the same for all that differ in nothing else. */
+/**
+ * Hashes the spec with user 0 in place of the container's own user, so that specs that differ only in the user have the same
+ * hash.
+ */
 export function specHash(spec: ContainerCreateOptions): string {
   return createHash('sha256').update(JSON.stringify(spec)).digest('hex').slice(0, 16)
 }
 
-/** gVisor: its own kernel runs what is in the container, so some things are there that the host's would refuse. */
+/** gVisor brings its own kernel, which allows some things that the host's kernel would refuse. */
 export function isGvisor({ runtime }: SandboxLimits): boolean {
   return runtime?.includes('runsc') ?? false
 }
 
-/** All that keeps a container in, whatever runs there. */
+/** The options that confine a container, whatever runs in it. */
 export function hardened(limits: SandboxLimits, uid: number) {
   return {
     User: `${uid}:${uid}`,
@@ -74,7 +79,7 @@ export function hardened(limits: SandboxLimits, uid: number) {
   } satisfies ContainerCreateOptions
 }
 
-/** The masked paths are left as the engine sets them. */
+/** The masked paths stay as the engine sets them. */
 function hostConfig(limits: SandboxLimits, uid: number): HostConfig {
   const memory = limits.memoryMb * MEGABYTE
   return {
@@ -88,7 +93,7 @@ function hostConfig(limits: SandboxLimits, uid: number): HostConfig {
     Init: true,
     PidsLimit: limits.pids,
     Memory: memory,
-    // The sum with swap: equal to Memory means no swap.
+    // Memory plus swap: the same value as Memory means no swap.
     MemorySwap: memory,
     NanoCpus: Math.round(limits.cpus * 1e9),
     Ulimits: ulimits(limits),
@@ -96,7 +101,7 @@ function hostConfig(limits: SandboxLimits, uid: number): HostConfig {
     // When the host itself runs out of memory, sandboxes go first.
     OomScoreAdj: 500,
     RestartPolicy: { Name: 'no' },
-    // Else nobody could read OOMKilled after the end.
+    // Otherwise OOMKilled could not be read after the container has ended.
     AutoRemove: false,
     LogConfig: { Type: 'none', Config: {} },
     ...(limits.runtime === undefined ? {} : { Runtime: limits.runtime })
@@ -104,7 +109,7 @@ function hostConfig(limits: SandboxLimits, uid: number): HostConfig {
 }
 
 function ulimits(limits: SandboxLimits) {
-  // No `nproc`: the kernel counts it per user over all containers.
+  // There is no `nproc` limit because the kernel counts it per user across all containers.
   const largestFile = Math.max(limits.workspaceMb, TMP_MB) * MEGABYTE
   return [
     { Name: 'nofile', Soft: 4096, Hard: 4096 },
@@ -113,7 +118,7 @@ function ulimits(limits: SandboxLimits) {
   ]
 }
 
-/** Counted against the memory limit, and bounded in inodes, which otherwise cost kernel memory without bound. */
+/** tmpfs counts against the memory limit. Its inodes are limited too, because each costs kernel memory. */
 function tmpfs(limits: SandboxLimits, uid: number): Record<string, string> {
   const own = `nosuid,nodev,uid=${uid},gid=${uid}`
   const inodes = Math.max(16_384, limits.workspaceMb * 256)

@@ -18,7 +18,7 @@ export async function inspectContainer(
   })
 }
 
-/** Whether a command that was started in a container runs, and the container with it. */
+/** Whether both the container and a command that was started in it are still running. */
 export async function isRunning(
   docker: Dockerode,
   call: EngineCall,

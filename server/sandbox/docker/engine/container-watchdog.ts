@@ -3,8 +3,8 @@ import type Dockerode from 'dockerode'
 import { CHILD_APP, LABEL } from './container-spec.ts'
 
 /**
- * Removes the containers of an instance, twice, because the engine may still be at work on one when its maker is killed. Without
- * dockerode: it runs where only Node is sure to be.
+ * Removes the containers of an instance. It runs twice because the engine may still be creating one when its instance is killed.
+ * It does not use dockerode, because only Node is certain to be available where it runs.
  */
 const REMOVE = `
 const { request } = require('node:http')
@@ -38,13 +38,14 @@ setTimeout(sweep, 3000)
 const WAIT = `trap '' HUP INT TERM; while read -r _; do :; done; exec "$1" -e "$2" "$3" "$4"`
 
 /**
- * For what its supervisor can't see to: a container that was made but not yet started when this process was killed. A shell waits for
- * the end of our pipe, as in `process-sweep.ts`. Where the engine is reached by TLS or SSH there is none; the next process sweeps.
+ * Removes what a supervisor can't: a container that was created but not yet started when this process was killed. A shell waits
+ * for the end of our pipe, as in `process-sweep.ts`. There is no watchdog if the engine is reached by TLS or SSH; the next
+ * process cleans up then.
  */
 export async function watchContainers(docker: Dockerode, instance: string): Promise<void> {
   const at = await plainAddress(docker)
   if (at === undefined) return
-  // With the label that all of ours have: the engine proxy tells of no others.
+  // The filter includes our app label because the engine proxy only lists containers that have it.
   const labels = [`${LABEL.app}=${CHILD_APP}`, `${LABEL.instance}=${instance}`]
   const words = [process.execPath, REMOVE, JSON.stringify(at), JSON.stringify(labels)]
   const shell = spawn('/bin/sh', ['-c', WAIT, 'mcp-orchestrator-containers', ...words], {
@@ -54,7 +55,7 @@ export async function watchContainers(docker: Dockerode, instance: string): Prom
   })
   shell.on('error', () => {})
   shell.stdin.on('error', () => {})
-  // It must not keep this process alive: when we end, its work begins.
+  // The watchdog must not keep this process alive: its work begins when we end.
   shell.unref()
   if ('unref' in shell.stdin && typeof shell.stdin.unref === 'function') shell.stdin.unref()
 }

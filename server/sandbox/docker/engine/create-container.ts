@@ -1,6 +1,6 @@
 /**
- * Makes a container under a user id of its own. The id is claimed by the container's name, which the engine keeps unique: of several
- * orchestrators that share an engine only one gets it, and it is free again when the container is gone.
+ * Creates a container with its own user id. The container's name reserves the id: the engine keeps names unique, so only one of
+ * several orchestrators that share an engine gets it. The id is free again when the container is gone.
  */
 import { randomInt, randomUUID } from 'node:crypto'
 import type Dockerode from 'dockerode'
@@ -23,7 +23,7 @@ export interface CreateContainerOptions {
   logger: Logger
 }
 
-/** Returns its id. Leaves nothing behind when it fails. */
+/** Returns the container's id. Leaves nothing behind when it fails. */
 export async function createContainer(
   options: CreateContainerOptions,
   specFor: (uid: number) => Dockerode.ContainerCreateOptions
@@ -41,7 +41,7 @@ export async function createContainer(
   throw new AppError('unavailable', 'sandbox_uids_used_up', message)
 }
 
-/** null: another container has this name. */
+/** Returns null if another container has this name. */
 async function tryCreate(
   options: CreateContainerOptions,
   name: string,
@@ -51,13 +51,13 @@ async function tryCreate(
   const claim = randomUUID()
   try {
     return await call({ to: 'create a container', ms: CREATE_MS }, async (abortSignal) => {
-      // Told apart like this, dockerode does not put the whole body into the address as well.
+      // With query and body in separate fields, dockerode does not put the whole body into the URL as well.
       const _body = { ...spec, Labels: { ...spec.Labels, [LABEL.claim]: claim } }
       const request = { _query: { name }, _body, abortSignal }
       return docker.createContainer(request).then(({ id }) => id, nullIfTaken)
     })
   } catch (error) {
-    // The engine's answer may be lost, and the container made nevertheless.
+    // The engine may have created the container although its response was lost.
     if (!neverReached(error)) {
       await removeClaimed(options, name, claim).catch((err) => logger.warn({ err, name }, 'container left behind'))
     }
@@ -70,7 +70,7 @@ function nullIfTaken(error: unknown): null {
   throw error
 }
 
-/** By its id: the name alone may be another's by now. */
+/** Removes by id, because the name may belong to another container by now. */
 async function removeClaimed({ docker, call }: CreateContainerOptions, name: string, claim: string): Promise<void> {
   const found = await call({ to: 'inspect a container', ms: LOOK_MS }, async (abortSignal) => {
     try {

@@ -3,12 +3,12 @@ import { withDeadline } from '../../../lib/waiting/deadline.ts'
 import { type ErrorContext, engineAddress, translateEngineError } from './engine-error.ts'
 
 interface EngineCallOptions {
-  /** Continues both "Waited 10 s for the container engine to …" and "The container engine failed to …". */
+  /** Completes both "Waited 10 s for the container engine to …" and "The container engine failed to …". */
   to: string
   ms: number
 }
 
-/** Runs one call to the engine under its deadline and turns its failures into ours. */
+/** Runs one call to the engine with a deadline and translates its errors. */
 export type EngineCall = <T>(options: EngineCallOptions, work: (abortSignal: AbortSignal) => Promise<T>) => Promise<T>
 
 export function createEngineCall(docker: Dockerode, context: Omit<ErrorContext, 'address'>): EngineCall {

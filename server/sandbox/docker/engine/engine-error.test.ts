@@ -29,9 +29,13 @@ it.each([
     'uid_unmapped',
     'SANDBOX_UIDS'
   ],
-  [failed('(HTTP code 500) server error - mkdir /var/lib/docker/x: no space left on device '), 'engine_full', 'room'],
-  [failed('(HTTP code 500) server error - fork/exec: cannot allocate memory '), 'engine_full', 'room'],
-  [failed('(HTTP code 404) no such container - No such container: abc '), 'container_gone', 'not exist'],
+  [
+    failed('(HTTP code 500) server error - mkdir /var/lib/docker/x: no space left on device '),
+    'engine_full',
+    'no space'
+  ],
+  [failed('(HTTP code 500) server error - fork/exec: cannot allocate memory '), 'engine_full', 'no space'],
+  [failed('(HTTP code 404) no such container - No such container: abc '), 'container_gone', 'no longer exists'],
   [
     failed('(HTTP code 409) x - Container abc is paused, unpause the container before exec '),
     'container_paused',

@@ -15,7 +15,7 @@ export interface ErrorContext {
   network?: string | undefined
 }
 
-/** Words of the engine, over its versions, and of the system calls to reach it. The first that fits counts. */
+/** Error texts of the engine, in its various versions, and of the system calls that reach it. The first match counts. */
 const RULES: Rule[] = [
   {
     when: /\bEACCES\b|permission denied while trying to connect/,
@@ -42,7 +42,7 @@ const RULES: Rule[] = [
     kind: 'unavailable',
     code: 'image_missing',
     say: ({ image }) =>
-      `The sandbox image ${image} is not there: run \`npm run setup\` on the engine's machine, which builds it.`
+      `The sandbox image ${image} is missing: run \`npm run setup\` on the engine's machine to build it.`
   },
   {
     when: /network [\w.-]+ not found|could not find a network/i,
@@ -62,19 +62,19 @@ const RULES: Rule[] = [
     kind: 'unavailable',
     code: 'uid_unmapped',
     say: () =>
-      'The container engine has no such user id: an engine without root, or with remapped users, has as many as its subordinate ids, often 65,536. Set SANDBOX_UIDS to ids that it has.'
+      'The container engine does not have this user id: an engine without root, or with remapped users, has only its subordinate ids, often 65,536. Set SANDBOX_UIDS to ids that it has.'
   },
   {
     when: /no space left|cannot allocate memory|resource temporarily unavailable|too many open files|disk quota/i,
     kind: 'unavailable',
     code: 'engine_full',
-    say: () => 'The container engine has run out of room: free disk space or memory, or close some sessions.'
+    say: () => 'The container engine has no space left: free disk space or memory, or close some sessions.'
   },
   {
     when: /no such container/i,
     kind: 'not-found',
     code: 'container_gone',
-    say: () => 'The container of this sandbox does not exist any more.'
+    say: () => 'The container of this sandbox no longer exists.'
   },
   {
     when: /is (already )?paused/i,
@@ -90,32 +90,32 @@ const RULES: Rule[] = [
   }
 ]
 
-/** What the engine, or the way to it, said, as an error of ours. */
+/** Translates an error of the engine, or of the connection to it, to an AppError. */
 export function translateEngineError(error: unknown, what: string, context: ErrorContext): AppError {
   if (isAppError(error)) return error
   const text = describe(error)
   const rule = RULES.find(({ when }) => when.test(text))
   if (rule) return new AppError(rule.kind, rule.code, rule.say(context), { cause: error })
-  // Without the status that the client library puts before what the engine said.
+  // Strip the status that the client library puts before the engine's message.
   const reason = text.replace(/^\(HTTP code \d+\) [^-]* - /, '').slice(0, 500)
   return new AppError('unavailable', 'engine_error', `The container engine failed to ${what}: ${reason}`, {
     cause: error
   })
 }
 
-/** The HTTP status that the engine answered with, if it was the engine that failed. */
+/** The HTTP status of the engine's response; undefined if the error does not come from the engine. */
 export function engineStatus(error: unknown): number | undefined {
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined
   return typeof status === 'number' ? status : undefined
 }
 
-/** No connection to the engine came about: nothing can have happened there. */
+/** Whether no connection to the engine was made, so that nothing can have happened there. */
 export function neverReached(error: unknown): boolean {
   const cause = isAppError(error) ? error.cause : error
   return cause instanceof Error && 'syscall' in cause && cause.syscall === 'connect'
 }
 
-/** Our own engine proxy (server/sandbox/engine-proxy) lets no pull, build or import through. */
+/** Whether our own engine proxy (server/sandbox/engine-proxy) refused the call: it does not allow pulls, builds or imports. */
 export function isProxyRefusal(error: unknown): boolean {
   return engineStatus(error) === 403 && /engine proxy/.test(messageOf(error))
 }
@@ -127,7 +127,7 @@ export async function engineAddress(docker: Dockerode): Promise<string> {
   return String((await modem.getSocketPath?.()) ?? 'its default address')
 }
 
-/** Node puts the reason of a failed connection in `code`, and wraps several attempts in one error without a message. */
+/** For a failed connection, Node puts the reason in `code` and wraps several attempts in one error without a message. */
 function describe(error: unknown): string {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? `${error.code} ` : ''
   return `${code}${messageOf(error)}`.trim()

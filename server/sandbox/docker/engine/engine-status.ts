@@ -18,7 +18,7 @@ export async function readEngineStatus(docker: Dockerode, call: EngineCall): Pro
   })
 }
 
-/** Not docker.info(): its types take no signal, and a call that nobody ends keeps its socket. */
+/** docker.info() accepts no signal, and a call that is never aborted keeps its socket open. */
 function readInfo(docker: Dockerode, abortSignal: AbortSignal): Promise<Record<string, unknown>> {
   const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>()
   const statusCodes = { 200: true, 500: 'server error' }

@@ -6,7 +6,7 @@ const INSPECT_MS = 15_000
 const EXIT_WAIT_MS = 2000
 const EXIT_POLL_MS = 20
 
-/** The stream ends a little before the engine knows the code. */
+/** Polls, because the stream ends shortly before the engine knows the exit code. */
 export async function execExitCode(exec: Dockerode.Exec, call: EngineCall): Promise<number | null> {
   const until = performance.now() + EXIT_WAIT_MS
   for (;;) {

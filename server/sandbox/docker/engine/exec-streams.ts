@@ -15,14 +15,14 @@ export interface ExecOptions {
   workingDir: string
 }
 
-/** A command in a running container, with its streams apart. */
+/** A command in a running container, with separate output streams. */
 export interface ExecStreams {
   readonly stdin: Writable
   readonly stdout: Readable
   readonly stderr: Readable
   /** Resolves when the stream has ended; never rejects. */
   readonly ended: Promise<void>
-  /** null: the engine does not say. */
+  /** Resolves with null if the engine does not report a code. */
   exitCode(): Promise<number | null>
   destroy(): void
 }
@@ -49,14 +49,16 @@ export async function execStreams({ docker, call, containerId, cmd, workingDir }
     stdin: stream,
     stdout,
     stderr,
-    ended: takeApart(stream, stdout, stderr),
+    ended: demultiplex(stream, stdout, stderr),
     exitCode: () => execExitCode(exec, call).catch(() => null),
     destroy: () => void stream.destroy()
   }
 }
 
-/** The next bytes are read when the last have been taken: a reader that stalls stops the writer, and memory stays flat. */
-async function takeApart(stream: Duplex, stdout: PassThrough, stderr: PassThrough): Promise<void> {
+/**
+ * Reads the next chunk only when the last one has been consumed: a slow reader slows the writer down, and memory use stays flat.
+ */
+async function demultiplex(stream: Duplex, stdout: PassThrough, stderr: PassThrough): Promise<void> {
   const demuxer = new StreamDemuxer({
     stdout: (payload) => void stdout.write(Buffer.from(payload)),
     stderr: (payload) => void stderr.write(Buffer.from(payload))
@@ -70,7 +72,7 @@ async function takeApart(stream: Duplex, stdout: PassThrough, stderr: PassThroug
       }
     }
   } catch {
-    // A stream that breaks, or is damaged, has ended.
+    // A broken or damaged stream counts as ended.
   }
   stream.destroy()
   stdout.end()

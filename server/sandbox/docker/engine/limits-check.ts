@@ -4,15 +4,15 @@ import { AppError } from '../../../lib/errors.ts'
 import type { SandboxLimits } from '../../port.ts'
 
 const MEGABYTE = 1024 * 1024
-/** The kernel makes these in every network namespace once a tunnel module is loaded; they are down and lead nowhere. */
+/** The kernel creates these in every network namespace once a tunnel module is loaded. They are down and lead nowhere. */
 const FALLBACK_DEVICE = /^(lo|tunl0|gre0|gretap0|erspan0|ip_vti0|ip6_vti0|sit0|ip6tnl0|ip6gre0)$/
 
 /**
- * Compares what the container sees with what was asked for; some engines ignore limits silently. `engine` is what the engine
- * says it set: it stands in where the kernel inside shows nothing, and is given only for runtimes known to be so.
+ * Compares the limits that the container sees with those requested, because some engines silently ignore limits. `engine` is what
+ * the engine says it set. It is used where the kernel inside shows nothing, and passed only for runtimes that are known for this.
  */
 export function checkLimits(asked: SandboxLimits, seen: LimitsResult, engine?: HostConfig): void {
-  const off = [...limitsOff(asked, seen, engine), ...powersOff(asked, seen, engine)]
+  const off = [...unenforcedLimits(asked, seen, engine), ...unenforcedRestrictions(asked, seen, engine)]
   if (off.length === 0) return
   throw new AppError(
     'unavailable',
@@ -24,28 +24,28 @@ export function checkLimits(asked: SandboxLimits, seen: LimitsResult, engine?: H
   )
 }
 
-function limitsOff(asked: SandboxLimits, seen: LimitsResult, engine: HostConfig | undefined): string[] {
+function unenforcedLimits(asked: SandboxLimits, seen: LimitsResult, engine: HostConfig | undefined): string[] {
   const memory = seen.memoryBytes ?? engine?.Memory ?? null
   const pids = seen.pids ?? engine?.PidsLimit ?? null
   const cpus = seen.cpus ?? (engine?.NanoCpus ? engine.NanoCpus / 1e9 : null)
   const workspaceBytes = asked.workspaceMb * MEGABYTE
   return [
-    ...over('memory in bytes', memory, asked.memoryMb * MEGABYTE),
-    ...over('processes', pids, asked.pids),
-    ...over('CPUs', cpus, asked.cpus + 0.01),
-    ...over('workspace in bytes', seen.workspaceBytes, workspaceBytes + MEGABYTE)
+    ...exceeded('memory in bytes', memory, asked.memoryMb * MEGABYTE),
+    ...exceeded('processes', pids, asked.pids),
+    ...exceeded('CPUs', cpus, asked.cpus + 0.01),
+    ...exceeded('workspace in bytes', seen.workspaceBytes, workspaceBytes + MEGABYTE)
   ]
 }
 
-/** A limit of 0 or less is none at all. */
-function over(what: string, seen: number | null, most: number): string[] {
+/** A requested limit of 0 or less means no limit. */
+function exceeded(what: string, seen: number | null, most: number): string[] {
   if (seen !== null && seen > 0 && seen <= most) return []
   return [`${what} (asked for ${Math.round(most * 100) / 100}, found ${seen ?? 'none'})`]
 }
 
-function powersOff(asked: SandboxLimits, seen: LimitsResult, engine: HostConfig | undefined): string[] {
+function unenforcedRestrictions(asked: SandboxLimits, seen: LimitsResult, engine: HostConfig | undefined): string[] {
   const network = seen.interfaces.filter((name) => !FALLBACK_DEVICE.test(name))
-  // gVisor's kernel stands between these and the host's: there the list of system calls is not what keeps them shut.
+  // Under gVisor, its own kernel protects these parts of the host's kernel; the system call filter does not.
   const open = engine === undefined ? (seen.openKernelParts ?? []) : []
   const isFiltered = engine !== undefined || seen.seccomp === 2
   const noNewPrivileges = seen.noNewPrivileges ?? engine?.SecurityOpt?.includes('no-new-privileges')

@@ -4,13 +4,13 @@ import { engineStatus } from './engine-error.ts'
 
 const REMOVE_MS = 30_000
 
-/** Removes it whatever its state; one that is gone already is no error. */
+/** Removes a container in any state. It is not an error if the container is already gone. */
 export async function removeContainer(docker: Dockerode, call: EngineCall, idOrName: string): Promise<void> {
   await call({ to: 'remove a container', ms: REMOVE_MS }, async (abortSignal) => {
     try {
       await docker.getContainer(idOrName).remove({ force: true, v: true, abortSignal })
     } catch (error) {
-      // Gone, or another remove is at work on it.
+      // The container is gone, or another remove is in progress.
       const status = engineStatus(error)
       if (status !== 404 && status !== 409) throw error
     }

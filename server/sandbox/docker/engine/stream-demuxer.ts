@@ -6,19 +6,19 @@ const STDOUT = 1
 const STDERR = 2
 const SYSTEM_ERROR = 3
 
-/** The engine writes frames of 32 kB; a length far beyond that means that we have lost our place in the stream. */
+/** The engine writes frames of 32 kB. A much larger length means that we have lost our place in the stream. */
 const MAX_FRAME_BYTES = 16 * 1024 * 1024
 const MAX_SYSTEM_ERROR_BYTES = 4096
 
 export interface DemuxSink {
-  /** A slice of the chunk that was pushed: valid until the call returns, copy what must stay. */
+  /** `payload` is a slice of the pushed chunk and valid only until the call returns: copy what you keep. */
   stdout(payload: Buffer): void
   stderr(payload: Buffer): void
 }
 
 /**
- * Takes Docker's multiplexed stream apart. Payload goes on as it arrives, so memory does not grow with the frame.
- * Throws once the bytes are not what the engine sends, or when the engine itself reports an error; it is of no use after that.
+ * Splits Docker's multiplexed stream. It passes payload on as it arrives, so memory use does not grow with the frame. It throws
+ * if the bytes are not in the engine's format or if the engine reports an error, and can't be used after that.
  */
 export class StreamDemuxer {
   readonly #sink: DemuxSink
@@ -48,7 +48,7 @@ export class StreamDemuxer {
     }
   }
 
-  /** Whether the stream may end here: between two frames. */
+  /** Whether the stream is between two frames and so may end here. */
   get atBoundary(): boolean {
     return this.#left === 0 && this.#headerBytes === 0
   }

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { AppError } from '../../../lib/errors.ts'
 import { packageRoot } from '../../../lib/files/package-root.ts'
 
-/** Of every image that sandboxes are made of: its own name. */
+/** Every sandbox image carries this label, with its own name as the value. */
 export const IMAGE_LABEL = 'mcp-orchestrator.image'
 
 /** Everything that goes into the image; its hash is the image's name. */
@@ -16,13 +16,13 @@ export interface ImageAssets {
   prepareBase: Buffer
   baseDockerfile: Buffer
   node: NodeBinary
-  /** By the engine's name of an architecture; for others there is none. */
+  /** Keyed by the engine's name for the architecture. Other architectures have no probe. */
   probes: Record<string, Buffer>
 }
 
 interface NodeBinary {
   version: string
-  /** A Linux binary on this machine; null where the machine has none, and the public image's is taken. */
+  /** A Linux binary on this machine. If it is null, the public image's Node is used. */
   file: { path: string; size: number; arch: string } | null
   publicImage: string
 }
@@ -45,7 +45,10 @@ export async function readImageAssets(root: string = packageRoot()): Promise<Ima
   return { idle, server, packages, prepareBase, baseDockerfile, node, probes: { amd64, arm64 } }
 }
 
-/** Asks for no engine: the name must be known while it is down. `recipe`: what else decides on the content. */
+/**
+ * Computes the name without the engine, because it must be known while the engine is down. `recipe` covers everything else that
+ * affects the content.
+ */
 export function sandboxImageName(assets: ImageAssets, base: string, recipe: string): string {
   const { version, file } = assets.node
   const files = [assets.idle, assets.server, ...Object.values(assets.probes)]
@@ -64,7 +67,7 @@ export function repoAndTag(name: string): { repo: string; tag: string } {
 
 function hash(inputs: (string | Buffer)[]): string {
   const digest = createHash('sha256')
-  // The lengths keep apart what would be equal when strung together.
+  // The length prefixes keep different lists of inputs from hashing to the same value.
   for (const input of inputs) digest.update(`${Buffer.byteLength(input)}:`).update(input)
   return digest.digest('hex').slice(0, 16)
 }
@@ -75,12 +78,13 @@ async function findNode(root: string): Promise<NodeBinary> {
   const publicImage = `node:${version}-bookworm-slim`
   if (process.platform !== 'linux') return { version, file: null, publicImage }
   const path = join(dirname(manifest), 'bin/node')
-  // Not fetched where npm was told to run no install scripts. The machine's own may need libraries that the image lacks.
+  // The file is missing if npm was told not to run install scripts. We don't use the machine's own Node: it may need libraries
+  // that the image lacks.
   const found = await stat(path).catch(() => null)
   return { version, file: found && { path, size: found.size, arch: engineArch(process.arch) }, publicImage }
 }
 
-/** Node's name of an architecture as engines call it. */
+/** Translates Node's name for an architecture to the engine's. */
 function engineArch(arch: string): string {
   return arch === 'x64' ? 'amd64' : arch
 }

@@ -16,12 +16,12 @@ const MINUTE = 60_000
 
 type Say = (line: string) => void
 
-/** Both ways lead to one name: which was taken depends on the day, not on the inputs. */
+/** Both ways of building the base give the same name, because the name depends only on the inputs. */
 export function defaultBaseName(assets: ImageAssets): string {
   return baseImageName(assets, DEBOOTSTRAP_RECIPE)
 }
 
-/** Makes sure of our own base image: from a public one when a registry answers, else from Debian's packages. */
+/** Makes sure that our own base image exists: from a public image if a registry responds, otherwise from Debian's packages. */
 export async function ensureDefaultBase(docker: Dockerode, assets: ImageAssets, say: Say): Promise<string> {
   const name = defaultBaseName(assets)
   if (await inspectImage(docker, name)) return name
@@ -33,7 +33,7 @@ export async function ensureDefaultBase(docker: Dockerode, assets: ImageAssets, 
     if (isProxyRefusal(error)) throw error
     reason = engineMessage(error)
   }
-  say(`No base from a registry (${reason}).`)
+  say(`Could not get a base from a registry (${reason}).`)
   try {
     await fromPackages(docker, assets, name, say)
     return name
@@ -49,7 +49,7 @@ export async function ensureDefaultBase(docker: Dockerode, assets: ImageAssets, 
 async function fromRegistry(docker: Dockerode, assets: ImageAssets, name: string, say: Say): Promise<void> {
   say(`Looking for ${PUBLIC_BASE}…`)
   await pullUnlessPresent(docker, PUBLIC_BASE, say)
-  say('Installing the tools of the sandbox into it, a minute or two…')
+  say('Installing the tools of the sandbox into it (takes a minute or two)…')
   const body = tarStream([
     { path: 'Dockerfile', mode: 0o644, content: assets.baseDockerfile },
     { path: 'packages.txt', mode: 0o644, content: assets.packages },
@@ -65,7 +65,7 @@ async function fromPackages(docker: Dockerode, assets: ImageAssets, name: string
   const arch = await engineArch(docker)
   if (!assets.node.file) throw new Error('this machine has no Node that fits into the image: run `npm rebuild node`')
   if (assets.node.file.arch !== arch) throw new Error(`the engine runs ${arch} programs and this machine does not`)
-  say('Building a base from Debian packages on this machine, about a minute…')
+  say('Building a base from Debian packages on this machine (takes about a minute)…')
   const dir = await mkdtemp(join(tmpdir(), 'mcp-orchestrator-base-'))
   try {
     const body = createReadStream(await debootstrap(dir, assets, say))

@@ -1,7 +1,7 @@
 /**
- * Owns the sandbox image: a base (our own, or the user's SANDBOX_IMAGE) and one step on top of it that adds the workspace
- * server. Knows nothing of containers that use it. Invariant: an image with our name was tried and works, and any change
- * of what goes into it changes the name. Images of older versions stay until the user removes them (images/README.md).
+ * Owns the sandbox image: a base (our own, or the user's SANDBOX_IMAGE) plus one step that adds the workspace server. Does not
+ * know about containers that use it. Invariant: an image with our name has been tested, and its name changes with its content.
+ * Images of older versions stay until the user removes them (images/README.md).
  */
 import type Dockerode from 'dockerode'
 import { AppError, isAppError } from '../../../lib/errors.ts'
@@ -19,9 +19,9 @@ import { tarStream } from './image-tar.ts'
 import { withUsers } from './image-users.ts'
 
 export interface ImageBuilderOptions {
-  /** The user's own base; undefined is ours. */
+  /** The user's own base; defaults to ours. */
   image?: string | undefined
-  /** The user ids that the image knows by name; undefined: the default. */
+  /** The user ids that have a name in the image; defaults to DEFAULT_UIDS. */
   uids?: UidRange | undefined
   logger: Logger
   assets?: () => Promise<ImageAssets>
@@ -49,7 +49,7 @@ export function createImageBuilder(docker: Dockerode, options: ImageBuilderOptio
     for (const listener of listeners) listener(line)
   }
 
-  /** null: the user's own image is not there, so there is no name yet. */
+  /** Returns null if the user's own image is missing, so that there is no name yet. */
   async function findName(assets: ImageAssets): Promise<string | null> {
     if (!own) return sandboxImageName(assets, defaultBaseName(assets), recipe)
     const base = await inspectImage(docker, own)
@@ -157,7 +157,7 @@ async function context(docker: Dockerode, { assets, base, own, uids }: Derivatio
 
 function needsBuild(cause: unknown): AppError {
   const message =
-    "The engine has no sandbox image of this version, and its proxy lets no build through: build it beside the engine with `npm run setup`, or `mcp-orchestrator doctor` on the engine's own socket."
+    "The engine has no sandbox image of this version, and its proxy does not allow builds: build it on the engine's machine with `npm run setup`, or with `mcp-orchestrator doctor` on the engine's own socket."
   return new AppError('unavailable', 'sandbox_image_missing', message, { cause })
 }
 

@@ -13,7 +13,10 @@ const TOTAL_MS = 15 * 60_000
 /** Part of the base image's name. */
 export const DEBOOTSTRAP_RECIPE = [SUITE, ...EXCLUDED, HOOK].join('\n')
 
-/** Makes a small Debian as a tar in the folder, and returns its path. Needs Debian's packages (mmdebstrap knows where), but no registry. */
+/**
+ * Builds a small Debian as a tar file in `dir` and returns its path. It needs Debian's packages (mmdebstrap knows where to get
+ * them), but no registry.
+ */
 export async function debootstrap(dir: string, assets: ImageAssets, onLine: (line: string) => void): Promise<string> {
   const tar = join(dir, 'rootfs.tar')
   const prepare = join(dir, 'prepare-base.sh')
@@ -24,7 +27,7 @@ export async function debootstrap(dir: string, assets: ImageAssets, onLine: (lin
   const child = spawn('mmdebstrap', args, {
     env: { ...process.env, PREPARE_BASE: prepare, TMPDIR: dir },
     stdio: ['ignore', 'ignore', 'pipe'],
-    // Not `timeout`: its timer keeps the process alive when the program is not there.
+    // The `timeout` option would keep the process alive if the program is missing.
     signal: AbortSignal.timeout(TOTAL_MS)
   })
   const lines: string[] = []

@@ -1,17 +1,17 @@
 export interface SandboxRecipe {
   base: string
-  /** Where the Node binary comes from: the build's context, or a public image. */
+  /** A public image to copy Node from; null means that it comes from the build context. */
   nodeImage: string | null
-  /** Commands get our Node as `node` where the base has none. */
+  /** Whether to link our Node as `node`, for a base that has none. */
   linkNode: boolean
-  /** There is a kernel probe for the engine's architecture. */
+  /** Whether there is a kernel probe for the engine's architecture. */
   probe: boolean
 }
 
 /**
- * One step on top of any base. The server's Node is execute-only, which keeps commands of the same user out of the
- * server's /proc entries. Such a file can't serve commands (it could not open /dev/stdin), nor run at all under gVisor:
- * hence the second copy. Modes come from the tar, because the classic builder knows no `COPY --chmod`.
+ * Adds one step to any base. The server's Node is execute-only, which keeps commands of the same user out of the server's /proc
+ * entries. Commands can't use such a file (it could not open /dev/stdin), and it does not run under gVisor, so there is a second
+ * copy. File modes come from the tar, because the classic builder does not know `COPY --chmod`.
  */
 export function sandboxDockerfile({ base, nodeImage, linkNode, probe }: SandboxRecipe): string {
   const fromImage = `COPY --from=${nodeImage} /usr/local/bin/node`
@@ -27,12 +27,12 @@ export function sandboxDockerfile({ base, nodeImage, linkNode, probe }: SandboxR
     'WORKDIR /run/mcp',
     'WORKDIR /workspace',
     'USER 10001:10001',
-    // What an own image brings of these is not meant for a sandbox.
+    // Reset what the user's own image sets here; it is not meant for a sandbox.
     'HEALTHCHECK NONE',
     'STOPSIGNAL SIGTERM',
     'ENTRYPOINT []',
     'CMD ["/opt/mcp/idle", "900"]',
-    // Last, because it changes most: the engine keeps the steps before it.
+    // This step is last because it changes most often: the engine caches the steps before it.
     `COPY idle ${probe ? 'kernel-probe ' : ''}server.mjs /opt/mcp/`,
     ''
   ].join('\n')

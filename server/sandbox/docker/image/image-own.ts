@@ -6,11 +6,11 @@ import { engineMessage } from './image-progress.ts'
 
 const NEEDS = 'It needs /bin/bash, glibc and libstdc++ (images/README.md).'
 
-/** The base that the user chose with SANDBOX_IMAGE: its id, pulled when the engine lacks it. */
+/** Returns the id of the base that the user chose with SANDBOX_IMAGE; pulls it if the engine does not have it. */
 export async function ensureOwnBase(docker: Dockerode, image: string, say: (line: string) => void): Promise<string> {
   const info = (await inspectImage(docker, image)) ?? (await pull(docker, image, say))
   const volumes = Object.keys(info.Config.Volumes ?? {})
-  // An anonymous volume is a writable place on the host's disk that no limit bounds.
+  // An anonymous volume would be a writable place on the host's disk without a size limit.
   if (volumes.length > 0) throw unusable(image, `it declares volumes (${volumes.slice(0, 5).join(', ')})`)
   return info.Id
 }

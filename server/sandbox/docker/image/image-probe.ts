@@ -7,21 +7,21 @@ import type { UserFiles } from './image-users.ts'
 const PROBE_MS = 60_000
 const MAX_OUTPUT = 4 * 1024 * 1024
 
-/** What the sandbox needs from its image, tried as the sandbox's user under the sandbox's restrictions. */
-const SANDBOX_CHECK = `
+/** Checks what the sandbox needs from its image, as the sandbox's user and under its restrictions. */
+const SANDBOX_CHECK_SCRIPT = `
 for tool in mkfifo rm; do type $tool >/dev/null || exit 1; done
 exec /opt/mcp/node -e 'console.log("sandbox-ok")'
 `
 
-/** null: the image works. Else the reason, as the image itself gave it. */
+/** Returns null if the image works, otherwise the reason that the image gave. */
 export async function whyUnusable(docker: Dockerode, image: string, uid: number): Promise<string | null> {
-  const output = await runInImage(docker, image, { script: SANDBOX_CHECK, uid })
+  const output = await runInImage(docker, image, { script: SANDBOX_CHECK_SCRIPT, uid })
   if (output.includes('sandbox-ok')) return null
-  return output.trim().split('\n').at(-1)?.trim() || 'its /bin/bash or Node ended without a word'
+  return output.trim().split('\n').at(-1)?.trim() || 'its /bin/bash or Node ended without output'
 }
 
-/** With marks, so that no word of the engine's own is taken for a line of a file. */
-const BASE_LOOK = `
+/** The markers keep the engine's own messages apart from the lines of the files. */
+const READ_BASE_SCRIPT = `
 type -P node >/dev/null && echo node-found
 for file in passwd group; do echo "$file-begin"; cat "/etc/$file"; echo; echo "$file-end"; done 2>/dev/null
 `
@@ -30,9 +30,12 @@ export interface BaseImage extends UserFiles {
   hasNode: boolean
 }
 
-/** What the step on top of a base needs to know about it. A base without bash shows nothing; it is refused when it is tried. */
+/**
+ * Reads what the next build step needs to know about a base. A base without bash shows nothing here and is refused when it is
+ * tested.
+ */
 export async function readBase(docker: Dockerode, image: string, uid: number): Promise<BaseImage> {
-  const output = await runInImage(docker, image, { script: BASE_LOOK, uid })
+  const output = await runInImage(docker, image, { script: READ_BASE_SCRIPT, uid })
   const text = output.replaceAll('\r', '')
   const between = (file: string) => new RegExp(`^${file}-begin\\n([^]*?)^${file}-end$`, 'm').exec(text)?.[1] ?? ''
   return { hasNode: /^node-found$/m.test(text), passwd: between('passwd'), group: between('group') }
@@ -43,7 +46,7 @@ interface Run {
   uid: number
 }
 
-/** Runs a script with the image's bash and returns what it printed. The engine removes the container, also when we die. */
+/** Runs a script with the image's bash and returns its output. The engine removes the container even if this process dies. */
 async function runInImage(docker: Dockerode, image: string, { script, uid }: Run): Promise<string> {
   return withDeadline({ what: `the engine to try ${image}`, ms: PROBE_MS }, async (abortSignal) => {
     const container = await docker.createContainer({
@@ -51,7 +54,7 @@ async function runInImage(docker: Dockerode, image: string, { script, uid }: Run
       Entrypoint: ['/bin/bash', '-c', script],
       Cmd: [],
       User: `${uid}:${uid}`,
-      // A terminal's output comes unframed.
+      // A terminal's output has no frames.
       Tty: true,
       HostConfig: {
         AutoRemove: true,
@@ -82,7 +85,7 @@ async function runInImage(docker: Dockerode, image: string, { script, uid }: Run
   })
 }
 
-/** An image that lacks even bash fails at the start; that is an answer about the image, and not about the engine. */
+/** An image without bash fails at the start. That says something about the image, not about the engine. */
 function engineRefusal(error: unknown): string {
   if (error instanceof Error && 'statusCode' in error) return engineMessage(error)
   throw error

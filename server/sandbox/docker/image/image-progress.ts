@@ -3,12 +3,12 @@ import { StringDecoder } from 'node:string_decoder'
 import { AppError, messageOf } from '../../../lib/errors.ts'
 
 export interface EngineJob {
-  /** What is waited for, as it should stand in the message: "the engine to pull debian:bookworm-slim". */
+  /** What the job waits for, as it appears in messages: "the engine to pull debian:bookworm-slim". */
   what: string
-  /** The job is given up when the engine says nothing for this long. */
+  /** Cancel the job if the engine sends nothing for this long. */
   quietMs: number
   totalMs: number
-  /** What is uploaded; its failure is the job's. */
+  /** The upload. If it fails, the job fails. */
   body?: Readable
   onLine?: ((line: string) => void) | undefined
 }
@@ -18,8 +18,8 @@ const MAX_EVENT = 1024 * 1024
 const NOISE = /^ ---> |^Removing intermediate container|^sha256:/
 
 /**
- * Runs a build, a pull or an import to its end: these answer with a stream of JSON lines, and a failure is one of them
- * under status 200. Returns the id of the image where the engine gave one.
+ * Runs a build, pull or import to its end. The engine responds with a stream of JSON lines, and reports a failure as one of them
+ * with status 200. Returns the image's id if the engine sent one.
  */
 export async function runEngineJob(
   job: EngineJob,
@@ -51,7 +51,7 @@ export async function runEngineJob(
     clearTimeout(total)
     clearTimeout(quiet)
     job.body?.destroy()
-    // The engine cancels a build or a pull whose client has gone.
+    // The engine cancels a build or a pull when its client disconnects.
     if (stream instanceof Readable) stream.destroy()
   }
 }
@@ -67,14 +67,14 @@ async function readEvents(stream: NodeJS.ReadableStream, onLine: (line: string) 
   return id
 }
 
-/** Not readline: that one takes a stream which broke for one that ended. */
+/** readline is no use here: it treats a broken stream as one that has ended. */
 async function* lines(stream: NodeJS.ReadableStream): AsyncGenerator<string> {
   const decoder = new StringDecoder()
   let rest = ''
   for await (const chunk of stream) {
     const parts = (rest + decoder.write(Buffer.from(chunk))).split('\n')
     rest = parts.pop() ?? ''
-    if (rest.length > MAX_EVENT) throw new Error('the engine sent a line without an end')
+    if (rest.length > MAX_EVENT) throw new Error('the engine sent a line that is too long')
     yield* parts
   }
   yield rest
@@ -92,18 +92,18 @@ function parse(json: string): EngineEvent {
     const event = JSON.parse(json)
     const error = event.errorDetail?.message ?? event.error
     if (error) return { text: '', error: String(error) }
-    // A pull reports each layer's bytes many times a second; a line per finished step is enough for a person.
+    // A pull reports each layer's bytes many times a second. One line per finished step is enough.
     if (event.progressDetail?.total) return { text: '' }
     const id = event.aux?.ID ?? (/^sha256:[0-9a-f]{64}$/.test(event.status) ? event.status : undefined)
     const status = event.id ? `${event.status} ${event.id}` : event.status
     const text = String(event.stream ?? status ?? '')
     return { text: NOISE.test(text) ? '' : text, ...(id && { id: String(id) }) }
   } catch (error) {
-    throw new Error(`the engine sent no JSON: ${messageOf(error)}`)
+    throw new Error(`the engine sent invalid JSON: ${messageOf(error)}`)
   }
 }
 
-/** What the engine said, without the wrapping of its client. */
+/** The engine's message, without the text that the client library adds. */
 export function engineMessage(error: unknown): string {
   return messageOf(error)
     .replace(/^\(HTTP code \d+\) [^-]* - /, '')

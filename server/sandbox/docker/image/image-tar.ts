@@ -4,13 +4,13 @@ import { Readable } from 'node:stream'
 export interface TarFile {
   path: string
   mode: number
-  /** The bytes themselves, a file to read them from, or the target of a symbolic link. */
+  /** The bytes, a file to read them from, or the target of a symbolic link. */
   content: Buffer | { file: string; size: number } | { link: string }
 }
 
 const BLOCK = 512
 
-/** A tar of files owned by root, without times, so that equal content gives equal bytes. Bounded memory. */
+/** A tar of files owned by root and without times, so that equal content gives equal bytes. Memory use is bounded. */
 export function tarStream(files: TarFile[]): Readable {
   return Readable.from(chunks(files), { objectMode: false })
 }

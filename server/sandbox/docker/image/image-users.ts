@@ -7,9 +7,9 @@ export interface UserFiles {
 }
 
 /**
- * The files of the base with a line for every user id that a sandbox may get: programs ask for their own name and home
- * (`os.userInfo()`, git, ssh). They are part of the image because nothing that a command can write to may stand in their place:
- * when a process is started in the container, the engine's runtime looks its user up there.
+ * Adds a line for every user id that a sandbox may get to the base's files, because programs look up their own name and home
+ * (`os.userInfo()`, git, ssh). The lines are part of the image because commands must not be able to write them: the engine's
+ * runtime looks up the user there when it starts a process in the container.
  */
 export function withUsers(base: UserFiles, { first, last }: UidRange): UserFiles {
   const passwd = lines(base.passwd)

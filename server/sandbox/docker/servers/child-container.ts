@@ -19,8 +19,8 @@ import { openEgressTunnel, proxyVariables } from './egress-tunnel.ts'
 const QUICK_MS = 10_000
 const SLOW_MS = 30_000
 const GRACE_MS = 1000
-/** The supervisor's own farewell takes half a second. */
-const FAREWELL_MS = 1500
+/** The supervisor needs half a second to shut down. */
+const SUPERVISOR_SHUTDOWN_MS = 1500
 const NOT_FOUND = 127
 const KILLED = 137
 
@@ -30,20 +30,21 @@ export interface StartChildOptions {
   limits: SandboxLimits
   image: string
   instance: string
-  wish: ChildContainerRequest
+  request: ChildContainerRequest
   logger: Logger
 }
 
 export async function startChildContainer(options: StartChildOptions): Promise<ChildContainer> {
-  const { docker, call, wish, logger } = options
-  for (const name of Object.keys(wish.env)) if (!/^[A-Za-z_]\w*$/.test(name)) throw unusableName(wish.server, name)
+  const { docker, call, request, logger } = options
+  for (const name of Object.keys(request.env))
+    if (!/^[A-Za-z_]\w*$/.test(name)) throw unusableName(request.server, name)
   const id = await create(options)
   let hold: Duplex | undefined
   try {
-    hold = await holdAndStart(options, id)
-    // The command itself begins when it is given its environment: not before its way out is open.
+    hold = await attachAndStart(options, id)
+    // The command waits for its environment, which is sent only when the network is open.
     const [run] = await Promise.all([runCommand(options, id), openNetwork(options, id)])
-    run.stdin.write(launchInput({ HOME: INSIDE.root, ...proxyVariables(wish.hosts), ...wish.env }))
+    run.stdin.write(launchInput({ HOME: INSIDE.root, ...proxyVariables(request.hosts), ...request.env }))
     return asChild(options, { id, hold, run })
   } catch (error) {
     hold?.destroy()
@@ -52,16 +53,16 @@ export async function startChildContainer(options: StartChildOptions): Promise<C
   }
 }
 
-async function create({ docker, call, logger, wish, ...spec }: StartChildOptions): Promise<string> {
-  const { server, cwd, folders } = wish
+async function create({ docker, call, logger, request, ...spec }: StartChildOptions): Promise<string> {
+  const { server, cwd, folders } = request
   const readable = cwd === undefined ? folders : [...new Set([cwd, ...folders])]
   return createContainer({ docker, call, logger, uids: spec.limits.uids }, (uid) =>
     childSpec({ ...spec, uid, server, folders: readable, createdAt: Date.now() })
   )
 }
 
-/** Holds on before it runs: from its first moment on it ends when we do. */
-async function holdAndStart({ docker, call }: StartChildOptions, id: string): Promise<Duplex> {
+/** Attaches before it starts the container, so that from the first moment the container ends when we do. */
+async function attachAndStart({ docker, call }: StartChildOptions, id: string): Promise<Duplex> {
   const container = docker.getContainer(id)
   const hold = await call({ to: 'attach to a container', ms: QUICK_MS }, (abortSignal) =>
     container.attach({ stream: true, stdin: true, stdout: true, stderr: true, hijack: true, abortSignal })
@@ -81,31 +82,31 @@ async function holdAndStart({ docker, call }: StartChildOptions, id: string): Pr
 }
 
 async function runCommand(
-  { docker, call, limits, wish }: StartChildOptions,
+  { docker, call, limits, request }: StartChildOptions,
   containerId: string
 ): Promise<ExecStreams> {
-  const { command, args, cwd } = wish
+  const { command, args, cwd } = request
   const script = launchScript({ gvisor: isGvisor(limits) })
   const cmd = ['/bin/bash', '-c', script, 'launch', command, ...args]
   return execStreams({ docker, call, containerId, cmd, workingDir: cwd ?? INSIDE.root })
 }
 
-async function openNetwork({ docker, call, wish }: StartChildOptions, containerId: string): Promise<void> {
-  const { hosts, onDenied } = wish
+async function openNetwork({ docker, call, request }: StartChildOptions, containerId: string): Promise<void> {
+  const { hosts, onDenied } = request
   if (hosts.length > 0) await openEgressTunnel({ docker, call, containerId, hosts, onDenied })
 }
 
 function asChild(
-  { docker, call, limits, wish, logger }: StartChildOptions,
+  { docker, call, limits, request, logger }: StartChildOptions,
   { id, hold, run }: { id: string; hold: Duplex; run: ExecStreams }
 ): ChildContainer {
   const { stdin, stdout, stderr } = run
-  const exited = run.ended.then(async () => whyEnded(await run.exitCode(), wish, limits))
+  const exited = run.ended.then(async () => whyEnded(await run.exitCode(), request, limits))
   let removed: Promise<void> | undefined
   const remove = async () => {
     const closed = hold.closed ? undefined : once(hold, 'close').catch(() => {})
     hold.end()
-    await Promise.race([closed, delay(FAREWELL_MS, undefined, { ref: false })])
+    await Promise.race([closed, delay(SUPERVISOR_SHUTDOWN_MS, undefined, { ref: false })])
     hold.destroy()
     run.destroy()
     await removeContainer(docker, call, id).catch((err) => logger.warn({ err, id }, 'container left behind'))
@@ -116,7 +117,7 @@ function asChild(
     removed ??= remove()
     await removed
   }
-  // Without its command the container is of no use; without its supervisor it is gone.
+  // Without its command the container is useless. Without its supervisor it is already gone.
   void exited.then(() => stop(0))
   hold.once('close', () => run.destroy())
   return { id, stdin, stdout, stderr, exited, stop }
@@ -125,12 +126,12 @@ function asChild(
 function whyEnded(code: number | null, { command }: ChildContainerRequest, { memoryMb }: SandboxLimits): string {
   if (code === null) return 'its container has ended'
   const ended = `it ended with exit code ${code}`
-  if (code === NOT_FOUND) return `${ended}; is there a command "${command}" in its image?`
+  if (code === NOT_FOUND) return `${ended}; check that its image has a command "${command}"`
   if (code === KILLED) return `${ended}: it was killed, perhaps for using more than its ${memoryMb} MB of memory`
   return ended
 }
 
 function unusableName(server: string, name: string): AppError {
-  const message = `The server "${server}" can't be started: "${name.slice(0, 100)}" can't be the name of a variable in a sandbox.`
+  const message = `The server "${server}" can't be started: "${name.slice(0, 100)}" is not a valid name for a variable in a sandbox.`
   return new AppError('invalid', 'server_not_startable', message, { details: { permanent: true } })
 }

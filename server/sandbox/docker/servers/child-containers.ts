@@ -1,7 +1,8 @@
 /**
- * MCP servers of the registry in containers of a Docker engine. Owns the containers of this process; knows no protocol. Each is
- * held by one stream (`child-scripts.ts`): when that ends, so does the container; `container-watchdog.ts` sees to those that never
- * came to run. Invariant: whatever fails or is killed, here or in an earlier process, no container is left.
+ * Runs MCP servers of the registry in containers of a Docker engine. Owns the containers of this process; does not know the
+ * protocol. One stream holds each container (`child-scripts.ts`): when the stream ends, the container ends.
+ * `container-watchdog.ts` removes containers that were never started. Invariant: no container is left behind, whatever fails or
+ * is killed, in this process or an earlier one.
  */
 import { randomUUID } from 'node:crypto'
 import Dockerode from 'dockerode'
@@ -19,18 +20,18 @@ import { createImageBuilder, type ImageBuilder } from '../image/image-builder.ts
 import { startChildContainer } from './child-container.ts'
 
 export interface ChildContainersOptions {
-  /** Of a container that wishes for nothing else; its network is not heeded. */
+  /** The limits for a container that requests no others. Its network is ignored. */
   limits: SandboxLimits
-  /** The user's own image; undefined is ours. */
+  /** The user's own image; defaults to ours. */
   image?: string | undefined
   logger: Logger
   docker?: Dockerode
 }
 
-/** Less than a server has to start in: what takes longer goes on and is there for the next try. */
+/** Less than the time that a server has to start. A build that takes longer continues and is ready for the next try. */
 const IMAGE_MS = 25_000
 const LIST_MS = 10_000
-/** A container that does not run is being started by someone, or was left by a process that was killed just then. */
+/** A container that is not running is either being started, or was left behind by a process that was killed while starting it. */
 const LEFTOVER_MS = 60_000
 
 export function createChildContainers(options: ChildContainersOptions): ChildContainers {
@@ -49,19 +50,19 @@ export function createChildContainers(options: ChildContainersOptions): ChildCon
   }
 
   return {
-    async start(wish, signal) {
-      const limits = limitsOf(options.limits, wish)
+    async start(request, signal) {
+      const limits = limitsOf(options.limits, request)
       const { runtime } = limits
-      const call = createEngineCall(docker, { image: wish.image ?? options.image, runtime })
-      // Before the image, whose builder would only say that it can't build.
+      const call = createEngineCall(docker, { image: request.image ?? options.image, runtime })
+      // Check the engine first: without it, the image builder would only say that it can't build.
       await readEngineStatus(docker, call)
-      const image = await imageOf(wish.image)
+      const image = await imageOf(request.image)
       if (!watched) {
         watched = true
         await watchContainers(docker, instance)
         void sweepLeftovers(docker, call, logger)
       }
-      const child = await startChildContainer({ docker, call, limits, image, instance, wish, logger })
+      const child = await startChildContainer({ docker, call, limits, image, instance, request, logger })
       live.add(child)
       void child.exited.then(() => live.delete(child))
       if (!stopping && !signal.aborted) return child
@@ -76,7 +77,7 @@ export function createChildContainers(options: ChildContainersOptions): ChildCon
   }
 }
 
-/** Always without a network of its own, whatever the sessions' sandboxes have. */
+/** A child has no network of its own, whatever the session sandboxes have. */
 function limitsOf(limits: SandboxLimits, { memoryMb, cpus }: ChildContainerRequest): SandboxLimits {
   return { ...limits, network: 'none', ...(memoryMb ? { memoryMb } : {}), ...(cpus ? { cpus } : {}) }
 }

@@ -1,14 +1,14 @@
 import { INSIDE } from '../../../../workspace-server/protocol.ts'
 
-/** How often the supervisor has to hear from us, and how long it waits for that. */
+/** How often we send a heartbeat to the supervisor, and how long it waits for one. */
 export const HEARTBEAT_MS = 15_000
 const SILENCE_SECONDS = 90
 
 /**
- * The first process of a child's container. It lives as long as its input: that ends with the gateway, however the gateway
- * ended, and silence counts as an end, because a broken network may never tell. Then everything gets a SIGTERM and a moment;
- * when this process leaves, the kernel ends the rest and the engine removes the container. It forks nothing while it waits, so
- * that a child which has used up all processes can't keep it from doing its work.
+ * The first process of a child's container. It lives as long as its input, which ends with the gateway, however the gateway
+ * ended. Silence counts as an end too, because a broken network may never be reported. Then every process gets a SIGTERM and a
+ * moment to finish. When this process exits, the kernel ends the rest and the engine removes the container. It forks nothing
+ * while it waits, so a child that has used up all processes can't block it.
  */
 export const SUPERVISE = `
 trap '' TERM HUP INT
@@ -17,7 +17,7 @@ kill -TERM -1 2>/dev/null
 for _ in 1 2 3 4 5; do sleep 0.1 || exit 0; done
 `
 
-/** Ends a container whose engine ignores the list of system calls, before the command runs. Where there is no probe, it passes. */
+/** Ends the container before the command runs if the engine ignores the system call filter. Without a probe, the check passes. */
 const CHECK_KERNEL = `
 open=$(${INSIDE.kernelProbe} 2>/dev/null)
 if [[ -n \${open//./} ]]; then
@@ -27,13 +27,13 @@ fi
 `
 
 /**
- * Becomes the command. Its environment comes first on stdin (NAME=value, each ended by NUL, then one empty), because whatever the
- * engine is told it may show: in its events, to who inspects, in its log. Bash reads a pipe byte by byte, so what follows is left
- * for the command.
+ * Becomes the command. Its environment comes first on stdin (NAME=value, each ended by NUL, then an empty one), because the
+ * engine may show whatever it is told in its events, its log or an inspect. Bash reads a pipe byte by byte, so the rest of the
+ * input is left for the command.
  */
 const LAUNCH = `while IFS= read -r -d '' pair && [[ -n $pair ]]; do export "$pair"; done; exec "$@"`
 
-/** Under gVisor its own kernel answers the probe, and not the host's. */
+/** Skips the kernel check under gVisor, where the probe would test gVisor's kernel and not the host's. */
 export function launchScript({ gvisor }: { gvisor: boolean }): string {
   return gvisor ? LAUNCH : `${CHECK_KERNEL}${LAUNCH}`
 }

@@ -10,7 +10,7 @@ export interface ChildSpecInput {
   instance: string
   folders: string[]
   createdAt: number
-  /** Of this container alone. */
+  /** No other container has this user id. */
   uid: number
 }
 
@@ -25,7 +25,7 @@ export function childSpec(input: ChildSpecInput) {
   return { ...supervised(input), Labels }
 }
 
-/** A session's hardening around a supervisor that lives no longer than our stream to it. */
+/** A session's hardening, around a supervisor that ends with our stream. */
 function supervised({ limits, image, folders, uid }: ChildSpecInput): ContainerCreateOptions {
   const { HostConfig, ...container } = hardened(limits, uid)
   return {
@@ -34,21 +34,21 @@ function supervised({ limits, image, folders, uid }: ChildSpecInput): ContainerC
     Entrypoint: ['/bin/bash', '-c', SUPERVISE],
     Cmd: [],
     OpenStdin: true,
-    // Else the end of our stream would be no end of its input.
+    // Otherwise the supervisor's input would not end with our stream.
     StdinOnce: true,
     AttachStdin: true,
     AttachStdout: true,
     AttachStderr: true,
     HostConfig: {
       ...HostConfig,
-      // Nobody may be left to remove it.
+      // Nobody may be left to remove the container.
       AutoRemove: true,
       Mounts: folders.map((folder) => ({
         Type: 'bind' as const,
         Source: folder,
         Target: folder,
         ReadOnly: true,
-        // What is mounted below would be writable on older engines.
+        // Older engines would leave nested mounts writable.
         BindOptions: { Propagation: 'rprivate' as const, NonRecursive: true }
       }))
     }

@@ -20,11 +20,11 @@ export interface EgressTunnelOptions {
 }
 
 /**
- * Opens a way from a port of the container's loopback to a proxy in this process, over the streams of a command there: the
- * container itself has no network. Resolves when the port is open; ends with the container.
+ * Opens a tunnel from a port on the container's loopback to a proxy in this process, through the streams of a command there; the
+ * container itself has no network. Resolves when the port is open. The tunnel ends with the container.
  */
 export async function openEgressTunnel({ hosts, onDenied, ...exec }: EgressTunnelOptions): Promise<void> {
-  // Only here, because most servers have no network, and who starts the gateway waits for all that is loaded.
+  // Load these on demand: most servers have no network, and every loaded module makes the gateway start slower.
   const [{ serveTunnel }, { createEgressProxy }] = await Promise.all([
     import('../../egress/serve-tunnel.ts'),
     import('../../egress/egress-proxy.ts')
@@ -39,21 +39,21 @@ export async function openEgressTunnel({ hosts, onDenied, ...exec }: EgressTunne
   serveTunnel(Duplex.from({ readable: relay.stdout, writable: relay.stdin }), proxy, resolve)
   void relay.ended.then(() => {
     proxy.close()
-    reject(new AppError('unavailable', 'egress_failed', `its way to the network did not open: ${stderr.text().trim()}`))
+    reject(new AppError('unavailable', 'egress_failed', `its network tunnel did not open: ${stderr.text().trim()}`))
   })
   try {
-    await withDeadline({ what: 'the way to the network to open', ms: READY_MS, code: 'egress_failed' }, () => ready)
+    await withDeadline({ what: 'the network tunnel to open', ms: READY_MS, code: 'egress_failed' }, () => ready)
   } catch (error) {
     relay.destroy()
     throw error
   }
 }
 
-/** Most programs find their proxy by these; Node's own fetch only when it is told to look. */
+/** Most programs find their proxy through these variables; Node's fetch does so only if it is told to. */
 export function proxyVariables(hosts: string[]): Record<string, string> {
   if (hosts.length === 0) return {}
   const proxy = `http://127.0.0.1:${EGRESS.port}`
-  // A server may talk to itself, unless its loopback is meant to be this machine's.
+  // A server may talk to itself directly, unless localhost is on its list, which means this machine.
   const toHere = hosts.some((host) => /^(localhost|127\.|\[::1\])/i.test(host))
   const names = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, ...(toHere ? {} : { NO_PROXY: 'localhost,127.0.0.1,::1' }) }
   const both = Object.entries(names).flatMap(([name, value]) => [

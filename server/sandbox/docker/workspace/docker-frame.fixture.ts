@@ -25,7 +25,7 @@ export interface WireRequest {
   params: { _meta?: { progressToken?: string }; requestId?: string; name?: string; arguments?: Record<string, unknown> }
 }
 
-/** A transport, started unless told otherwise, whose other end is in the test's hands. */
+/** A transport whose other end the test controls. It is started by default. */
 export async function openTransport(options: Partial<TransportOptions> & { start?: boolean } = {}) {
   const [ours, theirs] = duplexPair()
   const transport = new DockerStreamTransport(ours, { logger: silentLogger, ...options })
@@ -42,7 +42,7 @@ export async function openTransport(options: Partial<TransportOptions> & { start
   return { transport, received, events, ours, theirs, requests: wireReader(theirs) }
 }
 
-/** The lines that arrive at the far end, one at a time. */
+/** Reads the lines that arrive at the other end, one at a time. */
 function wireReader(stream: AsyncIterable<Buffer>): () => Promise<WireRequest> {
   const iterator = stream[Symbol.asyncIterator]()
   let buffered = ''

@@ -1,7 +1,7 @@
 /**
- * An MCP transport over a hijacked Docker stream. Owns the stream and its flow both ways; knows nothing of containers.
- * Invariant: what reaches `onmessage` is the first answer to a pending request, progress of one, or a known notification,
- * whatever the other side writes, and memory stays flat while it does.
+ * An MCP transport over a hijacked Docker stream. Owns the stream and its flow control; does not know about containers.
+ * Invariant: only the first answer to a pending request, its progress, or a known notification reaches `onmessage`, whatever the
+ * other side writes, and memory use stays flat meanwhile.
  */
 import type { Duplex } from 'node:stream'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
@@ -10,7 +10,7 @@ import { AppError, messageOf } from '../../../lib/errors.ts'
 import type { Logger } from '../../../lib/logger.ts'
 import { ByteTail } from '../../../lib/streams/byte-tail.ts'
 import { StreamDemuxer } from '../engine/stream-demuxer.ts'
-import { MessageSieve, type SieveCounters } from './message-sieve.ts'
+import { type FilterCounters, MessageFilter } from './message-filter.ts'
 import { WireIds } from './wire-ids.ts'
 
 const STDERR_TAIL_BYTES = 64 * 1024
@@ -26,7 +26,7 @@ export interface TransportOptions {
 export class DockerStreamTransport implements Transport {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
-  /** May return a promise: nothing more is read until it settles. */
+  /** May return a promise; nothing more is read until it settles. */
   onmessage?: ((message: JSONRPCMessage) => void) | undefined
   /** Resolves when the stream itself has ended. */
   readonly closed: Promise<void>
@@ -34,10 +34,10 @@ export class DockerStreamTransport implements Transport {
   readonly #stream: Duplex
   readonly #maxLineBytes: number
   readonly #ids = new WireIds()
-  readonly #sieve: MessageSieve
+  readonly #filter: MessageFilter
   readonly #demuxer: StreamDemuxer
   readonly #stderr = new ByteTail(STDERR_TAIL_BYTES)
-  /** How to fail the sends that are on their way out. */
+  /** Each of these rejects one send that is in progress. */
   readonly #sending = new Set<(error: AppError) => void>()
   #queuedBytes = 0
   #open = true
@@ -46,17 +46,17 @@ export class DockerStreamTransport implements Transport {
   constructor(stream: Duplex, options: TransportOptions) {
     this.#stream = stream
     this.#maxLineBytes = options.maxLineBytes ?? MAX_LINE_BYTES
-    this.#sieve = new MessageSieve(this.#ids, this.#maxLineBytes, options.logger)
+    this.#filter = new MessageFilter(this.#ids, this.#maxLineBytes, options.logger)
     this.#demuxer = new StreamDemuxer({
-      stdout: (payload) => this.#sieve.push(payload),
+      stdout: (payload) => this.#filter.push(payload),
       stderr: (payload) => this.#stderr.push(payload)
     })
     const { promise, resolve } = Promise.withResolvers<void>()
     this.closed = promise
-    // Errors reach us through the reading loop; one that comes after it must not end the process.
+    // The reading loop reports errors. A later error must not end the process.
     stream.on('error', () => {})
     stream.once('close', () => {
-      // Once started, the reading loop ends it, after the last message has been consumed.
+      // If the transport was started, the reading loop finishes it after the last message has been consumed.
       if (!this.#started) this.#finish()
       resolve()
     })
@@ -67,18 +67,18 @@ export class DockerStreamTransport implements Transport {
     return this.#open
   }
 
-  get counters(): Readonly<SieveCounters> {
-    return this.#sieve.counters
+  get counters(): Readonly<FilterCounters> {
+    return this.#filter.counters
   }
 
-  /** The tail of what the server wrote to stderr. */
+  /** The last part of what the server wrote to stderr. */
   stderr(): string {
     return this.#stderr.text()
   }
 
-  /** The tail of stdout that was no JSON-RPC. */
+  /** The last part of stdout that was not JSON-RPC. */
   noise(): string {
-    return this.#sieve.noise()
+    return this.#filter.noise()
   }
 
   async start(): Promise<void> {
@@ -100,7 +100,7 @@ export class DockerStreamTransport implements Transport {
     }
   }
 
-  /** Ends the server's input and waits a moment for it to leave by itself. */
+  /** Closes the server's input and gives it a moment to exit by itself. */
   async close(): Promise<void> {
     this.#finish()
     if (!this.#started) this.#stream.destroy()
@@ -114,10 +114,10 @@ export class DockerStreamTransport implements Transport {
 
   async #read(): Promise<void> {
     try {
-      // The next chunk is taken only when the messages of this one have been consumed: that is the backpressure.
+      // Reading the next chunk only when this one's messages have been consumed gives us backpressure.
       for await (const chunk of this.#stream) {
         this.#demuxer.push(chunk)
-        const messages = this.#sieve.take()
+        const messages = this.#filter.take()
         if (messages.length > 0) await this.#deliver(messages)
       }
       this.#finish()
@@ -132,7 +132,7 @@ export class DockerStreamTransport implements Transport {
       if (!this.#open) return
       try {
         const consumed: unknown = this.onmessage?.(message)
-        // The SDK handles a notification in a microtask; an answer right behind it must not overtake it.
+        // The SDK handles a notification in a microtask; an answer that follows directly must not overtake it.
         if (consumed instanceof Promise || 'method' in message) await consumed
       } catch (error) {
         this.onerror?.(error instanceof Error ? error : new Error(messageOf(error)))
@@ -145,7 +145,7 @@ export class DockerStreamTransport implements Transport {
       throw new AppError('invalid', 'message_too_large', `A message of ${bytes.length} bytes is too large to send.`)
     }
     if (this.#sending.size >= MAX_QUEUED_MESSAGES || this.#queuedBytes + bytes.length > MAX_QUEUED_BYTES) {
-      throw new AppError('unavailable', 'sandbox_not_reading', 'The sandbox takes in nothing more; try again later.')
+      throw new AppError('unavailable', 'sandbox_not_reading', 'The sandbox does not read its input; try again later.')
     }
     this.#queuedBytes += bytes.length
     const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -170,7 +170,7 @@ export class DockerStreamTransport implements Transport {
   }
 }
 
-/** `sent: false`: the call never went out, so it certainly had no effect. */
+/** `sent: false` means that the call was never sent, so it certainly had no effect. */
 export function connectionLost(cause?: unknown, sent = true): AppError {
   const message = sent
     ? 'The connection to the sandbox ended before the answer: whether the call took effect is unknown.'

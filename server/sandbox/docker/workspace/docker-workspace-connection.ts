@@ -16,7 +16,7 @@ import { isAppError } from '../../../lib/errors.ts'
 import type { CallOptions, ToolDefinition, ToolResult, WorkspaceConnection } from '../../port.ts'
 import { translateCallError } from './call-error.ts'
 import { connectionLost, type DockerStreamTransport } from './docker-stream-transport.ts'
-import type { SieveCounters } from './message-sieve.ts'
+import type { FilterCounters } from './message-filter.ts'
 import { readOutputChunk } from './output-chunk.ts'
 import {
   changesResult,
@@ -31,16 +31,16 @@ import {
 } from './result-schema.ts'
 
 const QUICK_MS = 10_000
-/** Walking or writing a full workspace on half a CPU. */
+/** Enough to scan or write a full workspace with half a CPU. */
 const FILES_MS = 60_000
 /**
- * The engine may keep a stream open whose server is gone (seen with gVisor, in a container killed as it woke up). So it is asked while
- * a call waits, and believed when it says so twice: the last answers may still be on their way.
+ * The engine may keep a stream open although its server is gone (seen with gVisor, in a container killed while it woke up). So we
+ * ask the engine during a call, and believe it when it says so twice: the last answers may still be in transit.
  */
-const LOOK_EVERY_MS = 2000
+const CHECK_EVERY_MS = 2000
 /**
- * And the server is asked too: a command can stop it with a signal, and the engine would call it running for ever. Long enough for
- * one that gets its share of a processor beside a hundred others.
+ * We also ping the server: a command can stop it with a signal, and the engine would report it as running forever. The time is
+ * long enough for a server that shares a processor with a hundred others.
  */
 const SILENCE_MS = 30_000
 
@@ -71,8 +71,8 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
     return this.counters.forged > 0
   }
 
-  /** What the other side wrote that it should not have. */
-  get counters(): Readonly<SieveCounters> {
+  /** Counts what the other side wrote and should not have. */
+  get counters(): Readonly<FilterCounters> {
     return this.#transport.counters
   }
 
@@ -140,7 +140,7 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
       })
     const endWatch = this.#watch()
     try {
-      // Not client.callTool(): that would list the tools first and compile a validator for each.
+      // client.callTool() would list the tools first and compile a validator for each.
       return await this.#client.request({ method, params }, schema, {
         timeout: timeoutMs,
         ...(signal ? { signal } : {}),
@@ -159,7 +159,7 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
     let isAsking = false
     let timesGone = 0
     const look = async () => {
-      // An engine that does not answer says nothing about the server.
+      // If the engine does not respond, we learn nothing about the server.
       const isServed = await this.#isServed().catch(() => true)
       timesGone = isServed ? 0 : timesGone + 1
       if (timesGone === 2) await this.close()
@@ -174,14 +174,14 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
       if (!isLooking) void look()
       if (!isAsking) void ask()
       isLooking = isAsking = true
-    }, LOOK_EVERY_MS)
+    }, CHECK_EVERY_MS)
     return () => {
       isOver = true
       clearInterval(timer)
     }
   }
 
-  /** Anything it says will do. */
+  /** Any response will do, even an error. */
   async #answers(): Promise<boolean> {
     const asked = this.#client.request({ method: 'ping', params: {} }, emptyResult, { timeout: SILENCE_MS })
     return asked.then(

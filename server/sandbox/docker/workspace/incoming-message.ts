@@ -8,7 +8,7 @@ export interface WireError {
   data?: { code: string; target?: PathTarget }
 }
 
-/** What a line from the sandbox may be. Everything not named here has been left behind. */
+/** What a line from the sandbox may be. Everything else is dropped. */
 export type Incoming =
   | { kind: 'result'; id: string; result: Record<string, unknown> }
   | { kind: 'error'; id: string; error: WireError }
@@ -20,7 +20,7 @@ const INTERNAL_ERROR = -32603
 const MAX_MESSAGE_CHARS = 2000
 const NOISE: Incoming = { kind: 'noise' }
 
-/** Sorts a parsed line and keeps only the members that JSON-RPC gives a meaning. */
+/** Classifies a parsed line and keeps only the fields that JSON-RPC defines. */
 export function readIncoming(value: unknown): Incoming {
   if (!isRecord(value) || value.jsonrpc !== '2.0') return NOISE
   const { id, method } = value
@@ -29,7 +29,7 @@ export function readIncoming(value: unknown): Incoming {
     if (id !== undefined) return { kind: 'request', method }
     return { kind: 'notification', method, params: isRecord(value.params) ? value.params : {} }
   }
-  // Our ids are strings; a number or null can only be somebody's guess.
+  // Our ids are strings; a number or null can only be a guess.
   if (id === undefined) return NOISE
   if (typeof id !== 'string') return { kind: 'result', id: '', result: {} }
   if (value.error !== undefined) return { kind: 'error', id, error: readError(value.error) }

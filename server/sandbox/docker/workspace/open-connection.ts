@@ -14,19 +14,19 @@ import { DockerStreamTransport } from './docker-stream-transport.ts'
 import { DockerWorkspaceConnection } from './docker-workspace-connection.ts'
 
 const EXEC_MS = 30_000
-/** With fifty starting at once on two processors, one takes half a minute. To start another beside it would only slow both down. */
+/** With fifty servers starting at once on two processors, one takes half a minute. Starting another would only slow both down. */
 const INITIALIZE_MS = 60_000
 const MAX_OUTPUT_CHARS = 1000
 const MAX_ATTEMPTS = 5
 const RETRY = { firstMs: 50, maxMs: 2000 }
 const ABORTED = 134
 const KILLED = 137
-const LEFT = 0
-const NOT_RUN = 126
-/** So busy that it does not say how the server ended. */
+const ENDED_NORMALLY = 0
+const COULD_NOT_RUN = 126
+/** The engine is too busy to say how the server ended. */
 const UNKNOWN = null
-const PASSING_EXITS = new Set<unknown>([LEFT, NOT_RUN, ABORTED, KILLED, UNKNOWN])
-/** Nothing here validates by JSON Schema, and a compiler per connection costs memory. */
+const TRANSIENT_EXITS = new Set<unknown>([ENDED_NORMALLY, COULD_NOT_RUN, ABORTED, KILLED, UNKNOWN])
+/** Nothing here validates by JSON Schema, and a compiler for each connection would cost memory. */
 const noValidator = {
   getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'not supported' })
 }
@@ -38,22 +38,22 @@ export interface OpenConnectionOptions {
   containerId: string
   epoch: number
   resume: boolean
-  /** gVisor: refuses an execute-only binary, so the server is hidden from commands instead. */
+  /** gVisor can't run an execute-only binary, so the server is hidden from commands in another way. */
   gvisor: boolean
-  /** How long the server may take to answer first. */
+  /** How long the server may take for its first answer. */
   initializeMs?: number | undefined
 }
 
-/** Starts a server in the container and shakes hands with it. Leaves no stream behind when it fails. */
+/** Starts a server in the container and performs the MCP handshake. Leaves no stream behind when it fails. */
 export async function openConnection(options: OpenConnectionOptions): Promise<DockerWorkspaceConnection> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await tryOpen(options)
     } catch (error) {
-      // A server on its way out may have killed ours, a fork bomb left it no thread, or a crowded engine lost its input or could
-      // not run it: all of that passes.
-      const passes = isAppError(error, 'server_crashed') && PASSING_EXITS.has(error.details.exitCode)
-      if (!passes || attempt === MAX_ATTEMPTS) throw error
+      // All of these are temporary: a server that is ending killed ours, a fork bomb left no thread for it, or a busy engine lost
+      // its input or could not run it.
+      const isTransient = isAppError(error, 'server_crashed') && TRANSIENT_EXITS.has(error.details.exitCode)
+      if (!isTransient || attempt === MAX_ATTEMPTS) throw error
       await delay(backoffMs(attempt, RETRY))
     }
   }
@@ -68,11 +68,11 @@ async function tryOpen(options: OpenConnectionOptions): Promise<DockerWorkspaceC
   client.onerror = (error) =>
     logger.debug({ err: error, containerId }, 'The connection to a sandbox reported an error.')
   try {
-    // Without a probe for the newer revision: we know this server, and a round trip counts.
+    // We don't probe for a newer protocol version: we know this server, and a round trip takes time.
     await client.connect(transport, { timeout: initializeMs })
   } catch (error) {
     const failure = translateCallError(error, 'initialize')
-    // After a timeout the client has closed the stream by itself: nothing ended before that.
+    // After a timeout the client closed the stream itself, so the server did not end first.
     const ended = failure.kind !== 'timeout' && (!transport.isOpen || failure.code === 'connection_lost')
     await transport.close()
     throw ended ? await whyEnded(exec, transport, options) : failure
@@ -120,7 +120,7 @@ async function startExec(exec: Dockerode.Exec, { call }: OpenConnectionOptions):
   )
 }
 
-/** The exec knows the exit code; what was printed is for the log and the curious. */
+/** The exec knows the exit code; the output is only for the log. */
 async function whyEnded(
   exec: Dockerode.Exec,
   transport: DockerStreamTransport,
@@ -132,7 +132,7 @@ async function whyEnded(
     return new AppError(
       'unavailable',
       'takeover_failed',
-      'The previous server in this sandbox does not end; try again.'
+      'The previous server in this sandbox has not ended yet; try again.'
     )
   }
   if (code === SERVER_EXIT.nothingToResume) {

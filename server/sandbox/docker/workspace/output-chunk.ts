@@ -3,7 +3,7 @@ import { isRecord } from '../../../lib/is-record.ts'
 
 const MAX_MESSAGE_CHARS = 1024 * 1024
 
-/** Live output of a command, from the message of a progress notification; null for anything else. */
+/** Reads live output of a command from a progress notification's message; returns null for anything else. */
 export function readOutputChunk(message: unknown): OutputChunk | null {
   if (typeof message !== 'string' || message.length > MAX_MESSAGE_CHARS) return null
   let value: unknown

@@ -1,6 +1,6 @@
 /**
- * Answers of the sandbox, checked by hand: they are hostile, some are large, and a general validator costs more than the call.
- * Every reader builds a fresh value out of what it knows and throws on the rest.
+ * Checks the sandbox's answers by hand: they are untrusted, some are large, and a general validator would take longer than the
+ * call. Every reader builds a new value from the fields it knows and throws on anything else.
  */
 import type {
   ChangesResult,
@@ -20,16 +20,16 @@ const MAX_ENTRIES = 200_000
 const MAX_NAME_CHARS = 200
 const MAX_REASON_CHARS = 500
 const MAX_INTERFACES = 100
-/** Of one fetch: runs of whole blocks in at most 2 MB. */
+/** For one fetch, which contains runs of whole blocks in at most 2 MB. */
 const MAX_HOLES = 1024
 const MAX_KERNEL_PARTS = 16
 
-/** The part of a Standard Schema that the MCP client asks for. */
+/** The part of a Standard Schema that the MCP client needs. */
 export interface ResultSchema<T> {
   readonly '~standard': {
     readonly version: 1
     readonly vendor: 'mcp-orchestrator'
-    /** Never there; it tells the compiler what comes out. */
+    /** Never set; it only tells the compiler the type of the result. */
     readonly types?: { readonly input: unknown; readonly output: T }
     readonly validate: (value: unknown) => { value: T } | { issues: { message: string }[] }
   }
@@ -130,7 +130,7 @@ const MAX_TARGET_CHARS = 8192
 export function readTarget(value: unknown): PathTarget {
   const { path: where, is, bytes, throughLink, problem } = record(value, 'a target')
   const kind = TARGET_KINDS.find((known) => known === is)
-  if (!kind) throw new Error('a target is of no known kind')
+  if (!kind) throw new Error('a target has an unknown kind')
   return {
     path: where === null ? null : text(where, 'a target', MAX_TARGET_CHARS),
     is: kind,
@@ -147,11 +147,11 @@ function readEntry(value: unknown): WorkspaceEntry & { data?: string } {
   const mode = number(entry.mode, 'mode')
   if (!Number.isInteger(mode) || mode < 0 || mode > 0o7777) throw new Error('mode is out of range')
   if (entry.type === 'dir') return { ...base, type: 'dir', mode }
-  if (entry.type !== 'file') throw new Error('an entry is neither file, dir nor link')
+  if (entry.type !== 'file') throw new Error('an entry is not a file, dir or link')
   const size = number(entry.size, 'size')
   if (!Number.isSafeInteger(size) || size < 0) throw new Error('size is out of range')
   const hash = text(entry.hash, 'hash', 64)
-  if (!/^[0-9a-f]{64}$/.test(hash)) throw new Error('hash is no SHA-256')
+  if (!/^[0-9a-f]{64}$/.test(hash)) throw new Error('hash is not a SHA-256')
   const data = entry.data === undefined ? {} : { data: text(entry.data, 'data') }
   return { ...base, type: 'file', mode, size, hash, ...data }
 }
@@ -162,28 +162,28 @@ function readReason(value: unknown): { path: string; reason: string } {
 }
 
 function path(value: unknown): string {
-  if (!isWorkspacePath(value)) throw new Error('a path does not lie in the workspace')
+  if (!isWorkspacePath(value)) throw new Error('a path is outside the workspace')
   return value
 }
 
 function record(value: unknown, what: string): Record<string, unknown> {
-  if (!isRecord(value)) throw new Error(`${what} is no object`)
+  if (!isRecord(value)) throw new Error(`${what} is not an object`)
   return value
 }
 
 function list(value: unknown, what: string, max: number): unknown[] {
-  if (!Array.isArray(value) || value.length > max) throw new Error(`${what} is no list of at most ${max}`)
+  if (!Array.isArray(value) || value.length > max) throw new Error(`${what} is not a list of at most ${max}`)
   return value
 }
 
 function text(value: unknown, what: string, max = Number.POSITIVE_INFINITY): string {
   if (typeof value !== 'string' || value.length > max)
-    throw new Error(`${what} is no text of at most ${max} characters`)
+    throw new Error(`${what} is not a text of at most ${max} characters`)
   return value
 }
 
 function number(value: unknown, what: string): number {
-  if (typeof value !== 'number' || !Number.isFinite(value)) throw new Error(`${what} is no number`)
+  if (typeof value !== 'number' || !Number.isFinite(value)) throw new Error(`${what} is not a number`)
   return value
 }
 
@@ -198,6 +198,6 @@ function numberOrNull(value: unknown, what: string): number | null {
 }
 
 function flag(value: unknown, what: string): boolean {
-  if (typeof value !== 'boolean') throw new Error(`${what} is neither true nor false`)
+  if (typeof value !== 'boolean') throw new Error(`${what} is not true or false`)
   return value
 }

@@ -13,17 +13,17 @@ interface Pending {
 }
 
 /**
- * Swaps the ids of outgoing messages for random ones and back, so that nobody who can merely write into the stream can answer
- * a request. Knows what is pending: an id is good for one answer.
+ * Replaces the ids of outgoing messages with random ones and maps them back, so that a process that can only write into the
+ * stream can't answer a request. It tracks pending requests: an id is valid for one answer.
  */
 export class WireIds {
   readonly #byWireId = new Map<string, Pending>()
   readonly #byId = new Map<RequestId, Pending>()
   readonly #tokens = new Map<string, ProgressToken>()
-  /** Their answer may still be on its way: late, but not forged. */
+  /** The answers to these may still arrive: they are late, but not forged. */
   readonly #cancelled = new Set<string>()
 
-  /** The message as it goes out; null when it has no sense any more. */
+  /** The message to send, or null if it is no longer needed. */
   outgoing(message: JSONRPCMessage): Record<string, unknown> | null {
     if (!('method' in message)) return null
     if ('id' in message) return this.#request(message.id, message)
@@ -37,7 +37,7 @@ export class WireIds {
     return { ...message, params: { ...message.params, requestId: pending.wireId } }
   }
 
-  /** The request's own id, once; undefined for every other answer. */
+  /** Returns the request's own id, once; undefined for every other answer. */
   answered(wireId: string): RequestId | undefined {
     const pending = this.#byWireId.get(wireId)
     if (!pending) return undefined
@@ -45,7 +45,7 @@ export class WireIds {
     return pending.id
   }
 
-  /** Whether an answer under this id may come late because we cancelled the request. Good for one answer too. */
+  /** Whether we cancelled the request with this id, so that a late answer is expected. Valid for one answer. */
   wasCancelled(wireId: string): boolean {
     return this.#cancelled.delete(wireId)
   }
@@ -63,12 +63,15 @@ export class WireIds {
     return [...this.#byWireId.keys()]
   }
 
-  /** The pending request that these ends of a line answer: ids are unguessable, so seeing one is proof enough. */
+  /**
+   * Finds the pending request that a line answers, from the line's two ends. Ids can't be guessed, so finding one is proof
+   * enough.
+   */
   findPending(head: Buffer, tail: Buffer): string | undefined {
     return this.pending().find((wireId) => head.includes(wireId) || tail.includes(wireId))
   }
 
-  /** Whether a line is about progress, or an answer that nobody waits for any more. */
+  /** Whether a line is a progress notification, or an answer that nobody waits for any more. */
   isPastOrProgress(head: Buffer, tail: Buffer): boolean {
     const seen = (id: string) => head.includes(id) || tail.includes(id)
     return [...this.#tokens.keys(), ...this.#cancelled].some(seen)
@@ -86,7 +89,7 @@ export class WireIds {
       throw new AppError(
         'unavailable',
         'too_many_calls',
-        `The sandbox has ${this.#byWireId.size} calls to answer already.`
+        `The sandbox already has ${this.#byWireId.size} calls to answer.`
       )
     }
     const params = isRecord(message.params) ? message.params : undefined

@@ -1,7 +1,7 @@
 const NOT_UTF8 = '\0b64:'
 const MAX_PATH_CHARS = 8192
 
-/** Whether a path as the sandbox reports it stays inside the workspace by its form alone. */
+/** Whether a path that the sandbox reports stays inside the workspace, judged by its form only. */
 export function isWorkspacePath(value: unknown): value is string {
   if (typeof value !== 'string' || value.length > MAX_PATH_CHARS) return false
   if (!value.startsWith(NOT_UTF8)) return isInside(value)

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
 import { createLogger } from '../../../lib/logger.ts'
-import { MessageSieve } from './message-sieve.ts'
+import { MessageFilter } from './message-filter.ts'
 import { WireIds } from './wire-ids.ts'
 
 function logOf(level: string, lines: string[]): Record<string, unknown>[] {
   const written: Record<string, unknown>[] = []
   const logger = createLogger(level, { write: (line: string) => void written.push(JSON.parse(line)) })
-  const sieve = new MessageSieve(new WireIds(), 1000, logger.child({ containerId: 'c1' }))
-  for (const line of lines) sieve.push(Buffer.from(`${line}\n`))
+  const filter = new MessageFilter(new WireIds(), 1000, logger.child({ containerId: 'c1' }))
+  for (const line of lines) filter.push(Buffer.from(`${line}\n`))
   return written
 }
 

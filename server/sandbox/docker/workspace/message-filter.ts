@@ -4,11 +4,11 @@ import { ByteTail } from '../../../lib/streams/byte-tail.ts'
 import { parseHostileJson } from '../../../lib/streams/hostile-json.ts'
 import { LineReader, type OversizeLine } from '../../../lib/streams/line-reader.ts'
 import { readIncoming, type WireError } from './incoming-message.ts'
-import { createQuietLog } from './quiet-log.ts'
+import { createThrottledLog } from './throttled-log.ts'
 import type { WireIds } from './wire-ids.ts'
 
-/** JSON-RPC error codes that we answer with in place of the sandbox. */
-export const SIEVE_ERROR = { resultTooLarge: -32050, answerUnreadable: -32051 } as const
+/** JSON-RPC error codes that we send on behalf of the sandbox. */
+export const FILTER_ERROR = { resultTooLarge: -32050, answerUnreadable: -32051 } as const
 
 const NOISE_TAIL_BYTES = 4 * 1024
 const EXCERPT_BYTES = 1024
@@ -16,36 +16,36 @@ const OPEN_BRACE = 0x7b
 const SPACE = 0x20
 const PASSED_ON = new Set(['notifications/message', 'notifications/tools/list_changed'])
 
-/** For the log: what happened and what it means. What the sandbox wrote is shown at the level debug only. */
-const SENTENCES: Record<keyof SieveCounters, string> = {
+/** Log messages: what happened and what it means. What the sandbox wrote is logged at level debug only. */
+const LOG_MESSAGES: Record<keyof FilterCounters, string> = {
   noise: 'A sandbox wrote something that is not an MCP message. It was ignored; the session goes on.',
   forged: 'A sandbox answered a request that nobody made. It was ignored; a command there may imitate the server.',
   refused: 'A sandbox sent a message that it may not send. It was ignored; the session goes on.',
   oversize: 'A sandbox sent a message over the size limit. It was dropped, and the call that waits for it fails.'
 }
 
-export interface SieveCounters {
-  /** Lines that are no JSON-RPC. */
+export interface FilterCounters {
+  /** Lines that are not JSON-RPC. */
   noise: number
-  /** Answers to nothing that was asked, or a second time. */
+  /** Answers to requests that we did not send, and second answers. */
   forged: number
-  /** Requests, and notifications that we don't know. */
+  /** Requests, and unknown notifications. */
   refused: number
   oversize: number
 }
 
-/** From the bytes on a sandbox's stdout to the messages that may pass: answers to what is pending, its progress, little else. */
-export class MessageSieve {
-  readonly counters: SieveCounters = { noise: 0, forged: 0, refused: 0, oversize: 0 }
+/** Filters the bytes on a sandbox's stdout. Only answers to pending requests, their progress and a few notifications pass. */
+export class MessageFilter {
+  readonly counters: FilterCounters = { noise: 0, forged: 0, refused: 0, oversize: 0 }
   readonly #ids: WireIds
   readonly #lines: LineReader
   readonly #noise = new ByteTail(NOISE_TAIL_BYTES)
-  readonly #report: ReturnType<typeof createQuietLog>
+  readonly #report: ReturnType<typeof createThrottledLog>
   #passed: JSONRPCMessage[] = []
 
   constructor(ids: WireIds, maxLineBytes: number, logger: Logger) {
     this.#ids = ids
-    this.#report = createQuietLog(logger)
+    this.#report = createThrottledLog(logger)
     this.#lines = new LineReader(maxLineBytes, {
       line: (bytes) => this.#onLine(bytes),
       oversize: (line) => this.#onOversize(line)
@@ -56,14 +56,14 @@ export class MessageSieve {
     this.#lines.push(bytes)
   }
 
-  /** What has passed since the last time. */
+  /** The messages that have passed since the last call. */
   take(): JSONRPCMessage[] {
     const passed = this.#passed
     if (passed.length > 0) this.#passed = []
     return passed
   }
 
-  /** The tail of what was no JSON-RPC: an engine writes there why it could not start the process. */
+  /** The last part of what was not JSON-RPC. An engine writes there why it could not start the process. */
   noise(): string {
     return this.#noise.text()
   }
@@ -99,7 +99,7 @@ export class MessageSieve {
     if (id !== undefined) this.#passed.push({ jsonrpc: '2.0', id, ...answer })
     else if (!this.#ids.wasCancelled(wireId)) {
       this.counters.forged++
-      this.#report(SENTENCES.forged, {})
+      this.#report(LOG_MESSAGES.forged, {})
     }
   }
 
@@ -114,30 +114,30 @@ export class MessageSieve {
 
   #refuse(method: string): void {
     this.counters.refused++
-    this.#report(SENTENCES.refused, {}, method.slice(0, 100))
+    this.#report(LOG_MESSAGES.refused, {}, method.slice(0, 100))
   }
 
   #onNoise(bytes: Buffer): void {
     this.counters.noise++
     this.#noise.push(bytes.subarray(0, NOISE_TAIL_BYTES))
     this.#noise.push(Buffer.from('\n'))
-    this.#report(SENTENCES.noise, {}, bytes.toString('utf8', 0, 200))
+    this.#report(LOG_MESSAGES.noise, {}, bytes.toString('utf8', 0, 200))
   }
 
-  /** Begins like JSON but is none, or nested beyond reason: whoever waits for it is told at once. */
+  /** The line looks like JSON but is invalid or nested too deeply: fail the waiting request at once. */
   #onUnreadable(bytes: Buffer): void {
     const wireId = this.#ids.findPending(bytes.subarray(0, EXCERPT_BYTES), bytes.subarray(-EXCERPT_BYTES))
     if (wireId === undefined) this.#onNoise(bytes)
-    else this.#onAnswer(wireId, { error: { code: SIEVE_ERROR.answerUnreadable, message: 'answer_unreadable' } })
+    else this.#onAnswer(wireId, { error: { code: FILTER_ERROR.answerUnreadable, message: 'answer_unreadable' } })
   }
 
   #onOversize({ head, tail, bytes }: OversizeLine): void {
     this.counters.oversize++
-    this.#report(SENTENCES.oversize, { bytes })
+    this.#report(LOG_MESSAGES.oversize, { bytes })
     if (head.find((byte) => byte > SPACE) !== OPEN_BRACE || this.#ids.isPastOrProgress(head, tail)) return
     const wireId = this.#ids.findPending(head, tail)
     const lost = wireId === undefined ? this.#ids.pending() : [wireId]
-    const error = { code: SIEVE_ERROR.resultTooLarge, message: 'result_too_large' }
+    const error = { code: FILTER_ERROR.resultTooLarge, message: 'result_too_large' }
     for (const each of lost) this.#onAnswer(each, { error })
   }
 }
