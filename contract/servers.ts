@@ -22,7 +22,8 @@ export type AddServers = z.input<typeof addServersSchema>
 /** Whether whoever asked may change servers: now, with the admin token, or only on the command line. */
 export type ServersAdmin = 'allowed' | 'token_needed' | 'cli_only'
 
-export type ToolVerdict = 'allow' | 'ask' | 'deny'
+/** What happens to calls of a tool: they run, they wait for approval, or they are refused. */
+export type ApprovalRule = 'allow' | 'ask' | 'deny'
 
 /** A variable or header: its value only where it is nothing but a placeholder. */
 export interface ShownValue {
@@ -42,7 +43,7 @@ export interface ServerTarget {
   headers: ShownValue[]
   /** `folders` it may read beside `cwd`; `network` is `none` or the hosts that it may reach. */
   sandbox: { image: string | null; network: string; folders: string[] } | null
-  approval: Record<string, ToolVerdict>
+  approval: Record<string, ApprovalRule>
   enabled: boolean
   description: string | null
 }
@@ -76,9 +77,9 @@ export interface AddedReply {
 export interface ShownTool {
   name: string
   /** What the policy says when the chat's model asks for it. */
-  verdict: ToolVerdict
+  verdict: ApprovalRule
   /** What the policy says when an outside MCP client asks for it. */
-  outside: ToolVerdict
+  outside: ApprovalRule
   /** Its definition is not the one that was accepted: the next call shows the difference and asks. */
   changed: boolean
 }

@@ -103,7 +103,7 @@ describe('a step', () => {
     expect(await by({ 'files/write': definition })).toEqual([])
     const changed = new Map([['files__read', { before: 'a', after: 'b' }]])
     expect(await by({ 'files/read': definition }, { changed })).toEqual([])
-    const policy = createPolicy([{ glob: '*', verdict: 'deny' }])
+    const policy = createPolicy([{ glob: '*', rule: 'deny' }])
     expect(await by({ 'files/read': definition }, { policy, changed })).toEqual(['policy'])
   })
 

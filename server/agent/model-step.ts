@@ -167,9 +167,9 @@ function decide(
   { policy, allowed }: ModelStepInput,
   { server, name, definition }: OfferedTool
 ): Omit<EventData<'tool:approval_resolved'>, 'callId'> | undefined {
-  const verdict = policy(server, name)
-  if (verdict === 'deny') return { approved: false, by: 'policy', reason: `${server}/${name} is not allowed here.` }
-  if (verdict === 'allow') return { approved: true, by: 'policy' }
+  const rule = policy(server, name)
+  if (rule === 'deny') return { approved: false, by: 'policy', reason: `${server}/${name} is not allowed here.` }
+  if (rule === 'allow') return { approved: true, by: 'policy' }
   // Allowed once by the human, for this very definition; a changed one is asked for again.
   return allowed[`${server}/${name}`] === definition ? { approved: true, by: 'session' } : undefined
 }

@@ -79,8 +79,7 @@ export async function loadGateway(
   await enrichment?.restore()
   const usage = await openStoredUsage(keyValues, router, logger)
   // Outside clients have a human of their own in front of them: without a rule, a call is allowed.
-  const policyOf = (next: Registry) =>
-    createPolicy([{ glob: '*', verdict: 'allow' }, ...rulesOf(next.servers.values())])
+  const policyOf = (next: Registry) => createPolicy([{ glob: '*', rule: 'allow' }, ...rulesOf(next.servers.values())])
   let policy: ApprovalPolicy = policyOf(registry)
   return {
     core: {

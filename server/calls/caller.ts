@@ -1,18 +1,20 @@
-/** Who makes a call: it decides whose credentials are used and whose connections, and is what the audit trail names. */
+/** Who makes a call. It decides whose credentials and connections are used, and the audit log records it. */
 export interface Caller {
-  /** `local` is whoever started this process; over HTTP the owner that the request has proved to be. */
+  /** `local` for the user who started this process; over HTTP, the owner that the request has proved to be. */
   owner: string
   door: 'stdio' | 'http' | 'chat'
   /** The chat's session. */
   session?: string | undefined
-  /** The client's own word for itself, `name/version`; never an authority. */
+  /** The name that the client gives itself, as `name/version`. Never trust it. */
   client?: string | undefined
-  /** Set by a client that needs connections of its own, because servers ask it back: they are shared with no other. */
+  /**
+   * Set for a client that needs connections of its own, because servers send requests back to it. No other client shares them.
+   */
   laneId?: string | undefined
 }
 
-/** Whoever started this process. */
+/** The owner for calls by the user who started this process. */
 export const LOCAL_OWNER = 'local'
 
-/** Tells whom a request has proved to be, from its cookies. */
+/** Finds the owner of a request from its cookies. */
 export type OwnerOf = (cookies: string | undefined) => string

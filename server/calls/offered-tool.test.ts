@@ -5,7 +5,7 @@ import { approvalHash, canonicalJson, definitionHash, offerTools, WORKSPACE } fr
 const inputSchema = { type: 'object' }
 
 describe('offered tools', () => {
-  it('have names that are unique and fit for every provider', () => {
+  it('have unique names that are valid for every provider', () => {
     const name = fc.oneof(fc.string({ minLength: 1, maxLength: 100 }), fc.constantFrom('a', 'a_2', 'b b', 'b_b'))
     const servers = fc.array(fc.record({ server: name, tools: fc.array(name, { maxLength: 5 }) }), { maxLength: 4 })
     fc.assert(
@@ -24,13 +24,13 @@ describe('offered tools', () => {
     )
   })
 
-  it('keep the names of the sandbox, and carry their server in front otherwise', () => {
+  it("keep their names in the sandbox, and are prefixed with the server's name otherwise", () => {
     const names = (server: string) => offerTools(server, [{ name: 'read_file', inputSchema }], new Set())
     expect(names(WORKSPACE)[0]?.modelName).toBe('read_file')
     expect(names('files')[0]?.modelName).toBe('files__read_file')
   })
 
-  it('leave out doubles and what nobody could read', () => {
+  it('leave out duplicates and definitions that are too large', () => {
     const huge = { type: 'object', description: 'x'.repeat(60_000) }
     const definitions = [
       { name: 'a', inputSchema },
@@ -49,7 +49,7 @@ describe('hashes', () => {
     { ...definition, name: 'm' },
     { ...definition, description: 'e' },
     { ...definition, inputSchema: { type: 'object', properties: {} } }
-  ])('of a definition change with it: %j', (other) => {
+  ])('of a definition change with its fields: %j', (other) => {
     expect(definitionHash(other)).not.toBe(definitionHash(definition))
   })
 
@@ -60,7 +60,7 @@ describe('hashes', () => {
     expect(new Set(hashes).size).toBe(hashes.length)
   })
 
-  it('are the same for the same value and differ for another, whatever the order of keys', () => {
+  it('depend on the value, not on the order of its keys', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
         expect(JSON.parse(canonicalJson(a))).toEqual(JSON.parse(JSON.stringify(a)))

@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto'
 
-/** A tool as the model is offered it and the human is shown it. */
+/** A tool as it is offered to the model and shown to the user. */
 export interface OfferedTool {
   /** The server's name in the registry; never what the server calls itself. */
   server: string
   name: string
-  /** Unique among the offered tools, and fit for every provider. */
+  /** Unique among the offered tools, and valid for every model provider. */
   modelName: string
   description: string
   inputSchema: Record<string, unknown>
   annotations?: Record<string, unknown> | undefined
   /** Hash of name, description and schema, and of its server's entry. */
   definition: string
-  /** All that the server says of it. */
+  /** The whole definition, as the server sent it. */
   whole: ToolDefinitionInput
 }
 
@@ -22,9 +22,9 @@ export interface ToolDefinitionInput {
   inputSchema: Record<string, unknown>
   outputSchema?: Record<string, unknown> | undefined
   annotations?: Record<string, unknown> | undefined
-  /** What else the gateway's clients are shown: title, icons, `_meta`. */
+  /** Other fields for the gateway's clients: title, icons, `_meta`. */
   shown?: Record<string, unknown> | undefined
-  /** The fingerprint of its server's entry: another command or address is another server, whatever it says of itself. */
+  /** The fingerprint of the server's entry. Another command or address is another server, whatever it calls itself. */
   entry?: string | undefined
 }
 
@@ -34,7 +34,7 @@ const MAX_DESCRIPTION = 4000
 const MAX_SCHEMA = 50_000
 const MAX_TOOLS = 500
 
-/** Tools of the sandbox keep their names; those of other servers get their server's in front. */
+/** The sandbox's tools keep their names; the names of other servers' tools are prefixed with the server's name. */
 export function offerTools(server: string, definitions: ToolDefinitionInput[], taken: Set<string>): OfferedTool[] {
   return usable(definitions).map((definition) => {
     const wish = server === WORKSPACE ? definition.name : `${server}__${definition.name}`
@@ -53,7 +53,7 @@ export function offerTools(server: string, definitions: ToolDefinitionInput[], t
   })
 }
 
-/** One of a kind, and of a size that a model can read and a log can keep. */
+/** Drops duplicates and definitions that are too large for a model to read or a log to keep. */
 function usable(definitions: ToolDefinitionInput[]): ToolDefinitionInput[] {
   const seen = new Set<string>()
   return definitions.slice(0, MAX_TOOLS).filter(({ name, inputSchema }) => {
@@ -76,13 +76,15 @@ function uniqueName(wish: string, taken: Set<string>): string {
   }
 }
 
-/** Of what the chat shows: the rest of a longer description reaches neither the model nor the human there. */
+/** Covers only what the chat shows: neither the model nor the user sees the end of a longer description there. */
 export function definitionHash(definition: ToolDefinitionInput): string {
   const { name, inputSchema, entry } = definition
   return sha256(canonicalJson({ name, description: shownDescription(definition), inputSchema, entry }))
 }
 
-/** Binds an approval to one session, one call, one definition, exactly these arguments, and where their path led when it was asked for. */
+/**
+ * Binds an approval to one session, one call, one definition, these exact arguments, and the target of their path at that time.
+ */
 export function approvalHash(parts: {
   sessionId: string
   callId: string
@@ -94,7 +96,7 @@ export function approvalHash(parts: {
   return sha256(canonicalJson([sessionId, callId, definition, args, ...(target === undefined ? [] : [target])]))
 }
 
-/** Keys in order, so that the same value always gives the same text. */
+/** Sorts the keys, so that the same value always gives the same text. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'

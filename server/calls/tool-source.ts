@@ -15,11 +15,11 @@ export interface ToolCallInput {
 export interface ListInput {
   caller: Caller
   signal: AbortSignal
-  /** As the running server has them, which is started if need be: what was stored may be of another version of it. */
+  /** Lists the tools of the running server and starts it if necessary; stored tools may come from another version of it. */
   live?: true | undefined
 }
 
-/** A server whose tools are offered to the chat's model, beside those of the session's own sandbox. */
+/** A server whose tools are offered to the chat's model, in addition to those of the session's sandbox. */
 export interface ToolSource {
   readonly server: string
   list(asking: ListInput): Promise<ToolDefinitionInput[]>

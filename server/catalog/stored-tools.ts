@@ -31,9 +31,9 @@ export interface StoredServer {
   about?: ServerAbout
   /** Its tools for clients that can do more than answer, by what these can do; the latest few. */
   offers?: Record<string, StoredTool[]>
-  /** Which revision it speaks, as found out at `verdictAt`. */
-  verdict?: { kind: 'legacy' } | { kind: 'modern'; discover: Record<string, unknown> }
-  verdictAt?: number
+  /** Which revision it speaks, as found out at `revisionAt`. */
+  revision?: { kind: 'legacy' } | { kind: 'modern'; discover: Record<string, unknown> }
+  revisionAt?: number
   startMs?: number
   lastError?: { at: number; message: string }
   /** Hosts that its sandbox refused it, by host and port. */
@@ -99,7 +99,7 @@ function readStored(value: unknown): StoredServer | undefined {
     fingerprint: value.fingerprint,
     seenAt: value.seenAt,
     tools: value.tools.map(withHash),
-    ...readVerdict(value),
+    ...readRevision(value),
     ...readAbout(value.about),
     ...readOffers(value.offers),
     ...(typeof value.startMs === 'number' ? { startMs: value.startMs } : {}),
@@ -109,11 +109,14 @@ function readStored(value: unknown): StoredServer | undefined {
   }
 }
 
-function readVerdict({ verdict, verdictAt }: Record<string, unknown>): Pick<StoredServer, 'verdict' | 'verdictAt'> {
-  if (!isRecord(verdict) || typeof verdictAt !== 'number') return {}
-  if (verdict.kind === 'legacy') return { verdict: { kind: 'legacy' }, verdictAt }
-  const { discover } = verdict
-  return verdict.kind === 'modern' && isRecord(discover) ? { verdict: { kind: 'modern', discover }, verdictAt } : {}
+function readRevision({
+  revision,
+  revisionAt
+}: Record<string, unknown>): Pick<StoredServer, 'revision' | 'revisionAt'> {
+  if (!isRecord(revision) || typeof revisionAt !== 'number') return {}
+  if (revision.kind === 'legacy') return { revision: { kind: 'legacy' }, revisionAt }
+  const { discover } = revision
+  return revision.kind === 'modern' && isRecord(discover) ? { revision: { kind: 'modern', discover }, revisionAt } : {}
 }
 
 function readAbout(value: unknown): Pick<StoredServer, 'about'> {

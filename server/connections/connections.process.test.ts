@@ -50,7 +50,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     await first.close()
     const { connections, index } = await open({ a: child('steady') }, { keyValues })
     expect(index.tools('a')?.map(({ name }) => name)).toContain('echo')
-    expect(index.verdict('a')).toEqual({ kind: 'legacy' })
+    expect(index.revision('a')).toEqual({ kind: 'legacy' })
     expect(connections.childPids).toEqual([])
     // Another command is another server.
     expect((await open({ a: child('steady', ['x']) }, { keyValues })).index.tools('a')).toBeUndefined()
@@ -117,7 +117,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
   it('speaks to a server that dies of the question for the newer revision', async () => {
     const { call, index } = await open({ a: child('dies-on-probe') })
     expect(textOf((await call('a', 'old')).result)).toBe('old')
-    expect(index.verdict('a')).toEqual({ kind: 'legacy' })
+    expect(index.revision('a')).toEqual({ kind: 'legacy' })
   })
 
   it('speaks the newer revision with a server that knows it, and remembers that', async () => {
@@ -130,10 +130,10 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     const echo = { server: 'inner', tool: 'echo', params: { message: 'deep' } }
     for (const round of [1, 2]) {
       const test = await open(servers, { keyValues })
-      expect(test.index.verdict('outer')?.kind).toBe(round === 1 ? undefined : 'modern')
+      expect(test.index.revision('outer')?.kind).toBe(round === 1 ? undefined : 'modern')
       const { result } = await test.call('outer', 'execute', echo, { mustNotRepeat: true })
       expect(textOf(result)).toBe('deep')
-      expect(test.index.verdict('outer')?.kind).toBe('modern')
+      expect(test.index.revision('outer')?.kind).toBe('modern')
       await test.close()
     }
   })
@@ -309,7 +309,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     const seen: number[] = []
     const { result } = await call('modern', 'steps', {}, { onProgress: ({ progress }) => void seen.push(progress) })
     expect([textOf(result), seen]).toEqual(['done', [1, 2, 3]])
-    expect(index.verdict('modern')).toMatchObject({ kind: 'modern' })
+    expect(index.revision('modern')).toMatchObject({ kind: 'modern' })
   })
 
   it('answers 1,000 concurrent calls over 10 servers, each to its asker', async () => {

@@ -279,7 +279,7 @@ export class Connections {
         toolsSeen: () => index.tools(entry.name)?.length ?? 0,
         gate: this.#gate,
         open: (signal, onToolsChanged) => {
-          const verdict = index.verdict(entry.name)
+          const revision = index.revision(entry.name)
           const processes = this.#processes
           const containers = () => {
             this.#containers ??= this.#options.openContainers()
@@ -287,13 +287,13 @@ export class Connections {
           }
           const places = { processes, containers, secrets, login, log }
           const checkGrant = (asked: ServerEntry) => this.#options.grants?.check(asked)
-          const options = { ...places, checkGrant, entry, version, verdict, signal, onToolsChanged, onDenied, peer }
+          const options = { ...places, checkGrant, entry, version, revision, signal, onToolsChanged, onDenied, peer }
           const about = { attributes: { server: entry.name } }
           return traced(tracing, 'server start', about, () => openServer(options))
         },
         onListed: (tools, { live, startMs }) => {
           if (startMs !== undefined) observer?.started?.(entry.name, startMs, starts++ > 0)
-          const facts = live ? { verdict: live.verdict, about: aboutOf(live), ...(startMs ? { startMs } : {}) } : {}
+          const facts = live ? { revision: live.revision, about: aboutOf(live), ...(startMs ? { startMs } : {}) } : {}
           index.listed(entry, tools, facts, peer ? capabilityKey(peer.capabilities) : '')
           if (live) peer?.onOpened(entry.name, live)
         },

@@ -51,7 +51,7 @@ const PULSE_MS = 3000
 
 export class LiveServer {
   tools: StoredTool[] = []
-  readonly verdict: KnownRevision | undefined
+  readonly revision: KnownRevision | undefined
   readonly #entry: ServerEntry
   readonly #client: Client
   /** Of a local server only. */
@@ -71,7 +71,7 @@ export class LiveServer {
     this.#client = client
     this.#transport = transport
     this.#redact = redact
-    this.verdict = verdictOf(client)
+    this.revision = revisionOf(client)
   }
 
   get isOpen(): boolean {
@@ -124,7 +124,7 @@ export class LiveServer {
     const { timeouts } = this.#entry
     const params = { name: tool, arguments: args, ...retry, ...(meta ? { _meta: meta } : {}) }
     this.#transport?.assertAlive(mustNotRepeat)
-    const calls = this.verdict?.kind === 'legacy' ? this.#transport?.calls : undefined
+    const calls = this.revision?.kind === 'legacy' ? this.#transport?.calls : undefined
     this.#running++
     try {
       return await calmly(onProgress, (calm) =>
@@ -164,7 +164,7 @@ export class LiveServer {
   async subscribe(uri: string): Promise<() => Promise<void>> {
     const timeout = this.#entry.timeouts.callMs
     const failed = (error: unknown) => Promise.reject(this.#failure('the subscription', error))
-    if (this.verdict?.kind === 'modern') {
+    if (this.revision?.kind === 'modern') {
       const subscription = await this.#client.listen({ resourceSubscriptions: [uri] }, { timeout }).catch(failed)
       return () => subscription.close()
     }
@@ -232,7 +232,7 @@ function timing(timeout: number) {
   return { timeout, resetTimeoutOnProgress: true, maxTotalTimeout: totalMs(timeout) }
 }
 
-function verdictOf(client: Client): KnownRevision | undefined {
+function revisionOf(client: Client): KnownRevision | undefined {
   const era = client.getProtocolEra()
   if (era === 'legacy') return { kind: 'legacy' }
   const discover: DiscoverResult | undefined = client.getDiscoverResult()

@@ -37,7 +37,7 @@ export interface OpenServerOptions {
   log: ServerLog
   version: string
   /** What was found out about it before. */
-  verdict?: KnownRevision | undefined
+  revision?: KnownRevision | undefined
   signal: AbortSignal
   onToolsChanged(): void
   /** It wanted to go where its entry does not let it. */
@@ -52,8 +52,8 @@ const STDERR_IN_ERROR = 300
 
 /** Starts or reaches a server, greets it in the revision it speaks, and lists its tools. Leaves nothing behind when it fails. */
 export async function openServer(options: OpenServerOptions): Promise<LiveServer> {
-  const { verdict } = options
-  const known = verdict === undefined ? undefined : priorOf(verdict)
+  const { revision } = options
+  const known = revision === undefined ? undefined : priorOf(revision)
   try {
     return await connect(options, known)
   } catch (error) {
@@ -102,7 +102,7 @@ async function connect(options: OpenServerOptions, prior: PriorDiscovery | undef
     const live = new LiveServer(entry, client, child, (text) => options.log.redact(text))
     await live.list(signal)
     if (prior?.kind === 'modern') listenForChanges(client, { toolsListChanged: true })
-    if (peer && live.verdict?.kind === 'modern')
+    if (peer && live.revision?.kind === 'modern')
       listenForChanges(client, { promptsListChanged: true, resourcesListChanged: true })
     return live
   } catch (error) {
@@ -125,7 +125,7 @@ function introduce(client: Client, server: string, peer: Peer, transport: Transp
   client.fallbackNotificationHandler = async ({ method, params }) => peer.onNotification(server, { method, params })
 }
 
-/** The SDK subscribes by itself to changes of tools alone, and not with a remembered verdict. */
+/** The SDK subscribes by itself to changes of tools alone, and not with a remembered revision. */
 function listenForChanges(client: Client, wish: SubscriptionFilter): void {
   const { tools, prompts, resources } = client.getServerCapabilities() ?? {}
   const filter: SubscriptionFilter = {
@@ -206,9 +206,9 @@ function whatItSaid(tail: string): string {
   return whole === '' ? '' : `; its last words: ${whole}`
 }
 
-function priorOf(verdict: KnownRevision): PriorDiscovery {
-  if (verdict.kind === 'legacy') return { kind: 'legacy' }
-  const { discover } = verdict
+function priorOf(revision: KnownRevision): PriorDiscovery {
+  if (revision.kind === 'legacy') return { kind: 'legacy' }
+  const { discover } = revision
   const supportedVersions = Array.isArray(discover.supportedVersions) ? discover.supportedVersions.map(String) : []
   const capabilities = typeof discover.capabilities === 'object' ? { ...discover.capabilities } : {}
   return {

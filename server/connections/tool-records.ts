@@ -2,10 +2,10 @@ import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { ServerAbout, StoredServer, StoredTool } from '../catalog/stored-tools.ts'
 
 /** The protocol revision that a server was found to speak. */
-export type KnownRevision = NonNullable<StoredServer['verdict']>
+export type KnownRevision = NonNullable<StoredServer['revision']>
 
 export interface ListedFacts {
-  verdict?: KnownRevision | undefined
+  revision?: KnownRevision | undefined
   about?: ServerAbout
   startMs?: number
 }
@@ -14,7 +14,7 @@ export interface ListedFacts {
 export interface ToolRecords {
   entry(server: string): ServerEntry | undefined
   tools(server: string): StoredTool[] | undefined
-  verdict(server: string): KnownRevision | undefined
+  revision(server: string): KnownRevision | undefined
   listed(entry: ServerEntry, tools: StoredTool[], facts: ListedFacts, key?: string): void
   failed(entry: ServerEntry, message: string): void
   denied(entry: ServerEntry, target: string, count: number): void

@@ -24,8 +24,8 @@ afterEach(async () => {
   await Promise.all(stores.map((store) => store.close()))
 })
 
-describe('the inbox of two processes with one Redis', () => {
-  it('knows whether a page is there, carries a card over and the first answer back', async () => {
+describe('the approval inbox shared by two processes over Redis', () => {
+  it('knows whether a page is open, delivers a card and returns the first answer', async () => {
     expect(await asker.isAttended()).toBe(false)
     page.attend()
     await expect.poll(() => asker.isAttended()).toBe(true)
@@ -43,7 +43,7 @@ describe('the inbox of two processes with one Redis', () => {
     expect(await asker.isAttended()).toBe(false)
   })
 
-  it('withdraws the card of a call that was given up', async () => {
+  it('withdraws the card of a cancelled call', async () => {
     const controller = new AbortController()
     const asked = asker.ask(card, 20_000, controller.signal)
     await expect.poll(async () => (await page.open()).length).toBe(1)

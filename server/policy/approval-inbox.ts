@@ -1,7 +1,7 @@
 /**
- * Calls of outside clients that wait for a person at the web page. Lives in the shared store, because the gateway that asks and
- * the server that shows the page may be two processes. Owns the cards and their answers; not who may see them.
- * Invariant: a card has one outcome, and the first to write it decides: an answer, or the asker's withdrawal.
+ * Calls of outside clients that wait for approval in the web page. The cards are in the shared store, because the gateway that
+ * asks and the server that shows the page may be two processes. Owns the cards and their answers, not who may see them.
+ * Invariant: a card has one outcome, an answer or the caller's withdrawal; the first one written counts.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -13,17 +13,17 @@ import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
 const CARDS = 'approval-cards'
 const OUTCOMES = 'approval-outcomes'
 const PAGES = 'approval-pages'
-/** A card whose asker has not been heard of for so long is nobody's any more. */
+/** A card that its process has not renewed for this long is abandoned. */
 const LEASE_MS = 15_000
 const RENEW_MS = 4000
 const POLL_MS = 250
 const BEAT_MS = 5000
-/** Outcomes stay a while, so that a late answer is told what happened. */
+/** Outcomes are kept for a while, so that a late answer gets a proper error. */
 const KEEP_MS = 10 * 60_000
 const MAX_CARDS = 100
 const MAX_CARD_CHARS = 500_000
 
-export type Wish = Omit<ApprovalCard, 'id' | 'createdAt' | 'expiresAt'>
+export type NewCard = Omit<ApprovalCard, 'id' | 'createdAt' | 'expiresAt'>
 type Outcome = { at: number } & ({ withdrawn: true } | (ApprovalAnswer & { withdrawn?: false }))
 
 export class ApprovalInbox {
@@ -35,7 +35,7 @@ export class ApprovalInbox {
     this.#keyValues = keyValues
   }
 
-  /** Says, until `leave`, that there is a page where cards are seen. */
+  /** Announces, until `leave`, that a page shows the cards. */
   attend(): void {
     const beat = () => this.#keyValues.set(PAGES, this.#id, Date.now()).catch(() => {})
     void beat()
@@ -54,10 +54,12 @@ export class ApprovalInbox {
     return pages.some(({ value }) => Number(value) > Date.now() - LEASE_MS)
   }
 
-  /** Puts a card up and waits. Rejects with `approval_timeout`, or as the signal says; the card is gone then. */
-  async ask(wish: Wish, waitMs: number, signal: AbortSignal): Promise<ApprovalAnswer> {
+  /**
+   * Adds a card and waits for the answer. Rejects with `approval_timeout`, or when the signal aborts; then the card is removed.
+   */
+  async ask(request: NewCard, waitMs: number, signal: AbortSignal): Promise<ApprovalAnswer> {
     const createdAt = Date.now()
-    const card: ApprovalCard = { ...wish, id: randomUUID(), createdAt, expiresAt: createdAt + waitMs }
+    const card: ApprovalCard = { ...request, id: randomUUID(), createdAt, expiresAt: createdAt + waitMs }
     await this.#refuseTooMuch(card)
     let renewAt = 0
     try {
@@ -73,14 +75,18 @@ export class ApprovalInbox {
       const outcome = await this.#withdraw(card.id)
       if (signal.aborted) throw cancelled(signal.reason)
       if (outcome) return read(outcome)
-      throw new AppError('timeout', 'approval_timeout', `Nobody answered within ${waitMs / 1000} s; it was not run.`)
+      throw new AppError(
+        'timeout',
+        'approval_timeout',
+        `Nobody answered within ${waitMs / 1000} s. The tool was not run.`
+      )
     } finally {
       await this.#withdraw(card.id).catch(() => {})
       await this.#keyValues.remove(CARDS, card.id).catch(() => {})
     }
   }
 
-  /** Those that someone still waits for, oldest first. */
+  /** The cards that a caller still waits for, oldest first. */
   async open(): Promise<ApprovalCard[]> {
     const cards: ApprovalCard[] = []
     for (const { key, value } of await this.#keyValues.list(CARDS)) {
@@ -92,20 +98,24 @@ export class ApprovalInbox {
     return cards.sort((a, b) => a.createdAt - b.createdAt)
   }
 
-  /** `hash` is that of the card the person has seen. */
+  /** `hash` is the hash of the card that the person saw. */
   async answer(id: string, hash: string, answer: ApprovalAnswer): Promise<void> {
     const card = readCard(await this.#keyValues.get(CARDS, id))
     const outcome = await this.#outcome(id)
     if (outcome && outcome.withdrawn !== true) throw alreadyDecided()
     if (!card || outcome) throw gone()
     if (card.hash !== hash) {
-      throw new AppError('conflict', 'stale', 'This answer is for another card than the one that is open; look again.')
+      throw new AppError(
+        'conflict',
+        'stale',
+        'This answer is for an older version of the card. Review the current one and answer again.'
+      )
     }
     if (await this.#keyValues.add(OUTCOMES, id, toJson({ ...answer, at: Date.now() }))) return
     throw (await this.#outcome(id))?.withdrawn === true ? gone() : alreadyDecided()
   }
 
-  /** Resolves to the answer that came first, if one did. */
+  /** Resolves to the answer, if there already was one. */
   async #withdraw(id: string): Promise<Outcome | undefined> {
     if (await this.#keyValues.add(OUTCOMES, id, { withdrawn: true, at: Date.now() })) return undefined
     const outcome = await this.#outcome(id)
@@ -119,11 +129,11 @@ export class ApprovalInbox {
 
   async #refuseTooMuch(card: ApprovalCard): Promise<void> {
     if (JSON.stringify(card).length > MAX_CARD_CHARS) {
-      const message = `${card.server}/${card.tool} needs a human's yes, and is too long to be shown to one: if its definition changed, look at it with \`servers accept\`.`
+      const message = `${card.server}/${card.tool} needs approval, but is too long to show. If its definition changed, review it with \`servers accept\`.`
       throw new AppError('invalid', 'approval_too_long', message)
     }
     if ((await this.open()).length < MAX_CARDS) return
-    const message = `${MAX_CARDS} calls wait for a human's answer already: answer those in the web page's inbox first.`
+    const message = `${MAX_CARDS} calls are already waiting for approval. Answer those in the web page's inbox first.`
     throw new AppError('unavailable', 'approvals_full', message)
   }
 
@@ -145,25 +155,25 @@ function readCard(value: unknown): ApprovalCard | undefined {
   return isCard(card) && Number(value.aliveUntil) > now && card.expiresAt > now ? card : undefined
 }
 
-/** What lies in the store was written by this program, perhaps by another version of it. */
+/** Checks the value: another version of this program may have written it. */
 function isCard(value: unknown): value is ApprovalCard {
   if (!isRecord(value) || !isRecord(value.args)) return false
   const texts = [value.id, value.hash, value.server, value.tool]
   return texts.every((text) => typeof text === 'string') && typeof value.expiresAt === 'number'
 }
 
-/** Its client has given up: that is no fault of ours, and nothing has been run. */
+/** The client gave up before anyone answered. */
 function cancelled(reason: unknown): AppError {
   if (isAppError(reason)) return reason
-  return new AppError('cancelled', 'cancelled', 'The call was cancelled before anyone answered; it was not run.')
+  return new AppError('cancelled', 'cancelled', 'The call was cancelled before anyone answered. The tool was not run.')
 }
 
 function gone(): AppError {
-  return new AppError('not-found', 'approval_gone', 'Nobody waits for this answer any more; nothing was run.')
+  return new AppError('not-found', 'approval_gone', 'The caller no longer waits for this answer. Nothing was run.')
 }
 
 function alreadyDecided(): AppError {
-  return new AppError('conflict', 'already_decided', 'Somebody has answered this already.')
+  return new AppError('conflict', 'already_decided', 'Someone has already answered this.')
 }
 
 function toJson(value: unknown): Json {

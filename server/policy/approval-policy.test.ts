@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { ApprovalRule } from '../../contract/servers.ts'
 import { cpuMs } from '../../tests/fixtures/cpu-ms.ts'
-import { createPolicy, type Verdict } from './approval-policy.ts'
+import { createPolicy } from './approval-policy.ts'
 
-const policy = (...rules: [string, Verdict][]) => createPolicy(rules.map(([glob, verdict]) => ({ glob, verdict })))
+const policy = (...rules: [string, ApprovalRule][]) => createPolicy(rules.map(([glob, rule]) => ({ glob, rule })))
 
 /** What a glob means, slowly and plainly. */
 function fits(glob: string, text: string): boolean {
@@ -13,7 +14,7 @@ function fits(glob: string, text: string): boolean {
 }
 
 describe('the policy', () => {
-  it('asks for whatever no rule fits', () => {
+  it('asks if no rule matches', () => {
     expect(policy()('workspace', 'read_file')).toBe('ask')
     expect(policy(['github/*', 'allow'])('githubby', 'x')).toBe('ask')
   })
@@ -26,29 +27,29 @@ describe('the policy', () => {
     [['workspace/*', 'allow'] as const, ['******************', 'deny'] as const, 'allow'],
     [['*execute_command', 'allow'] as const, ['execute_command*', 'deny'] as const, 'allow'],
     [['workspace/execute_c*', 'allow'] as const, ['*kspace/execute_cmd', 'deny'] as const, 'allow']
-  ])('takes the most specific of %j and %j', (a, b, verdict) => {
-    expect(policy([...a], [...b])('workspace', 'execute_command')).toBe(verdict)
-    expect(policy([...b], [...a])('workspace', 'execute_command')).toBe(verdict)
+  ])('applies the most specific of %j and %j', (a, b, rule) => {
+    expect(policy([...a], [...b])('workspace', 'execute_command')).toBe(rule)
+    expect(policy([...b], [...a])('workspace', 'execute_command')).toBe(rule)
   })
 
-  it('takes the stricter of two equally specific rules', () => {
+  it('applies the stricter of two equally specific rules', () => {
     expect(policy(['a/x*', 'allow'], ['a/*x', 'deny'])('a', 'x')).toBe('deny')
     expect(policy(['a/x*', 'allow'], ['a/*x', 'ask'])('a', 'x')).toBe('ask')
   })
 
-  it('reads a glob as it is meant, with no character but * special', () => {
+  it('treats only * as special in a glob', () => {
     const piece = fc.constantFrom('a', 'b', '*', '.', '/', '(', '\\', '\n')
     const text = fc.array(piece, { maxLength: 10 }).map((list) => list.join(''))
     fc.assert(
       fc.property(text, text, (glob, name) => {
-        const verdict = policy([glob, 'allow'])('a', name)
-        expect(verdict).toBe(fits(glob, `a/${name}`) ? 'allow' : 'ask')
+        const rule = policy([glob, 'allow'])('a', name)
+        expect(rule).toBe(fits(glob, `a/${name}`) ? 'allow' : 'ask')
       }),
       { numRuns: 2000 }
     )
   })
 
-  it('is quick on a name that was made to be slow', async () => {
+  it('stays fast on a hostile name', async () => {
     const decide = policy([`${'a*'.repeat(40)}b`, 'allow'])
     expect(await cpuMs(() => expect(decide('a', 'a'.repeat(20_000))).toBe('ask'))).toBeLessThan(500)
   })

@@ -1,33 +1,38 @@
+import type { ApprovalRule } from '../../contract/servers.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 
-export type Verdict = 'allow' | 'ask' | 'deny'
-
 export interface PolicyRule {
-  /** Whose tools it is about, and `glob` is of their names then. Apart, because a server's name may have `/` and `*` in it. */
+  /**
+   * If set, the rule applies to this server only and `glob` matches tool names. A separate field, because a server's name may
+   * contain `/` and `*`.
+   */
   server?: string
-  /** `server/tool`, where `*` stands for any run of characters. */
+  /** `server/tool`, where `*` matches any characters. */
   glob: string
-  verdict: Verdict
+  rule: ApprovalRule
 }
 
-export type ApprovalPolicy = (server: string, tool: string) => Verdict
+export type ApprovalPolicy = (server: string, tool: string) => ApprovalRule
 
-/** The most specific rule that fits wins (most characters that are no `*`, then fewest `*`, then the stricter); none means ask. */
+/**
+ * The most specific match wins: most literal characters, then fewest `*`, then the stricter rule. Without a match the rule is
+ * `ask`.
+ */
 export function createPolicy(rules: PolicyRule[]): ApprovalPolicy {
   const strictness = { deny: 0, ask: 1, allow: 2 }
   const ordered = rules
     .toSorted((a, b) => {
       const specific = literals(b) - literals(a) || a.glob.length - b.glob.length
-      return specific || strictness[a.verdict] - strictness[b.verdict]
+      return specific || strictness[a.rule] - strictness[b.rule]
     })
-    .map((rule) => ({ matches: ruleMatcher(rule), verdict: rule.verdict }))
-  return (server, tool) => ordered.find(({ matches }) => matches(server, tool))?.verdict ?? 'ask'
+    .map((policyRule) => ({ matches: ruleMatcher(policyRule), rule: policyRule.rule }))
+  return (server, tool) => ordered.find(({ matches }) => matches(server, tool))?.rule ?? 'ask'
 }
 
 /** The rules in mcp.json. */
 export function rulesOf(servers: Iterable<ServerEntry>): PolicyRule[] {
   return [...servers].flatMap(({ name, approval }) =>
-    Object.entries(approval).map(([glob, verdict]) => ({ server: name, glob, verdict }))
+    Object.entries(approval).map(([glob, rule]) => ({ server: name, glob, rule }))
   )
 }
 
@@ -41,7 +46,7 @@ function ruleMatcher({ server: only, glob }: PolicyRule): (server: string, tool:
   return (server, tool) => server === only && matches(tool)
 }
 
-/** By hand: a regular expression made of many `.*` takes for ever on a long name, and names are the server's to choose. */
+/** Written by hand: servers choose the tool names, and a regular expression with many `.*` is very slow on a long one. */
 export function globMatcher(glob: string): (text: string) => boolean {
   const [head = '', ...rest] = glob.split('*')
   const tail = rest.pop()

@@ -3,7 +3,7 @@ import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { DefinitionChange, DefinitionGuard } from './definition-guard.ts'
 
-/** Which of the catalogue's tools are not the ones that were accepted: the guard's verdicts, at hand for every answer and call. */
+/** Tracks the tools in the tool index whose definition is not the accepted one. */
 export class ChangedTools {
   readonly #guard: DefinitionGuard
   readonly #logger: Logger
@@ -15,19 +15,19 @@ export class ChangedTools {
     this.#logger = logger
   }
 
-  /** To be told of a server's tools as they are seen. */
+  /** Call this with a server's tools whenever they are listed. */
   readonly look = (server: string, tools: StoredTool[]): void => {
     this.#lookAtAll(server, tools).catch((error) => {
-      this.#logger.warn({ server }, `Its definitions could not be compared: ${messageOf(error)}`)
+      this.#logger.warn({ server }, `Could not compare its tool definitions: ${messageOf(error)}`)
     })
   }
 
-  /** As last looked at. */
+  /** The result of the last check. */
   isChanged(server: string, tool: string): boolean {
     return this.#changed.get(server)?.has(tool) === true
   }
 
-  /** Somebody may have accepted some of them elsewhere; costs nothing where there is none. */
+  /** Checks the changed tools again, because another process may have accepted some. Does nothing if there are none. */
   async refresh(): Promise<void> {
     for (const [server, tools] of [...this.#changed]) await this.#check(server, [...tools.values()])
   }
@@ -41,7 +41,7 @@ export class ChangedTools {
     this.#changed.get(server)?.delete(tool)
   }
 
-  /** A server that lists ever new names shall fill no memory either. */
+  /** Forgets tools that the server no longer lists, so that ever-changing names can't fill the memory. */
   async #lookAtAll(server: string, tools: StoredTool[]): Promise<void> {
     await this.#check(server, tools)
     const names = new Set(tools.map(({ name }) => name))

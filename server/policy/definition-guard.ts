@@ -3,10 +3,10 @@ import { canonicalJson, type OfferedTool, type ToolDefinitionInput } from '../ca
 import type { KeyValueStore } from '../storage/key-value-store.ts'
 
 const SPACE = 'tool-definitions'
-/** Of one server: one that lists ever new names shall fill no disk. */
+/** Limits per server, so that ever-changing names can't fill the disk. */
 const MAX_KEPT = 2000
 const MAX_KEPT_CHARS = 10_000_000
-const NOT_KEPT = 'nothing: this server has listed so many tools that a new one is not taken on trust'
+const NOT_KEPT = 'nothing: this server has listed too many tools to trust a new one'
 
 export interface DefinitionChange {
   before: string
@@ -15,7 +15,7 @@ export interface DefinitionChange {
 
 type DefinedTool = Pick<OfferedTool, 'server' | 'name' | 'modelName' | 'whole'>
 
-/** Of one server. Hashes of the texts as last found in the store: saves asking it about every tool at every step. */
+/** Hashes of one server's accepted definitions as last read from the store. Saves a store lookup per tool and step. */
 class Kept {
   readonly #hashes = new Map<string, string>()
   #chars = 0
@@ -35,9 +35,10 @@ class Kept {
 }
 
 /**
- * Remembers every tool's definition as first seen, for the chat and the gateway alike. One that changes afterwards may have been
- * changed to mislead: its calls are shown to a human, with the difference, until someone accepts it. So are those of a new tool
- * of a server that has had too many. The sandbox's own tools are not its business: they come with this program and its image.
+ * Remembers every tool's definition as first seen, for the chat and the gateway. A definition that changes later may be an
+ * attempt to mislead, so calls of the tool need approval, with the difference shown, until someone accepts it. The same goes for
+ * a new tool of a server that has listed too many. The sandbox's own tools are not checked: they come with this program and its
+ * image.
  */
 export function createDefinitionGuard(keyValues: KeyValueStore) {
   const accepted = new Map<string, Kept>()
@@ -62,7 +63,7 @@ export function createDefinitionGuard(keyValues: KeyValueStore) {
     )
     return loading
   }
-  /** What was accepted, which for a tool that is new is what it is now; undefined when there is no room for it. */
+  /** The accepted definition. A new tool's current definition is accepted; undefined if there is no room for it. */
   const acceptedText = async (tool: DefinedTool, text: string): Promise<string | undefined> => {
     const kept = keptOf(tool.server)
     if (kept.has(tool.name, text)) return text
@@ -74,7 +75,7 @@ export function createDefinitionGuard(keyValues: KeyValueStore) {
     return String(found)
   }
   return {
-    /** The changes of those offered tools whose definition is not the accepted one, by model name. */
+    /** The changes of the offered tools whose definition is not the accepted one, by model name. */
     async changes(tools: DefinedTool[]): Promise<Map<string, DefinitionChange>> {
       await load()
       const changed = new Map<string, DefinitionChange>()
@@ -85,7 +86,7 @@ export function createDefinitionGuard(keyValues: KeyValueStore) {
       }
       return changed
     },
-    /** `text` is the definition that the human was shown. */
+    /** `text` is the definition that the person was shown. */
     async accept(server: string, name: string, text: string): Promise<void> {
       await keyValues.set(SPACE, keyOf({ server, name }), text)
       keptOf(server).set(name, text)
@@ -99,7 +100,9 @@ function keyOf({ server, name }: Pick<DefinedTool, 'server' | 'name'>): string {
   return JSON.stringify([server, name])
 }
 
-/** All that any client or its model is given. Annotations too: one that suddenly says that it only reads is called more freely. */
+/**
+ * Everything that a client or its model sees. Annotations too: a tool that suddenly claims to be read-only is called more freely.
+ */
 function describe(tool: ToolDefinitionInput): string {
   const { name, inputSchema, outputSchema, annotations, shown } = tool
   const description = (tool.description ?? '').toWellFormed()

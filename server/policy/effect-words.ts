@@ -1,9 +1,9 @@
 /**
- * Words that betray an effect in a tool's name, description or parameters. Data of `plain-reader.ts`; base forms, because their
- * other forms are derived there.
+ * Words in a tool's name, description or parameters that suggest an effect. Data for `plain-reader.ts`, which derives other forms
+ * from these base forms.
  */
 
-/** Signs of an effect wherever they stand. */
+/** They suggest an effect wherever they occur. */
 export const EFFECT_WORDS = new Set(
   `abort accept accrue acknowledge acquire activate add adjust allocate amend annotate append apply approve archive
   assign attach authenticate authorize authorise automate auto backfill ban bid blacklist block bookmark boot borrow
@@ -41,7 +41,7 @@ export const EFFECT_WORDS = new Set(
     .filter(Boolean)
 )
 
-/** Signs of an effect only where they can be verbs: "and tag them", but not "the tags of an image". */
+/** They suggest an effect only where they can be verbs: "and tag them", but not "the tags of an image". */
 export const AMBIGUOUS_WORDS = new Set(
   `address adopt advance alert alter alarm answer arrange ask audit award back bill book branch build call cap check close comment commit
   contact contract cover credit cross cue date deal delay design direct document draft draw drive email endorse engage enter escrow
@@ -57,7 +57,7 @@ export const AMBIGUOUS_WORDS = new Set(
     .filter(Boolean)
 )
 
-/** Orders to change something, as they stand in a request. Only words that are no order to look: "run", "make" and "open" are left out. */
+/** Verbs in a request that order a change. "run", "make" and "open" are left out, because they can also mean to look. */
 export const WRITE_ORDERS = new Set(
   `append archive assign cancel clean cleanup clear close commit create deactivate delete deploy destroy disable disconnect drop edit
   email empty enable erase evict forward grant insert install kill merge modify move mute overwrite patch pay post publish purge

@@ -53,11 +53,11 @@ const WRITERS: [name: string, description: string, parameters?: Record<string, s
 
 describe('a tool that plainly reads', () => {
   // Checked with the defence off: the name’s first word decides → 31 of these pass.
-  it('is none of those that begin like one and do more', () => {
+  it('is not one that begins like a reader but does more', () => {
     expect(WRITERS.filter(([name, text, parameters]) => isPlainReader(tool(name, text, parameters)))).toEqual([])
   })
 
-  it('is none whose name or description says something else, or nothing', () => {
+  it('is not one whose name or description says something else, or nothing', () => {
     const unsure: [string, string][] = [
       ['fetch', 'Fetches a page.'],
       ['query', 'Query the database and get all rows.'],
@@ -70,7 +70,7 @@ describe('a tool that plainly reads', () => {
     expect(unsure.filter(([name, text]) => isPlainReader(tool(name, text)))).toEqual([])
   })
 
-  it('is what reads and says so', () => {
+  it('is one that reads and says so', () => {
     const readers: [string, string, Record<string, string>?][] = [
       ['list_tables', 'List all tables in the SQLite database'],
       ['getCustomer', 'Retrieves a customer by ID.', { customerId: 'The ID of the customer' }],
@@ -88,13 +88,13 @@ describe('a reader', () => {
   const plain = tool('list_tables', 'List all tables in the database')
   const marked = (annotations: Record<string, unknown>) => ({ ...tool('x', ''), annotations })
 
-  it('is known by its words only where its server annotates nothing', () => {
+  it('is recognized by its wording only if its server annotates nothing', () => {
     expect(isReader(entry([]), [plain, tool('drop', '')], plain)).toBe(true)
     expect(isReader(entry([]), [plain, marked({ title: 'X' })], plain)).toBe(true)
     expect(isReader(entry([]), [plain, marked({ openWorldHint: false })], plain)).toBe(false)
   })
 
-  it('is known by its annotation, unless that contradicts itself', () => {
+  it('is recognized by its annotation, unless that contradicts itself', () => {
     const isOne = (annotations: Record<string, unknown>) => isReader(entry([]), [], marked(annotations))
     expect(isOne({ readOnlyHint: true })).toBe(true)
     expect(isOne({ readOnlyHint: true, destructiveHint: false })).toBe(true)
@@ -103,7 +103,7 @@ describe('a reader', () => {
     expect(isOne({ idempotentHint: true })).toBe(false)
   })
 
-  it('is known by its entry; one that says that it destroys, by its full name alone', () => {
+  it('is recognized by its entry; one that claims to be destructive, only by its full name', () => {
     const destroys = { ...tool('wipe_disk', ''), annotations: { destructiveHint: true } }
     expect(isReader(entry(['dr*']), [], tool('drop', ''))).toBe(true)
     expect(isReader(entry(['wipe']), [], destroys)).toBe(false)

@@ -1,46 +1,46 @@
 /**
- * Whether a tool plainly only reads, judged by its name, description and parameters. Only for servers that annotate nothing.
- * Invariant: when in doubt, no. A reader that fails this test costs one confirmation; a writer that passes would run unasked.
- * `bench/readers.ts` prints what passes in the routing data sets.
+ * Decides whether a tool plainly only reads, by its name, description and parameters. Used only for servers that annotate none of
+ * their tools. Invariant: when in doubt, no. A reader that fails this test costs one confirmation; a writer that passes would run
+ * without being asked about. `bench/readers.ts` prints what passes in the routing data sets.
  */
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { AMBIGUOUS_WORDS, EFFECT_WORDS } from './effect-words.ts'
 
-/** What the name has to begin with; one word that names the service may come before it (`slack_list_channels`). */
+/** The name must begin with one of these; the name of the service may come before it (`slack_list_channels`). */
 const NAME_VERBS = new Set('get list read search find describe view count lookup retrieve'.split(' '))
 
-/** What the description has to begin with. */
+/** The description must begin with one of these. */
 const FIRST_WORDS = new Set(
   `get gets list lists read reads search searches find finds describe describes view views count counts retrieve retrieves
    return returns lookup`.split(/\s+/)
 )
 
-/** Names such as `get_or_create`, `get_next_job` (which takes it off a queue) and `get_new_address` (which makes one). */
+/** Rule out `get_or_create`, `get_next_job` (takes it off a queue) and `get_new_address` (creates one). */
 const NAME_TRAPS = new Set('and or then with next new first random once replace lock token'.split(' '))
 
-/** What a verb may follow; after anything else, an ambiguous word is taken for a noun. */
+/** A verb may follow these words; after any other word, an ambiguous word counts as a noun. */
 const BEFORE_VERB = new Set(
   `and or then to will would can could may might must should shall also before after while by it they which that who not
    optionally possibly either both additionally afterwards subsequently`.split(/\s+/)
 )
 
-/** Parameters by these names hold something that is run, sent or written. */
+/** Parameters with these names hold something that is run, sent or written. */
 const PARAMETER_TRAPS = new Set(
   `code script command cmd statement expression method body payload content contents data patch value values action operation
    mode output destination dest target force confirm dry`.split(/\s+/)
 )
 
-/** "List an item for sale", "count a vote", "get you a taxi", "get a taxi": verbs that can mean more than to look. */
+/** "List an item for sale", "count a vote", "get you a taxi", "get a taxi": these verbs can mean more than looking. */
 const OTHER_MEANING = /^(?:(?:lists?|counts?)\s+(?:an?|one|the|this|your)|gets?\s+(?:me|you|us|users?|an?|one))\b/i
-/** What shows all the same that something is looked up. */
+/** Words that show that something is looked up after all. */
 const LOOKED_UP =
   /^gets? (?:an? )?(?:(?:full|complete|paginated|detailed|specific|single|particular)\b|lists?\b|listing\b|summary\b)|\bby (?:[\w']+ ){0,2}(?:id|ids|uid|uuid|name|key|slug|identifiers?)\b/i
 const MIN_WORDS = 3
 
-/** "… and leases it for ten minutes": whatever the verb is, something is done to what was read. */
+/** "… and leases it for ten minutes": whatever the verb is, something is done to the item after reading it. */
 const DONE_TO_IT = /\b(?:and|then|before|after|while)\s+(?:[\w-]+\s+){1,3}(?:it|them|those|these)\b/i
-/** Nothing hidden, and no language that the lists of words don't know. */
+/** No hidden characters, and no languages that the word lists don't cover. */
 const PLAIN_TEXT = /^[\t\n\r\x20-\x7e‘’“”–—…•→]*$/
 const MAX_DESCRIPTION = 1500
 const MAX_PARAMETERS = 50
@@ -56,7 +56,7 @@ function isReaderName(name: string): boolean {
   const parts = wordsOf(name)
   const at = parts.findIndex((part) => NAME_VERBS.has(part))
   if (at !== 0 && at !== 1) return false
-  // `email_list` may be an order to email it.
+  // `email_list` may mean to email it.
   if (at === 1 && meansEffect(parts[0] ?? '', AMBIGUOUS_WORDS)) return false
   return !parts.some((part, index) => index !== at && (NAME_TRAPS.has(part) || meansEffect(part, EFFECT_WORDS)))
 }
@@ -93,13 +93,13 @@ function hasHarmlessParameters(schema: Record<string, unknown>): boolean {
   })
 }
 
-/** Lower-case words; of an identifier, its parts. */
+/** Splits text into lower-case words, and identifiers into their parts. */
 export function wordsOf(text: string): string[] {
   const parts = text.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g, ' ').match(/[A-Za-z]+/g) ?? []
   return parts.map((part) => part.toLowerCase())
 }
 
-/** The word itself or a form of it: `deletes`, `deleted`, `deleting`, `copies`, `stopped`, `reset`. */
+/** True for a word in `known` and for its forms: `deletes`, `deleted`, `deleting`, `copies`, `stopped`, `reset`. */
 export function meansEffect(word: string, known: ReadonlySet<string>): boolean {
   return basesOf(word).some((base) => known.has(base))
 }

@@ -1,7 +1,7 @@
 const MAX_PARAMETERS = 100
 const MAX_CHARS = 4000
 
-/** Names and descriptions of a tool's parameters as text to search in. */
+/** Names and descriptions of a tool's parameters, as text for searching. */
 export function parameterText(inputSchema: Record<string, unknown>): string {
   const { properties } = inputSchema
   if (typeof properties !== 'object' || properties === null) return ''

@@ -26,7 +26,7 @@ function directory(keyValues: ReturnType<typeof memoryKeyValues>): ServerDirecto
   })
 }
 
-it('adds what another instance of the same store has shown, and nothing that was shown elsewhere', async () => {
+it('accepts a confirmation from another instance on the same store, but from no other store', async () => {
   const keyValues = memoryKeyValues()
   const text = '{"mcpServers":{"files":{"command":"npx"}}}'
   const shown = await directory(keyValues).add({ text })

@@ -1,6 +1,6 @@
 /**
- * The registry's servers as a person manages them: how each is, what it has, and adding, testing, switching and removing it. Owns
- * no state but the file's. Invariant: nothing is added that was not shown before, word for word, to whoever adds it.
+ * Manages the registry's servers for a person: their health and tools; adding, testing, switching and removing them. Its only
+ * state is the file. Invariant: nothing is added that was not shown before, word for word, to the person who adds it.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import type {
@@ -35,12 +35,12 @@ export interface ServerDirectoryOptions {
   file: string
   keyValues: Pick<KeyValueStore, 'get' | 'add'>
   registry(): Registry
-  /** Why the file as it stands can't be used. */
+  /** Why the file can't be used, if it can't. */
   problem(): string | undefined
-  /** Applies what stands in the file now. */
+  /** Applies the current file. */
   reload(): Promise<void>
   core(): Promise<{ index: ToolIndex; connections: Connections; policy: ApprovalPolicy }>
-  /** The chat's. */
+  /** The chat's policy. */
   policy: ApprovalPolicy
   guard: DefinitionGuard
   grants: Pick<Grants, 'accept' | 'isWaiting'>
@@ -65,7 +65,7 @@ export class ServerDirectory {
     this.#options = options
   }
 
-  /** `admin`: what whoever asks may do. Others than administrators see no command, address or path. */
+  /** `admin` says what the caller may do. Only administrators see commands, addresses and paths. */
   async list(admin: ServersAdmin = 'allowed'): Promise<ServersReply> {
     const { file, registry, problem } = this.#options
     const { servers, problems } = registry()
@@ -82,13 +82,13 @@ export class ServerDirectory {
     }
   }
 
-  /** Of no interest where every server is remote or in a sandbox. */
+  /** Not needed if every server is remote or in a sandbox. */
   async #exposure(servers: Registry['servers']): Promise<string | undefined> {
     const isExposed = [...servers.values()].some((entry) => entry.kind === 'local' && entry.enabled && !entry.sandbox)
     return isExposed ? (await this.#options.core()).connections.exposure() : undefined
   }
 
-  /** `owner`: who asks. What servers wrote for another is not theirs to see. */
+  /** `owner` is the caller. Logs of another owner's servers are not shown. */
   async detail(name: string, owner: string, admin: ServersAdmin = 'allowed'): Promise<ServerDetail> {
     const entry = this.#entry(name)
     const { index } = await this.#options.core()
@@ -102,11 +102,11 @@ export class ServerDirectory {
     return { ...shown, hash: grantHash(entry), log: await this.#options.log(name, owner) }
   }
 
-  /** Without the right `confirm` it only says what would be added. */
-  async add(wish: AddRequest): Promise<PlanReply | AddedReply> {
+  /** Without the right `confirm` it only returns what would be added. */
+  async add(request: AddRequest): Promise<PlanReply | AddedReply> {
     const { file, credentialsFile } = this.#options
-    const { confirm } = wish
-    const { plan, secrets } = this.#plan(wish)
+    const { confirm } = request
+    const { plan, secrets } = this.#plan(request)
     const hash = createHmac('sha256', await this.#key())
       .update(canonicalJson([plan.raw, [...secrets]]))
       .digest('base64url')
@@ -119,7 +119,7 @@ export class ServerDirectory {
       }
     }
     if (confirm !== hash || plan.servers.length === 0) {
-      const message = 'What would be added is not what was shown: look at it again, and confirm that.'
+      const message = 'The servers to add have changed since they were shown. Review them again, then confirm.'
       throw new AppError('conflict', 'confirmation_stale', message)
     }
     if (credentialsFile && secrets.size > 0) await storeSecrets(credentialsFile, secrets)
@@ -130,9 +130,10 @@ export class ServerDirectory {
     return { added: Object.keys(plan.raw) }
   }
 
-  /** Starts it if need be, and asks it for its tools: that it runs is not enough. */
+  /** Starts the server if necessary and lists its tools: a running server alone does not prove that it works. */
   async test(name: string, owner: string, signal: AbortSignal): Promise<TestReply> {
-    if (!this.#entry(name).enabled) throw new AppError('conflict', 'server_off', `Switch "${name}" on to test it.`)
+    if (!this.#entry(name).enabled)
+      throw new AppError('conflict', 'server_off', `"${name}" is switched off. Switch it on to test it.`)
     const { connections } = await this.#options.core()
     const began = performance.now()
     const reply = (tools: number, reason: string | null) => {
@@ -152,25 +153,25 @@ export class ServerDirectory {
     await this.#options.reload()
   }
 
-  /** Gives an entry its secrets, if it still is what was shown. */
+  /** Grants an entry its secrets, if it is still the one that was shown. */
   async accept(name: string, hash: unknown): Promise<void> {
     const entry = this.#entry(name)
     if (hash !== grantHash(entry)) {
-      const message = 'The entry is not what was shown: look at it again, and accept that.'
+      const message = 'The entry has changed since it was shown. Review it again, then accept it.'
       throw new AppError('conflict', 'confirmation_stale', message)
     }
     await this.#options.grants.accept([entry])
   }
 
-  /** Also one whose entry can't be read. */
+  /** Also removes an entry that can't be read. */
   async remove(name: string): Promise<void> {
     await removeServer(this.#options.file, name)
     await this.#options.reload()
   }
 
   /**
-   * Only who has read our answer can confirm it; a page elsewhere can make a browser send, but not read. All instances of a store
-   * have one key: the yes may come to another than the one that answered.
+   * Only a client that can read our reply can confirm it; a page on another site can make a browser send a request, but can't
+   * read the reply. All instances on a store share the key, because the confirmation may reach another instance than the plan.
    */
   async #key(): Promise<string> {
     const { keyValues } = this.#options

@@ -2,7 +2,7 @@ import type { ServerSummary } from '../../contract/servers.ts'
 import type { StoredServer } from '../catalog/stored-tools.ts'
 import type { ServerState } from '../connections/server-connection.ts'
 
-/** Healthy means that its tools are really there, as far as anyone has looked; a call that failed is no illness of the server. */
+/** A server is healthy if its tools were there when last listed. A failed call does not make the server unhealthy. */
 export function serverHealth(
   enabled: boolean,
   record: StoredServer | undefined,

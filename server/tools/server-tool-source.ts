@@ -9,13 +9,13 @@ type Core = () => Promise<{
   connections: Pick<Connections, 'list' | 'call' | 'runningTools'>
 }>
 
-/** A server of the registry as the chat's toolbox wants it. Listing one that was seen before starts nothing. */
+/** Offers a server of the registry to the chat. Listing a server that was seen before starts nothing. */
 export function serverToolSource(server: string, core: Core): ToolSource {
   return {
     server,
     async list({ live, ...asking }) {
       const { index, connections } = await core()
-      // What is offered must be what the call is checked against: the caller's own connection goes before what is common.
+      // The offer must match what the call is checked against, so the caller's own connection comes before the shared index.
       const known = live ? undefined : (connections.runningTools(server, asking.caller) ?? index.tools(server))
       const tools = known ?? (await connections.list(server, asking))
       const entry = index.entry(server)?.fingerprint
@@ -27,7 +27,7 @@ export function serverToolSource(server: string, core: Core): ToolSource {
         caller,
         tool: name,
         args,
-        // A human has approved one execution, not two.
+        // The approval covers one execution, not two.
         mustNotRepeat: true,
         signal,
         onProgress: onOutput && (({ message }) => message && onOutput({ stream: 'stdout', text: message }))

@@ -30,7 +30,7 @@ describe('what is learnt from use', () => {
     expect((await gateway(keyValues)).requests()).toEqual(['mail the report'])
   })
 
-  it('of two gateways that share a store is kept from both', async () => {
+  it('is kept from both of two gateways on one store', async () => {
     const keyValues = memoryKeyValues()
     const [one, two] = [await gateway(keyValues), await gateway(keyValues)]
     one.usage.learn('first', 'a', 'x')
@@ -70,7 +70,7 @@ describe('what is learnt from use', () => {
     expect(kept.at(-1)).toBe('request 2099')
   })
 
-  it('leaves out what is broken in the store', async () => {
+  it('ignores broken rows in the store', async () => {
     const keyValues = memoryKeyValues()
     await keyValues.set('routing-usage', 'examples', [
       1,

@@ -11,19 +11,19 @@ const SAVE_MS = 2000
 
 export interface StoredUsage {
   learn(request: string, server: string, tool: string): void
-  /** Forgets all of it, here and in the store. Another process that runs forgets when it next saves or starts. */
+  /** Forgets everything, here and in the store. Another running process forgets when it next saves or starts. */
   forget(): Promise<void>
   flush(): Promise<void>
 }
 
-/** Keeps what the router has learnt from use, in this machine's store and nowhere else. */
+/** Keeps in the local store what the router has learnt from use. It goes nowhere else. */
 export async function openStoredUsage(keyValues: KeyValueStore, router: Router, logger: Logger): Promise<StoredUsage> {
   for (const example of await readExamples(keyValues)) router.learn(example)
   let cleared = await clearedAt(keyValues)
   let fresh: UsageExample[] = []
   let timer: NodeJS.Timeout | undefined
 
-  /** Adds to what is there: several gateways may share the store, and any of them may have been told to forget. */
+  /** Merges into the stored data: several gateways may share the store, and any of them may have cleared it. */
   async function save(): Promise<void> {
     clearTimeout(timer)
     timer = undefined
@@ -43,7 +43,7 @@ export async function openStoredUsage(keyValues: KeyValueStore, router: Router, 
       examples.map(({ request, server, tool, at }) => ({ request, server, tool, at }))
     )
   }
-  const report = (error: unknown) => logger.warn(`What was learnt from use could not be stored: ${messageOf(error)}`)
+  const report = (error: unknown) => logger.warn(`Could not store what was learnt from use: ${messageOf(error)}`)
   return {
     learn(request, server, tool) {
       const example = { request, server, tool, at: Date.now() }

@@ -6,7 +6,7 @@ import { readTools } from '../connections/wire/read-tools.ts'
 import { silentLogger } from '../lib/logger.ts'
 import { ToolIndex } from './tool-index.ts'
 
-it('gives the router no more of a text than is worth its time', async () => {
+it('gives the router only the beginning of a long description', async () => {
   const registry = readRegistry('{"mcpServers":{"a":{"command":"x"}}}', 'mcp.json')
   let chars = 0
   const router = {

@@ -1,6 +1,7 @@
 /**
- * Which tools each server of the registry has, as last seen: the ground of listing, searching and explaining. Owns the stored
- * catalogue and keeps the router in step with it; starts no server. Invariant: what it knows of a server is of its present entry.
+ * The tools of each server of the registry, as last seen: the basis for listing, searching and explaining. Owns the stored index
+ * and keeps the router in step with it; starts no server. Invariant: what it knows about a server belongs to the server's current
+ * entry.
  */
 import type { Registry } from '../catalog/registry.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
@@ -16,17 +17,17 @@ export interface ToolIndexOptions {
   stored: StoredTools
   router: Router
   logger: Logger
-  /** Told of the tools of a server whenever they are read or listed. */
+  /** Called with a server's tools whenever they are loaded or listed. */
   onSeen?: ((server: string, tools: StoredTool[]) => void) | undefined
-  /** Requests that a definition is known to be meant for. */
+  /** Example requests for a definition. */
   examplesOf?: ((hash: string) => readonly string[] | undefined) | undefined
   now?: () => number
 }
 
-/** A server that has learnt the new revision goes on answering the old one: now and then it is asked again. */
-const VERDICT_MS = 86_400_000
+/** Ask for the revision again after this time: a server that has been updated still answers the old one. */
+const REVISION_MS = 86_400_000
 const MAX_OFFERS = 4
-/** Of a description: whoever hides what a tool does behind more is not found by it, and holds up nobody with it. */
+/** Index only this much of a description; longer text would slow routing down. */
 const MAX_ROUTED = 4000
 
 const MAX_DENIED = 50
@@ -48,7 +49,7 @@ export class ToolIndex implements ToolRecords {
     this.#options = options
   }
 
-  /** Reads the stored catalogue. */
+  /** Loads the stored index. */
   async load(registry: Registry): Promise<void> {
     this.#known = await this.#options.stored.all()
     this.update(registry)
@@ -72,13 +73,13 @@ export class ToolIndex implements ToolRecords {
     }
   }
 
-  /** What the router is told of it is no longer all that is known. */
+  /** Updates the router after something that it is told about a server has changed. */
   refresh(server: string): void {
     const entry = this.#entries.get(server)
     if (entry) this.#publish(entry)
   }
 
-  /** Hears of servers whose tools are not what they were. */
+  /** Calls the listener when the tools of a server have changed. */
   onChange(listener: (server: string) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -92,7 +93,7 @@ export class ToolIndex implements ToolRecords {
     return [...this.#entries.values()]
   }
 
-  /** undefined: this server has never been seen. */
+  /** undefined if this server has never been seen. */
   tools(server: string): StoredTool[] | undefined {
     const tools = this.#tools.get(server)
     return tools && [...tools.values()]
@@ -102,7 +103,7 @@ export class ToolIndex implements ToolRecords {
     return this.#tools.get(server)?.get(name)
   }
 
-  /** The servers that have a tool of exactly this name. */
+  /** The servers that have a tool with exactly this name. */
   serversWith(tool: string): string[] {
     return [...this.#tools].filter(([, tools]) => tools.has(tool)).map(([server]) => server)
   }
@@ -111,25 +112,25 @@ export class ToolIndex implements ToolRecords {
     return [...this.#entries.keys()].filter((server) => !this.#tools.has(server))
   }
 
-  verdict(server: string): KnownRevision | undefined {
-    const { verdict, verdictAt = 0 } = this.#fresh(server) ?? {}
-    return this.#now() - verdictAt < VERDICT_MS ? verdict : undefined
+  revision(server: string): KnownRevision | undefined {
+    const { revision, revisionAt = 0 } = this.#fresh(server) ?? {}
+    return this.#now() - revisionAt < REVISION_MS ? revision : undefined
   }
 
   record(server: string): StoredServer | undefined {
     return this.#fresh(server)
   }
 
-  /** What it offers to clients that can do what `key` says, as far as that is known. */
+  /** The tools that the server offers to clients with the capabilities in `key`, if known. */
   offer(server: string, key: string): StoredTool[] | undefined {
     return key === '' ? this.tools(server) : this.#fresh(server)?.offers?.[key]
   }
 
-  /** `key` says what the client can do for whom it has been listed. */
+  /** `key` stands for the capabilities of the client that the tools were listed for. */
   listed(entry: ServerEntry, tools: StoredTool[], facts: ListedFacts, key = ''): void {
     const before = this.#fresh(entry.name)
-    const { verdict, startMs = before?.startMs, about = before?.about } = facts
-    const sameVerdict = before?.verdict !== undefined && verdict?.kind === before.verdict.kind
+    const { revision, startMs = before?.startMs, about = before?.about } = facts
+    const sameRevision = before?.revision !== undefined && revision?.kind === before.revision.kind
     const offers = key === '' ? before?.offers : withOffer(before?.offers, key, tools)
     const record: StoredServer = {
       fingerprint: entry.fingerprint,
@@ -137,8 +138,8 @@ export class ToolIndex implements ToolRecords {
       ...(key === '' ? { seenAt: this.#now(), tools } : { seenAt: before?.seenAt ?? 0, tools: before?.tools ?? [] }),
       ...(about ? { about } : {}),
       ...(offers ? { offers } : {}),
-      ...(before?.verdict ? { verdict: before.verdict, verdictAt: before.verdictAt ?? 0 } : {}),
-      ...(verdict && !(sameVerdict && this.verdict(entry.name)) ? { verdict, verdictAt: this.#now() } : {}),
+      ...(before?.revision ? { revision: before.revision, revisionAt: before.revisionAt ?? 0 } : {}),
+      ...(revision && !(sameRevision && this.revision(entry.name)) ? { revision, revisionAt: this.#now() } : {}),
       ...(startMs === undefined ? {} : { startMs }),
       ...(leftOutOf(tools).length > 0 ? { leftOut: leftOutOf(tools) } : {})
     }
@@ -149,11 +150,11 @@ export class ToolIndex implements ToolRecords {
 
   failed(entry: ServerEntry, message: string): void {
     const before = this.#fresh(entry.name) ?? { fingerprint: entry.fingerprint, seenAt: 0, tools: [] }
-    const { verdict: _, verdictAt: __, ...rest } = before
+    const { revision: _, revisionAt: __, ...rest } = before
     this.#remember(entry, { ...rest, lastError: { at: this.#now(), message: message.slice(0, 1000) } })
   }
 
-  /** Its network refused it a host, so many times by now. */
+  /** The egress proxy has refused the server this host `count` times. */
   denied(entry: ServerEntry, target: string, count: number): void {
     const before = this.#fresh(entry.name) ?? { fingerprint: entry.fingerprint, seenAt: 0, tools: [] }
     const { [target]: _, ...others } = before.denied ?? {}
@@ -164,11 +165,11 @@ export class ToolIndex implements ToolRecords {
 
   #remember(entry: ServerEntry, record: StoredServer): void {
     this.#known.set(entry.name, record)
-    // An entry that was replaced meanwhile has nothing to say about its successor.
+    // If the entry was replaced meanwhile, the record says nothing about the new one.
     if (this.#entries.get(entry.name)?.fingerprint !== entry.fingerprint) return
     this.#publish(entry)
     this.#options.stored.save(entry.name, record).catch((error) => {
-      this.#options.logger.warn({ server: entry.name }, `Its tools could not be stored: ${messageOf(error)}`)
+      this.#options.logger.warn({ server: entry.name }, `Could not store its tools: ${messageOf(error)}`)
     })
   }
 

@@ -1,4 +1,4 @@
-import type { ServerHealth, ServerSummary, ShownTool, ShownValue, ToolVerdict } from '../../contract/servers.ts'
+import type { ApprovalRule, ServerHealth, ServerSummary, ShownTool, ShownValue } from '../../contract/servers.ts'
 
 export interface HealthWords {
   label: string
@@ -23,7 +23,7 @@ export function stateWords({ state, enabled }: Pick<ServerSummary, 'state' | 'en
   return { running: 'running', starting: 'starting…', stopped: 'starts when needed' }[state] ?? state
 }
 
-export const VERDICTS: Record<ToolVerdict, { label: string; inChat: string; outside: string; chip: string }> = {
+export const VERDICTS: Record<ApprovalRule, { label: string; inChat: string; outside: string; chip: string }> = {
   ask: {
     ...{ label: 'asks you first', inChat: 'asks you in the chat', outside: 'outside clients ask first' },
     chip: 'bg-sunken text-muted'

@@ -1,4 +1,6 @@
-/** Spans for an OpenTelemetry collector. Its packages are heavy: they are loaded where one is set, and are parts of their own in the gateway's bundle. */
+/**
+ * Sends spans to an OpenTelemetry collector. The OpenTelemetry packages are large: they load only if a collector is configured.
+ */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Span } from '@opentelemetry/api'
 import { isAppError } from '../../lib/errors.ts'
@@ -40,7 +42,7 @@ export async function openTracing({ endpoint, version }: TracingOptions): Promis
       try {
         return await open.run(span, job)
       } catch (error) {
-        // Its code alone: a sentence may quote what a server said.
+        // Only the code: the message may quote what a server said.
         span.setStatus({ code: SpanStatusCode.ERROR, message: isAppError(error) ? error.code : 'internal' })
         throw error
       } finally {

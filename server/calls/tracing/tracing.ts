@@ -1,17 +1,19 @@
 export type TraceMeta = Record<string, unknown>
 
 export interface SpanAbout {
-  /** Where there is no span open here: the client's trace context. */
+  /** The client's trace context, used if no span is open here. */
   parent?: TraceMeta | undefined
-  /** Names only; never an argument or an answer. */
+  /** Names only, never arguments or answers. */
   attributes?: Record<string, string | undefined>
 }
 
-/** Spans of what a call does. Where it is off there is none, and trace context goes through as it came. */
+/**
+ * Creates spans for the parts of a call. If tracing is off, no spans are created and trace context is passed through unchanged.
+ */
 export interface Tracing {
-  /** Does the job in a span of its own, under the one that is open. */
+  /** Runs the job in a new span under the current one. */
   span<T>(name: string, about: SpanAbout, job: () => Promise<T>): Promise<T>
-  /** `_meta` for a request that is sent now: the trace goes on from the span that is open. */
+  /** Returns the `_meta` for an outgoing request, so that the trace continues from the current span. */
   carry(meta: TraceMeta | undefined): TraceMeta | undefined
   close(): Promise<void>
 }
@@ -19,7 +21,7 @@ export interface Tracing {
 const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 const MAX_STATE = 512
 
-/** As an HTTP client gives it, in the words of `_meta`. */
+/** Reads the trace context from HTTP headers into the form of `_meta`. */
 export function traceFromHeaders(header: (name: string) => string | null | undefined): TraceMeta {
   const traceparent = header('traceparent')
   const tracestate = header('tracestate')

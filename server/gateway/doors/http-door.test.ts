@@ -21,7 +21,7 @@ afterEach(async () => {
 /** Without `parsed` the SDK answers all. */
 async function serve(servers: Record<string, unknown>, parsed = true, credentials?: string): Promise<URL> {
   const test = await openTestConnections(servers, credentials === undefined ? {} : { credentials })
-  const core = { ...test, policy: createPolicy([{ glob: '*', verdict: 'allow' }]), audit: noAudit, learn: () => {} }
+  const core = { ...test, policy: createPolicy([{ glob: '*', rule: 'allow' }]), audit: noAudit, learn: () => {} }
   const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
   const door = openHttpDoor(gateway, '1', silentLogger, (cookies) => cookies ?? 'local')
   const { url, close } = await serveDoor(door, { parsed })

@@ -61,7 +61,7 @@ export async function runTool(core: GatewayServices, wish: ToolRequest, context:
 export function refuseDenied(core: GatewayServices, server: string, tool: string): void {
   if (core.policy(server, tool) !== 'deny') return
   const denying = Object.entries(core.index.entry(server)?.approval ?? {})
-    .filter(([glob, verdict]) => verdict === 'deny' && globMatcher(glob)(tool))
+    .filter(([glob, rule]) => rule === 'deny' && globMatcher(glob)(tool))
     .map(([glob]) => glob)
     .toSorted((a, b) => b.length - a.length)
   const rule = denying[0] === undefined ? '' : `: its "approval" has ${JSON.stringify(denying[0])}: "deny"`

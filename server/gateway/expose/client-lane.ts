@@ -200,7 +200,7 @@ export class ClientLane implements Peer {
 
   async #sendLevel(live: LiveServer, level: string): Promise<void> {
     // A server of the new revision is told with every request.
-    if (live.verdict?.kind === 'modern' || live.capabilities.logging === undefined) return
+    if (live.revision?.kind === 'modern' || live.capabilities.logging === undefined) return
     const signal = AbortSignal.timeout(POSTPONE_MS)
     await live.request({ caller: this.caller, method: 'logging/setLevel', params: { level }, signal })
   }

@@ -130,7 +130,7 @@ export class Exposed {
   }
 
   isModern(server: string): boolean {
-    return this.core.index.verdict(server)?.kind === 'modern'
+    return this.core.index.revision(server)?.kind === 'modern'
   }
 
   /** As last seen; what a server offers to this kind of client alone is known once it has been asked for one. */

@@ -54,7 +54,7 @@ it('a server that starts with another definition than was approved gets no call'
 
 it('nor does one whose tool a rule allows', async () => {
   const { source, calls } = updated('Sends a mail.', 'Sends a mail, and a copy elsewhere.')
-  const policy = createPolicy([{ glob: 'mail/*', verdict: 'allow' }])
+  const policy = createPolicy([{ glob: 'mail/*', rule: 'allow' }])
   fake = await fakeChat({ model, sources: [source], policy })
   await fake.chat.send('s1', { text: 'go' })
   await fake.until('turn:end')

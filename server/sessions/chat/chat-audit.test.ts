@@ -76,7 +76,7 @@ it('has what a human refused on record', async () => {
 })
 
 it('has what a rule refused on record', async () => {
-  const { until } = await ask(answer, { policy: createPolicy([{ glob: 'mail/*', verdict: 'deny' }]) })
+  const { until } = await ask(answer, { policy: createPolicy([{ glob: 'mail/*', rule: 'deny' }]) })
   await until('turn:end')
   await expect.poll(() => rows).toEqual([row('refused', 'denied_by_policy')])
 })

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { ApprovalRule } from '../../../contract/servers.ts'
 import type { ToolSource } from '../../calls/tool-source.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { StepEvent } from '../../models/port.ts'
-import { createPolicy, type Verdict } from '../../policy/approval-policy.ts'
+import { createPolicy } from '../../policy/approval-policy.ts'
 import { called, type FakeChat, type FakeChatOptions, fakeChat, said } from './fake-chat.ts'
 
 let fake: FakeChat
@@ -83,7 +84,7 @@ describe('an approved call', () => {
     const { chat, until } = await open({
       model,
       sources: [source],
-      policy: createPolicy([{ glob: 'mail/*', verdict: 'allow' }])
+      policy: createPolicy([{ glob: 'mail/*', rule: 'allow' }])
     })
     await chat.send('s1', { text: 'one' })
     await until('turn:end', ({ turnId }) => turnId === 't1')
@@ -99,7 +100,7 @@ describe('an approved call', () => {
 
   it('is denied by policy without a question, and the model hears why', async () => {
     const source = mail()
-    const policy = createPolicy([{ glob: 'mail/*', verdict: 'deny' }])
+    const policy = createPolicy([{ glob: 'mail/*', rule: 'deny' }])
     const { chat, until, requests } = await open({ model: callThenStop, sources: [source], policy })
     await chat.send('s1', { text: 'go' })
     expect((await until('turn:end')).data.reason).toBe('done')
@@ -109,11 +110,11 @@ describe('an approved call', () => {
 
   it('is not run when a rule came to deny it while the human thought', async () => {
     const source = mail()
-    let verdict: Verdict = 'ask'
-    const { chat, until } = await open({ model: callThenStop, sources: [source], policy: () => verdict })
+    let rule: ApprovalRule = 'ask'
+    const { chat, until } = await open({ model: callThenStop, sources: [source], policy: () => rule })
     await chat.send('s1', { text: 'go' })
     await until('tool:approval_required')
-    verdict = 'deny'
+    rule = 'deny'
     await yes()
     const { data } = await until('tool:result')
     expect(JSON.stringify(data)).toContain('The policy in mcp.json does not allow mail/send')

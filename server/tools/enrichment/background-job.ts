@@ -9,7 +9,10 @@ export interface BackgroundJobOptions {
   now?: () => number
 }
 
-/** One run at a time, again when woken meanwhile; after a failure it rests, and the first to wake it later starts it again. */
+/**
+ * Runs one job at a time, and again if woken meanwhile. After a failure it pauses; the first wake-up after the pause starts it
+ * again.
+ */
 export class BackgroundJob {
   readonly #options: BackgroundJobOptions
   readonly #end = new AbortController()
@@ -53,7 +56,7 @@ export class BackgroundJob {
   }
 }
 
-/** Says what went wrong, once a minute at most: what fails once fails with every request. */
+/** Logs a failure at most once a minute: what fails once tends to fail with every request. */
 export function rareWarning(logger: Logger, what: string, now = Date.now): (error: unknown) => void {
   let silentUntil = 0
   return (error) => {

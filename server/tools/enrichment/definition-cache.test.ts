@@ -10,14 +10,14 @@ function cache(keyValues = memoryKeyValues()) {
   }
 }
 
-it('gives back what was saved, and nothing that is not readable', async () => {
+it('returns what was saved, and ignores unreadable values', async () => {
   const { keyValues, cache: one } = cache()
   await one.save('a', 'A')
   await keyValues.set('x', 'broken', 7)
   expect([...(await cache(keyValues).cache.load(['a', 'broken', 'gone']))]).toEqual([['a', 'A']])
 })
 
-it('keeps a bounded number, and all that is in use', async () => {
+it('keeps a limited number of rows, including all that are in use', async () => {
   const { keyValues, cache: one } = cache()
   for (const key of ['a', 'b', 'c', 'd', 'e']) await one.save(key, key)
   await one.prune(new Set(['a', 'b']))

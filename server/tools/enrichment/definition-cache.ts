@@ -3,19 +3,21 @@ import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
 export interface DefinitionCacheOptions<T> {
   keyValues: KeyValueStore
   space: string
-  /** Rows kept at most, of this and other gateways on the same store. */
+  /** Maximum number of rows, including those of other gateways on the same store. */
   most: number
   write(value: T): Json
-  /** undefined: not readable, as if it were not there. */
+  /** Returns undefined for an unreadable value, which then counts as missing. */
   read(value: Json): T | undefined
 }
 
 const AT_ONCE = 100
 
-/** What was once worked out about a definition, by a key that stands for all that it depends on. Bounded: the oldest go first. */
+/**
+ * Caches results per tool definition. The key covers everything that the result depends on. The oldest entries are removed first.
+ */
 export class DefinitionCache<T> {
   readonly #options: DefinitionCacheOptions<T>
-  /** When each was written, apart from the values: those are too large to be listed for it. */
+  /** When each entry was written. Kept apart, because the values are too large to list for this. */
   readonly #ledger: string
 
   constructor(options: DefinitionCacheOptions<T>) {
@@ -43,7 +45,7 @@ export class DefinitionCache<T> {
     await keyValues.set(space, key, write(value))
   }
 
-  /** Those in use here stay. */
+  /** Removes the oldest entries, but none that are in use here. */
   async prune(inUse: ReadonlySet<string>): Promise<void> {
     const { keyValues, space, most } = this.#options
     const rows = await keyValues.list(this.#ledger)

@@ -1,6 +1,6 @@
 /**
- * What a model adds to routing, where one is configured: likeness in meaning, and example requests. Owns when that is worked out (in
- * the background, from the first call on); the router owns what it counts for. Invariant: without it, everything goes on.
+ * Improves routing with a model, if one is configured: similarity in meaning, and example requests. Owns when that work is done
+ * (in the background, from the first call on); the router decides how much it counts. Invariant: everything works without it.
  */
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
@@ -15,7 +15,7 @@ export interface EnrichmentOptions {
   index: ToolIndex
   keyValues: KeyValueStore
   logger: Logger
-  /** For likeness in meaning. */
+  /** For similarity in meaning. */
   embedder?: Embedder | undefined
   /** For example requests. */
   write?: WriteText | undefined
@@ -37,20 +37,20 @@ export class Enrichment {
     this.#examples = write && new ToolExamples({ ...common, write, onWritten })
   }
 
-  /** Takes what is in the store already; asks no model. */
+  /** Loads what is in the store; asks no model. */
   async restore(): Promise<void> {
     await Promise.all([this.#meanings?.restore(), this.#examples?.restore()]).catch((error) => {
-      this.#logger.warn(`What models said of tools could not be read: ${messageOf(error)}`)
+      this.#logger.warn(`Could not read stored embeddings and examples: ${messageOf(error)}`)
     })
   }
 
-  /** Somebody uses the tools: from now on, what is missing is worked out. */
+  /** Starts computing what is missing. Called when someone uses the tools. */
   wake(): void {
     this.#awake = true
     this.seen()
   }
 
-  /** Tools may be other ones than before. */
+  /** Called when the tools may have changed. */
   seen(): void {
     if (!this.#awake) return
     this.#meanings?.wake()

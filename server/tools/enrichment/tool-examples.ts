@@ -1,6 +1,7 @@
 /**
- * Example requests per tool, written by the configured model: once per definition, in the background, kept in the store. One tool
- * per question, so that what a hostile description makes the model write can only speak for its own tool. They count for ranking only.
+ * Example requests per tool, written by the configured model: once per definition, in the background, kept in the store. Each
+ * question is about one tool, so that a hostile description can only influence the examples of its own tool. They affect ranking
+ * only.
  */
 import { replaceHidden } from '../../../contract/hidden-characters.ts'
 import type { Logger } from '../../lib/logger.ts'
@@ -19,7 +20,7 @@ export interface ToolExamplesOptions {
   write: WriteText
   keyValues: KeyValueStore
   tools(): KnownTool[]
-  /** The examples of some of its tools are not what they were. */
+  /** Called when the examples of some of the server's tools have changed. */
   onWritten(server: string): void
   logger: Logger
   now?: () => number
@@ -27,7 +28,7 @@ export interface ToolExamplesOptions {
 
 const MAX_EXAMPLES = 4
 const MAX_LENGTH = 120
-/** One process asks about so many tools at most: a server that changes its definitions all the time must not cost without end. */
+/** Limit per process, so that a server that keeps changing its definitions can't cause unlimited costs. */
 const MAX_ASKED = 1000
 const MAX_STORED = 10_000
 const MAX_DESCRIPTION = 1500
@@ -50,7 +51,7 @@ export class ToolExamples {
     const { keyValues, logger, now } = options
     const write = (examples: string[]): Json => examples
     this.#cache = new DefinitionCache({ keyValues, space: 'tool-examples', most: MAX_STORED, write, read })
-    const warn = rareWarning(logger, 'No example requests are written for now', now)
+    const warn = rareWarning(logger, 'Could not write example requests', now)
     this.#job = new BackgroundJob({ job: (signal) => this.#complete(signal), warn, ...(now ? { now } : {}) })
   }
 
@@ -58,7 +59,7 @@ export class ToolExamples {
     return this.#examples.get(hash)
   }
 
-  /** Takes what is in the store already. */
+  /** Loads what is in the store. */
   async restore(): Promise<void> {
     const missing = this.#missing()
     const found = await this.#cache.load([...new Set(missing.map(({ tool }) => tool.hash))])
@@ -86,7 +87,7 @@ export class ToolExamples {
           await Promise.all(tools.slice(from, from + AT_ONCE).map(({ tool }) => this.#ask(tool, signal)))
         }
       } finally {
-        // In one go: each time, all tools of the server are indexed again.
+        // Once for all of them: each call indexes all tools of the server again.
         this.#options.onWritten(server)
       }
     }
@@ -111,7 +112,7 @@ export class ToolExamples {
   }
 }
 
-/** Nothing readable is no examples: asking again would cost the same. */
+/** An unreadable answer counts as no examples: asking again would cost the same. */
 function readAnswer(text: string): string[] {
   try {
     return read(JSON.parse(text.slice(text.indexOf('['), text.lastIndexOf(']') + 1))) ?? []

@@ -1,6 +1,7 @@
 /**
- * How near the meaning of each tool is to that of a request, by embeddings. Vectors of tools are worked out in the background, once
- * per definition, and kept in the store; a request waits for its own a moment and no longer. Invariant: no failure here is one of a call.
+ * Compares the meaning of a request with each tool's, by embeddings. Tool vectors are computed in the background, once per
+ * definition, and kept in the store. A request waits only briefly for its own vector. Invariant: a failure here never fails a
+ * call.
  */
 import { createHash } from 'node:crypto'
 import type { Logger } from '../../lib/logger.ts'
@@ -26,10 +27,10 @@ const MAX_STORED = 10_000
 const MAX_TEXT = 1500
 const TOOLS_MS = 30_000
 const REQUEST_MS = 800
-/** So long a provider that failed is not waited for again. */
+/** How long a provider that failed is not asked again. */
 const REST_MS = 10_000
 const MAX_REQUESTS = 200
-/** With fewer, the right tool may well be one of those that are not compared. */
+/** Minimum share of tools with a vector. With fewer, the right tool may be among those without one. */
 const MIN_SHARE = 0.9
 
 export class ToolMeanings {
@@ -39,7 +40,7 @@ export class ToolMeanings {
   readonly #warn: (error: unknown) => void
   /** By definition. */
   readonly #vectors = new Map<string, Float32Array>()
-  /** The latest requests. */
+  /** Vectors of the latest requests. */
   readonly #requests = new Map<string, Float32Array>()
   #restsUntil = 0
 
@@ -47,7 +48,7 @@ export class ToolMeanings {
     this.#options = options
     const { keyValues, logger, now } = options
     this.#cache = new DefinitionCache({ keyValues, space: 'tool-vectors', most: MAX_STORED, write, read })
-    this.#warn = rareWarning(logger, 'Requests are routed without embeddings', now)
+    this.#warn = rareWarning(logger, 'Routing without embeddings', now)
     this.#job = new BackgroundJob({
       job: (signal) => this.#complete(signal),
       warn: this.#warn,
@@ -55,7 +56,7 @@ export class ToolMeanings {
     })
   }
 
-  /** Takes what is in the store already. */
+  /** Loads what is in the store. */
   async restore(): Promise<void> {
     const missing = [...this.#missing().keys()]
     const found = await this.#cache.load(missing.map((hash) => this.#keyOf(hash)))
@@ -73,7 +74,7 @@ export class ToolMeanings {
     return this.#job.close()
   }
 
-  /** undefined: nothing can be said. */
+  /** Resolves to undefined if nothing can be compared. */
   async likeness(request: string, signal: AbortSignal): Promise<Likeness | undefined> {
     const tools = this.#options.tools()
     const known = tools.flatMap(({ server, tool }) => {
@@ -126,7 +127,7 @@ export class ToolMeanings {
     if (missing.length > 0) await this.#cache.prune(new Set([...inUse].map((hash) => this.#keyOf(hash))))
   }
 
-  /** What has no vector yet, by definition, as text. */
+  /** Texts of the tools without a vector, by definition. */
   #missing(): Map<string, string> {
     const missing = new Map<string, string>()
     for (const { tool } of this.#options.tools().slice(0, MAX_TOOLS)) {
@@ -140,12 +141,12 @@ export class ToolMeanings {
   }
 }
 
-/** Nothing but what its hash stands for. */
+/** Only what the definition's hash covers. */
 function textOf({ name, description }: KnownTool['tool']): string {
   return `${name.replace(/[_-]+|(?<=[a-z])(?=[A-Z])/g, ' ')}: ${description}`.slice(0, MAX_TEXT)
 }
 
-/** Both are of length 1. */
+/** Both vectors have length 1. */
 function cosine(a: Float32Array, b: Float32Array): number {
   if (a.length !== b.length) return Number.NaN
   let sum = 0
@@ -161,7 +162,7 @@ function read(value: Json): Float32Array | undefined {
   if (typeof value !== 'string') return undefined
   const bytes = Buffer.from(value, 'base64')
   if (bytes.length === 0 || bytes.length % Float32Array.BYTES_PER_ELEMENT !== 0) return undefined
-  // A copy: a small buffer is a window of a shared one, at any offset.
+  // Copied, because a small buffer is a view of a shared one at any offset.
   const vector = new Float32Array(new Uint8Array(bytes).buffer)
   return vector.every(Number.isFinite) ? vector : undefined
 }

@@ -1,9 +1,10 @@
 import { Client, type Progress, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { expect, it } from 'vitest'
+import type { ApprovalRule } from '../../../../contract/servers.ts'
 import { noAudit } from '../../../audit/audit.fixture.ts'
 import type { Audit } from '../../../audit/audit.ts'
 import { child, real, until } from '../../../connections/connections.fixture.ts'
-import { createPolicy, type Verdict } from '../../../policy/approval-policy.ts'
+import { createPolicy } from '../../../policy/approval-policy.ts'
 import { serveExposed } from '../expose.fixture.ts'
 
 // A client that can be asked borrows a lane, and the next one may get the same.
@@ -48,9 +49,9 @@ it.each(['all', 'only'] as const)(
     const only = mode === 'only' ? 'a' : undefined
     const uri = 'demo://resource/dynamic/text/1'
     const ref = { type: 'ref/prompt' as const, name: only ? 'completable-prompt' : 'a__completable-prompt' }
-    for (const verdict of ['allow', 'deny'] as const) {
+    for (const rule of ['allow', 'deny'] as const) {
       rows.length = 0
-      const served = await serveExposed(servers, only, audit, createPolicy([{ glob: 'a/*', verdict }]))
+      const served = await serveExposed(servers, only, audit, createPolicy([{ glob: 'a/*', rule }]))
       const client = new Client({ name: 'ann', version: '1' })
       try {
         await client.connect(new StreamableHTTPClientTransport(served.url))
@@ -61,7 +62,7 @@ it.each(['all', 'only'] as const)(
           () => client.subscribeResource({ uri })
         ]
         const methods = ['resources/read', 'prompts/get', 'completion/complete', 'resources/subscribe']
-        const isOpen = verdict === 'allow'
+        const isOpen = rule === 'allow'
         expect((await client.listResources()).resources.length > 0).toBe(isOpen)
         expect((await client.listPrompts()).prompts.length > 0).toBe(isOpen)
         for (const ask of asked) {
@@ -82,7 +83,7 @@ it.each(['all', 'only'] as const)(
 it.each(['legacy', 'auto'] as const)(
   'goes by the rules as they are after the yes, and reports progress then (%s)',
   async (mode) => {
-    const rule: { now: Verdict; next: Verdict } = { now: 'ask', next: 'ask' }
+    const rule: { now: ApprovalRule; next: ApprovalRule } = { now: 'ask', next: 'ask' }
     const served = await serveExposed({ a: real('server-everything') }, 'a', noAudit, () => rule.now)
     const capabilities = { elicitation: { form: {} } }
     const client = new Client({ name: 'ann', version: '1' }, { versionNegotiation: { mode }, capabilities })
