@@ -51,13 +51,13 @@ async function samplesOf(folder: string, { name, options, weight }: (typeof MIX)
   const set = await readRoutingSet(folder, name, options)
   const usage = createUsageMemory(20_000, AT_ONCE)
   for (const example of set.usage) usage.learn(example, toolKey(example.server, example.tool))
-  const catalogue = createToolCorpus(usage)
-  for (const [server, tools] of byServer(set.tools)) catalogue.setServer(server, tools)
+  const corpus = createToolCorpus(usage)
+  for (const [server, tools] of byServer(set.tools)) corpus.setServer(server, tools)
   const step = Math.max(1, Math.ceil(set.requests.length / MAX_SAMPLES))
   const chosen = set.requests.filter((_, at) => at % step === 0)
   return chosen.flatMap(({ query, gold }) => {
-    const { ranked, evidence } = catalogue.judge(query)
-    const tool = ranked[0] && catalogue.tool(ranked[0].slot)
+    const { ranked, evidence } = corpus.judge(query)
+    const tool = ranked[0] && corpus.tool(ranked[0].slot)
     if (!tool || ranked[0]?.exact) return []
     const right = gold.includes(`${tool.server}::${tool.name}`) ? 1 : 0
     const label = labelOf(name, options)

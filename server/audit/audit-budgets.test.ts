@@ -47,7 +47,7 @@ it('keeps a call, however many requests are routed after it', async () => {
   expect(problems()).toEqual([])
 })
 
-it('says what was pruned, which is no gap; what someone else removes is one', async () => {
+it('records what was pruned; rows that someone else removes are reported as missing', async () => {
   const audit = open()
   for (let i = 0; i < 600; i++) call(audit, `t${i}`)
   await audit.close()
@@ -65,7 +65,7 @@ it('says what was pruned, which is no gap; what someone else removes is one', as
   expect(problems()).toMatchObject([{ reason: expect.stringMatching(/^rows 0 to \d+ are missing/) }])
 })
 
-it('names chains that are gone whole, also after many starts', async () => {
+it('names chains that were removed completely, even after many starts', async () => {
   for (let i = 0; i < 40; i++) {
     const audit = open({ maxFileBytes: 2000, maxBytes: 8000 })
     for (let j = 0; j < 10; j++) call(audit, `t${j}`)
@@ -79,7 +79,7 @@ it('names chains that are gone whole, also after many starts', async () => {
   expect(rows + readAudit(dir, { limit: 1000 }).entries.length).toBe(400)
 })
 
-it('keeps of requests a hash and a length, and their text only where arguments are kept', async () => {
+it('records a hash and a length of requests, and their text only if arguments are recorded', async () => {
   const quiet = open()
   find(quiet)
   await quiet.close()
@@ -92,7 +92,7 @@ it('keeps of requests a hash and a length, and their text only where arguments a
   expect(readAudit(dir, { limit: 1 }).entries[0]?.request).toBe(SENTENCE)
 })
 
-it('shows and verifies what an earlier version wrote, in one chain, and counts it as calls', async () => {
+it('reads and verifies the single chain of an earlier version, and counts it as calls', async () => {
   const chain = '0011223344556677'
   const who = { owner: 'local', door: 'stdio' } as const
   const bodies: RowBody[] = [

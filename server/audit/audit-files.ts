@@ -2,13 +2,13 @@ import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync, st
 import { join } from 'node:path'
 import { type ChainHead, parseRow, type Row } from './audit-row.ts'
 
-/** Calls and routing decisions are kept in chains of their own, each with a budget: no number of decisions can push a call out. */
+/** Calls and routing decisions have separate chains, each with a size limit, so that many decisions can't push calls out. */
 export type AuditFamily = 'calls' | 'routes'
 
-/** One file of a chain; a chain begins in number 1 and goes on in the next when a file is full. */
+/** One file of a chain. A chain begins in file number 1 and continues in the next one when a file is full. */
 export interface AuditFile {
   path: string
-  /** Files of earlier versions hold both, and count as `calls`. */
+  /** Files of earlier versions hold both kinds and count as `calls`. */
   family: AuditFamily
   chain: string
   number: number
@@ -23,7 +23,7 @@ export function auditFileName(chain: string, number: number, family: AuditFamily
   return `${chain}-${String(number).padStart(6, '0')}${family === 'routes' ? '.routes' : ''}.jsonl`
 }
 
-/** Those that are there, oldest first. */
+/** The files in the folder, oldest first. */
 export function listAuditFiles(dir: string): AuditFile[] {
   let names: string[]
   try {
@@ -55,7 +55,7 @@ export function byChain(files: AuditFile[]): Map<string, AuditFile[]> {
   return chains
 }
 
-/** The last row that is whole. */
+/** The last complete row. */
 export function headOf(path: string): ChainHead | undefined {
   for (const line of linesBackwards(path)) {
     const row = parseRow(line)
@@ -64,7 +64,7 @@ export function headOf(path: string): ChainHead | undefined {
   return undefined
 }
 
-/** Undefined: it is gone, or can't be read. */
+/** undefined if the file is gone or can't be read. */
 export function rowsOf(path: string): Row[] | undefined {
   try {
     return readFileSync(path, 'utf8')
@@ -75,7 +75,10 @@ export function rowsOf(path: string): Row[] | undefined {
   }
 }
 
-/** Newest first, a block at a time: who wants the last rows does not read all of it. A file that is gone has no lines. */
+/**
+ * Yields lines from the end, block by block, so that reading the last rows does not read the whole file. A missing file has no
+ * lines.
+ */
 export function* linesBackwards(path: string): Generator<string> {
   let file: number
   try {
@@ -93,7 +96,7 @@ export function* linesBackwards(path: string): Generator<string> {
       end = start
       const joined = Buffer.concat([block, rest])
       const cut = start === 0 ? 0 : joined.indexOf(0x0a) + 1
-      // A line longer than the block: its beginning is further up.
+      // The line is longer than the block; its beginning comes in an earlier one.
       if (start > 0 && cut === 0) {
         rest = joined
         continue

@@ -9,14 +9,14 @@ export interface Candidate {
   confidence: number
 }
 
-/** The last row of a chain, or of a part of one, as another chain remembers it. */
+/** The last row of a chain, or of a part of one, as another chain records it. */
 export interface ChainHead {
   chain: string
   seq: number
   hash: string
 }
 
-/** The rows of a file that was removed. */
+/** The rows of a removed file. */
 export interface PrunedRows {
   chain: string
   fromSeq: number
@@ -24,7 +24,7 @@ export interface PrunedRows {
   fromAt: string
   toAt: string
   rows: number
-  /** How many of them were calls. */
+  /** Number of calls among them. */
   calls: number
 }
 
@@ -36,16 +36,18 @@ export interface Who {
   session?: string | undefined
 }
 
-/** What a row says; place and seal come on top. */
+/** The content of a row, without its position and its hash. */
 export type RowBody =
-  /** The first of a chain: `follows` are the heads of those found in the folder, which can't be shortened unseen from then on. */
+  /**
+   * The first row of a chain. `follows` lists the heads of the chains in the folder, so that cutting one short is noticed later.
+   */
   | { kind: 'start'; pid: number; born: string; host: string; version: string; follows: ChainHead[] }
   | { kind: 'continue'; file: number }
   | {
       kind: 'route'
       who: Who
       by: string
-      /** Only where arguments are kept too. */
+      /** Recorded only if arguments are recorded too. */
       request?: string | undefined
       requestHash?: string | undefined
       requestLength?: number | undefined
@@ -61,16 +63,16 @@ export type RowBody =
   | {
       kind: 'end'
       call: number
-      /** Where another server than the chosen one answered. */
+      /** Set if another server than the chosen one answered. */
       server?: string | undefined
       outcome: AuditOutcome
       code?: string | undefined
       attempts?: number | undefined
       ms: number
     }
-  /** For a time nothing could be written, and so many were refused because of it. */
+  /** Nothing could be written for a while; `refused` calls were refused because of it. */
   | { kind: 'gap'; since: string; refused: number; reason: string }
-  /** Files removed because of their age, or because all together were too large. */
+  /** Files that were removed because of their age or the size limit. */
   | { kind: 'pruned'; heads: ChainHead[]; removed?: PrunedRows[] | undefined }
   | { kind: 'stop'; unfinished: number }
 
@@ -79,19 +81,22 @@ export type Row = RowBody & { chain: string; seq: number; at: string; prev: stri
 export const FIRST_PREV = ''
 const SEAL = /,"hash":"([0-9a-f]{64})"\}$/
 
-/** One line, without its end. The hash is of the line's own text without the hash, so no two readings of it are possible. */
+/**
+ * Builds one line, without the newline. The hash covers the line's own text without the hash, so there is only one way to read
+ * it.
+ */
 export function sealRow(
   place: { chain: string; seq: number; at: string; prev: string },
   body: RowBody
 ): { line: string; hash: string } {
   const { chain, seq, at, prev } = place
-  // Whoever reads the file as it is must not miss a character either.
+  // Escaped, so that hidden characters show when someone reads the raw file.
   const text = escapeJson(JSON.stringify({ chain, seq, at, ...body, prev }))
   const hash = digest('sha256', text, 'hex')
   return { line: `${text.slice(0, -1)},"hash":"${hash}"}`, hash }
 }
 
-/** undefined: the line is not what was written. */
+/** undefined if the line's hash does not match its text. */
 export function openRow(line: string): Row | undefined {
   const seal = SEAL.exec(line)?.[1]
   if (seal === undefined) return undefined
@@ -99,7 +104,7 @@ export function openRow(line: string): Row | undefined {
   return digest('sha256', text, 'hex') === seal ? parseRow(line) : undefined
 }
 
-/** Without a look at the seal. */
+/** Does not check the hash. */
 export function parseRow(line: string): Row | undefined {
   try {
     const row: unknown = JSON.parse(line)

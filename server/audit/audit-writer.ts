@@ -1,6 +1,6 @@
 /**
- * Appends sealed rows to this process's chain. Owns the files, their rotation and their end; what a row says is not its business.
- * Invariant: a row is written once, in order, or the caller hears that it was not; a file never ends in half a row of ours.
+ * Appends hashed rows to this process's chain. Owns the files, their rotation and their removal, not what the rows say.
+ * Invariant: a row is written once and in order, or the caller gets an error; a file never ends in half of one of our rows.
  */
 import { randomBytes } from 'node:crypto'
 import { chmodSync, closeSync, fstatSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
@@ -11,21 +11,21 @@ import { makeFolder } from '../lib/files/make-folder.ts'
 import { type AuditFamily, auditFileName, byChain, headOf, listAuditFiles } from './audit-files.ts'
 import { FIRST_PREV, type RowBody, sealRow } from './audit-row.ts'
 import { processBirth } from './process-birth.ts'
-import { lastWords, pruneList } from './prune-list.ts'
+import { pruneList, removalRecords } from './prune-list.ts'
 
 export interface AuditWriterOptions {
   dir: string
   version: string
   family: AuditFamily
-  /** All files of this family together. */
+  /** Limit for all files of this family together. */
   maxBytes: number
   maxAgeMs: number
-  /** Of one file; for tests. */
+  /** Limit per file; for tests. */
   maxFileBytes?: number
 }
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
-/** How long the end of a call may wait for company before it is written. */
+/** How long the end of a call may wait, so that several are written together. */
 const FLUSH_MS = 5
 const LOOK_MS = 1000
 const MAX_FOLLOWED = 64
@@ -40,7 +40,7 @@ export class AuditWriter {
   #seq = 0
   #prev = FIRST_PREV
   #unwritten = ''
-  /** Not sealed yet. */
+  /** Rows without a hash so far. */
   #waiting: { at: string; body: RowBody }[] = []
   #sealing: NodeJS.Immediate | undefined
   #timer: NodeJS.Timeout | undefined
@@ -59,7 +59,7 @@ export class AuditWriter {
     return this.#trouble?.reason
   }
 
-  /** Written when it returns; else nothing of it remains. Throws `audit_unavailable`. Returns its place in the chain. */
+  /** Writes the row before it returns, or throws `audit_unavailable` and leaves nothing behind. Returns the row's `seq`. */
   write(body: RowBody): number {
     if (this.#closed) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
     if (this.#seq === 0) this.#begin()
@@ -71,12 +71,12 @@ export class AuditWriter {
     }
   }
 
-  /** Sealed behind the answer that it is about, and written within milliseconds; until it can be, `write` refuses. */
+  /** Writes the row within milliseconds, after the answer has gone out. Until that succeeds, `write` refuses. */
   writeSoon(body: RowBody): void {
     if (this.#closed) return
     this.#waiting.push({ at: new Date().toISOString(), body })
     this.#sealing ??= setImmediate(() => this.#sealWaiting())
-    // Not for each row: the timer runs its time, and writes what has come meanwhile.
+    // Don't restart the timer for each row: when it fires, it writes everything that has come meanwhile.
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       this.#tryFlush()
@@ -117,7 +117,7 @@ export class AuditWriter {
     return seq
   }
 
-  /** Rolled back when it throws, and only then: what follows a row on disk must go on from it. */
+  /** Rolls back if and only if it throws: the next row must continue from what is on disk. */
   #writeNow(body: RowBody): number {
     this.#sealWaiting()
     const before = { seq: this.#seq, prev: this.#prev, unwritten: this.#unwritten }
@@ -137,11 +137,11 @@ export class AuditWriter {
     try {
       this.#flush()
     } catch {
-      // It stays in memory, `problem` says why, and no call is made before it is written.
+      // The row stays in memory, `problem` says why, and no call is made before it is written.
     }
   }
 
-  /** Throws only if nothing of it is on disk. */
+  /** Throws only if nothing was written to disk. */
   #flush(): void {
     this.#sealWaiting()
     if (this.#unwritten === '') return
@@ -162,16 +162,16 @@ export class AuditWriter {
       if (this.#isNew) this.#prune()
       if ((this.#file?.bytes ?? 0) >= this.#maxFileBytes) this.#turnOver()
     } catch {
-      // The rows are safe; what is too old or too much goes with the next file.
+      // The rows are safe. Old or excess files are removed with the next file.
     }
   }
 
   #failed(error: unknown): AppError {
     const code = error instanceof Error && 'code' in error ? String(error.code) : messageOf(error)
     const { dir } = this.#options
-    const reason = `The audit trail in ${dir} can't be written (${code}): make room there or mend its permissions.`
+    const reason = `Can't write the audit log in ${dir} (${code}): free some space there or fix its permissions.`
     this.#trouble = { since: new Date().toISOString(), refused: 0, ...this.#trouble, reason }
-    return new AppError('unavailable', 'audit_unavailable', `${reason} Nothing is run without a record of it.`)
+    return new AppError('unavailable', 'audit_unavailable', `${reason} No tool runs without a record of it.`)
   }
 
   #recovered(): void {
@@ -181,7 +181,7 @@ export class AuditWriter {
     this.writeSoon({ kind: 'gap', since, refused, reason })
   }
 
-  /** Nothing goes without a word: the row is safe before the file is removed. */
+  /** Writes the row about a removal before it removes the file. */
   #prune(): void {
     this.#isNew = false
     const { dir, family, maxBytes, maxAgeMs } = this.#options
@@ -190,7 +190,7 @@ export class AuditWriter {
     const limits = { family, maxBytes: maxBytes - this.#maxFileBytes, maxAgeMs, now: Date.now(), current }
     const going = pruneList(files, limits)
     if (going.length === 0) return
-    const last = lastWords(going, files)
+    const last = removalRecords(going, files)
     if (last.files.length === 0) return
     this.#writeNow({ kind: 'pruned', heads: last.heads, removed: last.removed })
     for (const { path } of last.files) rmSync(path, { force: true })
@@ -200,7 +200,7 @@ export class AuditWriter {
     const now = Date.now()
     if (this.#file && now - this.#lookedAt > LOOK_MS) {
       this.#lookedAt = now
-      // Removed under our hands: the chain goes on where it can be seen, and `verify` sees what is missing.
+      // Someone has removed the file: continue in a new one. `verify` reports what is missing.
       if (fstatSync(this.#file.handle).nlink === 0) this.#leave()
     }
     this.#file ??= this.#create(now)
@@ -230,7 +230,7 @@ export class AuditWriter {
   }
 }
 
-/** Entries of one millisecond are in the order of their chains: a decision stands before the call that it led to. */
+/** Makes chains sort so that, within one millisecond, a decision comes before the call that it led to. */
 function newChain(family: AuditFamily): string {
   const random = randomBytes(8).toString('hex')
   return `${family === 'routes' ? '0' : '123456789abcdef'[Number.parseInt(random[0] ?? '0', 16) % 15]}${random.slice(1)}`

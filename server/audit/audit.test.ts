@@ -21,7 +21,7 @@ import { KnownSecrets } from '../lib/known-secrets.ts'
 import { type Audit, type AuditOptions, openAudit } from './audit.ts'
 import { auditFileName, listAuditFiles } from './audit-files.ts'
 import { FIRST_PREV, sealRow } from './audit-row.ts'
-import { lastWords } from './prune-list.ts'
+import { removalRecords } from './prune-list.ts'
 import { readAudit } from './read-audit.ts'
 import { verifyAudit } from './verify-audit.ts'
 
@@ -55,8 +55,8 @@ const linesOf = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n
 const states = () => verifyAudit(folder()).map(({ state }) => state)
 const read = (filter = {}) => readAudit(folder(), { limit: 100, ...filter })
 
-describe('the audit trail', () => {
-  it('keeps every call and decision, for its owner alone', async () => {
+describe('the audit log', () => {
+  it('keeps every call and decision, visible only to its owner', async () => {
     const audit = open()
     const candidates = [{ server: 'everything', tool: 'echo', confidence: 0.9 }]
     audit.decided({ caller, by: 'execute', request: 'say hi', candidates, outcome: 'chosen', ms: 1.5 })
@@ -76,7 +76,7 @@ describe('the audit trail', () => {
     expect(states()).toEqual(['intact', 'intact'])
   })
 
-  it('holds hidden characters as escapes, and gives them back as they were', async () => {
+  it('escapes hidden characters and restores them when read', async () => {
     const sly = 'read\u202e\u{e0041}\u{e0080}\u2065\u009b2J\ufe0f'
     const audit = open()
     call(audit, sly)
@@ -94,7 +94,7 @@ describe('the audit trail', () => {
   })
 
   // Checked with the defence off: nothing is redacted → the secret is in the file.
-  it('holds no secret, whatever it is written in', async () => {
+  it('contains no secret, wherever it occurs', async () => {
     const secrets = new KnownSecrets()
     secrets.add(['p"ss\nword', 'sk-12345', 'sk-12345-long'])
     const audit = open({ secrets, withArguments: true })
@@ -111,7 +111,7 @@ describe('the audit trail', () => {
     )
   })
 
-  it('goes on in the next file and finds calls across the border', async () => {
+  it('continues in the next file and finds calls across the boundary', async () => {
     const audit = open({ maxFileBytes: 2000 })
     const end = audit.begin({ caller, server: 's', tool: 'long', args: {} })
     for (let i = 0; i < 40; i++) call(audit, `t${i}`)
@@ -124,7 +124,7 @@ describe('the audit trail', () => {
     expect(states()).toEqual(['intact'])
   })
 
-  it('removes the oldest files, says so in the chain, and still verifies', async () => {
+  it('removes the oldest files, records that in the chain, and still verifies', async () => {
     const old = open({ maxFileBytes: 2000 })
     for (let i = 0; i < 20; i++) call(old)
     await old.close()
@@ -136,7 +136,7 @@ describe('the audit trail', () => {
     expect(verifyAudit(folder()).flatMap(({ problems }) => problems)).toEqual([])
   })
 
-  it('is whole and goes on where something old can not be removed', async () => {
+  it('stays intact and continues if an old file can not be removed', async () => {
     const old = new Date(Date.now() - 2e9)
     const stranger = join(folder(), '0123456789abcdef-000001.jsonl')
     mkdirSync(stranger, { recursive: true })
@@ -149,7 +149,7 @@ describe('the audit trail', () => {
     expect(states()).toEqual(['intact'])
   })
 
-  it('forgets nothing of files that another process removes meanwhile, and keeps what it can not read', async () => {
+  it('records files that another process removes meanwhile, and keeps files that it can not read', async () => {
     const audit = open()
     call(audit)
     await audit.close()
@@ -157,13 +157,13 @@ describe('the audit trail', () => {
     if (!there) throw new Error('no file')
     const gone = { ...there, path: join(folder(), 'gone') }
     const unreadable = { ...there, path: folder() }
-    const words = lastWords([gone, there, unreadable], [gone, there, unreadable])
+    const words = removalRecords([gone, there, unreadable], [gone, there, unreadable])
     expect(words).toMatchObject({ files: [there], heads: [{ chain: there.chain, seq: 3 }] })
   })
 
-  it('gives pages that neither repeat nor leave out, over several processes', async () => {
-    const trails = [open(), open(), open()]
-    for (let i = 0; i < 30; i++) call(trails[i % 3] ?? open(), `t${i}`)
+  it('pages through the rows of several processes without repeats or omissions', async () => {
+    const logs = [open(), open(), open()]
+    for (let i = 0; i < 30; i++) call(logs[i % 3] ?? open(), `t${i}`)
     // Seen by chance: the clock of the files is behind the one of the rows by as long as the kernel was busy.
     const behind = new Date(Date.now() - 100)
     utimesSync(onlyPath(), behind, behind)
@@ -178,7 +178,7 @@ describe('the audit trail', () => {
     expect(seen).toEqual([...new Set(seen)].sort().reverse())
     expect(read({ tool: 't7' }).entries).toHaveLength(1)
     expect(read({ outcome: 'failed' }).entries).toEqual([])
-    await Promise.all(trails.map((trail) => trail.close()))
+    await Promise.all(logs.map((log) => log.close()))
   })
 })
 
@@ -203,13 +203,13 @@ async function withLimitedFiles(blocks: number, calls: number): Promise<string[]
   return JSON.parse(stdout)
 }
 
-describe('a trail that can not be written', () => {
-  it('refuses calls, says why, and tells of it afterwards', async () => {
+describe('an audit log that can not be written', () => {
+  it('refuses calls, says why, and records the gap afterwards', async () => {
     const blocker = join(dir, 'audit')
     writeFileSync(blocker, 'a file where the folder should be')
     const audit = open()
     expect(() => call(audit)).toThrow(expect.objectContaining({ code: 'audit_unavailable' }))
-    expect(() => call(audit)).toThrow(/can't be written \(E\w+\)/)
+    expect(() => call(audit)).toThrow(/Can't write the audit log in .* \(E\w+\)/)
     expect(audit.problem).toMatch(/E(EXIST|NOTDIR)/)
     rmSync(blocker)
     call(audit, 'after')
@@ -220,7 +220,7 @@ describe('a trail that can not be written', () => {
     expect(states()).toEqual(['intact'])
   })
 
-  it('leaves no half row where there is no room, and refuses from then on', async () => {
+  it('leaves no half row on a full disk, and refuses calls from then on', async () => {
     const codes = await withLimitedFiles(16, 100)
     expect([codes[0], codes.at(-2), codes.at(-1)]).toEqual([
       'ok',
@@ -231,7 +231,7 @@ describe('a trail that can not be written', () => {
     expect(states()).toEqual(['unclosed'])
   })
 
-  it('is whole where there is no room for the word about what is removed', async () => {
+  it('stays intact if there is no room to record a removal', async () => {
     // Their last words are more than a file may hold.
     mkdirSync(folder())
     for (let i = 0; i < 1000; i++) {
@@ -250,7 +250,7 @@ describe('a trail that can not be written', () => {
     expect(own).toMatchObject([{ state: 'unclosed', problems: [] }])
   })
 
-  it('notices that its file was removed, and verify does too', async () => {
+  it('notices that its file was removed, as does verify', async () => {
     const audit = open()
     call(audit, 'lost')
     rmSync(onlyPath())
@@ -329,7 +329,7 @@ describe('verify', () => {
     return `${rows.join('\n')}\n`
   }
 
-  it('says where', async () => {
+  it('says where the problem is', async () => {
     const [first] = await twoChains()
     if (!first) throw new Error('no file')
     writeFileSync(first.path, `${first.lines.toSpliced(3, 1).join('\n')}\n`)

@@ -1,6 +1,6 @@
 /**
- * The audit trail: who asked for what, which tool was chosen, what came of it. Owns what the rows say and that no secret is in
- * them; the chain and its files are the writer's. Invariant: a call is on record before it is made, or it is not made.
+ * The audit log: who called what, which tool was chosen, and how it ended. Owns what the rows say and that they hold no secret;
+ * the writer owns the chain and its files. Invariant: a call is recorded before it is made, or it is not made.
  */
 import { hash as digest } from 'node:crypto'
 import { setImmediate as nextRound } from 'node:timers/promises'
@@ -12,7 +12,7 @@ import type { KnownSecrets } from '../lib/known-secrets.ts'
 import type { Candidate, Who } from './audit-row.ts'
 import { AuditWriter, type AuditWriterOptions } from './audit-writer.ts'
 
-interface CallFacts {
+interface CallRecord {
   caller: Caller
   server: string
   tool: string
@@ -22,17 +22,17 @@ interface CallFacts {
 export interface CallEnd {
   outcome: AuditOutcome
   code?: string | undefined
-  /** Where another server than the chosen one answered. */
+  /** Set if another server than the chosen one answered. */
   server?: string | undefined
-  /** Where it is known; of a call that failed it is not. */
+  /** Unknown for a failed call. */
   attempts?: number | undefined
-  /** From sending the call to its result, without the wait for approval; undefined: it was never sent. */
+  /** Time from sending the call to its result, without the wait for approval; undefined if it was never sent. */
   calledMs?: number | undefined
 }
 
-export interface RouteFacts {
+export interface RouteRecord {
   caller: Caller
-  /** The tool of ours that was asked. */
+  /** The tool of the gateway that was called. */
   by: 'find_tool' | 'execute'
   request?: string | undefined
   candidates: Candidate[]
@@ -44,21 +44,24 @@ export interface RouteFacts {
 }
 
 export interface Audit {
-  /** On record when it returns. Throws `audit_unavailable`: then the call must not be made. Call the result once, at its end. */
-  begin(call: CallFacts): (end: CallEnd) => void
-  /** Throws as `begin` does. */
-  decided(route: RouteFacts): void
+  /**
+   * Records the call before it returns, or throws `audit_unavailable`: then the call must not be made. Call the result once, at
+   * the end.
+   */
+  begin(call: CallRecord): (end: CallEnd) => void
+  /** Throws like `begin`. */
+  decided(route: RouteRecord): void
   /** Why nothing can be recorded at the moment. */
   readonly problem: string | undefined
-  /** Waits a moment for the calls that are just ending. */
+  /** Waits briefly for calls that are just ending. */
   close(): Promise<void>
 }
 
 export interface AuditOptions extends Omit<AuditWriterOptions, 'family'> {
-  /** All files of routing decisions together; `maxBytes` is for calls. */
+  /** Limit for the files of routing decisions; `maxBytes` is for calls. */
   maxRouteBytes: number
   secrets: KnownSecrets
-  /** Whether rows hold the arguments and requests themselves, beside their hash. */
+  /** Whether rows contain the arguments and requests themselves, in addition to their hashes. */
   withArguments: boolean
   observer?: ToolObserver | undefined
 }
@@ -133,7 +136,7 @@ export function openAudit(options: AuditOptions): Audit {
   }
 }
 
-/** An owner is known by a secret, which no row may hold. */
+/** An owner is identified by a secret, which must not be in any row. */
 export function auditOwner(owner: string): string {
   return owner === 'local' ? owner : digest('sha256', `audit:${owner}`, 'hex').slice(0, 16)
 }

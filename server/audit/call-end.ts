@@ -1,7 +1,7 @@
 import { isAppError } from '../lib/errors.ts'
 import type { CallEnd } from './audit.ts'
 
-/** It was on its way when it failed, or its end could not be stored: whether it took effect, nobody knows. */
+/** The call was sent when it failed, or its result could not be stored: it may or may not have taken effect. */
 const MAY_HAVE_RUN = new Set([
   'child_lost',
   'child_timeout',
@@ -14,13 +14,13 @@ const MAY_HAVE_RUN = new Set([
   'lease_lost',
   'server_stopped'
 ])
-/** A rule or a human was against it, or nobody could be asked. */
+/** A rule or a person rejected it, or nobody could be asked. */
 const REFUSED = /^(approval|denied|definition_changed|target_changed|not_approved)/
 
-/** Whether it failed before anything was sent to the server, or may have failed after. */
+/** Whether it failed before anything was sent to the server, or possibly after. */
 export type Stage = 'deciding' | 'calling'
 
-/** How far a call has come. The time counts from sending it, so that no wait for approval is part of it. */
+/** Tracks how far a call has come. The time counts from sending, so that it does not include the wait for approval. */
 export class CallProgress {
   #sentAt: number | undefined
 
@@ -32,7 +32,7 @@ export class CallProgress {
     this.#sentAt = performance.now()
   }
 
-  /** Undefined: it was never sent. */
+  /** undefined if the call was never sent. */
   get calledMs(): number | undefined {
     return this.#sentAt === undefined ? undefined : performance.now() - this.#sentAt
   }
@@ -50,7 +50,7 @@ export function callFailed(error: unknown, stage: Stage): CallEnd {
   return { outcome: stage === 'calling' && mayHaveRun(error) ? 'unknown' : 'failed', code }
 }
 
-/** Of an error that came while a call was made: whether the call may have taken effect all the same. */
+/** Whether a call that failed with this error may have taken effect nevertheless. */
 export function mayHaveRun(error: unknown): boolean {
   return !isAppError(error) || (error.details.sent !== false && MAY_HAVE_RUN.has(error.code))
 }

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 
 const START_TIME = 19
 
-/** Tells a process from a later one of the same number; empty where the system does not say. */
+/** Distinguishes a process from a later one with the same pid. Empty if the system does not tell. */
 export function processBirth(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -18,7 +18,7 @@ export function processBirth(pid: number): string {
   }
 }
 
-/** Whether the process that wrote a chain may still do so. Of another machine's nobody here can say. */
+/** Whether the process that wrote a chain may still be running. For another machine the answer is always yes. */
 export function mayLive({ pid, born, host }: { pid: number; born: string; host: string }): boolean {
   if (host !== hostname()) return true
   try {

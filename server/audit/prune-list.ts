@@ -2,20 +2,20 @@ import { type AuditFamily, type AuditFile, rowsOf } from './audit-files.ts'
 import type { ChainHead, PrunedRows, Row } from './audit-row.ts'
 
 export interface PruneLimits {
-  /** The files of this family may have so many bytes; those of the other one only go when they are too old. */
+  /** `maxBytes` limits the files of this family; those of the other one are removed only for their age. */
   family: AuditFamily
   maxBytes: number
   maxAgeMs: number
   now: number
-  /** Being written by us. */
+  /** The file that this process writes. */
   current: string
 }
 
-/** Hundreds of starts leave hundreds of chains: what was removed of the oldest is counted together, under this name. */
+/** Many process starts leave many chains: removed rows of the oldest ones are counted together under this name. */
 const MAX_RECORDS = 256
 const MANY_CHAINS = 'earlier'
 
-/** The files that are too old, and the oldest of those that are too many. `files` are oldest first. */
+/** The files that are too old, and the oldest of those beyond the size limit. `files` must be sorted oldest first. */
 export function pruneList(files: AuditFile[], limits: PruneLimits): AuditFile[] {
   const { family, maxBytes, maxAgeMs, now, current } = limits
   let bytes = files.reduce((sum, file) => sum + (file.family === family ? file.bytes : 0), 0)
@@ -28,10 +28,11 @@ export function pruneList(files: AuditFile[], limits: PruneLimits): AuditFile[] 
 }
 
 /**
- * What has to be remembered of files that go: where each ended, and what they remembered of chains that are still here. Of what
- * can't be read nothing can be remembered, so it does not go; what another process has removed meanwhile is remembered there.
+ * Collects what must be recorded about files before their removal: where each one ended, and what they recorded about chains that
+ * still exist. A file that can't be read is not removed. If another process has removed a file meanwhile, that process has
+ * recorded it.
  */
-export function lastWords(
+export function removalRecords(
   going: AuditFile[],
   all: AuditFile[]
 ): { files: AuditFile[]; heads: ChainHead[]; removed: PrunedRows[] } {
@@ -47,13 +48,13 @@ export function lastWords(
     const own = last ? [{ chain: last.chain, seq: last.seq, hash: last.hash }] : []
     return [...inherited.filter(({ chain }) => left.has(chain)), ...own]
   })
-  // What the files that go now said of files that went before them.
+  // What these files recorded about files that were removed before them.
   const earlier = read.flatMap(({ rows }) => rows.flatMap((row) => (row.kind === 'pruned' ? (row.removed ?? []) : [])))
   const removed = joined([...earlier, ...read.flatMap(({ rows }) => removedRows(rows))])
   return { files, heads: lastHeads(heads), removed }
 }
 
-/** Of each chain the last one: a chain goes from its beginning on, and a row that named them all would grow with every file. */
+/** Only the last head of each chain: chains are removed from their beginning, and a row with all heads would keep growing. */
 function lastHeads(heads: ChainHead[]): ChainHead[] {
   const last = new Map<string, ChainHead>()
   for (const head of heads) if ((last.get(head.chain)?.seq ?? -1) < head.seq) last.set(head.chain, head)
@@ -68,7 +69,7 @@ function removedRows(rows: Row[]): PrunedRows[] {
   return [{ chain, fromSeq, toSeq: last.seq, fromAt, toAt: last.at, rows: rows.length, calls }]
 }
 
-/** Neighbours become one record, so that a row about removals does not grow with their number. */
+/** Joins neighbours into one record, so that the row about removals does not keep growing. */
 function joined(all: PrunedRows[]): PrunedRows[] {
   const records: PrunedRows[] = []
   for (const each of all.toSorted((a, b) => a.chain.localeCompare(b.chain) || a.fromSeq - b.fromSeq)) {
@@ -83,7 +84,7 @@ function joined(all: PrunedRows[]): PrunedRows[] {
   return first ? [others.reduce(joinPruned, first), ...records] : records
 }
 
-/** Two parts of one chain as one. */
+/** Joins two parts of one chain. */
 export function joinPruned(a: PrunedRows, b: PrunedRows): PrunedRows {
   const [first, last] = a.fromSeq <= b.fromSeq ? [a, b] : [b, a]
   const { chain, fromSeq, fromAt } = first

@@ -5,16 +5,16 @@ import { mayLive } from './process-birth.ts'
 
 export interface AuditFilter {
   limit: number
-  /** An entry's id: only what is older. */
+  /** Return only entries older than the one with this id. */
   before?: string | undefined
   server?: string | undefined
   tool?: string | undefined
   outcome?: AuditOutcome | undefined
   /** ms. */
   since?: number | undefined
-  /** Whether the reader may see it. */
+  /** Whether the reader may see the entry. */
   allowed?(entry: AuditEntry): boolean
-  /** So many entries are looked at for one page; who wants more goes on from where it ended. */
+  /** Maximum number of entries to examine for one page; the reader continues from where it ended. */
   maxLookedAt?: number
 }
 
@@ -26,10 +26,10 @@ export interface AuditPage {
 type RowOf<K extends Row['kind']> = Extract<Row, { kind: K }>
 
 const MAX_LOOKED_AT = 20_000
-/** The clock of the files is coarse, and behind the one of the rows by as long as the kernel was busy. */
+/** File times are coarse, and lag behind the times of the rows when the kernel is busy. */
 const BEHIND_MS = 1000
 
-/** Entries of all chains, newest first. Seals are not checked here: that is `verify`. */
+/** Entries of all chains, newest first. Does not check the hashes; `verify` does. */
 export function readAudit(dir: string, filter: AuditFilter): AuditPage {
   const entries: AuditEntry[] = []
   const { maxLookedAt = MAX_LOOKED_AT } = filter
@@ -52,7 +52,7 @@ function fits(entry: AuditEntry, { server, tool, outcome, allowed }: AuditFilter
   )
 }
 
-/** A chain is opened when nothing newer than its last change is left: hundreds of starts leave hundreds of files. */
+/** Opens a chain only when all newer entries have been returned: many process starts leave many files. */
 function* newestFirst(dir: string): Generator<AuditEntry> {
   const unopened = [...byChain(listAuditFiles(dir)).values()]
   const changedAt = (files: AuditFile[]) => files.at(-1)?.modifiedAt ?? 0
@@ -93,7 +93,7 @@ function* chainBackwards(files: AuditFile[]): Generator<AuditEntry> {
   }
 }
 
-/** No more rows will come: it said so, or its process is gone. */
+/** Whether no more rows will come: the chain has a `stop` row, or its process is gone. */
 function chainIsOver(files: AuditFile[]): boolean {
   const [first] = files
   const last = files.at(-1)

@@ -8,12 +8,12 @@ import { joinPruned } from './prune-list.ts'
 export interface VerifiedChain {
   chain: string
   /** `unclosed`: its process was killed, or its last rows were cut off before any other chain began. */
-  /** `pruned`: nothing is left of it, and a later chain says why. */
+  /** `pruned`: all its files were removed, and a later chain records why. */
   state: 'intact' | 'running' | 'unclosed' | 'broken' | 'pruned'
   rows: number
   head?: ChainHead | undefined
   problems: { file: string; line: number; reason: string }[]
-  /** Rows of this chain that were removed for their age, or because all together were too large, as a chain says. */
+  /** Rows of this chain that were removed for their age or the size limit, as another chain records. */
   pruned?: PrunedRows | undefined
 }
 
@@ -22,7 +22,7 @@ interface Walk {
   result: VerifiedChain
 }
 
-/** Checks every seal and link, and what the chains know of each other. */
+/** Checks every hash and link, and what the chains record about each other. */
 export function verifyAudit(dir: string): VerifiedChain[] {
   const walks = new Map([...byChain(listAuditFiles(dir))].map(([chain, files]) => [chain, walkChain(chain, files)]))
   const pruned = new Map<string, Map<number, string>>()
@@ -45,7 +45,7 @@ export function verifyAudit(dir: string): VerifiedChain[] {
   })
 }
 
-/** A later row repeats what an earlier one said, when that one is removed itself: nothing counts twice. */
+/** When a row about removals is itself removed, a later row repeats it: nothing may count twice. */
 function removedByChain(walks: Walk[]): Map<string, PrunedRows> {
   const removed = new Map<string, PrunedRows>()
   const all = walks.flatMap(({ rows }) => rows.flatMap((row) => (row.kind === 'pruned' ? (row.removed ?? []) : [])))
@@ -88,18 +88,18 @@ function walkChain(chain: string, files: AuditFile[]): Walk {
 }
 
 function linkProblem(chain: string, before: Row | undefined, row: Row): string | undefined {
-  if (row.chain !== chain) return `this row is of the chain ${row.chain}`
+  if (row.chain !== chain) return `this row belongs to the chain ${row.chain}`
   if (!before || (row.seq === before.seq + 1 && row.prev === before.hash)) return undefined
   if (row.seq <= before.seq) return `row ${row.seq} comes after row ${before.seq}`
   if (row.seq > before.seq + 1) return `rows ${before.seq + 1} to ${row.seq - 1} are missing before this one`
   return 'this row does not follow from the one before'
 }
 
-/** A chain begins at its beginning, or where another one says that its older files were removed in their time. */
+/** A chain must begin with its first row, or where another chain records that older files were removed. */
 function checkBeginning([first]: Row[], result: VerifiedChain, pruned: Map<number, string> | undefined): void {
   if (!first || (first.seq === 0 && first.kind === 'start' && first.prev === FIRST_PREV)) return
   if (first.seq > 0 && pruned?.get(first.seq - 1) === first.prev) return
-  const reason = first.seq === 0 ? 'this is no first row' : `rows 0 to ${first.seq - 1} are missing before this one`
+  const reason = first.seq === 0 ? 'this is not a first row' : `rows 0 to ${first.seq - 1} are missing before this one`
   result.problems.unshift({ file: '', line: 1, reason })
 }
 
@@ -119,8 +119,8 @@ function checkFollowed(walks: Map<string, Walk>, head: ChainHead, pruned: Map<nu
   const row = walk.rows.find((each) => each.seq === seq)
   if (row ? row.hash === hash : wasPruned) return
   const reason = row
-    ? `row ${seq} is not the one that a later chain saw`
-    : `row ${seq} is gone, which a later chain saw`
+    ? `row ${seq} differs from what a later chain recorded`
+    : `row ${seq} is missing; a later chain recorded it`
   walk.result.problems.push({ file: '', line: 0, reason })
 }
 
@@ -128,6 +128,6 @@ function stateOf(rows: Row[], { problems }: VerifiedChain): VerifiedChain['state
   const [first] = rows
   if (problems.length > 0 || !first) return 'broken'
   if (rows.at(-1)?.kind === 'stop') return 'intact'
-  // A chain without its first row is a long one, of which the older files were removed: whether it is still written is not known.
+  // Without its first row this is a long chain whose older files were removed; whether it is still written is unknown.
   return first.kind !== 'start' || mayLive(first) ? 'running' : 'unclosed'
 }

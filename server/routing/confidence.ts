@@ -1,6 +1,6 @@
 /**
- * From evidence to the probability that the first answer is right: a logistic regression whose weights
- * `bench/fit-confidence.ts` fits on half of the requests (by hash) of several public data sets, mixed.
+ * Computes the probability that the first answer is right: a logistic regression whose weights `bench/fit-confidence.ts` fits on
+ * half of the requests (by hash) of several public data sets, mixed.
  */
 
 /** In the order of EVIDENCE_NAMES. */
@@ -19,14 +19,14 @@ const WEIGHTS: readonly number[] = [
   -0.365, // known
   0.357, // crowd
   -0.74, // namesakes
-  -0.726, // catalogueSize
+  -0.726, // corpusSize
   0.361, // usageShare
   3.313, // usageMargin
   1.106, // nearestRequest
   -0.464 // agreement
 ]
 
-/** A tool named in the request is what was asked for, unless the name was meant otherwise. */
+/** If the request names a tool, that tool is almost certainly meant. */
 export const NAMED = 0.97
 
 export function confidenceOf(evidence: readonly number[], weights: readonly number[] = WEIGHTS): number {

@@ -1,4 +1,4 @@
-/** What a ranking shows about how sure its first answer is; the inputs of the confidence model. */
+/** How clear the first answer of a ranking is: the inputs of the confidence model. */
 import type { LexicalScores } from './lexical/lexical-scorer.ts'
 import { nameKey } from './names/find-mentions.ts'
 import type { Candidate } from './ranking.ts'
@@ -18,7 +18,7 @@ export const EVIDENCE_NAMES = [
   'known',
   'crowd',
   'namesakes',
-  'catalogueSize',
+  'corpusSize',
   'usageShare',
   'usageMargin',
   'nearestRequest',
@@ -37,7 +37,7 @@ export interface EvidenceInput {
   restricted: boolean
   /** Number of tools to choose from. */
   size: number
-  /** Likeness of the nearest past request; 0 without any. */
+  /** Similarity of the nearest past request; 0 if there is none. */
   nearest: number
 }
 
@@ -53,7 +53,7 @@ function usageEvidence(ranked: readonly Candidate[], first: Candidate, nearest: 
   return [first.usage * nearest, Math.max(0, first.usage - rival), nearest, agreement]
 }
 
-/** How many share the top, each counted by how near it comes. */
+/** How many tools share the top, each weighted by how close it is. */
 function crowdOf(ranked: readonly Candidate[], first: Candidate): number {
   const sum = ranked.reduce((total, { lexical }) => total + Math.exp(CROWD_SHARPNESS * (lexical - first.lexical)), 0)
   return Math.log(sum)
@@ -64,11 +64,11 @@ export function evidenceOf(input: EvidenceInput): number[] {
   const [first, second] = ranked
   if (!first) return EVIDENCE_NAMES.map(() => 0)
   const fifth = ranked[4]?.lexical ?? 0
-  // A look at the first fifty is enough: ties are at the top.
+  // The first fifty are enough: ties are at the top.
   const ties = ranked.slice(1, 50).filter(({ lexical: share }) => share >= TIE * first.lexical).length
   const server = serverOf(first.slot)
   const name = nameKey(input.nameOf(first.slot))
-  // The same tool of another server, or another edition of it: either may be meant.
+  // The same tool on another server, or a variant of it: either may be meant.
   const namesakes = ranked
     .slice(1, 20)
     .filter(({ slot, lexical: share }) => share >= RIVAL * first.lexical && nameKey(input.nameOf(slot)) === name).length

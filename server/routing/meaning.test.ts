@@ -20,7 +20,7 @@ function router() {
 }
 
 /** Cosines as a model would give them: all in a narrow band, the right one above it. */
-function likeness(right: string, lead = 0.3) {
+function similaritiesFor(right: string, lead = 0.3) {
   return new Map(
     Object.keys(TOOLS).map((name, at) => [
       toolKey(`${name} server`, name),
@@ -32,37 +32,43 @@ function likeness(right: string, lead = 0.3) {
 describe('a request in another language', () => {
   const request = 'wie wird es morgen draußen sein, brauche ich einen Schirm?'
 
-  it('without a model is not guessed at', () => {
+  it('is not guessed without a model', () => {
     expect(router().find(request).abstained).toBe(true)
   })
 
-  it('with embeddings finds its tool, and is answered', () => {
-    const { matches, abstained } = router().find(request, { likeness: likeness('current_weather') })
+  it('finds its tool with embeddings', () => {
+    const { matches, abstained } = router().find(request, { similarities: similaritiesFor('current_weather') })
     expect(matches[0]).toMatchObject({ tool: 'current_weather' })
     expect(abstained).toBe(false)
     expect(matches[0]?.confidence).toBeLessThan(0.8)
   })
 
-  it('embeddings that single out nothing change nothing', () => {
-    expect(router().find(request, { likeness: likeness('none') }).abstained).toBe(true)
-    expect(router().find(request, { likeness: new Map() }).abstained).toBe(true)
+  it('is unaffected by embeddings that single out no tool', () => {
+    expect(router().find(request, { similarities: similaritiesFor('none') }).abstained).toBe(true)
+    expect(router().find(request, { similarities: new Map() }).abstained).toBe(true)
   })
 })
 
-describe('embeddings beside words', () => {
-  it('a named tool wins against them', () => {
-    const { matches } = router().find('use list_tables', { likeness: likeness('play_song') })
+describe('embeddings combined with words', () => {
+  it('lose against a named tool', () => {
+    const { matches } = router().find('use list_tables', { similarities: similaritiesFor('play_song') })
     expect(matches[0]).toMatchObject({ tool: 'list_tables' })
   })
 
-  it('likeness of tools that are gone, or broken numbers, are passed over', () => {
-    const odd = new Map([...likeness('play_song'), [toolKey('gone', 'gone'), 0.9], [toolKey('x', 'y'), Number.NaN]])
-    expect(() => router().find('send an email to Anna', { likeness: odd })).not.toThrow()
-    expect(router().find('send an email to Anna', { likeness: odd }).matches[0]).toMatchObject({ tool: 'send_email' })
+  it('are ignored for removed tools and invalid numbers', () => {
+    const odd = new Map([
+      ...similaritiesFor('play_song'),
+      [toolKey('gone', 'gone'), 0.9],
+      [toolKey('x', 'y'), Number.NaN]
+    ])
+    expect(() => router().find('send an email to Anna', { similarities: odd })).not.toThrow()
+    expect(router().find('send an email to Anna', { similarities: odd }).matches[0]).toMatchObject({
+      tool: 'send_email'
+    })
   })
 })
 
-it('example requests of a tool count', () => {
+it('counts the example requests of a tool', () => {
   const built = router()
   expect(built.find('ring up my grandmother').matches[0]?.tool).not.toBe('dial')
   const tool = { server: 'phone', name: 'dial', description: 'Starts a session' }

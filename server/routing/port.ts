@@ -1,34 +1,34 @@
-/** From a sentence to a tool, with a confidence that means what it says. Embedded and offline; learns from what was chosen. */
+/** Finds the tool for a sentence, with a calibrated confidence. Runs in process and offline; learns from earlier choices. */
 
 export interface RoutableTool {
   server: string
   name: string
   description: string
-  /** Names and descriptions of its parameters, as text. */
+  /** Names and descriptions of the parameters, as text. */
   params?: string | undefined
-  /** Requests that it is meant for, as a person or a model wrote them. */
+  /** Example requests, written by a person or a model. */
   examples?: readonly string[] | undefined
 }
 
-/** What the registry says about a server, beyond its tools. */
+/** What the registry says about a server, in addition to its tools. */
 export interface ServerHints {
   description?: string | undefined
   keywords?: string[] | undefined
-  /** Sentences that this server is meant for. */
+  /** Example requests for this server. */
   examples?: string[] | undefined
 }
 
 export interface RouteMatch {
   server: string
   tool: string
-  /** Of the first answers given with 0.8, about 80 % are right. */
+  /** Calibrated: of the first answers with 0.8, about 80 % are right. */
   confidence: number
   description: string
 }
 
 export interface RouteResult {
   matches: RouteMatch[]
-  /** Nothing is sure enough: `matches` are candidates to choose from. */
+  /** No match is certain enough: `matches` are candidates to choose from. */
   abstained: boolean
 }
 
@@ -39,22 +39,24 @@ export interface UsageExample {
   at: number
 }
 
-/** How near the meaning of each tool is to that of a request: cosines of embeddings, by `toolKey`. */
-export type Likeness = ReadonlyMap<string, number>
+/** How similar each tool is in meaning to a request: cosines of embeddings, by `toolKey`. */
+export type Similarities = ReadonlyMap<string, number>
 
 export interface FindOptions {
   limit?: number | undefined
   threshold?: number | undefined
   server?: string | undefined
-  likeness?: Likeness | undefined
+  similarities?: Similarities | undefined
 }
 
 export interface Router {
-  /** Replaces what is known of a server; cheap, because lists change while requests come. */
+  /** Replaces what is known about a server. Cheap, because tool lists change while requests come in. */
   setServer(server: string, tools: RoutableTool[], hints?: ServerHints): void
   removeServer(server: string): void
   find(request: string, options?: FindOptions): RouteResult
-  /** A request that ended in a successful, explicitly chosen tool. Bounded; the oldest go first. */
+  /**
+   * Learns a request that ended in a successful, explicitly chosen tool. Keeps a limited number; the oldest are dropped first.
+   */
   learn(example: UsageExample): void
   usage(): readonly UsageExample[]
   forgetUsage(): void

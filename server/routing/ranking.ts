@@ -1,45 +1,45 @@
-/** Brings together what the words, the names and past requests say about each tool. */
+/** Combines what words, names and past requests say about each tool. */
 import type { LexicalScores } from './lexical/lexical-scorer.ts'
 import type { Named } from './names/name-index.ts'
 import type { UsageOpinion } from './usage/usage-memory.ts'
 
 const MAYBE_NAMED = 0.2
 const LEXICAL_SHARPNESS = 6
-/** Beside past requests words count for less; beside a nearly equal past request for nothing. */
+/** Words count less if there are past requests, and not at all if one is nearly equal. */
 const LEXICAL_BESIDE_USAGE = 3
 const VOTES_WEIGHT = 1.2
 const NO_VOTES = 0.01
 const PULL_WEIGHT = 7
-/** For one standard deviation; a word match of the best tool counts as six. */
+/** Per standard deviation; for comparison, the best tool's word match counts six. */
 const MEANING_WEIGHT = 2
-/** More than anyone may ask for; of equal ones at the end all or none. */
+/** More than any caller may request. Of equal candidates at the end, all or none are kept. */
 const MAX_RANKED = 60
 
 export interface Candidate {
   slot: number
-  /** The request names it: it goes before all that are not named. */
+  /** The request names this tool: it comes before all tools that are not named. */
   exact: boolean
-  /** Log-odds up to a constant; comparable within one request only. */
+  /** Log-odds up to a constant; comparable only within one request. */
   total: number
-  /** Lexical score against the best one, 0 to 1. */
+  /** Lexical score relative to the best one, 0 to 1. */
   lexical: number
   /** What past requests say, 0 to 1. */
   usage: number
-  /** Standard deviations by which its likeness in meaning stands out; 0 without embeddings. */
+  /** By how many standard deviations its similarity in meaning stands out; 0 without embeddings. */
   meaning: number
 }
 
 export interface RankInput {
-  /** Undefined: all tools; else only these. */
+  /** If set, only these tools are candidates. */
   only: ReadonlySet<number> | undefined
   serverOf(slot: number): string
-  /** Decides between equals, so that the order never depends on the order of arrival. */
+  /** Breaks ties, so that the result never depends on the order of arrival. */
   keyOf(slot: number): string
   slotOf(key: string): number | undefined
   lexical: LexicalScores
   named: Named
   opinion: UsageOpinion | undefined
-  /** How far the likeness of a tool stands out, by slot; empty without embeddings. */
+  /** By how much each tool's similarity stands out, by slot; empty without embeddings. */
   meaning: ReadonlyMap<number, number>
 }
 
@@ -56,7 +56,7 @@ function usageLogits({ opinion, only, slotOf }: RankInput): Map<number, number> 
   const trust = VOTES_WEIGHT * (opinion?.nearest ?? 0)
   for (const [key, { votes, pull }] of opinion?.byTool ?? []) {
     const slot = slotOf(key)
-    // A tool that is gone, or not asked for, must not take part of the votes with it.
+    // A tool that is gone or excluded must not keep a share of the votes.
     if (slot === undefined || (only && !only.has(slot))) continue
     logits.set(slot, trust * Math.log((votes + NO_VOTES) / NO_VOTES) + PULL_WEIGHT * pull)
   }
@@ -80,7 +80,7 @@ function lexicalShares(input: RankInput, slots: ReadonlySet<number>): Map<number
   return scores
 }
 
-/** Those that can be among the first; sorting thousands by name for the sake of fifty would take longer than finding them. */
+/** The candidates that can be among the first: sorting thousands of them by name would take longer than finding them. */
 function front(candidates: Candidate[]): Candidate[] {
   if (candidates.length <= MAX_RANKED) return candidates
   const cut =

@@ -77,7 +77,7 @@ describe('finds', () => {
     expect(build().find('weather', { server: 'nobody' })).toEqual({ matches: [], abstained: true })
   })
 
-  it('by what the registry says of a server', () => {
+  it('by what the registry says about a server', () => {
     const router = build()
     router.setServer('dept', [tool('dept', 'run', 'Runs it')], {
       keywords: ['payroll'],
@@ -153,7 +153,7 @@ describe('confidence', () => {
     }
   })
 
-  it('is low for what no tool serves', () => {
+  it('is low if no tool fits', () => {
     for (const request of ['zzz qqq', '', 'who won the war of 1812']) expect(build().find(request).abstained).toBe(true)
     expect(build().find('weather forecast for Oslo').abstained).toBe(false)
   })
@@ -183,7 +183,7 @@ describe('servers come and go', () => {
     }),
     { maxLength: 15 }
   )
-  it('any history ends like building what is left afresh', () => {
+  it('any history gives the same result as a fresh index', () => {
     fc.assert(
       fc.property(steps, (history) => {
         const lived = createRouter({ schedule: AT_ONCE })
@@ -213,7 +213,7 @@ describe('servers come and go', () => {
     )
   })
 
-  it('the server asked to set is the server of its tools, and the last of two namesakes counts', () => {
+  it('tools belong to the server they are set for, and the last of two with one name counts', () => {
     const router = createRouter({ schedule: AT_ONCE })
     router.setServer('real', [tool('liar', 'go', 'old words'), tool('liar', 'go', 'Start the engine')])
     const { matches } = router.find('start the engine')
@@ -223,7 +223,7 @@ describe('servers come and go', () => {
 })
 
 describe('learns from use', () => {
-  it('what was chosen comes first next time, and is forgotten when told so', () => {
+  it('what was chosen comes first next time, until it is cleared', () => {
     const router = build()
     const request = 'how is the outlook for my picnic'
     const before = router.find(request)
@@ -251,7 +251,7 @@ describe('learns from use', () => {
     expect(first(router, 'use read_file now')).toBe('files/read_file')
   })
 
-  it('keeps no more than it was told to', () => {
+  it('keeps no more than the limit', () => {
     const router = createRouter({ maxExamples: 2, schedule: AT_ONCE })
     for (const at of [1, 2, 3]) router.learn({ request: `request ${at}`, server: 's', tool: 't', at })
     expect(router.usage().map((example) => example.at)).toEqual([2, 3])

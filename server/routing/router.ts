@@ -1,7 +1,6 @@
 /**
- * Owns the answer to "which tool serves this request, and how sure is that". Knows nothing of connections, of who asks,
- * or of where examples are stored. Invariant: the same calls give the same answers (once it has trained on
- * what was learnt), and in which order tools came changes none.
+ * Decides which tool serves a request, and how certain that is. Knows nothing about connections, callers, or where examples are
+ * stored. Invariant: the same calls give the same answers (once training has finished), in whatever order tools were added.
  */
 
 import { confidenceOf, NAMED } from './confidence.ts'
@@ -12,11 +11,11 @@ import { createToolCorpus, toolKey } from './tool-corpus.ts'
 import { createUsageMemory, type Schedule } from './usage/usage-memory.ts'
 
 export interface RouterOptions {
-  /** Below this confidence of the first match the router abstains. */
+  /** The router abstains if the confidence of the first match is below this. */
   threshold?: number
-  /** Past requests kept; the oldest go first. */
+  /** Number of past requests to keep; the oldest are dropped first. */
   maxExamples?: number
-  /** When the next slice of training runs; without it, between other work. */
+  /** When to run the next slice of training; by default, between other work. */
   schedule?: Schedule
 }
 
@@ -26,14 +25,14 @@ const MAX_EXAMPLES = 20_000
 const DEFAULT_LIMIT = 5
 const MAX_LIMIT = 50
 
-/** Confidences of the list: the model's for the first; what it leaves is shared among the others by their scores. */
+/** Confidences for the list: the model's for the first; the others share the rest by their scores. */
 function confidences(ranked: readonly Candidate[], evidence: readonly number[]): number[] {
   const named = ranked.filter(({ exact }) => exact).length
   const [first] = ranked
   if (!first) return []
-  // The model has only seen firsts that share a word with the request, or a past request.
-  const seen = first.lexical > 0 || first.usage > 0
-  const learned = withMeaning(seen ? confidenceOf(evidence) : 0, ranked)
+  // The model was fitted only on first matches that share a word with the request or with a past one.
+  const isFitted = first.lexical > 0 || first.usage > 0
+  const learned = withMeaning(isFitted ? confidenceOf(evidence) : 0, ranked)
   const top = named > 0 ? Math.max(NAMED / named, Math.min(learned, NAMED)) : learned
   const odds = ranked.slice(1).map((candidate) => Math.exp(Math.min(0, candidate.total - first.total)))
   const sum = odds.reduce((total, value) => total + value, 1)
@@ -47,19 +46,19 @@ function confidences(ranked: readonly Candidate[], evidence: readonly number[]):
 
 export function createRouter(options: RouterOptions = {}): Router {
   const usage = createUsageMemory(options.maxExamples ?? MAX_EXAMPLES, options.schedule)
-  const catalogue = createToolCorpus(usage)
+  const corpus = createToolCorpus(usage)
   const defaultThreshold = options.threshold ?? DEFAULT_THRESHOLD
   return {
-    setServer: catalogue.setServer,
-    removeServer: catalogue.removeServer,
-    find(request, { limit = DEFAULT_LIMIT, threshold = defaultThreshold, server, likeness } = {}) {
-      const { ranked, evidence } = catalogue.judge(request, { server, likeness })
+    setServer: corpus.setServer,
+    removeServer: corpus.removeServer,
+    find(request, { limit = DEFAULT_LIMIT, threshold = defaultThreshold, server, similarities } = {}) {
+      const { ranked, evidence } = corpus.judge(request, { server, similarities })
       const sure = confidences(ranked, evidence)
       const matches: RouteMatch[] = []
       for (const [at, { slot }] of ranked
         .slice(0, Math.min(Math.max(1, Math.trunc(limit) || DEFAULT_LIMIT), MAX_LIMIT))
         .entries()) {
-        const tool = catalogue.tool(slot)
+        const tool = corpus.tool(slot)
         if (!tool) continue
         matches.push({ server: tool.server, tool: tool.name, confidence: sure[at] ?? 0, description: tool.description })
       }

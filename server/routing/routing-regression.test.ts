@@ -1,4 +1,4 @@
-/** Requests that never use a tool's own name, over a small catalogue like that of everyday servers. */
+/** Requests that never use a tool's own name, over a small set of tools like that of everyday servers. */
 import { describe, expect, it } from 'vitest'
 import { createRouter } from './router.ts'
 import { AT_ONCE } from './usage/usage-memory.ts'
@@ -66,7 +66,7 @@ function router() {
   return built
 }
 
-describe('a small catalogue', () => {
+describe('a small set of tools', () => {
   const answers = CASES.map(([request, right]) => {
     const { matches, abstained } = router().find(request)
     const found = matches.map(({ server, tool }) => `${server}/${tool}`)

@@ -1,4 +1,4 @@
-/** The tools of all servers, ready to be searched, and the ranking of them for a request. */
+/** All tools of all servers, indexed for search, and their ranking for a request. */
 
 import { evidenceOf } from './evidence.ts'
 import { createConceptReader } from './lexical/concepts.ts'
@@ -6,12 +6,12 @@ import { createLexicalIndex, type IndexedTool } from './lexical/lexical-index.ts
 import { createLexicalScorer } from './lexical/lexical-scorer.ts'
 import { standOut } from './meaning.ts'
 import { createNameIndex } from './names/name-index.ts'
-import type { Likeness, RoutableTool, ServerHints } from './port.ts'
+import type { RoutableTool, ServerHints, Similarities } from './port.ts'
 import { type Candidate, rank } from './ranking.ts'
 import type { UsageMemory } from './usage/usage-memory.ts'
 import { createNearWords } from './words/near-words.ts'
 
-/** What is read of a request; what comes later can change nothing. */
+/** Only this much of a request is read. */
 const MAX_REQUEST = 4000
 
 interface Judgement {
@@ -24,10 +24,10 @@ export interface ToolCorpus {
   setServer(server: string, tools: readonly RoutableTool[], hints?: ServerHints): void
   removeServer(server: string): void
   tool(slot: number): IndexedTool | undefined
-  judge(request: string, options?: { server?: string | undefined; likeness?: Likeness | undefined }): Judgement
+  judge(request: string, options?: { server?: string | undefined; similarities?: Similarities | undefined }): Judgement
 }
 
-/** The length keeps apart names that contain whatever would separate them. */
+/** Includes the length, so that no separator inside a name can make two keys equal. */
 export function toolKey(server: string, tool: string): string {
   return `${server.length}:${server}:${tool}`
 }
@@ -63,7 +63,7 @@ export function createToolCorpus(usage: UsageMemory): ToolCorpus {
     setServer(server, tools, hints) {
       removeServer(server)
       const own: number[] = []
-      // A server that lists one name twice can only be called by the name: the last one counts.
+      // A server that lists a name twice can only be called by that name: the last definition counts.
       for (const tool of new Map(tools.map((each) => [each.name, each])).values()) {
         const slot = index.add({ ...tool, server }, hints)
         own.push(slot)
@@ -73,7 +73,7 @@ export function createToolCorpus(usage: UsageMemory): ToolCorpus {
       servers.set(server, own)
       names.addServer(server)
     },
-    judge(text, { server, likeness } = {}) {
+    judge(text, { server, similarities } = {}) {
       const request = text.slice(0, MAX_REQUEST)
       const lexical = scorer.score(request)
       const named = names.named(request)
@@ -90,7 +90,7 @@ export function createToolCorpus(usage: UsageMemory): ToolCorpus {
         lexical,
         named,
         opinion,
-        meaning: standOut(likeness, slotOf)
+        meaning: standOut(similarities, slotOf)
       })
       const nearest = ranked.some((candidate) => candidate.usage > 0) ? (opinion?.nearest ?? 0) : 0
       return {

@@ -1,15 +1,15 @@
-import { type CallEnd, type RouteFacts, since } from '../../audit/audit.ts'
+import { type CallEnd, type RouteRecord, since } from '../../audit/audit.ts'
 import { callFailed, type Stage } from '../../audit/call-end.ts'
 import { traced } from '../../calls/tracing/tracing.ts'
 import { InputNeeded } from '../asking/client-prompter.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 
-export type RouteSeen = Pick<RouteFacts, 'candidates' | 'outcome' | 'server' | 'tool'>
+export type RouteSeen = Pick<RouteRecord, 'candidates' | 'outcome' | 'server' | 'tool'>
 
 /** Has a decision made and puts it on record before anything is done about it; also one that failed. */
 export async function recordDecision<T>(
   { audit, tracing }: GatewayServices,
-  asked: Pick<RouteFacts, 'caller' | 'by' | 'request' | 'server' | 'tool'>,
+  asked: Pick<RouteRecord, 'caller' | 'by' | 'request' | 'server' | 'tool'>,
   decide: () => Promise<T>,
   seen: (decision: T) => RouteSeen | undefined
 ): Promise<T> {
@@ -36,6 +36,6 @@ export function endOf(error: unknown, stage: Stage): CallEnd {
   return error instanceof InputNeeded ? { outcome: 'asked' } : callFailed(error, stage)
 }
 
-function bare({ server, tool, confidence }: RouteFacts['candidates'][number]) {
+function bare({ server, tool, confidence }: RouteRecord['candidates'][number]) {
   return { server, tool, confidence: Math.round(confidence * 1000) / 1000 }
 }

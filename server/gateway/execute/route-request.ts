@@ -14,6 +14,6 @@ export async function routeRequest(
   enrichment?.wake()
   const byWords = router.find(request, options)
   if (!enrichment || (byWords.matches[0]?.confidence ?? 0) >= SURE) return byWords
-  const likeness = await enrichment.likeness(request, signal)
-  return likeness ? router.find(request, { ...options, likeness }) : byWords
+  const similarities = await enrichment.similarities(request, signal)
+  return similarities ? router.find(request, { ...options, similarities }) : byWords
 }

@@ -1,4 +1,4 @@
-/** A long request in its parts: what is asked for, and what is told besides. */
+/** Splits a long request into what it asks for and what is background. */
 
 const MAX_CLAUSES = 8
 const MIN_LENGTH = 9
@@ -17,11 +17,11 @@ const ASKS = new RegExp(
 
 export interface Clause {
   text: string
-  /** It asks for something; otherwise it is background ("I am planning a party"). */
+  /** Whether it asks for something; otherwise it is background ("I am planning a party"). */
   asks: boolean
 }
 
-/** Empty when the request is a single clause. */
+/** Empty if the request is a single clause. */
 export function clausesOf(text: string): Clause[] {
   const parts = text
     .split(BREAK)

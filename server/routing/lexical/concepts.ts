@@ -1,4 +1,4 @@
-/** What a request is about: its words, each with its relatives and look-alikes in the catalogue. */
+/** The words of a request, each with its related and similar words in the index. */
 
 import type { NearWords } from '../words/near-words.ts'
 import { WEAK_WORDS } from '../words/stop-words.ts'
@@ -13,7 +13,7 @@ const NEAR_UNKNOWN = 0.6
 const NEAR_KNOWN = 0.3
 const MIN_LIKENESS_KNOWN = 0.6
 const MIN_LIKENESS_UNKNOWN = 0.5
-/** Two words in the order in which the tool has them, on top of what each is worth. */
+/** Bonus for two words in the same order as in the tool's text. */
 const PAIR = 0.2
 const MAX_TERMS = 200
 const MAX_REMEMBERED = 2000
@@ -48,12 +48,12 @@ export function createConceptReader(index: LexicalIndex, nearWords: NearWords): 
     for (const related of relatedTerms(term)) if (index.has(related.term)) variants.push(related)
     const scale = known ? NEAR_KNOWN : NEAR_UNKNOWN
     for (const near of nearWords.near(term, known ? MIN_LIKENESS_KNOWN : MIN_LIKENESS_UNKNOWN)) {
-      variants.push({ term: near.term, weight: near.likeness * scale })
+      variants.push({ term: near.term, weight: near.similarity * scale })
     }
     return variants
   }
 
-  /** Clauses repeat the words of the whole. Emptied with every change of the catalogue. */
+  /** A cache, because clauses repeat the words of the whole. Cleared with every change of the index. */
   const memory = new Map<string, Variant[]>()
   let version = -1
   function remembered(term: string): Variant[] {
@@ -64,7 +64,7 @@ export function createConceptReader(index: LexicalIndex, nearWords: NearWords): 
     return variants
   }
 
-  /** How often each word is said; two words that the catalogue writes as one ("time zone") are also that one. */
+  /** How often each word occurs. Two words that the index writes as one ("time zone") also count as that one. */
   function countTerms(found: string[]): Map<string, number> {
     const counts = new Map<string, number>()
     const count = (term: string) => counts.set(term, (counts.get(term) ?? 0) + 1)
@@ -79,14 +79,14 @@ export function createConceptReader(index: LexicalIndex, nearWords: NearWords): 
   return {
     read(text, clauses = []) {
       const found = requestTerms(text)
-      const asked = new Set(clauses.filter(({ asks }) => asks).flatMap((clause) => requestTerms(clause.text)))
+      const askedTerms = new Set(clauses.filter(({ asks }) => asks).flatMap((clause) => requestTerms(clause.text)))
       const concepts: Concept[] = []
       for (const pair of pairsOf(found)) {
         if (index.has(pair))
           concepts.push({ term: pair, weight: PAIR, idf: index.idf(pair), variants: [{ term: pair, weight: 1 }] })
       }
       for (const [term, count] of countTerms(found)) {
-        const background = asked.size > 0 && !asked.has(term) ? BACKGROUND : 1
+        const background = askedTerms.size > 0 && !askedTerms.has(term) ? BACKGROUND : 1
         const weight = (WEAK_TERMS.has(term) ? WEAK : 1) * (1 + Math.log(count)) * background
         concepts.push({ term, weight, idf: index.idf(term), variants: remembered(term) })
       }

@@ -1,4 +1,4 @@
-/** What single words of a request are worth to the tools that have them: BM25 over weighted fields. */
+/** Scores the words of a request for each tool that has them: BM25 over weighted fields. */
 import type { Concept } from './concepts.ts'
 import { countInField, FIELDS, type LexicalIndex } from './lexical-index.ts'
 import type { Posting } from './postings.ts'
@@ -8,7 +8,7 @@ const K1 = 0.75
 const FIELD_WEIGHTS = [1.5, 1.3, 1, 0.45, 1.2]
 const FIELD_B = [0.4, 0.25, 0.55, 0.65, 0.7]
 
-/** Parallel lists: for each tool that has the word or a relative of it, what a weight of 1 gives. */
+/** Parallel lists: for each tool with the word or a related one, its score for a weight of 1. */
 export interface Gains {
   slots: number[]
   score: number[]
@@ -33,10 +33,10 @@ function weightedCount(packed: number, lengths: readonly number[], averages: rea
 }
 
 export function createGains(index: LexicalIndex): GainsOf {
-  /** Depends on the mean lengths, so it lasts until the catalogue changes. */
+  /** Depends on the mean lengths, so it is valid until the index changes. */
   const saturations = new Map<string, Float64Array>()
   let version = -1
-  /** 1 + position in the lists of the concept at hand. */
+  /** 1 + position in the lists of the current concept. */
   let places = new Int32Array(0)
   let bestOf = new Float64Array(0)
 
@@ -92,7 +92,7 @@ export function createGains(index: LexicalIndex): GainsOf {
           found.name.push(name)
           continue
         }
-        // Of a word and its relatives only the best counts, or a thesaurus would outweigh the words themselves.
+        // Of a word and its related words only the best counts; otherwise a thesaurus would outweigh the words themselves.
         found.score[place] = Math.max(found.score[place] ?? 0, score)
         found.cover[place] = Math.max(found.cover[place] ?? 0, rarity)
         found.name[place] = Math.max(found.name[place] ?? 0, name)

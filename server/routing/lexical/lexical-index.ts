@@ -1,4 +1,4 @@
-/** An inverted index over tools with weighted fields; adding and removing one touches only its own words. */
+/** An inverted index over tools with weighted fields. Adding or removing a tool touches only its own words. */
 
 import type { RoutableTool, ServerHints } from '../port.ts'
 import { pairsOf, terms } from '../words/words.ts'
@@ -7,20 +7,20 @@ import { createPostings, type Posting, type Vocabulary } from './postings.ts'
 export const FIELDS = ['name', 'server', 'description', 'params', 'hints'] as const
 const FIELD_BITS = 6
 const FIELD_MAX = (1 << FIELD_BITS) - 1
-/** Beyond these, text is not read: a description stuffed with every keyword gains nothing by its length. */
+/** Text beyond these limits is not indexed, so that stuffing a description with keywords gains nothing. */
 const FIELD_TERMS = [16, 12, 160, 120, 200]
 
-/** What is kept to be shown. */
+/** How much of a description is kept for display. */
 const MAX_DESCRIPTION = 4000
 
 export interface IndexedTool {
   server: string
-  /** A small number that stands for the server. */
+  /** A small number for the server. */
   serverId: number
   name: string
   description: string
   terms: string[]
-  /** Different words of the name, to see how much of it a request says. */
+  /** The distinct words of the name, to measure how much of it a request mentions. */
   nameTerms: string[]
   lengths: number[]
 }
@@ -28,9 +28,9 @@ export interface IndexedTool {
 export interface LexicalIndex {
   readonly tools: (IndexedTool | undefined)[]
   readonly size: number
-  /** Above every `serverId`. */
+  /** Greater than every `serverId`. */
   readonly servers: number
-  /** Changes whenever a tool comes or goes. */
+  /** Changes whenever a tool is added or removed. */
   readonly version: number
   add(tool: RoutableTool, hints: ServerHints | undefined): number
   remove(slot: number): void
@@ -62,7 +62,7 @@ function fieldTerms(tool: RoutableTool, hints: ServerHints | undefined): string[
 function packCounts(byField: string[][]): Map<string, number> {
   const packed = new Map<string, number>()
   byField.forEach((found, field) => {
-    // Parameters and hints are lists: their neighbours mean nothing.
+    // Parameters and hints are lists, so neighbouring words are unrelated.
     for (const term of field < 3 ? [...found, ...pairsOf(found)] : found) {
       const before = packed.get(term) ?? 0
       if (countInField(before, field) < FIELD_MAX) packed.set(term, before + (1 << (field * FIELD_BITS)))
@@ -81,7 +81,7 @@ export function createLexicalIndex(vocabulary: Vocabulary): LexicalIndex {
   const tools: (IndexedTool | undefined)[] = []
   const free: number[] = []
   const postings = createPostings(vocabulary)
-  /** Kept when a server leaves: lists that change often come back under the same name. */
+  /** Kept when a server is removed: it often comes back under the same name. */
   const serverIds = new Map<string, number>()
   const totals = FIELDS.map(() => 0)
   let size = 0

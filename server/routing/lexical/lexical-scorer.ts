@@ -1,15 +1,15 @@
-/** How well the words of each tool fit a request, as a whole and by its clauses. */
+/** Scores how well the words of each tool match a request, as a whole and by its clauses. */
 import { clausesOf } from './clauses.ts'
 import type { Concept, ConceptReader } from './concepts.ts'
 import { createGains, type Gains } from './gains.ts'
 import type { LexicalIndex } from './lexical-index.ts'
 
 const NAME_COVERAGE = 0.35
-/** What the other tools of its server say counts a little for a tool: "Search by name" of a football server. */
+/** The other tools of a server add a little to a tool's score: "Search by name" of a football server. */
 const SERVER = 0.15
 const BEST_CLAUSE = 1.6
 const BACKGROUND = 0.85
-/** A server that serves several clauses of a request is likelier to be meant by each. */
+/** A server that matches several clauses of a request is more likely to be meant by each of them. */
 const COHERENCE = 0.6
 
 export interface LexicalScores {
@@ -18,14 +18,14 @@ export interface LexicalScores {
   score: Float64Array
   /** Share of the request's weight that the tool's words cover. */
   coverage: Float64Array
-  /** Share of the tool's name that the request says. */
+  /** Share of the tool's name that the request mentions. */
   nameCoverage: Float64Array
-  /** The request's weight: what a tool that has all of its words could score. */
+  /** The request's weight: the score of a tool that has all its words. */
   mass: number
-  /** Share of it in words that the catalogue knows, or has relatives of. */
+  /** Share of it in words that the index has, or has related words for. */
   known: number
   concepts: number
-  /** How many things are asked for. */
+  /** Number of things that the request asks for. */
   asks: number
 }
 
@@ -104,7 +104,7 @@ export function createLexicalScorer(index: LexicalIndex, reader: ConceptReader):
       for (const slot of whole.touched) {
         const ofServer = servers.get(index.tools[slot]?.server ?? '') ?? 0
         const sum = (whole.score[slot] ?? 0) + BEST_CLAUSE * (best[slot] ?? 0) + COHERENCE * ofServer
-        // So that a long request and a short one can be compared.
+        // Makes long and short requests comparable.
         whole.score[slot] = sum / (1 + BEST_CLAUSE + COHERENCE)
       }
       return whole

@@ -8,7 +8,7 @@ const step = fc.record({
   counts: fc.integer({ min: 1, max: 99 })
 })
 
-it('holds what was posted and not taken back, each slot with its own counts, and tells which terms there are', () => {
+it('holds what was added and not removed, with counts per slot, and reports its terms', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const vocabulary = new Set<string>()
@@ -35,7 +35,7 @@ it('holds what was posted and not taken back, each slot with its own counts, and
   )
 })
 
-it('taking back what is not there does nothing', () => {
+it('ignores the removal of something that is not there', () => {
   const postings = createPostings({ add() {}, remove() {} })
   postings.post('a', 1, 1)
   postings.unpost('a', 2)

@@ -1,12 +1,12 @@
-/** Which tools have a term, and where; a term without tools is forgotten. */
+/** Which tools have a term, and in which fields. A term without tools is removed. */
 
 export interface Posting {
   slots: number[]
-  /** Occurrences per field, packed as the index packs them. */
+  /** Occurrences per field, packed by the index. */
   counts: number[]
 }
 
-/** Who wants to know which terms there are. */
+/** Observer of added and removed terms. */
 export interface Vocabulary {
   add(term: string): void
   remove(term: string): void
@@ -38,7 +38,7 @@ export function createPostings(vocabulary: Vocabulary): Postings {
       if (!posting || at < 0) return
       const lastSlot = posting.slots.pop() ?? 0
       const lastCounts = posting.counts.pop() ?? 0
-      // The order within a posting means nothing, so the last one fills the gap.
+      // The order within a posting is irrelevant, so the last one fills the gap.
       if (at < posting.slots.length) {
         posting.slots[at] = lastSlot
         posting.counts[at] = lastCounts

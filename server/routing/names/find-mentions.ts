@@ -1,4 +1,4 @@
-/** Finds tools and servers that a request names exactly, however the name's parts are joined. */
+/** Finds the tools and servers that a request names exactly, however the parts of the name are joined. */
 import { STOP_WORDS, WEAK_WORDS } from '../words/stop-words.ts'
 import { isGeneralWord } from '../words/synonyms.ts'
 import { plain, termOf } from '../words/words.ts'
@@ -18,17 +18,17 @@ export interface Mention {
   tokens: number
   start: number
   end: number
-  /** Only a name is spelt so: a separator or a capital inside. */
+  /** Has a separator or an inner capital, so it can only be a name. */
   spelt: boolean
-  /** The words around say that it is a name: "use X", "X tool", "X/…", "with X: …". */
+  /** The words around it show that it is a name: "use X", "X tool", "X/…", "with X: …". */
   introduced: boolean
-  /** Where things are: "on X", "from X"; says little of a word of general English. */
+  /** Follows "on" or "from", which says little about a word of general English. */
   placed: boolean
-  /** A word of general English, which says nothing unless introduced. */
+  /** A word of general English; it counts only if introduced. */
   common: boolean
 }
 
-/** Letters and digits alone, so that get-sum, get_sum, getSum and "get sum" are one. */
+/** Keeps letters and digits only, so that get-sum, get_sum, getSum and "get sum" are equal. */
 export function nameKey(name: string): string {
   return (plain(name.slice(0, 200)).match(TOKEN) ?? []).join('').toLowerCase()
 }
@@ -49,7 +49,7 @@ const DENIED = new RegExp(
   'iu'
 )
 
-/** getUserInfo, listIssues, HttpGetAll; but GitHub and YouTube are words of every day. */
+/** getUserInfo, listIssues, HttpGetAll; but GitHub and YouTube are everyday words. */
 const IDENTIFIER = /^\p{Ll}+\p{Lu}|\p{Ll}\p{Lu}.*\p{Ll}\p{Lu}/u
 
 function isCommon(key: string, tokens: number): boolean {
@@ -74,7 +74,7 @@ function describe(text: string, key: string, first: Token, last: Token, tokens: 
   const placed = PLACED.test(before)
   const told = BEFORE.exec(before)
   const colon = /^\s*:(?!\/\/)/.test(after) && (before.trim() === '' || placed)
-  // "use search" names a tool, "use the search" need not.
+  // "use search" names a tool; "use the search" may not.
   const used = told !== null && (!common || told[1] === '' || AFTER.test(after))
   const path = /^(?:\/|::?)[\p{L}\p{N}]/u.test(after) && /(?:^|\s|["'`(])$/.test(before)
   return {
@@ -89,7 +89,7 @@ function describe(text: string, key: string, first: Token, last: Token, tokens: 
   }
 }
 
-/** Every stretch of the request that `isName` knows, the longest where they overlap. */
+/** Finds every part of the request for which `isName` is true; if parts overlap, the longest. */
 export function findMentions(request: string, isName: (key: string) => boolean): Mention[] {
   const text = plain(request)
   const tokens: Token[] = []

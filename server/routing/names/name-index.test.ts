@@ -12,7 +12,7 @@ function index() {
 }
 const slotOf = { getSum: 0, search: 1, readTextFile: 2, listIssues: 3, echo: 4, addOn: 5 }
 
-describe('tools named beyond doubt', () => {
+describe('tools that are certainly named', () => {
   it.each([
     ['use get-sum to add 2 and 3', slotOf.getSum],
     ['use get sum to add 2 and 3', slotOf.getSum],
@@ -42,7 +42,7 @@ describe('tools named beyond doubt', () => {
   })
 })
 
-describe('servers named beyond doubt', () => {
+describe('servers that are certainly named', () => {
   it.each([
     ['with github: list issues', 'github'],
     ['github: list issues', 'github'],
@@ -61,14 +61,14 @@ describe('servers named beyond doubt', () => {
     }
   )
 
-  it('a name in passing is a hint only', () => {
+  it('treats a name mentioned in passing as a hint only', () => {
     const named = index().named('what does the GitHub logo look like')
     expect([...named.servers]).toEqual([])
     expect([...named.maybeServers]).toEqual(['github'])
   })
 })
 
-it('forgets what is removed', () => {
+it('forgets removed names', () => {
   const names = index()
   names.removeTool('get-sum', slotOf.getSum)
   names.removeServer('github')

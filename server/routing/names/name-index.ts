@@ -1,12 +1,12 @@
-/** Which tools and servers a request names, and how surely. */
+/** Finds the tools and servers that a request names, and how certain each is. */
 import { findMentions, type Mention, nameKey } from './find-mentions.ts'
 
 export interface Named {
-  /** Slots of tools that are named beyond doubt: they win. */
+  /** Slots of tools that are certainly named: they win. */
   tools: Set<number>
-  /** Servers that are named beyond doubt: only their tools count. */
+  /** Servers that are certainly named: only their tools count. */
   servers: Set<string>
-  /** Words that happen to be, or may be meant as, a name. */
+  /** Words that may or may not be meant as a name. */
   maybeTools: Set<number>
   maybeServers: Set<string>
 }

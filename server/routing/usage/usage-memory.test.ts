@@ -23,13 +23,13 @@ describe('opinion', () => {
     expect(opinion?.nearest).toBeLessThan(1)
   })
 
-  it('knows a request that it has seen', () => {
+  it('recognizes a request that it has seen', () => {
     const memory = createUsageMemory(10, AT_ONCE)
     memory.learn(example('what is the weather in Oslo', 'weather'), 'weather')
     expect(memory.opinion('What is the weather in Oslo?')?.nearest).toBeCloseTo(1)
   })
 
-  it('has none about what was never asked, nor without words', () => {
+  it('has none about unknown requests, nor without words', () => {
     const memory = createUsageMemory(10, AT_ONCE)
     memory.learn(example('weather in Oslo', 'weather'), 'weather')
     memory.learn(example('', 'nothing'), 'nothing')
@@ -46,7 +46,7 @@ function rounded(memory: UsageMemory, request: string) {
 }
 
 describe('bounds', () => {
-  it('the oldest go first, and leave nothing behind', () => {
+  it('removes the oldest first, and completely', () => {
     fc.assert(
       fc.property(requests, fc.integer({ min: 1, max: 8 }), (all, max) => {
         const long = createUsageMemory(max, AT_ONCE)
@@ -59,7 +59,7 @@ describe('bounds', () => {
     )
   })
 
-  it('keeps a bounded part of a request', () => {
+  it('keeps a limited part of a request', () => {
     const memory = createUsageMemory(2, AT_ONCE)
     memory.learn(example('word '.repeat(200_000), 'a'), 'a')
     expect(memory.examples()[0]?.request.length).toBeLessThanOrEqual(2000)

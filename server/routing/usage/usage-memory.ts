@@ -1,4 +1,4 @@
-/** What past requests say about a new one: votes of the most similar ones, and a linear model over their words. */
+/** Compares a request with past ones: votes of the most similar ones, and a linear model over their words. */
 import type { UsageExample } from '../port.ts'
 import { inSlices, pullsOn, training } from './usage-model.ts'
 import {
@@ -14,26 +14,26 @@ import {
 const SHORTLIST = 120
 const BINS = 512
 const NEIGHBOURS = 30
-/** Words that so many past requests have, and such a share of them, tell no neighbour from another, but cost most of the time. */
+/** Words in this many past requests, and in this share of them, don't distinguish neighbours but cost most of the time. */
 const MANY = 100
 const COMMON = 0.1
-/** So many uses of a tool are half believed: one past request must not outweigh the words. */
+/** This many uses of a tool count half: a single past request must not outweigh the words. */
 const FEW = 2
 /** The linear model is trained again when this share of the examples is new. */
 const NEW_SHARE = 0.1
-/** A few milliseconds: calls come in between. */
+/** Takes a few milliseconds; calls are served in between. */
 export const SLICE_OPERATIONS = 100_000
 
 export interface UsageEvidence {
   /** Share of the neighbours' votes, 0 to 1. */
   votes: number
-  /** Of the linear model, in units of its margin. */
+  /** Score of the linear model, in units of its margin. */
   pull: number
 }
 
 export interface UsageOpinion {
   byTool: Map<string, UsageEvidence>
-  /** Likeness of the nearest past request, 0 to 1: how much all this is worth. */
+  /** Similarity of the nearest past request, 0 to 1: how much weight all this deserves. */
   nearest: number
 }
 
@@ -44,7 +44,7 @@ export interface UsageMemory {
   opinion(request: string): UsageOpinion | undefined
 }
 
-/** Shared weight by example, counted from the oldest. */
+/** Shared weight per example, beginning with the oldest. */
 function dotsWith(store: UsageStore, known: readonly Feature[]): Float64Array {
   const dots = new Float64Array(store.size)
   for (const feature of known) {
@@ -55,7 +55,9 @@ function dotsWith(store: UsageStore, known: readonly Feature[]): Float64Array {
   return dots
 }
 
-/** Positions of about the highest SHORTLIST values: by a histogram, for sorting all of them would cost more than the rest. */
+/**
+ * Positions of about the highest SHORTLIST values. Uses a histogram, because sorting all values would cost more than the rest.
+ */
 function shortlist(dots: Float64Array): number[] {
   const scale = BINS / dots.reduce((top, dot) => Math.max(top, dot), Number.MIN_VALUE)
   const bins = new Uint32Array(BINS + 1)
@@ -71,24 +73,24 @@ function shortlist(dots: Float64Array): number[] {
 }
 
 function vote(store: UsageStore, dots: Float64Array, norm: number): { votes: Map<UsedTool, number>; nearest: number } {
-  const near: { at: number; tool: UsedTool; likeness: number }[] = []
+  const near: { at: number; tool: UsedTool; similarity: number }[] = []
   for (const at of shortlist(dots)) {
     const entry = store.entry(store.firstId + at)
     if (!entry) continue
-    near.push({ at, tool: entry.tool, likeness: (dots[at] ?? 0) / (normOf(store, entry) * norm) })
+    near.push({ at, tool: entry.tool, similarity: (dots[at] ?? 0) / (normOf(store, entry) * norm) })
   }
-  near.sort((a, b) => b.likeness - a.likeness || a.at - b.at)
+  near.sort((a, b) => b.similarity - a.similarity || a.at - b.at)
   const voters = near.slice(0, NEIGHBOURS)
-  const sum = voters.reduce((total, { likeness }) => total + likeness ** 3, 0)
+  const sum = voters.reduce((total, { similarity }) => total + similarity ** 3, 0)
   const votes = new Map<UsedTool, number>()
-  for (const { tool, likeness } of voters) votes.set(tool, (votes.get(tool) ?? 0) + likeness ** 3 / sum)
-  return { votes, nearest: Math.min(1, near[0]?.likeness ?? 0) }
+  for (const { tool, similarity } of voters) votes.set(tool, (votes.get(tool) ?? 0) + similarity ** 3 / sum)
+  return { votes, nearest: Math.min(1, near[0]?.similarity ?? 0) }
 }
 
 /** When the next slice of training runs. */
 export type Schedule = (slice: () => void) => void
 
-/** For whoever wants to measure what is known, not when. */
+/** Trains synchronously, for measurements. */
 export const AT_ONCE: Schedule = (slice) => slice()
 
 export function createUsageMemory(maxExamples: number, schedule: Schedule = setImmediate): UsageMemory {
@@ -97,7 +99,7 @@ export function createUsageMemory(maxExamples: number, schedule: Schedule = setI
   let nextTraining = 1
   let running: symbol | undefined
 
-  /** Costs far more than an answer: it waits until there is enough that is new, and goes on in slices beside the answers. */
+  /** Training costs far more than an answer: it waits for enough new examples and runs in slices between the answers. */
   function train(): void {
     if (running || learned < nextTraining) return
     const own = Symbol('training')
@@ -123,10 +125,10 @@ export function createUsageMemory(maxExamples: number, schedule: Schedule = setI
       nextTraining = learned + 1
     },
     opinion(request) {
-      const asked = featureTexts(request)
-      const known = asked.map((text) => store.features.get(text)).filter((feature) => feature !== undefined)
+      const texts = featureTexts(request)
+      const known = texts.map((text) => store.features.get(text)).filter((feature) => feature !== undefined)
       if (known.length === 0) return undefined
-      const norm = Math.sqrt(asked.reduce((sum, text) => sum + rarity(store, store.features.get(text)) ** 2, 0))
+      const norm = Math.sqrt(texts.reduce((sum, text) => sum + rarity(store, store.features.get(text)) ** 2, 0))
       train()
       const pulls = pullsOn(store, known, norm)
       const { votes, nearest } = vote(store, dotsWith(store, known), norm)

@@ -15,7 +15,7 @@ function trained(uses: [request: string, tool: string][]) {
 }
 
 describe('the linear model over past requests', () => {
-  it('learns which of two shared words tells the tools apart', () => {
+  it('learns which of two shared words distinguishes the tools', () => {
     // Both tools are asked with "report" and "sales"; only the verb decides, against the more frequent tool too.
     const uses: [string, string][] = []
     for (let turn = 0; turn < 12; turn += 1) uses.push([`draw the sales report number ${turn}`, 'chart'])
@@ -33,7 +33,7 @@ describe('the linear model over past requests', () => {
     for (const [request, tool] of uses) expect(ask(request)[0]?.[0], request).toBe(tool)
   })
 
-  it('a word that is new since the training takes nothing from those it knows', () => {
+  it('a word that is new since the training does not weaken known ones', () => {
     const memory = createUsageMemory(1000, AT_ONCE)
     const learn = (request: string, tool: string, at: number) => memory.learn({ request, server: 's', tool, at }, tool)
     for (let at = 0; at < 40; at += 1) learn(`${at % 2 ? 'mail' : 'draw'} report ${at}`, at % 2 ? 'post' : 'chart', at)
@@ -49,7 +49,7 @@ describe('the linear model over past requests', () => {
   })
 })
 
-describe('training beside the answers', () => {
+describe('training between answers', () => {
   const uses = Array.from({ length: 600 }, (_, at) => ({
     request: `please ${at % 7 ? 'draw' : 'mail'} the report number ${at} about topic ${at % 40}`,
     server: 's',
@@ -57,7 +57,7 @@ describe('training beside the answers', () => {
     at
   }))
 
-  it('is cut into slices of a bounded number of operations', () => {
+  it('is cut into slices with a limited number of operations', () => {
     const store = createUsageStore()
     for (const use of uses) store.add(use, use.tool)
     let total = 0
@@ -95,7 +95,7 @@ describe('training beside the answers', () => {
     expect(done).toBe(true)
   })
 
-  it('goes on while examples come and go, ends with forgetting, and answers from what it knew meanwhile', () => {
+  it('continues while examples come and go, stops on clear, and answers from the previous weights meanwhile', () => {
     const waiting: (() => void)[] = []
     const memory = createUsageMemory(600, (slice) => waiting.push(slice))
     const pull = () => memory.opinion('mail the report')?.byTool.get('post')?.pull

@@ -1,7 +1,7 @@
 /**
- * A linear model over the words of past requests. It starts from each tool's mean request, and is then corrected on
- * every example that another tool would win, or nearly (passive-aggressive updates). Training is a walk that can rest after every
- * step: examples may come and go meanwhile, and the pulls as they were go on answering until it is done.
+ * A linear model over the words of past requests. It starts from each tool's mean request and is then corrected on every example
+ * that another tool would win, or nearly win (passive-aggressive updates). Training can pause after every step: examples may come
+ * and go meanwhile, and the previous weights are used until it is done.
  */
 import { type Feature, normOf, rarity, type Stored, type UsageStore, type UsedTool } from './usage-store.ts'
 
@@ -11,7 +11,7 @@ const MAX_STEP = 0.05
 /** Sums in another order differ in their last digits. */
 const EQUAL = 1e-9
 
-/** What speaks for each tool; their scratch sums are taken and left at 0. */
+/** The score of each tool. Uses the tools' scratch sums and resets them to 0. */
 export function pullsOn(store: UsageStore, known: readonly Feature[], norm: number): Map<UsedTool, number> {
   const touched: UsedTool[] = []
   for (const feature of known) {
@@ -25,7 +25,7 @@ export function pullsOn(store: UsageStore, known: readonly Feature[], norm: numb
   }
   const pulls = new Map<UsedTool, number>()
   for (const tool of touched) {
-    // One whose sum was 0 in between is listed twice.
+    // A tool whose sum was 0 in between is listed twice.
     if (pulls.has(tool)) continue
     pulls.set(tool, tool.sum / MARGIN)
     tool.sum = 0
@@ -33,17 +33,17 @@ export function pullsOn(store: UsageStore, known: readonly Feature[], norm: numb
   return pulls
 }
 
-/** The store as flat arrays: training goes over all of it several times. */
+/** The store as flat arrays, because training reads all of it several times. */
 interface Flat {
   tools: UsedTool[]
-  /** Where the pairs of each feature begin, and behind the last one, where they end. */
+  /** Where the pairs of each feature begin; one more element for the end of the last. */
   starts: Uint32Array
   pairTools: Uint16Array
   pulls: Float64Array
   examples: { tool: number; features: Uint32Array; values: Float64Array }[]
 }
 
-/** Yields how much was done since it last did. */
+/** Yields the amount of work done since the last yield. */
 type Walk<T> = Generator<number, T>
 
 function* flatten(store: UsageStore, features: readonly Feature[], entries: readonly Stored[]): Walk<Flat> {
@@ -58,7 +58,7 @@ function* flatten(store: UsageStore, features: readonly Feature[], entries: read
     starts[id + 1] = (starts[id] ?? 0) + feature.tools.length
     yield feature.tools.length
   }
-  // By name, not by arrival: of equal rivals the first is corrected.
+  // Sorted by name, not by arrival: of equal rivals the first is corrected.
   const tools = [...found].sort((a, b) => (a.key < b.key ? -1 : 1))
   const toolIds = new Map(tools.map((tool, id) => [tool, id]))
   const idOf = (tool: UsedTool): number => toolIds.get(tool) ?? 0
@@ -71,7 +71,7 @@ function* flatten(store: UsageStore, features: readonly Feature[], entries: read
   for (const at of mixedOrder(entries.length)) {
     const entry = entries[at]
     const tool = entry && toolIds.get(entry.tool)
-    // One that has left meanwhile has taken its words with it.
+    // An example that was removed meanwhile has taken its words with it.
     if (tool === undefined || !entry?.features.every((feature) => feature.examples.length > 0)) continue
     const norm = normOf(store, entry)
     const values = Float64Array.from(entry.features, (feature) => rarity(store, feature) / norm)
@@ -82,7 +82,7 @@ function* flatten(store: UsageStore, features: readonly Feature[], entries: read
   return { starts, pairTools, pulls: new Float64Array(pairTools.length), examples, tools }
 }
 
-/** Words that a tool was never asked with say nothing of it, whatever happens: that keeps the model small. */
+/** Words that a tool was never requested with stay at 0 for it, which keeps the model small. */
 function shift(flat: Flat, example: Flat['examples'][number], tool: number, by: number): number {
   const { starts, pairTools, pulls } = flat
   let looked = 0
@@ -114,7 +114,7 @@ function* startFromMeans(flat: Flat): Walk<void> {
   }
 }
 
-/** How much had to be looked at. */
+/** Returns the number of operations. */
 function correct(flat: Flat, example: Flat['examples'][number], sums: Float64Array): number {
   const { starts, pairTools, pulls } = flat
   let looked = 2 * sums.length
@@ -139,7 +139,7 @@ function correct(flat: Flat, example: Flat['examples'][number], sums: Float64Arr
   return looked + shift(flat, example, example.tool, step) + shift(flat, example, rival, -step)
 }
 
-/** Positions in an order that is the same every time and unlike that of arrival. */
+/** Positions in a shuffled order that is always the same. */
 function mixedOrder(size: number): number[] {
   const order = Array.from({ length: size }, (_, at) => at)
   let state = 1
@@ -167,7 +167,7 @@ export function* training(store: UsageStore): Walk<void> {
   for (const [id, feature] of features.entries()) yield takeOver(flat, id, feature)
 }
 
-/** Its tools may be other ones by now. */
+/** The tools may have changed meanwhile. */
 function takeOver({ starts, pairTools, pulls, tools }: Flat, id: number, feature: Feature): number {
   const [from = 0, to = 0] = starts.subarray(id, id + 2)
   const trained = new Map<UsedTool | undefined, number>()
@@ -176,7 +176,7 @@ function takeOver({ starts, pairTools, pulls, tools }: Flat, id: number, feature
   return feature.tools.length + to - from
 }
 
-/** Takes a walk in slices of about so many operations; `next` decides when the next one comes. */
+/** Runs a walk in slices of about this many operations; `next` schedules the next slice. */
 export function inSlices(
   walk: Walk<void>,
   operations: number,

@@ -1,4 +1,4 @@
-/** Past requests, by their words; an example that leaves takes exactly its own contribution with it. */
+/** Past requests, indexed by their words. Removing an example removes exactly what it contributed. */
 import type { UsageExample } from '../port.ts'
 import { pairsOf, terms, words } from '../words/words.ts'
 
@@ -7,9 +7,9 @@ const MAX_REQUEST = 2000
 
 export interface Feature {
   text: string
-  /** Ids of the examples that have it, ascending. */
+  /** Ids of the examples with this feature, ascending. */
   examples: number[]
-  /** Parallel lists: the tools that were asked with it, and how much it speaks for each (`usage-model.ts`). */
+  /** Parallel lists: the tools that were requested with it, and its weight for each (`usage-model.ts`). */
   tools: UsedTool[]
   pulls: number[]
 }
@@ -17,7 +17,7 @@ export interface Feature {
 export interface UsedTool {
   key: string
   examples: number
-  /** Scratch of whoever adds up over features; 0 in between. */
+  /** Scratch value for sums over features; otherwise 0. */
   sum: number
 }
 
@@ -25,16 +25,16 @@ export interface Stored {
   example: UsageExample
   tool: UsedTool
   features: Feature[]
-  /** Its length as a vector of rarities, as it was at `normAt` (see `normOf`). */
+  /** Its length as a vector of rarities, computed at `normAt` (see `normOf`). */
   norm: number
   normAt: number
 }
 
 export interface UsageStore {
   readonly size: number
-  /** Changes with every example that comes or goes. */
+  /** Changes whenever an example is added or removed. */
   readonly version: number
-  /** Id of the oldest example; they only grow. */
+  /** Id of the oldest example; ids only grow. */
   readonly firstId: number
   readonly features: ReadonlyMap<string, Feature>
   add(example: UsageExample, key: string): void
@@ -44,7 +44,7 @@ export interface UsageStore {
   clear(): void
 }
 
-/** Words as they stand, small ones too (how people ask tells tools apart), their stems, and pairs of stems. */
+/** Words as written, including small ones (how people ask distinguishes tools), their stems, and pairs of stems. */
 export function featureTexts(request: string): string[] {
   const text = request.slice(0, MAX_REQUEST)
   const found = terms(text, 'prose', MAX_FEATURE_TERMS)
@@ -61,7 +61,7 @@ export function rarity(store: UsageStore, feature: Feature | undefined): number 
   return Math.log(1 + store.size / (feature?.examples.length ?? 0.5))
 }
 
-/** Kept until the store changes: rarities do. */
+/** Cached until the store changes, because rarities change with it. */
 export function normOf(store: UsageStore, entry: Stored): number {
   if (entry.normAt !== store.version) {
     let sum = 0

@@ -7,7 +7,7 @@ function book(...terms: string[]) {
   return near
 }
 
-it('finds typing errors and compounds, the likest first, never the word itself', () => {
+it('finds typing errors and compounds, the most similar first, never the word itself', () => {
   const near = book('repositori', 'reposit', 'report', 'weather')
   const found = near.near('repozitori', 0.3).map(({ term }) => term)
   expect(found[0]).toBe('repositori')
@@ -15,9 +15,9 @@ it('finds typing errors and compounds, the likest first, never the word itself',
   expect(book('weather').near('weather', 0)).toEqual([])
 })
 
-it('likeness is between 0 and 1 and the same both ways', () => {
-  const one = book('calendar').near('calender', 0)[0]?.likeness ?? -1
-  const other = book('calender').near('calendar', 0)[0]?.likeness ?? -2
+it('similarity is between 0 and 1 and symmetric', () => {
+  const one = book('calendar').near('calender', 0)[0]?.similarity ?? -1
+  const other = book('calender').near('calendar', 0)[0]?.similarity ?? -2
   expect(one).toBeCloseTo(other)
   expect(one).toBeGreaterThan(0.5)
   expect(one).toBeLessThanOrEqual(1)

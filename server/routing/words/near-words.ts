@@ -1,15 +1,15 @@
-/** Words of the catalogue that look like a given one: typing errors, compounds, cognates from other languages. */
+/** Finds words in the index that look like a given one: typing errors, compounds, cognates from other languages. */
 
 const MIN_LENGTH = 4
 const MAX_NEAR = 4
 
 interface NearWord {
   term: string
-  /** 0 to 1: the share of character trigrams that both have (Dice). */
-  likeness: number
+  /** 0 to 1: the share of character trigrams that both words have (Dice). */
+  similarity: number
 }
 
-/** Pairs of words are in the vocabulary too, but have no look-alikes. */
+/** Pairs of words are in the vocabulary too, but have no similar words. */
 function isWord(term: string): boolean {
   return term.length >= MIN_LENGTH && !term.includes(' ')
 }
@@ -24,11 +24,11 @@ function trigrams(term: string): string[] {
 export interface NearWords {
   add(term: string): void
   remove(term: string): void
-  near(term: string, minLikeness: number): NearWord[]
+  near(term: string, minSimilarity: number): NearWord[]
 }
 
-function byLikeness(a: NearWord, b: NearWord): number {
-  return b.likeness - a.likeness || (a.term < b.term ? -1 : 1)
+function bySimilarity(a: NearWord, b: NearWord): number {
+  return b.similarity - a.similarity || (a.term < b.term ? -1 : 1)
 }
 
 export function createNearWords(): NearWords {
@@ -50,7 +50,7 @@ export function createNearWords(): NearWords {
         if (known?.size === 0) byGram.delete(gram)
       }
     },
-    near(term, minLikeness) {
+    near(term, minSimilarity) {
       if (!isWord(term)) return []
       const grams = trigrams(term)
       const shared = new Map<string, number>()
@@ -59,11 +59,11 @@ export function createNearWords(): NearWords {
       }
       const found: NearWord[] = []
       for (const [other, count] of shared) {
-        // Trigrams of a padded word are as many as its letters, repetitions aside.
-        const likeness = Math.min(1, (2 * count) / (grams.length + other.length))
-        if (other !== term && likeness >= minLikeness) found.push({ term: other, likeness })
+        // A padded word has as many trigrams as letters, apart from repetitions.
+        const similarity = Math.min(1, (2 * count) / (grams.length + other.length))
+        if (other !== term && similarity >= minSimilarity) found.push({ term: other, similarity })
       }
-      return found.sort(byLikeness).slice(0, MAX_NEAR)
+      return found.sort(bySimilarity).slice(0, MAX_NEAR)
     }
   }
 }

@@ -11,7 +11,7 @@ it.each([
   ['conversion', 'conversions'],
   ['happy', 'happiness'],
   ['relational', 'relate']
-])('brings the forms of %s together', (word, ...forms) => {
+])('gives the forms of %s one stem', (word, ...forms) => {
   for (const form of forms) expect(stem(form)).toBe(stem(word))
 })
 
@@ -19,7 +19,7 @@ it.each(['caress', 'sky', 'feed', 'as', 'a', '', '42', 'été', 'k8s', 'red', 's
   expect(stem(word)).toBe(word)
 })
 
-it('keeps apart what only begins alike', () => {
+it('distinguishes words that only begin alike', () => {
   expect(stem('relation')).not.toBe(stem('relax'))
   expect(stem('sing')).not.toBe(stem('sign'))
 })

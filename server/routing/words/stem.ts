@@ -1,4 +1,4 @@
-/** Porter's stemmer (1980), so that "translates", "translating" and "translation" meet. */
+/** Porter's stemmer (1980): "translates", "translating" and "translation" get the same stem. */
 
 const C = '[^aeiou][^aeiouy]*'
 const V = '[aeiouy][aeiou]*'
@@ -82,7 +82,7 @@ function tidyEnd(word: string): string {
   return result.endsWith('ll') && MEASURE_ABOVE_1.test(result) ? result.slice(0, -1) : result
 }
 
-/** Leaves alone whatever is not a lower-case ASCII word of more than two letters. */
+/** Leaves everything unchanged except lower-case ASCII words of more than two letters. */
 export function stem(word: string): string {
   if (word.length < 3 || !/^[a-z]+$/.test(word)) return word
   let result = dropPastAndGerund(dropPlural(word))

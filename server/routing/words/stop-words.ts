@@ -1,4 +1,4 @@
-/** English function words, and the words of politeness that wrap a request without saying what it is about. */
+/** English function words, and polite phrases that say nothing about the request itself. */
 
 function list(text: string): ReadonlySet<string> {
   return new Set(text.split(/\s+/).filter(Boolean))
@@ -21,7 +21,7 @@ export const STOP_WORDS = list(`
   else instead otherwise however therefore thus hence though although since whether unless
 `)
 
-/** Words that carry little: they count, but less than their rarity in a small catalogue suggests. */
+/** Words with little meaning: they count, but less than their rarity in a small index suggests. */
 export const WEAK_WORDS = list(`
   want wants wanted need needs needed like likes would love looking help helps helping helpful assist assistance assisting
   tell let know knowing give gives giving given show showing make makes making take taking see seeing use uses using used

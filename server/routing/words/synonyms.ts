@@ -1,7 +1,7 @@
 /**
- * A small thesaurus of general English, so that a request need not use the words of a tool's description.
- * `SAME`: nearly interchangeable. `VERBS`: the classes that tool names are made of. `TOPICS`: words of one subject,
- * which count least. A word may stand in several lines; with a capital it is a proper name.
+ * A small thesaurus of general English, so that a request need not use the words of a tool's description. `SAME`: nearly
+ * interchangeable words. `VERBS`: the verb classes of tool names. `TOPICS`: words on one subject, which count least. A word may
+ * be in several lines; a capital marks a proper name.
  */
 import { termOf } from './words.ts'
 
@@ -140,14 +140,14 @@ const PHRASES: readonly (readonly [RegExp, string])[] = [
   [/\bto-?do\b/gi, 'todo']
 ]
 
-/** Phrases whose meaning is not that of their words, made into the words that tools use. */
+/** Replaces idioms with the words that tools use. */
 export function rephrase(text: string): string {
   let result = text
   for (const [phrase, replacement] of PHRASES) result = result.replace(phrase, replacement)
   return result
 }
 
-/** A word of general English; proper names are not. */
+/** Whether this is a word of general English, not a proper name. */
 export function isGeneralWord(term: string): boolean {
   return table.has(term) && !properNames.has(term)
 }

@@ -8,23 +8,23 @@ describe('words', () => {
     ['get-user-info', ['get', 'user', 'info']],
     ['getUserInfo', ['get', 'user', 'info']],
     ['HTTPServerList', ['http', 'server', 'list']]
-  ])('takes the identifier %s apart in prose', (text, expected) => {
+  ])('splits the identifier %s in prose', (text, expected) => {
     expect(words(text, 'prose')).toEqual(expected)
   })
 
-  it('leaves a brand whole in prose, and gives both in a name', () => {
+  it('keeps a brand whole in prose, and yields both in a name', () => {
     expect(words('on GitHub', 'prose')).toEqual(['on', 'github'])
     expect(words('GitHub', 'name')).toEqual(['git', 'hub', 'github'])
     expect(words('GitHub', 'parts')).toEqual(['git', 'hub'])
   })
 
-  it('reads other scripts: accents are dropped, runs without spaces become pairs', () => {
+  it('reads other scripts: drops accents, splits text without spaces into pairs', () => {
     expect(words('Météo à Genève', 'prose')).toEqual(['meteo', 'a', 'geneve'])
     expect(words('天气预报', 'prose')).toEqual(['天气', '气预', '预报'])
     expect(words('погода в Москве', 'prose')).toEqual(['погода', 'в', 'москве'])
   })
 
-  it('never throws, is bounded, and yields lower case without separators', () => {
+  it('never throws, is limited, and yields lower case without separators', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
         for (const kind of ['prose', 'name', 'parts'] as const) {

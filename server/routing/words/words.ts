@@ -1,4 +1,4 @@
-/** From text to terms: Unicode words, identifiers taken apart, stop words dropped, stems. */
+/** Turns text into terms: Unicode words, identifiers split into parts, stop words removed, stems. */
 import { stem } from './stem.ts'
 import { STOP_WORDS } from './stop-words.ts'
 
@@ -15,13 +15,13 @@ function cachedStem(word: string): string {
   const known = stems.get(word)
   if (known !== undefined) return known
   const result = stem(word)
-  // Cleared, not evicted one by one: it only saves work.
+  // Cleared as a whole, not evicted one by one: it is only a cache.
   if (stems.size >= MAX_STEMS) stems.clear()
   stems.set(word, result)
   return result
 }
 
-/** Letters without their accents, so that "météo" and "meteo" are one word. */
+/** Removes accents, so that "météo" and "meteo" are the same word. */
 export function plain(text: string): string {
   return text
     .slice(0, MAX_TEXT)
@@ -29,19 +29,19 @@ export function plain(text: string): string {
     .replace(/\p{Mn}/gu, '')
 }
 
-/** Scripts without spaces between words: overlapping pairs of characters stand in for words. */
+/** For scripts without spaces: overlapping pairs of characters stand in for words. */
 function pairs(run: string): string[] {
   const characters = Array.from(run)
   if (characters.length < 3) return [run]
   return characters.slice(1).map((character, at) => `${characters[at]}${character}`)
 }
 
-/** `parts`: of an identifier nothing but its parts. */
+/** `parts`: an identifier yields only its parts. */
 export type TextKind = 'prose' | 'name' | 'parts'
 
 /**
- * Lower-case words. Of an identifier (`getUserInfo`) come the parts; of a brand such as "GitHub", with one inner
- * capital, only the whole when in prose, for its parts mean something else.
+ * Splits text into lower-case words. An identifier (`getUserInfo`) yields its parts. A brand with one inner capital, such as
+ * "GitHub", yields only the whole word in prose, because its parts mean something else.
  */
 export function words(text: string, kind: TextKind): string[] {
   const found: string[] = []
@@ -61,7 +61,7 @@ export function words(text: string, kind: TextKind): string[] {
   return found
 }
 
-/** Stems of the words that carry meaning, in order, with repetitions. */
+/** Stems of the meaningful words, in order, with repetitions. */
 export function terms(text: string, kind: TextKind, limit: number): string[] {
   const found: string[] = []
   for (const word of words(text, kind)) {
@@ -76,7 +76,7 @@ export function termOf(word: string): string {
   return cachedStem(word)
 }
 
-/** Neighbouring terms as one feature each. */
+/** Joins neighbouring terms into one feature each. */
 export function pairsOf(found: readonly string[]): Set<string> {
   const pairs = new Set<string>()
   for (let at = 0; at + 1 < found.length; at += 1) pairs.add(`${found[at]} ${found[at + 1]}`)

@@ -5,7 +5,7 @@
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { Embedder } from '../../models/embedder.ts'
-import type { Likeness } from '../../routing/port.ts'
+import type { Similarities } from '../../routing/port.ts'
 import type { KeyValueStore } from '../../storage/key-value-store.ts'
 import type { ToolIndex } from '../tool-index.ts'
 import { ToolExamples, type WriteText } from './tool-examples.ts'
@@ -57,8 +57,8 @@ export class Enrichment {
     this.#examples?.wake()
   }
 
-  async likeness(request: string, signal: AbortSignal): Promise<Likeness | undefined> {
-    return this.#meanings?.likeness(request, signal)
+  async similarities(request: string, signal: AbortSignal): Promise<Similarities | undefined> {
+    return this.#meanings?.similarities(request, signal)
   }
 
   examplesOf(hash: string): readonly string[] | undefined {

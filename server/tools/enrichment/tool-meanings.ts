@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import type { Logger } from '../../lib/logger.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import { BATCH, type Embedder } from '../../models/embedder.ts'
-import type { Likeness } from '../../routing/port.ts'
+import type { Similarities } from '../../routing/port.ts'
 import { toolKey } from '../../routing/tool-corpus.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
 import type { KnownTool } from '../tool-index.ts'
@@ -75,7 +75,7 @@ export class ToolMeanings {
   }
 
   /** Resolves to undefined if nothing can be compared. */
-  async likeness(request: string, signal: AbortSignal): Promise<Likeness | undefined> {
+  async similarities(request: string, signal: AbortSignal): Promise<Similarities | undefined> {
     const tools = this.#options.tools()
     const known = tools.flatMap(({ server, tool }) => {
       const vector = this.#vectors.get(tool.hash)
