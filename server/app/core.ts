@@ -148,7 +148,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     saves,
     async start() {
       // The lock says that every earlier owner of this folder is dead: nobody has to wait for its leases.
-      if (lock) for (const gone of await store.sessions.instances()) await store.sessions.farewell(gone)
+      if (lock) for (const gone of await store.sessions.instances()) await store.sessions.signOff(gone)
       void prepareEngine({ engine, progress, sessions }, logger, stopping.signal).then(() => sessions.pool.fill())
       await sessions.start()
     },

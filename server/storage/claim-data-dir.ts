@@ -1,6 +1,6 @@
 /**
- * Makes sure at startup that the data folder is the one that belongs to the store: another folder would serve the same sessions without
- * their files. The deployment's id is in both. A store that was emptied gets the folder's id back, so only a different id is a fault.
+ * Checks at startup that the data folder belongs to the store: with another folder the sessions would have no files. Both hold
+ * the deployment's id. A store that was emptied gets the folder's id back, so only a different id is an error.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError } from '../lib/errors.ts'
@@ -10,22 +10,22 @@ import type { Store } from './store.ts'
 
 export interface FolderClaim {
   dataDir: string
-  /** Where the folder remembers the id of this store's deployment. */
+  /** The file in which the folder stores the id of this store's deployment. */
   file: string
-  /** The id that an empty store was offered. */
+  /** The id that we offered to the store in case it is empty. */
   offered: string
   store: Pick<Store, 'sessions' | 'events'>
   checkpoints: Pick<CheckpointStore, 'has'>
-  /** The operator said that this folder is the right one. */
+  /** The operator has confirmed that this folder is the right one. */
   isAccepted: boolean
 }
 
-/** An instance that starts at the same time may have given the store its id already, and the folder not yet. */
-const SHOWS_WITHIN_MS = 5_000
+/** An instance that starts at the same time may already have set the id in the store, but not yet in the folder. */
+const ID_APPEARS_WITHIN_MS = 5_000
 const LOOK_EVERY_MS = 50
 const SESSIONS_LOOKED_AT = 200
 
-/** Throws `wrong_data_dir` when this is not the folder of the deployment that the store belongs to. */
+/** Throws `wrong_data_dir` if this folder does not belong to the store's deployment. */
 export async function claimDataDir(claim: FolderClaim): Promise<void> {
   const { file, offered, store, isAccepted } = claim
   const id = await store.sessions.deploymentId()
@@ -39,7 +39,7 @@ async function checkFolder(claim: FolderClaim, id: string): Promise<void> {
   if (rememberedIds(dataDir).has(id)) return
   const problem = await problemOf(claim)
   if (problem === undefined) return
-  for (let waited = 0; waited < SHOWS_WITHIN_MS; waited += LOOK_EVERY_MS) {
+  for (let waited = 0; waited < ID_APPEARS_WITHIN_MS; waited += LOOK_EVERY_MS) {
     if (readDeploymentId(file) === id) return
     await delay(LOOK_EVERY_MS)
   }
@@ -51,10 +51,10 @@ async function problemOf({ dataDir, file, store, checkpoints }: FolderClaim): Pr
   if (readDeploymentId(file) !== undefined)
     return `The data folder ${dataDir} belongs to another deployment than the one in Redis: sessions would not find their files.`
   const records = (await store.sessions.list()).toSorted((a, b) => b.activeAt - a.activeAt).slice(0, SESSIONS_LOOKED_AT)
-  // A folder from before ids were kept in it.
+  // This folder dates from before ids were stored in it.
   for (const { sessionId } of records) if (await checkpoints.has(sessionId)) return undefined
   if ((await store.sessions.instances()).length > 0)
-    return `Other instances are running on this Redis, and the data folder ${dataDir} is not theirs.`
+    return `Other instances are running on this Redis, and they use another data folder than ${dataDir}.`
   for (const { sessionId, containerId } of records) {
     if (containerId !== null || (await hasRunTools(store, sessionId)))
       return `Redis has sessions with files, and the data folder ${dataDir} has none of them.`
@@ -62,7 +62,7 @@ async function problemOf({ dataDir, file, store, checkpoints }: FolderClaim): Pr
   return undefined
 }
 
-/** A session without a call has no files either. */
+/** A session that has never run a tool has no files either. */
 async function hasRunTools({ events }: FolderClaim['store'], sessionId: string): Promise<boolean> {
   return (await events.read(sessionId)).some(({ type }) => type === 'tool:started')
 }

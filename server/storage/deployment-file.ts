@@ -1,6 +1,6 @@
 /**
- * The deployment's id as the data folder remembers it. Containers carry this id: a store that was emptied must get it back, or
- * nobody would ever find them again. One file per store, because an empty store at another address is another deployment.
+ * The data folder's copy of the deployment's id. Containers carry this id: a store that was emptied must get it back, or nobody
+ * would find them again. There is one file per store, because an empty store at another address is another deployment.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,13 +10,13 @@ import { makeFolder } from '../lib/files/make-folder.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** `store` says where the store is (host, port, database, name), or that it is the embedded one. */
+/** `store` identifies the store: host, port, database and name, or the embedded one. */
 export function deploymentFile(dataDir: string, store: string): string {
   const name = store === 'embedded' ? store : createHash('sha256').update(store).digest('hex').slice(0, 16)
   return join(dataDir, 'deployments', name)
 }
 
-/** undefined: nothing is remembered, or nothing that can be read. */
+/** Returns undefined if no id is stored, or none that can be read. */
 export function readDeploymentId(file: string): string | undefined {
   try {
     const id = readFileSync(file, 'utf8').trim()

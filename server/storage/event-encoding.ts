@@ -1,4 +1,4 @@
-/** How an event looks in a store: one JSON text without its seq and time. Bounds live here, so that both adapters share them. */
+/** The stored form of an event: one JSON text without its seq and time. Both adapters share these limits. */
 import { AppError } from '../lib/errors.ts'
 import type { NewEvent, StoredEvent } from './event-log.ts'
 
@@ -7,10 +7,10 @@ const MAX_APPEND_BYTES = 16 * MAX_EVENT_BYTES
 const MAX_APPEND_EVENTS = 1000
 const DEFAULT_READ_LIMIT = 1000
 const MAX_READ_LIMIT = 10_000
-/** A page ends once it has this much: a store must not be busy with one conversation for so long that all others wait. */
+/** A page ends when it has this many bytes: one conversation must not keep the store busy while all others wait. */
 export const PAGE_BYTES = 4 * 1024 * 1024
-/** So many are read before that is looked at. */
-export const READ_AT_ONCE = 8
+/** How many events are read between two checks of that limit. */
+export const READ_BATCH = 8
 
 export function encodeEvents(events: NewEvent[]): string[] {
   if (events.length > MAX_APPEND_EVENTS) throw tooMany(`${events.length} events`)
@@ -47,7 +47,7 @@ export function readRange(options: { after?: number; limit?: number } = {}): { a
   throw new AppError(
     'invalid',
     'invalid_range',
-    `Read events after a number from 0 and with a limit from 1 to ${MAX_READ_LIMIT}.`
+    `Read events after a number of 0 or more, with a limit from 1 to ${MAX_READ_LIMIT}.`
   )
 }
 
@@ -55,7 +55,7 @@ function tooLarge(type: string, bytes: number): AppError {
   return new AppError(
     'invalid',
     'event_too_large',
-    `An event of type ${type.slice(0, 100)} has ${bytes} bytes; the most that is stored is ${MAX_EVENT_BYTES}.`
+    `An event of type ${type.slice(0, 100)} has ${bytes} bytes; the limit is ${MAX_EVENT_BYTES}.`
   )
 }
 

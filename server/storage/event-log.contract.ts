@@ -1,4 +1,4 @@
-/** What every EventLog must do; each adapter's test runs it. */
+/** The contract that every EventLog must pass; each adapter's test runs it. */
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { EventLog, NewEvent } from './event-log.ts'
@@ -52,7 +52,7 @@ function describeAppend(context: () => Context): void {
     expect(await b.lastSeq(id)).toBe(3)
   })
 
-  it('returns what a reader will see, not what was handed in', async () => {
+  it('returns the stored form of an event, not the input', async () => {
     const { a, id } = context()
     const stored = await a.append(id, [{ type: 'x', data: { gone: undefined, at: new Date(0) } }])
     expect(stored).toStrictEqual(await a.read(id))
@@ -73,7 +73,7 @@ function describeAppend(context: () => Context): void {
     expect((await a.read(id, { after: 10, limit: 1 }))[0]).toMatchObject({ data: { n: 11 } })
   })
 
-  it('has no gaps and no doubles under concurrent appends from two connections', async () => {
+  it('has no gaps and no duplicates under concurrent appends from two connections', async () => {
     const { a, b, id } = context()
     const jobs = Array.from({ length: 60 }, (_, i) => (i % 2 ? a : b).append(id, [event(i), event(i)]))
     const stored = (await Promise.all(jobs)).flat()
@@ -88,7 +88,7 @@ function describeAppend(context: () => Context): void {
     expect(read).toEqual(stored.sort((x, y) => x.seq - y.seq))
   })
 
-  it('keeps sessions apart and forgets a removed one', async () => {
+  it('keeps sessions apart and drops a removed one', async () => {
     const { a, b, id } = context()
     await a.append(id, [event(1), event(2)])
     await a.append(`${id}x`, [event(1)])
@@ -108,7 +108,7 @@ function describeAppend(context: () => Context): void {
 }
 
 function describeFence(context: () => Context): void {
-  it('refuses an old epoch, an unknown session, and stores nothing then', async () => {
+  it('refuses an old epoch and an unknown session, and stores nothing', async () => {
     const { opened, a, b, id } = context()
     const lost = { kind: 'conflict', code: 'lease_lost' }
     await expect(a.append(id, [event(1)], { epoch: 1 })).rejects.toMatchObject(lost)
@@ -128,7 +128,7 @@ function describeFence(context: () => Context): void {
 function describeKeys(context: () => Context): void {
   const once = (key: string, n = 0): NewEvent => ({ ...event(n), key })
 
-  it('lets exactly one of many concurrent events with the same key in', async () => {
+  it('accepts exactly one of many concurrent events with the same key', async () => {
     const { a, b, id } = context()
     const tries = Array.from({ length: 20 }, (_, i) => (i % 2 ? a : b).append(id, [event(i), once('answer', i)]))
     const outcomes = await Promise.allSettled(tries)
@@ -140,7 +140,7 @@ function describeKeys(context: () => Context): void {
     expect(await a.lastSeq(id)).toBe(2)
   })
 
-  it('stores nothing, no key either, when one of the keys is taken', async () => {
+  it('stores neither events nor keys when one of the keys is taken', async () => {
     const { a, id } = context()
     await a.append(id, [once('x')])
     await expect(a.append(id, [once('y'), once('x')])).rejects.toMatchObject({ code: 'event_exists' })
@@ -163,7 +163,7 @@ function describeBounds(context: () => Context): void {
     return { type: 't', data: { text: 'x'.repeat(bytes - frame) } }
   }
 
-  it('takes an event of 1 MB and refuses one byte more, with all that came with it', async () => {
+  it('accepts an event of 1 MB, and refuses a whole append with an event of one byte more', async () => {
     const { a, id } = context()
     await a.append(id, [sized(MB)])
     const refused = a.append(id, [event(1), sized(MB + 1)])
@@ -172,7 +172,7 @@ function describeBounds(context: () => Context): void {
     expect((await a.read(id))[0]?.data.text).toHaveLength(MB - Buffer.byteLength('{"type":"t","data":{"text":""}}'))
   })
 
-  it('gives a long log in pages of a bounded size, each with something in it', async () => {
+  it('returns a long log in pages of bounded size, none of them empty', async () => {
     const { a, id } = context()
     for (let i = 0; i < 3; i++)
       await a.append(
@@ -192,7 +192,7 @@ function describeBounds(context: () => Context): void {
     await expect(refused).rejects.toMatchObject({ code: 'event_too_large' })
   })
 
-  it('refuses an append that is too large as a whole, and senseless ranges', async () => {
+  it('refuses an append that is too large in total, and invalid ranges', async () => {
     const { a, id } = context()
     const many = Array.from({ length: 1001 }, (_, i) => event(i))
     await expect(a.append(id, many)).rejects.toMatchObject({ kind: 'invalid', code: 'append_too_large' })

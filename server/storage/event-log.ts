@@ -1,28 +1,34 @@
-/** A session's append-only log: gapless `seq` from 1, per session. The truth about a conversation; everything else is folded from it. */
+/**
+ * A session's append-only log, with `seq` from 1 and without gaps. It is the source of truth for a conversation; everything else
+ * is computed from it.
+ */
 
 export interface NewEvent {
   type: string
   data: Record<string, unknown>
-  /** At most one event of a session has this key: how of two answers, messages or ends of one turn only the first counts. */
+  /** A session has at most one event with this key. So only the first of two decisions, messages or ends of a turn counts. */
   key?: string
 }
 
 export interface StoredEvent extends Omit<NewEvent, 'key'> {
   seq: number
-  /** Store clock, ms. */
+  /** Time of the store's clock, in ms. */
   at: number
 }
 
 export interface EventLog {
   /**
-   * Appends all or none and returns them as stored. With `epoch`, throws conflict `lease_lost` unless the session's current epoch
-   * is that one; conflict `event_exists` when a key is taken. Throws invalid `event_too_large` over 1 MB (one event as JSON).
+   * Appends all events or none and returns them as stored. With `epoch`, throws conflict `lease_lost` unless it is the session's
+   * current epoch. Throws conflict `event_exists` if a key is taken, and invalid `event_too_large` over 1 MB (one event as JSON).
    */
   append(sessionId: string, events: NewEvent[], options?: { epoch?: number }): Promise<StoredEvent[]>
-  /** In order, after `after` (0: from the start), at most `limit` (default 1000), fewer when they are large; none: there are no more. */
+  /**
+   * Returns events in order, after `after` (0: from the start): at most `limit` (default 1000), fewer if they are large, none at
+   * the end.
+   */
   read(sessionId: string, options?: { after?: number; limit?: number }): Promise<StoredEvent[]>
   lastSeq(sessionId: string): Promise<number>
-  /** Bytes of the events of these sessions, or of all. */
+  /** Size in bytes of the events of these sessions, or of all. */
   bytes(sessionIds?: readonly string[]): Promise<number>
   remove(sessionId: string): Promise<void>
 }

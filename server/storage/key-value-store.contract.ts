@@ -1,4 +1,4 @@
-/** What every KeyValueStore must do; each adapter's test runs it. */
+/** The contract that every KeyValueStore must pass; each adapter's test runs it. */
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { KeyValueStore } from './key-value-store.ts'

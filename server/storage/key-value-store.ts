@@ -1,10 +1,13 @@
-/** Small facts that belong to no log: who owns a session, which tool definition was accepted. Values are JSON, spaces are flat. */
+/**
+ * A store for small values that belong to no log, such as a session's owner or an accepted tool definition. Values are JSON;
+ * spaces are flat.
+ */
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
 export interface KeyValueStore {
   get(space: string, key: string): Promise<Json>
-  /** False when the key is there already: of several, one wins. */
+  /** Returns false if the key exists. Only one of several concurrent adds succeeds. */
   add(space: string, key: string, value: Json): Promise<boolean>
   set(space: string, key: string, value: Json): Promise<void>
   remove(space: string, key: string): Promise<void>

@@ -4,7 +4,7 @@ import type { Store } from './store.ts'
 
 type Report = (part: string, operation: Operation) => void
 
-/** The same store, with every operation reported under the part that it belongs to. */
+/** Reports every operation of the store under the name of its part. */
 export function observedStore(store: Store, report: Report): Store {
   return {
     sessions: observed(store.sessions, (operation) => report('sessions', operation)),
@@ -14,7 +14,7 @@ export function observedStore(store: Store, report: Report): Store {
   }
 }
 
-/** The same checkpoints, with every operation reported, also those on an open checkpoint. */
+/** Reports every operation of the checkpoints, including those on an open checkpoint. */
 export function observedCheckpoints(checkpoints: CheckpointStore, report: Report): CheckpointStore {
   const watch = <T extends object>(port: T) => observed(port, (operation) => report('checkpoints', operation))
   const store = watch(checkpoints)

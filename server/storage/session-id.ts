@@ -3,8 +3,8 @@ import { AppError } from '../lib/errors.ts'
 const MAX_SESSION_ID_CHARS = 256
 
 /**
- * Faces check what an id may look like; this only keeps out what a store can't tell apart: two ids with different lone
- * surrogates become the same UTF-8 bytes, and with them the same session.
+ * The faces check the format of an id. This only rejects ids that a store can't tell apart: two ids with different lone
+ * surrogates become the same UTF-8 bytes, and so the same session.
  */
 export function validSessionId(sessionId: string): string {
   if (sessionId.length > 0 && sessionId.length <= MAX_SESSION_ID_CHARS && sessionId.isWellFormed()) return sessionId

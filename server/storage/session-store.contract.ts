@@ -1,4 +1,6 @@
-/** What every SessionStore must do; each adapter's test runs it. `second` is another connection to the same store. */
+/**
+ * The contract that every SessionStore must pass; each adapter's test runs it. `second` is another connection to the same store.
+ */
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { describeAgainstModel } from './session-store.model.ts'
@@ -8,7 +10,7 @@ import type { Store } from './store.ts'
 export interface StoreUnderTest {
   first: Store
   second: Store
-  /** Loses all sessions and events, as an administrator's FLUSHDB would. */
+  /** Deletes all sessions and events, as an administrator's FLUSHDB would. */
   empty(): Promise<void>
   dispose(): Promise<void>
 }
@@ -17,7 +19,7 @@ interface Context {
   a: SessionStore
   b: SessionStore
   empty(): Promise<void>
-  /** A session id of this test alone. */
+  /** A session id that only this test uses. */
   id: string
 }
 
@@ -61,7 +63,7 @@ function granted(result: AcquireResult): SessionRecord {
 }
 
 function describeLease(context: () => Context): void {
-  it('makes a record on the first acquire', async () => {
+  it('creates a record on the first acquire', async () => {
     const { a, b, id } = context()
     const before = await a.now()
     const record = granted(await a.acquire(id, 'one', LONG))
@@ -81,7 +83,7 @@ function describeLease(context: () => Context): void {
     expect(granted(await b.acquire(id, 'one', LONG))).toMatchObject({ epoch, busy: true })
   })
 
-  it('refuses another holder while busy, and lets it in when idle, with a higher epoch', async () => {
+  it('refuses another holder while busy; grants it a higher epoch when idle', async () => {
     const { a, b, id } = context()
     const { epoch } = granted(await a.acquire(id, 'one', LONG))
     await a.touch(id, epoch, { leaseMs: LONG, busy: true, activity: true })
@@ -107,7 +109,7 @@ function describeLease(context: () => Context): void {
     expect(granted(await b.acquire(id, 'two', LONG)).epoch).toBeGreaterThan(epoch)
   })
 
-  it('keeps container and live mark over a change of holder', async () => {
+  it('keeps the container and the live mark when the holder changes', async () => {
     const { a, b, id } = context()
     const { epoch } = granted(await a.acquire(id, 'one', LONG))
     await a.reserve(id, epoch, 10)
@@ -116,7 +118,7 @@ function describeLease(context: () => Context): void {
     expect(granted(await b.acquire(id, 'two', LONG))).toMatchObject({ containerId: 'c1', live: true })
   })
 
-  it('grants one epoch among 100 concurrent acquires of two busy-minded holders', async () => {
+  it('grants one epoch among 100 concurrent acquires by two busy holders', async () => {
     const { a, b, id } = context()
     const attempt = async (store: SessionStore, holder: string) => {
       const result = await store.acquire(id, holder, LONG)
@@ -137,7 +139,7 @@ function describeExpiry(context: () => Context): void {
     await vi.waitFor(async () => expect(await store.now()).toBeGreaterThanOrEqual(leaseUntil), { interval: 5 })
   }
 
-  it('lets another one in when the lease of a busy holder runs out, not before', async () => {
+  it('grants the session to another holder when the lease of a busy one expires, not before', async () => {
     const { a, b, id } = context()
     const { epoch } = granted(await a.acquire(id, 'one', LONG))
     await a.touch(id, epoch, { leaseMs: 80, busy: true, activity: true })
@@ -148,14 +150,14 @@ function describeExpiry(context: () => Context): void {
     expect(taken.epoch).toBeGreaterThan(epoch)
   })
 
-  it('lets the same holder go on under its epoch after its lease ran out and nobody took it', async () => {
+  it('lets the same holder keep its epoch after its lease expired and nobody took the session', async () => {
     const { a, id } = context()
     const { epoch } = granted(await a.acquire(id, 'one', 20))
     await until(a, id)
     expect(granted(await a.acquire(id, 'one', LONG)).epoch).toBe(epoch)
   })
 
-  it('prolongs a lease that ran out but that nobody took', async () => {
+  it('extends a lease that expired but that nobody took', async () => {
     const { a, b, id } = context()
     const { epoch } = granted(await a.acquire(id, 'one', 20))
     await until(a, id)
@@ -165,7 +167,7 @@ function describeExpiry(context: () => Context): void {
 }
 
 function describeFence(context: () => Context): void {
-  it('refuses every verb with an old epoch and changes nothing', async () => {
+  it('refuses every operation with an old epoch and changes nothing', async () => {
     const { a, b, id } = context()
     const old = granted(await a.acquire(id, 'one', LONG)).epoch
     await a.release(id, old)
@@ -248,7 +250,7 @@ function describeIdle(context: () => Context): void {
   const take = (store: SessionStore, holder: string, idleMs = 0, limit = 100) =>
     store.takeIdle(holder, { idleMs, leaseMs: LONG, limit })
 
-  it('takes each idle session exactly once among several takers', async () => {
+  it('takes each idle session exactly once with several takers', async () => {
     const { a, b, id } = context()
     for (let i = 0; i < 20; i++) await a.release(`${id}-${i}`, await live(a, `${id}-${i}`, 'gone'))
     const takers = Array.from({ length: 6 }, (_, i) => take(i % 2 ? a : b, `taker-${i}`, 0, 5))
@@ -257,7 +259,7 @@ function describeIdle(context: () => Context): void {
     expect(new Set(ids).size).toBe(20)
   })
 
-  it('takes its own and released ones, not those of others, busy ones, or ones without a sandbox', async () => {
+  it('takes its own and released sessions, but not those of others, busy ones, or ones without a sandbox', async () => {
     const { a, id } = context()
     const own = await live(a, `${id}-own`, 'me')
     await a.release(`${id}-free`, await live(a, `${id}-free`, 'other'))
@@ -273,13 +275,13 @@ function describeIdle(context: () => Context): void {
     expect(await a.get(`${id}-own`)).toEqual(mine)
   })
 
-  it('takes a busy session of another whose lease ran out', async () => {
+  it('takes a busy session of another holder whose lease has expired', async () => {
     const { a, b, id } = context()
     await a.touch(id, await live(a, id, 'dead'), { leaseMs: 30, busy: true, activity: true })
     await vi.waitFor(async () => expect(await take(b, 'me')).toHaveLength(1), { interval: 5 })
   })
 
-  it('counts acquire and active touches as activity, and plain touches not', async () => {
+  it('counts acquire and active touches as activity, but not plain touches', async () => {
     const { a, id } = context()
     const epoch = await live(a, id, 'me')
     const first = (await a.get(id))?.activeAt ?? 0
@@ -311,7 +313,7 @@ function describeIdle(context: () => Context): void {
 }
 
 function describeEpoch(context: () => Context): void {
-  it('grows over many changes of holder within a millisecond, and over removal', async () => {
+  it('grows across many changes of holder within a millisecond, and across removal', async () => {
     const { a, b, id } = context()
     let last = 0
     for (let i = 0; i < 50; i++) {
@@ -323,7 +325,7 @@ function describeEpoch(context: () => Context): void {
     }
   })
 
-  it('grows over the loss of all data', async () => {
+  it('grows even if all data is lost', async () => {
     const { a, id, empty } = context()
     const { epoch } = granted(await a.acquire(id, 'one', LONG))
     await empty()
@@ -334,31 +336,31 @@ function describeEpoch(context: () => Context): void {
 }
 
 function describeInstances(context: () => Context): void {
-  it('makes one deployment id, for concurrent first askers too', async () => {
+  it('creates one deployment id, even for concurrent first callers', async () => {
     const { a, b } = context()
     const ids = await Promise.all([a.deploymentId(), b.deploymentId(), a.deploymentId()])
     expect(new Set(ids).size).toBe(1)
     expect(ids[0]).toMatch(/^[0-9a-f-]{36}$/)
   })
 
-  it('forgets instances whose heartbeat ran out or that said farewell', async () => {
+  it('forgets instances whose heartbeat has expired or that have signed off', async () => {
     const { a, b } = context()
     await a.heartbeat('stays', LONG)
     await a.heartbeat('leaves', LONG)
     await a.heartbeat('dies', 30)
     expect(await b.instances()).toEqual(expect.arrayContaining(['stays', 'leaves']))
-    await a.farewell('leaves')
+    await a.signOff('leaves')
     await vi.waitFor(async () => expect(await b.instances()).toEqual(['stays']), { interval: 5 })
     await a.heartbeat('stays', 1)
     await vi.waitFor(async () => expect(await b.instances()).toEqual([]), { interval: 5 })
   })
 
-  it('remembers which instances have ended, and nothing of those it never heard of', async () => {
+  it('remembers which instances have ended, and knows nothing about those it has never seen', async () => {
     const { a, b, empty } = context()
     await a.heartbeat('stays', LONG)
     await a.heartbeat('leaves', LONG)
     await a.heartbeat('dies', 1)
-    await a.farewell('leaves')
+    await a.signOff('leaves')
     await vi.waitFor(async () => expect((await b.endedInstances()).toSorted()).toEqual(['dies', 'leaves']))
     await a.heartbeat('dies', LONG)
     expect(await b.endedInstances()).toEqual(['leaves'])
@@ -366,7 +368,7 @@ function describeInstances(context: () => Context): void {
     expect(await b.endedInstances()).toEqual([])
   })
 
-  it('keeps its deployment id when it is emptied, and tells that it was', async () => {
+  it('keeps its deployment id when it is emptied, and reports that it was', async () => {
     const { a, b, empty } = context()
     const [id, origin] = [await a.deploymentId(), await a.origin()]
     expect(await b.origin()).toEqual(origin)
@@ -382,7 +384,7 @@ function describeInstances(context: () => Context): void {
     const { a, b, id } = context()
     await a.acquire(`${id}-gone`, 'gone', LONG)
     await a.acquire(`${id}-here`, 'here', LONG)
-    await b.farewell('gone')
+    await b.signOff('gone')
     expect(await a.get(`${id}-gone`)).toMatchObject({ holder: null, busy: false })
     expect(await a.get(`${id}-here`)).toMatchObject({ holder: 'here', busy: true })
     expect(await a.acquire(`${id}-gone`, 'here', LONG)).toMatchObject({ granted: true })

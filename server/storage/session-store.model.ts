@@ -1,4 +1,7 @@
-/** Random sequences of verbs, compared with the simplest store that could be right. Leases are long: time plays no part. */
+/**
+ * Runs random sequences of operations and compares the store with the simplest correct one. Leases are long, so time does not
+ * matter.
+ */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { SessionRecord, SessionStore } from './session-store.ts'
@@ -7,7 +10,7 @@ const LONG = 3_600_000
 const MAX_LIVE = 2
 const session = fc.constantFrom('s1', 's2', 's3')
 const holder = fc.constantFrom('h1', 'h2')
-/** The current epoch, or one that must not count. */
+/** The current epoch, or one that must be refused. */
 const epochOf = fc.constantFrom<'current' | 'stale'>('current', 'current', 'current', 'stale')
 
 type Step =
@@ -37,7 +40,7 @@ type Known = Pick<SessionRecord, 'epoch' | 'holder' | 'busy' | 'live' | 'contain
 
 class Model {
   readonly sessions = new Map<string, Known>()
-  /** The highest epoch each id ever had; it outlives the record. */
+  /** The highest epoch that each id ever had, even after its record was removed. */
   readonly highest = new Map<string, number>()
 
   get live(): number {
@@ -53,7 +56,7 @@ class Model {
 }
 
 export function describeAgainstModel(open: () => SessionStore): void {
-  it('behaves like the model under random sequences of verbs', async () => {
+  it('behaves like the model under random sequences of operations', async () => {
     const store = open()
     let run = 0
     await fc.assert(

@@ -4,7 +4,7 @@ export function leaseLost(): AppError {
   return new AppError(
     'conflict',
     'lease_lost',
-    'Another instance has taken this session over; open the session again to continue.'
+    'Another instance has taken over this session; open the session again to continue.'
   )
 }
 

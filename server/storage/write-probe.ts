@@ -6,10 +6,10 @@ import { makeFolder } from '../lib/files/make-folder.ts'
 import type { KeyValueStore } from './key-value-store.ts'
 
 const MB = 1024 * 1024
-/** More than a page of any file system or database: a write that finds room in what is allocated already proves nothing. */
+/** Larger than a page of any file system or database: a write that fits into allocated space proves nothing. */
 const PROBE_BYTES = 16 * 1024
 
-/** Really writes a file there, and looks at the free space. Throws a sentence that says what to do. */
+/** Writes a real file there and checks the free space. Throws an error that says what to do. */
 export async function probeFolder(folder: string, minFreeMb: number): Promise<string> {
   const file = join(folder, `.write-probe-${randomUUID()}`)
   try {
@@ -28,10 +28,10 @@ export async function probeFolder(folder: string, minFreeMb: number): Promise<st
   throw new AppError('unavailable', 'disk_almost_full', message)
 }
 
-/** Really writes to the store, and reads it back. */
+/** Writes a real value to the store and reads it back. */
 export async function probeStore(keyValues: KeyValueStore): Promise<void> {
   const value = randomUUID().padEnd(PROBE_BYTES, '.')
   await keyValues.set('write-probe', 'probe', value)
   if (typeof (await keyValues.get('write-probe', 'probe')) === 'string') return
-  throw new AppError('unavailable', 'store_lost_write', 'The store accepted a write and does not have it.')
+  throw new AppError('unavailable', 'store_lost_write', 'The store accepted a write but did not keep it.')
 }

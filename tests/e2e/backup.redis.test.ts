@@ -64,7 +64,7 @@ describe.each(['embedded', 'redis'])('a backup of the %s store', (kind) => {
     expect(await cli(['restore', to, '--data-dir', dataDir], nextEnv)).toMatchObject({ code: 0 })
     expect(await cli(['restore', to, '--data-dir', dataDir], nextEnv)).toMatchObject({
       code: 1,
-      said: expect.stringMatching(/is not empty|has state of the deployment/)
+      said: expect.stringMatching(/is not empty|has data of the deployment/)
     })
     const restored = await serve(nextEnv, { dataDir })
     expect(restored.deployment).not.toBe(server.deployment)
@@ -85,7 +85,7 @@ it('is refused when a file is missing or changed, or when it is of another store
   const restore = (env: Record<string, string> = {}) => cli(['restore', to, '--data-dir', join(dir, 'data')], env)
   expect((await restore({ REDIS_URL: 'redis://127.0.0.1:1' })).said).toContain('unset REDIS_URL')
   appendFileSync(join(to, 'store.db'), 'x')
-  expect((await restore()).said).toMatch(/store\.db is not what it was/)
+  expect((await restore()).said).toMatch(/store\.db has changed/)
   const manifest = readFileSync(join(to, 'manifest.json'), 'utf8')
   expect(manifest).not.toContain(server.dataDir)
   rmSync(join(to, 'store.db'))

@@ -71,7 +71,7 @@ describe('containers that no session is bound to', () => {
     const manager = await fake.start('one', one)
     await fake.start('live', one)
     await fake.store.sessions.heartbeat('ended', 60_000)
-    await fake.store.sessions.farewell('ended')
+    await fake.store.sessions.signOff('ended')
     const deployment = await fake.store.sessions.deploymentId()
     const [live, ended, unknown] = await Promise.all(
       ['live', 'ended', 'unknown'].map((instance) => fake.engine.create({ deployment, instance }))
@@ -86,7 +86,7 @@ describe('containers that no session is bound to', () => {
   it('all stay for a while after the store was emptied: it proves nothing then', async () => {
     const manager = await fake.start('one', { ...one, orphanGraceMs: 3_600_000 })
     const deployment = await fake.store.sessions.deploymentId()
-    await fake.store.sessions.farewell('ended')
+    await fake.store.sessions.signOff('ended')
     const id = await fake.engine.create({ deployment, instance: 'ended' })
     await manager.janitor.round()
     await manager.sweep()
@@ -134,7 +134,7 @@ describe('a sandbox that claims to have seen a later owner than there ever was',
     const connect = fake.engine.connect.bind(fake.engine)
     vi.spyOn(fake.engine, 'connect').mockImplementationOnce(async (id, epoch) => {
       // Slow enough for the other to take the session over.
-      await fake.store.sessions.farewell('one')
+      await fake.store.sessions.signOff('one')
       await containerOf(two, 's')
       return connect(id, epoch)
     })

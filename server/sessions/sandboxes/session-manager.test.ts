@@ -243,7 +243,7 @@ describe('SessionManager', () => {
   it('leaves no container when it stops as the last, also none of those that were killed; their files are kept', async () => {
     await write(await start('killed'), 'x')
     fake.managers.splice(0)
-    await store.sessions.farewell('killed')
+    await store.sessions.signOff('killed')
     const next = await start('next')
     expect(await engine.list(await store.sessions.deploymentId())).toHaveLength(1)
     await next.stop()

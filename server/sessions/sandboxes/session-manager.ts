@@ -231,7 +231,7 @@ export class SessionManager {
     ])
     await Promise.race([work.then(() => this.#recycleLeft(shutdown, late.signal)), isLate])
     clearTimeout(timer)
-    await this.#deps.store.farewell(this.#deps.instanceId).catch(() => {})
+    await this.#deps.store.signOff(this.#deps.instanceId).catch(() => {})
   }
 
   async #recycleLeft(shutdown: SandboxShutdown, late: AbortSignal): Promise<void> {

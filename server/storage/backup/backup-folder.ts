@@ -1,6 +1,6 @@
 /**
- * A backup is a folder: copies of files, and a manifest with the hash of each. Everything in it is readable by its owner only.
- * Knows how files are copied and checked, not what they mean.
+ * A backup is a folder with copies of files and a manifest with the hash of each. Only its owner can read it. This code copies
+ * and checks files; it does not know what they mean.
  */
 import { createHash, type Hash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
@@ -34,14 +34,14 @@ export class BackupFolder {
     return this.#files.size
   }
 
-  /** Where a file of the backup is to be written; `add` it afterwards. */
+  /** Where to write a file of the backup; call `add` afterwards. */
   async place(path: string): Promise<string> {
     const to = join(this.dir, path)
     makeFolder(dirname(to))
     return to
   }
 
-  /** Takes a file over that was written into the folder. */
+  /** Adds a file that was written into the folder. */
   async add(path: string): Promise<void> {
     const { size, sha256 } = await hashFile(join(this.dir, path))
     this.#files.set(path, { path, size, sha256 })
@@ -67,7 +67,7 @@ export class BackupFolder {
   }
 }
 
-/** Throws `conflict` when the folder has anything in it; else it is there, and for its owner only. */
+/** Throws `conflict` if the folder is not empty. Otherwise the folder exists afterwards and only its owner can read it. */
 export async function makeEmptyFolder(dir: string, what: string): Promise<void> {
   makeFolder(dir)
   if ((await readdir(dir)).length === 0) return
@@ -79,7 +79,7 @@ export async function verifyBackup(dir: string): Promise<BackupManifest> {
   const manifest = await readManifest(dir)
   for (const { path, size, sha256 } of manifest.files) {
     const seen = await hashFile(join(dir, path)).catch((error) => damaged(`${path}: ${messageOf(error)}`))
-    if (seen.size !== size || seen.sha256 !== sha256) damaged(`${path} is not what it was`)
+    if (seen.size !== size || seen.sha256 !== sha256) damaged(`${path} has changed`)
   }
   return manifest
 }
@@ -103,7 +103,7 @@ function parse(text: string): BackupManifest {
   try {
     return JSON.parse(text) as BackupManifest
   } catch {
-    return damaged(`${MANIFEST} is no JSON`)
+    return damaged(`${MANIFEST} is not valid JSON`)
   }
 }
 

@@ -4,7 +4,7 @@ export function checkpointFull(maxBytes: number): AppError {
   return new AppError(
     'unavailable',
     'checkpoint_full',
-    `The files of this session exceed the ${Math.floor(maxBytes / 1024 / 1024)} MB that are kept; delete some of them.`
+    `The files of this session exceed the limit of ${Math.floor(maxBytes / 1024 / 1024)} MB; delete some of them.`
   )
 }
 
@@ -12,11 +12,11 @@ export function contentDamaged(): AppError {
   return new AppError(
     'internal',
     'checkpoint_damaged',
-    'A stored file of this session is damaged; restore the data folder from a copy, or go on without that file.'
+    'A stored file of this session is damaged; restore the data folder from a backup, or continue without that file.'
   )
 }
 
-/** What the file system throws, as the house's error; passes everything else on. */
+/** Translates an error of the file system to an AppError; returns all others unchanged. */
 export function translateFileError(error: unknown): unknown {
   if (error instanceof AppError || !(error instanceof Error) || !('syscall' in error)) return error
   return new AppError(

@@ -1,4 +1,4 @@
-/** A checkpoint store on a folder of its own, and ways to look at it from outside; for the tests of this folder. */
+/** A checkpoint store in its own folder, with functions that look at it from outside, for the tests of this folder. */
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -29,7 +29,7 @@ export class CheckpointFixture {
     return join(root, name)
   }
 
-  /** Paths of the session's files with this ending. */
+  /** Paths of the session's files with this extension. */
   stored(ext: string, root = this.dir): string[] {
     const folder = this.sessionDir(root)
     return readdirSync(folder)
@@ -80,7 +80,7 @@ export async function contentOf(checkpoint: Checkpoint, hash: string, chunkBytes
   return Buffer.concat(chunks)
 }
 
-/** Paths and contents, all of it read back. */
+/** Reads all paths and contents. */
 export async function files(checkpoint: Checkpoint): Promise<Record<string, string>> {
   const found: Record<string, string> = {}
   for (const [path, entry] of checkpoint.entries) {

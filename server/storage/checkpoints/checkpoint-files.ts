@@ -1,7 +1,7 @@
 /**
- * The files of every session, on plain files in a folder that several instances may share. Owns one folder per session: packs
- * of content and manifests that name it; knows nothing of paths inside a workspace. Invariant: an owner writes only files of its
- * own epoch, content before the record that names it, and deletes old files only when new ones stand in for them.
+ * Stores the files of every session as plain files in a folder that several instances may share. Owns one folder per session,
+ * with packs of content and manifests that name it; does not know about paths inside a workspace. Invariant: an owner writes only
+ * files of its own epoch, content before the record that names it, and deletes old files only when new ones have replaced them.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { readdir, rename, rm, stat } from 'node:fs/promises'
@@ -19,7 +19,7 @@ import { listFiles, SessionFolder } from './session-folder.ts'
 
 export interface CheckpointStoreOptions {
   dir: string
-  /** What the files of one session may weigh, their names included. */
+  /** The maximum size of one session's files, including their names. */
   maxSessionBytes: number
   logger: Logger
 }
@@ -50,7 +50,7 @@ async function openCheckpoint(
   epoch: number
 ): Promise<Checkpoint> {
   if (!Number.isSafeInteger(epoch) || epoch < 0) {
-    throw new AppError('invalid', 'invalid_epoch', 'An epoch is a whole number from 0.')
+    throw new AppError('invalid', 'invalid_epoch', 'An epoch must be a whole number, 0 or more.')
   }
   const { dir, maxSessionBytes: maxBytes, logger } = options
   const folder = new SessionFolder(join(dir, name), epoch)
@@ -70,7 +70,7 @@ async function hasSession(dir: string, name: string): Promise<boolean> {
   return (await listFiles(join(dir, name))).some(({ kind }) => kind === 'manifest')
 }
 
-/** Renamed first: a crash on the way leaves no half session, only rubbish that the next prune finds. */
+/** Renames the folder first, so that a crash leaves no half session, only leftovers that the next prune removes. */
 async function removeSession(dir: string, name: string): Promise<void> {
   const rubbish = join(dir, `${REMOVED}${randomUUID()}`)
   try {
@@ -94,7 +94,7 @@ async function prune(dir: string, olderThanMs: number, spared: ReadonlySet<strin
   return removed
 }
 
-/** Opening touches the folder, committing the manifest. */
+/** Opening a session updates the folder's time; a commit updates the manifest's. */
 async function lastUsed(folder: string): Promise<number> {
   const manifests = (await listFiles(folder)).filter((file) => file.kind === 'manifest')
   const paths = [folder, ...manifests.map((file) => join(folder, file.name))]
@@ -103,7 +103,7 @@ async function lastUsed(folder: string): Promise<number> {
 }
 
 function folderName(sessionId: string): string {
-  // UTF-16, so that two ids with different lone surrogates stay two.
+  // UTF-16 keeps ids with different lone surrogates apart.
   return createHash('sha256').update(Buffer.from(sessionId, 'utf16le')).digest('hex')
 }
 

@@ -7,25 +7,25 @@ import { entryBytes, storedEntry } from './stored-entry.ts'
 export interface Location {
   pack: string
   offset: number
-  /** Of the content. */
+  /** The length of the content. */
   length: number
-  /** Bytes in the pack; other than `length` when runs of zeros were left out (`hole-table.ts`). */
+  /** Bytes in the pack. Differs from `length` if runs of zeros were left out (`hole-table.ts`). */
   stored: number
 }
 
-/** How long a content is, and what it takes in a pack. */
+/** The length of a content and its size in a pack. */
 export type ContentSize = Pick<Location, 'length' | 'stored'>
 
 export interface Blob extends Location {
-  /** Entries with this content; a blob without any is forgotten. */
+  /** Number of entries with this content. A blob without entries is dropped. */
   refs: number
 }
 
-/** A delta that was found to fit, and what the state will weigh with it. */
+/** A delta that was checked, and the size of the state with it. */
 export interface Change {
   put: WorkspaceEntry[]
   deleted: string[]
-  /** By how much the number of entries with a content changes. */
+  /** By content: how much the number of entries changes. */
   refs: Map<string, number>
   blobBytes: number
   entryBytes: number
@@ -33,19 +33,21 @@ export interface Change {
 
 const BLOB_ROW_BYTES = 100
 
-/** What a session's files are, and where their content lies. In memory only; a change costs what it changes. */
+/**
+ * The files of a session and the location of their content. It is in memory only, and the cost of a change depends on its size.
+ */
 export class CheckpointState {
   readonly entries = new Map<string, WorkspaceEntry>()
   readonly blobs = new Map<string, Blob>()
   blobBytes = 0
   #entryBytes = 0
 
-  /** What counts against the limit. */
+  /** The size that counts against the limit. */
   get weight(): number {
     return this.blobBytes + this.#entryBytes
   }
 
-  /** About what a snapshot takes in a manifest. */
+  /** Approximate size of a snapshot in a manifest. */
   get manifestBytes(): number {
     return this.#entryBytes + this.blobs.size * BLOB_ROW_BYTES
   }
@@ -84,11 +86,11 @@ export class CheckpointState {
     throw new AppError(
       'invalid',
       'checkpoint_content_missing',
-      'A file was to be stored whose content was never handed over.'
+      'A file can not be stored because its content was never added.'
     )
   }
 
-  /** `locate` gives the place of content that the change brings. */
+  /** `locate` returns the location of content that is new with the change. */
   apply(change: Change, locate: (hash: string) => Location): this {
     for (const path of change.deleted) this.entries.delete(path)
     for (const entry of change.put) this.entries.set(entry.path, entry)
@@ -124,7 +126,7 @@ export class CheckpointState {
     for (const blob of this.blobs.values()) blob.pack = names.get(blob.pack) ?? blob.pack
   }
 
-  /** Live bytes of each pack. */
+  /** Live bytes in each pack. */
   packUse(): Map<string, number> {
     const use = new Map<string, number>()
     for (const { pack, stored } of this.blobs.values()) use.set(pack, (use.get(pack) ?? 0) + stored)
@@ -140,7 +142,7 @@ export function deltaRecord(change: Change, added: ReadonlyMap<string, Location>
   return record(false, change.put, change.deleted, added)
 }
 
-/** Undefined when the record does not fit the state that it should follow. */
+/** Returns undefined if the record does not fit the state before it. */
 export function replay(state: CheckpointState, entry: ManifestRecord): CheckpointState | undefined {
   const locations = new Map<string, Location>()
   for (const [hash, pack, offset, length, stored = length] of entry.blobs) {

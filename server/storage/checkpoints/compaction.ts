@@ -11,8 +11,8 @@ export function manifestIsBloated(manifestBytes: number, state: CheckpointState)
 }
 
 /**
- * The packs worth rewriting: at least half of them is dead, so what is copied is never more than what is won; and the
- * smallest ones when there are many, since every owner begins a new one.
+ * The packs that are worth rewriting: those of which at least half is dead, so that we never copy more than we free, and the
+ * smallest ones when there are many, because every owner starts a new one.
  */
 export function packsToRewrite(packs: PackSet, state: CheckpointState): Set<string> {
   const sizes = packs.sizes()
@@ -28,7 +28,7 @@ export function packsToRewrite(packs: PackSet, state: CheckpointState): Set<stri
   return chosen
 }
 
-/** Copies the live content of these packs into a new one; returns where it is now. Not durable yet. */
+/** Copies the live content of these packs into a new one and returns its new locations. Not durable yet. */
 export async function copyLive(
   packs: PackSet,
   state: CheckpointState,
@@ -49,7 +49,7 @@ interface Run extends PackRange {
   blobs: [hash: string, location: Location][]
 }
 
-/** Neighbours go together: ten thousand small files are a few reads, not ten thousand. */
+/** Merges adjacent content, so that ten thousand small files take a few reads. */
 function* runs(state: CheckpointState, from: ReadonlySet<string>): Iterable<Run> {
   const live = [...state.blobs].filter(([, blob]) => from.has(blob.pack))
   live.sort(([, a], [, b]) => (a.pack === b.pack ? a.offset - b.offset : a.pack < b.pack ? -1 : 1))

@@ -7,8 +7,8 @@ import { listFiles } from './session-folder.ts'
 const ATTEMPTS = 10
 
 /**
- * Copies the files of every session while servers write them. A folder is whole when nothing in it changed while it was copied:
- * else it is copied again. Returns the folders that never stood still.
+ * Copies the files of every session while servers write them. A folder's copy is complete if nothing in the folder changed
+ * meanwhile; otherwise it is copied again. Returns the folders that kept changing.
  */
 export async function copyCheckpoints(
   dir: string,
@@ -26,16 +26,16 @@ export async function copyCheckpoints(
 
 async function copyFolder(from: string, to: string, backup: BackupFolder): Promise<boolean> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const before = await picture(from)
+    const before = await fileSizes(from)
     const copied: string[] = []
     try {
       for (const [name, size] of before) {
         copied.push(`${to}/${name}`)
         await backup.copy(join(from, name), `${to}/${name}`, size)
       }
-      if (same(before, await picture(from))) return true
+      if (same(before, await fileSizes(from))) return true
     } catch (error) {
-      if (!hasCode(error, 'ENOENT')) throw error // it was compacted or removed meanwhile
+      if (!hasCode(error, 'ENOENT')) throw error // the file was compacted or removed meanwhile
     }
     await backup.drop(copied)
   }
@@ -43,7 +43,7 @@ async function copyFolder(from: string, to: string, backup: BackupFolder): Promi
 }
 
 /** Name and size of every file that counts. */
-async function picture(folder: string): Promise<Map<string, number>> {
+async function fileSizes(folder: string): Promise<Map<string, number>> {
   const names = (await listFiles(folder)).filter(({ kind }) => kind !== 'tmp').map(({ name }) => name)
   const sizes = names.toSorted().map(async (name) => {
     const size = await stat(join(folder, name)).then(

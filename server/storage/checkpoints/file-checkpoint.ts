@@ -19,7 +19,7 @@ export interface FileCheckpointParts {
   state: CheckpointState
   maxBytes: number
   logger: Logger
-  /** Called when the files on the disk have changed. */
+  /** Called when the files on disk have changed. */
   written: () => void
 }
 
@@ -30,8 +30,8 @@ interface Manifest {
 }
 
 /**
- * Writes only files that it made itself, content before the record that names it. After a failed write it begins new files,
- * since nobody knows what the old ones hold at their end. One thing at a time; reads go on beside it.
+ * Writes only files that it created, content before the record that names it. After a failed write it starts new files, because
+ * the end of the old ones is unknown. It runs one operation at a time; reads run in parallel.
  */
 export class FileCheckpoint implements Checkpoint {
   readonly #folder: SessionFolder
@@ -43,13 +43,13 @@ export class FileCheckpoint implements Checkpoint {
   readonly #written: () => void
   readonly #queue = new KeyedLock()
   #manifest: Manifest | undefined
-  /** Manifests given up after a failure; the newest of them counts until a new one stands. */
+  /** Manifests abandoned after a failure. The newest of them counts until a new one is written. */
   #abandoned: string[] = []
-  /** A manifest of ours is in force, or may be. */
+  /** Whether a manifest of ours is in force, or may be. */
   #mayCount = false
-  /** A record is being written: until that is done it may count or not, and with it the content that it names. */
+  /** Whether a record is being written. Until then nobody knows if it counts, nor the content that it names. */
   #inDoubt = false
-  /** After a failed compaction: not before there is this much again to win. */
+  /** After a failed compaction: the bytes there must be to free before the next try. */
   #compactFrom = 0
   #closing: Promise<void> | undefined
 
@@ -81,7 +81,7 @@ export class FileCheckpoint implements Checkpoint {
     })
   }
 
-  /** Resolves when the commit is durable; a compaction that it gave cause for holds up the next one, not this. */
+  /** Resolves when the commit is durable. If it triggers a compaction, the next commit waits for that, not this one. */
   commit(delta: CheckpointDelta): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#inTurn(async () => {
@@ -118,7 +118,7 @@ export class FileCheckpoint implements Checkpoint {
   async #commit(delta: CheckpointDelta): Promise<void> {
     const change = this.#state.plan(delta, (hash) => this.#pending.sizeOf(hash))
     const weight = change.blobBytes + change.entryBytes
-    // One that is over a lowered limit may still shrink.
+    // A session over a limit that was lowered may still shrink.
     if (weight > this.#maxBytes && weight > this.#state.weight) throw checkpointFull(this.#maxBytes)
     if (change.put.length > 0 || change.deleted.length > 0) await this.#store(change)
     this.#pending.clear()
@@ -137,7 +137,7 @@ export class FileCheckpoint implements Checkpoint {
       this.#state.apply(change, locate)
       this.#packs.markKept()
     } catch (error) {
-      await this.#giveUpFiles()
+      await this.#abandonFiles()
       throw translateFileError(error)
     }
   }
@@ -150,7 +150,7 @@ export class FileCheckpoint implements Checkpoint {
     manifest.bytes += line.length
   }
 
-  /** A new manifest that holds all of this state; what it stands in for is deleted. */
+  /** Writes a new manifest with the whole state, then deletes what it replaces. */
   async #begin(state: CheckpointState): Promise<void> {
     const content = encodeRecord(state.snapshot())
     const former = this.#manifest
@@ -167,11 +167,11 @@ export class FileCheckpoint implements Checkpoint {
     })
   }
 
-  /** After a failure. The former manifest stays until a new one stands: it is what a crash would be recovered from. */
-  async #giveUpFiles(): Promise<void> {
+  /** Called after a failure. The former manifest stays until there is a new one, because a crash would be recovered from it. */
+  async #abandonFiles(): Promise<void> {
     this.#pending.clear()
     if (this.#inDoubt) this.#packs.seal()
-    else await this.#packs.giveUpTail()
+    else await this.#packs.dropTail()
     this.#mayCount ||= this.#inDoubt
     this.#inDoubt = false
     if (!this.#manifest) return
@@ -192,7 +192,7 @@ export class FileCheckpoint implements Checkpoint {
       this.#compactFrom = 0
     } catch (error) {
       this.#compactFrom = 2 * weight
-      await this.#giveUpFiles()
+      await this.#abandonFiles()
       this.#logger.warn({ err: error, folder: this.#folder.path }, 'checkpoint: old content could not be cleared away')
     }
   }
@@ -210,7 +210,7 @@ export class FileCheckpoint implements Checkpoint {
 }
 
 function closed(): AppError {
-  return new AppError('conflict', 'checkpoint_closed', 'The files of this session were closed; open them again.')
+  return new AppError('conflict', 'checkpoint_closed', 'The files of this session were closed; open the session again.')
 }
 
 function at(locations: ReadonlyMap<string, Location>, hash: string): Location {

@@ -11,7 +11,7 @@ export async function writeFully(handle: FileHandle, bytes: Uint8Array, position
   }
 }
 
-/** Fewer bytes than asked for only at the end of the file. */
+/** Returns fewer bytes than requested only at the end of the file. */
 export async function readFully(handle: FileHandle, position: number, length: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafe(length)
   let done = 0

@@ -5,8 +5,8 @@ import { hasCode } from './file-io.ts'
 const AT_ONCE = 16
 
 /**
- * How many bytes each session's folder has on the disk. Other instances write there too, so a figure is measured again once it is
- * older than the caller accepts; changes by this instance are noticed at once.
+ * The disk usage of each session's folder. Other instances write there too, so a figure is measured again when it is older than
+ * the caller accepts. Changes by this instance are noticed at once.
  */
 export class FolderSizes {
   readonly #dir: string
@@ -16,7 +16,7 @@ export class FolderSizes {
     this.#dir = dir
   }
 
-  /** The folder changed or is gone. */
+  /** Call this when the folder has changed or is gone. */
   forget(name: string): void {
     this.#known.delete(name)
   }
@@ -48,7 +48,7 @@ export class FolderSizes {
   }
 }
 
-/** An owner links the packs of the one before it under names of its own: one file counts once. */
+/** An owner links the packs of its predecessor under its own names, so each file must count only once. */
 async function measure(folder: string): Promise<number> {
   const sizes = new Map<number, number>()
   for (const name of (await readdir(folder).catch(ignoreMissing)) ?? []) {

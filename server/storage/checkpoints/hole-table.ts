@@ -1,6 +1,6 @@
 /**
- * How sparse content lies in a pack: the bytes outside its holes, then a table of the holes, then their number. Content without
- * holes lies there as it is, and takes as many bytes in the pack as it has.
+ * The format of sparse content in a pack: the bytes outside its holes, then a table of the holes, then their number. Content
+ * without holes is stored as it is.
  */
 import { type ContentRun, withoutZeros, zeroRuns } from '../../../workspace-server/checkpoint/zero-runs.ts'
 import { contentDamaged } from './checkpoint-errors.ts'
@@ -19,7 +19,7 @@ export class HoleTable {
   readonly #holes: Hole[] = []
   #length = 0
 
-  /** Returns the bytes of this chunk that are to be stored. */
+  /** Returns the bytes of this chunk to store. */
   take(chunk: Uint8Array): Uint8Array {
     const runs = zeroRuns(chunk)
     for (const run of runs) if (run.isZero) this.#add(run)
@@ -27,7 +27,7 @@ export class HoleTable {
     return withoutZeros(chunk, runs)
   }
 
-  /** To be stored after the last chunk; empty when there are no holes. */
+  /** The table to store after the last chunk; empty if there are no holes. */
   encode(): Buffer {
     if (this.#holes.length === 0) return Buffer.alloc(0)
     const table = Buffer.alloc(this.#holes.length * ROW_BYTES + COUNT_BYTES)
@@ -51,7 +51,7 @@ export function tableBytes(count: number): number {
   return count * ROW_BYTES
 }
 
-/** Throws when the table does not describe content of this length with so many bytes outside its holes. */
+/** Throws if the table does not describe content of this length with `dataBytes` bytes outside its holes. */
 export function decodeHoles(table: Buffer, length: number, dataBytes: number): Hole[] {
   const holes: Hole[] = []
   let end = 0

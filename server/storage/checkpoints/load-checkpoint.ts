@@ -14,7 +14,7 @@ interface Found {
 
 const MAX_ATTEMPTS = 10
 
-/** The newest state of this or a lower epoch, its packs open under names of our own. */
+/** Loads the newest state of this or a lower epoch and opens its packs under our own names. */
 export async function loadCheckpoint(folder: SessionFolder, packs: PackSet, logger: Logger): Promise<CheckpointState> {
   for (let attempt = 1; ; attempt++) {
     const found = await newestState(folder, logger)
@@ -23,11 +23,11 @@ export async function loadCheckpoint(folder: SessionFolder, packs: PackSet, logg
     if (missing.length === 0) return found.state
     const [newest] = await folder.manifests()
     if (newest?.name === found.manifest || attempt === MAX_ATTEMPTS) {
-      // Reading what was in them will fail; the other files are still worth having.
+      // Reading their content will fail, but the other files are still worth having.
       logger.error({ missing, folder: folder.path }, 'checkpoint: content is missing')
       return found.state
     }
-    // A former owner rewrote its files between our look at its manifest and at its packs.
+    // A former owner rewrote its files between our reads of its manifest and of its packs.
     packs.close()
     await folder.removeAllOwn()
   }
@@ -56,12 +56,12 @@ async function parseManifest(
 ): Promise<CheckpointState | undefined> {
   const { records, rest } = decodeRecords(bytes)
   const last = records.at(-1)
-  if (records.length > 1 && last && !(await contentIsThere(last, folder))) records.pop()
-  // A torn line is at the end; more lines after it mean damage, and that commits are lost.
+  if (records.length > 1 && last && !(await hasContent(last, folder))) records.pop()
+  // A torn line can only be the last one. More lines after it mean damage and lost commits.
   if (rest > 0 && bytes.subarray(bytes.length - rest, -1).includes(10)) {
     logger.error(
       { folder: folder.path },
-      'checkpoint: a manifest is damaged in the middle; going on with what is before'
+      'checkpoint: a manifest is damaged in the middle; continuing with the records before the damage'
     )
   }
   let state: CheckpointState | undefined
@@ -74,8 +74,8 @@ async function parseManifest(
   return state
 }
 
-/** Packs are durable before the record that names them; on a disk that lies, the record is as good as torn. */
-async function contentIsThere(record: ManifestRecord, folder: SessionFolder): Promise<boolean> {
+/** Packs are durable before the record that names them. If a disk breaks that promise, we treat the record as torn. */
+async function hasContent(record: ManifestRecord, folder: SessionFolder): Promise<boolean> {
   const ends = new Map<string, number>()
   for (const [, pack, offset, length, stored = length] of record.blobs) {
     const name = record.packs[pack] ?? ''
@@ -89,7 +89,7 @@ async function contentIsThere(record: ManifestRecord, folder: SessionFolder): Pr
   return true
 }
 
-/** Returns the packs that are not there. */
+/** Returns the missing packs. */
 async function adoptPacks(state: CheckpointState, folder: SessionFolder, packs: PackSet): Promise<string[]> {
   const names = new Map<string, string>()
   const missing: string[] = []
@@ -108,7 +108,7 @@ async function adoptPacks(state: CheckpointState, folder: SessionFolder, packs: 
   return missing
 }
 
-/** Opening counts as use. */
+/** Opening a session counts as use. */
 export async function markUsed(folder: SessionFolder): Promise<void> {
   const now = new Date()
   await utimes(folder.path, now, now).catch(ignoreMissing)

@@ -3,28 +3,28 @@ import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
 
 export interface ManifestRecord {
-  /** 2: `blobs` name content with holes, which versions that know only 1 would misread. */
+  /** Version 2 means that `blobs` names content with holes, which older programs would misread. */
   v: 1 | 2
-  /** The whole state: what came before does not count. The first record of a manifest is one. */
+  /** Whether the record is the whole state, so that earlier records don't count. The first record of a manifest always is. */
   snapshot: boolean
   put: WorkspaceEntry[]
   deleted: string[]
-  /** Names of pack files; `blobs` points into it. */
+  /** Names of pack files, which `blobs` refers to by index. */
   packs: string[]
-  /** `stored` is there when it is not the same as `length`. */
+  /** `stored` is set only if it differs from `length`. */
   blobs: [hash: string, pack: number, offset: number, length: number, stored?: number][]
 }
 
 const NEWLINE = 10
 const CHECKSUM_CHARS = 8
 
-/** One line: checksum, space, JSON. JSON has no raw line breaks, so a line ends where the record does. */
+/** One line: checksum, space, JSON. JSON has no raw line breaks, so each line is one record. */
 export function encodeRecord(record: ManifestRecord): Buffer {
   const json = Buffer.from(JSON.stringify(record))
   return Buffer.concat([Buffer.from(`${checksum(json)} `), json, Buffer.from('\n')])
 }
 
-/** The records up to the first line that is not whole; `rest` is how many bytes come after them. */
+/** Returns the records before the first incomplete line; `rest` is the number of bytes after them. */
 export function decodeRecords(bytes: Buffer): { records: ManifestRecord[]; rest: number } {
   const records: ManifestRecord[] = []
   let start = 0

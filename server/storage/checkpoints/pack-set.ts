@@ -7,26 +7,26 @@ import type { SessionFolder } from './session-folder.ts'
 
 interface Pack {
   handle: FileHandle
-  /** Bytes in the file, live or not. */
+  /** Bytes in the file, both live and dead. */
   bytes: number
   readers: number
   dropped: boolean
 }
 
-/** Where bytes lie in a pack, whatever they are. */
+/** The location of bytes in a pack. */
 export interface PackRange {
   pack: string
   offset: number
   bytes: number
 }
 
-/** The open packs of one owner: read anywhere, appended to at the end of the newest one. */
+/** The open packs of one owner. It reads from all of them and appends to the newest one. */
 export class PackSet {
   readonly #folder: SessionFolder
   readonly #packs = new Map<string, Pack>()
   #current: string | undefined
   #unsynced = false
-  /** How much of the current pack counts whatever happens next. */
+  /** How many bytes of the current pack a manifest names already. */
   #keptBytes = 0
 
   constructor(folder: SessionFolder) {
@@ -47,7 +47,7 @@ export class PackSet {
     this.#packs.set(name, { handle, bytes, readers: 0, dropped: false })
   }
 
-  /** Appends without making it durable. */
+  /** Appends without making the content durable. */
   async append(content: Uint8Array): Promise<PackRange> {
     const [name, pack] = await this.#writable()
     const offset = pack.bytes
@@ -57,12 +57,12 @@ export class PackSet {
     return { pack: name, offset, bytes: content.length }
   }
 
-  /** Forgets what was appended last, from there on. */
+  /** Drops everything from this position on. */
   async rewind({ pack, offset }: Pick<PackRange, 'pack' | 'offset'>): Promise<void> {
     const known = this.#packs.get(pack)
     if (!known || pack !== this.#current) return
     known.bytes = offset
-    // What stays when this fails is overwritten by what comes next.
+    // If this fails, the next append overwrites the rest.
     await known.handle.truncate(offset).catch(() => {})
   }
 
@@ -73,21 +73,21 @@ export class PackSet {
     this.#unsynced = false
   }
 
-  /** What was appended up to here is named by a manifest. */
+  /** A manifest now names everything that was appended so far. */
   markKept(): void {
     const pack = this.#current === undefined ? undefined : this.#packs.get(this.#current)
     this.#keptBytes = pack?.bytes ?? 0
   }
 
-  /** What comes next goes into a new file. */
+  /** The next append starts a new file. */
   seal(): void {
     this.#current = undefined
     this.#unsynced = false
     this.#keptBytes = 0
   }
 
-  /** Gives the disk back what no manifest names, and seals: nobody knows what a file holds after a failed write. */
-  async giveUpTail(): Promise<void> {
+  /** Frees what no manifest names, and seals: after a failed write, nobody knows what the file contains. */
+  async dropTail(): Promise<void> {
     if (this.#current !== undefined) await this.rewind({ pack: this.#current, offset: this.#keptBytes })
     this.seal()
   }

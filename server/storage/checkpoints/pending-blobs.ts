@@ -6,7 +6,7 @@ import type { PackRange, PackSet } from './pack-set.ts'
 
 type Added = { hash: string; size: number }
 
-/** Content as it is going to lie in the pack, and how long it is with its holes. */
+/** Content in its stored form, and its length including holes. */
 interface Packed {
   bytes: Buffer
   length: number
@@ -15,7 +15,7 @@ interface Packed {
 const SMALL_BYTES = 256 * 1024
 const MAX_MEMORY_BYTES = 4 * 1024 * 1024
 
-/** Content handed over for the next commit: small pieces in memory, to be written at once, large ones already in the pack. */
+/** Content for the next commit. Small pieces are in memory until then; large ones are already in the pack. */
 export class PendingBlobs {
   readonly #packs: PackSet
   readonly #maxBytes: number
@@ -34,7 +34,7 @@ export class PendingBlobs {
     return packed ? { length: packed.length, stored: packed.bytes.length } : this.#written.get(hash)
   }
 
-  /** `isStored`: content that the checkpoint has already is not taken again. */
+  /** `isStored` tells which content the checkpoint already has; that is not added again. */
   async add(
     content: Uint8Array | AsyncIterable<Uint8Array>,
     isStored: (hash: string) => boolean
@@ -45,7 +45,7 @@ export class PendingBlobs {
       : await this.#addStream(content, isKnown)
   }
 
-  /** Writes what is in memory, of it only what `wanted` names, and says where these contents are. Not durable yet. */
+  /** Writes the content in memory that `wanted` accepts, and returns the locations. Not durable yet. */
   async write(wanted: (hash: string) => boolean): Promise<Map<string, Location>> {
     const located = new Map([...this.#written].filter(([hash]) => wanted(hash)))
     for (const [hash, location] of await this.#writeMemory(wanted)) located.set(hash, location)
@@ -83,7 +83,7 @@ export class PendingBlobs {
       stored += bytes.length
       this.#assertRoom(stored)
       if (range) return void (await this.#packs.append(bytes))
-      // A copy: the caller may use its buffer again.
+      // Copied, because the caller may reuse its buffer.
       start.push(Buffer.from(bytes))
       if (stored > SMALL_BYTES) range = await this.#packs.append(Buffer.concat(start.splice(0)))
     }

@@ -7,7 +7,7 @@ import { COUNT_BYTES, decodeHoles, type Hole, tableBytes } from './hole-table.ts
 
 const ZEROS = Buffer.alloc(1024 * 1024)
 
-/** Content in chunks of at most `chunkBytes`. The last chunk is given only when the whole content was what its hash says. */
+/** Yields content in chunks of at most `chunkBytes`. The last chunk comes only if the whole content matches its hash. */
 export async function* readContent(
   handle: FileHandle,
   hash: string,

@@ -24,8 +24,8 @@ const NAME = /^(\d{1,16})-(\d{1,9})\.(manifest|pack|tmp)$/
 const MAX_NAME_ATTEMPTS = 1000
 
 /**
- * The files of one session as one owner sees them: `<epoch>-<n>.<kind>`. It writes and deletes only names of its own, and older
- * ones once it has taken over; what a newer owner uses is never touched, because that one links it under names of its own.
+ * The files of one session as one owner sees them: `<epoch>-<n>.<kind>`. It writes and deletes only its own names, and older ones
+ * after it has taken over. It never touches what a newer owner uses, because that owner has links under its own names.
  */
 export class SessionFolder {
   readonly path: string
@@ -44,7 +44,7 @@ export class SessionFolder {
     return join(this.path, name)
   }
 
-  /** Newest first; those of higher epochs are not ours to see. */
+  /** Newest first, without those of higher epochs. */
   async manifests(): Promise<StoredFile[]> {
     const files = (await listFiles(this.path)).filter((file) => file.epoch <= this.#epoch)
     const taken = files.filter((file) => file.epoch === this.#epoch).map((file) => file.n)
@@ -52,7 +52,7 @@ export class SessionFolder {
     return files.filter((file) => file.kind === 'manifest').sort((a, b) => b.epoch - a.epoch || b.n - a.n)
   }
 
-  /** Throws when someone else has committed since, or the session was removed: what we write then nobody would read. */
+  /** Throws if another owner has committed since, or the session was removed: nobody would read what we write. */
   async assertCurrent(): Promise<void> {
     const files = await listFiles(this.path)
     if (files.length === 0 && this.#own.size > 0) {
@@ -70,20 +70,20 @@ export class SessionFolder {
     return await this.#claim('pack', async (name) => ({ name, handle: await open(this.file(name), 'wx+', 0o600) }))
   }
 
-  /** Another name for the same pack: its former owner may then delete its own name, or write after what we know. */
+  /** Links a pack under our own name. Its former owner may then delete its own name, or append beyond what we know. */
   async adoptPack(name: string): Promise<string> {
     this.#unsynced = true
     return await this.#claim('pack', async (own) => {
       await link(this.file(name), this.file(own)).catch(async (error: unknown) => {
         if (hasCode(error, 'EEXIST', 'ENOENT')) throw error
-        // A file system without hard links.
+        // The file system has no hard links.
         await copyFile(this.file(name), this.file(own), constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
       })
       return own
     })
   }
 
-  /** A manifest that is durable but not in force yet. Leaves nothing behind when it fails. */
+  /** Writes a manifest that is durable but not in force yet. Leaves nothing behind when it fails. */
   async draftManifest(content: Buffer): Promise<NewFile> {
     await this.#ensure()
     const draft = await this.#claim('tmp', async (name) => ({ name, handle: await open(this.file(name), 'wx', 0o600) }))
@@ -98,7 +98,7 @@ export class SessionFolder {
     }
   }
 
-  /** Puts the draft in force, durably; returns its name. */
+  /** Puts the draft in force, durably, and returns its name. */
   async publish(draft: NewFile): Promise<string> {
     const name = draft.name.replace(/tmp$/, 'manifest')
     this.#own.add(name)
@@ -127,7 +127,7 @@ export class SessionFolder {
     this.#unsynced = false
   }
 
-  /** What earlier owners left; only once a manifest of ours stands in for it. */
+  /** Removes the files of earlier owners. Call this only after our own manifest has replaced them. */
   async removeOlder(): Promise<void> {
     const older = (await listFiles(this.path)).filter(({ epoch, n }) => this.#isOlder(epoch, n))
     for (const { name } of older) await rm(this.file(name), { force: true })

@@ -3,7 +3,7 @@ import { AppError } from '../../lib/errors.ts'
 
 const MAX_TEXT_CHARS = 16_384
 
-/** The entry as it is stored, with nothing in it that does not belong: it came out of a container. */
+/** Returns the entry with known fields only, because it came out of a container. */
 export function storedEntry(entry: WorkspaceEntry): WorkspaceEntry {
   const { path, mtimeMs } = entry
   const base = isText(path) && path !== '' && Number.isFinite(mtimeMs)
@@ -14,10 +14,10 @@ export function storedEntry(entry: WorkspaceEntry): WorkspaceEntry {
   if (base && entry.type === 'file' && isMode(entry.mode) && isHash(entry.hash)) {
     return { path, type: 'file', mode: entry.mode, mtimeMs, size: entry.size, hash: entry.hash }
   }
-  throw new AppError('invalid', 'invalid_entry', 'The workspace reported an entry that makes no sense.')
+  throw new AppError('invalid', 'invalid_entry', 'The workspace reported an invalid entry.')
 }
 
-/** About what the entry takes in a manifest. */
+/** Approximate size of the entry in a manifest. */
 export function entryBytes(entry: WorkspaceEntry): number {
   return Buffer.byteLength(JSON.stringify(entry)) + 1
 }

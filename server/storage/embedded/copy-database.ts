@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { translateSqliteError } from './sqlite-error.ts'
 
 /**
- * A consistent copy of the store while servers use it. The copy knows of no instance and no container: it becomes another
- * deployment, which must not touch the sandboxes of the original. False: there is no store in this folder.
+ * Makes a consistent copy of the store while servers use it. The copy contains no instances and no containers: it becomes another
+ * deployment, which must not touch the original's sandboxes. Returns false if there is no store in this folder.
  */
 export function copyDatabase(dataDir: string, to: string): boolean {
   const file = join(dataDir, 'store.db')

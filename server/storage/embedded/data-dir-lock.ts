@@ -9,12 +9,12 @@ export interface DataDirLock {
   release(): void
 }
 
-/** A handle that nobody refers to any more would be collected, and the lock with it. */
+/** Keeps the handles referenced: a collected handle would release its lock. */
 const held = new Set<DatabaseSync>()
 
 /**
- * Makes this process the only `serve` on a data folder. The lock is the kernel's, taken by an open SQLite transaction, so it
- * ends with the process however that dies. Never open lock.db in any other way here: closing it would drop the lock.
+ * Makes this process the only `serve` on a data folder. An open SQLite transaction holds a lock of the kernel, so the lock ends
+ * with the process however that dies. Never open lock.db in any other way here: closing it would release the lock.
  */
 export function lockDataDir(dataDir: string): DataDirLock {
   const sidecar = join(dataDir, 'lock.json')
@@ -51,7 +51,7 @@ function takeLock(dataDir: string, sidecar: string): DatabaseSync {
   }
 }
 
-/** Only for the message of a second start: the lock holds without it. */
+/** Used only for the error message of a second start; the lock works without it. */
 function describeOwner(sidecar: string): void {
   const text = JSON.stringify({ pid: process.pid, started: new Date().toISOString() })
   const draft = `${sidecar}.${process.pid}`

@@ -10,7 +10,7 @@ import { isBusy, translateSqliteError } from './sqlite-error.ts'
 
 export type Row = Record<string, SQLOutputValue>
 
-/** How long a statement waits for another process; it blocks this one meanwhile, so it is short. */
+/** How long a statement waits for another process. It blocks this process meanwhile, so it is short. */
 const BUSY_TIMEOUT_MS = 2000
 const OPEN_ATTEMPTS = 8
 const SCRUB_MS = 250
@@ -40,7 +40,7 @@ export class Database {
     return this.#guard(() => Number(this.#prepared(sql).run(...values).changes))
   }
 
-  /** IMMEDIATE: a transaction that reads first and writes later would fail when another process writes in between. */
+  /** IMMEDIATE, because a transaction that reads first and writes later would fail if another process writes in between. */
   transaction<T>(work: () => T): T {
     this.#guard(() => this.#prepared('BEGIN IMMEDIATE').run())
     try {
@@ -54,8 +54,8 @@ export class Database {
   }
 
   /**
-   * After something was deleted: its text also stands in the write-ahead log, until that is emptied. Soon, and once for many
-   * deletions in a row; a reader in another process may be in the way, then it is tried again.
+   * Call this after a deletion: the deleted text is also in the write-ahead log until that is emptied. Several deletions share
+   * one run. If a reader in another process blocks it, it is retried.
    */
   scrubSoon(waitMs = SCRUB_MS): void {
     if (this.#scrub) return
@@ -94,7 +94,7 @@ export async function openDatabase(dataDir: string): Promise<Database> {
   const file = join(dataDir, 'store.db')
   try {
     makeFolder(dataDir)
-    // Before SQLite sees it, so that the file is never readable by others; -wal and -shm take its mode.
+    // Create the file before SQLite does, so that others can never read it; -wal and -shm get the same mode.
     closeSync(openSync(file, 'a', 0o600))
     chmodSync(file, 0o600)
   } catch (error) {
@@ -108,7 +108,7 @@ export async function openDatabase(dataDir: string): Promise<Database> {
   return await openWithRetries(file)
 }
 
-/** Switching a new file to WAL needs the file alone and does not wait for its turn: processes that start together collide. */
+/** Switching a new file to WAL needs exclusive access and does not wait for it, so processes that start together collide. */
 async function openWithRetries(file: string): Promise<Database> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -124,10 +124,10 @@ function openOnce(file: string): Database {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true })
   try {
     db.exec('PRAGMA journal_mode = WAL')
-    // A commit is in the kernel when it returns, so kill -9 loses nothing. A power cut may lose the last commits, never
-    // tear one; FULL would close that gap at the price of blocking the whole process for an fsync per event.
+    // A commit is in the kernel when it returns, so kill -9 loses nothing. A power cut may lose the last commits but never tears
+    // one. FULL would prevent that, but would block the whole process for an fsync per event.
     db.exec('PRAGMA synchronous = NORMAL')
-    // What is deleted is overwritten with zeros: a conversation that was deleted must not be found in the file.
+    // Overwrites deleted rows with zeros: a deleted conversation must not be found in the file.
     db.exec('PRAGMA secure_delete = ON')
     migrate(db, file)
     rewriteOnce(db)
@@ -139,7 +139,7 @@ function openOnce(file: string): Database {
   }
 }
 
-/** Writes the log into the database and empties it; false when someone is in the way. */
+/** Writes the log into the database and empties it. Returns false if another process blocks it. */
 function emptyLog(db: DatabaseSync): boolean {
   try {
     // Waiting for a reader would block this whole process.
@@ -152,14 +152,14 @@ function emptyLog(db: DatabaseSync): boolean {
   }
 }
 
-/** Earlier versions left deleted text in free pages. When there is no room or no peace for it now, the next start does it. */
+/** Earlier versions left deleted text in free pages. If the database is busy or the disk is full, the next start tries again. */
 function rewriteOnce(db: DatabaseSync): void {
   if (db.prepare(`SELECT 1 FROM meta WHERE key = 'rewritten'`).get()) return
   try {
     if (Number(db.prepare('PRAGMA freelist_count').get()?.freelist_count) > 0) db.exec('VACUUM')
     db.prepare(`INSERT OR IGNORE INTO meta VALUES ('rewritten', '1')`).run()
   } catch {
-    // Busy, or the disk is full.
+    // The database is busy, or the disk is full.
   }
 }
 

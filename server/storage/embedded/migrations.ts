@@ -1,4 +1,6 @@
-/** Each entry lifts the schema by one version (PRAGMA user_version). Entries are never edited once released, only added. */
+/**
+ * Each entry raises the schema by one version (PRAGMA user_version). Never edit an entry after its release; only add new ones.
+ */
 export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE meta (

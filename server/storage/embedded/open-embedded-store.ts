@@ -1,6 +1,7 @@
 /**
- * The store for one machine: SQLite in the data folder, which several processes may open at once. Owns sessions and events;
- * not the files of a workspace. Invariant: a verb is one transaction, so what was acknowledged survives a kill of the process.
+ * The store for one machine: SQLite in the data folder, which several processes may open at once. Owns sessions and events, not
+ * the files of a workspace. Invariant: every operation is one transaction, so what was acknowledged survives a kill of the
+ * process.
  */
 import type { Logger } from '../../lib/logger.ts'
 import type { Store } from '../store.ts'
@@ -11,7 +12,7 @@ import { sqliteSessionStore } from './sqlite-session-store.ts'
 
 export interface EmbeddedStoreOptions {
   dataDir: string
-  /** The deployment's id, where the data folder remembers one: a new database gets it. */
+  /** The deployment's id from the data folder, if it has one; a new database gets it. */
   deploymentId?: string | undefined
   logger: Logger
 }

@@ -1,7 +1,7 @@
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { storeUnavailable } from '../store-errors.ts'
 
-/** Primary result codes of SQLite that mean something to the user. */
+/** SQLite's primary result codes that matter to the user. */
 const BUSY = 5
 const LOCKED = 6
 const READONLY = 8
@@ -19,7 +19,7 @@ export function isBusy(error: unknown): boolean {
   return code === BUSY || code === LOCKED
 }
 
-/** Turns what node:sqlite throws into the house's error; passes everything else on. */
+/** Translates an error of node:sqlite to an AppError; returns all others unchanged. */
 export function translateSqliteError(error: unknown, file: string): unknown {
   const code = sqliteCode(error)
   if (code === undefined) return isClosed(error) ? storeUnavailable('The store is closed.', error) : error
@@ -27,7 +27,7 @@ export function translateSqliteError(error: unknown, file: string): unknown {
     return new AppError(
       'unavailable',
       'store_corrupt',
-      `The database ${file} is damaged; move it away or restore a copy, then start again.`,
+      `The database ${file} is damaged; move it away or restore a backup, then start again.`,
       { cause: error }
     )
   }
@@ -35,8 +35,8 @@ export function translateSqliteError(error: unknown, file: string): unknown {
 }
 
 function reason(code: number, error: unknown): string {
-  if (code === BUSY || code === LOCKED) return 'The database is held by another process for too long; try again'
-  if (code === READONLY) return 'The database may not be written; check the permissions of the data folder'
+  if (code === BUSY || code === LOCKED) return 'Another process has locked the database for too long; try again'
+  if (code === READONLY) return 'The database is not writable; check the permissions of the data folder'
   if (code === FULL) return 'The disk of the data folder is full; free some space'
   return `The database failed: ${messageOf(error)}`
 }

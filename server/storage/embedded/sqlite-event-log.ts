@@ -1,4 +1,4 @@
-import { decodeEvent, encodeEvents, keysOf, PAGE_BYTES, READ_AT_ONCE, readRange } from '../event-encoding.ts'
+import { decodeEvent, encodeEvents, keysOf, PAGE_BYTES, READ_BATCH, readRange } from '../event-encoding.ts'
 import type { EventLog, NewEvent, StoredEvent } from '../event-log.ts'
 import { validSessionId } from '../session-id.ts'
 import { eventExists, leaseLost } from '../store-errors.ts'
@@ -36,7 +36,7 @@ function readPage(db: Database, sessionId: string, after: number, limit: number)
   const sql = 'SELECT seq, at, body FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?'
   const page: StoredEvent[] = []
   for (let bytes = 0; page.length < limit && bytes < PAGE_BYTES; ) {
-    const atOnce = Math.min(READ_AT_ONCE, limit - page.length)
+    const atOnce = Math.min(READ_BATCH, limit - page.length)
     const rows = db.all(sql, sessionId, page.at(-1)?.seq ?? after, atOnce)
     for (const { seq, at, body } of rows) {
       page.push(decodeEvent(Number(seq), Number(at), String(body)))

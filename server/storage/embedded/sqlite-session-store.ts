@@ -11,7 +11,7 @@ import type { Database, Row } from './database.ts'
 
 const SET_OWNER = `UPDATE sessions SET epoch = ?, holder = ?, lease_until = ?, busy = 1 WHERE session_id = ?`
 
-/** Every verb is one short transaction on the caller's thread; the clock is read inside it, after any wait for the lock. */
+/** Every operation is one short transaction on the caller's thread. It reads the clock inside, after any wait for the lock. */
 export function sqliteSessionStore(db: Database, rememberedId: string = randomUUID()): SessionStore {
   let known = rememberedId
   return {
@@ -29,7 +29,7 @@ export function sqliteSessionStore(db: Database, rememberedId: string = randomUU
       db
         .all('SELECT instance_id FROM instances WHERE alive_until <= ?', Date.now())
         .map((row) => String(row.instance_id)),
-    farewell: async (instanceId) => {
+    signOff: async (instanceId) => {
       db.transaction(() => {
         db.run('INSERT OR REPLACE INTO instances VALUES (?, ?)', instanceId, Date.now())
         db.run('UPDATE sessions SET holder = NULL, lease_until = 0, busy = 0 WHERE holder = ?', instanceId)
@@ -134,7 +134,10 @@ function takeIdle(
   })
 }
 
-/** A removed session leaves its epoch behind as the floor: coming back within the same millisecond must not repeat it. */
+/**
+ * A removed session's epoch becomes the lower limit for new ones: a session that comes back in the same millisecond must not
+ * repeat it.
+ */
 function remove(db: Database, sessionId: string, epoch: number): boolean {
   return db.transaction(() => {
     if (db.run('DELETE FROM sessions WHERE session_id = ? AND epoch = ?', validSessionId(sessionId), epoch) === 0)
@@ -164,7 +167,7 @@ function find(db: Database, sessionId: string): SessionRecord | null {
 
 function mustFind(db: Database, sessionId: string): SessionRecord {
   const record = find(db, sessionId)
-  if (!record) throw new Error('a session vanished inside its own transaction')
+  if (!record) throw new Error('a session disappeared inside its own transaction')
   return record
 }
 

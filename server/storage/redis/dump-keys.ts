@@ -1,4 +1,7 @@
-/** The keys of one deployment as lines of JSON and back, for backups. Types and values only: it works from one version of Redis to another. */
+/**
+ * Writes the keys of one deployment as lines of JSON and reads them back, for backups. It stores only types and values, so it
+ * works across versions of Redis.
+ */
 import { AppError } from '../../lib/errors.ts'
 import type { RedisClient } from './redis-client.ts'
 import { script } from './scripts.ts'
@@ -7,13 +10,13 @@ export interface KeyRow {
   /** Without the deployment's prefix. */
   key: string
   type: 'string' | 'hash' | 'list' | 'set' | 'zset'
-  /** Of a long list, a part: rows of one key follow each other. */
+  /** A long list is split: the rows of one key follow each other. */
   values: string[]
 }
 
 const PAGE = 500
-/** What belongs to running instances, not to what is stored. */
-const LEFT_OUT = new Set(['deployment-id', 'origin', 'instances', 'ended-instances', 'live', 'socket-stream'])
+/** Keys that belong to running instances and not to the stored data. */
+const SKIPPED_KEYS = new Set(['deployment-id', 'origin', 'instances', 'ended-instances', 'live', 'socket-stream'])
 
 const scan = script(`
 local reply = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
@@ -39,20 +42,20 @@ end
 redis.call(commands[kind], key, unpack(ARGV, 2))
 return 1
 `)
-/** No container, no owner: the sandboxes that the original had are not those of the copy. */
+/** The copy has no containers and no owners: the original's sandboxes do not belong to it. */
 const unbind = script(`
 redis.call('HSET', KEYS[1], 'holder', '', 'leaseUntil', '0', 'busy', '0', 'live', '0', 'containerId', '')
 `)
 
 /**
- * A session's log only grows, and the keys of its events, which come before it, are read together with its length: so both are
- * of the same moment although others write meanwhile.
+ * A session's log only grows. Its event keys come first and are read together with its length, so both belong to the same moment
+ * even if others write meanwhile.
  */
 export async function* dumpKeys(client: RedisClient, prefix: string): AsyncGenerator<KeyRow> {
   const lengths = new Map<string, number>()
   for (const name of await keysOf(client, prefix)) {
     const key = name.slice(prefix.length)
-    if (LEFT_OUT.has(key)) continue
+    if (SKIPPED_KEYS.has(key)) continue
     for (let from = 0; ; from += PAGE) {
       const to = Math.min(from + PAGE, lengths.get(name) ?? Number.MAX_SAFE_INTEGER) - 1
       if (to < from) break
@@ -60,7 +63,7 @@ export async function* dumpKeys(client: RedisClient, prefix: string): AsyncGener
       const [type, list, length] = Array.isArray(reply) ? reply : []
       if (type === 'set') lengths.set(name.replace(/event-keys$/, 'events'), Number(length))
       const values = Array.isArray(list) ? list.map(String) : []
-      // Gone since it was listed, or at the end of a list.
+      // The key is gone, or this is the end of a list.
       if (values.length === 0) break
       yield { key, type: asType(type), values }
       if (type !== 'list' || values.length < PAGE) break
@@ -69,7 +72,7 @@ export async function* dumpKeys(client: RedisClient, prefix: string): AsyncGener
 }
 
 export async function hasKeys(client: RedisClient, prefix: string): Promise<boolean> {
-  return (await keysOf(client, prefix)).some((name) => !LEFT_OUT.has(name.slice(prefix.length)))
+  return (await keysOf(client, prefix)).some((name) => !SKIPPED_KEYS.has(name.slice(prefix.length)))
 }
 
 export async function loadKey(client: RedisClient, prefix: string, { key, type, values }: KeyRow): Promise<void> {

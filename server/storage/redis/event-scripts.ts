@@ -1,4 +1,6 @@
-/** A log is a list: an event's seq is its place in it, so seqs can't have gaps. Each element is the time, a space, the JSON. */
+/**
+ * A log is a list, and an event's seq is its position, so there can be no gaps. Each element is the time, a space and the JSON.
+ */
 import { script } from './scripts.ts'
 
 export const append = script(`
@@ -46,7 +48,7 @@ return page
 
 export const lastSeq = script(`return redis.call('LLEN', KEYS[1])`)
 
-/** Without ids: of all sessions. */
+/** Without ids, sums up all sessions. */
 export const bytes = script(`
 local sizes = #ARGV == 0 and redis.call('HVALS', KEYS[1]) or redis.call('HMGET', KEYS[1], unpack(ARGV))
 local sum = 0

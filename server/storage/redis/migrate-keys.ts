@@ -1,4 +1,4 @@
-/** Keys of before 0.1.0 carried no deployment's name. The deployment "default" takes them over, all in one step. */
+/** Keys from before 0.1.0 had no deployment name. The deployment "default" takes them over in one step. */
 import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { RedisClient } from './redis-client.ts'
@@ -8,8 +8,8 @@ import { script } from './scripts.ts'
 const OLD_PREFIX = 'mcpo:'
 
 /**
- * Returns how many instances of an earlier version are still at work (then nothing is done), and how many keys were renamed.
- * A key that is there under its new name already stays as it is.
+ * Returns how many instances of an earlier version are still running (if any, nothing is done) and how many keys were renamed. A
+ * key that already exists under its new name is left alone.
  */
 const migrate = script(`
 local old, prefix = KEYS[1], KEYS[2]

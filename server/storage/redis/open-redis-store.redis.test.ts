@@ -72,7 +72,7 @@ describe('deployments on one Redis', () => {
     await before.sessions.heartbeat('old', 60_000)
     await admin.set('mcpo-other', 'not ours')
     await expect(open()).rejects.toMatchObject({ code: 'old_instances' })
-    await before.sessions.farewell('old')
+    await before.sessions.signOff('old')
     const [store] = await Promise.all([open(), open()])
     expect(await store.sessions.deploymentId()).toBe(id)
     expect(await store.sessions.get('{s}')).toMatchObject({ sessionId: '{s}' })

@@ -13,7 +13,7 @@ export interface RedisBackupOptions {
   logger: Logger
 }
 
-/** Writes every key of the deployment to a file, a line each; returns how many lines. */
+/** Writes every key of the deployment to a file, one per line, and returns the number of lines. */
 export async function dumpRedis({ url, deployment, logger }: RedisBackupOptions, file: string): Promise<number> {
   const client = await connectRedis(url, logger)
   const handle = await open(file, 'wx', 0o600)
@@ -31,7 +31,7 @@ export async function dumpRedis({ url, deployment, logger }: RedisBackupOptions,
   return rows
 }
 
-/** Throws `folder_not_empty` when the deployment has keys already: nothing is overwritten. */
+/** Throws `folder_not_empty` if the deployment already has keys, so that nothing is overwritten. */
 export async function checkRedisEmpty({ url, deployment, logger }: RedisBackupOptions): Promise<void> {
   const client = await connectRedis(url, logger)
   try {
@@ -39,7 +39,7 @@ export async function checkRedisEmpty({ url, deployment, logger }: RedisBackupOp
   } finally {
     await client.close()
   }
-  const message = `Redis has state of the deployment "${deployment}" already: set DEPLOYMENT to another name, or use an empty database.`
+  const message = `Redis already has data of the deployment "${deployment}": set DEPLOYMENT to another name, or use an empty database.`
   throw new AppError('conflict', 'folder_not_empty', message)
 }
 

@@ -10,11 +10,13 @@ import type { Script } from './scripts.ts'
 const COMMAND_TIMEOUT_MS = 3000
 const OPEN_TIMEOUT_MS = 5000
 const LOG_EVERY_MS = 30_000
-/** Replies that come from Redis's state, not from what we asked: they pass. */
+/** Error replies that depend on Redis's state and not on our command. They are temporary. */
 const STATE_REPLIES =
   /^(LOADING|OOM|READONLY|MISCONF|BUSY|NOAUTH|WRONGPASS|NOPERM|MASTERDOWN|CLUSTERDOWN|NOREPLICAS|TRYAGAIN)\b/
 
-/** One connection that never gives up. While it is down every call fails at once; nothing is queued and nothing is sent twice. */
+/**
+ * One connection that reconnects forever. While it is down every call fails at once; nothing is queued and nothing is sent twice.
+ */
 export class RedisClient {
   readonly #redis: Redis
   readonly #where: string
@@ -36,7 +38,7 @@ export class RedisClient {
     try {
       return await this.#redis.evalsha(script.sha, keys.length, ...keys, ...args)
     } catch (error) {
-      // A restarted Redis has forgotten its scripts; refused before it ran, so it can be sent again.
+      // A restarted Redis has lost its scripts. It refused this one before running it, so we can send it again.
       if (!messageOf(error).startsWith('NOSCRIPT')) throw error
       return await this.#redis.eval(script.lua, keys.length, ...keys, ...args)
     }
@@ -54,16 +56,16 @@ export async function connectRedis(url: string, logger: Logger): Promise<RedisCl
     lazyConnect: true,
     connectTimeout: COMMAND_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
-    // A peer that vanished without a word: the socket is given up soon after the first command that got no answer.
+    // If the peer disappears silently, close the socket soon after the first command without a response.
     socketTimeout: COMMAND_TIMEOUT_MS + 1000,
     enableOfflineQueue: false,
-    // A command whose answer was lost may have run; sending it again would append twice.
+    // A command whose response was lost may have run; sending it again would append twice.
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     reconnectOnError: isReplica,
     retryStrategy: (attempt) => backoffMs(attempt, { firstMs: 50, maxMs: 2000 })
   })
-  redis.on('error', () => {}) // without a listener ioredis would print
+  redis.on('error', () => {}) // without a listener, ioredis would print the error
   try {
     await withDeadline({ what: `Redis at ${where}`, ms: OPEN_TIMEOUT_MS }, () => open(redis))
   } catch (error) {
@@ -82,14 +84,14 @@ export async function connectRedis(url: string, logger: Logger): Promise<RedisCl
 }
 
 export interface Patience {
-  /** How long a Redis that does not answer is tried again. */
+  /** How long to retry a Redis that does not respond. */
   ms: number
   /** Ends the wait. */
   signal?: AbortSignal | undefined
 }
 
-/** For a startup: Redis may be starting too. What trying again can't mend, such as a wrong password, fails at once. */
-export async function connectRedisPatiently(url: string, logger: Logger, patience: Patience): Promise<RedisClient> {
+/** For startup, when Redis may be starting too. Errors that a retry can't fix, such as a wrong password, fail at once. */
+export async function connectRedisWithRetries(url: string, logger: Logger, patience: Patience): Promise<RedisClient> {
   const until = performance.now() + patience.ms
   for (let attempt = 1; ; attempt++) {
     try {
@@ -108,24 +110,27 @@ export async function connectRedisPatiently(url: string, logger: Logger, patienc
 
 const isRefused = (cause: unknown) => /^(NOAUTH|WRONGPASS|NOPERM)/.test(messageOf(cause))
 
-/** After a failover the former primary goes on answering who is connected: only a new connection leads to the new one. */
+/** After a failover the former primary keeps serving its connections; only a new connection leads to the new primary. */
 export function isReplica(error: Error): boolean {
   return error.message.startsWith('READONLY')
 }
 
-/** The client passes over a database that is refused, and goes on in the first one: with the state of somebody else. */
+/**
+ * If Redis refuses the database, the client library silently continues in the first one, with somebody else's data. Check for
+ * that.
+ */
 async function open(redis: Redis): Promise<void> {
   await redis.connect()
   if (redis.options.db) await redis.select(redis.options.db)
 }
 
-/** Logs once that Redis is gone, repeats it rarely, and logs when it is back. */
+/** Logs once that Redis is down, repeats it rarely, and logs when it is back. */
 function reportState(redis: Redis, where: string, logger: Logger): void {
   let loggedAt = 0
   redis.on('error', (error: Error) => {
     if (Date.now() - loggedAt < LOG_EVERY_MS) return
     loggedAt = Date.now()
-    logger.warn({ redis: where, reason: reasonOf(error) }, 'Redis does not answer; trying again until it does.')
+    logger.warn({ redis: where, reason: reasonOf(error) }, 'Redis does not answer; retrying until it does.')
   })
   redis.on('ready', () => {
     if (loggedAt > 0) logger.info({ redis: where }, 'Redis answers again.')
@@ -135,15 +140,18 @@ function reportState(redis: Redis, where: string, logger: Logger): void {
 
 const REASONS: [RegExp, string][] = [
   [/ECONNREFUSED/, 'the connection was refused'],
-  [/ENOTFOUND|EAI_AGAIN/, 'its host name is not known'],
-  [/ETIMEDOUT|timed out|timeout/i, 'no answer in time'],
+  [/ENOTFOUND|EAI_AGAIN/, 'its host name is unknown'],
+  [/ETIMEDOUT|timed out|timeout/i, 'it did not answer in time'],
   [/ECONNRESET|EPIPE|closed|writeable|max retries/i, 'the connection was lost'],
   [/^LOADING/, 'it is still loading its data'],
   [/^(NOAUTH|WRONGPASS)/, 'the password in REDIS_URL is wrong or missing'],
   [/^READONLY/, 'it is a replica at the moment']
 ]
 
-/** The reason in our words: those of the client library are about its own options. What Redis itself answers begins with a code. */
+/**
+ * The reason in our own words, because the client library's texts are about its options. What Redis itself says begins with a
+ * code.
+ */
 function reasonOf(error: unknown): string {
   const text = messageOf(error)
   const known = REASONS.find(([pattern]) => pattern.test(text))?.[1]
@@ -179,7 +187,7 @@ function translate(error: unknown, where: string): AppError {
   )
 }
 
-/** The client's errors carry the whole command, and with it what users wrote; only the text goes on to the logs. */
+/** The client library's errors contain the whole command, and so what users wrote; only the text may reach the logs. */
 function plain(error: unknown): Error {
   return new Error(messageOf(error))
 }

@@ -1,5 +1,5 @@
 import { AppError } from '../../lib/errors.ts'
-import { decodeEvent, encodeEvents, keysOf, PAGE_BYTES, READ_AT_ONCE, readRange } from '../event-encoding.ts'
+import { decodeEvent, encodeEvents, keysOf, PAGE_BYTES, READ_BATCH, readRange } from '../event-encoding.ts'
 import type { EventLog, NewEvent, StoredEvent } from '../event-log.ts'
 import { eventExists, leaseLost } from '../store-errors.ts'
 import * as scripts from './event-scripts.ts'
@@ -15,7 +15,7 @@ export function redisEventLog(client: RedisClient, keys: RedisKeys): EventLog {
     async read(sessionId, options) {
       const id = encodeId(sessionId)
       const { after, limit } = readRange(options)
-      const reply = await client.run(scripts.read, [keys.events(id)], [after, limit, READ_AT_ONCE, PAGE_BYTES])
+      const reply = await client.run(scripts.read, [keys.events(id)], [after, limit, READ_BATCH, PAGE_BYTES])
       return (Array.isArray(reply) ? reply : []).map((item, i) => decodeItem(after + i + 1, String(item)))
     },
     async lastSeq(sessionId) {
@@ -54,7 +54,7 @@ async function append(
   if (parts.length === 1) throw eventExists(String(parts[0]))
   const [last, at] = parts.map(Number)
   if (last === undefined || at === undefined) {
-    throw new AppError('internal', 'store_failed', 'Redis answered an append in a way that makes no sense.')
+    throw new AppError('internal', 'store_failed', 'Redis sent an invalid response to an append.')
   }
   return bodies.map((body, i) => decodeEvent(last + i + 1, at, body))
 }

@@ -1,6 +1,6 @@
 export const DEFAULT_DEPLOYMENT = 'default'
 
-/** Two deployments on one Redis see nothing of each other. */
+/** Keeps two deployments on one Redis apart. */
 export function deploymentPrefix(deployment: string): string {
   return `mcpo/${deployment}:`
 }
@@ -9,14 +9,14 @@ export interface RedisKeys {
   deployment: string
   origin: string
   instances: string
-  /** Instances that are gone, by the time of their end. */
+  /** Instances that have ended, by the time of their end. */
   ended: string
-  /** All session ids; score 0, so in lexical order. */
+  /** All session ids with score 0, so that they are in lexical order. */
   index: string
-  /** Ids of live sessions by their activeAt. */
+  /** Ids of live sessions, by activeAt. */
   live: string
   epochFloor: string
-  /** `${sessionPrefix}${id}${sessionSuffix}` is the hash of a session, for scripts that find their sessions themselves. */
+  /** `${sessionPrefix}${id}${sessionSuffix}` is the key of a session's hash, for scripts that look up sessions themselves. */
   sessionPrefix: string
   sessionSuffix: string
   session(id: string): string

@@ -16,7 +16,7 @@ const LIST_PAGE = 500
 export class RedisSessionStore implements SessionStore {
   readonly #client: RedisClient
   readonly #keys: RedisKeys
-  /** What an emptied Redis is given back. */
+  /** The id that an emptied Redis gets back. */
   #deploymentId: string
 
   constructor(client: RedisClient, keys: RedisKeys, rememberedId: string = randomUUID()) {
@@ -53,9 +53,9 @@ export class RedisSessionStore implements SessionStore {
     return (await this.#allInstances()).ended
   }
 
-  async farewell(instanceId: string): Promise<void> {
+  async signOff(instanceId: string): Promise<void> {
     const { instances, index, ended, sessionPrefix, sessionSuffix } = this.#keys
-    await this.#client.run(scripts.farewell, [instances, index, ended], [instanceId, sessionPrefix, sessionSuffix])
+    await this.#client.run(scripts.signOff, [instances, index, ended], [instanceId, sessionPrefix, sessionSuffix])
   }
 
   async acquire(sessionId: string, holder: string, leaseMs: number): Promise<AcquireResult> {
@@ -107,7 +107,7 @@ export class RedisSessionStore implements SessionStore {
     return reply[0] === null ? null : toRecord(reply)
   }
 
-  /** In pages, so that many sessions don't hold up Redis; what changes meanwhile may be seen before or after. */
+  /** Reads in pages, so that many sessions don't block Redis. A concurrent change may or may not be seen. */
   async list(): Promise<SessionRecord[]> {
     const { index, sessionPrefix, sessionSuffix } = this.#keys
     const records: SessionRecord[] = []
@@ -162,7 +162,7 @@ export class RedisSessionStore implements SessionStore {
   }
 }
 
-/** Ids are hostile: encoded, none can leave the braces of its key. */
+/** Ids are untrusted. After encoding, none can break out of the braces in its key. */
 export function encodeId(sessionId: string): string {
   return encodeURIComponent(validSessionId(sessionId))
 }

@@ -1,4 +1,4 @@
-/** A Lua script that Redis runs as one step; `sha` is how Redis knows it once it has seen it. */
+/** A Lua script that Redis runs as one step. Redis identifies it by `sha` once it has seen it. */
 import { createHash } from 'node:crypto'
 
 export interface Script {
@@ -6,7 +6,7 @@ export interface Script {
   readonly sha: string
 }
 
-/** TIME makes Redis the one clock of all instances; %.0f because Lua would write a large number as 1.7e+12. */
+/** TIME makes Redis the only clock for all instances. %.0f is needed because Lua would write a large number as 1.7e+12. */
 const PRELUDE = `
 local function clock()
   local t = redis.call('TIME')
@@ -31,9 +31,9 @@ export function script(body: string): Script {
 }
 
 /**
- * For what must work in a Redis that is full too: leases, and the removal of sessions, which makes room again. Redis refuses the first
- * write of a script that may take memory, but none after one that gives memory back.
+ * For scripts that must also work when Redis is full: leases, and the removal of sessions, which frees memory. Redis refuses a
+ * script's first write if it may need memory, but none after a write that frees memory.
  */
-export function sparingScript(body: string): Script {
+export function scriptForFullRedis(body: string): Script {
   return script(`redis.call('DEL', KEYS[1] .. ':none')\n${body}`)
 }

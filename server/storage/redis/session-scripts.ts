@@ -1,29 +1,31 @@
-/** One script per verb. A session is a hash; '' stands for null. KEYS and ARGV are named in each script's first lines. */
-import { script, sparingScript } from './scripts.ts'
+/** One script per operation. A session is a hash; '' stands for null. Each script's first lines name its KEYS and ARGV. */
+import { script, scriptForFullRedis } from './scripts.ts'
 
 export const now = script(`return int(clock())`)
 
-export const deploymentId = sparingScript(`
+export const deploymentId = scriptForFullRedis(`
 local key, proposal = KEYS[1], ARGV[1]
 redis.call('SET', key, proposal, 'NX')
 return redis.call('GET', key)
 `)
 
-export const origin = sparingScript(`
+export const origin = scriptForFullRedis(`
 local key, proposal = KEYS[1], ARGV[1]
 redis.call('SET', key, proposal .. ' ' .. int(clock()), 'NX')
 return redis.call('GET', key)
 `)
 
-export const heartbeat = sparingScript(`
+export const heartbeat = scriptForFullRedis(`
 local instances, ended = KEYS[1], KEYS[2]
 local instance, ttl = ARGV[1], tonumber(ARGV[2])
 redis.call('ZADD', instances, int(clock() + ttl), instance)
 redis.call('ZREM', ended, instance)
 `)
 
-/** Those whose time is over are remembered as ended: of an instance that the store has never heard of nothing is known. */
-export const instances = sparingScript(`
+/**
+ * Remembers instances as ended when their heartbeat has expired. The store knows nothing about instances that it has never seen.
+ */
+export const instances = scriptForFullRedis(`
 local key, ended, kept = KEYS[1], KEYS[2], tonumber(ARGV[1])
 local now = clock()
 for _, gone in ipairs(redis.call('ZRANGEBYSCORE', key, '-inf', int(now))) do redis.call('ZADD', ended, int(now), gone) end
@@ -32,7 +34,7 @@ redis.call('ZREMRANGEBYSCORE', ended, '-inf', int(now - kept))
 return { redis.call('ZRANGE', key, 0, -1), redis.call('ZRANGE', ended, 0, -1) }
 `)
 
-export const farewell = sparingScript(`
+export const signOff = scriptForFullRedis(`
 local instances, index, ended = KEYS[1], KEYS[2], KEYS[3]
 local instance, prefix, suffix = ARGV[1], ARGV[2], ARGV[3]
 redis.call('ZREM', instances, instance)
@@ -45,7 +47,7 @@ for _, id in ipairs(redis.call('ZRANGE', index, 0, -1)) do
 end
 `)
 
-export const acquire = sparingScript(`
+export const acquire = scriptForFullRedis(`
 local key, index, live_index, floor_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, holder, lease = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = clock()
@@ -68,7 +70,7 @@ if s[5] == '1' then redis.call('ZADD', live_index, int(now), id) end
 return record(key)
 `)
 
-export const touch = sparingScript(`
+export const touch = scriptForFullRedis(`
 local key, live_index = KEYS[1], KEYS[2]
 local id, epoch, lease, busy, activity = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 if not owns(key, epoch) or redis.call('HGET', key, 'holder') == '' then return 0 end
@@ -81,12 +83,12 @@ end
 return 1
 `)
 
-export const release = sparingScript(`
+export const release = scriptForFullRedis(`
 local key, epoch = KEYS[1], ARGV[1]
 if owns(key, epoch) then redis.call('HSET', key, 'holder', '', 'leaseUntil', '0', 'busy', '0') end
 `)
 
-export const reserve = sparingScript(`
+export const reserve = scriptForFullRedis(`
 local key, live_index = KEYS[1], KEYS[2]
 local id, epoch, max_live = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if not owns(key, epoch) then return 'lost' end
@@ -97,7 +99,7 @@ redis.call('ZADD', live_index, redis.call('HGET', key, 'activeAt'), id)
 return 'ok'
 `)
 
-export const bind = sparingScript(`
+export const bind = scriptForFullRedis(`
 local key, live_index = KEYS[1], KEYS[2]
 local id, epoch, container = ARGV[1], ARGV[2], ARGV[3]
 if not owns(key, epoch) then return 0 end
@@ -106,7 +108,7 @@ redis.call('ZADD', live_index, redis.call('HGET', key, 'activeAt'), id)
 return 1
 `)
 
-export const unbind = sparingScript(`
+export const unbind = scriptForFullRedis(`
 local key, live_index = KEYS[1], KEYS[2]
 local id, epoch = ARGV[1], ARGV[2]
 if not owns(key, epoch) then return 0 end
@@ -115,7 +117,7 @@ redis.call('ZREM', live_index, id)
 return 1
 `)
 
-export const takeIdle = sparingScript(`
+export const takeIdle = scriptForFullRedis(`
 local live_index, floor_key = KEYS[1], KEYS[2]
 local prefix, suffix, holder = ARGV[1], ARGV[2], ARGV[3]
 local idle, lease, limit = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -162,7 +164,10 @@ export const count = script(`return redis.call('ZCARD', KEYS[1])`)
 
 export const countLive = script(`return redis.call('ZCARD', KEYS[1])`)
 
-/** A removed session leaves its epoch behind as the floor: coming back within the same millisecond must not repeat it. */
+/**
+ * A removed session's epoch becomes the lower limit for new ones: a session that comes back in the same millisecond must not
+ * repeat it.
+ */
 export const remove = script(`
 local key, index, live_index, floor_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, epoch = ARGV[1], ARGV[2]
