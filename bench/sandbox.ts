@@ -152,9 +152,9 @@ function shimRss(pid: string): number {
 async function containerBytes(core: Core, ids: string[]): Promise<number> {
   const used = await Promise.all(
     ids.map((id) =>
-      core.sessions.run(id, async (workspace) => {
+      core.sessions.hold(id, async (hold) => {
         const command = 'cat /sys/fs/cgroup/memory.current /sys/fs/cgroup/memory/memory.usage_in_bytes 2>/dev/null'
-        const { content } = await workspace.runTool({
+        const { content } = await hold.runTool({
           callId: randomUUID(),
           name: 'execute_command',
           args: { command }

@@ -187,9 +187,7 @@ function createChat(
       ownImage: settings.SANDBOX_IMAGE !== undefined
     },
     logger,
-    async append(sessionId, events, epoch) {
-      feed.stored(sessionId, await store.events.append(sessionId, events, epoch === undefined ? {} : { epoch }))
-    },
+    publish: feed.stored,
     live: feed.live
   })
   recordRefusals({ feed, transcript: (sessionId) => chat.transcript(sessionId), ownerOf, audit, logger })

@@ -1,4 +1,4 @@
-import type { OutputChunk } from '../../workspace-server/protocol.ts'
+import type { ExpectedTarget, OutputChunk } from '../../workspace-server/protocol.ts'
 import type { ToolResult } from '../sandbox/port.ts'
 import type { Caller } from './caller.ts'
 import type { ToolDefinitionInput } from './offered-tool.ts'
@@ -10,6 +10,10 @@ export interface ToolCallInput {
   args: Record<string, unknown>
   signal: AbortSignal
   onOutput?: ((chunk: OutputChunk) => void) | undefined
+  /** What its path must lead to, if it was approved for a certain file. Only the sandbox can check it. */
+  expected?: ExpectedTarget | undefined
+  /** How many times approval was asked for, this time included. */
+  times?: number | undefined
 }
 
 export interface ListInput {
@@ -19,9 +23,11 @@ export interface ListInput {
   live?: true | undefined
 }
 
-/** A server whose tools are offered to the chat's model, in addition to those of the session's sandbox. */
+/** What offers tools to the chat's model: the session's own sandbox, or a server of the registry. */
 export interface ToolSource {
   readonly server: string
+  /** What a person calls it, where that is not the name of a server. */
+  readonly title?: string
   list(asking: ListInput): Promise<ToolDefinitionInput[]>
   call(input: ToolCallInput): Promise<ToolResult>
 }

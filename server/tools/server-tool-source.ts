@@ -1,6 +1,7 @@
 import type { ToolSource } from '../calls/tool-source.ts'
 import type { Connections } from '../connections/connections.ts'
 import { isRecord } from '../lib/is-record.ts'
+import { withDeadline } from '../lib/waiting/deadline.ts'
 import type { ToolResult } from '../sandbox/port.ts'
 import type { ToolIndex } from './tool-index.ts'
 
@@ -9,17 +10,24 @@ type Core = () => Promise<{
   connections: Pick<Connections, 'list' | 'call' | 'runningTools'>
 }>
 
+const LIST_MS = 10_000
+
 /** Offers a server of the registry to the chat. Listing a server that was seen before starts nothing. */
 export function serverToolSource(server: string, core: Core): ToolSource {
   return {
     server,
     async list({ live, ...asking }) {
-      const { index, connections } = await core()
-      // The offer must match what the call is checked against, so the caller's own connection comes before the shared index.
-      const known = live ? undefined : (connections.runningTools(server, asking.caller) ?? index.tools(server))
-      const tools = known ?? (await connections.list(server, asking))
-      const entry = index.entry(server)?.fingerprint
-      return tools.map((tool) => ({ ...tool, entry }))
+      const list = async (signal: AbortSignal) => {
+        const { index, connections } = await core()
+        // The offer must match what the call is checked against, so the caller's own connection comes before the shared index.
+        const known = live ? undefined : (connections.runningTools(server, asking.caller) ?? index.tools(server))
+        const tools = known ?? (await connections.list(server, { ...asking, signal }))
+        const entry = index.entry(server)?.fingerprint
+        return tools.map((tool) => ({ ...tool, entry }))
+      }
+      // After an approval, the server may take as long as it needs to start.
+      if (live) return list(asking.signal)
+      return withDeadline({ what: `${server} to list its tools`, ms: LIST_MS, signal: asking.signal }, list)
     },
     async call({ caller, name, args, signal, onOutput }): Promise<ToolResult> {
       const { connections } = await core()

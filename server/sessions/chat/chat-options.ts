@@ -4,8 +4,9 @@ import type { Logger } from '../../lib/logger.ts'
 import type { Models } from '../../models/port.ts'
 import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
 import type { DefinitionGuard } from '../../policy/definition-guard.ts'
-import type { EventLog, NewEvent } from '../../storage/event-log.ts'
+import type { EventLog } from '../../storage/event-log.ts'
 import type { SessionManager } from '../sandboxes/session-manager.ts'
+import type { SessionsDeps } from '../sandboxes/session-options.ts'
 import type { LiveName } from './session-feed.ts'
 import type { Toolbox } from './toolbox.ts'
 
@@ -31,7 +32,7 @@ export interface ChatDeps {
   toolbox: Toolbox
   options: ChatOptions
   logger: Logger
-  /** Appends to the log and publishes what was stored. */
-  append(sessionId: string, events: NewEvent[], epoch?: number): Promise<void>
+  /** Hears of every event that the chat appends, after it is stored. */
+  publish: SessionsDeps['publish']
   live: Publish
 }

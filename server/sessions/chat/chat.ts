@@ -9,7 +9,7 @@ import { type PathTarget, pathOf } from '../../../contract/path-target.ts'
 import { type CallEntry, callOf, coveredCalls, pendingCalls, type Transcript } from '../../../contract/transcript.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
-import { onceKey } from '../sandboxes/session-events.ts'
+import { appendEvents, onceKey } from '../sandboxes/session-events.ts'
 import { editedTarget, resolveIn, timesAsked } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { Conversation } from './conversation.ts'
@@ -179,7 +179,7 @@ export class Chat {
   async revoke(sessionId: string, { server, name }: CommandData<'tool:revoke'>): Promise<void> {
     const { allowed } = await this.#begun(sessionId)
     if (!Object.hasOwn(allowed, `${server}/${name}`)) return
-    await this.#deps.append(sessionId, [{ type: 'tool:allow_revoked', data: { server, name } }])
+    await appendEvents(this.#deps, sessionId, [{ type: 'tool:allow_revoked', data: { server, name } }])
   }
 
   /** Gives the session as much again as it may use. */
@@ -188,12 +188,12 @@ export class Chat {
     const { maxSessionTokens } = this.#deps.options.limits
     if (maxSessionTokens === undefined) throw new AppError('conflict', 'no_limit', 'This server sets no such limit.')
     const tokens = usage.inputTokens + usage.outputTokens + maxSessionTokens
-    await this.#deps.append(sessionId, [{ type: 'limit:raised', data: { tokens } }])
+    await appendEvents(this.#deps, sessionId, [{ type: 'limit:raised', data: { tokens } }])
   }
 
   /** A word to the people in the session. */
   async notice(sessionId: string, code: string, message: string): Promise<void> {
-    await this.#deps.append(sessionId, [{ type: 'session:notice', data: { code, message } }])
+    await appendEvents(this.#deps, sessionId, [{ type: 'session:notice', data: { code, message } }])
   }
 
   /** Lets go of every turn; each stays open in the log, and goes on when someone comes back to it. */
@@ -246,7 +246,7 @@ export class Chat {
 
   async #once(sessionId: string, events: NewEvent[]): Promise<boolean> {
     try {
-      await this.#deps.append(sessionId, events)
+      await appendEvents(this.#deps, sessionId, events)
       return true
     } catch (error) {
       if (isAppError(error, 'event_exists')) return false

@@ -29,7 +29,7 @@ export interface FakeChatOptions {
   audit?: Audit
   checkQuota?: () => Promise<void>
   /** The sandbox; without one, opening it fails. `log` stores a call's traces. */
-  workspace?: (log: EventLog, epoch: number) => Workspace
+  workspace?: (log: EventLog, epoch: number) => Workspace & Pick<HeldSession, 'runTool'>
   /** Stands between the chat and its log. */
   events?: (log: EventLog) => EventLog
 }
@@ -61,8 +61,7 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
     toolbox: new Toolbox({ sources: () => sources, ownerOf: async () => 'local', policy, audit, logger: silentLogger }),
     options: { limits: { maxSteps: 20 }, maxHistoryTokens: 10_000, network: 'none', ...options },
     logger: silentLogger,
-    append: async (sessionId, list, epoch) =>
-      void (await events.append(sessionId, list, epoch === undefined ? {} : { epoch })),
+    publish: () => {},
     live: () => {}
   }
   const chat = new Chat(deps)
@@ -130,12 +129,14 @@ function holdOf(
   epoch: number,
   workspace: FakeChatOptions['workspace']
 ): HeldSession {
+  const open = () => {
+    if (workspace) return workspace(events, epoch)
+    throw new AppError('unavailable', 'engine_unavailable', 'There is no engine in this test.')
+  }
   return {
     epoch,
-    async workspace() {
-      if (workspace) return workspace(events, epoch)
-      throw new AppError('unavailable', 'engine_unavailable', 'There is no engine in this test.')
-    },
+    workspace: async () => open(),
+    runTool: async (call) => open().runTool(call),
     async journal(callId, run) {
       await events.append(sessionId, [{ type: 'tool:started', data: { callId }, key: `started:${callId}` }], { epoch })
       const { content, isError = false } = await run()

@@ -4,27 +4,17 @@ import type { OutputChunk } from '../../../workspace-server/protocol.ts'
 import type { Audit, CallEnd } from '../../audit/audit.ts'
 import { CallProgress, callFailed, callReturned } from '../../audit/call-end.ts'
 import type { Caller } from '../../calls/caller.ts'
-import {
-  approvalHash,
-  type OfferedTool,
-  offerTools,
-  type ToolDefinitionInput,
-  WORKSPACE
-} from '../../calls/offered-tool.ts'
-import type { ListInput, ToolCallInput, ToolSource } from '../../calls/tool-source.ts'
-import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { approvalHash, type OfferedTool, offerTools } from '../../calls/offered-tool.ts'
+import type { ToolCallInput, ToolSource } from '../../calls/tool-source.ts'
+import { AppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ReportRefusal } from '../../lib/refusals.ts'
-import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
-import type { ToolResult } from '../../sandbox/port.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
-import type { ToolCall } from '../sandboxes/run-sandbox-tool.ts'
+import { SandboxTools } from '../sandboxes/sandbox-tools.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { expectedTarget, timesAsked } from './call-targets.ts'
 import { logCallEnd } from './log-sessions.ts'
-
-const LIST_MS = 10_000
 
 export interface RunInput {
   sessionId: string
@@ -45,11 +35,11 @@ export interface ToolboxOptions {
 
 export class Toolbox {
   readonly #options: ToolboxOptions
-  /** The same for every sandbox of this process: it is one image. */
-  #workspaceTools: ToolDefinitionInput[] | undefined
+  readonly #sandboxTools: SandboxTools
 
   constructor(options: ToolboxOptions) {
     this.#options = options
+    this.#sandboxTools = new SandboxTools(options)
   }
 
   /** What the model may be offered; who could not be asked is named, with the reason. */
@@ -60,25 +50,22 @@ export class Toolbox {
   ): Promise<{ tools: OfferedTool[]; missing: string[] }> {
     const asking = { caller: await this.#caller(sessionId), signal }
     const taken = new Set<string>()
-    const tools: OfferedTool[] = []
-    const missing: string[] = []
     const lists = await Promise.all(
-      [WORKSPACE, ...this.#sources().map(({ server }) => server)].map(async (server) => {
+      this.#sources(hold).map(async (source) => {
+        const { server, title = server } = source
         try {
-          return { server, definitions: await this.#list(hold, server, asking) }
+          return { server, definitions: await source.list(asking) }
         } catch (error) {
           if (signal.aborted || isOwnershipError(error)) throw error
-          const { logger, refused } = this.#options
-          logger.warn({ err: error, sessionId, server }, `Left out of this turn: ${messageOf(error)}`)
-          // A server that is down has metrics of its own.
-          if (server === WORKSPACE) refused?.({ face: 'chat', code: isAppError(error) ? error.code : 'internal' })
-          missing.push(`${server === WORKSPACE ? 'The sandbox' : server} is left out: ${messageOf(error)}`)
-          return { server, definitions: [] }
+          this.#options.logger.warn({ err: error, sessionId, server }, `Left out of this turn: ${messageOf(error)}`)
+          return { server, definitions: [], missing: `${title} is left out: ${messageOf(error)}` }
         }
       })
     )
-    for (const { server, definitions } of lists) tools.push(...offerTools(server, definitions, taken))
-    return { tools, missing }
+    return {
+      tools: lists.flatMap(({ server, definitions }) => offerTools(server, definitions, taken)),
+      missing: lists.flatMap(({ missing }) => missing ?? [])
+    }
   }
 
   /** Runs what was approved, and only that: another definition or other arguments than the human saw are refused. */
@@ -88,13 +75,14 @@ export class Toolbox {
     if (!decision?.approved) throw new AppError('forbidden', 'not_approved', 'Nobody has approved this call.')
     const caller = await this.#caller(sessionId)
     const args = decision.editedArgs ?? call.args
+    const bound = { expected: expectedTarget(call), times: timesAsked(call) }
     const end = this.#begin(input, caller, args)
     const progress = new CallProgress()
     try {
-      await this.#checkApproved(hold, input, caller)
+      const source = this.#source(hold, server)
+      await this.#checkApproved(source, input, caller)
       progress.sending()
-      const bound = { expected: expectedTarget(call), times: timesAsked(call) }
-      const result = await this.#call(hold, server, { callId, caller, name, args, signal, onOutput }, bound)
+      const result = await source.call({ callId, caller, name, args, signal, onOutput, ...bound })
       end({ ...callReturned(result), calledMs: progress.calledMs })
     } catch (error) {
       end({ ...callFailed(error, progress.stage), calledMs: progress.calledMs })
@@ -116,9 +104,9 @@ export class Toolbox {
     }
   }
 
-  async #checkApproved(hold: HeldSession, { sessionId, call, signal }: RunInput, caller: Caller): Promise<void> {
+  async #checkApproved(source: ToolSource, { sessionId, call, signal }: RunInput, caller: Caller): Promise<void> {
     const { callId, server, name } = call
-    const tools = offerTools(server, await this.#list(hold, server, { caller, signal, live: true }), new Set())
+    const tools = offerTools(server, await source.list({ caller, signal, live: true }), new Set())
     const tool = tools.find((candidate) => candidate.name === name)
     if (!tool) throw new AppError('not-found', 'tool_gone', `${server} no longer offers ${name}.`)
     const { args, target } = call
@@ -135,50 +123,25 @@ export class Toolbox {
     }
   }
 
-  async #call(
-    hold: HeldSession,
-    server: string,
-    input: ToolCallInput,
-    bound: Pick<ToolCall, 'expected' | 'times'>
-  ): Promise<ToolResult> {
-    if (server === WORKSPACE) return (await hold.workspace(input.signal)).runTool({ ...input, ...bound })
-    const source = this.#source(server)
-    return hold.journal(input.callId, () => source.call(input))
-  }
-
-  async #list(hold: HeldSession, server: string, asking: ListInput): Promise<ToolDefinitionInput[]> {
-    if (server === WORKSPACE) return this.#listWorkspace(hold, asking.signal)
-    const source = this.#source(server)
-    // Whoever has approved waits as long as the server may take to start.
-    if (asking.live) return source.list(asking)
-    const deadline = { what: `${server} to list its tools`, ms: LIST_MS, signal: asking.signal }
-    return withDeadline(deadline, (signal) => source.list({ ...asking, signal }))
-  }
-
-  async #listWorkspace(hold: HeldSession, signal: AbortSignal): Promise<ToolDefinitionInput[]> {
-    if (this.#workspaceTools) return this.#workspaceTools
-    try {
-      this.#workspaceTools = await (await hold.workspace(signal)).listTools()
-    } catch (error) {
-      // Another sandbox may have listed them meanwhile. This one is opened again when a call needs it, which then says why it can't be.
-      if (!this.#workspaceTools || signal.aborted || isOwnershipError(error)) throw error
-      this.#options.logger.warn({ err: error }, `The sandbox did not open yet: ${messageOf(error)}`)
-    }
-    return this.#workspaceTools
-  }
-
   async #caller(sessionId: string): Promise<Caller> {
     return { owner: await this.#options.ownerOf(sessionId), door: 'chat', session: sessionId }
   }
 
-  /** The sandbox's name is taken: a server under it would pass for the sandbox. */
-  #sources(): ToolSource[] {
-    return this.#options.sources().filter(({ server }) => server !== WORKSPACE)
+  /** The first of a name counts: a server that has the sandbox's name must not pass for the sandbox. */
+  #sources(hold: HeldSession): ToolSource[] {
+    const servers = this.#options.sources().map((source) => recorded(source, hold))
+    const byName = Map.groupBy([this.#sandboxTools.source(hold), ...servers], ({ server }) => server)
+    return [...byName.values()].flatMap(([first]) => first ?? [])
   }
 
-  #source(server: string): ToolSource {
-    const source = this.#sources().find((candidate) => candidate.server === server)
+  #source(hold: HeldSession, server: string): ToolSource {
+    const source = this.#sources(hold).find((candidate) => candidate.server === server)
     if (source) return source
     throw new AppError('not-found', 'tool_gone', `The server ${server} is no longer enabled.`)
   }
+}
+
+/** Records the start and the result of each call in the session's log, as the sandbox does for its own. */
+function recorded(source: ToolSource, hold: HeldSession): ToolSource {
+  return { ...source, call: (input) => hold.journal(input.callId, () => source.call(input)) }
 }

@@ -14,7 +14,7 @@ import { isAppError, messageOf } from '../../lib/errors.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
-import { lostWithServer, unknownOutcome } from '../sandboxes/session-events.ts'
+import { appendEvents, lostWithServer, unknownOutcome } from '../sandboxes/session-events.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { askedAgain, withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
@@ -348,7 +348,7 @@ export class TurnDriver {
   /** What a turn that is over for others still wants to say is not said. */
   async #append(events: NewEvent[], epoch?: number): Promise<void> {
     try {
-      await this.#deps.append(this.#sessionId, events, epoch)
+      await appendEvents(this.#deps, this.#sessionId, events, epoch)
     } catch (error) {
       if (!isAppError(error, 'event_exists')) throw error
     }

@@ -23,7 +23,6 @@ export function fakeWorkspace(
     containerId: 'fake',
     epoch: 1,
     listTools: async () => [],
-    runTool: async () => ({ content: [] }),
     callQuietly: async (name, args) => {
       if (name === 'list_files') return { content: [], structuredContent: list() }
       const input = { path: String(args.path), offset: Number(args.offset), limit: Number(args.limit) }

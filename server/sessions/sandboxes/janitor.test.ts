@@ -11,9 +11,7 @@ beforeEach(async () => {
 afterEach(() => fake.close())
 
 const write = (manager: SessionManager, sessionId: string, content: string) =>
-  manager.run(sessionId, (workspace) =>
-    workspace.runTool({ callId: content, name: 'write_file', args: { path: 'a', content } })
-  )
+  manager.hold(sessionId, (hold) => hold.runTool({ callId: content, name: 'write_file', args: { path: 'a', content } }))
 const containerOf = (manager: SessionManager, sessionId: string) =>
   manager.run(sessionId, async ({ containerId }) => containerId)
 

@@ -1,20 +1,13 @@
-import type { ExpectedTarget } from '../../../workspace-server/protocol.ts'
 import { mayHaveRun } from '../../audit/call-end.ts'
+import { boundContent } from '../../calls/bound-content.ts'
 import type { ToolCallInput } from '../../calls/tool-source.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { ToolResult } from '../../sandbox/port.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
-import { boundContent } from './bound-content.ts'
 import type { LiveSession } from './live-session.ts'
 import { onceKey, resultOf, unknownOutcome } from './session-events.ts'
 
-export type ToolCall = Omit<ToolCallInput, 'signal' | 'caller'> & {
-  signal?: AbortSignal | undefined
-  /** What its path must lead to. */
-  expected?: ExpectedTarget | undefined
-  /** How often it was asked for, this time included. */
-  times?: number | undefined
-}
+export type ToolCall = Omit<ToolCallInput, 'signal' | 'caller'> & { signal?: AbortSignal | undefined }
 
 type Journaled = Pick<LiveSession, 'epoch' | 'events' | 'runningCalls'>
 

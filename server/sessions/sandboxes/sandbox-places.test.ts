@@ -11,7 +11,7 @@ beforeEach(async () => {
 afterEach(() => fake.close())
 
 const write = (manager: SessionManager, id: string, content: string) =>
-  manager.run(id, ({ runTool }) =>
+  manager.hold(id, ({ runTool }) =>
     runTool({ callId: crypto.randomUUID(), name: 'write_file', args: { path: 'f', content } })
   )
 const read = async (manager: SessionManager, id: string) => {

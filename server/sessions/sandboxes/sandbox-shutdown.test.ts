@@ -17,9 +17,7 @@ afterEach(async () => {
 
 const ids = (count: number) => Array.from({ length: count }, (_, n) => `s${n}`)
 const write = (manager: SessionManager, id: string) =>
-  manager.run(id, (workspace) =>
-    workspace.runTool({ callId: id, name: 'write_file', args: { path: 'a', content: id } })
-  )
+  manager.hold(id, (hold) => hold.runTool({ callId: id, name: 'write_file', args: { path: 'a', content: id } }))
 const read = (manager: SessionManager, id: string) =>
   manager.run(id, (workspace) => workspace.callQuietly('read_file', { path: 'a' }))
 const containerOf = async (id: string): Promise<FakeContainer> => {

@@ -18,6 +18,17 @@ export type SessionNoticeCode =
 
 type EventDeps = Pick<SessionsDeps, 'events' | 'publish' | 'logger'>
 
+/** Appends to a session's log and publishes what was stored. Without an epoch, whoever holds the session does not matter. */
+export async function appendEvents(
+  deps: Pick<SessionsDeps, 'events' | 'publish'>,
+  sessionId: string,
+  events: NewEvent[],
+  epoch?: number
+): Promise<void> {
+  const stored = await deps.events.append(sessionId, events, epoch === undefined ? {} : { epoch })
+  deps.publish(sessionId, stored)
+}
+
 export class SessionEvents {
   readonly #deps: EventDeps
   readonly #sessionId: string
@@ -27,9 +38,8 @@ export class SessionEvents {
     this.#sessionId = sessionId
   }
 
-  async append(events: NewEvent[], epoch: number): Promise<void> {
-    const stored = await this.#deps.events.append(this.#sessionId, events, { epoch })
-    this.#deps.publish(this.#sessionId, stored)
+  append(events: NewEvent[], epoch: number): Promise<void> {
+    return appendEvents(this.#deps, this.#sessionId, events, epoch)
   }
 
   /**

@@ -22,9 +22,7 @@ describe('SessionManager', () => {
   const start: FakeSessions['start'] = (...given) => fake.start(...given)
 
   const write = (manager: SessionManager, content: string) =>
-    manager.run('s', (workspace) =>
-      workspace.runTool({ callId: content, name: 'write_file', args: { path: 'a', content } })
-    )
+    manager.hold('s', (hold) => hold.runTool({ callId: content, name: 'write_file', args: { path: 'a', content } }))
   const containerOf = (manager: SessionManager) => manager.run('s', async ({ containerId }) => containerId)
   const notices = async () =>
     (await store.events.read('s')).filter(({ type }) => type === 'session:notice').map(({ data }) => data.code)
@@ -97,8 +95,8 @@ describe('SessionManager', () => {
     await expect(containerOf(manager)).rejects.toMatchObject({ code: 'files_do_not_fit' })
     expect(engine.containers.size).toBe(0)
     engine.isFull = false
-    const read = await manager.run('s', (workspace) =>
-      workspace.runTool({ callId: 'r', name: 'read_file', args: { path: 'a' } })
+    const read = await manager.hold('s', (hold) =>
+      hold.runTool({ callId: 'r', name: 'read_file', args: { path: 'a' } })
     )
     expect(JSON.stringify(read)).toContain('x')
   })
@@ -249,7 +247,7 @@ describe('SessionManager', () => {
     await next.stop()
     expect(await engine.list(await store.sessions.deploymentId())).toEqual([])
     const read = (manager: SessionManager) =>
-      manager.run('s', (workspace) => workspace.runTool({ callId: 'r', name: 'read_file', args: { path: 'a' } }))
+      manager.hold('s', (hold) => hold.runTool({ callId: 'r', name: 'read_file', args: { path: 'a' } }))
     expect(JSON.stringify(await read(await start('third')))).toContain('x')
   })
 

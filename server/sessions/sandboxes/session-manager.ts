@@ -26,7 +26,6 @@ export interface Workspace {
   readonly containerId: string
   readonly epoch: number
   listTools(): Promise<ToolDefinition[]>
-  runTool(call: ToolCall): Promise<ToolResult>
   /** A call that the person made themselves: not part of the conversation. */
   callQuietly(name: string, args: Record<string, unknown>): Promise<ToolResult>
   saveFiles(): Promise<void>
@@ -39,6 +38,8 @@ export interface HeldSession {
   readonly epoch: number
   /** The sandbox, which is made, woken, repaired or taken over first as needed. */
   workspace(signal?: AbortSignal): Promise<Workspace>
+  /** Runs a call in the sandbox, which is opened first as for `workspace`, and leaves its trace. */
+  runTool(call: ToolCall): Promise<ToolResult>
   /** Runs a call that does not go to the sandbox, and leaves its trace. */
   journal(callId: string, run: () => Promise<ToolResult>): Promise<ToolResult>
 }
@@ -109,12 +110,14 @@ export class SessionManager {
     const session = this.#session(sessionId)
     await session.enter(options)
     try {
+      const unlessStopping = async <R>(work: () => Promise<R>) => {
+        if (this.#stopping) throw shuttingDown()
+        return work()
+      }
       return await job({
         epoch: session.epoch,
-        workspace: async (inner) => {
-          if (this.#stopping) throw shuttingDown()
-          return openWorkspace(session, inner)
-        },
+        workspace: (inner) => unlessStopping(() => openWorkspace(session, inner)),
+        runTool: (call) => unlessStopping(() => runSandboxTool(session, call)),
         journal: (callId, run) => journal(session, callId, run)
       })
     } finally {
@@ -306,7 +309,6 @@ async function openWorkspace(session: LiveSession, signal?: AbortSignal): Promis
     containerId: connection.containerId,
     epoch: session.epoch,
     listTools: () => connection.listTools(),
-    runTool: (call) => runSandboxTool(session, call),
     callQuietly: (name, args) => session.sandbox.connection.callTool(name, args, { timeoutMs: QUIET_CALL_MS }),
     saveFiles: async () => void (await session.sandbox.checkpoint()),
     resolve: (paths) => session.sandbox.connection.resolve(paths)

@@ -54,8 +54,7 @@ function chatOn(sessions: SessionManager, { step, sources = [], events = fake.st
     }),
     options: { limits: { maxSteps: 20 }, maxHistoryTokens: 10_000, network: 'none' },
     logger: silentLogger,
-    append: async (sessionId, list, epoch) =>
-      void (await events.append(sessionId, list, epoch === undefined ? {} : { epoch })),
+    publish: () => {},
     live: () => {}
   })
   chats.push(chat)

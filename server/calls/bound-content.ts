@@ -1,4 +1,4 @@
-import { plural } from '../../lib/plural.ts'
+import { plural } from '../lib/plural.ts'
 
 /** An event has at most 1 MB; what a tool returned may have more. */
 const MAX_BYTES = 700_000
