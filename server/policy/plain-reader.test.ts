@@ -48,7 +48,42 @@ const WRITERS: [name: string, description: string, parameters?: Record<string, s
   ['get_records', 'Get all records и удалить их.'],
   ['get_records', 'Get all records, dele\u200bting those that are old.'],
   ['listFilesAndPurge', 'List all files of a folder.'],
-  ['GET_THEN_SET', 'Get all values of a key.']
+  ['GET_THEN_SET', 'Get all values of a key.'],
+  // Nothing in these is on a list of words: their form gives them away.
+  ['list_me', 'List me in the public directory'],
+  ['list_item', 'List the item in the shop window'],
+  ['list_ship', 'List the ship to port side'],
+  ['list_candidates_on_ballot', 'List the candidates on the ballot'],
+  ['list_flats', 'List all flats with brokers'],
+  ['get_ready', 'Get the factory ready for production'],
+  ['get_servers_up', 'Get all servers up'],
+  ['get_attention', 'Get the attention of all members'],
+  ['get_married', 'Get the couple married'],
+  ['get_vaccinated', 'Get all patients vaccinated'],
+  ['get_house_clean', 'Get the house clean'],
+  ['get_coffee', 'Get a coffee from the machine'],
+  ['get_coins', 'Get all coins'],
+  ['get_seat', 'Get a seat by ID'],
+  ['get_logs', 'Get the logs off the server'],
+  ['get_files', 'Get the files to all members'],
+  ['get_records', 'Get the records in order'],
+  ['get_settings', 'Get the settings of the lamp dimmed'],
+  ['get_status', 'Get the status. The lamp blinks.'],
+  ['get_queue_item', 'Get the oldest item of the stack'],
+  ['find_my_phone', 'Find my phone: it rings loudly'],
+  ['find_volunteers', 'Find volunteers: a call goes out to all members'],
+  ['find_buyer', 'Find a buyer for the house'],
+  ['view_ad', 'View an ad and get one coin'],
+  ['view_details', 'View the details and seize goods'],
+  ['view_once_message', 'View the message, which then vanishes'],
+  ['describe_yourself_publicly', 'Describe yourself in a public post'],
+  ['search_premises', 'Search the premises and seize goods'],
+  ['search_party', 'Search party: a rescue team goes out'],
+  ['retrieve_parcel', 'Retrieve the parcel from the roof'],
+  ['read_text', 'Read the text on the speakers'],
+  ['count_visit', 'Count a visit of the site'],
+  // The name says one thing, the description another.
+  ['get_dinner', 'Get the details of an order']
 ]
 
 describe('a tool that plainly reads', () => {
@@ -73,9 +108,12 @@ describe('a tool that plainly reads', () => {
   it('is one that reads and says so', () => {
     const readers: [string, string, Record<string, string>?][] = [
       ['list_tables', 'List all tables in the SQLite database'],
-      ['getCustomer', 'Retrieves a customer by ID.', { customerId: 'The ID of the customer' }],
+      ['getCustomer', 'Retrieves the details of a customer by ID.', { customerId: 'The ID of the customer' }],
       ['slack_list_channels', 'Lists all channels of a workspace.', { limit: 'Maximum number of channels' }],
       ['search-docs', 'Search the official documentation.', { query: 'What to look for' }],
+      ['list_users', 'Get a list of all users'],
+      ['get_weather', 'Retrieves the current weather information for a given city.'],
+      ['read-note', 'Read the contents of a note'],
       ['get_build_log', 'Get the build log of a specified build of an app'],
       ['read_graph', 'Read the entire knowledge graph.']
     ]

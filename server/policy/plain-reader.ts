@@ -6,15 +6,10 @@
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { AMBIGUOUS_WORDS, EFFECT_WORDS } from './effect-words.ts'
+import { saysReading, speaksOf } from './reading-sentence.ts'
 
 /** The name must begin with one of these; the name of the service may come before it (`slack_list_channels`). */
 const NAME_VERBS = new Set('get list read search find describe view count lookup retrieve'.split(' '))
-
-/** The description must begin with one of these. */
-const FIRST_WORDS = new Set(
-  `get gets list lists read reads search searches find finds describe describes view views count counts retrieve retrieves
-   return returns lookup`.split(/\s+/)
-)
 
 /** Rule out `get_or_create`, `get_next_job` (takes it off a queue) and `get_new_address` (creates one). */
 const NAME_TRAPS = new Set('and or then with next new first random once replace lock token'.split(' '))
@@ -31,42 +26,38 @@ const PARAMETER_TRAPS = new Set(
    mode output destination dest target force confirm dry`.split(/\s+/)
 )
 
-/** "List an item for sale", "count a vote", "get you a taxi", "get a taxi": these verbs can mean more than looking. */
-const OTHER_MEANING = /^(?:(?:lists?|counts?)\s+(?:an?|one|the|this|your)|gets?\s+(?:me|you|us|users?|an?|one))\b/i
-/** Words that show that something is looked up after all. */
-const LOOKED_UP =
-  /^gets? (?:an? )?(?:(?:full|complete|paginated|detailed|specific|single|particular)\b|lists?\b|listing\b|summary\b)|\bby (?:[\w']+ ){0,2}(?:id|ids|uid|uuid|name|key|slug|identifiers?)\b/i
-const MIN_WORDS = 3
-
 /** "… and leases it for ten minutes": whatever the verb is, something is done to the item after reading it. */
 const DONE_TO_IT = /\b(?:and|then|before|after|while)\s+(?:[\w-]+\s+){1,3}(?:it|them|those|these)\b/i
 /** No hidden characters, and no languages that the word lists don't cover. */
 const PLAIN_TEXT = /^[\t\n\r\x20-\x7e‘’“”–—…•→]*$/
+const MIN_WORDS = 3
 const MAX_DESCRIPTION = 1500
 const MAX_PARAMETERS = 50
 
 type Reader = Pick<StoredTool, 'name' | 'description' | 'inputSchema'>
 
 export function isPlainReader({ name, description, inputSchema }: Reader): boolean {
-  return isReaderName(name) && isReaderDescription(description) && hasHarmlessParameters(inputSchema)
+  const about = objectOfName(name)
+  return about !== undefined && isReaderDescription(description, about) && hasHarmlessParameters(inputSchema)
 }
 
-function isReaderName(name: string): boolean {
-  if (!PLAIN_TEXT.test(name)) return false
+/** What the name says is read; undefined where it is no plain reader's name. */
+function objectOfName(name: string): string[] | undefined {
+  if (!PLAIN_TEXT.test(name)) return undefined
   const parts = wordsOf(name)
   const at = parts.findIndex((part) => NAME_VERBS.has(part))
-  if (at !== 0 && at !== 1) return false
+  if (at !== 0 && at !== 1) return undefined
   // `email_list` may mean to email it.
-  if (at === 1 && meansEffect(parts[0] ?? '', AMBIGUOUS_WORDS)) return false
-  return !parts.some((part, index) => index !== at && (NAME_TRAPS.has(part) || meansEffect(part, EFFECT_WORDS)))
+  if (at === 1 && meansEffect(parts[0] ?? '', AMBIGUOUS_WORDS)) return undefined
+  if (parts.some((part, index) => index !== at && (NAME_TRAPS.has(part) || meansEffect(part, EFFECT_WORDS))))
+    return undefined
+  return parts.length > at + 1 ? parts.slice(at + 1) : parts.slice(0, at)
 }
 
-function isReaderDescription(description: string): boolean {
+function isReaderDescription(description: string, about: string[]): boolean {
   if (description.length > MAX_DESCRIPTION || !PLAIN_TEXT.test(description)) return false
-  const found = wordsOf(description)
-  if (found.length < MIN_WORDS || !FIRST_WORDS.has(found[0] ?? '')) return false
-  const text = description.slice(description.search(/[A-Za-z]/))
-  return (!OTHER_MEANING.test(text) || LOOKED_UP.test(text)) && isHarmlessText(description)
+  if (wordsOf(description).length < MIN_WORDS) return false
+  return about.length > 0 && saysReading(description) && speaksOf(description, about) && isHarmlessText(description)
 }
 
 function isHarmlessText(text: string): boolean {
