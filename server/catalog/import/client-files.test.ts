@@ -33,7 +33,7 @@ describe('the files of other clients', () => {
     })
     const { servers, problems } = await readClientFile(file, place({ PORT: '81' }))
     expect(servers.map(({ raw }) => raw)).toEqual([
-      { command: 'a', env: { ...env, A: of('env:TOKEN'), B: `Bearer ${of('secret:my-key')}` } }
+      { command: 'a', env: { ...env, A: of('env:TOKEN'), B: `Bearer ${of('secret:my-key')}` }, cwd: home }
     ])
     const said = [`"b": has ${of('DIR')}, which nothing fills in here`, of('config:x'), of('KEY')]
     expect(problems).toEqual(said.map((words) => expect.stringContaining(words)))
@@ -134,7 +134,7 @@ describe('the files of other clients', () => {
     expect(servers.map(({ raw }) => raw)).toEqual([
       { command: `${home}/bin/x`, args: [`${home}/w`, home], cwd: `${home}/w` },
       { url: 'http://a.test/mcp', headers: { A: of('env:SET'), B: '2' } },
-      { command: 'sh', args: ['-c', `echo ${of('X:-1')}`] }
+      { command: 'sh', args: ['-c', `echo ${of('X:-1')}`], cwd: `${home}/w` }
     ])
     expect(servers[1]?.notes.join()).toMatch(
       /API_BASE:-.* is written as its default "http:\/\/a.test", because API_BASE is not set/
@@ -162,10 +162,13 @@ describe('the files of other clients', () => {
       await read('w/.vscode/mcp.json', { inputs: [], servers: { code, gone: { command: 'x', envFile: '/no/.env' } } })
     ).toEqual([
       {
-        raw: { command: 'x', env: { TOKEN: of('secret:TOKEN'), KEPT: 'y' } },
-        notes: `"envFile" is not read here: its variable TOKEN is now a secret, whose value you find in ${envFile}; "dev" is not taken over: it means nothing here`
+        raw: { command: 'x', env: { TOKEN: of('secret:TOKEN'), KEPT: 'y' }, cwd: `${home}/w` },
+        notes: `"envFile" is not read here: its variable TOKEN is now a secret, whose value you find in ${envFile}; "dev" is not taken over: it means nothing here; it is started in ${home}/w, as its client does`
       },
-      { raw: { command: 'x' }, notes: expect.stringMatching(/^"envFile" is not taken over: \/no\/.env is not there/) }
+      {
+        raw: { command: 'x', cwd: `${home}/w` },
+        notes: expect.stringMatching(/^"envFile" is not taken over: \/no\/.env is not there/)
+      }
     ])
     const py = { command: 'py', cwd: 'rel', env: { K: '$KEY' } }
     const gemini = {
@@ -224,7 +227,7 @@ describe('the files of other clients', () => {
     const code = { command: './c' }
     put('.claude.json', {
       projects: {
-        '/p/one': { mcpServers: { db: code, off: { command: 'o' } }, disabledMcpServers: ['off'] },
+        '/p/one': { mcpServers: { db: code, off: { command: 'node', args: ['o.js'] } }, disabledMcpServers: ['off'] },
         '/p/two': { mcpServers: { db: code } },
         [home]: { disabledMcpjsonServers: ['shared'] }
       }
@@ -234,9 +237,10 @@ describe('the files of other clients', () => {
     const { fresh } = chooseNames(servers, new Map())
     expect(fresh.map(({ name, project, raw }) => ({ name, project, ...raw }))).toEqual([
       { name: 'db', project: '/p/one', command: './c', cwd: '/p/one' },
-      { name: 'off', project: '/p/one', command: 'o', enabled: false },
+      // Started elsewhere, it would run whatever "o.js" is there.
+      { name: 'off', project: '/p/one', command: 'node', args: ['o.js'], cwd: '/p/one', enabled: false },
       { name: 'db-two', project: '/p/two', command: './c', cwd: '/p/two' },
-      { name: 'shared', project: undefined, command: 's', enabled: false }
+      { name: 'shared', project: undefined, command: 's', cwd: home, enabled: false }
     ])
     expect(fresh[2]?.notes.join()).toContain('it is called "db-two" here')
   })

@@ -132,7 +132,8 @@ function knownFile(file: string, home: string): { client: string; path: string; 
   const [client, path] = LOCAL.find(isAt) ?? FILES.find(isAt) ?? []
   if (client !== undefined && path !== undefined) {
     const folder = file.slice(0, -path.length - 1)
-    return { client, path, ...(LOCAL.some(isAt) && folder !== home ? { workspace: folder } : {}) }
+    const isUsers = folder === home && FILES.some(isAt)
+    return { client, path, ...(LOCAL.some(isAt) && !isUsers ? { workspace: folder } : {}) }
   }
   return file.endsWith('/cline_mcp_settings.json') ? { client: 'Cline', path: CLINE } : undefined
 }

@@ -82,17 +82,15 @@ function takeEnvFile(raw: Record<string, unknown>, { envFileNames, workspace }: 
   }
 }
 
-/** A project's server is started in the project's folder: a relative path in its command line would lead elsewhere here. */
+/** The client starts a project's server in the project's folder. Elsewhere its command line could find another file of the same name. */
 function inWorkspace(raw: Record<string, unknown>, { workspace }: ImportContext): Changed {
   const { cwd } = raw
   if (typeof cwd === 'string' && cwd !== '' && !isAbsolute(cwd)) {
     if (workspace !== undefined) return { raw: { ...raw, cwd: resolve(workspace, cwd) }, notes: [] }
     return { raw, notes: ['"cwd" is relative to where the gateway is started: better write an absolute path'] }
   }
-  const words = [raw.command, ...(Array.isArray(raw.args) ? raw.args : [])]
-  const isRelative = words.some((word) => typeof word === 'string' && /^\.\.?(\/|$)/.test(word))
-  if (workspace === undefined || cwd !== undefined || !isRelative) return { raw, notes: [] }
-  return { raw: { ...raw, cwd: workspace }, notes: [`it is started in ${workspace}, because its paths are relative`] }
+  if (workspace === undefined || cwd !== undefined || raw.command === undefined) return { raw, notes: [] }
+  return { raw: { ...raw, cwd: workspace }, notes: [`it is started in ${workspace}, as its client does`] }
 }
 
 /** Gemini CLI fills `$NAME` as it does `${NAME}`. */
