@@ -31,6 +31,26 @@ describe('credentials', () => {
     expect(() => openSecrets({ file: fileWith('KEY=x', mode), environment: {} })).toThrow(/chmod 600/)
   })
 
+  it.each([
+    ["A='it's a $x'", 1],
+    ["A=1\n# fine\nB='one\ntwo'\nC='open", 5],
+    ['A="a" b', 1],
+    ['A=1\nno name', 2]
+  ])('are refused from a file with a line that would be cut or skipped (%j)', (text, line) => {
+    expect(() => openSecrets({ file: fileWith(text), environment: {} })).toThrow(
+      new RegExp(`can't be used: line ${line} is not NAME='value'`)
+    )
+  })
+
+  it.each([
+    ["A='x # y'  # note", 'x # y'],
+    ['export A="a\nb"\n\n', 'a\nb'],
+    ["  A = it's \r\n", "it's"],
+    ['B=\nA=`"\'`', '"\'']
+  ])('are read from every line that the platform reads whole (%j)', (text, value) => {
+    expect(openSecrets({ file: fileWith(text), environment: {} }).secret('A')).toBe(value)
+  })
+
   it('never show in a complaint about the file', () => {
     const file = fileWith('{"KEY": "hunter2"')
     expect(() => openSecrets({ file, environment: {} })).toThrow(/no valid JSON/)

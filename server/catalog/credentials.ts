@@ -66,7 +66,7 @@ function credentialsReader(file: string): () => Stored {
 }
 
 function readCredentials(file: string, text: string): Stored {
-  if (!text.trimStart().startsWith('{')) return { common: onlyTexts(parseEnv(text)), owners: {} }
+  if (!text.trimStart().startsWith('{')) return { common: onlyTexts(parseLines(file, text)), owners: {} }
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -86,6 +86,19 @@ function readCredentials(file: string, text: string): Stored {
       Object.entries(owners).map(([owner, values]) => [owner, onlyTexts({ ...Object(values) })])
     )
   }
+}
+
+/** `parseEnv` skips or cuts what it can't read, and a server would get a part of its secret: such a file is refused. */
+function parseLines(file: string, text: string): Record<string, unknown> {
+  const line =
+    /(?<blank>[^\S\n]*(?:#[^\n]*)?)(?:\n|$)|[^\S\n]*(?:export\s+)?[\w.-]+[^\S\n]*=[^\S\n]*(?:(?<quote>['"`])(?:(?!\k<quote>)[\s\S])*\k<quote>[^\S\n]*(?:#[^\n]*)?|[^'"`\s][^\n]*|)(?:\n|$)/y
+  while (line.lastIndex < text.length) {
+    const at = line.lastIndex
+    if (line.test(text)) continue
+    const number = text.slice(0, at).split('\n').length
+    throw unreadable(file, `line ${number} is not NAME='value'; put a value that has a ' in it between other quotes`)
+  }
+  return parseEnv(text)
 }
 
 function isTexts(value: unknown): boolean {
