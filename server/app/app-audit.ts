@@ -3,6 +3,7 @@ import { type Audit, auditOwner, openAudit } from '../audit/audit.ts'
 import { readAudit } from '../audit/read-audit.ts'
 import type { ToolObserver } from '../calls/tool-observer.ts'
 import type { Credentials } from '../catalog/credentials.ts'
+import { literalSecrets } from '../catalog/literal-secrets.ts'
 import { fillPlaceholders } from '../catalog/placeholders.ts'
 import type { Registry } from '../catalog/registry.ts'
 import { SETTINGS, type SettingName, type Settings } from '../config/settings.ts'
@@ -54,6 +55,7 @@ export function openTrail(settings: Settings, observer?: ToolObserver): Trail {
     registerSecrets({ servers }, credentials) {
       const source = attempt(() => credentials.source())
       for (const entry of source ? servers.values() : []) {
+        secrets.add(literalSecrets(entry))
         const texts = entry.kind === 'local' ? entry.env : entry.headers
         // One after the other: what is missing must not hide the rest.
         for (const [key, text] of Object.entries(texts))

@@ -151,16 +151,25 @@ describe('connections to servers', { timeout: 60_000 }, () => {
       crash: child('crash-on-start', [], { env: { TOKEN: placeholder('env', 'FROM_OUTSIDE') } }),
       hang: child('hang-on-start', [], { timeoutMs: { start: 400, list: 100 } }),
       absent: { command: process.execPath, args: ['/nowhere.js'] },
+      tells: {
+        command: process.execPath,
+        args: ['-e', 'console.error(process.argv[1], process.env.DB);process.exit(1)', 'postgres://a:b4dpassw@h/d'],
+        env: { DB: 'mysql://u:pa55word@h/db' }
+      },
       fine: child('steady')
     })
     const absent = call('absent', 'x').catch((error) => error)
     const crash = call('crash', 'x').catch((error) => error)
+    const tells = call('tells', 'x').catch((error) => error)
     const hang = call('hang', 'x').catch((error) => error)
     expect(textOf((await call('fine', 'echo', { message: 'hi' })).result)).toBe('hi')
     expect((await crash).message).toMatch(
       /"crash" did not start: it ended with exit code 7; its last words: no configuration/
     )
     expect((await crash).message).not.toContain('outside-value')
+    // Secrets that stand in mcp.json as plain text are hidden too.
+    expect((await tells).message).toMatch(/its last words: .*\[secret\]/)
+    expect((await tells).message).not.toMatch(/b4dpassw|pa55word/)
     expect((await absent).message).toMatch(/it said: Error: Cannot find module '\/nowhere\.js'\. See its log\.$/)
     expect((await hang).message).toMatch(/"hang" to start \(2 tries; "timeoutMs" gives each 500 ms\)/)
     await call('crash', 'x').catch(() => {})

@@ -7,8 +7,8 @@ import {
   type SubscriptionFilter,
   type Transport
 } from '@modelcontextprotocol/client'
-import { looksSecret } from '../catalog/describe-target.ts'
 import { refuseForeignPlaceholders } from '../catalog/import/foreign-placeholders.ts'
+import { literalSecrets } from '../catalog/literal-secrets.ts'
 import { fillPlaceholders, type SecretSource } from '../catalog/placeholders.ts'
 import type { LocalEntry, RemoteEntry, ServerEntry } from '../catalog/server-entry.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
@@ -139,7 +139,7 @@ function listenForChanges(client: Client, wish: SubscriptionFilter): void {
 async function startChild(options: OpenServerOptions, entry: LocalEntry): Promise<ChildTransport> {
   const { secrets, log, processes, containers, onDenied, signal } = options
   const filled = fillPlaceholders(entry.name, entry.env, secrets())
-  log.hide(filled.secrets)
+  log.hide([...filled.secrets, ...literalSecrets(entry)])
   const { name: server, command, args, cwd } = entry
   const { sandbox } = entry
   const env = filled.values
@@ -154,10 +154,7 @@ async function startChild(options: OpenServerOptions, entry: LocalEntry): Promis
 function reach({ secrets, login, log }: OpenServerOptions, entry: RemoteEntry): Transport {
   const filled = fillPlaceholders(entry.name, entry.headers, secrets(), 'headers')
   const url = new URL(entry.url)
-  log.hide([
-    ...filled.secrets,
-    ...[...url.searchParams].filter((pair) => looksSecret(...pair)).map(([, value]) => value)
-  ])
+  log.hide([...filled.secrets, ...literalSecrets(entry)])
   const hasOwn = Object.keys(filled.values).some((name) => name.toLowerCase() === 'authorization')
   const authProvider = hasOwn ? undefined : login?.()
   const requestInit = { headers: filled.values }

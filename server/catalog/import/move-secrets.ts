@@ -2,8 +2,8 @@ import { parseEnv } from 'node:util'
 import { AppError } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { openCredentials } from '../credentials.ts'
-import { looksSecret } from '../describe-target.ts'
 import { editFile } from '../edit-file.ts'
+import { looksSecret } from '../literal-secrets.ts'
 
 type Raw = Record<string, unknown>
 

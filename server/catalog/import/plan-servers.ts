@@ -4,9 +4,10 @@
  */
 import type { PlannedServer } from '../../../contract/servers.ts'
 import { isRecord } from '../../lib/is-record.ts'
-import { looksSecret, showTarget } from '../describe-target.ts'
+import { showTarget } from '../describe-target.ts'
 import { EntryProblem } from '../entry-values.ts'
 import { type LocatedJson, parseJsonWithLines } from '../json-with-lines.ts'
+import { isSecretWord, looksSecret, secretsInUrl } from '../literal-secrets.ts'
 import { type RegistryProblem, readRegistry } from '../registry.ts'
 import type { ServerEntry } from '../server-entry.ts'
 import { serverLists } from './server-lists.ts'
@@ -102,7 +103,7 @@ export function warnings(entry: ServerEntry): string[] {
       found.push(`${loaders.join(', ')} can make the command run something else: check its value.`)
     if (entry.args.some(isSecretWord))
       found.push('The command line seems to hold a secret, which everyone on this machine can read: use a variable.')
-  } else if (hasSecretInUrl(entry.url)) {
+  } else if (secretsInUrl(entry.url).length > 0) {
     found.push('The address seems to hold a secret, which logs on the way can keep: use a header.')
   }
   if (
@@ -113,35 +114,4 @@ export function warnings(entry: ServerEntry): string[] {
     found.push('What is sent to it is not encrypted.')
   }
   return found
-}
-
-/** User and password, `?api_key=…`, a long random part of the path, as some providers have it. */
-function hasSecretInUrl(address: string): boolean {
-  const { username, password, searchParams, pathname, hash } = new URL(address)
-  const inQuery = [...searchParams, ...new URLSearchParams(hash.slice(1))].some(
-    ([name, value]) => looksSecret(name, value) || isRandom(value)
-  )
-  return (
-    username !== '' ||
-    password !== '' ||
-    inQuery ||
-    pathname.split('/').some((part) => looksSecret('', part) || isRandom(part))
-  )
-}
-
-/** 24 characters or more with letters and digits mixed: no word. A UUID names things rather than proving anything. */
-function isRandom(part: string): boolean {
-  return (
-    /^[\w.~-]{24,}$/.test(part) &&
-    /\d/.test(part) &&
-    /[A-Za-z]/.test(part) &&
-    !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-/.test(part)
-  )
-}
-
-/** `--token abc`, `--token=abc`, or a value that is known by its beginning. */
-function isSecretWord(word: string, at: number, words: string[]): boolean {
-  const before = words[at - 1] ?? ''
-  const [name = '', value = ''] = word.split('=', 2)
-  return looksSecret(before.startsWith('-') ? before : '', word) || (value !== '' && looksSecret(name, value))
 }
