@@ -76,7 +76,7 @@ describe('what the model is told', () => {
     expect(answer(decided({}))).toMatchObject({ answers: [{ text: expect.stringContaining('stopped') }] })
     expect(answer(decided({}), result)).toMatchObject({ answers: [{ isError: false, text: 'out' }] })
     expect(answer(decided({ args: { x: 1 } }), result)).toMatchObject({
-      answers: [{ text: 'The human changed the arguments; this ran with {"x":1}.\nout' }]
+      answers: [{ text: 'The user changed the arguments; this ran with {"x":1}.\nout' }]
     })
   })
 

@@ -2,10 +2,10 @@ import type { SessionEvent } from '../../contract/events.ts'
 import { type CallEntry, callOf, type Transcript } from '../../contract/transcript.ts'
 import type { AssistantPart, ChatMessage, ToolAnswer } from '../models/port.ts'
 
-/** What one tool answer may take of the history; the human sees all of it, the model its head and tail. */
+/** The maximum length of one tool answer in the history. The person sees all of it, the model its beginning and end. */
 const MAX_ANSWER_CHARS = 60_000
 
-/** The conversation since its last fresh start, as the model is to see it. */
+/** The conversation since its last fresh start, in the form that the model gets. */
 export function modelHistory(events: readonly SessionEvent[], transcript: Transcript): ChatMessage[] {
   const messages: ChatMessage[] = []
   let turnId: string | null = null
@@ -15,7 +15,7 @@ export function modelHistory(events: readonly SessionEvent[], transcript: Transc
       messages.push({ role: 'user', text: event.data.text.toWellFormed() })
     }
     if (event.type === 'turn:end' && event.data.turnId === turnId) turnId = null
-    // What a stopped turn still said came too late: it may stand behind the next question, and is no answer to it.
+    // An answer of a stopped turn came too late. It may be stored after the next question, but it does not answer it.
     if (event.type !== 'agent:response' || event.data.turnId !== turnId) continue
     const parts = partsOf(event.data)
     if (parts.length === 0) continue
@@ -30,7 +30,10 @@ export function stepsInTurn(events: readonly SessionEvent[], turnId: string | nu
   return events.filter((event) => event.type === 'agent:response' && event.data.turnId === turnId).length
 }
 
-/** A question that is still open when someone starts afresh was asked at the same moment: it is the first of the new history. */
+/**
+ * A question that is still open when someone starts afresh was asked at the same moment, so it becomes the first of the new
+ * history.
+ */
 export function sinceFreshStart(events: readonly SessionEvent[]): readonly SessionEvent[] {
   const start = events.findLastIndex(({ type }) => type === 'model:selected' || type === 'history:reset')
   const before = events.slice(0, Math.max(0, start))
@@ -40,7 +43,7 @@ export function sinceFreshStart(events: readonly SessionEvent[]): readonly Sessi
 }
 
 function partsOf(data: { text: string; parts?: unknown[] | undefined }): AssistantPart[] {
-  // Written by ourselves: the log is as trustworthy as the process.
+  // We wrote this ourselves: the log is as trustworthy as the process.
   if (data.parts) return data.parts as AssistantPart[]
   return data.text === '' ? [] : [{ type: 'text', text: data.text }]
 }
@@ -55,15 +58,15 @@ function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, transcrip
   if (decision?.approved === false) return { callId, name, text: rejection(decision), isError: true }
   if (!result) return { callId, name, text: 'This call was stopped before it ended.', isError: true }
   const edited = decision?.editedArgs ?? (call.again?.isEdited ? call.args : undefined)
-  const note = edited ? `The human changed the arguments; this ran with ${JSON.stringify(edited)}.\n` : ''
+  const note = edited ? `The user changed the arguments; this ran with ${JSON.stringify(edited)}.\n` : ''
   return { callId, name, text: shorten(note + contentText(result.content)).toWellFormed(), isError: result.isError }
 }
 
 function rejection(decision: NonNullable<CallEntry['decision']>): string {
-  const reason = decision.reason ? ` The reason given: ${decision.reason}` : ''
+  const reason = decision.reason ? ` Reason: ${decision.reason}` : ''
   if (decision.by === 'policy') return `The policy does not allow this call; it was not run.${reason}`
-  if (decision.by === 'cancel') return 'The human stopped the turn; this call was not run.'
-  return `The human said no to this call; it was not run.${reason}`
+  if (decision.by === 'cancel') return 'The user stopped the turn; this call was not run.'
+  return `The user rejected this call; it was not run.${reason}`
 }
 
 export function contentText(content: readonly unknown[]): string {

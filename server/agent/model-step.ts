@@ -1,6 +1,6 @@
 /**
- * One step of the model, from the history to the events that belong in the log. Streams what a person wants to see meanwhile;
- * does no I/O of its own and runs no tool: a call becomes a request for approval, decided at once only by policy.
+ * One step of the model, from the history to the events for the log. It streams what a person wants to see meanwhile. It does no
+ * I/O of its own and runs no tools: a call becomes a request for approval, which only the policy may decide at once.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -18,7 +18,7 @@ export type AgentEvent = { [T in EventType]: { type: T; data: EventData<T> } }[E
 export type StepOutput =
   | { type: 'delta'; text: string }
   | { type: 'waiting'; message: string }
-  /** Belongs in the log, all or nothing; the last output of a step. */
+  /** The events for the log, all or none. They are the last output of a step. */
   | { type: 'events'; events: AgentEvent[] }
 
 export interface ModelStepInput {
@@ -30,14 +30,14 @@ export interface ModelStepInput {
   maxHistoryTokens: number
   maxOutputTokens?: number | undefined
   tools: OfferedTool[]
-  /** The user has been told that the model no longer sees the oldest messages. */
+  /** Whether the user was told that the model no longer sees the oldest messages. */
   trimmingTold: boolean
-  /** Ids of all calls of the session, also those that the model no longer sees. */
+  /** Whether a call of this session has this id, including calls that the model no longer sees. */
   takenIds: (callId: string) => boolean
-  /** Tools that this session always allows, with the definition they were allowed with. */
+  /** Tools that this session always allows, with the definition at that time. */
   allowed: Readonly<Record<string, string>>
   policy: ApprovalPolicy
-  /** Tools whose definition nobody has accepted yet, by model name: always asked for. */
+  /** Tools by model name whose changed definition nobody has accepted yet. They always need approval. */
   changed: ReadonlyMap<string, DefinitionChange>
   step: (request: StepRequest) => AsyncIterable<StepEvent>
   signal: AbortSignal
@@ -46,7 +46,7 @@ export interface ModelStepInput {
 type ToolCallPart = Extract<AssistantPart, { type: 'tool-call' }>
 type Done = Extract<StepEvent, { type: 'done' }>
 
-/** How much of the history is kept at each try when the provider says that it is too long; of what there is, not of what may be. */
+/** How much of the current history is kept at each try when the provider says that it is too long. */
 const SHRINK = [1, 0.5, 0.25, 0.1]
 
 export async function* modelStep(input: ModelStepInput): AsyncGenerator<StepOutput> {
@@ -58,7 +58,7 @@ export async function* modelStep(input: ModelStepInput): AsyncGenerator<StepOutp
       if (!isAppError(error, 'model_context_full') || attempt === SHRINK.length - 1) throw error
       yield {
         type: 'waiting',
-        message: 'The conversation is too long for this model: going on without its oldest part.'
+        message: 'The conversation is too long for this model: continuing without its oldest part.'
       }
     }
   }
@@ -86,7 +86,7 @@ async function* tryStep(input: ModelStepInput, maxHistoryTokens: number): AsyncG
 }
 
 function retryText({ reason, inMs }: { reason: string; inMs: number }): string {
-  return `${reason} Trying again in ${Math.max(1, Math.round(inMs / 1000))} s.`
+  return `${reason} Retrying in ${Math.max(1, Math.round(inMs / 1000))} s.`
 }
 
 function finish(input: ModelStepInput, done: Done, dropped: number): AgentEvent[] {
@@ -115,7 +115,7 @@ function trimmedNotice(dropped: number): AgentEvent {
   return { type: 'session:notice', data: { code: 'history_trimmed', message } }
 }
 
-/** Announces all calls of the step together; those that can't be run are marked, and the model hears why. */
+/** Announces all calls of the step together. Calls that can't be run are marked, and the model is told why. */
 function requestCalls(
   input: ModelStepInput,
   parts: AssistantPart[]
@@ -126,7 +126,7 @@ function requestCalls(
   return { parts: marked, requests }
 }
 
-/** Some vendors count their calls from 0 in every request: an id that was used before a fresh start would be answered by it. */
+/** Some vendors number their calls from 0 in every request, so a call could get the answer to an earlier one with the same id. */
 function unique({ takenIds }: ModelStepInput, part: ToolCallPart): ToolCallPart {
   const unusable = takenIds(part.callId) || part.callId in Object.prototype
   return unusable ? { ...part, callId: `call_${randomUUID()}` } : part
@@ -170,7 +170,7 @@ function decide(
   const rule = policy(server, name)
   if (rule === 'deny') return { approved: false, by: 'policy', reason: `${server}/${name} is not allowed here.` }
   if (rule === 'allow') return { approved: true, by: 'policy' }
-  // Allowed once by the human, for this very definition; a changed one is asked for again.
+  // The user allowed this exact definition; a changed one needs approval again.
   return allowed[`${server}/${name}`] === definition ? { approved: true, by: 'session' } : undefined
 }
 

@@ -3,7 +3,7 @@ import type { CallEntry, Transcript } from '../../contract/transcript.ts'
 
 export type NextAction =
   | { type: 'idle' }
-  /** Undecided or running calls: the turn goes on when something is appended. */
+  /** Calls are undecided or running: the turn continues when an event is appended. */
   | { type: 'wait' }
   | { type: 'run'; calls: CallEntry[] }
   | { type: 'step' }
@@ -11,13 +11,14 @@ export type NextAction =
 
 export interface TurnLimits {
   maxSteps: number
-  /** Tokens of the whole session; undefined is no limit. */
+  /** Token limit for the whole session; undefined means no limit. */
   maxSessionTokens?: number | undefined
 }
 
 /**
- * What a turn needs next, read from the log alone: nothing waits in memory, so whoever looks, whenever, comes to the same
- * answer. A call is run when it was approved and never started; one that started and has no result is somebody's, or unknown.
+ * Decides what a turn needs next, from the log alone. Nothing waits in memory, so every instance comes to the same result at any
+ * time. A call runs if it was approved and never started. A call that started and has no result is running elsewhere, or its
+ * outcome is unknown.
  */
 export function nextAction(transcript: Transcript, stepsInTurn: number, limits: TurnLimits): NextAction {
   const { turnId, calls, usage, raisedLimit } = transcript

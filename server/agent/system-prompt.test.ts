@@ -18,7 +18,7 @@ describe('what the model is told', () => {
 
   it('names no programs of an image that it does not know', () => {
     const told = systemPrompt({ ...plain, ownImage: true })
-    expect(told).toContain('chosen by the operator')
+    expect(told).toContain('The operator chose its image')
     expect(told).not.toMatch(/python3|It has/)
   })
 

@@ -1,12 +1,12 @@
 import { type OfferedTool, WORKSPACE } from '../calls/offered-tool.ts'
 
 export interface SystemPromptOptions {
-  /** The tools of the sandbox are among those offered. */
+  /** Whether the sandbox's tools are available. */
   hasSandbox: boolean
-  /** Names of the MCP servers whose tools are offered. */
+  /** Names of the MCP servers whose tools are available. */
   servers: readonly string[]
   network: string
-  /** The operator's own image in place of ours: what is in it is not known. */
+  /** Whether the operator uses their own image, whose content we don't know. */
   ownImage: boolean
 }
 
@@ -21,7 +21,7 @@ export function systemPromptFor(
   return systemPrompt({ hasSandbox, servers: [...servers], network, ownImage })
 }
 
-/** Short on purpose: what the model must know about this place, nothing about manners. Says nothing that is not so. */
+/** Kept short: it tells the model the facts about its environment, nothing about style. */
 export function systemPrompt({ hasSandbox, servers, network, ownImage }: SystemPromptOptions): string {
   const lines = ['You help a person with real work in their workspace.']
   if (hasSandbox) lines.push(...aboutSandbox(network === 'none', ownImage))
@@ -45,7 +45,7 @@ export function systemPrompt({ hasSandbox, servers, network, ownImage }: SystemP
 
 function aboutSandbox(isOffline: boolean, ownImage: boolean): string[] {
   const programs = ownImage
-    ? 'Its image was chosen by the operator: look for the programs that you need.'
+    ? 'The operator chose its image: look for the programs that you need.'
     : 'It has bash, coreutils, git, python3, node, ripgrep, jq, tar, zip and unzip.'
   return [
     `The tools that read, write and list files and run commands act in a Linux container of this conversation, which ${isOffline ? 'has no network' : 'has a network'}; files are in /workspace, and relative paths mean that folder.`,

@@ -1,19 +1,19 @@
 import type { ChatMessage } from '../models/port.ts'
 
-/** Rough, and on the safe side for English and code: no tokenizer is right for every provider. */
+/** A rough estimate that is safe for English and code. No tokenizer fits every provider. */
 const CHARS_PER_TOKEN = 3.5
 const SHORT_ANSWER_CHARS = 2000
 
 export interface TrimmedHistory {
   messages: ChatMessage[]
-  /** How many messages were dropped from the start. */
+  /** Number of messages dropped from the start. */
   dropped: number
 }
 
 /**
- * Drops the oldest exchanges until the rest fits. An exchange begins with a user's message and goes whole, so that no call is
- * parted from its answer. Of the last one the question and the newest step always stay; if it alone is too long, its older
- * tool answers are shortened, then its oldest steps go, each with its answers.
+ * Drops the oldest exchanges until the rest fits. An exchange starts with a user's message and is dropped as a whole, so that no
+ * call loses its answer. The question and the newest step of the last exchange always stay. If that exchange alone is too long,
+ * its older tool answers are shortened, then its oldest steps are dropped, each with its answers.
  */
 export function trimHistory(messages: ChatMessage[], maxTokens: number): TrimmedHistory {
   const exchanges = splitExchanges(messages)
@@ -41,7 +41,7 @@ function lengthOf(message: ChatMessage): number {
   )
 }
 
-/** Signatures go back with every request, and can be long. */
+/** Signatures are sent back with every request and can be long. */
 function metaLength({ meta }: { meta?: unknown }): number {
   return meta === undefined ? 0 : JSON.stringify(meta).length
 }
@@ -79,5 +79,5 @@ function dropSteps(messages: ChatMessage[], maxTokens: number): ChatMessage[] {
 
 function cut(text: string): string {
   if (text.length <= SHORT_ANSWER_CHARS) return text
-  return `${text.slice(0, SHORT_ANSWER_CHARS)}\n[… ${text.length - SHORT_ANSWER_CHARS} characters left out to save room]`
+  return `${text.slice(0, SHORT_ANSWER_CHARS)}\n[… ${text.length - SHORT_ANSWER_CHARS} characters left out to save space]`
 }

@@ -1,13 +1,13 @@
 /**
- * Owns the models: which there are, whether one really works, and one streamed step of any of them, vendor's or demo. Owns no
- * conversation and runs no tool. Keys stay in the endpoints: no message, log line or error carries one.
+ * Owns the models: which ones exist, whether one works, and how to run one streamed step, with a vendor's model or the demo. Owns
+ * no conversation and runs no tools. Keys stay in the endpoints: no message, log line or error contains one.
  */
 import { AppError } from '../lib/errors.ts'
 import { DEMO_INFO } from './demo/demo-info.ts'
 import { demoStep } from './demo/demo-step.ts'
 import { buildCatalog } from './detection/build-catalog.ts'
 import { type Detected, detect } from './detection/detect.ts'
-import { splitModelId, wishFor } from './model-id.ts'
+import { configuredModelOf, splitModelId } from './model-id.ts'
 import { DEFAULT_TIMEOUTS, type ModelsOptions, type ModelTimeouts } from './models-options.ts'
 import type { ModelCatalog, Models, StepEvent, StepRequest } from './port.ts'
 import { Proofs } from './proofs.ts'
@@ -16,9 +16,9 @@ import { remoteStep } from './step/remote-step.ts'
 
 const MAX_TRIES = 4
 const PROOF_TRIES = 2
-/** A wish that the last detection did not know asks again, at most this often. */
+/** A request for an unknown model repeats the detection, at most this often. */
 const DETECTION_FRESH_MS = 10_000
-/** Enough for any answer; a model's own maximum would be taken off the room for the conversation. */
+/** Enough for any answer. A model's own maximum would reduce the space for the conversation. */
 const DEFAULT_OUTPUT_TOKENS = 32_000
 
 export function createModels(options: ModelsOptions): Models {
@@ -48,13 +48,13 @@ class DetectedModels implements Models {
     return this.#running
   }
 
-  async resolve(wish: string | undefined): Promise<string> {
+  async resolve(requested: string | undefined): Promise<string> {
     const known = await this.catalog()
-    if (wish === undefined || wish === '') return known.default
+    if (requested === undefined || requested === '') return known.default
     const found =
-      match(known, wish) ?? (this.#isStale() ? match(await this.catalog({ refresh: true }), wish) : undefined)
+      match(known, requested) ?? (this.#isStale() ? match(await this.catalog({ refresh: true }), requested) : undefined)
     if (found !== undefined) return found
-    throw unknownModel(wish, await this.catalog())
+    throw unknownModel(requested, await this.catalog())
   }
 
   async prove(model: string, signal?: AbortSignal): Promise<void> {
@@ -69,7 +69,7 @@ class DetectedModels implements Models {
     const { logger, provider, model } = this.#options
     const detected = await detect(this.#endpoints, {
       timeoutMs: this.#timeouts.detectMs,
-      wanted: (endpoint) => wishFor(endpoint.provider, { provider, model }),
+      wanted: (endpoint) => configuredModelOf(endpoint.provider, { provider, model }),
       logger
     })
     const catalog = buildCatalog(detected, { provider, model })
@@ -97,7 +97,7 @@ class DetectedModels implements Models {
     })
   }
 
-  /** Anthropic must be told a limit; the list says what the model allows. */
+  /** Anthropic requires a limit; the list of models says what is allowed. */
   #outputLimit(request: StepRequest, endpoint: Endpoint, modelId: string): { maxOutputTokens?: number } {
     if (request.maxOutputTokens !== undefined || endpoint.provider !== 'anthropic') return {}
     const listed = this.#last?.detected.find((found) => found.endpoint === endpoint)?.models
@@ -106,19 +106,19 @@ class DetectedModels implements Models {
   }
 }
 
-/** `provider/id`, an alias of the provider, or a bare id that just one provider offers. */
-function match({ models }: ModelCatalog, wish: string): string | undefined {
-  const split = splitModelId(wish)
+/** Accepts `provider/id`, an alias of the provider, or a bare id that exactly one provider offers. */
+function match({ models }: ModelCatalog, requested: string): string | undefined {
+  const split = splitModelId(requested)
   const named = split && `${split.provider}/${split.id}`
   const exact = models.find(({ id }) => id === named)
   if (exact !== undefined) return exact.id
-  const bare = models.filter(({ id, provider }) => id === `${provider}/${wish}`)
+  const bare = models.filter(({ id, provider }) => id === `${provider}/${requested}`)
   return bare.length === 1 ? bare[0]?.id : undefined
 }
 
-function unknownModel(wish: string, catalog?: ModelCatalog): AppError {
-  const provider = splitModelId(wish)?.provider
+function unknownModel(requested: string, catalog?: ModelCatalog): AppError {
+  const provider = splitModelId(requested)?.provider
   const reason = catalog?.providers.find(({ id, ok }) => id === provider && !ok)?.reason
-  const message = `There is no model "${wish.slice(0, 100)}" here. ${reason ?? 'Choose one from the list of models.'}`
+  const message = `There is no model "${requested.slice(0, 100)}" here. ${reason ?? 'Choose one from the list of models.'}`
   return new AppError('invalid', 'model_unknown', message)
 }

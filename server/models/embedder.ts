@@ -1,4 +1,4 @@
-/** Meanings of texts as vectors, from OpenAI or a server that speaks like it. No vendor package: it is one request. */
+/** Turns texts into vectors by meaning, with OpenAI or a compatible server. It is one request, so it needs no vendor package. */
 import { z } from 'zod'
 import { AppError } from '../lib/errors.ts'
 import { fetchJson, nonsense } from './detection/fetch-json.ts'
@@ -9,11 +9,11 @@ import { configuredEndpoints } from './providers/endpoint.ts'
 export interface Embedder {
   /** `provider/id`. */
   model: string
-  /** One vector per text, each of length 1; at most `BATCH` texts. Not tried again. */
+  /** Returns one vector of length 1 per text, for at most `BATCH` texts. Does not retry. */
   embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>
 }
 
-/** Keeps the longest vectors of one answer within what is read of it. */
+/** Keeps the longest vectors of one response within the size limit for responses. */
 export const BATCH = 32
 const MAX_DIMENSIONS = 4096
 
@@ -45,7 +45,7 @@ export function createEmbedder(model: string, options: Omit<ModelsOptions, 'logg
   }
 }
 
-/** Of length 1, so that a product of two is their cosine; undefined where there is no direction. */
+/** Scales to length 1, so that the product of two vectors is their cosine. Returns undefined for a vector without a direction. */
 function unit(values: readonly number[] | undefined): Float32Array | undefined {
   const length = Math.hypot(...(values ?? []))
   return length > 0 && Number.isFinite(length) ? Float32Array.from(values ?? [], (value) => value / length) : undefined

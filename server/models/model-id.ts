@@ -2,7 +2,7 @@ import { PROVIDER_IDS, type ProviderId } from './models-options.ts'
 
 const ALIASES: Record<string, ProviderId> = { claude: 'anthropic' }
 
-/** `provider/id`, cut at the first slash: ids of compatible servers have slashes of their own. */
+/** Splits `provider/id` at the first slash: ids of compatible servers may contain slashes. */
 export function splitModelId(model: string): { provider: ProviderId; id: string } | undefined {
   const slash = model.indexOf('/')
   const prefix = model.slice(0, Math.max(0, slash))
@@ -11,15 +11,15 @@ export function splitModelId(model: string): { provider: ProviderId; id: string 
   return provider === undefined || id === '' ? undefined : { provider, id }
 }
 
-/** The configured default as an id of this provider, or undefined when it means another one. */
-export function wishFor(
+/** The configured default as an id of this provider, or undefined if it belongs to another one. */
+export function configuredModelOf(
   provider: ProviderId,
-  wish: { provider?: ProviderId | undefined; model?: string | undefined }
+  requested: { provider?: ProviderId | undefined; model?: string | undefined }
 ): string | undefined {
-  if (wish.model === undefined || wish.model === '') return undefined
-  if (wish.provider !== undefined && wish.provider !== provider) return undefined
-  const split = splitModelId(wish.model)
+  if (requested.model === undefined || requested.model === '') return undefined
+  if (requested.provider !== undefined && requested.provider !== provider) return undefined
+  const split = splitModelId(requested.model)
   if (split?.provider === provider) return split.id
-  // With the provider named apart, "openai/gpt-oss" may well be an id of a compatible server.
-  return split === undefined || wish.provider !== undefined ? wish.model : undefined
+  // If the provider is configured separately, "openai/gpt-oss" may well be an id of a compatible server.
+  return split === undefined || requested.provider !== undefined ? requested.model : undefined
 }

@@ -9,24 +9,24 @@ interface ProviderAccess {
 }
 
 export interface ModelTimeouts {
-  /** Listing one provider's models. */
+  /** For listing one provider's models. */
   detectMs: number
-  /** Silence of a model, from the request on and between any two bytes. */
+  /** The longest silence of a model, after the request and between any two bytes. */
   idleMs: number
-  /** One try of one step, however chatty. */
+  /** For one try of one step, however much it sends. */
   stepMs: number
-  /** The minimal call that proves a model. */
+  /** For the minimal call that proves a model. */
   proveMs: number
-  /** The longest wait that a provider may ask for before another try. */
+  /** The longest wait before a retry that a provider may ask for. */
   maxRetryWaitMs: number
-  /** The first wait when the provider does not say; doubles with each try. */
+  /** The first wait if the provider does not say how long; doubles with each try. */
   backoffMs: number
 }
 
 export interface ModelsOptions {
-  /** Provider of the default model; undefined: the first that has a key, else demo. */
+  /** Provider of the default model; defaults to the first that has a key, else demo. */
   provider?: ProviderId | undefined
-  /** Default model, as an id of that provider or `provider/id`. */
+  /** The default model, as an id of that provider or as `provider/id`. */
   model?: string | undefined
   anthropic?: ProviderAccess | undefined
   gemini?: ProviderAccess | undefined
@@ -38,7 +38,8 @@ export interface ModelsOptions {
 
 export const DEFAULT_TIMEOUTS: ModelTimeouts = {
   detectMs: 10_000,
-  // A model may think for minutes without a word, and one on this machine reads its prompt as slowly. Below the five of `fetch`.
+  // A model may think for minutes without sending anything, and a local one may read its prompt as slowly. Below the five minutes
+  // of `fetch`.
   idleMs: 240_000,
   stepMs: 15 * 60_000,
   proveMs: 30_000,

@@ -6,11 +6,11 @@ export interface StepReport extends Partial<TokenUsage> {
   error?: unknown
 }
 
-/** The same models, with every step reported when it ends. A step that its reader gives up counts as ended, without an error. */
+/** Reports every step of the models when it ends. A step that its reader abandons counts as ended, without an error. */
 export function observedModels(models: Models, report: (step: StepReport) => void): Models {
   return {
     catalog: (options) => models.catalog(options),
-    resolve: (wish) => models.resolve(wish),
+    resolve: (requested) => models.resolve(requested),
     prove: (model, signal) => models.prove(model, signal),
     step: (request) => observedStep(models, request, report)
   }

@@ -1,21 +1,21 @@
 /**
- * Language models as the agent sees them: one streamed step at a time, in our own words, so that no vendor type leaves this
- * folder. What a provider attaches to its parts travels in `meta`, stored and sent back unchanged. No tools are run here.
+ * The port for language models: one streamed step at a time, in our own types, so that no vendor type leaves this folder. What a
+ * provider attaches to its parts is kept in `meta` and sent back unchanged. No tools are run here.
  */
 
-/** Opaque JSON of the provider (signatures of thoughts and the like); kept and returned as it came. */
+/** Opaque JSON from the provider, such as signatures of thoughts; stored and sent back unchanged. */
 export type ProviderMeta = Record<string, unknown>
 
 export type AssistantPart =
   | { type: 'text'; text: string; meta?: ProviderMeta }
   | { type: 'reasoning'; text: string; meta?: ProviderMeta }
-  /** `args` are the exact bytes of the model's JSON; `invalid` says why they can't be used (then they are shown, never run). */
+  /** `args` is the model's JSON, byte for byte. `invalid` says why it can't be used; such a call is shown but never run. */
   | { type: 'tool-call'; callId: string; name: string; args: string; invalid?: string; meta?: ProviderMeta }
 
 export interface ToolAnswer {
   callId: string
   name: string
-  /** What the model is told: the tool's text, or what the human said. */
+  /** What the model is told: the tool's text, or the user's decision. */
   text: string
   isError: boolean
 }
@@ -47,13 +47,13 @@ export interface TokenUsage {
 }
 
 /**
- * One step's events: any number of deltas and retries, then exactly one `done`. Failures are thrown as AppError instead, with one
- * of the codes in ModelErrorCode; a cut in the middle of a stream throws too, and nothing of that step counts.
+ * The events of one step: any number of deltas and retries, then exactly one `done`. Failures are thrown as AppError with a code
+ * from ModelErrorCode. If the stream breaks, that is thrown too, and nothing of the step counts.
  */
 export type StepEvent =
   | { type: 'text-delta'; text: string }
   | { type: 'reasoning-delta'; text: string }
-  /** Waiting before try number `attempt` (2 is the first repetition), as the provider told us or by backoff. */
+  /** The wait before try number `attempt` (2 is the first retry), from the provider or our own backoff. */
   | { type: 'retry'; attempt: number; inMs: number; reason: string }
   | {
       type: 'done'
@@ -85,7 +85,7 @@ export interface ModelInfo {
 export interface ProviderStatus {
   id: string
   ok: boolean
-  /** One sentence, with what to do; never the key. */
+  /** One sentence that says what to do; never contains the key. */
   reason?: string
 }
 
@@ -96,11 +96,14 @@ export interface ModelCatalog {
 }
 
 export interface Models {
-  /** The last result of detection, which runs at the first call and again with `refresh`; one failing provider hides no other. */
+  /**
+   * The last result of detection, which runs at the first call and again with `refresh`. A failing provider does not hide the
+   * others.
+   */
   catalog(options?: { refresh?: boolean }): Promise<ModelCatalog>
-  /** Resolves a wish (`provider/id`, `claude/…`, or undefined for the default) to a model id; throws invalid `model_unknown`. */
-  resolve(wish: string | undefined): Promise<string>
-  /** Proves the model with a minimal real call the first time it is chosen; the good verdict is remembered. */
+  /** Resolves a model (`provider/id`, `claude/…`, or undefined for the default) to its id; throws invalid `model_unknown`. */
+  resolve(requested: string | undefined): Promise<string>
+  /** Proves the model with a minimal real call when it is first chosen; a success is remembered. */
   prove(model: string, signal?: AbortSignal): Promise<void>
   step(request: StepRequest): AsyncIterable<StepEvent>
 }

@@ -2,7 +2,7 @@ import { isAppError } from '../lib/errors.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'
 import type { StepEvent, StepRequest } from './port.ts'
 
-/** OpenAI's responses accept no fewer. */
+/** The minimum that OpenAI's Responses API accepts. */
 const OUTPUT_TOKENS = 16
 const BAD_VERDICT_MS = 10_000
 
@@ -20,8 +20,8 @@ const PROOF: Pick<StepRequest, 'system' | 'messages' | 'tools' | 'maxOutputToken
 }
 
 /**
- * Remembers which models really answer a call with a tool on offer. Callers who ask at the same time share one call; a bad
- * verdict is kept just long enough that many tabs don't repeat it.
+ * Remembers which models really answer a call with a tool available. Concurrent callers share one call. A failure is remembered
+ * just long enough that many tabs don't repeat it.
  */
 export class Proofs {
   readonly #verdicts = new Map<string, Promise<void>>()
@@ -52,11 +52,11 @@ export class Proofs {
     try {
       await withDeadline({ what, ms: this.#timeoutMs, code: 'model_timeout' }, async (signal) => {
         for await (const _ of this.#run({ ...PROOF, model, signal })) {
-          // Any end but an error is proof.
+          // Every end except an error is proof.
         }
       })
     } catch (error) {
-      // A thinking model spends its few tokens before the first word: it took the call and the tool, and that is enough.
+      // A thinking model uses up its few tokens before the first word. It accepted the call and the tool, which is enough.
       if (!isAppError(error, 'model_empty_answer')) throw error
     }
   }

@@ -88,7 +88,7 @@ describe('an approval', () => {
     await client.ask('tool:approval', { callId: card?.callId, approved: true, hash: card?.hash, args })
     await client.wait('turn:end')
     expect(resultText(client.all('tool:result')[0])).toContain('edited by hand')
-    expect(client.all('agent:response').at(-1)?.text).toContain('The human changed the arguments')
+    expect(client.all('agent:response').at(-1)?.text).toContain('The user changed the arguments')
     const log = await server.events(id)
     expect(log.find(({ type }) => type === 'tool:approval_required')?.data.args).toEqual({ command: 'echo original' })
     expect(log.find(({ type }) => type === 'tool:approval_resolved')?.data).toMatchObject({ by: 'human', args })

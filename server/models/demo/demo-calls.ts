@@ -9,7 +9,7 @@ const TOOLS = { list: 'list_files', read: 'read_file', write: 'write_file', run:
 
 export interface DemoCalls {
   calls: ToolCall[]
-  /** Names of tools that were asked for and are not on offer. */
+  /** Names of requested tools that are not available. */
   missing: string[]
 }
 
@@ -25,7 +25,7 @@ export function toCalls(requests: DemoRequest[], tools: ModelTool[]): DemoCalls 
   return { calls, missing }
 }
 
-/** Whether a tool, under whatever prefix, is the one of that plain name. */
+/** Whether a tool's name, with any prefix, means this plain name. */
 export function isTool(name: string, plain: string): boolean {
   if (name === plain) return true
   const before = name.endsWith(plain) ? name.at(-plain.length - 1) : undefined

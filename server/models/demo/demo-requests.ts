@@ -7,7 +7,7 @@ export type DemoRequest =
   | { kind: 'use'; tool: string; args: string }
 
 export interface DemoPlan {
-  /** One group per model step; what stands in one group is asked for at once. */
+  /** One group per model step; the requests of a group are made at once. */
   groups: DemoRequest[][]
   unknown: string[]
 }
@@ -57,7 +57,7 @@ const RULES: Rule[] = [
 ]
 
 /**
- * Lines are separate requests of one step; ", then" puts the rest into a later step. A line that is no request goes on with the
+ * Each line is a request of the same step; ", then" puts the rest into a later step. A line that is not a request continues the
  * command or the content before it, and a command keeps every character after `run `.
  */
 export function readPlan(text: string): DemoPlan {

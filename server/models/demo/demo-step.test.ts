@@ -94,7 +94,7 @@ describe('words', () => {
 
   test("results, failures and a human's no are reported as they are", async () => {
     expect((await ask(await answer('read a.txt', 'the content'))).text).toContain('the content')
-    const rejected = await ask(await answer('read a.txt', 'The human rejected this call: not that one', true))
+    const rejected = await ask(await answer('read a.txt', 'The user rejected this call: not that one', true))
     expect(rejected.text).toMatch(/not allowed to read `a.txt`.*not that one/)
     expect((await ask(await answer('run ls', ''))).text).toBe('I ran `ls`; there was no output.')
     expect((await ask(await answer('write a.txt: hi', 'ok'))).text).toMatch(/^I wrote `a.txt`:/)

@@ -1,6 +1,6 @@
 /**
- * The built-in model: rules instead of AI, no key and no network, so that a newcomer and the tests live through the whole loop
- * with the real tools and approvals. What it does depends on the conversation alone; only its call ids are random.
+ * The built-in model: rules instead of AI, without a key or network, so that newcomers and tests can go through the whole loop
+ * with the real tools and approvals. Its behaviour depends only on the conversation; only its call ids are random.
  */
 import { AppError } from '../../lib/errors.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest, ToolAnswer } from '../port.ts'
@@ -11,7 +11,7 @@ import { ABILITIES, announce, INTRODUCTION, report } from './demo-words.ts'
 
 type ToolCall = Extract<AssistantPart, { type: 'tool-call' }>
 
-/** A gullible model on purpose: a file with such a line gives it orders, and only the approval stands in between. */
+/** This model is gullible on purpose: a file with such a line gives it orders, and only the approval prevents harm. */
 const ORDER_IN_A_FILE = /^.*?DEMO-OBEY:[ \t]*(.+)$/gm
 const MAX_OBEYED_STEPS = 3
 
@@ -48,7 +48,7 @@ function think({ messages, tools }: StepRequest): { said: string; calls: ToolCal
   words.push(...answers.map((answer) => report(answer, findCall(messages, answer.callId))))
   if (rounds === 0) words.push(...plan.unknown.map((line) => `I don't understand "${line.slice(0, 200)}".`))
   words.push(...missing.map((name) => `There is no tool "${name}" here.`))
-  if (failed && plan.groups.length > rounds) words.push('So I leave out the rest of what you asked for.')
+  if (failed && plan.groups.length > rounds) words.push('So I skip the rest of your request.')
   if (rounds === 0 && calls.length === 0) words.push(ABILITIES)
   words.push(announce(calls))
   return { said: words.filter((part) => part !== '').join('\n\n'), calls }

@@ -21,14 +21,14 @@ export const ABILITIES = [
   'For real conversations, set the key of a model provider and choose one of its models.'
 ].join('\n')
 
-/** What is about to be asked for, before the human decides. */
+/** What the model is about to request, before the user decides. */
 export function announce(calls: ToolCall[]): string {
   if (calls.length === 0) return ''
   const list = calls.map((call) => `- ${describe(call)}`).join('\n')
   return calls.length === 1 ? `I'd like to ${describe(calls[0])}.` : `I'd like to do ${calls.length} things:\n${list}`
 }
 
-/** What came of a call, in the tool's or the human's own words. */
+/** The result of a call, in the tool's or the user's own words. */
 export function report(answer: ToolAnswer, call: ToolCall | undefined): string {
   const what = call === undefined ? `call ${answer.name}` : describe(call)
   if (!answer.isError)

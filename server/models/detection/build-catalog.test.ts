@@ -202,8 +202,8 @@ describe('the default', () => {
     [{ provider: 'anthropic', model: 'claude-old-4' }, 'anthropic/claude-old-4'],
     [{ provider: 'anthropic', model: 'claude-new-5' }, 'anthropic/claude-new-5'],
     [{ provider: 'anthropic', model: 'gpt-8' }, 'anthropic/claude-new-5-20260101']
-  ] as [Partial<ModelsOptions>, string][])('%o: %s', async (wish, expected) => {
-    expect((await models({ ...(await both()), ...wish }).catalog()).default).toBe(expected)
+  ] as [Partial<ModelsOptions>, string][])('%o: %s', async (requested, expected) => {
+    expect((await models({ ...(await both()), ...requested }).catalog()).default).toBe(expected)
   })
 
   test('a model that is not offered is said beside the provider', async () => {
@@ -218,8 +218,8 @@ describe('the default', () => {
 
   test('an id with slashes of a compatible server', async () => {
     const options = await start(compatible, { models: LISTS.compatible })
-    const wish = { provider: 'openai-compatible' as const, model: 'openai/gpt-oss-20b' }
-    expect((await models({ ...options, ...wish }).catalog()).default).toBe('openai-compatible/openai/gpt-oss-20b')
+    const requested = { provider: 'openai-compatible' as const, model: 'openai/gpt-oss-20b' }
+    expect((await models({ ...options, ...requested }).catalog()).default).toBe('openai-compatible/openai/gpt-oss-20b')
   })
 
   test('a configured provider without a key, or out of order, leaves the demo model and the reason', async () => {

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../providers/endpoint.ts'
 import type { ListedModel } from './list-models.ts'
 
-/** What a model's name says it is for, when it is not for chatting with tools. The proof call decides in the end. */
+/** Names of models that are not for chatting with tools. The proof call has the last word. */
 const OTHER_PURPOSE: Record<Endpoint['provider'], RegExp | undefined> = {
   anthropic: undefined,
   gemini: /embed|aqa|imagen|image|veo|lyria|tts|audio|\blive\b|robotics|computer-use|gemma-[123]/i,
@@ -10,11 +10,11 @@ const OTHER_PURPOSE: Record<Endpoint['provider'], RegExp | undefined> = {
   'openai-compatible': /embed|rerank|\bbge\b|whisper|\btts\b|dall-e|stable-diffusion|moderation/i
 }
 
-/** Variants that should not be the default: costly, tiny, special or not final ones, and dated copies. */
+/** Variants that should not be the default: expensive, tiny, special or preview ones, and dated copies. */
 const SIDE_VARIANT =
   /preview|experimental|beta|codex|chat-latest|learnlm|gemma|\b(?:exp|pro|nano|lite|mini)\b|\d{4}-\d{2}-\d{2}$/i
 
-/** The models to offer, the likeliest default first. */
+/** The models to offer, the best candidate for the default first. */
 export function chatModels(provider: Endpoint['provider'], listed: ListedModel[]): ListedModel[] {
   const seen = new Set<string>()
   const offered = listed.filter((model) => {
@@ -33,7 +33,7 @@ function byPreference(a: ListedModel, b: ListedModel): number {
   )
 }
 
-/** The first number in a name ("gemini-2.5-pro": 2.5), for lists that tell no dates. */
+/** The first number in a name ("gemini-2.5-pro": 2.5), for lists without dates. */
 function version(id: string): number {
   return Number(id.match(/\d+(?:\.\d+)?/)?.[0] ?? 0)
 }

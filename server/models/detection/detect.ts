@@ -5,7 +5,7 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { chatModels } from './chat-models.ts'
 import { findModel, type ListedModel, listModels } from './list-models.ts'
 
-/** What one provider offers, or the sentence that says why it can't be used. */
+/** The models of one provider, or the reason why it can't be used. */
 export interface Detected {
   endpoint: Endpoint
   models: ListedModel[]
@@ -14,12 +14,12 @@ export interface Detected {
 
 export interface DetectOptions {
   timeoutMs: number
-  /** The configured default model per provider, looked up by name when the list lacks it. */
+  /** The configured default model of a provider, looked up by name if the list lacks it. */
   wanted: (endpoint: Endpoint) => string | undefined
   logger: Logger
 }
 
-/** Asks all providers side by side; one that fails hides no other. */
+/** Asks all providers in parallel; one that fails does not hide the others. */
 export async function detect(endpoints: Endpoint[], options: DetectOptions): Promise<Detected[]> {
   return Promise.all(endpoints.map((endpoint) => detectOne(endpoint, options)))
 }
@@ -30,9 +30,9 @@ async function detectOne(endpoint: Endpoint, { timeoutMs, wanted, logger }: Dete
   try {
     return await withDeadline({ what, ms: timeoutMs, code: 'model_timeout' }, async (signal) => {
       const models = chatModels(provider, await listModels(endpoint, signal))
-      const wish = wanted(endpoint)
-      if (wish !== undefined && !models.some(({ id }) => id === wish)) {
-        const found = await findModel(endpoint, wish, signal)
+      const requested = wanted(endpoint)
+      if (requested !== undefined && !models.some(({ id }) => id === requested)) {
+        const found = await findModel(endpoint, requested, signal)
         if (found !== undefined) models.push(found)
       }
       if (models.length > 0) return { endpoint, models }

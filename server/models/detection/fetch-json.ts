@@ -4,17 +4,17 @@ import type { Endpoint } from '../providers/endpoint.ts'
 
 const MAX_BYTES = 4 * 1024 * 1024
 
-/** What is asked for, as it stands in messages. */
+/** What is requested, as it appears in messages. */
 interface Wanted {
   name: string
   code: string
-  /** Sent along, as JSON. */
+  /** The JSON body to send. */
   body?: unknown
 }
 
 const MODELS: Wanted = { name: 'a list of models', code: 'model_list_unreadable' }
 
-/** One JSON document of a provider, bounded in size; every failure is a sentence for the user. */
+/** Fetches one JSON document from a provider, with a size limit. Every failure is a sentence for the user. */
 export async function fetchJson(
   endpoint: Endpoint,
   path: string,
@@ -43,7 +43,7 @@ async function send(endpoint: Endpoint, path: string, signal: AbortSignal, { bod
       : { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
   try {
     const headers = { accept: 'application/json', ...posted.headers, ...authHeaders(endpoint) }
-    // A redirect would carry the key to another host.
+    // A redirect would send the key to another host.
     return await fetch(endpoint.url + path, { ...posted, headers, signal, redirect: 'manual' })
   } catch (error) {
     throw unreachable(error, endpoint)

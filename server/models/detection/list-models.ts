@@ -10,7 +10,7 @@ export interface ListedModel {
   createdMs?: number | undefined
   contextTokens?: number | undefined
   maxOutputTokens?: number | undefined
-  /** Gemini: what may be called on it. */
+  /** Gemini only: the methods that the model supports. */
   methods?: string[] | undefined
 }
 
@@ -51,7 +51,7 @@ const geminiPage = z.object({
   nextPageToken: z.string().max(2_000).optional().catch(undefined)
 })
 
-/** `max_model_len` is vLLM's, `context_length` OpenRouter's and others'. */
+/** `max_model_len` is from vLLM, `context_length` from OpenRouter and others. */
 const openaiModel = z.object({
   id,
   name,
@@ -61,7 +61,7 @@ const openaiModel = z.object({
 })
 const openaiPage = z.object({ data: z.array(openaiModel).max(MAX_MODELS) })
 
-/** Everything that the provider lists for this key. */
+/** Lists all models that the provider offers for this key. */
 export async function listModels(endpoint: Endpoint, signal: AbortSignal): Promise<ListedModel[]> {
   const found: ListedModel[] = []
   let next: string | undefined
@@ -74,7 +74,7 @@ export async function listModels(endpoint: Endpoint, signal: AbortSignal): Promi
   return found
 }
 
-/** One model by its id: lists name dated versions, but the providers know their short names too. */
+/** Finds one model by its id: lists contain dated versions, but providers know their short names too. */
 export async function findModel(
   endpoint: Endpoint,
   modelId: string,

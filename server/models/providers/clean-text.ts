@@ -1,10 +1,10 @@
 import { replaceHidden } from '../../../contract/hidden-characters.ts'
 
-/** Things that look like a key of a known vendor, also when half masked by the vendor itself. */
+/** Text that looks like a key of a known vendor, even if the vendor has masked half of it. */
 const KEY_SHAPES = /\b(?:sk-|sk_|AIza|gsk_|xai-|hf_|Bearer\s+)[\w*.\-…]{8,}/g
 const SHORTEST_SECRET = 4
 
-/** Text of a provider as it may stand in a message or a log: one line, bounded, without any key. */
+/** A provider's text, made safe for messages and logs: one line, bounded, without keys. */
 export function cleanText(text: string, secrets: readonly string[], maxLength = 300): string {
   let clean = text.slice(0, 20_000)
   for (const secret of secrets) {

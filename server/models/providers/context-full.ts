@@ -1,4 +1,4 @@
-/** Each vendor's way to say that the conversation no longer fits; there is no common code for it. */
+/** How each vendor says that the conversation no longer fits; there is no common code for it. */
 const WORDINGS = [
   /prompt is too long/i, // Anthropic
   /exceed context limit/i, // Anthropic: input length and `max_tokens`

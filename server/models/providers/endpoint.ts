@@ -3,25 +3,25 @@ import type { ModelsOptions, ProviderId } from '../models-options.ts'
 
 type RemoteProviderId = Exclude<ProviderId, 'demo'>
 
-/** Where a provider is and how to speak of it; the only place that holds its key. */
+/** The address of a provider and its name in messages. This is the only place that holds its key. */
 export interface Endpoint {
   provider: RemoteProviderId
   label: string
-  /** With the version segment, without a trailing slash: paths are appended to it. */
+  /** Includes the version segment and has no trailing slash: paths are appended to it. */
   url: string
-  /** The same without credentials, for messages. */
+  /** The same URL without credentials, for messages. */
   shownUrl: string
   apiKey: string | undefined
   keySetting: string
   urlSetting: string
-  /** What must never stand in a message: the key, and a password inside the URL. */
+  /** Values that must never appear in a message: the key, and a password in the URL. */
   secrets: string[]
 }
 
 interface Convention {
   label: string
   home: string
-  /** Appended to the configured address unless it is there already. */
+  /** Appended to the configured address unless it is already there. */
   version: string
   setting: string
 }
@@ -43,7 +43,7 @@ const CONVENTIONS: Record<RemoteProviderId, Convention> = {
   }
 }
 
-/** The configured providers, in the order in which one is picked as the default. */
+/** The configured providers; the first usable one becomes the default. */
 export function configuredEndpoints(options: Omit<ModelsOptions, 'logger'>): Endpoint[] {
   const { anthropic, gemini, openai, openaiCompatible } = options
   return [

@@ -6,20 +6,20 @@ import { saysContextFull } from './context-full.ts'
 import type { Endpoint } from './endpoint.ts'
 import { retryAfterMs } from './retry-after.ts'
 
-/** Why a try failed, and whether another one makes sense. */
+/** Why a try failed, and whether to retry. */
 export interface ModelFailure {
   error: AppError
-  /** Few words for the user while waiting: "rate limited (429)". */
+  /** A few words for the user while waiting: "rate limited (429)". */
   reason: string
   retry: boolean
-  /** What the provider asked for; undefined: our own backoff. */
+  /** The wait that the provider asked for; without it, our own backoff applies. */
   afterMs?: number | undefined
 }
 
 export interface FailureContext {
   endpoint: Endpoint
   modelId: string
-  /** Whether an answer had begun: tells a cut stream from a provider that can't be reached. */
+  /** Whether an answer had begun: distinguishes a broken stream from an unreachable provider. */
   answered: boolean
 }
 
@@ -47,7 +47,9 @@ const KINDS: Record<ModelErrorCode, ErrorKind> = {
   model_request_rejected: 'invalid'
 }
 
-/** Reads a vendor package's error, an error part of a stream or a broken connection; the result carries no key and no request. */
+/**
+ * Reads a vendor package's error, an error part of a stream or a broken connection. The result contains no key and no request.
+ */
 export function modelFailure(thrown: unknown, context: FailureContext): ModelFailure {
   if (thrown instanceof AppError) return { error: thrown, reason: thrown.code, retry: false }
   const trouble = readTrouble(thrown)
@@ -75,7 +77,7 @@ function readTrouble(thrown: unknown): Trouble {
   return readErrorPart(thrown)
 }
 
-/** Error parts inside a stream are plain objects: the vendor packages' own, or what a compatible server sent. */
+/** Error parts of a stream are plain objects, from the vendor packages or from a compatible server. */
 function readErrorPart(part: unknown): Trouble {
   const fields: { message?: unknown; statusCode?: unknown; code?: unknown; data?: unknown } =
     typeof part === 'object' && part !== null ? part : { message: part }
@@ -87,7 +89,7 @@ function readErrorPart(part: unknown): Trouble {
 function brokenConnection(trouble: Trouble, context: FailureContext): ModelFailure {
   const { endpoint } = context
   if (context.answered) {
-    const message = `${endpoint.label} broke off in the middle of the answer. Send the message again.`
+    const message = `${endpoint.label} disconnected in the middle of the answer. Send the message again.`
     return { error: modelError('model_stream_cut', message, context), reason: 'answer broken off', retry: true }
   }
   const why = cleanText(trouble.message, endpoint.secrets, 150)
@@ -108,7 +110,7 @@ function fromStatus(trouble: Trouble, status: number, context: FailureContext): 
   })
 
   if (status < 400) {
-    const message = `${label} answers at ${shownUrl} with a redirect, which is not followed because it would carry the key along. Set ${urlSetting} to the final address.`
+    const message = `${label} answers at ${shownUrl} with a redirect, which is not followed because it would send the key to another address. Set ${urlSetting} to the final address.`
     return fail('model_request_rejected', message, 'redirected')
   }
   if (status === 401 || status === 403 || (status === 400 && BAD_KEY.test(text))) {
@@ -131,7 +133,7 @@ function fromStatus(trouble: Trouble, status: number, context: FailureContext): 
     return fail('model_not_found', message, 'not found')
   }
   if (status >= 500 || status === 408) {
-    const message = `${label} is overloaded or out of order (${status})${quote} Send the message again in a while.`
+    const message = `${label} is overloaded or not working (${status})${quote} Send the message again later.`
     return fail('model_overloaded', message, 'overloaded', TRY_AGAIN_STATUS.has(status))
   }
   return fail('model_request_rejected', `${label} rejected the request (${status})${quote}`, 'rejected')

@@ -7,8 +7,8 @@ export interface VendorModel {
 }
 
 /**
- * The vendor's model behind one dialect. Its package is loaded when first used: together they cost 10 MB and more than half of the
- * start. Address and key are always given, because the packages would else read the environment themselves.
+ * The vendor's model for one dialect. Its package is loaded on first use: all of them take 10 MB and more than half of the
+ * startup. Address and key are always passed, because otherwise the packages would read the environment.
  */
 export async function vendorModel(
   endpoint: Endpoint,
@@ -19,7 +19,7 @@ export async function vendorModel(
   switch (provider) {
     case 'anthropic': {
       const { createAnthropic } = await import('@ai-sdk/anthropic')
-      // Arguments are shown when complete; streaming them early would only skip the vendor's check that they are JSON.
+      // Arguments are shown when they are complete. Streaming them would only skip the vendor's check that they are JSON.
       const providerOptions = { anthropic: { toolStreaming: false } }
       return { model: createAnthropic({ baseURL: url, apiKey, fetch })(id), providerOptions }
     }
@@ -29,7 +29,7 @@ export async function vendorModel(
     }
     case 'openai': {
       const { createOpenAI } = await import('@ai-sdk/openai')
-      // Nothing is kept at OpenAI: reasoning comes back encrypted and lives in our own log.
+      // Nothing is stored at OpenAI: reasoning comes back encrypted and is kept in our own log.
       const providerOptions = { openai: { store: false } }
       return { model: createOpenAI({ baseURL: url, apiKey, fetch }).responses(id), providerOptions }
     }

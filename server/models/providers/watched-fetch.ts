@@ -1,7 +1,7 @@
 import { AppError } from '../../lib/errors.ts'
 
 export interface WatchOptions {
-  /** As in "Waited 60 s for …". */
+  /** Completes "Waited 60 s for …". */
   label: string
   idleMs: number
   totalMs: number
@@ -10,9 +10,9 @@ export interface WatchOptions {
 }
 
 /**
- * A fetch under our own watch: it ends when nothing arrives for too long, when too much arrives, or with the caller's signal.
- * `failure` says why we ended it, since the layers above wrap and rename errors. Time in which nobody reads does not count.
- * Redirects are not followed: they would carry the key to another host.
+ * A fetch that we monitor: it ends if nothing arrives for too long, if too much arrives, or with the caller's signal. `failure`
+ * says why we ended it, because the layers above wrap and rename errors. Time in which nobody reads does not count. Redirects are
+ * not followed, because they would send the key to another host.
  */
 export class WatchedFetch {
   failure: AppError | undefined

@@ -3,7 +3,7 @@ import { parseHostileJson } from '../../lib/streams/hostile-json.ts'
 export type Arguments = { value: Record<string, JsonValue>; invalid?: never } | { value?: never; invalid: string }
 type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
 
-/** The model's argument bytes as an object, or a sentence that says why they are none. */
+/** Parses the model's arguments as an object; returns a sentence with the reason if they are not one. */
 export function readArguments(args: string): Arguments {
   let value: unknown
   try {

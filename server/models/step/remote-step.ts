@@ -25,7 +25,7 @@ export interface RemoteStep {
   logger: Logger
 }
 
-/** One step of a vendor's model. Tries again only while nothing of the step has been given out. */
+/** Runs one step of a vendor's model. Retries only while nothing of the step has been emitted. */
 export async function* remoteStep(step: RemoteStep): AsyncGenerator<StepEvent, void> {
   const { signal } = step.request
   for (let attempt = 1; ; attempt++) {
@@ -38,7 +38,7 @@ export async function* remoteStep(step: RemoteStep): AsyncGenerator<StepEvent, v
       logger.debug({ ...context, reason: failure.reason }, 'a model step failed')
       throw explain(failure, attempt, inMs, timeouts.maxRetryWaitMs)
     }
-    logger.debug({ ...context, inMs, reason: failure.reason }, 'a model step is tried again')
+    logger.debug({ ...context, inMs, reason: failure.reason }, 'a model step is retried')
     yield { type: 'retry', attempt: attempt + 1, inMs, reason: `${step.endpoint.label}: ${failure.reason}` }
     await sleep(inMs, undefined, { signal }).catch(() => {
       throw cancelled(signal)
@@ -46,7 +46,7 @@ export async function* remoteStep(step: RemoteStep): AsyncGenerator<StepEvent, v
   }
 }
 
-/** Returns why it failed if another try would repeat nothing; throws when something was already given out. */
+/** Returns the failure if a retry would repeat nothing; throws if something was already emitted. */
 async function* tryOnce(step: RemoteStep): AsyncGenerator<StepEvent, ModelFailure | undefined> {
   const { endpoint, modelId, request, timeouts } = step
   const watch = new WatchedFetch({
@@ -76,7 +76,7 @@ async function* tryOnce(step: RemoteStep): AsyncGenerator<StepEvent, ModelFailur
     return failure
   } finally {
     watch.close()
-    // Not awaited: a forked stream confirms only when every branch is done, and the connection is closed already.
+    // Not awaited: a forked stream confirms only when every branch is done, and the connection is already closed.
     reader?.cancel().catch(() => {})
   }
 }

@@ -8,10 +8,10 @@ type Done = Extract<StepEvent, { type: 'done' }>
 type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>
 type TextBlock = Extract<AssistantPart, { type: 'text' | 'reasoning' }>
 
-/** Call ids as the page and the log can carry them; others are replaced. */
+/** Call ids that the page and the log can use; others are replaced. */
 const USABLE_ID = /^[\w.:-]{1,128}$/
 
-/** Puts one try's stream together: deltas go out as they come, the parts keep the model's order, bytes and attachments. */
+/** Assembles one try's stream: it emits deltas as they come, and the parts keep the model's order, bytes and attachments. */
 export class StepCollector {
   readonly #request: Pick<StepRequest, 'system' | 'messages'>
   readonly #parts: AssistantPart[] = []
@@ -52,7 +52,7 @@ export class StepCollector {
     }
   }
 
-  /** Undefined: the stream ended before the model did. */
+  /** Returns undefined if the stream ended before the model did. */
   result(): Done | undefined {
     const raw = this.#finish?.finishReason
     if (raw === undefined || raw.unified === 'interrupted') return undefined
@@ -88,7 +88,7 @@ export class StepCollector {
   }
 
   #call({ toolCallId, toolName, input, providerMetadata }: LanguageModelV4ToolCall): void {
-    // Some servers number the calls of every step from 0; an approval must never fit two calls.
+    // Some servers number the calls of every step from 0, but an approval must never apply to two calls.
     const callId = USABLE_ID.test(toolCallId) && !this.#takenIds.has(toolCallId) ? toolCallId : `call_${randomUUID()}`
     this.#takenIds.add(callId)
     const args = input.trim() === '' ? '{}' : input
@@ -110,7 +110,7 @@ export class StepCollector {
     return unified === 'stop' ? 'stop' : 'other'
   }
 
-  /** Servers that don't count are counted roughly, so that spending limits still hold. */
+  /** Estimates the usage if the server does not report it, so that spending limits still work. */
   #usage(parts: AssistantPart[]): Done['usage'] {
     const told = this.#finish?.usage
     return {
@@ -122,7 +122,7 @@ export class StepCollector {
   }
 }
 
-/** What comes later replaces what came before it: a signature follows the thought that it signs. */
+/** Later values replace earlier ones: a signature follows the thought that it signs. */
 function attach(block: TextBlock | undefined, meta: ProviderMeta | undefined): void {
   if (block !== undefined && meta !== undefined) block.meta = { ...block.meta, ...meta }
 }

@@ -13,7 +13,7 @@ type ToolContent = Extract<LanguageModelV4Message, { role: 'tool' }>['content']
 
 const LONGEST_TOOL_NAME = 64
 
-/** Our conversation in the vendor packages' words; `meta` goes back exactly as it came. */
+/** Converts our conversation to the vendor packages' types; `meta` is sent back exactly as it came. */
 export function toPrompt(request: Pick<StepRequest, 'system' | 'messages' | 'tools'>): {
   prompt: LanguageModelV4CallOptions['prompt']
   tools: LanguageModelV4FunctionTool[]
@@ -42,7 +42,7 @@ function toMessage(message: ChatMessage): LanguageModelV4Message[] {
 function toPart(part: AssistantPart): AssistantContent[number] {
   const attached = isProviderOptions(part.meta) ? { providerOptions: part.meta } : {}
   if (part.type !== 'tool-call') return { type: part.type, text: part.text, ...attached }
-  // Arguments that can't be read are told to the model in the tool's answer; here only an object is allowed.
+  // The tool's answer tells the model about arguments that can't be read; here only an object is allowed.
   const { value = {} } = part.invalid === undefined ? readArguments(part.args) : {}
   return { type: 'tool-call', toolCallId: part.callId, toolName: sendableName(part.name), input: value, ...attached }
 }
@@ -66,7 +66,7 @@ function toTool(tool: ModelTool): LanguageModelV4FunctionTool {
   }
 }
 
-/** A name that the model made up may hold characters for which the vendors would refuse the whole conversation. */
+/** A name that the model made up may contain characters for which a vendor would refuse the whole conversation. */
 function sendableName(name: string): string {
   return name.replace(/[^\w-]/g, '_').slice(0, LONGEST_TOOL_NAME) || 'unnamed'
 }

@@ -156,7 +156,7 @@ describe('an edit', () => {
     await done()
     expect(runs).toMatchObject([{ args, expected: { path: '/workspace/elsewhere/b', is: 'new' } }])
     expect(chat?.requests.at(-1)?.messages.at(-1)).toMatchObject({
-      answers: [{ text: expect.stringContaining('The human changed the arguments') }]
+      answers: [{ text: expect.stringContaining('The user changed the arguments') }]
     })
   })
 

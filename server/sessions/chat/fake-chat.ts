@@ -103,7 +103,7 @@ function scripted(script: Script, requests: StepRequest[]): Models {
   const demo = createModels({ logger: silentLogger, provider: 'demo' })
   return {
     catalog: () => demo.catalog(),
-    resolve: (wish) => demo.resolve(wish),
+    resolve: (requested) => demo.resolve(requested),
     prove: async () => {},
     async *step(request) {
       requests.push(request)
