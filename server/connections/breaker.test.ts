@@ -22,13 +22,13 @@ describe('the breaker', () => {
     failTimes(1)
     expect(breaker.state).toBe('open')
     expect(() => breaker.check()).toThrow(
-      /^The server "s" failed 3 times in a row and is tried again in [12] s\. reason 0$/
+      /^The server "s" failed 3 times in a row and will be retried in [12] s\. reason 0$/
     )
     // Nothing was sent: the call may go elsewhere.
     expect(() => breaker.check()).toThrow(expect.objectContaining({ code: 'server_resting', details: { sent: false } }))
   })
 
-  it('lets one try through after a rest, which decides', () => {
+  it('allows one trial start after a while, which decides', () => {
     const { breaker, failTimes, wait } = breakerAt()
     failTimes(3)
     wait(2000)
@@ -44,7 +44,7 @@ describe('the breaker', () => {
     expect(breaker.state).toBe('closed')
   })
 
-  it('rests longer with each failure, and never longer than five minutes', () => {
+  it('stays open longer with each failure, up to five minutes', () => {
     const { breaker, failTimes, wait } = breakerAt()
     failTimes(50)
     wait(149_000)

@@ -6,7 +6,7 @@ export type BreakerState = 'closed' | 'open' | 'half-open'
 const FAILURES_TO_OPEN = 3
 const REST = { firstMs: 2000, maxMs: 300_000 }
 
-/** After three failed starts in a row a server is left alone for a while; then one start is tried, and decides. */
+/** After three failed starts in a row it blocks further starts for a while; then one trial start decides. */
 export class Breaker {
   readonly #server: string
   readonly #now: () => number
@@ -24,11 +24,11 @@ export class Breaker {
     return this.#now() < this.#openUntil ? 'open' : 'half-open'
   }
 
-  /** Throws while it is open. */
+  /** Throws while the breaker is open. */
   check(): void {
     if (this.state !== 'open') return
     const seconds = Math.max(1, Math.ceil((this.#openUntil - this.#now()) / 1000))
-    const message = `The server "${this.#server}" failed ${this.#failures} times in a row and is tried again in ${seconds} s. ${this.#reason}`
+    const message = `The server "${this.#server}" failed ${this.#failures} times in a row and will be retried in ${seconds} s. ${this.#reason}`
     throw new AppError('unavailable', 'server_resting', message, { details: { sent: false } })
   }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { child, LOCAL, openTestConnections, textOf, until } from './connections.fixture.ts'
 
-it('keeps a server that answers no test because it is at work, and so the call that it works on', async () => {
+it('keeps a server that does not answer a test because it is busy, and its running call', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'busy-'))
   const file = join(dir, 'busy')
   const timeoutMs = { start: 30_000, list: 1000, call: 60_000 }

@@ -44,7 +44,7 @@ export function memoryKeyValues(): KeyValueStore {
   }
 }
 
-/** Knows tools by their exact names only. */
+/** Finds tools by their exact names only. */
 export function plainRouter(): Router {
   const servers = new Map<string, { server: string; name: string; description: string }[]>()
   return {

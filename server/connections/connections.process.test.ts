@@ -30,7 +30,7 @@ const countFile = () => join(process.env.TMPDIR ?? '/tmp', `count-${crypto.rando
 const written = (file: string) => readFileSync(file, 'utf8').trim().split('\n')
 
 describe('connections to servers', { timeout: 60_000 }, () => {
-  it('starts a real server on first need, once for many callers, and remembers its tools', async () => {
+  it('starts a real server when first needed, once for many callers, and remembers its tools', async () => {
     const { connections, index, call } = await open({ everything: real('server-everything') })
     expect(index.unseen()).toEqual(['everything'])
     expect(connections.childPids).toEqual([])
@@ -114,7 +114,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     await expect(call('a', 'die')).rejects.toMatchObject({ code: 'child_lost' })
   })
 
-  it('speaks to a server that dies of the question for the newer revision', async () => {
+  it('connects to a server that dies when probed for the newer revision', async () => {
     const { call, index } = await open({ a: child('dies-on-probe') })
     expect(textOf((await call('a', 'old')).result)).toBe('old')
     expect(index.revision('a')).toEqual({ kind: 'legacy' })
@@ -146,7 +146,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect(textOf((await call('a', 'pid')).result)).toBe(before)
   })
 
-  it('reports a server that crashes or hangs on start, leaves it alone after three times, and harms no other', async () => {
+  it('reports a server that crashes or hangs on start, pauses after three failures, and affects no other', async () => {
     const { call, connections, index } = await open({
       crash: child('crash-on-start', [], { env: { TOKEN: placeholder('env', 'FROM_OUTSIDE') } }),
       hang: child('hang-on-start', [], { timeoutMs: { start: 400, list: 100 } }),
@@ -164,7 +164,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     const hang = call('hang', 'x').catch((error) => error)
     expect(textOf((await call('fine', 'echo', { message: 'hi' })).result)).toBe('hi')
     expect((await crash).message).toMatch(
-      /"crash" did not start: it ended with exit code 7; its last words: no configuration/
+      /"crash" did not start: it ended with exit code 7; the end of its log: no configuration/
     )
     expect((await crash).message).not.toContain('outside-value')
     // Secrets that stand in mcp.json as plain text are hidden too.
@@ -206,7 +206,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     )
   })
 
-  it('takes noise on stdout for what it is', async () => {
+  it('ignores noise on stdout', async () => {
     const { call, log, connections } = await open({ a: child('noise', ['little']) })
     expect(textOf((await call('a', 'fine')).result)).toBe('fine')
     await connections.stop('a')
@@ -230,7 +230,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect(connections.state('lines')?.lastError?.message).toMatch(/floods/)
   })
 
-  it('does not take a server for healthy that lists nothing after its restart', async () => {
+  it('treats a server that lists nothing after its restart as unhealthy', async () => {
     const { call, connections, index } = await open({
       a: child('empty-after-restart', [countFile()]),
       fine: child('steady')
@@ -241,13 +241,13 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     await expect(call('a', 'there')).rejects.toMatchObject({ code: 'tools_missing' })
     expect(connections.state('a')).toMatchObject({
       state: 'stopped',
-      lastError: { message: expect.stringContaining('none of its tools') }
+      lastError: { message: expect.stringContaining('no longer lists any of its tools') }
     })
     expect(index.tools('a')?.map(({ name }) => name)).toEqual(['there'])
     expect(textOf((await call('fine', 'echo', { message: 'hi' })).result)).toBe('hi')
   })
 
-  it('hears of new tools', async () => {
+  it('notices new tools', async () => {
     const { call, index } = await open({ a: child('steady') })
     await call('a', 'grow')
     await until('the new tool', () => index.tool('a', 'grown') !== undefined)
@@ -291,7 +291,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect(textOf((await call('a', 'pid')).result)).not.toBe(before)
   })
 
-  it('carries a cancellation and frees the caller at once', async () => {
+  it('passes a cancellation on and frees the caller at once', async () => {
     const { call } = await open({ a: child('steady') })
     await call('a', 'pid')
     const controller = new AbortController()
@@ -321,7 +321,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect(index.revision('modern')).toMatchObject({ kind: 'modern' })
   })
 
-  it('answers 1,000 concurrent calls over 10 servers, each to its asker', async () => {
+  it('answers 1,000 concurrent calls on 10 servers, each to its caller', async () => {
     const names = Array.from({ length: 10 }, (_, i) => `s${i}`)
     const { call, connections } = await open(Object.fromEntries(names.map((name) => [name, child('steady', [name])])))
     const asked = Array.from({ length: 1000 }, (_, i) => ({ server: names[i % 10]!, message: `m${i}` }))
@@ -330,7 +330,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect(connections.childPids).toHaveLength(10)
   })
 
-  it('ends everything a stubborn server has started', async () => {
+  it('stops everything that a stubborn server has started', async () => {
     const { call, connections } = await open({ a: child('stubborn', ['stubborn-test']) })
     await call('a', 'ready')
     const [pid] = connections.childPids

@@ -1,7 +1,7 @@
 /**
- * All live MCP clients of this process, by server and by whose credentials they use. Owns who shares a connection and that at
- * most a few start at once; a connection's own life is in `server-connection.ts`. Invariants: what was opened with an owner's
- * credentials serves that owner alone, and after `close` no child of ours is left.
+ * All live MCP clients of this process, by server and by whose credentials they use. Owns which callers share a connection, and
+ * the limit on simultaneous starts; a connection's own lifecycle is in `server-connection.ts`. Invariants: a connection opened
+ * with an owner's credentials serves only that owner, and after `close` no child of ours is left.
  */
 
 import type { Caller } from '../calls/caller.ts'
@@ -32,19 +32,19 @@ import type { ToolRecords } from './tool-records.ts'
 export interface ConnectionsOptions {
   index: ToolRecords
   credentials: Credentials
-  /** Of which children get a few harmless variables, and no more. */
+  /** Our environment. Children get a few harmless variables of it and no more. */
   environment: Record<string, string | undefined>
-  /** Folder for what servers write to stderr. */
+  /** Folder for the servers' stderr logs. */
   logDir?: string | undefined
-  /** The engine's side of servers that want a sandbox: loaded with the first of them. */
+  /** Opens the container engine, when the first server with a sandbox needs it. */
   openContainers: () => Promise<ChildContainers>
   /** Files and folders of ours that no child may see. */
   places?: OurPlaces | undefined
-  /** Who may have secrets; without it, everyone. */
+  /** Checks which entries may have secrets; without it, all may. */
   grants?: Pick<Grants, 'check'> | undefined
-  /** Others than the owner of this machine use it. */
+  /** Set if people other than the owner of this machine use it. */
   isHosted?: boolean | undefined
-  /** Folder of the logins to remote servers. */
+  /** Folder with the logins to remote servers. */
   loginDir?: string | undefined
   version: string
   observer?: ToolObserver | undefined
@@ -52,11 +52,11 @@ export interface ConnectionsOptions {
   logger: Logger
 }
 
-/** What everyone may hear of a failure whose words may be of one owner's data. */
+/** Shown to everyone in place of an error that may quote one owner's data. */
 const FAILED_FOR_OWNER = 'It failed for an owner with credentials of their own.'
 const STARTING_AT_ONCE = 4
 const MAX_TEXT = 20_000
-/** Connections of one server that different owners or clients have to themselves. */
+/** Maximum number of owners or clients with connections of their own to one server. */
 const MAX_SCOPES = 64
 
 interface Asking {
@@ -64,15 +64,15 @@ interface Asking {
   signal: AbortSignal
 }
 
-/** What lives of one entry: pools by scope, which says whose credentials they use and which client has them to itself. */
-interface Hub {
+/** The running pools of one entry. Their key, the scope, names the owner of the credentials and the lane. */
+interface EntryPools {
   entry: ServerEntry
   secretNames: string[]
-  pools: Map<string, Scoped>
+  pools: Map<string, ScopedPool>
 }
 
-interface Scoped {
-  /** Whose credentials it uses, where they are not the common ones. */
+interface ScopedPool {
+  /** The owner of the credentials; undefined for the shared ones. */
   owner: string | undefined
   pool: ServerPool
   log: ServerLog
@@ -83,8 +83,8 @@ export class Connections {
   readonly #processes: ChildProcesses
   #containers: Promise<ChildContainers> | undefined
   readonly #gate = new StartGate(STARTING_AT_ONCE)
-  readonly #hubs = new Map<string, Hub>()
-  /** Of no hub any more, and not at their end. */
+  readonly #entryPools = new Map<string, EntryPools>()
+  /** Pools that are detached but still draining. */
   readonly #retiring = new Set<ServerPool>()
   readonly #peers = new Map<string, Peer>()
   readonly #calls = new Map<string, number>()
@@ -103,7 +103,7 @@ export class Connections {
     return this.#processes.pids
   }
 
-  /** What servers without `sandbox` can reach here that they should not, in a sentence. */
+  /** A sentence about what servers without `sandbox` can reach here but should not. */
   async exposure(): Promise<string | undefined> {
     try {
       return (await this.#processes.isolation())?.covers ? undefined : EXPOSED
@@ -117,7 +117,7 @@ export class Connections {
     return this.#processes.senderOf(socket)
   }
 
-  /** Of all instances together, and of each. */
+  /** The state of all instances together, and of each one. */
   state(server: string): PoolState | undefined {
     const states = this.#pools(server).flatMap(({ pool, owner }) =>
       owner === undefined ? pool.states : pool.states.map(withoutWords)
@@ -125,71 +125,71 @@ export class Connections {
     return combine(states)
   }
 
-  /** Made since this process began. */
+  /** Number of calls since this process began. */
   calls(server: string): number {
     return this.#calls.get(server) ?? 0
   }
 
-  /** Of what is shared, and of what is this owner's alone. */
-  logTail(server: string, asker: string): string {
+  /** The end of the shared log, followed by this owner's own. */
+  logTail(server: string, reader: string): string {
     return this.#pools(server)
-      .filter(({ owner }) => owner === undefined || owner === asker)
+      .filter(({ owner }) => owner === undefined || owner === reader)
       .map(({ log }) => log.tail())
       .join('')
   }
 
-  /** Of the caller's own connection, if it runs: another one's may have others. Starts nothing. */
+  /** The tools of the caller's own connection, if it runs: another connection may have others. Starts nothing. */
   runningTools(server: string, caller: Caller): StoredTool[] | undefined {
-    const hub = this.#hubs.get(server)
-    if (!hub || hub.entry.fingerprint !== this.#options.index.entry(server)?.fingerprint) return undefined
-    return hub.pools.get(this.#scope(hub, caller).scope)?.pool.main.live?.tools
+    const entryPools = this.#entryPools.get(server)
+    if (!entryPools || entryPools.entry.fingerprint !== this.#options.index.entry(server)?.fingerprint) return undefined
+    return entryPools.pools.get(this.#scope(entryPools, caller).scope)?.pool.main.live?.tools
   }
 
   async list(server: string, { caller, signal }: Asking) {
-    return this.#of(server, caller).list(signal)
+    return this.#poolFor(server, caller).list(signal)
   }
 
-  /** Asks the server itself, whatever is known of it; one that rests after failures is tried at once. */
+  /** Asks the server itself, whatever the index says. A server with an open circuit breaker is tried at once. */
   async test(server: string, { caller, signal }: Asking) {
-    return this.#of(server, caller).test(signal)
+    return this.#poolFor(server, caller).test(signal)
   }
 
   async call(server: string, input: CallInput): Promise<{ result: RawResult; attempts: number }> {
-    const pool = this.#of(server, input.caller)
+    const pool = this.#poolFor(server, input.caller)
     this.#calls.set(server, this.calls(server) + 1)
     return pool.call(input)
   }
 
   async request(server: string, input: RequestInput): Promise<RawResult> {
-    return this.#of(server, input.caller).request(input)
+    return this.#poolFor(server, input.caller).request(input)
   }
 
-  /** Connections that one client has for itself, made when they are needed; a caller with this id uses them. */
+  /** Creates a lane: connections for one client only, opened when needed. Callers with this `laneId` use them. */
   openLane(peer: Peer): string {
     const lane = crypto.randomUUID()
     this.#peers.set(lane, peer)
     return lane
   }
 
-  /** Started or not. */
+  /** Returns the connection, whether it is started or not. */
   connection(server: string, caller: Caller): ServerConnection {
-    return this.#of(server, caller).main
+    return this.#poolFor(server, caller).main
   }
 
-  /** The server's entry has changed or gone: what runs of it finishes its calls and ends. */
+  /** Called when the server's entry has changed or was removed: running connections finish their calls and close. */
   retire(server: string): void {
     const pools = this.#pools(server)
-    this.#hubs.delete(server)
+    this.#entryPools.delete(server)
     for (const { pool } of pools) this.#retire(pool)
   }
 
-  /** A client that had connections to itself has gone. */
+  /** Closes the lane of a client that is gone. */
   release(connection: string): void {
     this.#peers.delete(connection)
-    for (const hub of this.#hubs.values()) {
-      for (const [scope, { pool }] of hub.pools) {
+    for (const entryPools of this.#entryPools.values()) {
+      for (const [scope, { pool }] of entryPools.pools) {
         if (!scope.endsWith(`\n${connection}`)) continue
-        hub.pools.delete(scope)
+        entryPools.pools.delete(scope)
         this.#retire(pool)
       }
     }
@@ -206,34 +206,34 @@ export class Connections {
 
   async close(): Promise<void> {
     this.#closed = true
-    const open = [...this.#hubs.keys()].flatMap((server) => this.#pools(server)).map(({ pool }) => pool)
-    this.#hubs.clear()
+    const open = [...this.#entryPools.keys()].flatMap((server) => this.#pools(server)).map(({ pool }) => pool)
+    this.#entryPools.clear()
     const containers = this.#containers?.then((opened) => opened.stopAll())
     await Promise.all([this.#processes.stopAll(), containers])
     await Promise.all([...open, ...this.#retiring].map((pool) => pool.stop()))
   }
 
-  #pools(server: string): Scoped[] {
-    return [...(this.#hubs.get(server)?.pools.values() ?? [])]
+  #pools(server: string): ScopedPool[] {
+    return [...(this.#entryPools.get(server)?.pools.values() ?? [])]
   }
 
-  #of(server: string, caller: Caller): ServerPool {
+  #poolFor(server: string, caller: Caller): ServerPool {
     if (this.#closed) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
     const entry = this.#options.index.entry(server)
     if (entry === undefined) throw unknownServer(server)
-    const hub = this.#hub(entry)
-    const { owner, scope } = this.#scope(hub, caller)
-    const known = hub.pools.get(scope)
+    const entryPools = this.#poolsOf(entry)
+    const { owner, scope } = this.#scope(entryPools, caller)
+    const known = entryPools.pools.get(scope)
     if (known) return known.pool
-    makeRoom(hub, (pool) => this.#retire(pool))
+    makeRoom(entryPools, (pool) => this.#retire(pool))
     const peer = caller.laneId === undefined ? undefined : this.#peers.get(caller.laneId)
     const created = this.#create(entry, owner, peer)
-    hub.pools.set(scope, created)
+    entryPools.pools.set(scope, created)
     return created.pool
   }
 
-  /** An owner without credentials of their own shares the common ones, and the connection that uses them. */
-  #scope({ entry, secretNames: names }: Hub, caller: Caller): { owner: string | undefined; scope: string } {
+  /** An owner without credentials of their own uses the shared ones, and the shared connection. */
+  #scope({ entry, secretNames: names }: EntryPools, caller: Caller): { owner: string | undefined; scope: string } {
     const isOwn = this.#options.credentials.differsFor(caller.owner, names) || this.#hasLogin(entry, caller)
     const owner = isOwn ? caller.owner : undefined
     return { owner, scope: `${owner ?? ''}\n${caller.laneId ?? ''}` }
@@ -243,20 +243,20 @@ export class Connections {
     return kind === 'remote' && (this.#logins?.has(name, owner) ?? false)
   }
 
-  #hub(entry: ServerEntry): Hub {
-    const known = this.#hubs.get(entry.name)
+  #poolsOf(entry: ServerEntry): EntryPools {
+    const known = this.#entryPools.get(entry.name)
     if (known?.entry.fingerprint === entry.fingerprint) return known
     this.retire(entry.name)
-    const hub = {
+    const entryPools = {
       entry,
       secretNames: secretNames(entry.kind === 'local' ? entry.env : entry.headers),
-      pools: new Map<string, Scoped>()
+      pools: new Map<string, ScopedPool>()
     }
-    this.#hubs.set(entry.name, hub)
-    return hub
+    this.#entryPools.set(entry.name, entryPools)
+    return entryPools
   }
 
-  #create(entry: ServerEntry, owner: string | undefined, peer: Peer | undefined): Scoped {
+  #create(entry: ServerEntry, owner: string | undefined, peer: Peer | undefined): ScopedPool {
     const { index, credentials, logDir, version, observer, tracing, logger } = this.#options
     const log = new ServerLog(logDir === undefined ? undefined : serverLogFile(logDir, entry.name, owner))
     const secrets = () => credentials.source(owner)
@@ -286,15 +286,15 @@ export class Connections {
             return this.#containers
           }
           const places = { processes, containers, secrets, login, log }
-          const checkGrant = (asked: ServerEntry) => this.#options.grants?.check(asked)
+          const checkGrant = (granted: ServerEntry) => this.#options.grants?.check(granted)
           const options = { ...places, checkGrant, entry, version, revision, signal, onToolsChanged, onDenied, peer }
           const about = { attributes: { server: entry.name } }
           return traced(tracing, 'server start', about, () => openServer(options))
         },
         onListed: (tools, { live, startMs }) => {
           if (startMs !== undefined) observer?.started?.(entry.name, startMs, starts++ > 0)
-          const facts = live ? { revision: live.revision, about: aboutOf(live), ...(startMs ? { startMs } : {}) } : {}
-          index.listed(entry, tools, facts, peer ? capabilityKey(peer.capabilities) : '')
+          const details = live ? { revision: live.revision, about: aboutOf(live), ...(startMs ? { startMs } : {}) } : {}
+          index.listed(entry, tools, details, peer ? capabilityKey(peer.capabilities) : '')
           if (live) peer?.onOpened(entry.name, live)
         },
         onFailed: (error) => {
@@ -303,13 +303,13 @@ export class Connections {
         }
       })
     }
-    // What a client sets up in a conversation of its own is there in that one only.
+    // State that a client sets up in its own conversation exists only there, so a lane has one instance.
     return { owner, log, pool: new ServerPool(peer ? 1 : entry.instances, connect) }
   }
 }
 
-/** Many owners come and go: of those who are not at work, the one that came first leaves. */
-function makeRoom({ entry, pools }: Hub, retire: (pool: ServerPool) => void): void {
+/** Makes room for one more owner: retires the oldest pool that is idle. */
+function makeRoom({ entry, pools }: EntryPools, retire: (pool: ServerPool) => void): void {
   if (pools.size < MAX_SCOPES) return
   for (const [scope, { pool }] of pools) {
     if (pool.busy > 0) continue
@@ -317,7 +317,7 @@ function makeRoom({ entry, pools }: Hub, retire: (pool: ServerPool) => void): vo
     retire(pool)
     return
   }
-  const message = `The server "${entry.name}" is at work for ${pools.size} owners, which is the most: try again later.`
+  const message = `The server "${entry.name}" is busy for ${pools.size} owners, which is the limit. Try again later.`
   throw new AppError('unavailable', 'too_many_owners', message, { details: { sent: false } })
 }
 
@@ -333,6 +333,6 @@ function aboutOf({ capabilities, instructions }: LiveServer): ServerAbout {
 }
 
 export function unknownServer(server: string): AppError {
-  const message = `There is no server "${server.slice(0, 100)}" in the registry, or it is switched off or its entry is faulty: see mcp-orchestrator servers list.`
+  const message = `There is no server "${server.slice(0, 100)}" in the registry, or it is switched off, or its entry is invalid. See mcp-orchestrator servers list.`
   return new AppError('not-found', 'unknown_server', message)
 }

@@ -5,7 +5,7 @@ import { Denials } from './denials.ts'
 import { ServerLog } from './server-log.ts'
 
 describe('denials', () => {
-  it('are told at the first of a host and at every tenfold, however many hosts there are', () => {
+  it('are logged for the first of a host and every tenfold, however many hosts there are', () => {
     const log = new ServerLog(undefined)
     const stored: [string, number][] = []
     const index = { denied: (_: unknown, target: string, count: number) => void stored.push([target, count]) }

@@ -13,7 +13,7 @@ export interface DenialsOptions {
 const MAX_TARGETS = 50
 const OTHERS = 'others'
 
-/** Where a server in a sandbox wanted to go and might not: counted by host, told at the first and at every tenfold. */
+/** Counts refused connections of a server in a sandbox, by host. Logs the first one and every tenfold. */
 export class Denials {
   readonly #options: DenialsOptions
   readonly #counts = new Map<string, number>()

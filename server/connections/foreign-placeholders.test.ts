@@ -16,7 +16,7 @@ describe('placeholders of other clients', () => {
     ['a folder', child('steady', [], { cwd: of('workspaceFolder') })],
     ['a header', { url: 'http://127.0.0.1:1/mcp', headers: { Authorization: `Bearer ${of('TOKEN')}` } }],
     ['an address', { url: `http://127.0.0.1:1/${of('TOKEN')}/mcp` }]
-  ])('are sent to nobody as they are: %s', async (_what, entry) => {
+  ])('are never sent unresolved: %s', async (_what, entry) => {
     const one = await openTestConnections({ x: entry })
     opened.push(one)
     await expect(one.call('x', 'echo', { message: 'hi' })).rejects.toMatchObject({
@@ -25,7 +25,7 @@ describe('placeholders of other clients', () => {
     })
   })
 
-  it("are not a shell's own variables, nor what is escaped", async () => {
+  it("do not include a shell's own variables or escaped ones", async () => {
     const { command, args } = child('steady')
     const run = `exec ${[command, ...(args as string[])].map((word) => `'${word}'`).join(' ')} ${of('NOTHING')}`
     const env = { FORMAT: `$${of('time')} ${of('env:FROM_OUTSIDE')}`, PRICE: '$5' }

@@ -22,7 +22,7 @@ async function open(servers: Record<string, unknown>) {
 }
 
 describe('instances of one server', { timeout: 60_000 }, () => {
-  it('are started when the others are busy, up to their number, and share the load', async () => {
+  it('are started when the others are busy, up to the limit, and share the load', async () => {
     const { call, connections, busy } = await open({ a: child('who', [], { instances: 3 }) })
     expect(new Set([pidOf(await call('a', 'who')), pidOf(await call('a', 'who'))]).size).toBe(1)
     expect(connections.childPids).toHaveLength(1)
@@ -36,7 +36,7 @@ describe('instances of one server', { timeout: 60_000 }, () => {
     expect(connections.state('a')).toMatchObject({ state: 'running', starts: 3, busy: 0, breaker: 'closed' })
   })
 
-  it('that can not start take nothing from those that run', async () => {
+  it('that can not start do not affect those that run', async () => {
     const { call, connections, instances } = await open({ a: child('who', [fresh('only')], { instances: 2 }) })
     const file = fresh('go')
     const held = call('a', 'hold', { file })
@@ -52,7 +52,7 @@ describe('instances of one server', { timeout: 60_000 }, () => {
     await held
   })
 
-  it('take over a read from one that dies in the middle, and not a write', async () => {
+  it('take over a read, but not a write, from one that dies in the middle', async () => {
     const { call, connections, busy } = await open({ a: child('who', [], { instances: 2 }) })
     const [go, log] = [fresh('go'), fresh('log')]
     const read = call('a', 'hold', { file: go })

@@ -1,4 +1,4 @@
-/** One live MCP client: a started and greeted server, local or remote, whose tools have been listed. */
+/** One live MCP client: a server, local or remote, that is started and initialized, with its tools listed. */
 
 import {
   type Client,
@@ -23,18 +23,18 @@ export interface CallInput {
   caller: Caller
   tool: string
   args: Record<string, unknown>
-  /** The call has effects and is not known to be repeatable. */
+  /** The call may have effects and is not known to be safe to repeat. */
   mustNotRepeat: boolean
   signal: AbortSignal
   onProgress?: ProgressCallback | undefined
   meta?: Record<string, unknown> | undefined
-  /** Answers to what the server has asked for in place of a result, and what it wants back with them. */
+  /** The answers to questions that the server returned in place of a result, and its `requestState`. */
   retry?: { inputResponses?: Record<string, unknown>; requestState?: string } | undefined
-  /** Asked of the running server's own definitions, right before the call is sent; false: it is not sent. */
+  /** Checks the running server's own definition right before the call is sent; if false, the call is not sent. */
   mayRun?: ((tool: StoredTool, tools: StoredTool[]) => boolean) | undefined
 }
 
-/** Any request but a tool call. */
+/** Any request except a tool call. */
 export interface RequestInput {
   caller: Caller
   method: string
@@ -54,7 +54,7 @@ export class LiveServer {
   readonly revision: KnownRevision | undefined
   readonly #entry: ServerEntry
   readonly #client: Client
-  /** Of a local server only. */
+  /** Only for a local server. */
   readonly #transport: ChildTransport | undefined
   readonly #redact: (text: string) => string
   #open = true
@@ -110,7 +110,7 @@ export class LiveServer {
         if (typeof cursor !== 'string' || listed.length >= MAX_TOOLS) break
       }
     } catch (error) {
-      // One with resources or prompts alone may refuse to speak of tools.
+      // A server that only has resources or prompts may refuse to list tools.
       if (this.capabilities.tools !== undefined || !(error instanceof ProtocolError)) {
         throw this.#failure('the request for its tools', error, signal)
       }
@@ -139,7 +139,7 @@ export class LiveServer {
     }
   }
 
-  /** Passes a request on as it is. */
+  /** Forwards a request unchanged. */
   async request({ method, params, signal, onProgress }: RequestInput): Promise<RawResult> {
     const { timeouts } = this.#entry
     this.#transport?.assertAlive(false)
@@ -160,7 +160,7 @@ export class LiveServer {
     await this.#client.notification(params === undefined ? { method } : { method, params })
   }
 
-  /** Has its client told when a resource changes; resolves to the way to stop that. */
+  /** Subscribes to a resource; resolves to a function that ends the subscription. */
   async subscribe(uri: string): Promise<() => Promise<void>> {
     const timeout = this.#entry.timeouts.callMs
     const failed = (error: unknown) => Promise.reject(this.#failure('the subscription', error))
@@ -180,13 +180,13 @@ export class LiveServer {
   ): Promise<RawResult> {
     const options = {
       ...timing(this.#entry.timeouts.callMs),
-      // Without a client of its own behind it, a question has nobody to go to.
+      // Without a lane, a question of the server could reach nobody.
       allowInputRequired: caller.laneId !== undefined,
       signal,
       ...(onProgress ? { onprogress: onProgress } : {})
     }
     if (this.#transport) return this.#client.request({ method: 'tools/call', params }, rawResult, options)
-    // Over HTTP a tool may want parameters as headers, which this way of calling sees to.
+    // Over HTTP a tool may take parameters as headers; this call handles that.
     const definition = this.tools.find(({ name }) => name === params.name)
     const inputSchema = { ...definition?.inputSchema, type: 'object' as const }
     return {
@@ -198,8 +198,8 @@ export class LiveServer {
     return withoutSecrets(callFailure(this.#entry.name, what, error, signal), this.#redact)
   }
 
-  /** Whether it still answers anything at all. */
-  async hasPulse(): Promise<boolean> {
+  /** Whether the server still answers at all. */
+  async isResponsive(): Promise<boolean> {
     if (!this.isOpen) return false
     try {
       await this.#client.request({ method: 'tools/list', params: {} }, rawResult, { timeout: PULSE_MS })
@@ -209,7 +209,7 @@ export class LiveServer {
     }
   }
 
-  /** Resolves when no call or request is under way. */
+  /** Resolves when no call or request is running. */
   idle(): Promise<void> {
     if (this.#running === 0) return Promise.resolve()
     return new Promise((done) => {

@@ -13,7 +13,7 @@ vi.mock('node:child_process', () => ({
 }))
 
 // What nobody catches would end the process; here it fails the run.
-it('a server that can not be started for want of files is an error, and nothing else', async () => {
+it('reports a server that can not be started because the process has no file descriptors left', async () => {
   const processes = new ChildProcesses({ PATH: process.env.PATH })
   const start = () => processes.start({ server: 'any', command: 'sh', args: [], env: {} })
   // Nor is it started unprotected, on Linux, because nobody could find out how to protect it.
@@ -23,7 +23,7 @@ it('a server that can not be started for want of files is an error, and nothing 
   await processes.stopAll()
 })
 
-it('a sweep that can not be started for want of files ends, and is not tried again at once', async () => {
+it('ends a sweep that can not be started for lack of file descriptors, without an immediate retry', async () => {
   const sweep = prepareSweep('mark.', '/bin')
   sweep.began(1)
   sweep.ended(1)

@@ -27,30 +27,33 @@ import { noValidator } from './wire/raw-result.ts'
 export interface OpenServerOptions {
   entry: ServerEntry
   processes: ChildProcesses
-  /** Where those that want a sandbox run; comes with the first of them. */
+  /** Opens the container engine, when the first server with a sandbox needs it. */
   containers: () => Promise<ChildContainers>
   secrets: () => SecretSource
-  /** Throws unless this entry may have its secrets. */
+  /** Throws if this entry may not have its secrets. */
   checkGrant?: ((entry: ServerEntry) => void) | undefined
-  /** Of a remote server: what to show it instead of a header of its entry. */
+  /** For a remote server: credentials in place of a header of its entry. */
   login?: (() => AuthProvider | undefined) | undefined
   log: ServerLog
   version: string
-  /** What was found out about it before. */
+  /** The revision found earlier. */
   revision?: KnownRevision | undefined
   signal: AbortSignal
   onToolsChanged(): void
-  /** It wanted to go where its entry does not let it. */
+  /** Called when the server was refused a connection that its entry does not allow. */
   onDenied(target: string, reason: string): void
-  /** The one client that this connection is for. */
+  /** The one client that this connection belongs to. */
   peer?: Peer | undefined
 }
 
-/** An old server that says nothing to a question it does not know costs this once; what was found out is remembered. */
+/** An old server that does not answer the probe costs this much, once: the result is remembered. */
 const PROBE_MS = 4000
 const STDERR_IN_ERROR = 300
 
-/** Starts or reaches a server, greets it in the revision it speaks, and lists its tools. Leaves nothing behind when it fails. */
+/**
+ * Starts or reaches a server, initializes it in the revision that it speaks, and lists its tools. If it fails, it leaves nothing
+ * behind.
+ */
 export async function openServer(options: OpenServerOptions): Promise<LiveServer> {
   const { revision } = options
   const known = revision === undefined ? undefined : priorOf(revision)
@@ -70,7 +73,7 @@ export async function openServer(options: OpenServerOptions): Promise<LiveServer
           'isolation_undecided'
         ].includes(error.code))
     if (options.signal.aborted || hopeless) throw error
-    // It may have been updated since; or, never asked before, it is one that dies of the question.
+    // The server may have been updated since; or it was never probed and dies of the probe.
     if (known?.kind === 'modern') return connect(options, undefined)
     if (known === undefined && options.entry.kind === 'local') return connect(options, { kind: 'legacy' })
     throw error
@@ -91,11 +94,11 @@ async function connect(options: OpenServerOptions, prior: PriorDiscovery | undef
       listChanged: { tools: { autoRefresh: false, onChanged: onToolsChanged } }
     }
   )
-  if (peer) introduce(client, entry.name, peer, transport)
+  if (peer) forwardToPeer(client, entry.name, peer, transport)
   const onAbort = () => void transport.close()
   signal.addEventListener('abort', onAbort, { once: true })
   try {
-    // The deadline may have passed while the process was made.
+    // The deadline may have passed while the process was created.
     signal.throwIfAborted()
     await client.connect(transport, { timeout: entry.timeouts.startMs, signal, ...(prior ? { prior } : {}) })
     const child = transport instanceof ChildTransport ? transport : undefined
@@ -114,9 +117,9 @@ async function connect(options: OpenServerOptions, prior: PriorDiscovery | undef
   }
 }
 
-/** What a server asks and tells by itself goes to the client behind this connection. */
-function introduce(client: Client, server: string, peer: Peer, transport: Transport): void {
-  // While a human thinks about a question, the time of the calls that may have led to it does not run.
+/** Connects the server's own requests and notifications to the client behind this connection. */
+function forwardToPeer(client: Client, server: string, peer: Peer, transport: Transport): void {
+  // While a person answers a question, the deadlines of the calls that may have led to it are postponed.
   const postpone = () => {
     if (transport instanceof ChildTransport) transport.calls.postponeDeadlines()
   }
@@ -125,13 +128,13 @@ function introduce(client: Client, server: string, peer: Peer, transport: Transp
   client.fallbackNotificationHandler = async ({ method, params }) => peer.onNotification(server, { method, params })
 }
 
-/** The SDK subscribes by itself to changes of tools alone, and not with a remembered revision. */
-function listenForChanges(client: Client, wish: SubscriptionFilter): void {
+/** By itself, the SDK subscribes only to changes of tools, and not if the revision was remembered. */
+function listenForChanges(client: Client, requested: SubscriptionFilter): void {
   const { tools, prompts, resources } = client.getServerCapabilities() ?? {}
   const filter: SubscriptionFilter = {
-    ...(wish.toolsListChanged && tools?.listChanged ? { toolsListChanged: true } : {}),
-    ...(wish.promptsListChanged && prompts?.listChanged ? { promptsListChanged: true } : {}),
-    ...(wish.resourcesListChanged && resources?.listChanged ? { resourcesListChanged: true } : {})
+    ...(requested.toolsListChanged && tools?.listChanged ? { toolsListChanged: true } : {}),
+    ...(requested.promptsListChanged && prompts?.listChanged ? { promptsListChanged: true } : {}),
+    ...(requested.resourcesListChanged && resources?.listChanged ? { resourcesListChanged: true } : {})
   }
   if (Object.keys(filter).length > 0) client.listen(filter).catch(() => {})
 }
@@ -168,7 +171,7 @@ function reach({ secrets, login, log }: OpenServerOptions, entry: RemoteEntry): 
   return entry.sse ? new SSEClientTransport(url, options) : new StreamableHTTPClientTransport(url, options)
 }
 
-/** Secrets are filled in anew with every request that shows them: they may have been replaced since the conversation began. */
+/** Fills in secrets again for every request: they may have been replaced since the connection was opened. */
 function freshHeaders(opened: Record<string, string>, fresh: () => Record<string, string>): typeof fetch {
   return (url, init) => {
     const headers = new Headers(init?.headers)
@@ -182,25 +185,25 @@ function freshHeaders(opened: Record<string, string>, fresh: () => Record<string
 
 function startFailure({ entry, log, signal }: OpenServerOptions, transport: Transport, error: unknown): AppError {
   if (isAppError(signal.reason)) return signal.reason
-  const failure = callFailure(entry.name, 'the greeting', error)
+  const failure = callFailure(entry.name, 'the initialization', error)
   if (failure.code !== 'child_lost' || !(transport instanceof ChildTransport)) return failure
-  const said = whatItSaid(log.tail().trim())
+  const excerpt = errorExcerpt(log.tail().trim())
   const why = transport.reason ?? messageOf(error)
-  const message = `The server "${entry.name}" did not start: ${why}${said}.`
+  const message = `The server "${entry.name}" did not start: ${why}${excerpt}.`
   return new AppError('unavailable', 'server_failed', message, { cause: error, details: { sent: false } })
 }
 
-/** As Node, Python and Java begin the line that says what is wrong. */
+/** How Node, Python and Java begin the line with the error. */
 const ERROR_LINE = /^(?:Uncaught |Caused by: )?(?:[\w$]+\.)*\w*(?:Error|Exception)\b.*[:[].*$/m
 
-/** The line that names the error says more than the end of a stack. */
-function whatItSaid(tail: string): string {
+/** The line with the error says more than the end of a stack trace. */
+function errorExcerpt(tail: string): string {
   const error = ERROR_LINE.exec(tail)?.[0].slice(0, STDERR_IN_ERROR)
   if (error !== undefined) return `; it said: ${error.replace(/\.$/, '')}. See its log`
   const last = tail.slice(-STDERR_IN_ERROR)
-  // From the beginning of a line.
+  // Begin at the beginning of a line.
   const whole = last.length < tail.length && last.includes('\n') ? last.slice(last.indexOf('\n') + 1) : last
-  return whole === '' ? '' : `; its last words: ${whole}`
+  return whole === '' ? '' : `; the end of its log: ${whole}`
 }
 
 function priorOf(revision: KnownRevision): PriorDiscovery {

@@ -37,7 +37,7 @@ async function open(servers: Record<string, unknown>, credentials: string) {
 
 describe('connections by owner', { timeout: 60_000 }, () => {
   // Checked with the defence off: all share one connection → one owner’s key for all.
-  it("use each owner's own credentials, and the common ones for all who have none", async () => {
+  it("use each owner's own credentials, and the shared ones for owners without", async () => {
     const common = { KEY: 'common-key', OTHER: 'x' }
     const owners = { anna: { KEY: 'annas-key' }, ben: { KEY: 'bens-key' }, cleo: { UNRELATED: 'y' } }
     const file = credentialsFile({ ...common, owners })
@@ -51,7 +51,7 @@ describe('connections by owner', { timeout: 60_000 }, () => {
     expect(connections.state('a')).toMatchObject({ state: 'running' })
   })
 
-  it('keep what a server writes for one owner from all others', async () => {
+  it('keep the log of one owner from all others', async () => {
     const file = credentialsFile({ KEY: 'common-key', owners: { anna: { KEY: 'annas-key' } } })
     const { call, connections, dir } = await open({ a: child('steady', [], { env: { TOKEN: secret('KEY') } }) }, file)
     await call('a', 'complain', {}, { caller: caller('anna') })
@@ -64,7 +64,7 @@ describe('connections by owner', { timeout: 60_000 }, () => {
     expect(connections.state('a')?.lastError?.message).toMatch(/^It failed for an owner/)
   })
 
-  it('are shared by all owners where no secret differs', async () => {
+  it('are shared by all owners if no secret differs', async () => {
     const file = credentialsFile({ owners: { anna: { KEY: 'annas-key' } } })
     const { env, connections } = await open({ a: child('who') }, file)
     const [one, other] = [await env('a', caller('anna')), await env('a', caller('ben'))]
@@ -92,7 +92,7 @@ describe('connections by owner', { timeout: 60_000 }, () => {
     await expect(env('a', caller('anna'))).rejects.toThrow(/chmod 600/)
   })
 
-  it('have on record what they wrote when all is closed, also those of a client that has just gone', async () => {
+  it('have flushed their logs when everything is closed, even for a client that has just left', async () => {
     const { call, connections, log } = await open({ a: child('steady') }, credentialsFile({}))
     await call('a', 'complain', {}, { caller: caller('anna', 'client-1') })
     await until('its words', () => connections.logTail('a', 'anna').includes('secret is'))
@@ -101,7 +101,7 @@ describe('connections by owner', { timeout: 60_000 }, () => {
     expect(log('a')).toContain('secret is')
   })
 
-  it('belong to one client alone where it asks for that, and end with it', async () => {
+  it('belong to one client if it asks for a lane, and close with it', async () => {
     const { env, connections } = await open({ a: child('who') }, credentialsFile({}))
     const shared = await env('a', caller('anna'))
     const first = await env('a', caller('anna', 'client-1'))

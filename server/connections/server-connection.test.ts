@@ -44,7 +44,7 @@ it.each([
   await connection.stop()
 })
 
-it('lists the tools of a server that says without end that they have changed ever less often', async () => {
+it('lists tools less and less often for a server that keeps announcing changes', async () => {
   vi.useFakeTimers()
   const entry = readEntry('busy', { command: 'none' }, 0)
   let lists = 0

@@ -1,6 +1,6 @@
 /**
- * One instance of a server, alive or not: started on first need, restarted when it has died, stopped when idle. Owns when; how
- * is `open-server.ts`. Invariant: one process at a time, and a call that may have run is not run again.
+ * One instance of a server: started when first needed, restarted after a crash, stopped when idle. Owns when that happens; `open-
+ * server.ts` owns how. Invariant: one process at a time, and a call that may have run is not repeated.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { quotedLine } from '../../contract/hidden-characters.ts'
@@ -21,7 +21,7 @@ export interface ServerConnectionOptions {
   entry: ServerEntry
   log: ServerLog
   logger: Logger
-  /** How many tools were seen before: a server that had some and has none is not well. */
+  /** Number of tools in the index: a server that had tools and now has none is unhealthy. */
   toolsSeen(): number
   gate: StartGate
   open(signal: AbortSignal, onToolsChanged: () => void): Promise<LiveServer>
@@ -35,7 +35,7 @@ export interface ServerState {
   pid?: number
   busy: number
   starts: number
-  /** Of the process, or of the conversation with a remote server, that runs now. */
+  /** When the current process, or the connection to a remote server, started. */
   startedAt?: number
   lastError?: { at: number; message: string }
 }
@@ -44,7 +44,7 @@ const START_TRIES = 2
 const CALL_TRIES = 3
 const RETRY = { firstMs: 200, maxMs: 2000 }
 const RETIRE_MS = 30_000
-/** Listing costs more than saying that the tools have changed. */
+/** Listing the tools costs more than the notification that they changed. */
 const REFRESH = { firstMs: 1000, maxMs: 30_000 }
 
 export class ServerConnection {
@@ -54,7 +54,7 @@ export class ServerConnection {
   readonly #breaker: Breaker
   readonly #refreshing = new PacedJob(() => this.#refresh(), REFRESH)
   #live: LiveServer | undefined
-  /** Not used any more; conversations with a remote server still finish what runs in them. */
+  /** No longer used for new calls; calls that run on a remote server still finish. */
   readonly #left = new Set<LiveServer>()
   #starting: Promise<LiveServer> | undefined
   #idleTimer: NodeJS.Timeout | undefined
@@ -95,17 +95,17 @@ export class ServerConnection {
     return this.#busy
   }
 
-  /** It has failed too often, and its time to be tried again has not come. */
+  /** The circuit breaker is open, and the time for a trial start has not come. */
   get isResting(): boolean {
     return this.#breaker.state === 'open'
   }
 
-  /** Starts it if need be; resolves to the tools that it really has. */
+  /** Starts the server if necessary; resolves to the tools that it really has. */
   async list(signal: AbortSignal): Promise<StoredTool[]> {
     return this.#during(async () => (await this.#acquire(signal)).tools)
   }
 
-  /** As `list`, but one that runs is asked again: it may hang, or have lost its tools. */
+  /** Like `list`, but asks a running server again: it may hang, or have lost its tools. */
   async test(signal: AbortSignal): Promise<StoredTool[]> {
     return this.#during(async () => {
       if (!this.live) this.#breaker.succeeded()
@@ -117,7 +117,8 @@ export class ServerConnection {
         this.#options.onListed(tools, {})
         return tools
       } catch (error) {
-        // One that does a single thing at a time answers nothing while it works for others: their deadlines tell whether it hangs.
+        // A server that does one thing at a time does not answer while it is busy; the deadlines of those calls show whether it
+        // hangs.
         if (signal.aborted || this.#busy > 1) throw error
         this.#drop(live)
         throw this.#failure(error)
@@ -126,26 +127,26 @@ export class ServerConnection {
   }
 
   async call(input: CallInput): Promise<{ result: RawResult; attempts: number }> {
-    return this.#tryOn(input, (live) => this.#callOn(live, input))
+    return this.#withRetry(input, (live) => this.#callOn(live, input))
   }
 
   async request(input: RequestInput): Promise<RawResult> {
-    return (await this.#tryOn({ ...input, mustNotRepeat: true }, (live) => live.request(input))).result
+    return (await this.#withRetry({ ...input, mustNotRepeat: true }, (live) => live.request(input))).result
   }
 
-  /** The running one, if it runs. */
+  /** The running client, if there is one. */
   get live(): LiveServer | undefined {
     return this.#live?.isOpen ? this.#live : undefined
   }
 
-  /** Does not stop for want of work until the returned function is called. */
+  /** Prevents the idle stop until the returned function is called. */
   hold(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>()
     void this.#during(() => promise)
     return resolve
   }
 
-  /** Takes no new work; ends when the running calls have, or after a while without them. */
+  /** Takes no new calls; closes when the running ones have ended, or after a while without them. */
   async retire(waitMs = RETIRE_MS): Promise<void> {
     this.#retired = true
     const until = Date.now() + waitMs
@@ -158,15 +159,15 @@ export class ServerConnection {
     this.#idleTimer = undefined
     const live = this.#live ?? (await this.#starting?.catch(() => undefined))
     this.#live = undefined
-    // Who stops it a second time meanwhile waits for this too.
+    // A second `stop` meanwhile waits for this one too.
     if (live) this.#left.add(live)
     await Promise.all([...this.#left].map((each) => each.close()))
     if (live) this.#left.delete(live)
     await this.log.flush({ final: true })
   }
 
-  /** Again where it certainly did not run, or may run twice. */
-  async #tryOn<T>(
+  /** Retries if the call certainly did not run, or is safe to repeat. */
+  async #withRetry<T>(
     { mustNotRepeat, signal }: Pick<CallInput, 'mustNotRepeat' | 'signal'>,
     job: (live: LiveServer) => Promise<T>
   ): Promise<{ result: T; attempts: number }> {
@@ -201,27 +202,27 @@ export class ServerConnection {
     try {
       return await live.call(input)
     } catch (error) {
-      if (isAppError(error, 'child_timeout') || isOddStatus(error)) this.#doubt(live)
+      if (isAppError(error, 'child_timeout') || isOddStatus(error)) this.#suspect(live)
       this.#lastError = { at: Date.now(), message: messageOf(error) }
       throw error
     }
   }
 
-  /** Who comes next waits until it is known whether this one still lives: it may not take their call too. */
-  #doubt(live: LiveServer): void {
-    this.#pulse ??= this.#checkPulse(live).finally(() => {
+  /** The next calls wait until it is known whether the server is alive; otherwise a hanging one would take them too. */
+  #suspect(live: LiveServer): void {
+    this.#pulse ??= this.#stopIfHanging(live).finally(() => {
       this.#pulse = undefined
     })
   }
 
-  /** One that hangs is ended, so that the next call finds a fresh one. */
-  async #checkPulse(live: LiveServer): Promise<void> {
-    if (await live.hasPulse()) return
-    this.#options.logger.warn({ server: this.entry.name }, 'The server answers nothing any more: it is ended.')
+  /** Stops a hanging server, so that the next call gets a new one. */
+  async #stopIfHanging(live: LiveServer): Promise<void> {
+    if (await live.isResponsive()) return
+    this.#options.logger.warn({ server: this.entry.name }, 'The server no longer answers: stopping it.')
     this.#drop(live)
   }
 
-  /** Who comes next gets a new one. Other calls to a remote server have nothing to do with the failure of one, and go on. */
+  /** The next call gets a new one. Other calls that run on a remote server continue. */
   #drop(live: LiveServer): void {
     if (this.#live === live) this.#live = undefined
     this.#left.add(live)
@@ -240,7 +241,7 @@ export class ServerConnection {
       this.#starting = undefined
     })
     const { startMs, listMs } = this.entry.timeouts
-    // Whoever waits may give up; the start goes on for the others.
+    // A waiting caller may give up; the start continues for the others.
     return withDeadline(
       {
         what: startOf(this.entry),
@@ -273,7 +274,7 @@ export class ServerConnection {
     const began = performance.now()
     const ms = timeouts.startMs + timeouts.listMs
     const deadline = { what: startOf(this.entry), ms, code: 'server_start_timeout' }
-    // The time of standing in line is not its own.
+    // The time in the queue does not count against the server.
     const live = await this.#options.gate.run(() =>
       withDeadline(deadline, (signal) => this.#options.open(signal, () => this.#refreshing.ask()))
     )
@@ -284,7 +285,7 @@ export class ServerConnection {
       throw new AppError(
         'unavailable',
         'tools_missing',
-        `The server "${name}" runs but lists none of its tools any more.`
+        `The server "${name}" runs but no longer lists any of its tools.`
       )
     }
     this.#live = live
@@ -301,7 +302,7 @@ export class ServerConnection {
     const details = { ...known.details, sent: false, start: true }
     const failure = new AppError(known.kind, known.code, text, { details })
     this.#lastError = { at: Date.now(), message: text }
-    // What can't be started at all costs nothing to try, and works as soon as it is put right.
+    // A server that can't be started at all costs nothing to try, and works as soon as its entry is fixed.
     if (failure.code !== 'server_resting' && failure.details.permanent !== true) this.#breaker.failed(failure)
     this.#options.onFailed(failure)
     return failure
@@ -314,10 +315,7 @@ export class ServerConnection {
       this.#options.onListed(await live.list(), {})
     } catch (error) {
       if (!live.isOpen) return
-      this.#options.logger.warn(
-        { server: this.entry.name },
-        `Its changed tools could not be listed: ${messageOf(error)}`
-      )
+      this.#options.logger.warn({ server: this.entry.name }, `Could not list its changed tools: ${messageOf(error)}`)
     }
   }
 
@@ -332,7 +330,9 @@ export class ServerConnection {
     }
   }
 
-  /** A timer of its own for every call would cost more than the rest here: one looks, when it is due, whether it still is. */
+  /**
+   * One shared timer: a timer per call would cost more than the rest. When it fires, it checks whether the server is still idle.
+   */
   #watchIdle(ms: number): void {
     if (this.#idleTimer || this.entry.idleMs <= 0 || this.#retired) return
     this.#idleTimer = setTimeout(() => {

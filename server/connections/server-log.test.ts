@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { ServerLog } from './server-log.ts'
 
-it('blots out secrets whole, also where one begins like another or is written as JSON', () => {
+it('redacts whole secrets, even if one begins like another or is written as JSON', () => {
   const log = new ServerLog(undefined)
   log.hide(['token'])
   log.hide(['token-of-ann', 'line\n"two"'])
@@ -13,7 +13,7 @@ it('blots out secrets whole, also where one begins like another or is written as
 })
 
 // Checked: when a write that was under way was not waited for, the end of a process came before the file.
-it('is in the file when it is flushed, also what an earlier flush has still under way', async () => {
+it('is in the file after a flush, including what an earlier flush is still writing', async () => {
   const file = join(mkdtempSync(join(tmpdir(), 'server-log-')), 'a.log')
   const log = new ServerLog(file)
   log.push(Buffer.from('one '))
@@ -30,7 +30,7 @@ it('is in the file when it is flushed, also what an earlier flush has still unde
   expect(readFileSync(file, 'utf8')).toBe(`one ${all.join('')}`)
 })
 
-it('blots out a secret that comes in two pieces, or is cut by the end of what is kept', async () => {
+it('redacts a secret that comes in two pieces, or is cut off by the limit', async () => {
   const file = join(mkdtempSync(join(tmpdir(), 'server-log-')), 'a.log')
   const log = new ServerLog(file)
   log.hide(['token-of-ann'])

@@ -9,13 +9,13 @@ const TAIL_BYTES = 16 * 1024
 const MAX_FILE_BYTES = 512 * 1024
 const FLUSH_MS = 500
 
-/** With an owner: of the processes that use credentials of their own. An owner is known by a secret, which is in no name. */
+/** With an owner: the log of processes with that owner's credentials. The owner's id is a secret, so the name has its hash. */
 export function serverLogFile(dir: string, server: string, owner?: string): string {
   const whose = owner === undefined ? '' : `@${hash('sha256', `log:${owner}`, 'hex').slice(0, 16)}`
   return join(dir, `${encodeURIComponent(server)}${whose}.log`)
 }
 
-/** The last lines of what is everyone's, then of what is this owner's alone; undefined when there are none. */
+/** The last lines of the shared log, followed by this owner's own; undefined if there are none. */
 export async function readServerLog(
   dir: string,
   server: string,
@@ -28,7 +28,7 @@ export async function readServerLog(
   return found.length === 0 ? undefined : found.flatMap((text) => text.trimEnd().split('\n').slice(-lines))
 }
 
-/** What a server writes beside the protocol: a tail in memory, and a bounded file that outlives the process. Secrets are blotted out. */
+/** A server's stderr and other output: its end in memory, and a limited file that outlives the process. Secrets are redacted. */
 export class ServerLog {
   readonly #file: string | undefined
   readonly #tail = new ByteTail(TAIL_BYTES)
@@ -59,7 +59,7 @@ export class ServerLog {
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref()
   }
 
-  /** A line on stdout that is no message: the first few show what is wrong, more would be a flood. */
+  /** Logs a line on stdout that is not a message: only the first few, which show what is wrong. */
   noise(line: string): void {
     if (this.#noise++ < 20) this.push(Buffer.from(`[stdout] ${line}\n`))
   }
@@ -69,8 +69,8 @@ export class ServerLog {
   }
 
   /**
-   * Resolves when all that was pushed is in the file, whoever began to write it. What may be the beginning of a secret waits for the
-   * rest of it, unless nothing more will come.
+   * Resolves when everything pushed so far is in the file. Text that may be the beginning of a secret is held back until the rest
+   * comes, unless `final`.
    */
   async flush({ final = false } = {}): Promise<void> {
     clearTimeout(this.#timer)
@@ -92,7 +92,7 @@ export class ServerLog {
     return text
   }
 
-  /** Secrets are blotted out, also one that is cut in two at either end. */
+  /** Redacts secrets, including one that is cut off at either end. */
   #clean(bytes: ByteTail, without = 0): string {
     const raw = bytes.text()
     const from = bytes.isCut ? this.#secrets.restAtStart(raw) : 0
@@ -112,6 +112,6 @@ async function append(file: string, text: string): Promise<void> {
     if (size > MAX_FILE_BYTES) await rename(file, `${file}.1`)
     await appendFile(file, text, { mode: 0o600 })
   } catch {
-    // A log that can't be written is no reason to fail a call.
+    // A call must not fail because its log can't be written.
   }
 }

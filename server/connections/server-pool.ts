@@ -1,7 +1,7 @@
 /**
- * The instances of one server for one scope: at most as many as its entry allows, the next one started when the others are busy.
- * Owns which instance a call goes to; each lives and rests by itself (`server-connection.ts`). Invariant: a call goes to a second
- * instance only when it certainly did not run at the first, or is safe to repeat.
+ * The instances of one server for one scope: at most as many as its entry allows; another one starts when the others are busy.
+ * Owns which instance gets a call; `server-connection.ts` owns each one's lifecycle. Invariant: a call goes to a second instance
+ * only if it certainly did not run on the first, or is safe to repeat.
  */
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { isAppError } from '../lib/errors.ts'
@@ -9,7 +9,7 @@ import type { CallInput, RawResult, RequestInput } from './live-server.ts'
 import type { ServerConnection, ServerState } from './server-connection.ts'
 import { mayRepeat } from './wire/call-failure.ts'
 
-/** As one: running when any of them is, resting only when all are. */
+/** The combined state: running if any instance is, resting only if all are. */
 export interface PoolState extends ServerState {
   instances: ServerState[]
 }
@@ -35,7 +35,7 @@ export class ServerPool {
     return this.#instances.reduce((sum, { busy }) => sum + busy, 0)
   }
 
-  /** The first of them, which is the only one where a client has it for itself. */
+  /** The first instance; in a lane the only one. */
   get main(): ServerConnection {
     return this.#instances[0] ?? this.#add()
   }
@@ -76,7 +76,7 @@ export class ServerPool {
     await Promise.all(this.#instances.map((instance) => instance.stop()))
   }
 
-  /** A free one that runs; else one more; else the least busy of those that can be had. */
+  /** Picks a free running instance; else starts another; else takes the least busy one that is available. */
   #pick(): ServerConnection {
     if (this.#max === 1) return this.main
     const usable = this.#instances.filter(({ isResting }) => !isResting)
@@ -86,7 +86,7 @@ export class ServerPool {
     return leastBusy(usable.length > 0 ? usable : this.#instances) ?? this.#add()
   }
 
-  /** Where one can't start, another of the same kind is no better, unless it runs already. */
+  /** If one instance can't start, only one that already runs is an alternative. */
   #another(error: unknown, tried: Set<ServerConnection>): ServerConnection | undefined {
     if (tried.size >= MAX_TRIES) return undefined
     const others = this.#instances.filter((instance) => !tried.has(instance))
@@ -98,7 +98,7 @@ export class ServerPool {
   #add(): ServerConnection {
     const instance = this.#create()
     this.#instances.push(instance)
-    // It starts nothing then: nobody would end it.
+    // A retired pool must not start anything: nobody would stop it.
     if (this.#retired) void instance.retire()
     return instance
   }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { StartGate } from './start-gate.ts'
 
 describe('the start gate', () => {
-  it('lets so many in at once, in order, and never more', async () => {
+  it('admits up to the limit, in order', async () => {
     const gate = new StartGate(2)
     const leave: (() => void)[] = []
     const entered: number[] = []
@@ -27,7 +27,7 @@ describe('the start gate', () => {
     expect(await Promise.all(jobs)).toEqual([0, 1, 2, 3, 4])
   })
 
-  it('gives the place on when a job fails, also at once', async () => {
+  it('passes the slot on when a job fails, even immediately', async () => {
     const gate = new StartGate(1)
     const failing = gate.run(() => Promise.reject(new Error('no')))
     const throwing = gate.run(() => {

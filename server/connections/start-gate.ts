@@ -1,4 +1,6 @@
-/** Lets so many start at once and the others wait in line: fifty processes starting together start none in time. */
+/**
+ * Limits how many servers start at once; the others wait in a queue. If fifty processes start together, none is ready in time.
+ */
 export class StartGate {
   readonly #width: number
   readonly #waiting: (() => void)[] = []
@@ -14,7 +16,7 @@ export class StartGate {
     try {
       return await job()
     } finally {
-      // The place goes to the next in line without becoming free in between.
+      // The slot passes to the next in the queue without becoming free in between.
       const next = this.#waiting.shift()
       if (next) next()
       else this.#inside--

@@ -4,7 +4,7 @@ import type { ServerAbout, StoredServer, StoredTool } from '../catalog/stored-to
 /** The protocol revision that a server was found to speak. */
 export type KnownRevision = NonNullable<StoredServer['revision']>
 
-export interface ListedFacts {
+export interface ListingDetails {
   revision?: KnownRevision | undefined
   about?: ServerAbout
   startMs?: number
@@ -15,7 +15,7 @@ export interface ToolRecords {
   entry(server: string): ServerEntry | undefined
   tools(server: string): StoredTool[] | undefined
   revision(server: string): KnownRevision | undefined
-  listed(entry: ServerEntry, tools: StoredTool[], facts: ListedFacts, key?: string): void
+  listed(entry: ServerEntry, tools: StoredTool[], details: ListingDetails, key?: string): void
   failed(entry: ServerEntry, message: string): void
   denied(entry: ServerEntry, target: string, count: number): void
 }

@@ -59,7 +59,7 @@ it('says the sentence of an error once, and takes lines that differ in a number 
   const written: Record<string, unknown>[] = []
   const logger = createLogger('info', { write: (line: string) => void written.push(JSON.parse(line)) })
   for (const seconds of [2, 4, 11]) {
-    const err = new AppError('unavailable', 'server_resting', `Failed, and is tried again in ${seconds} s.`)
+    const err = new AppError('unavailable', 'server_resting', `Failed, and will be retried in ${seconds} s.`)
     logger.warn({ err, server: 'a' }, `Left out: ${err.message}`)
   }
   logger.warn('The server "a1" is unknown.')

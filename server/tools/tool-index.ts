@@ -6,7 +6,7 @@
 import type { Registry } from '../catalog/registry.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { StoredServer, StoredTool, StoredTools } from '../catalog/stored-tools.ts'
-import type { KnownRevision, ListedFacts, ToolRecords } from '../connections/tool-records.ts'
+import type { KnownRevision, ListingDetails, ToolRecords } from '../connections/tool-records.ts'
 import { leftOutOf } from '../connections/wire/read-tools.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
@@ -127,9 +127,9 @@ export class ToolIndex implements ToolRecords {
   }
 
   /** `key` stands for the capabilities of the client that the tools were listed for. */
-  listed(entry: ServerEntry, tools: StoredTool[], facts: ListedFacts, key = ''): void {
+  listed(entry: ServerEntry, tools: StoredTool[], details: ListingDetails, key = ''): void {
     const before = this.#fresh(entry.name)
-    const { revision, startMs = before?.startMs, about = before?.about } = facts
+    const { revision, startMs = before?.startMs, about = before?.about } = details
     const sameRevision = before?.revision !== undefined && revision?.kind === before.revision.kind
     const offers = key === '' ? before?.offers : withOffer(before?.offers, key, tools)
     const record: StoredServer = {

@@ -159,7 +159,7 @@ describe('a tool whose definition changed', { timeout: 60_000 }, () => {
     await asking.close()
     // Said yes to what the catalogue knows, the server turns out to have another: not run. Then the difference is shown.
     const later = await asking.open({}, ['Yes, run it', 'No'])
-    expect(textOf(await later.note('three'))).toMatch(/has changed just now/)
+    expect(textOf(await later.note('three'))).toMatch(/has just changed/)
     expect(textOf(await later.note('four'))).toMatch(/said no/)
     expect(later.asked.map((message) => message.includes('Changed under way.'))).toEqual([false, true])
     expect(asking.noted()).toEqual(['one', 'two'])

@@ -30,6 +30,6 @@ describe('where user namespaces are not allowed', { timeout: 60_000 }, () => {
   it("a person's own starts it, and warns once", async () => {
     const { gateway, answers } = await echo({})
     expect(answers.join()).toMatch(/hello.*hello/)
-    await expect.poll(() => gateway.stderr().match(/can't keep servers without/g)).toHaveLength(1)
+    await expect.poll(() => gateway.stderr().match(/servers without "sandbox" can read/g)).toHaveLength(1)
   })
 })

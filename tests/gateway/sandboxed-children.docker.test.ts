@@ -256,8 +256,8 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     expect(await said('command')).toMatch(
       /"command" did not start: it ended with exit code 127; check that its image has a command "no-such-command"/
     )
-    expect(await said('folder')).toMatch(/"folder" has no sandbox: .*\/srv\/no\/such\/folder/)
-    expect(await said('image')).toMatch(/"image" has no sandbox: .*localhost:1\/no\/such:image.*docker pull/)
+    expect(await said('folder')).toMatch(/"folder" can't get its sandbox: .*\/srv\/no\/such\/folder/)
+    expect(await said('image')).toMatch(/"image" can't get its sandbox: .*localhost:1\/no\/such:image.*docker pull/)
     expect(await said('variable')).toMatch(/"variable" can't be started: "no.name" is not a valid name/)
     expect(await said('fine')).toBe('x')
   })
@@ -268,7 +268,7 @@ describe('servers in containers', { timeout: 120_000 }, () => {
       { env: { DOCKER_HOST: 'unix:///nowhere/docker.sock' } }
     )
     expect(textOf(await call('execute', echo('boxed')))).toMatch(
-      /"boxed" has no sandbox: The container engine does not answer at \/nowhere\/docker.sock: start Docker, or run `npm run setup` in a checkout\./
+      /"boxed" can't get its sandbox: The container engine does not answer at \/nowhere\/docker.sock: start Docker, or run `npm run setup` in a checkout\./
     )
     expect(textOf(await call('execute', echo('fine')))).toBe('hi')
   })

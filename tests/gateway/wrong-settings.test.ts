@@ -77,7 +77,7 @@ describe('what is set wrongly', { timeout: 60_000 }, () => {
     try {
       const inner = { server: 'self', tool: 'execute', params: { server: 'self', tool: 'execute', params: {} } }
       const answer = await gateway.call('execute', inner)
-      expect(JSON.stringify(answer)).toContain('with the same mcp.json: take the gateway itself out of its mcp.json')
+      expect(JSON.stringify(answer)).toContain('with the same mcp.json. Remove the gateway from its own mcp.json')
     } finally {
       await gateway.end()
     }

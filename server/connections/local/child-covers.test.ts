@@ -21,7 +21,7 @@ describe('what is covered for a child', () => {
   const places = (...files: string[]) => ({ dataDir: join(dir, 'data'), files: files.map((file) => join(dir, file)) })
   const at = (...names: string[]) => names.map((name) => join(dir, name))
 
-  it('is the data folder, and each of our files by its folder where nothing else is there', () => {
+  it('is the data folder, and each of our files, by its folder if nothing else is in it', () => {
     expect(confine(child(), places('own/mcp.json', 'project/mcp.json'))).toMatchObject({
       folders: at('own', 'data').sort((a, b) => a.length - b.length),
       files: at('project/mcp.json')
@@ -33,8 +33,8 @@ describe('what is covered for a child', () => {
 
   it.each([
     ['works there', () => ({ cwd: join(dir, 'own') })],
-    ['is told of it', () => ({ args: [`--db=${join(dir, 'own/notes.db')}`] })],
-    ['is told of it in a variable', () => ({ env: { HOME: '/root', DB: join(dir, 'own/notes.db') } })]
+    ['gets its path as an argument', () => ({ args: [`--db=${join(dir, 'own/notes.db')}`] })],
+    ['gets its path in a variable', () => ({ env: { HOME: '/root', DB: join(dir, 'own/notes.db') } })]
   ])('is only the file in a folder where the child %s', (_why, more) => {
     const { folders, files } = confine(child(more()), places('own/mcp.json'))
     expect([folders, files]).toEqual([at('data'), at('own/mcp.json')])
@@ -46,7 +46,7 @@ describe('what is covered for a child', () => {
     ['an argument', () => ({ args: ['-y', `--db=${join(dir, 'data/x.db')}`] })],
     ['an argument through a link', () => ({ args: [join(dir, 'link/x.db')] })],
     ['an argument in the folder that it starts in', () => ({ cwd: undefined, args: ['../data/store.db'] })]
-  ])('is nothing, with a sentence, for one that has %s in the data folder', (_what, more) => {
+  ])('is an error for a child with %s in the data folder', (_what, more) => {
     symlinkSync(join(dir, 'data'), join(dir, 'link'))
     const before = process.cwd()
     try {
@@ -57,7 +57,7 @@ describe('what is covered for a child', () => {
     }
   })
 
-  it('is no reason to refuse a word that only looks like a path, where the program was started in the data folder', () => {
+  it('does not refuse a word that only looks like a path, for a program started in the data folder', () => {
     const before = process.cwd()
     try {
       process.chdir(join(dir, 'data'))
@@ -68,7 +68,7 @@ describe('what is covered for a child', () => {
     }
   })
 
-  it('holds every folder above in place, the outermost first', () => {
+  it('includes every folder above, held in place, the outermost first', () => {
     const { held } = confine(child(), places('own/mcp.json', 'project/mcp.json'))
     expect(held).toEqual(expect.arrayContaining([dir, join(dir, 'project')]))
     expect(held).not.toContain('/')
@@ -92,7 +92,7 @@ describe('what is covered for a child', () => {
     expect(confine(child({ command: '/usr/bin/podman' }), ours)).toMatchObject({ folders: at('data'), files: [] })
   })
 
-  it('is what is ours in the data folder, where the home is in it too', () => {
+  it('is only what is ours in the data folder if the home is in it too', () => {
     const inside = child({ env: { HOME: join(dir, 'data') } })
     expect(confine(inside, places())).toMatchObject({ folders: [], files: at('data/store.db') })
   })

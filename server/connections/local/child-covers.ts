@@ -1,7 +1,7 @@
 /**
- * What of ours is covered for a child: the data folder as a whole, and each of our files, by its folder where nothing else is in that.
- * A covered folder stays covered whatever happens in it. A covered file has to be covered again when it is replaced. The folders above
- * are held in place.
+ * Decides which of our files are hidden from a child: the whole data folder, and each of our other files, by its folder if
+ * nothing else is in it. A covered folder stays covered whatever happens in it; a covered file must be covered again when it is
+ * replaced. The folders above can't be renamed.
  */
 import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
@@ -12,7 +12,10 @@ export interface OurPlaces {
   dataDir: string
   /** `mcp.json`, credentials and the like. */
   files: string[]
-  /** Sockets of container engines and their folders, which would give a server the whole machine; left to servers that are a command of the engine. */
+  /**
+   * Sockets of container engines and their folders: they would give a server the whole machine. Servers whose command is the
+   * engine's keep them.
+   */
   engines?: string[]
 }
 
@@ -24,13 +27,13 @@ interface StartedChild {
   env: Record<string, string>
 }
 
-/** In the data folder, when it can't be covered as a whole because the user's home is in it. */
+/** Covered in the data folder if it can't be covered as a whole because the user's home is in it. */
 const DATA_FOLDERS = ['audit', 'checkpoints', 'deployments', 'logins', 'server-logs']
 const DATA_FILES = ['store.db', 'store.db-wal', 'store.db-shm', 'grants.json', 'lock.db', 'lock.json']
 
 const ENGINE_COMMANDS = new Set(['docker', 'podman', 'nerdctl'])
 
-/** Throws when the child is given a path in the data folder: it would find nothing there. */
+/** Throws if the child is given a path in the data folder: it would find nothing there. */
 export function confine(child: StartedChild, places: OurPlaces | undefined): Confinement {
   const cwd = resolve(child.cwd ?? '.')
   if (!places) return { held: [], folders: [], files: [], cwd }
@@ -54,7 +57,7 @@ export function confine(child: StartedChild, places: OurPlaces | undefined): Con
 }
 
 /**
- * A covered place is known by its path: whoever renames a folder above it can put a folder of their own there, with files that the next
+ * A cover belongs to a path: if someone renames a folder above it, they can put their own folder there, with files that the next
  * start takes for ours.
  */
 function foldersAbove(path: string): string[] {
@@ -63,7 +66,7 @@ function foldersAbove(path: string): string[] {
 }
 
 function refuseData(child: StartedChild, cwd: string, dataDir: string): void {
-  // Started in the data folder, every word would be a path in it: also the package of `npx @scope/name`.
+  // For a child that starts in the data folder every word would be a path in it, even the package of `npx @scope/name`.
   const isPath = (word: string) =>
     isWithin(cwd, dataDir)
       ? isAbsolute(word) || /^\.\.?\//.test(word) || existsSync(join(cwd, word))
@@ -73,11 +76,11 @@ function refuseData(child: StartedChild, cwd: string, dataDir: string): void {
     pathsIn(word).some((path) => path !== '' && isPath(path) && isWithin(real(resolve(cwd, path)), dataDir))
   )
   if (named === undefined) return
-  const message = `The server "${child.server}" can't be started: "${named}" is in the data folder (${dataDir}), which no server may see. Move it elsewhere, or set another DATA_DIR.`
+  const message = `The server "${child.server}" can't be started: "${named}" is in the data folder (${dataDir}), which is hidden from servers. Move it elsewhere, or set another DATA_DIR.`
   throw new AppError('unavailable', 'server_not_startable', message, { details: { permanent: true } })
 }
 
-/** Nothing but our files, their locks and their drafts. */
+/** Whether the folder contains only our files, their locks and their drafts. */
 function isOurs(folder: string, ours: string[]): boolean {
   if (folder === '/') return false
   const names = ours.filter((path) => dirname(path) === folder).map((path) => basename(path))
@@ -88,13 +91,13 @@ function isOurs(folder: string, ours: string[]): boolean {
   }
 }
 
-/** Whether the child works in the folder, or is told of it. */
+/** Whether the child works in the folder, or its arguments or environment mention it. */
 function uses({ command, args, env }: StartedChild, cwd: string, folder: string): boolean {
   const words = [command, ...args, ...Object.values(env)].flatMap(pathsIn).filter((word) => isAbsolute(word))
   return [cwd, ...words].some((path) => isWithin(real(path), folder) || path.includes(`${folder}/`))
 }
 
-/** `--file=PATH` names a path too. */
+/** `--file=PATH` contains a path too. */
 function pathsIn(word: string): string[] {
   const at = word.indexOf('=')
   return at < 0 ? [word] : [word, word.slice(at + 1)]
@@ -105,7 +108,7 @@ function real(path: string): string {
   try {
     return realpathSync(absolute)
   } catch {
-    // Of what is not there yet, the folder may be behind a link.
+    // The path may not exist yet, and its folder may be behind a link.
     const folder = dirname(absolute)
     return folder === absolute ? absolute : join(real(folder), basename(absolute))
   }
@@ -116,10 +119,10 @@ function isWithin(path: string, folder: string): boolean {
   return rest === '' || !(rest === '..' || rest.startsWith('../') || isAbsolute(rest))
 }
 
-/** The guard reads names line by line. */
+/** The guard reads paths line by line. */
 function isOneLine(path: string): boolean {
   if (!path.includes('\n')) return true
-  throw new AppError('invalid', 'invalid_setting', `The path ${JSON.stringify(path)} must not have a line break in it.`)
+  throw new AppError('invalid', 'invalid_setting', `The path ${JSON.stringify(path)} must not contain a line break.`)
 }
 
 function byLength(a: string, b: string): number {

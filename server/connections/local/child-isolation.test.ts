@@ -6,11 +6,11 @@ import { ChildProcesses } from './child-processes.ts'
 
 // Checked with the defence off: a probe that takes too long counts as "can't" → the server runs unprotected from then on.
 describe.runIf(process.platform === 'linux')('a machine too busy to be tried', () => {
-  it('is not taken for one that cannot keep servers apart', async () => {
+  it('is not taken for one that can not isolate servers', async () => {
     await expect(findIsolation(0)).rejects.toMatchObject({ kind: 'unavailable', code: 'isolation_undecided' })
   })
 
-  it('starts no server unprotected, and is tried again at the next start', async () => {
+  it('starts no unprotected server, and is checked again at the next start', async () => {
     const canIsolate = (await findIsolation()) !== undefined
     let tries = 0
     const processes = new ChildProcesses(

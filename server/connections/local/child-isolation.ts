@@ -1,7 +1,7 @@
 /**
- * Keeps children of one user apart: each runs in a user namespace of its own, where the kernel refuses it the memory, environment and
- * streams of every process outside, and in a mount namespace where our own files are covered. Its uid, HOME, files and caches
- * stay what they are. Why this and not another uid per child: docs/decisions/0006.
+ * Isolates the children of one user from each other: each runs in its own user namespace, where the kernel refuses access to the
+ * memory, environment and streams of every process outside, and in a mount namespace where our own files are covered. Its uid,
+ * HOME, files and caches are unchanged. docs/decisions/0006 says why not a uid per child.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
@@ -12,35 +12,35 @@ import { AppError, messageOf } from '../../lib/errors.ts'
 export interface Confinement {
   /** Folders that the child can use but neither rename nor remove, outermost first. */
   held: string[]
-  /** Folders that the child sees empty and can't write to. */
+  /** Folders that look empty to the child, and that it can't write to. */
   folders: string[]
-  /** Files that the child sees empty, also after they are replaced. */
+  /** Files that look empty to the child, even after they are replaced. */
   files: string[]
   /** Where the command starts. */
   cwd: string
 }
 
 export interface Isolation {
-  /** The words that start a command in namespaces of its own. */
+  /** Returns the command line that starts a command in its own namespaces. */
   wrap(command: string, args: string[], confinement: Confinement): { command: string; args: string[] }
-  /** Maps the ids of a process that was started with these words; call it once for each. */
+  /** Maps the user ids of a process that `wrap`'s command line started. Call it once per process. */
   settle(process: ChildProcess, confinement: Confinement): Settled
-  /** False: our files can't be covered on this system, so a child can read them. */
+  /** False if our files can't be covered on this system, so that a child can read them. */
   covers: boolean
-  /** For people. */
+  /** Description for people. */
   text: string
 }
 
 export interface Settled {
   /** Covers the files again: replacing a file removes the mount that covered it. */
   coverAgain(): void
-  /** Resolves when files can't be covered any more. Never, where there are none to cover again. */
+  /** Resolves when the files can no longer be covered. Never, if there are none to cover again. */
   lost: Promise<void>
 }
 
 /**
- * Covers the file that each line names, until the stream ends. It runs in the child's mount namespace and may mount there, which the child
- * itself may not; the child can end it, but not use it.
+ * Covers the file that each input line names, until the input ends. It runs in the child's mount namespace with the right to
+ * mount, which the child lacks; the child can kill it, but not use it.
  */
 const GUARD = `
 while IFS= read -r file <&3; do
@@ -49,9 +49,9 @@ done
 `
 
 /**
- * Says that it is inside, waits until its ids are mapped, starts the guard, holds in place (\`=FOLDER\`: a mount point can't be renamed) and
- * covers what is named before \`--\`, enters its working folder
- * again (the one it is in lies under the cover), and becomes the command.
+ * Reports that it is inside, waits until its ids are mapped, starts the guard, holds folders in place (\`=FOLDER\`: a mount point
+ * can't be renamed), covers what is named before \`--\`, enters its working folder again (the current one is under the cover),
+ * and becomes the command.
  */
 const SCRIPT = `
 printf . >&3
@@ -77,8 +77,9 @@ exec "$@"
 `
 
 /**
- * As root, a child may still write what the kernel runs as root outside every namespace, such as the handler of core dumps or of an empty
- * control group. A mount below another keeps its own flags, so each is made read-only. Private: what is mounted there later stays outside.
+ * As root, a child could still write settings that the kernel runs as root outside every namespace, such as the handler of core
+ * dumps or of an empty control group. A mount below another keeps its own flags, so each is made read-only. Private: later mounts
+ * there stay outside.
  */
 const READ_ONLY = `
 for path in /proc/sys /proc/sysrq-trigger /sys; do
@@ -101,8 +102,8 @@ const PROBE_MS = 20_000
 const ISOLATION_FD = 3
 
 /**
- * undefined: this machine has no way to do it. Tries it for real, because what is refused differs from machine to machine. Rejects
- * when it could not be tried, or not in time: a busy machine must not be taken for one that can't keep servers apart.
+ * Resolves to undefined if this machine can't isolate children. Tries it for real, because machines refuse different things.
+ * Rejects if it could not be tried in time: a busy machine must not be taken for one that can't isolate.
  */
 export async function findIsolation(probeMs = PROBE_MS): Promise<Isolation | undefined> {
   if (process.platform !== 'linux') return undefined
@@ -117,7 +118,7 @@ function isolation(covers: boolean): Isolation | undefined {
   const [uid, gid] = [process.geteuid?.() ?? -1, process.getegid?.() ?? -1]
   if (!unshare || !mount || !setpriv || uid < 0) return undefined
   const isRoot = uid === 0
-  // To cover files one must be root inside. The child must not be: it could uncover them, or look into the guard.
+  // Covering files needs root inside. The child must not be root: it could uncover them, or inspect the guard.
   const leave = isRoot
     ? [setpriv, '--bounding-set', '-sys_admin,-sys_ptrace', '--']
     : [unshare, '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--']
@@ -126,8 +127,8 @@ function isolation(covers: boolean): Isolation | undefined {
   return {
     covers,
     text: covers
-      ? 'each server in a user namespace of its own, our files covered'
-      : 'each server in a user namespace of its own; our files can be read',
+      ? 'each server in its own user namespace, our files hidden'
+      : 'each server in its own user namespace; our files can be read',
     wrap(command, args, { held, folders, files, cwd }) {
       const guard = covers && files.length > 0 ? GUARD.replaceAll('$MOUNT', mount) : ''
       const sh = ['/bin/sh', '-c', script, 'mcp-orchestrator-child', guard, cwd]
@@ -148,7 +149,7 @@ function isolation(covers: boolean): Isolation | undefined {
           if (isGuarded) line.write('\n')
           else line.end('\n')
         } catch {
-          // Without its ids it must not go on; it ends when the line does.
+          // Without its ids it must not continue; it exits when the pipe closes.
           line.destroy()
         }
       })
@@ -163,7 +164,7 @@ function isolation(covers: boolean): Isolation | undefined {
 }
 
 async function works(candidate: Isolation, probeMs: number): Promise<boolean> {
-  // Nothing of it changes outside: the mounts are of the probe alone.
+  // Changes nothing outside: the mounts belong to the probe.
   const confinement = {
     held: [tmpdir()],
     folders: [tmpdir()],
@@ -174,7 +175,7 @@ async function works(candidate: Isolation, probeMs: number): Promise<boolean> {
   const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'], env: {} })
   const { promise, resolve, reject } = Promise.withResolvers<boolean>()
   child.once('spawn', () => candidate.settle(child, confinement))
-  // For want of files, memory or processes it could not even be tried.
+  // It could not be tried for lack of files, memory or processes.
   child.once('error', (error: NodeJS.ErrnoException) =>
     error.code === 'ENOENT' || error.code === 'EACCES' || error.code === 'EPERM'
       ? resolve(false)
@@ -189,7 +190,7 @@ async function works(candidate: Isolation, probeMs: number): Promise<boolean> {
 }
 
 function undecided(reason: string): AppError {
-  const message = `Whether this system can keep servers apart could not be tried (${reason}), so none is started without "sandbox". The next start tries again.`
+  const message = `Could not check whether this system can isolate servers (${reason}), so no server without "sandbox" is started. The next start checks again.`
   return new AppError('unavailable', 'isolation_undecided', message)
 }
 

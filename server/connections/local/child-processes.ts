@@ -1,6 +1,6 @@
 /**
- * The local processes that MCP servers run in. Owns their start and their end; knows no protocol. Invariant: when a child is
- * stopped, and when this process ends in whatever way, nothing that a child started lives on.
+ * The local processes of MCP servers. Owns their start and their end; knows no protocol. Invariant: when a child is stopped, or
+ * this process ends in whatever way, nothing that a child started survives.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -24,7 +24,7 @@ export interface ChildCommand {
   env: Record<string, string>
 }
 
-/** What a child gets of our own environment: never more. */
+/** The only variables of our own environment that a child gets. */
 const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR']
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const GRACE_MS = 1000
@@ -32,17 +32,17 @@ const GRACE_MS = 1000
 export interface ChildProcessesOptions {
   /** Files and folders of ours that no child may see. */
   places?: OurPlaces | undefined
-  /** Others than the owner of this machine use it: a child that could read our files is not started. */
+  /** Set if people other than the owner of this machine use it: a child that could read our files is not started. */
   isHosted?: boolean | undefined
-  /** Called once, where children can read our files. */
+  /** Called once if children can read our files. */
   onExposed?: ((sentence: string) => void) | undefined
-  /** In place of looking at this machine. */
+  /** Replaces the check of this machine. */
   findIsolation?: (() => Promise<Isolation | undefined>) | undefined
 }
 
-/** For people: what it means that this machine can't keep servers apart. */
+/** Explains to people what it means that this machine can't isolate servers. */
 export const EXPOSED =
-  'This system can\'t keep servers without "sandbox" from reading each other\'s secrets, DATA_DIR and mcp.json: allow user namespaces, or give servers a "sandbox" in mcp.json.'
+  'On this system, servers without "sandbox" can read each other\'s secrets, DATA_DIR and mcp.json. Allow user namespaces, or give servers a "sandbox" in mcp.json.'
 
 export class ChildProcesses {
   readonly #id = randomBytes(16).toString('hex')
@@ -50,7 +50,7 @@ export class ChildProcesses {
   readonly #children = new Set<Child>()
   readonly #places: OurPlaces | undefined
   readonly #options: ChildProcessesOptions
-  /** How to cover our files for each child again. */
+  /** Covers our files again, per child. */
   readonly #covered = new Map<Child, Settled>()
   readonly #coverWatch = new CoverWatch(() => {
     for (const { coverAgain } of this.#covered.values()) coverAgain()
@@ -60,7 +60,7 @@ export class ChildProcesses {
   #watchdog: Sweep | undefined
   #count = 0
   #isWarned = false
-  /** One sweep for all is on its way. */
+  /** `stopAll` is sweeping all children. */
   #stopping = false
 
   constructor(environment: Record<string, string | undefined>, options: ChildProcessesOptions = {}) {
@@ -80,13 +80,13 @@ export class ChildProcesses {
     return [...this.#children].map(({ pid }) => pid)
   }
 
-  /** Whether a connection to this machine comes from one of them, or from what it started. */
+  /** Whether a connection on this machine comes from a child, or from a process that it started. */
   senderOf(socket: PeerSocket): Sender {
     const dataDir = this.#places && realpathSync(this.#places.dataDir)
     return senderOf(socket, { pids: this.pids, mark: this.#id, dataDir })
   }
 
-  /** Rejects when the command can't be run at all. */
+  /** Rejects if the command can't be run at all. */
   async start(options: ChildCommand): Promise<Child> {
     const { server, command, args, cwd } = options
     const isolation = await this.isolation()
@@ -99,10 +99,10 @@ export class ChildProcesses {
     try {
       if (isolation) checkCommand(command, env.PATH ?? DEFAULT_PATH, cwd)
       const words = isolation?.wrap(command, args, confinement) ?? { command, args }
-      // Before the start: what is replaced from now on is noticed.
+      // Before the start, so that every later replacement is noticed.
       this.#coverWatch.add(confinement.files)
       const stdio: 'pipe'[] = ['pipe', 'pipe', 'pipe', ...(isolation ? ['pipe' as const] : [])]
-      // A session of its own: what it starts can be told from everything else.
+      // Its own session distinguishes what it starts from everything else.
       const process = spawn(words.command, words.args, { cwd, detached: true, stdio, env })
       const { promise: spawned, resolve, reject } = Promise.withResolvers<void>()
       process.once('spawn', resolve)
@@ -117,11 +117,11 @@ export class ChildProcesses {
     }
   }
 
-  /** How children are kept apart; undefined where that can't be done. */
+  /** How children are isolated; undefined if this machine can't. */
   isolation(): Promise<Isolation | undefined> {
     const found = this.#isolation ?? (this.#options.findIsolation ?? findIsolation)()
     this.#isolation = found
-    // Only what was found out is remembered.
+    // Cache results only, not failures.
     found.catch(() => {
       if (this.#isolation === found) this.#isolation = undefined
     })
@@ -131,7 +131,7 @@ export class ChildProcesses {
   #checkIsolation(server: string, isolation: Isolation | undefined): void {
     if (isolation?.covers) return
     if (this.#options.isHosted) {
-      const message = `The server "${server}" was not started: an instance with AUTH_TOKEN runs servers without "sandbox" only where it can keep our files from them. ${EXPOSED}`
+      const message = `The server "${server}" was not started: with AUTH_TOKEN set, servers without "sandbox" run only if our files can be hidden from them. ${EXPOSED}`
       throw new AppError('forbidden', 'isolation_unavailable', message, { details: { permanent: true } })
     }
     if (!this.#isWarned) this.#options.onExposed?.(EXPOSED)
@@ -150,7 +150,7 @@ export class ChildProcesses {
     await watchdog?.go()
   }
 
-  /** A child that has ended what keeps our files covered is ended. */
+  /** Stops a child that has killed the guard of our files. */
   #keepCovered(child: Child, settled: Settled): void {
     this.#covered.set(child, settled)
     void child.exited.then(() => this.#covered.delete(child))
@@ -186,7 +186,7 @@ export class ChildProcesses {
       this.#children.delete(child)
       this.#watchdog?.ended(pid)
       resolve(signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`)
-      // What it has left behind belongs to nobody now.
+      // Stops what it has left behind.
       void sweep()
     })
     return child

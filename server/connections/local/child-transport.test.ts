@@ -45,7 +45,7 @@ const answer = fc.record(
 
 describe('what a child writes', () => {
   // Checked: with String() around the message of an error, {"toString": 0} in its place threw out of the stream's listener.
-  it('throws nowhere, and every call that it answers ends', async () => {
+  it('never throws, and every answered call ends', async () => {
     const lines = fc.array(
       fc.oneof(message, answer, hostile).map((value) => JSON.stringify(value)),
       { maxLength: 5 }
@@ -67,7 +67,7 @@ describe('what a child writes', () => {
   })
 
   // Checked with the defence off: any id answers the oldest call → “forged”.
-  it('answers only what was asked, once, whatever ids it makes up', async () => {
+  it('answers only pending calls, once, whatever ids it makes up', async () => {
     const { call, say } = await open()
     const first = call()
     const second = call()
@@ -87,10 +87,10 @@ describe('a child that closes its output', () => {
     stdout.end()
     await once(stdout, 'end')
     expect(transport.isOpen).toBe(false)
-    expect(() => transport.assertAlive(false)).toThrow('not there any more')
+    expect(() => transport.assertAlive(false)).toThrow('has stopped')
   })
 
-  it('is ended if it lives on', async () => {
+  it('is stopped if it lives on', async () => {
     const { transport, stdout, stop } = await open()
     stdout.end()
     await expect.poll(() => stop.mock.calls.length).toBe(1)

@@ -1,6 +1,6 @@
 /**
- * An MCP transport over a child's stdin and stdout. Owns framing and flow; knows nothing of processes but their streams.
- * Invariant: whatever the child writes, memory stays bounded, and a message that `send` has refused has not reached it.
+ * An MCP transport over a child's stdin and stdout. Owns framing and flow control; knows only the streams of the process.
+ * Invariant: whatever the child writes, memory stays bounded, and a message that `send` rejected has not reached the child.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
@@ -14,7 +14,7 @@ import type { Child } from './child.ts'
 import { isDoomed } from './is-doomed.ts'
 
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024
-/** So much that is no message, without one message in between, is no server any more. */
+/** A child that writes this much without a single message is not an MCP server. */
 const MAX_NOISE_BYTES = 32 * 1024 * 1024
 const BUSY = 4
 const LAST_WORDS_MS = 100
@@ -30,25 +30,25 @@ export class ChildTransport implements Transport {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
   onmessage?: ((message: JSONRPCMessage) => void) | undefined
-  /** By these two the SDK knows that it talks to a process: silence then means an old server, not an outage. */
+  /** These two tell the SDK that it talks to a process: silence then means an old server, not an outage. */
   readonly stderr = null
   readonly pid: number
-  /** Why it has ended, as soon as it has. */
+  /** Why it ended, once it has. */
   reason: string | undefined
 
   readonly #child: Child
   readonly #options: ChildTransportOptions
   readonly #lines: LineReader
   readonly #pending = new Set<string | number>()
-  /** Calls go past the SDK. */
+  /** Calls bypass the SDK. */
   readonly calls = new RawCalls((message) => this.#post(message))
-  /** Answers behind a notification, until the next round of the event loop. */
+  /** Answers that follow a notification, held back until the next round of the event loop. */
   #held: JSONRPCMessage[] | undefined
   #outbox = ''
   readonly #drained = Promise.withResolvers<void>()
   #noiseBytes = 0
   #open = true
-  /** Its output has ended, so no answer can come any more. */
+  /** Its output has ended, so no more answers can come. */
   #leaving = false
 
   constructor(child: Child, options: ChildTransportOptions) {
@@ -62,7 +62,7 @@ export class ChildTransport implements Transport {
     void this.#follow()
   }
 
-  /** One that is leaving takes no more calls: who comes now needs the next one, and not three refusals of this. */
+  /** False once the child is leaving: new calls need the next process, not three refusals by this one. */
   get isOpen(): boolean {
     return this.#open && !this.#leaving
   }
@@ -77,7 +77,7 @@ export class ChildTransport implements Transport {
     })
   }
 
-  /** With `mustNotRepeat`, a process that has been killed but not yet buried counts as closed. */
+  /** With `mustNotRepeat`, a process that was killed but not yet reaped counts as closed. */
   assertAlive(mustNotRepeat: boolean): void {
     if (this.#open && mustNotRepeat && this.pid > 0 && isDoomed(this.pid)) this.#end('it was killed')
     if (!this.#open || this.#leaving) throw notSent(this.reason)
@@ -88,7 +88,7 @@ export class ChildTransport implements Transport {
     this.#post(message)
   }
 
-  /** A lonely call leaves at once; when much is under way, all of one round of the event loop leaves in one write. */
+  /** A single call is written at once; under load, all messages of one event loop round are written together. */
   #post(message: JSONRPCMessage): void {
     if (!this.#open || this.#leaving) throw notSent(this.reason)
     const queued = this.#child.stdin.writableLength + this.#outbox.length
@@ -113,7 +113,7 @@ export class ChildTransport implements Transport {
     await this.#child.stop()
   }
 
-  /** The process and its output end in either order: the last answer is read, and the exit code known, before we close. */
+  /** The process and its output end in either order: read the last answer and the exit code before closing. */
   async #follow(): Promise<void> {
     const { exited } = this.#child
     await Promise.race([exited, this.#drained.promise])
@@ -123,7 +123,7 @@ export class ChildTransport implements Transport {
       Promise.race([this.#drained.promise, soon])
     ])
     this.#end(reason)
-    // One that closed its output and lives on would be nobody's.
+    // A process that closed its output but lives on must be stopped.
     await this.#child.stop().catch(() => {})
   }
 
@@ -141,7 +141,7 @@ export class ChildTransport implements Transport {
     if (!this.calls.take(message)) this.#deliver(message)
   }
 
-  /** The SDK hears a notification a moment later and an answer at once: one right behind its last progress would overtake it. */
+  /** The SDK handles notifications a moment later but answers at once, so an answer could overtake the progress before it. */
   #deliver(message: JSONRPCMessage): void {
     if (!('method' in message) && this.#held) {
       this.#held.push(message)
@@ -172,7 +172,7 @@ export class ChildTransport implements Transport {
     try {
       const value = parseHostileJson(bytes)
       const isMessage = typeof value === 'object' && value !== null && 'jsonrpc' in value && value.jsonrpc === '2.0'
-      // What else it must be is checked by the SDK, where each kind is told from the others.
+      // The SDK checks the rest, for each kind of message.
       return isMessage ? (value as JSONRPCMessage) : undefined
     } catch {
       return undefined
@@ -182,10 +182,10 @@ export class ChildTransport implements Transport {
   #onNoise(length: number, excerpt: Buffer): void {
     this.#noiseBytes += length
     this.#options.onNoise(excerpt.toString('utf8', 0, 200))
-    if (this.#noiseBytes > MAX_NOISE_BYTES) this.#expel('it floods its output with what is no message')
+    if (this.#noiseBytes > MAX_NOISE_BYTES) this.#expel('it floods its output with text that is not a message')
   }
 
-  /** Only its two ends are left: enough, as a rule, to tell whose answer it was. */
+  /** Only the two ends of the line are left: usually enough to find the call that it answers. */
   #onOversize({ head, tail, bytes }: OversizeLine): void {
     if (firstVisible(head) !== OPEN_BRACE) {
       this.#onNoise(bytes, head)
@@ -193,8 +193,8 @@ export class ChildTransport implements Transport {
     }
     const id = /"id"\s*:\s*(?:"([^"]{1,100})"|(\d{1,15}))/.exec(`${head.toString('latin1')} ${tail.toString('latin1')}`)
     const named = id === null ? undefined : (id[1] ?? Number(id[2]))
-    const asked = [...this.#pending, ...this.calls.ids()]
-    const lost = named !== undefined && asked.includes(named) ? [named] : asked
+    const pending = [...this.#pending, ...this.calls.ids()]
+    const lost = named !== undefined && pending.includes(named) ? [named] : pending
     for (const id of lost) {
       this.#pending.delete(id)
       const answer = { jsonrpc: '2.0' as const, id, error: { code: RESULT_TOO_LARGE, message: 'result_too_large' } }
@@ -226,6 +226,6 @@ function firstVisible(bytes: Buffer): number | undefined {
 
 /** `sent: false`: the request has not reached the server, so it certainly had no effect. */
 function notSent(reason: string | undefined): AppError {
-  const message = `The server is not there any more: ${reason ?? 'the connection has ended'}.`
+  const message = `The server has stopped: ${reason ?? 'the connection has ended'}.`
   return new AppError('unavailable', 'child_lost', message, { details: { sent: false } })
 }

@@ -3,7 +3,7 @@ import { basename, dirname } from 'node:path'
 
 const LOOK_MS = 1000
 
-/** Tells when one of these files may have been replaced. Looks now and then too, because not every disk tells. */
+/** Notices when one of these files may have been replaced. Also polls, because not every file system sends events. */
 export class CoverWatch {
   readonly #onChange: () => void
   readonly #watchers = new Map<string, FSWatcher | undefined>()
@@ -33,7 +33,7 @@ export class CoverWatch {
       const watcher = watch(dirname(file), { persistent: false }, (_event, changed) => {
         if (changed === null || changed === name) this.#onChange()
       })
-      // Looking now and then goes on.
+      // Polling continues.
       watcher.on('error', () => watcher.close())
       return watcher
     } catch {

@@ -1,8 +1,8 @@
-/** Where container engines take orders on this machine: whoever may write to one of these sockets is root here. */
+/** The sockets of container engines on this machine: anyone who can write to one of them is root here. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Folders, because an engine keeps several sockets there and makes more while it runs. */
+/** Folders, because an engine keeps several sockets there and creates more while it runs. */
 const SYSTEM = [
   '/run/docker',
   '/run/containerd',

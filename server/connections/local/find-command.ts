@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 
-/** Whether a command can be run, before it is run by something else that would say so in its own words. Throws as `spawn` would. */
+/** Checks that a command can be run, before a wrapper runs it and reports errors in its own way. Throws as `spawn` would. */
 export function checkCommand(command: string, path: string, cwd: string | undefined): void {
   const here = cwd ?? process.cwd()
   const places = command.includes('/') ? [''] : path.split(':')

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 const SIGKILL_BIT = 1n << 8n
 
 /**
- * True when the process is dead, or has a SIGKILL waiting: what is written to it now would be lost without a trace, and whether it
- * was read could not be told. Asked before a call that must not be made twice. Without /proc the answer is no.
+ * True if the process is dead or has a pending SIGKILL: what is written to it now would be lost, and nobody could tell whether it
+ * was read. Checked before a call that must not be repeated. Without /proc the answer is no.
  */
 export function isDoomed(pid: number): boolean {
   let status: string

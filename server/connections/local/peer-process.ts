@@ -1,4 +1,4 @@
-/** Who is at the other end of a connection from this machine, as far as the kernel tells. */
+/** Finds the process at the other end of a local connection, as far as the kernel tells. */
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { isIPv6, type Socket, SocketAddress } from 'node:net'
 import { endianness, networkInterfaces } from 'node:os'
@@ -6,14 +6,14 @@ import { endianness, networkInterfaces } from 'node:os'
 export type PeerSocket = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remotePort' | 'destroyed'>
 
 /**
- * `server`: an MCP server that runs here, or what it started. `unknown`: it can't be told from one. `other`: neither, or this system
- * does not tell (it is not Linux, or has no /proc).
+ * `server`: an MCP server that runs here, or a process that it started. `unknown`: can't be distinguished from one. `other`:
+ * neither, or this system does not tell (not Linux, or no /proc).
  */
 export type Sender = 'server' | 'unknown' | 'other'
 
 export interface KnownChildren {
   pids: number[]
-  /** In the environment of every child, and of what it starts. */
+  /** Set in the environment of every child and of what it starts. */
   mark: string | undefined
   /** Covered for every child. */
   dataDir: string | undefined
@@ -23,13 +23,13 @@ export const NO_CHILDREN: KnownChildren = { pids: [], mark: undefined, dataDir: 
 
 const TABLES = ['/proc/net/tcp', '/proc/net/tcp6']
 
-/** Every doubt makes the sender `unknown`: a server can hide its socket or itself, but it can't become a process of ours. */
+/** Every doubt makes the sender `unknown`: a server can hide its socket or itself, but it can't become one of our processes. */
 export function senderOf(socket: PeerSocket, children: KnownChildren): Sender {
   if (process.platform !== 'linux' || !TABLES.some((table) => existsSync(table))) return 'other'
   if (socket.destroyed || socket.remoteAddress === undefined) return 'unknown'
   if (!isOfThisMachine(plain(socket.remoteAddress))) return 'other'
   const end = farEnd(socket)
-  // Nobody has it: it was closed.
+  // No process has the socket: it was closed.
   if (!end) return 'unknown'
   const pids = holdersOf(end.inode)
   if (pids.length === 0) return isOfAnotherUser(end.uid) ? 'other' : 'unknown'
@@ -38,7 +38,7 @@ export function senderOf(socket: PeerSocket, children: KnownChildren): Sender {
   return own !== '' && pids.every((pid) => link(`/proc/${pid}/ns/user`) === own) ? 'other' : 'unknown'
 }
 
-/** Their files are hidden from us. Children have our own user id and no other, except those of root. */
+/** Another user's files are hidden from us. Children have our own user id, unless they run as root. */
 function isOfAnotherUser(uid: number): boolean {
   const own = process.geteuid?.() ?? 0
   return own !== 0 && uid !== own
@@ -49,7 +49,7 @@ function isOfThisMachine(address: string): boolean {
   return Object.values(networkInterfaces()).some((list) => list?.some((one) => one.address === address.split('%')[0]))
 }
 
-/** By both addresses and both ports: a server may use the port of a browser's connection at another loopback address. */
+/** Compares both addresses and both ports: a server may use the port of a browser's connection on another loopback address. */
 function farEnd(socket: PeerSocket): { inode: string; uid: number } | undefined {
   const near = `${plain(socket.localAddress ?? '')} ${socket.localPort}`
   const far = `${plain(socket.remoteAddress ?? '')} ${socket.remotePort}`
@@ -71,7 +71,7 @@ function endOf(written: string | undefined): string | undefined {
   return `${plain(address)} ${Number.parseInt(port, 16)}`
 }
 
-/** One spelling for each address; an IPv4 address on a socket of both families is written as an IPv6 one. */
+/** Normalizes an address. A dual-stack socket shows an IPv4 address as an IPv6 one. */
 function plain(address: string): string {
   const [bare = ''] = address.split('%')
   if (!isIPv6(bare)) return bare
@@ -84,7 +84,7 @@ function holdersOf(inode: string): number[] {
   return pids.filter((pid) => list(`/proc/${pid}/fd`).some((fd) => link(`/proc/${pid}/fd/${fd}`) === name)).map(Number)
 }
 
-/** By any of the signs that a child bears: it can lose some of them. */
+/** Checks every mark of a child, because it can lose some of them. */
 function isOfChildren(pid: number, { pids, mark, dataDir }: KnownChildren): boolean {
   const isApart = (space: string) => link(`/proc/${pid}/ns/${space}`) !== link(`/proc/self/ns/${space}`)
   const shares = (space: string) => {
@@ -101,7 +101,7 @@ function isOfChildren(pid: number, { pids, mark, dataDir }: KnownChildren): bool
   )
 }
 
-/** With itself. */
+/** Includes the process itself. */
 function ancestorsOf(pid: number): number[] {
   const line: number[] = []
   for (let at = pid; at > 1 && !line.includes(at); at = statOf(at).parent) line.push(at)
@@ -115,7 +115,7 @@ function statOf(pid: number): { parent: number; group: number; session: number }
   return { parent: Number(parent ?? 0), group: Number(group ?? 0), session: Number(session ?? 0) }
 }
 
-/** Mounts of a child go along into every namespace that it makes. */
+/** A child's mounts are inherited by every namespace that it creates. */
 function covers(mountinfo: string, folder: string): boolean {
   const escaped = folder.replace(/[\s\\]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, '0')}`)
   return mountinfo.split('\n').some((line) => line.split(' ')[4] === escaped && / - tmpfs none /.test(line))

@@ -1,22 +1,22 @@
 /**
- * Ends a child with everything it started, also what ignores SIGTERM or has left the process group. A process is ours when its
- * environment carries our mark, when it lives in a session that such a process opened, or descends from one: nothing else is
- * ever touched. The work is a shell script, because it must also be done when this process has been killed.
+ * Stops a child and everything that it started, even what ignores SIGTERM or has left the process group. A process is ours if its
+ * environment has our mark, if it is in a session that such a process opened, or if it descends from one; no other process is
+ * touched. A shell script does the work, because it must also run after this process was killed.
  */
 import { spawn } from 'node:child_process'
 import type { Writable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** The variable by which a process is known as a child of ours; its value ends with a dot, so that none is a part of another. */
+/** The variable that marks a process as our child. Its value ends with a dot, so that no value is a prefix of another. */
 export const MARK = 'MCP_ORCHESTRATOR_CHILD'
-/** Of a tenth of a second each. */
+/** Rounds of a tenth of a second. */
 const TERM_ROUNDS = 6
 const MAX_SWEEP_MS = 15_000
 const AGAIN_MS = 1000
 
 /**
- * Waits for the end of its input, then sweeps: SIGTERM, a moment, SIGKILL until none is left. Where there is no /proc, process
- * groups are what can be ended; their numbers come in as lines, `+` at the start and `-` at the end of each.
+ * Waits for the end of its input, then sweeps: SIGTERM, a moment, SIGKILL until none is left. Without /proc only process groups
+ * can be stopped; their numbers come in as lines, with `+` when one starts and `-` when it ends.
  */
 const SCRIPT = `
 mark=$1
@@ -82,7 +82,7 @@ done
 `
 
 export interface Sweep {
-  /** Tells of a child's process group, where only these can be ended. */
+  /** Registers a child's process group, for systems without /proc. */
   began(pid: number): void
   ended(pid: number): void
   /** Sweeps now; resolves when nothing is left. */
@@ -91,7 +91,7 @@ export interface Sweep {
   readonly gone: Promise<void>
 }
 
-/** Starts the script in a session of its own; it sweeps when told to, or when this process is gone. */
+/** Starts the script in its own session. It sweeps on request, or when this process is gone. */
 export function prepareSweep(mark: string, path: string): Sweep {
   const script = spawn('/bin/sh', ['-c', SCRIPT, 'mcp-orchestrator-sweep', mark], {
     detached: true,
@@ -99,13 +99,13 @@ export function prepareSweep(mark: string, path: string): Sweep {
     env: { PATH: path }
   })
   const { promise: gone, resolve } = Promise.withResolvers<void>()
-  // Who could not start it tries again, which must not be at once and without end.
+  // The caller retries, but not at once and in a tight loop.
   script.on('error', () => setTimeout(resolve, AGAIN_MS).unref())
   script.on('exit', () => resolve())
-  // There is none when this process may open no more files.
+  // undefined if this process can't open more files.
   const stdin: Writable | undefined = script.stdin
   stdin?.on('error', () => {})
-  // It must not keep this process alive: when we end, its work begins.
+  // It must not keep this process alive: its work begins when we end.
   script.unref()
   if (stdin && 'unref' in stdin && typeof stdin.unref === 'function') stdin.unref()
   return {

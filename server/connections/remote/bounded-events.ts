@@ -9,7 +9,7 @@ interface Field {
 const FIELDS = new Set(['data', 'event', 'id', 'retry'])
 const BYTE_ORDER_MARK = Buffer.from('\uFEFF')
 const MAX_FIELDS = 100_000
-/** A server that ends every stream and wants to be asked again at once would keep us at nothing else. */
+/** Lower limit, against a server that ends every stream and wants to be asked again at once. */
 const MIN_RETRY_MS = 500
 const COLON = 0x3a
 const SPACE = 0x20
@@ -17,14 +17,14 @@ const RETURN = 0x0d
 
 interface LastWord {
   answer(): object | undefined
-  /** Nobody waits for the real one any more. */
+  /** Aborts when nobody waits for the real answer any more. */
   isLeft: AbortSignal
 }
 
 /**
- * Server-sent events, each checked before it goes on, and written anew, so that whoever reads them next finds the same lines.
- * Instead of one that is too much comes `refusal`, and then the end; where there is none, that one event is left out.
- * At the end comes the last word. Who has had the answer does not heed it; a stream that can be taken up again needs none.
+ * Checks server-sent events one by one and writes them anew, so that the next reader sees the same lines. `refusal` replaces an
+ * event that is too large and ends the stream; without a `refusal`, only that event is dropped. At the end the last word is sent;
+ * a reader that already has its answer ignores it, and a resumable stream needs none.
  */
 export function boundedEvents(
   maxBytes: number,
@@ -40,12 +40,12 @@ class EventFilter {
   readonly #lastWord: LastWord | undefined
   readonly #lines: LineReader
   #fields: Field[] = []
-  /** Since the last event or comment. */
+  /** Counted since the last event or comment. */
   #bytes = 0
   #isFirstLine = true
   #isSkipping = false
   #isOver = false
-  /** By a GET with the last id that it gave. */
+  /** The client can resume it with a GET and the last event id. */
   #isResumable = false
   #ready: Buffer[] = []
 
@@ -59,7 +59,7 @@ class EventFilter {
   transform(chunk: Uint8Array, controller: TransformStreamDefaultController<Uint8Array>): void {
     this.#bytes += chunk.length
     this.#lines.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))
-    // A line without an end is never reported as one.
+    // A line that never ends is not reported as a line.
     if (this.#bytes > this.#maxBytes) this.#refuse()
     for (const event of this.#ready) controller.enqueue(event)
     this.#ready = []
@@ -73,7 +73,7 @@ class EventFilter {
     if (value) controller.enqueue(write([{ name: 'data', value: JSON.stringify(value) }]))
   }
 
-  /** A line may end in CR LF, and in CR alone too. */
+  /** A line may end in CR LF or in CR alone. */
   #onLine(bytes: Buffer): void {
     let line = bytes
     if (this.#isFirstLine && line.subarray(0, 3).equals(BYTE_ORDER_MARK)) line = line.subarray(3)
@@ -129,7 +129,7 @@ class EventFilter {
   }
 }
 
-/** Only what has no other name is read as a message. Throws if that is too much for whoever reads it. */
+/** Only events without another name are messages. Throws if the message exceeds the limits. */
 function checked(fields: Field[]): Field[] {
   const kind = fields.findLast(({ name }) => name === 'event')?.value ?? ''
   const lines = fields.filter(({ name }) => name === 'data')

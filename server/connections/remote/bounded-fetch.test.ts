@@ -24,7 +24,7 @@ function through(text: string, type: string, { status = 200, size = 7, init = as
 }
 
 describe('a single answer', () => {
-  it('passes as it is', async () => {
+  it('passes unchanged', async () => {
     const text = '{"jsonrpc":"2.0","id":7,"result":{"a":[1,"[[[é"]}}'
     expect(await (await through(text, 'application/json')).text()).toBe(text)
     expect(await (await through('no JSON', 'text/plain')).text()).toBe('no JSON')
@@ -41,7 +41,7 @@ describe('a single answer', () => {
     expect([failed.status, await failed.text()]).toEqual([500, ''])
   })
 
-  it('has no __proto__ in it', async () => {
+  it('contains no __proto__', async () => {
     expect(await (await through('{"a":{"__proto__":{},"b":1}}', 'application/json')).text()).toBe('{"a":{"b":1}}')
   })
 })
@@ -50,7 +50,7 @@ describe('a stream of events', () => {
   const events = async (text: string, init: RequestInit = asked) =>
     (await through(text, 'text/event-stream; charset=utf-8', { init })).text()
 
-  it('passes, comments aside, whatever its lines end in', async () => {
+  it('passes, without comments, whatever its line endings are', async () => {
     const text =
       '\uFEFF: hi\nid: 1\nretry: 700\ndata: \n\nevent: message\r\ndata:{"a":\r\ndata:  1}\r\n\r\ndata: 2\r\r\n\n'
     expect(await events(text)).toBe(
@@ -60,13 +60,13 @@ describe('a stream of events', () => {
     expect(await events(endpoint, {})).toBe(endpoint)
   })
 
-  it('ends with a word that the answer is lost, unless the rest of it can still be asked for', async () => {
+  it('ends with an error that the answer is lost, unless it can be resumed', async () => {
     const lost = `data: ${JSON.stringify({ jsonrpc: '2.0', id: 7, error: { code: -32_051, message: 'answer_lost' } })}\n\n`
     expect(await events('data: 1\n\n')).toBe(`data: 1\n\n${lost}`)
     expect(await events('id: 1\ndata: 1\n\n')).toBe('id: 1\ndata: 1\n\n')
   })
 
-  it('is left at once by who reads no more of it, also while nothing comes', async () => {
+  it('is abandoned at once when its reader stops, even while nothing comes', async () => {
     const left = Promise.withResolvers<void>()
     const silent = new ReadableStream({ cancel: () => left.resolve() })
     const send = async () => new Response(silent, { headers: { 'content-type': 'text/event-stream' } })
@@ -78,13 +78,13 @@ describe('a stream of events', () => {
     await Promise.all([left.promise, read])
   })
 
-  it('is not asked for again at once, whatever the server wants', async () => {
+  it('is not requested again at once, whatever the server wants', async () => {
     const retries = ['0', '-1', '', 'x', '499', '500', '9000'].map((ms) => `retry: ${ms}\n\n`)
     const kept = ['500', '500', '500', '500', '500', '500', '9000'].map((ms) => `retry: ${ms}\n\n`)
     expect(await events(retries.join(''), {})).toBe(kept.join(''))
   })
 
-  it('is not too long for its comments and its events together', async () => {
+  it('may be long if its comments and events are short', async () => {
     const pings = ': ping\n'.repeat(1000)
     expect(await events(`${pings}${'data: 1\n\n'.repeat(500)}`, {})).toBe('data: 1\n\n'.repeat(500))
   })
@@ -102,13 +102,13 @@ describe('a stream of events', () => {
   })
 
   // The SDK looks at no type then: as a single answer, this would be one long string.
-  it('is one by what was asked for, whatever type it says it has', async () => {
+  it('is recognized by the request, whatever content type it has', async () => {
     const init = { headers: { accept: 'application/json, text/event-stream' } }
     const text = `id: "\ndata: ${deep(65)}\n\ndata: 1\n\n`
     expect(await (await through(text, 'text/plain', { init })).text()).toBe('data: 1\n\n')
   })
 
-  it('leaves out what is too much where nothing was asked', async () => {
+  it('drops an oversized event if there was no request', async () => {
     const text = `data: 1\n\ndata: ${'x'.repeat(2000)}\n\ndata: ${deep(65)}\n\ndata: 2\n\n`
     expect(await events(text, {})).toBe('data: 1\n\ndata: 2\n\n')
   })
@@ -162,7 +162,7 @@ describe('a remote server', () => {
   })
 
   // Checked with the defence off: the SDK's plain fetch → the deep answers come through, the endless ones have no end.
-  it.each(tools)('harms nobody by an answer that is $name', async ({ name }) => {
+  it.each(tools)('does no harm with an answer that is $name', async ({ name }) => {
     await expect(test.call('evil', name)).rejects.toMatchObject({ code: 'result_too_large' })
     expect(textOf((await test.call('good', 'echo', { message: 'on' })).result)).toBe('on')
   })

@@ -1,7 +1,7 @@
 /**
- * `fetch` for remote servers. They are no less hostile than local ones, and the SDK reads whatever comes: so an answer, or an
- * event of a stream, is bounded here in size, depth and number of values, as `child-transport.ts` does it for the lines of a child.
- * Streams are brought to an end here too: the SDK waits on after one that broke off, and keeps those that nobody waits for.
+ * `fetch` for remote servers, which are as hostile as local ones, while the SDK reads whatever comes. So answers and events are
+ * limited here in size, depth and number of values, like a child's lines in `child-transport.ts`. Streams are ended here too: the
+ * SDK keeps waiting after one broke off, and keeps those that nobody waits for.
  */
 import { AppError } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
@@ -12,10 +12,10 @@ import { boundedEvents } from './bounded-events.ts'
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
 const TAKES_BACK = 'notifications/cancelled'
-/** The SDK itself sees to the end of this one. */
+/** The SDK ends this one itself. */
 const NEWS = 'subscriptions/listen'
 
-/** For one conversation: the ids in it are its own. */
+/** For one connection: the request ids belong to it. */
 export function boundedFetch(maxBytes = MAX_LINE_BYTES, send: Fetch = fetch): Fetch {
   const streams = new Map<unknown, AbortController>()
   return async (url, init) => {
@@ -47,7 +47,7 @@ export function boundedFetch(maxBytes = MAX_LINE_BYTES, send: Fetch = fetch): Fe
   }
 }
 
-/** All that comes until it ends, breaks off or is left; only when the conversation itself ends, that is an error. */
+/** Reads until the stream ends, breaks off or is abandoned. An error only if the connection itself ends. */
 function toTheEnd(
   body: ReadableStream<Uint8Array>,
   left: AbortSignal,
@@ -76,14 +76,14 @@ function toTheEnd(
   })
 }
 
-/** What was asked for as a stream is read as one, whatever type it has then. */
+/** A response that was requested as a stream is read as one, whatever its type. */
 function isReadAsEvents({ ok, headers }: Response, init: RequestInit = {}): boolean {
-  const wished = new Headers(init.headers).get('accept') ?? ''
-  if (ok && (init.method ?? 'GET') === 'GET' && wished.includes('text/event-stream')) return true
+  const accept = new Headers(init.headers).get('accept') ?? ''
+  if (ok && (init.method ?? 'GET') === 'GET' && accept.includes('text/event-stream')) return true
   return /^text\/event-stream\s*(;|$)/i.test(headers.get('content-type') ?? '')
 }
 
-/** undefined: it is more than may be. Whatever type it says it has, the SDK may take it for JSON. */
+/** undefined if it exceeds the limit. The SDK may take it for JSON whatever its type. */
 async function readBody(body: ReadableStream<Uint8Array>, maxBytes: number) {
   const chunks: Uint8Array[] = []
   let length = 0
@@ -99,12 +99,12 @@ async function readBody(body: ReadableStream<Uint8Array>, maxBytes: number) {
   }
 }
 
-/** The answer in place of one that can't be let through or does not come. */
+/** Replaces an answer that exceeds the limits or does not come. */
 function refusal(id: unknown, code: number, message: string): object | undefined {
   return id === undefined ? undefined : { jsonrpc: '2.0', id, error: { code, message } }
 }
 
-/** Of the request that nobody waits for any more. */
+/** The id of the request that was cancelled. */
 function takenBack(body: RequestInit['body']): unknown {
   if (typeof body !== 'string' || !body.includes(TAKES_BACK)) return undefined
   const { method, params } = readMessage(body)

@@ -1,7 +1,7 @@
 /**
- * The OAuth logins to remote servers, one file each that only its owner may read. Owns keeping, finding and refreshing them; how one
- * is made is in `oauth-login.ts`. Invariant: a token goes to the address it was given for, and is refreshed by its own issuer only, for
- * that address only.
+ * The OAuth logins to remote servers, in one file each that only the user of this process can read. Owns storing, finding and
+ * refreshing them; `oauth-login.ts` creates them. Invariant: a token is sent only to the address that it was issued for, and is
+ * refreshed only by its own issuer, only for that address.
  */
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -27,16 +27,16 @@ export interface Login {
   issuer: string
   client: { client_id: string; [more: string]: unknown }
   tokens: { access_token: string; token_type: string; refresh_token?: string | undefined; [more: string]: unknown }
-  /** When the access token ends, where the issuer has said so. */
+  /** When the access token expires, if the issuer has said so. */
   expiresAt?: number | undefined
 }
 
-/** For all who have no login of their own. */
+/** The owner of the logins that everyone without their own uses. */
 export const COMMON = ''
 const EARLY_MS = 10_000
 const STEP_MS = 15_000
 const MAX_ANSWER_BYTES = 1024 * 1024
-/** Several processes can have one folder; a lock that is older is of one that died in a refresh. */
+/** Several processes can share a folder. An older lock was left by a process that died during a refresh. */
 const REFRESH_MS = 20_000
 const STALE_LOCK_MS = 30_000
 
@@ -56,7 +56,7 @@ export class Logins {
     const file = this.#file(server, owner)
     if (!existsSync(file)) return undefined
     if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) {
-      const message = `Others on this machine can read the login in ${file}: run chmod 600 on it first.`
+      const message = `Other users of this machine can read the login in ${file}. Run chmod 600 on it first.`
       throw new AppError('forbidden', 'credentials_exposed', message, { details: { permanent: true } })
     }
     return asLogin(readFileSync(file, 'utf8'))
@@ -70,14 +70,14 @@ export class Logins {
     renameSync(fresh, file)
   }
 
-  /** False: there was none. */
+  /** Returns false if there was none. */
   remove(server: string, owner: string): boolean {
     const there = this.has(server, owner)
     rmSync(this.#file(server, owner), { force: true })
     return there
   }
 
-  /** Puts the login of this owner into the requests to a server; `hide` is told of every token. */
+  /** Adds the owner's login to the requests to a server; `hide` gets every token, for redaction. */
   provider(server: string, url: string, owner: string, hide: (secrets: string[]) => void): AuthProvider {
     const mine = () => {
       const found = this.read(server, owner)
@@ -96,7 +96,7 @@ export class Logins {
       onUnauthorized: async ({ response }) => {
         const found = mine()
         if (found === undefined) throw loginNeeded(server, 'asks for a login')
-        // Someone else has refreshed it meanwhile.
+        // Another process has refreshed it meanwhile.
         if (found.tokens.access_token !== used) return
         const { resourceMetadataUrl } = extractWWWAuthenticateParams(response)
         await this.#refresh(server, owner, mine, resourceMetadataUrl)
@@ -104,13 +104,13 @@ export class Logins {
     }
   }
 
-  /** Once for many who find it expired: an issuer may honour a refresh token a single time. */
+  /** One refresh for all callers that find it expired: an issuer may accept a refresh token only once. */
   async #refresh(server: string, owner: string, mine: () => Login | undefined, metadataUrl?: URL): Promise<void> {
     const key = this.#file(server, owner)
     const before = mine()?.tokens.access_token
     const refresh = () =>
       withFileLock(`${key}.lock`, STALE_LOCK_MS, async () => {
-        // Another process may have done it while this one waited.
+        // Another process may have refreshed it while this one waited.
         if (mine()?.tokens.access_token === before) await this.#refreshNow(server, owner, mine, metadataUrl)
       })
     const running = this.#refreshing.get(key) ?? refresh().finally(() => this.#refreshing.delete(key))
@@ -142,7 +142,7 @@ export class Logins {
       this.write(server, owner, { ...found, ...withExpiry({ ...found.tokens, ...fresh }) })
     } catch (error) {
       if (error instanceof AppError) throw error
-      // A process that does not know of the lock may have used the refresh token first, and stored what it got.
+      // A process that ignores the lock may have used the refresh token first and stored the result.
       if (mine()?.tokens.refresh_token !== refreshToken) return
       throw loginNeeded(server, `no longer accepts its login (${messageOf(error).slice(0, 200)})`)
     }
@@ -154,7 +154,7 @@ export class Logins {
   }
 }
 
-/** A file that is damaged is no login. */
+/** A damaged file counts as no login. */
 function asLogin(text: string): Login | undefined {
   try {
     const { url, issuer, client, tokens, expiresAt } = JSON.parse(text)
@@ -185,22 +185,22 @@ export function withExpiry(tokens: Login['tokens']): Pick<Login, 'tokens' | 'exp
   return { tokens, expiresAt: seconds > 0 ? Date.now() + seconds * 1000 : undefined }
 }
 
-/** For one step of making a login. */
+/** Fetch for one step of a login. */
 export const stepFetch = boundedFetch(MAX_ANSWER_BYTES, (url, init) =>
   fetch(url, { ...init, signal: AbortSignal.timeout(STEP_MS) })
 )
 
-/** A server that names another resource would get a token that opens that one. */
+/** A server that names another resource would get a token for that resource. */
 function isFor(url: string, resource: string): boolean {
   return checkResourceAllowed({ requestedResource: resourceUrlFromServerUrl(url), configuredResource: resource })
 }
 
 function resourceChanged(server: string, resource: string): AppError {
-  const message = `The server "${server}" now asks for a token for ${resource.slice(0, 200)}, which is not its address; none was asked for: ask its operator.`
+  const message = `The server "${server}" now asks for a token for ${resource.slice(0, 200)}, which is not its address. No token was requested. Contact its operator.`
   return new AppError('forbidden', 'login_resource_changed', message, { details: { sent: false, permanent: true } })
 }
 
 function issuerChanged(server: string, before: string, now: string): AppError {
-  const message = `The server "${server}" now names ${now.slice(0, 200)} as the issuer of its logins, and yours is from ${before.slice(0, 200)}: nothing was sent there; log out and in again if that is right.`
+  const message = `The server "${server}" now names ${now.slice(0, 200)} as the issuer of its logins, but your login is from ${before.slice(0, 200)}. Nothing was sent there. If the change is right, log out and in again.`
   return new AppError('forbidden', 'login_issuer_changed', message, { details: { sent: false, permanent: true } })
 }

@@ -17,14 +17,14 @@ import { type Login, stepFetch, withExpiry } from './logins.ts'
 export interface LoginOptions {
   server: string
   url: string
-  /** Shows a human where to say yes. */
+  /** Shows the person the page where they approve the login. */
   show(url: URL): void
   waitMs: number
 }
 
 /**
- * Asks a human for a login to a remote server, in their browser: discovery, registration as a client, PKCE, and a redirect to an
- * address of this machine that exists for this one answer.
+ * Lets a person log in to a remote server in their browser: discovery, client registration, PKCE, and a redirect to a local
+ * address that exists only for this login.
  */
 export async function oauthLogin({ server, url, show, waitMs }: LoginOptions): Promise<Login> {
   const { promise: answered, resolve: onAnswer } = Promise.withResolvers<URLSearchParams>()
@@ -34,14 +34,14 @@ export async function oauthLogin({ server, url, show, waitMs }: LoginOptions): P
   const memory: Memory = {}
   const provider = loginProvider(`http://127.0.0.1:${port}/callback`, state, memory, show)
   try {
-    const asked = { serverUrl: url, ...(await challengeOf(url)), fetchFn: stepFetch }
-    if ((await auth(provider, asked)) === 'REDIRECT') {
-      const what = `the yes to a login to "${server}" in the browser`
+    const options = { serverUrl: url, ...(await challengeOf(url)), fetchFn: stepFetch }
+    if ((await auth(provider, options)) === 'REDIRECT') {
+      const what = `the approval of the login to "${server}" in the browser`
       const answer = await withDeadline({ what, ms: waitMs, code: 'login_failed' }, () => answered)
       const authorizationCode = answer.get('code')
       if (authorizationCode === null) throw new Error(`the answer was ${answer.get('error') ?? 'no code'}`)
       const iss = answer.get('iss')
-      await auth(provider, { ...asked, authorizationCode, ...(iss === null ? {} : { iss }) })
+      await auth(provider, { ...options, authorizationCode, ...(iss === null ? {} : { iss }) })
     }
     const { tokens, client } = memory
     if (!tokens?.issuer || !client) throw new Error('its issuer gave no token')
@@ -101,7 +101,7 @@ function loginProvider(
   }
 }
 
-/** What the server itself says about where its logins come from, when it is asked without one. */
+/** Asks the server, without a login, where its logins come from. */
 async function challengeOf(url: string): Promise<{ resourceMetadataUrl?: URL; scope?: string }> {
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })

@@ -68,7 +68,7 @@ async function openRemote(headers: Record<string, string> = {}, more: Record<str
 }
 
 describe('a remote server', () => {
-  it.each([500, 429, 400, 404])('that answers one call with HTTP %i goes on with the others', async (status) => {
+  it.each([500, 429, 400, 404])('that answers one call with HTTP %i continues with the others', async (status) => {
     const { call, remote } = await openRemote()
     const long = call('far', 'wait', {}, { mustNotRepeat: true })
     await until('the long call', () => remote.waiting.length === 1)
@@ -80,7 +80,7 @@ describe('a remote server', () => {
     expect(remote.greetings).toBe({ 500: 1, 429: 1, 400: 2, 404: 4 }[status])
   })
 
-  it('is left at once when this process ends, also by a conversation that only finishes its calls', async () => {
+  it('is disconnected at once on shutdown, even from a connection that only finishes its calls', async () => {
     const { call, remote, connections } = await openRemote()
     const long = call('far', 'wait', {}, { mustNotRepeat: true })
     await until('the long call', () => remote.waiting.length === 1)
@@ -89,7 +89,7 @@ describe('a remote server', () => {
     await expect(long).rejects.toMatchObject({ code: 'child_lost' })
   })
 
-  it('is shown a new secret with the next call, however many have failed', async () => {
+  it('gets a new secret with the next call, however many have failed', async () => {
     const { call, remote, keep } = await openRemote({ Authorization: `Bearer \${secret:TOKEN}` })
     expect(textOf((await call('far', 'echo')).result)).toBe('done')
     remote.token = 'token-b'
@@ -105,7 +105,7 @@ describe('a remote server', () => {
     expect(remote.greetings).toBe(2)
   })
 
-  it.each(['http', 'sse'])('has the secrets in its headers sent on to no other host (%s)', async (type) => {
+  it.each(['http', 'sse'])('gets secrets in headers that go to no other host (%s)', async (type) => {
     const { call, remote } = await openRemote({ 'X-Key': `\${secret:TOKEN}` }, { type })
     const seen: unknown[] = []
     const other = createServer((request, response) => {
@@ -119,7 +119,7 @@ describe('a remote server', () => {
     expect(seen).toEqual([])
   })
 
-  it('that forbids one call is greeted anew only where that may help', async () => {
+  it('that forbids one call is initialized again only if that may help', async () => {
     const { call, remote } = await openRemote()
     const forbidden = (status: number) =>
       expect(call('far', 'fail', { status })).rejects.toMatchObject({ code: 'child_forbidden' })
@@ -130,7 +130,7 @@ describe('a remote server', () => {
     expect(remote.greetings).toBe(2)
   })
 
-  it('that has lost a conversation and says so with any status is greeted anew', async () => {
+  it('that has lost a session is initialized again, whatever status it reports', async () => {
     const { call, remote } = await openRemote()
     expect(textOf((await call('far', 'echo')).result)).toBe('done')
     remote.lost = 410

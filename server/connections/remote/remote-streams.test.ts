@@ -60,7 +60,7 @@ describe('a remote server that answers as a stream', () => {
     expect(streams).toHaveLength(1)
   })
 
-  it('is believed what it answers last', async () => {
+  it('is taken at its last answer', async () => {
     const { call, streams, answer } = await openStreaming()
     const calls = [call('far', 'slow'), call('far', 'slow')]
     await until('the calls', () => streams.length === 2)
@@ -69,7 +69,7 @@ describe('a remote server that answers as a stream', () => {
     expect(texts).toEqual(['answer 0', 'answer 1'])
   })
 
-  it('is left alone with the stream of a call that was given up', async () => {
+  it('loses the stream of a cancelled call', async () => {
     const { call, streams } = await openStreaming()
     const giveUp = new AbortController()
     const called = call('far', 'slow', {}, { signal: giveUp.signal })

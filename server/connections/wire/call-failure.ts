@@ -12,7 +12,7 @@ import { ANSWER_LOST, RESULT_TOO_LARGE } from './answer-limits.ts'
 
 const MAX_TEXT_CHARS = 1000
 const MAX_CAUSES = 5
-/** The connection was refused, so nothing has been sent over it. */
+/** The connection was refused, so nothing was sent over it. */
 const UNREACHED = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -22,7 +22,7 @@ const UNREACHED = new Set([
   'UND_ERR_CONNECT_TIMEOUT'
 ])
 
-/** A failed request to a server, as an error of ours. `details.sent` is false when it certainly had no effect. */
+/** Turns the failure of a request into an `AppError`. `details.sent` is false if it certainly had no effect. */
 export function callFailure(server: string, what: string, error: unknown, signal?: AbortSignal): AppError {
   if (isAppError(error)) return error
   const fail = (kind: AppError['kind'], code: string, message: string, sent: boolean) =>
@@ -44,7 +44,7 @@ export function callFailure(server: string, what: string, error: unknown, signal
       return fail(
         'invalid',
         'result_too_large',
-        `The answer of "${server}" is too large: ask for a smaller part.`,
+        `The answer of "${server}" is too large. Ask for a smaller part.`,
         true
       )
     }
@@ -58,7 +58,7 @@ export function callFailure(server: string, what: string, error: unknown, signal
     return fail(
       'unavailable',
       'child_answer_invalid',
-      `"${server}" answered ${what} with something else: ${text}`,
+      `"${server}" answered ${what} with something invalid: ${text}`,
       true
     )
   }
@@ -70,19 +70,20 @@ export function callFailure(server: string, what: string, error: unknown, signal
     const { kind, code: known, message, details } = remote
     return new AppError(kind, known, message, { cause: error, details })
   }
-  if (code === SdkErrorCode.NotConnected) return fail('unavailable', 'child_lost', `"${server}" is not there.`, false)
+  if (code === SdkErrorCode.NotConnected)
+    return fail('unavailable', 'child_lost', `"${server}" is not connected.`, false)
   return lost()
 }
 
-/** A server may well put its own token into a complaint. What it answered itself stays the cause: it may be passed on. */
+/** A server may quote its own token in an error. Its original answer stays the cause, because it may be passed on. */
 export function withoutSecrets(error: AppError, redact: (text: string) => string): AppError {
   const { kind, code, details, cause } = error
-  const said =
+  const original =
     cause instanceof ProtocolError
       ? new ProtocolError(cause.code, redact(cause.message), redactData(cause.data, redact))
       : undefined
-  // Cleaned last: a secret of several lines would not be known again.
-  return new AppError(kind, code, quotedLine(redact(error.message)), { details, cause: said })
+  // Redact before joining lines: a secret of several lines would not be recognized afterwards.
+  return new AppError(kind, code, quotedLine(redact(error.message)), { details, cause: original })
 }
 
 function redactData(data: unknown, redact: (text: string) => string): unknown {
@@ -90,7 +91,7 @@ function redactData(data: unknown, redact: (text: string) => string): unknown {
   try {
     return JSON.parse(redact(JSON.stringify(data)))
   } catch {
-    // A secret that looked like a part of the JSON itself.
+    // The secret looked like a part of the JSON itself.
     return undefined
   }
 }
@@ -107,11 +108,11 @@ function remoteFailure(server: string, error: unknown, text: string): RemoteFail
     const { status } = error
     if (status === 401 || status === 403) {
       const message = `"${server}" refuses our credentials (HTTP ${status}): check its headers in mcp.json.`
-      // Costs nothing to try, and works as soon as they are put right.
+      // A retry costs nothing, and works as soon as the credentials are fixed.
       const details = { sent: false, permanent: true, status } as const
       return { kind: 'forbidden', code: 'child_forbidden', message, details }
     }
-    // The session is gone on the other side; the request was turned away unread.
+    // The session is gone on the server; it rejected the request unread.
     const details = { sent: status !== 404, ...(status === undefined ? {} : { status }) }
     return { kind: 'unavailable', code: 'child_lost', message: `"${server}" answered with HTTP ${status}.`, details }
   }
@@ -136,7 +137,7 @@ function remoteFailure(server: string, error: unknown, text: string): RemoteFail
   return undefined
 }
 
-/** The greeting's failure is wrapped by the SDK, and that of a request by `fetch`: what happened is the innermost. */
+/** The SDK wraps failures of initialization, and `fetch` those of requests: the innermost error says what happened. */
 export function causesOf(error: unknown): Error[] {
   const chain: Error[] = []
   for (let each = error; each instanceof Error && chain.length < MAX_CAUSES; each = each.cause) chain.push(each)
@@ -145,29 +146,29 @@ export function causesOf(error: unknown): Error[] {
 
 const SAFE_TO_REPEAT = ['child_lost', 'child_timeout']
 
-/** Whether the same call may be made elsewhere: it certainly did not run, or running it twice does no harm. */
+/** Whether the same call may be made elsewhere: it certainly did not run, or is safe to repeat. */
 export function mayRepeat(error: unknown, mustNotRepeat: boolean): boolean {
   return certainlyNotRun(error) || (!mustNotRepeat && SAFE_TO_REPEAT.some((code) => isAppError(error, code)))
 }
 
-/** Of a remote server: whether the next request needs a new conversation, after this failure of one. */
+/** For a remote server: whether the next request needs a new connection after this failure. */
 export function endsConversation(error: unknown): boolean {
-  // Opened with credentials that were replaced since, it may be bound to them. A 403 is about this one request.
+  // The connection may be bound to credentials that were replaced since. A 403 is about this one request.
   if (isAppError(error, 'child_forbidden')) return error.details.status === 401
   if (!isAppError(error, 'child_lost')) return false
   const { status } = error.details
-  // A session that is gone is a 404, with some servers a 400. Any other status is the answer to this one request.
+  // A lost session is a 404, on some servers a 400. Any other status answers this one request.
   return status === undefined || status === 404 || status === 400
 }
 
-/** Of a remote server: it answered, and not as one that knows what it is asked; its conversation may be gone. */
+/** For a remote server: its answer suggests that it does not know the request, so its session may be gone. */
 export function isOddStatus(error: unknown): boolean {
   return isAppError(error, 'child_lost') && error.details.status !== undefined && !endsConversation(error)
 }
 
-/** What was looked at before the call is not what the server has now. */
+/** The definition that was checked before the call is not the one that the server has now. */
 export function definitionChanged(server: string, tool: string): AppError {
-  const message = `${server}/${tool} has changed just now and was not run: make the call again.`
+  const message = `${server}/${tool} has just changed and was not run. Make the call again.`
   return new AppError('conflict', 'definition_changed', message)
 }
 

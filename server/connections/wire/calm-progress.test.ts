@@ -17,7 +17,7 @@ describe('progress of a call', () => {
     vi.useRealTimers()
   })
 
-  it('is told at once and in full where it is not too much', () => {
+  it('is passed on at once and in full at a normal rate', () => {
     for (let second = 0; second < 3; second++) {
       for (let step = 0; step < 20; step++) calm.push({ progress: second * 20 + step, total: 60, message: 'm' })
       vi.advanceTimersByTime(1000)
@@ -27,7 +27,7 @@ describe('progress of a call', () => {
   })
 
   // Checked with the defence off: every report as it comes → 100,000 of them, with all that they say.
-  it('is told a few times a second, and shortened, of a flood; the newest always', () => {
+  it('is limited to a few shortened reports per second in a flood, always with the newest', () => {
     for (let ms = 0; ms < 10_000; ms++) {
       for (let step = 0; step < 10; step++) calm.push({ progress: ms * 10 + step, message: 'x'.repeat(10_000) })
       vi.advanceTimersByTime(1)
@@ -38,7 +38,7 @@ describe('progress of a call', () => {
     expect(told.every(({ message }) => message?.length === 2000)).toBe(true)
   })
 
-  it('is told before the answer, and not after the call was given up', () => {
+  it('comes before the answer, and not after the call was cancelled', () => {
     for (let step = 0; step < 30; step++) calm.push({ progress: step })
     expect(told.at(-1)?.progress).toBe(19)
     calm.flush()
@@ -50,7 +50,7 @@ describe('progress of a call', () => {
   })
 })
 
-it('of a server that floods is calm, and complete before the answer', async () => {
+it('limits the progress of a flooding server, and completes it before the answer', async () => {
   const { call, close } = await openTestConnections({ a: child('noise') })
   try {
     const told: Progress[] = []

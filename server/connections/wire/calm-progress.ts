@@ -5,8 +5,8 @@ const PER_WINDOW = 20
 const MAX_MESSAGE_CHARS = 2000
 
 /**
- * A call's progress at a pace that any client can read: all of an ordinary server's, and of a flood the newest, a few times a
- * second. Each report would otherwise wait in memory for a client that may never read it.
+ * Limits the rate of a call's progress reports: an ordinary server's all go through, of a flood only the newest, a few times a
+ * second. Otherwise each report would wait in memory for a client that may never read it.
  */
 export class CalmProgress {
   readonly #tell: (progress: Progress) => void
@@ -35,7 +35,7 @@ export class CalmProgress {
     this.#timer ??= setTimeout(this.flush, WINDOW_MS - passedMs).unref()
   }
 
-  /** What waits is told now: the answer comes after it. */
+  /** Sends the waiting report now, because the answer comes next. */
   readonly flush = (): void => {
     const latest = this.#latest
     this.stop()
@@ -57,7 +57,7 @@ export class CalmProgress {
   }
 }
 
-/** A job whose progress is told calmly. Who wants none pays nothing. */
+/** Runs a job with limited progress reports. Costs nothing if the caller wants none. */
 export async function calmly<T>(
   onProgress: ((progress: Progress) => void) | undefined,
   job: (calm: typeof onProgress) => Promise<T>

@@ -24,7 +24,7 @@ it('waits for a call that reports progress, but not for ever', async () => {
   expect(sent.at(-1)).toMatchObject({ method: 'notifications/cancelled', params: { requestId: 'call:1' } })
 })
 
-it('leaves a call all the time that its server may be silent, however long', async () => {
+it('gives a call all the time that its server may be silent, however long', async () => {
   const calls = new RawCalls(() => {})
   const ended = vi.fn()
   calls.call({ name: 'x' }, { timeoutMs: 180 * MINUTE, signal: new AbortController().signal }).catch(ended)

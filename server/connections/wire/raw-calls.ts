@@ -1,6 +1,6 @@
 /**
- * `tools/call` without the SDK's machinery: it validates and copies every message several times over, which costs more than the
- * call itself, and an answer that is passed on unchanged needs none of it. Everything else on the connection stays the SDK's.
+ * `tools/call` without the SDK, which validates and copies every message several times: that costs more than the call itself, and
+ * an answer that is passed on unchanged does not need it. The SDK handles everything else on the connection.
  */
 import type { JSONRPCMessage, Progress } from '@modelcontextprotocol/client'
 import { ProtocolError, SdkError, SdkErrorCode } from '@modelcontextprotocol/client'
@@ -20,26 +20,26 @@ interface Pending {
   onAbort(): void
   onProgress: RawCallOptions['onProgress']
   timeoutMs: number
-  /** By the clock of `performance.now()`. */
+  /** In the time of `performance.now()`. */
   deadline: number
-  /** Which no progress puts off. */
+  /** Progress does not extend this one. */
   lastDeadline: number
 }
 
-/** A server that says for ever that it is at work is not waited for for ever. */
+/** Maximum time for a call, even if the server keeps reporting progress. */
 const MAX_CALL_MS = 3_600_000
 
-/** For a call that reports progress; one that may be silent for longer than this may. */
+/** The limit for a call that reports progress; a longer `timeoutMs` wins. */
 export function totalMs(timeoutMs: number): number {
   return Math.max(timeoutMs, MAX_CALL_MS)
 }
 
 export class RawCalls {
   readonly #send: (message: JSONRPCMessage) => void
-  /** The SDK's own ids are numbers and `listen:…`, so these are never mistaken for them. */
+  /** The SDK's own ids are numbers and `listen:…`, so these can't be confused with them. */
   readonly #pending = new Map<string, Pending>()
   #count = 0
-  /** One for all calls: it is set for the first deadline, and looks again when it was too early. */
+  /** One timer for all calls, set for the earliest deadline; if it fires too early, it is set again. */
   #timer: NodeJS.Timeout | undefined
   #timerAt = Number.POSITIVE_INFINITY
 
@@ -77,12 +77,12 @@ export class RawCalls {
     })
   }
 
-  /** True when the message was for one of these calls. */
+  /** Returns true if the message was for one of these calls. */
   take(message: JSONRPCMessage): boolean {
     if ('method' in message) return message.method === 'notifications/progress' && this.#progress(message.params)
     if (typeof message.id !== 'string' || !message.id.startsWith('call:')) return false
     const pending = this.#finish(message.id)
-    // An answer after we gave up is still not the SDK's.
+    // An answer that comes after we gave up is still not for the SDK.
     if (pending === undefined) return true
     if ('error' in message) pending.reject(readError(message.error))
     else pending.resolve(asResult(message.result))
@@ -112,7 +112,7 @@ export class RawCalls {
       const params = { requestId: id, reason: error.message }
       this.#send({ jsonrpc: '2.0', method: 'notifications/cancelled', params })
     } catch {
-      // It is gone, and so is the call.
+      // The server is gone, and the call with it.
     }
     pending.reject(error)
   }
@@ -121,7 +121,7 @@ export class RawCalls {
     if (deadline >= this.#timerAt) return
     clearTimeout(this.#timer)
     this.#timerAt = deadline
-    // The process is kept alive by what it waits for, not by the deadline of it.
+    // The connection keeps this process alive, not the deadline.
     this.#timer = setTimeout(() => this.#expire(), deadline - performance.now()).unref()
   }
 
@@ -139,7 +139,7 @@ export class RawCalls {
     const { progressToken, ...progress } = recordOf(params)
     if (typeof progressToken !== 'string' || !progressToken.startsWith('call:')) return false
     const pending = this.#pending.get(progressToken)
-    // A server that reports progress is at work: its time begins anew.
+    // A server that reports progress is working: its deadline starts again.
     if (pending) postpone(pending)
     const { progress: done, total, message } = progress
     if (typeof done !== 'number') return true
@@ -156,7 +156,7 @@ function postpone(pending: Pending): void {
   pending.deadline = Math.min(performance.now() + pending.timeoutMs, pending.lastDeadline)
 }
 
-/** In the older revisions a result has no type: what looks like a question of the new one would be asked in our name. */
+/** In the older revisions a result has no type; what looks like a question of the new one would be asked in our name. */
 function asResult(value: unknown): Answer {
   const result = recordOf(value)
   delete result.resultType
@@ -165,7 +165,7 @@ function asResult(value: unknown): Answer {
 
 function readError(error: unknown): ProtocolError {
   const { code, message, data } = recordOf(error)
-  // No String(): of {"toString": 0} it throws, and here that would be in a listener, where nothing catches it.
+  // Not String(): it throws for {"toString": 0}, and nothing would catch that in this listener.
   const sentence = typeof message === 'string' ? message : 'Unknown error'
   return new ProtocolError(typeof code === 'number' ? code : -32603, sentence, data)
 }

@@ -6,13 +6,13 @@ interface RawResultSchema {
   readonly '~standard': {
     readonly version: 1
     readonly vendor: 'mcp-orchestrator'
-    /** Never there; it tells the compiler what comes out. */
+    /** Never set; it gives the compiler the output type. */
     readonly types?: { readonly input: unknown; readonly output: Answer }
     readonly validate: (value: unknown) => { value: Answer } | { issues: { message: string }[] }
   }
 }
 
-/** The schema that checks nothing and changes nothing: a child's answers are passed on as they are. */
+/** A schema that checks and changes nothing: a child's answers are passed on unchanged. */
 export const rawResult: RawResultSchema = {
   '~standard': {
     version: 1,
@@ -21,7 +21,7 @@ export const rawResult: RawResultSchema = {
   }
 }
 
-/** Building the SDK's own costs start-up time and memory; a child's output is its client's to judge. */
+/** Building the SDK's validator costs startup time and memory; the client validates a child's output itself. */
 export const noValidator = {
   getValidator: () => () => ({ valid: true as const, data: undefined as never, errorMessage: undefined })
 }

@@ -6,23 +6,23 @@ const MAX_NAME = 200
 const MAX_DESCRIPTION = 20_000
 const MAX_SCHEMA_CHARS = 100_000
 
-/** Which tools of a list were left out, and why: a phrase each, safe to show. */
+/** The tools that were left out of a list, each with a reason that is safe to show. */
 const leftOut = new WeakMap<StoredTool[], string[]>()
 const MAX_LEFT_OUT = 20
 const MAX_SHOWN_NAME = 80
 
-/** A server's tools as it lists them: what is no tool is left out (`leftOutOf` says what), what is too long is cut. */
+/** Reads a server's tool list: leaves out invalid tools (`leftOutOf` lists them) and cuts long descriptions. */
 export function readTools(listed: unknown[]): StoredTool[] {
-  const seen = new Set<string>()
+  const names = new Set<string>()
   const reasons: string[] = []
   const tools = listed.flatMap((item) => {
     const tool = readTool(item)
-    const reason = typeof tool === 'string' ? tool : seen.has(tool.name) ? 'another one has the same name' : undefined
+    const reason = typeof tool === 'string' ? tool : names.has(tool.name) ? 'another one has the same name' : undefined
     if (typeof tool === 'string' || reason !== undefined) {
       if (reasons.length < MAX_LEFT_OUT) reasons.push(`${shownName(item)}: ${reason}`)
       return []
     }
-    seen.add(tool.name)
+    names.add(tool.name)
     return [tool]
   })
   leftOut.set(tools, reasons)
@@ -39,11 +39,11 @@ function shownName(item: unknown): string {
   return name === '' ? 'a tool without a name' : `"${terminalLine(name.slice(0, MAX_SHOWN_NAME))}"`
 }
 
-/** Or why it is left out. */
+/** Returns the tool, or the reason why it is left out. */
 function readTool(item: unknown): StoredTool | string {
   if (!isRecord(item) || typeof item.name !== 'string' || item.name.length === 0) return 'it needs a name'
   if (item.name.length > MAX_NAME) return `its name is longer than ${MAX_NAME} characters`
-  // Its name would be shown to people and models as something else than it is.
+  // The name would look different from what it is to people and models.
   if (hasHidden(item.name) || /[\n\t]/.test(item.name)) return 'its name has hidden characters'
   const inputSchema = bounded(item.inputSchema)
   if (inputSchema === undefined) return `its inputSchema is missing, or longer than ${MAX_SCHEMA_CHARS} characters`
