@@ -35,7 +35,7 @@ const sweep = () => ask('GET', '/containers/json?all=1&filters=' + filters, (tex
 sweep()
 setTimeout(sweep, 3000)
 `
-const WAIT = `trap '' HUP INT TERM; while read -r _; do :; done; exec "$1" -e "$2" "$3" "$4"`
+const WAIT = `trap '' HUP INT TERM; while read -r _; do :; done; exec "$1" --disable-sigusr1 -e "$2" "$3" "$4"`
 
 /**
  * Removes what a supervisor can't: a container that was created but not yet started when this process was killed. A shell waits
