@@ -22,6 +22,15 @@ export const TURN_END_REASONS = [
 /** Who decided: the person in the page, the policy, an "Always allow" of this session, or the end of the turn. */
 export const DECIDERS = ['human', 'policy', 'session', 'cancel'] as const
 
+/** How a command in the sandbox ended: with an exit code, or killed by a signal, which is what happens at its time limit. */
+export const commandEnding = z.object({
+  exitCode: z.number().int().nullable(),
+  signal: z.string().max(20).nullable(),
+  timedOut: z.boolean(),
+  durationMs: z.number()
+})
+export type CommandEnding = z.infer<typeof commandEnding>
+
 export const EVENT_SCHEMAS = {
   'user:message': z.object({ turnId, text: z.string(), id: z.string().optional() }),
   /** One model step, full text. `parts` is what goes back to the provider; the server keeps it to itself. */
@@ -62,7 +71,9 @@ export const EVENT_SCHEMAS = {
     /** The answer was lost: it may have run in part, in full or not at all. */
     outcome: z.literal('unknown').optional(),
     /** It was running when a person stopped the turn, or when the server was stopped, restarted or lost. */
-    interruptedBy: z.enum(['person', 'server']).optional()
+    interruptedBy: z.enum(['person', 'server']).optional(),
+    /** Only for commands in the sandbox. Events of earlier versions have none: there only the text says it. */
+    ending: commandEnding.optional()
   }),
   'agent:error': z.object({ turnId: turnId.optional(), code: z.string(), message: z.string() }),
   'turn:end': z.object({ turnId, reason: z.enum(TURN_END_REASONS) }),

@@ -51,6 +51,9 @@ export interface WorkspaceFile {
   mtimeMs: number
 }
 
+/** How large an uploaded file may be, unless the operator sets another limit; the page shows pictures up to this size. */
+export const UPLOAD_MB = 10
+
 export interface FileListing {
   files: WorkspaceFile[]
   truncated: boolean

@@ -1,5 +1,6 @@
 /** The servers of the registry, as the page shows and changes them. Values of variables and headers never cross this line back. */
 import { z } from 'zod'
+import type { ApprovalRule } from './approval-rule.ts'
 
 const MAX_PASTE = 400_000
 
@@ -21,9 +22,6 @@ export type AddServers = z.input<typeof addServersSchema>
 
 /** Whether whoever asked may change servers: now, with the admin token, or only on the command line. */
 export type ServersAdmin = 'allowed' | 'token_needed' | 'cli_only'
-
-/** What happens to calls of a tool: they run, they wait for approval, or they are refused. */
-export type ApprovalRule = 'allow' | 'ask' | 'deny'
 
 /** A variable or header: its value only where it is nothing but a placeholder. */
 export interface ShownValue {

@@ -2,7 +2,7 @@
  * The fold from events to what a person sees, and what the server decides by: pure, and the same on both sides. An event
  * that makes no sense (an answer to an unknown call) changes nothing.
  */
-import type { Decider, EventData, SessionEvent, TurnEndReason } from './events.ts'
+import type { CommandEnding, Decider, EventData, SessionEvent, TurnEndReason } from './events.ts'
 import type { PathTarget } from './path-target.ts'
 
 export interface CallEntry {
@@ -34,6 +34,7 @@ export interface CallEntry {
     at: number
     outcome?: 'unknown' | undefined
     interruptedBy?: 'person' | 'server' | undefined
+    ending?: CommandEnding | undefined
   }
 }
 
@@ -184,8 +185,8 @@ function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
   } else if (event.type === 'tool:started' && call.startedAt === undefined) {
     call.startedAt = event.at
   } else if (event.type === 'tool:result' && !call.result) {
-    const { isError, content, outcome, interruptedBy } = event.data
-    call.result = { isError, content, at: event.at, outcome, ...(interruptedBy && { interruptedBy }) }
+    const { callId: _, ...result } = event.data
+    call.result = { ...result, at: event.at }
   }
 }
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
+import { type ApprovalRule, isApprovalRule } from '../../contract/approval-rule.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { EntryProblem, flag, number, onlyKeys, optional, required, text, textMap, texts } from './entry-values.ts'
 import { hasPlaceholder } from './placeholders.ts'
 import { readSandbox, sharedFolder } from './read-sandbox.ts'
 import {
-  type ApprovalVerdict,
   DEFAULT_IDLE_MS,
   DEFAULT_TIMEOUTS,
   type EntryBase,
@@ -107,10 +107,10 @@ function readTimeouts(value: unknown, path: string[]): OperationTimeouts {
   return { startMs: of('start', startMs), listMs: of('list', listMs), callMs: of('call', callMs) }
 }
 
-function readApproval(value: unknown, path: string[]): Record<string, ApprovalVerdict> {
+function readApproval(value: unknown, path: string[]): Record<string, ApprovalRule> {
   return Object.fromEntries(
-    Object.entries(textMap(value, path)).map(([glob, verdict]) => {
-      if (verdict === 'allow' || verdict === 'ask' || verdict === 'deny') return [glob, verdict]
+    Object.entries(textMap(value, path)).map(([glob, rule]) => {
+      if (isApprovalRule(rule)) return [glob, rule]
       throw new EntryProblem([...path, glob], 'must be "allow", "ask" or "deny"')
     })
   )

@@ -1,6 +1,6 @@
 /** An MCP server as the registry knows it: what to start or to reach, and what its owner says about it. */
 
-export type ApprovalVerdict = 'allow' | 'ask' | 'deny'
+import type { ApprovalRule } from '../../contract/approval-rule.ts'
 
 export interface OperationTimeouts {
   startMs: number
@@ -31,7 +31,7 @@ export interface EntryBase {
   instances: number
   alternatives: string[]
   /** By glob of tool names. */
-  approval: Record<string, ApprovalVerdict>
+  approval: Record<string, ApprovalRule>
   /** Globs of tool names that the owner says only read: a sentence may run them. */
   readOnly: string[]
   /** Changes when, and only when, a running child must be replaced. */

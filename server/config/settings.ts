@@ -3,6 +3,7 @@
  * A setting marked secret has no flag, because command lines are public.
  */
 
+import { UPLOAD_MB } from '../../contract/rest.ts'
 import { DEFAULT_UIDS } from '../sandbox/uid-range.ts'
 import {
   addressRanges,
@@ -145,7 +146,7 @@ export const SETTINGS = {
     fallback: 20,
     help: 'wrong access tokens from one address; the right one is always accepted'
   }),
-  MAX_UPLOAD_MB: given({ parse: wholeNumber(1, 1024), fallback: 10, help: 'size of one uploaded file' }),
+  MAX_UPLOAD_MB: given({ parse: wholeNumber(1, 1024), fallback: UPLOAD_MB, help: 'size of one uploaded file' }),
   MAX_STEPS: given({ parse: wholeNumber(1, 10_000), fallback: 50, help: 'model steps in one turn' }),
   MAX_OUTPUT_TOKENS: define({ parse: wholeNumber(1, 10_000_000), help: 'output of one model step at most' }),
   MAX_HISTORY_TOKENS: define({ parse: wholeNumber(1000, 100_000_000), help: 'history given to the model at most' }),

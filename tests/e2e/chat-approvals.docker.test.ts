@@ -87,7 +87,9 @@ describe('an approval', () => {
     const args = { command: 'echo edited by hand' }
     await client.ask('tool:approval', { callId: card?.callId, approved: true, hash: card?.hash, args })
     await client.wait('turn:end')
-    expect(resultText(client.all('tool:result')[0])).toContain('edited by hand')
+    const [result] = client.all('tool:result')
+    expect(resultText(result)).toContain('edited by hand')
+    expect(result).toMatchObject({ ending: { exitCode: 0, signal: null, timedOut: false } })
     expect(client.all('agent:response').at(-1)?.text).toContain('The user changed the arguments')
     const log = await server.events(id)
     expect(log.find(({ type }) => type === 'tool:approval_required')?.data.args).toEqual({ command: 'echo original' })

@@ -1,3 +1,4 @@
+import type { CommandEnding } from '../../contract/events.ts'
 import type { CallEntry } from '../../contract/transcript.ts'
 import { bytes } from './format.ts'
 
@@ -53,14 +54,21 @@ export interface Ending {
   ms: number
 }
 
-/** The last line that the sandbox's server writes under a command's output. */
+/** The last line that the sandbox's server writes under a command's output, for the model. */
 const ENDING = /\n?\[(exit code (-?\d+)|killed by \w+|killed: [^\]\n]*), (\d+) ms\]$/
 
-export function splitEnding(output: string): { output: string; ending: Ending | null } {
-  const match = ENDING.exec(output)
-  if (!match) return { output, ending: null }
-  const ending = { text: match[1] ?? '', isGood: match[2] === '0', ms: Number(match[3]) }
-  return { output: output.slice(0, match.index), ending }
+/** `known` is missing in conversations of earlier versions: then the last line says how the command ended. */
+export function splitEnding(text: string, known?: CommandEnding): { output: string; ending: Ending | null } {
+  const match = ENDING.exec(text)
+  const output = match ? text.slice(0, match.index) : text
+  if (known) return { output, ending: endingOf(known) }
+  const ending = match && { text: match[1] ?? '', isGood: match[2] === '0', ms: Number(match[3]) }
+  return { output, ending }
+}
+
+function endingOf({ exitCode, signal, timedOut, durationMs: ms }: CommandEnding): Ending {
+  if (timedOut) return { text: 'killed at its time limit', isGood: false, ms }
+  return { text: signal === null ? `exit code ${exitCode}` : `killed by ${signal}`, isGood: exitCode === 0, ms }
 }
 
 /** How a path of the model looks in the workspace's listing; null when it cannot be there. */

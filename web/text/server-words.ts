@@ -1,4 +1,5 @@
-import type { ApprovalRule, ServerHealth, ServerSummary, ShownTool, ShownValue } from '../../contract/servers.ts'
+import type { ApprovalRule } from '../../contract/approval-rule.ts'
+import type { ServerHealth, ServerSummary, ShownTool, ShownValue } from '../../contract/servers.ts'
 
 export interface HealthWords {
   label: string

@@ -1,3 +1,4 @@
+import { type CommandEnding, commandEnding } from '../../../contract/events.ts'
 import { mayHaveRun } from '../../audit/call-end.ts'
 import { boundContent } from '../../calls/bound-content.ts'
 import type { ToolCallInput } from '../../calls/tool-source.ts'
@@ -29,8 +30,10 @@ export async function runSandboxTool(session: LiveSession, call: ToolCall): Prom
     })
     const unsaved = READ_ONLY.has(name) ? undefined : await session.sandbox.checkpoint()
     await session.sandbox.endIfTampered()
+    const ending = name === 'execute_command' ? commandEnding.safeParse(result.structuredContent).data : undefined
     // It has succeeded, but should the sandbox be gone now, its files are gone too: the model has to know.
-    return unsaved === undefined ? result : { ...result, content: [...result.content, { type: 'text', text: unsaved }] }
+    const content = unsaved === undefined ? result.content : [...result.content, { type: 'text', text: unsaved }]
+    return { ...result, content, ending }
   }
   return journal(session, callId, run, times)
 }
@@ -42,7 +45,7 @@ export async function runSandboxTool(session: LiveSession, call: ToolCall): Prom
 export async function journal(
   session: Journaled,
   callId: string,
-  run: () => Promise<ToolResult>,
+  run: () => Promise<ToolResult & { ending?: CommandEnding | undefined }>,
   times = 1
 ): Promise<ToolResult> {
   const { epoch, events } = session
@@ -52,9 +55,10 @@ export async function journal(
     const result = await run().catch(async (error) => {
       throw await recordFailure(session, callId, epoch, error)
     })
-    const { isError = false } = result
+    const { isError = false, content, ending } = result
+    const event = resultOf(callId, { isError, content: boundContent(content), ...(ending && { ending }) })
     // If this fails, nothing is recorded in its place: whoever looks next finds the call started and not finished, and says so.
-    await events.appendResult(resultOf(callId, { isError, content: boundContent(result.content) }), epoch)
+    await events.appendResult(event, epoch)
     return result
   } finally {
     session.runningCalls.delete(callId)

@@ -1,6 +1,6 @@
 import { Client, type Progress, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { expect, it } from 'vitest'
-import type { ApprovalRule } from '../../../../contract/servers.ts'
+import type { ApprovalRule } from '../../../../contract/approval-rule.ts'
 import { noAudit } from '../../../audit/audit.fixture.ts'
 import type { Audit } from '../../../audit/audit.ts'
 import { child, real, until } from '../../../connections/connections.fixture.ts'
