@@ -23,6 +23,17 @@ export async function openStore(settings: Settings, logger: Logger, options: Ope
   return openEmbeddedStore({ dataDir: dataPaths(settings.DATA_DIR).root, deploymentId, logger })
 }
 
+/** Says why DATA_DIR can't be the folder of this store's deployment; `serve` would not start with it. */
+export async function findWrongFolder(settings: Settings, store: Store, logger: Logger): Promise<string | undefined> {
+  // The embedded store is in the folder itself.
+  if (!settings.REDIS_URL) return undefined
+  const { findWrongDataDir } = await import('../storage/claim-data-dir.ts')
+  const { openCheckpointStore } = await import('../storage/checkpoints/checkpoint-files.ts')
+  const { root: dataDir, checkpoints: dir } = dataPaths(settings.DATA_DIR)
+  const checkpoints = openCheckpointStore({ dir, maxSessionBytes: 0, logger })
+  return findWrongDataDir({ dataDir, file: await deploymentFileOf(settings), store, checkpoints })
+}
+
 /** The file in which the data folder remembers the id of this store's deployment. */
 export async function deploymentFileOf({ DATA_DIR, REDIS_URL, DEPLOYMENT }: Settings): Promise<string> {
   const { root } = dataPaths(DATA_DIR)

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { open, readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { dataPaths } from '../app/data-paths.ts'
+import { findWrongFolder, openStore } from '../app/open-store.ts'
 import type { Settings } from '../config/settings.ts'
 import { AppError } from '../lib/errors.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
@@ -33,6 +34,7 @@ export const backupCommand: Command = {
         `There is no store in ${dataDir}: name the data folder with --data-dir.`
       )
     }
+    await refuseWrongFolder(settings)
     await makeEmptyFolder(dir, 'The folder')
     const backup = new BackupFolder(dir)
     say(`Copying the ${settings.REDIS_URL ? 'keys in Redis' : 'database'} …`)
@@ -49,6 +51,21 @@ export const backupCommand: Command = {
     if (restless.length === 0) return 0
     say(`The files of ${plural(restless.length, 'session')} changed all the time and are not in it: try again later.`)
     return 1
+  }
+}
+
+/** A backup without the files of the sessions would be noticed only when it is restored. */
+async function refuseWrongFolder(settings: Settings): Promise<void> {
+  if (!settings.REDIS_URL) return
+  const logger = createLogger('silent')
+  const store = await openStore(settings, logger)
+  try {
+    const problem = await findWrongFolder(settings, store, logger)
+    if (problem === undefined) return
+    const advice = 'Name the data folder that the instances share with --data-dir.'
+    throw new AppError('conflict', 'wrong_data_dir', `${problem} ${advice}`)
+  } finally {
+    await store.close()
   }
 }
 

@@ -33,6 +33,15 @@ export async function claimDataDir(claim: FolderClaim): Promise<void> {
   rememberDeploymentId(file, id)
 }
 
+/** For commands that only look: why this folder can't be the one of the store's deployment. */
+export async function findWrongDataDir(
+  claim: Omit<FolderClaim, 'offered' | 'isAccepted'>
+): Promise<string | undefined> {
+  const { dataDir, store } = claim
+  if ((await store.sessions.list()).length === 0) return undefined
+  return rememberedIds(dataDir).has(await store.sessions.deploymentId()) ? undefined : problemOf(claim)
+}
+
 async function checkFolder(claim: FolderClaim, id: string): Promise<void> {
   const { dataDir, file } = claim
   // The same Redis under another address has another file.
@@ -47,7 +56,12 @@ async function checkFolder(claim: FolderClaim, id: string): Promise<void> {
   throw new AppError('conflict', 'wrong_data_dir', `${problem} ${advice}`)
 }
 
-async function problemOf({ dataDir, file, store, checkpoints }: FolderClaim): Promise<string | undefined> {
+async function problemOf({
+  dataDir,
+  file,
+  store,
+  checkpoints
+}: Omit<FolderClaim, 'offered' | 'isAccepted'>): Promise<string | undefined> {
   if (readDeploymentId(file) !== undefined)
     return `The data folder ${dataDir} belongs to another deployment than the one in Redis: sessions would not find their files.`
   const records = (await store.sessions.list()).toSorted((a, b) => b.activeAt - a.activeAt).slice(0, SESSIONS_LOOKED_AT)

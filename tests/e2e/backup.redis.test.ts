@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { appendFileSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -90,4 +90,32 @@ it('is refused when a file is missing or changed, or when it is of another store
   expect(manifest).not.toContain(server.dataDir)
   rmSync(join(to, 'store.db'))
   expect(await restore()).toMatchObject({ code: 2, said: expect.stringContaining("can't be used") })
+})
+
+it('is refused, and doctor fails, with a data folder that is not the one of the deployment in Redis', async () => {
+  const env = await storeEnv('redis')
+  const server = await serve(env)
+  const client = server.connect(`test-${randomUUID()}`)
+  await client.ready()
+  await client.sh('echo kept > a.txt')
+  const to = join(dir, 'backup')
+  mkdirSync(join(dir, 'empty'))
+  for (const wrong of [join(dir, 'not-there'), join(dir, 'empty')]) {
+    expect(await cli(['backup', '--to', to, '--data-dir', wrong], env)).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/data folder.*--data-dir/)
+    })
+    expect(readdirSync(dir)).not.toContain('backup')
+    const { stdout } = await run(process.execPath, [...productArgs('main'), 'doctor', '--data-dir', wrong], {
+      cwd: dir,
+      env: { PATH: process.env.PATH, ...env }
+    }).catch((error) => error)
+    expect(stdout).toMatch(/FAILS\s+store\s.*another data folder/)
+  }
+  const { stdout } = await run(process.execPath, [...productArgs('main'), 'doctor', '--data-dir', server.dataDir], {
+    cwd: dir,
+    env: { PATH: process.env.PATH, ...env }
+  }).catch((error) => error)
+  // The Redis of this test keeps nothing on disk.
+  expect(stdout).toMatch(/warn\s+store\s.*appendonly yes/)
 })

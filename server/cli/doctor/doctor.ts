@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { terminalText } from '../../../contract/hidden-characters.ts'
 import { openModels } from '../../app/app-models.ts'
 import { openEngine } from '../../app/core.ts'
-import { openStore } from '../../app/open-store.ts'
+import { findWrongFolder, openStore } from '../../app/open-store.ts'
 import { loadRegistry } from '../../catalog/registry.ts'
 import type { Settings } from '../../config/settings.ts'
 import { findIsolation } from '../../connections/local/child-isolation.ts'
@@ -141,18 +141,29 @@ async function describeChildren({ AUTH_TOKEN }: Settings): Promise<Found> {
   return { warn: AUTH_TOKEN === undefined ? EXPOSED : `${EXPOSED} ${hosted}` }
 }
 
-async function describeStore(settings: Settings): Promise<string> {
+async function describeStore(settings: Settings): Promise<Found> {
   const folder = resolve(settings.DATA_DIR)
   // Looking makes nothing: a folder left here would be taken for a workspace the next time, and be of whoever looked.
   if (!settings.REDIS_URL && !existsSync(folder)) return `embedded; the first start makes ${folder}`
-  const store = await openStore(settings, createLogger('silent'))
+  const logger = createLogger('silent')
+  const store = await openStore(settings, logger)
   try {
     await probeStore(store.keyValues)
     const live = await store.sessions.countLive()
-    return `${settings.REDIS_URL ? 'Redis' : `embedded in ${settings.DATA_DIR}`}, ${live} live sandboxes`
+    const found = `${settings.REDIS_URL ? 'Redis' : `embedded in ${settings.DATA_DIR}`}, ${live} live sandboxes`
+    const wrong = await findWrongFolder(settings, store, logger)
+    if (wrong !== undefined) throw new Error(`${wrong} Set DATA_DIR to the folder that all instances share.`)
+    const risks = await redisRisks(settings)
+    return risks.length > 0 ? { warn: [`${found}.`, ...risks].join(' ') } : found
   } finally {
     await store.close()
   }
+}
+
+async function redisRisks({ REDIS_URL: url }: Settings): Promise<string[]> {
+  if (!url) return []
+  const { findRedisRisks } = await import('../../storage/redis/redis-durability.ts')
+  return findRedisRisks(url, createLogger('silent'))
 }
 
 async function describeModels(settings: Settings): Promise<Found> {
