@@ -87,7 +87,7 @@ export async function createApp(
     sessions: directory,
     files: new WorkspaceTransfer(sessions, (sessionId) => core.quotas.checkWork(sessionId)),
     maxUploadBytes: settings.MAX_UPLOAD_MB * MB,
-    transcript: (sessionId) => chat.whole(sessionId),
+    transcript: (sessionId) => chat.fullTranscript(sessionId),
     ...{ ...entrance, admin: new AdminAccess(settings, logger), senderOf: senderAtSocket(gateway) },
     metrics: metrics.text,
     refused,

@@ -1,10 +1,10 @@
 import { plural } from '../lib/plural.ts'
 
-/** An event has at most 1 MB; what a tool returned may have more. */
+/** An event has at most 1 MB, but a tool's result may be larger. */
 const MAX_BYTES = 700_000
 const MAX_PARTS = 200
 
-/** The content as the log keeps it: long texts lose their middle, what else does not fit is named and left out. */
+/** The content for the log: long texts lose their middle, and other parts that don't fit are named and left out. */
 export function boundContent(content: readonly unknown[]): unknown[] {
   if (content.length <= MAX_PARTS && sizeOf(content) <= MAX_BYTES) return [...content]
   let room = MAX_BYTES

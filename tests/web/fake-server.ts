@@ -123,7 +123,7 @@ export class FakeSession {
       return void reply({ ok: false, error })
     }
     if (command === 'turn:cancel' && this.transcript.turnId === null) {
-      const error = { code: 'no_turn', message: 'Nothing is going on that could be stopped.' }
+      const error = { code: 'no_turn', message: 'There is nothing to stop.' }
       return void reply({ ok: false, error })
     }
     if (command === 'tool:target') {

@@ -102,5 +102,5 @@ it('takes a click on Stop within a second of Send for none, and complains of no 
   await stop.click()
   await me.page.evaluate('fetch("/healthz")')
   await me.page.clock.runFor(100)
-  expect(await me.page.getByText('Nothing is going on').count()).toBe(0)
+  expect(await me.page.getByText('There is nothing to stop').count()).toBe(0)
 })

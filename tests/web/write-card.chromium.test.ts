@@ -116,7 +116,7 @@ it('asks again, with the reason, when the path led elsewhere; the first answer d
   await me.approve()
   await me.page.getByText('You approved it').first().waitFor()
   session.append('tool:started', { callId: 'c' })
-  const again = { times: 2, reason: 'You approved this call, but its path leads to something else now.' }
+  const again = { times: 2, reason: 'You approved this call, but its path now leads to something else.' }
   session.ask('t', [{ callId: 'c', name: 'write_file', args, target: PRECIOUS, again, hash: 'second' }])
   await me.cards.getByText('Please decide again.').waitFor()
   await me.cards.getByText('Overwrites /workspace/precious.txt').waitFor()

@@ -8,7 +8,7 @@ import type { ServerDirectory } from '../../tools/server-directory.ts'
 /** Whose credentials a test uses and whose log is shown, by the cookies of the request. */
 export type OwnerOf = (cookies: string | undefined) => string
 
-export type ServersAdminCheck = Pick<AdminAccess, 'look' | 'check' | 'isProven'>
+export type ServersAdminCheck = Pick<AdminAccess, 'permissionsOf' | 'check' | 'isProven'>
 
 export interface ServerRoutesOptions {
   servers: ServerDirectory
@@ -26,9 +26,9 @@ export function registerServerRoutes(server: FastifyInstance, options: ServerRou
   const checkAdmin = async (request: FastifyRequest) => admin.check(shown(request))
   const json = { preHandler: refuseOther }
   const change = { onRequest: checkAdmin, preHandler: refuseOther }
-  server.get('/api/servers', (request) => servers.list(admin.look(shown(request))))
+  server.get('/api/servers', (request) => servers.list(admin.permissionsOf(shown(request))))
   server.get<Named>('/api/servers/:name', (request) =>
-    servers.detail(request.params.name, ownerOf(request.headers.cookie), admin.look(shown(request)))
+    servers.detail(request.params.name, ownerOf(request.headers.cookie), admin.permissionsOf(shown(request)))
   )
 
   server.post('/api/servers', change, async (request, reply) => {

@@ -1,6 +1,6 @@
 /**
- * Who may change servers over HTTP. Adding a server runs a command on this machine, so the access token that a whole team shares is
- * not enough. Without any token only this machine can connect, and then everyone who can may change servers.
+ * Decides who may change servers over HTTP. Adding a server runs a command on this machine, so the access token that a whole team
+ * shares is not enough. Without any token, only this machine can connect, and everyone who can connect may change servers.
  */
 import type { ServersAdmin } from '../../../contract/servers.ts'
 import { AppError } from '../../lib/errors.ts'
@@ -22,7 +22,7 @@ interface AdminSettings {
 
 const ADMIN_HEADER = 'x-admin-token'
 const CLI_ONLY =
-  'Servers of this instance are changed on the command line only (mcp-orchestrator servers …): it has an AUTH_TOKEN and no ADMIN_TOKEN.'
+  'You can change servers of this instance only on the command line (mcp-orchestrator servers …): it has an AUTH_TOKEN and no ADMIN_TOKEN.'
 
 export class AdminAccess {
   readonly #token: string | undefined
@@ -38,8 +38,8 @@ export class AdminAccess {
     this.#logger = logger
   }
 
-  /** What the sender may do. Throws when the request shows a wrong admin token. */
-  look({ headers, address }: AdminRequest): ServersAdmin {
+  /** Returns what the sender may do. Throws if the request contains a wrong admin token. */
+  permissionsOf({ headers, address }: AdminRequest): ServersAdmin {
     if (this.#token === undefined) return this.#isShared ? 'cli_only' : 'allowed'
     const shown = headers[ADMIN_HEADER]
     if (shown === undefined) return 'token_needed'
@@ -48,14 +48,18 @@ export class AdminAccess {
     throw new AppError('forbidden', 'admin_required', 'Wrong admin token.')
   }
 
-  /** Whether the request shows the admin token. Throws when it shows a wrong one. */
+  /** Whether the request contains the admin token. Throws if it contains a wrong one. */
   isProven(request: AdminRequest): boolean {
-    return this.#token !== undefined && request.headers[ADMIN_HEADER] !== undefined && this.look(request) === 'allowed'
+    return (
+      this.#token !== undefined &&
+      request.headers[ADMIN_HEADER] !== undefined &&
+      this.permissionsOf(request) === 'allowed'
+    )
   }
 
   /** Throws unless the sender may change servers. */
   check(request: AdminRequest): void {
-    const state = this.look(request)
+    const state = this.permissionsOf(request)
     if (state === 'cli_only') throw new AppError('forbidden', 'admin_cli_only', CLI_ONLY)
     if (state === 'token_needed') {
       const message = `Changing servers needs the admin token (ADMIN_TOKEN), in the header ${ADMIN_HEADER}.`

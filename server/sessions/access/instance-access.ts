@@ -1,7 +1,8 @@
 /**
- * The instance's own door, before any session's: its access token as Bearer, in the socket's auth, or a login's cookie. Every port
- * of this host gets to see that cookie, so it does not hold the token, and counts only with the proof that the page keeps. Wrong tokens are counted by address. A right one always comes in: many people can have one address, and the noise of one of them
- * must not shut the others out. So what makes guessing hopeless is the token's length.
+ * Checks access to the instance, before access to any session: the access token as Bearer or in the socket's auth, or a login's
+ * cookie. Every port of this host can see that cookie, so it does not contain the token and counts only with the proof that the
+ * page keeps. Wrong tokens are counted by address, but a correct token is always accepted: many people can share an address, and
+ * the noise of one must not lock the others out. Guessing is hopeless because of the token's length.
  */
 import { createHmac } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -17,9 +18,9 @@ import {
 import { RateLimit, tooFast } from '../../lib/web/rate-limit.ts'
 import { sameSecret } from './session-access.ts'
 
-export interface Shown {
+export interface Credentials {
   headers: IncomingHttpHeaders
-  /** Whose request it is, for counting. */
+  /** The sender's address, for counting. */
   address: string
   /** From the socket's auth. */
   token?: unknown
@@ -45,9 +46,9 @@ export class InstanceAccess {
     return this.#token !== undefined
   }
 
-  /** Throws unless the request may come in. */
-  check({ headers, address, token, proof = headers[OWNER_PROOF_HEADER] }: Shown): void {
-    // Without a token only this machine may come in, and only by a name that no page elsewhere can have.
+  /** Throws unless the request is allowed. */
+  check({ headers, address, token, proof = headers[OWNER_PROOF_HEADER] }: Credentials): void {
+    // Without a token, only this machine is allowed, and only under a name that no page elsewhere can have.
     if (this.#token === undefined) {
       if (isLoopbackHost(String(headers.host ?? ''))) return
       throw new AppError('forbidden', 'unknown_host', 'Without AUTH_TOKEN this server answers to localhost only.')
@@ -59,17 +60,17 @@ export class InstanceAccess {
     const expected = this.cookieFor(proof)
     if (expected !== undefined && loginCookies(headers).some((cookie) => sameSecret(cookie, expected))) return
     if (shown.length > 0) this.#count(address)
-    throw new AppError('forbidden', 'unauthorized', 'This server asks for its access token.')
+    throw new AppError('forbidden', 'unauthorized', 'This server needs an access token.')
   }
 
-  /** Throws unless it is the access token, typed in at a login. */
+  /** Throws unless this is the access token that was typed in at a login. */
   checkLogin(token: unknown, address: string): asserts token is string {
     if (this.#isRight(token)) return
     this.#count(address)
-    throw new AppError('forbidden', 'unauthorized', 'That is not the access token of this server.')
+    throw new AppError('forbidden', 'unauthorized', 'Wrong access token.')
   }
 
-  /** What the cookie of a login holds: proves the token to us, tells it to nobody, and is nothing without the page's proof. */
+  /** The value of a login's cookie. It proves the token to us without revealing it, and is worthless without the page's proof. */
   cookieFor(proof: unknown): string | undefined {
     if (this.#token === undefined || typeof proof !== 'string' || proof.length < MIN_PROOF) return undefined
     const bound = this.#sign(proof)
@@ -77,8 +78,8 @@ export class InstanceAccess {
   }
 
   /**
-   * Whether a connection is that of someone who has logged in or has the token, as far as headers show it: enough to count it apart
-   * from those of strangers at the same address, not enough to come in.
+   * Whether the headers show someone who has logged in or has the token. That is enough to count the connection apart from
+   * strangers at the same address, but not enough to grant access.
    */
   isKnown(headers: IncomingHttpHeaders): boolean {
     if (this.#token === undefined) return isLoopbackHost(headers.host)

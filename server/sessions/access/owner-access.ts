@@ -1,8 +1,8 @@
 /**
- * Who a browser is. Cookies alone prove nothing: any page on another port of this host can set them and read them. So an owner
- * cookie counts only together with a proof, a secret that the page keeps in storage of its own origin and sends with every request.
- * The cookie holds a hash of the proof, so nothing is stored. Cookies from before there were proofs are bound to the first proof
- * that is shown with them; that hash is stored.
+ * Identifies a browser. Cookies alone prove nothing, because any page on another port of this host can set and read them. So an
+ * owner cookie counts only together with a proof: a secret that the page keeps in its own origin's storage and sends with every
+ * request. The cookie contains a hash of the proof, so nothing is stored. Cookies from before there were proofs are bound to the
+ * first proof that comes with them; that hash is stored.
  */
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -13,7 +13,7 @@ import { ownerName, type SessionAccess, sameSecret, secret } from './session-acc
 
 export interface EnteredOwner {
   cookie: string
-  /** False: the browser's cookie was missing, of someone else, or not from here. */
+  /** False if the browser's cookie was missing, belonged to someone else, or was not set by us. */
   isKnown: boolean
 }
 
@@ -30,7 +30,7 @@ export class OwnerAccess {
     this.#sessions = sessions
   }
 
-  /** The owner cookie of a request that has proved it. Throws when the request shows a proof that fits no cookie. */
+  /** The proven owner cookie of a request. Throws if the request has a proof that fits no cookie. */
   async ownerOf(headers: IncomingHttpHeaders, proof: unknown): Promise<string | undefined> {
     const cookie = onlyCookie(headers, ownerCookieName(headers))
     if (typeof proof !== 'string' || proof === '') return undefined
@@ -40,7 +40,7 @@ export class OwnerAccess {
     throw new AppError('forbidden', 'owner_unproven', message)
   }
 
-  /** Which owner the page is from now on: the one that it proves to be, or a new one. */
+  /** Returns the owner that the page proves to be, or creates a new one. */
   async enter(headers: IncomingHttpHeaders, proof: unknown): Promise<EnteredOwner> {
     if (typeof proof !== 'string' || !PROOF_FORM.test(proof)) {
       throw new AppError('invalid', 'invalid_request', 'The page must send its proof: 32 random bytes as base64url.')
@@ -60,7 +60,7 @@ export class OwnerAccess {
     return typeof stored === 'string' && sameSecret(stored, commitment(cookie, proof))
   }
 
-  /** Once for each owner, and only for one who has sessions: what someone else made up or has used up makes a new owner. */
+  /** Works once per owner, and only for an owner who has sessions. A made-up or already bound cookie leads to a new owner. */
   async #bindOld(cookie: string, proof: string): Promise<boolean> {
     if (COOKIE_FORM.test(cookie)) return false
     const isFirst =

@@ -1,6 +1,6 @@
 /**
- * What the stored files, conversations and sessions of one owner, and of all owners together, may take. Checked before new work;
- * what was done already is kept, so a total may exceed its limit by what one call adds. Deleting sessions frees room.
+ * Limits for the stored files, conversations and sessions of one owner and of all owners together. They are checked before new
+ * work. Finished work is kept, so a total may exceed its limit by what one call adds. Deleting sessions frees space.
  */
 import { AppError } from '../../lib/errors.ts'
 import type { CheckpointStore } from '../../storage/checkpoint-store.ts'
@@ -24,7 +24,7 @@ export interface QuotaDeps {
   store: Pick<SessionStore, 'count'>
 }
 
-/** Of all owners together; files and log in bytes. */
+/** Usage of all owners together; files and log in bytes. */
 export interface QuotaUse {
   files: number
   log: number
@@ -32,11 +32,11 @@ export interface QuotaUse {
 }
 
 const MB = 1024 * 1024
-/** Other instances write too. Before anything is refused, the files are measured again. */
+/** Other instances write too, so the files are measured again before anything is refused. */
 const OWNER_MAX_AGE_MS = 10_000
 const ALL_MAX_AGE_MS = 60_000
 const REFUSAL_MAX_AGE_MS = 1000
-/** For metrics: a scrape must be cheap, and every folder has to be looked at to measure the files. */
+/** For metrics: a scrape must be cheap, and measuring the files means reading every folder. */
 const USE_MAX_AGE_MS = 60_000
 const FILES_MAX_AGE_MS = 300_000
 
@@ -55,7 +55,7 @@ export class Quotas {
     return { files: filesMb * MB, log: logMb * MB, sessions }
   }
 
-  /** What is used now, at most a minute old. Those who ask at the same time share one measurement. */
+  /** The current usage, at most a minute old. Concurrent callers share one measurement. */
   use(): Promise<QuotaUse> {
     const last = this.#use
     if (last && performance.now() - last.at < USE_MAX_AGE_MS) return last.value
@@ -70,7 +70,7 @@ export class Quotas {
     return value
   }
 
-  /** Throws when this session may begin nothing new. */
+  /** Throws if this session may not start new work. */
   async checkWork(sessionId: string): Promise<void> {
     const { access, events } = this.#deps
     const { sessionLogMb, ownerLogMb, logMb, ownerFilesMb, filesMb } = this.#limits
@@ -82,11 +82,11 @@ export class Quotas {
     if (await this.#areFilesFull(filesMb, ALL_MAX_AGE_MS)) throw allFull('files', 'files', 'MAX_FILES_MB')
   }
 
-  /** Throws when no further session may be opened, by anyone. */
+  /** Throws if nobody may open another session. */
   async checkOpen(): Promise<void> {
     const { sessions } = this.#limits
     if ((await this.#deps.store.count()) < sessions) return
-    const message = `This server keeps at most ${sessions} sessions, and has them; delete some, or ask its operator to raise MAX_STORED_SESSIONS.`
+    const message = `This server has reached its limit of ${sessions} sessions; delete some, or ask its operator to raise MAX_STORED_SESSIONS.`
     throw new AppError('unavailable', 'too_many_stored_sessions', message)
   }
 
@@ -98,16 +98,16 @@ export class Quotas {
 }
 
 function sessionLogFull(limitMb: number): AppError {
-  const message = `This conversation has reached ${limitMb} MB, the most that is kept of one; go on in a new session. Everything in it is kept.`
+  const message = `This conversation has reached its limit of ${limitMb} MB; continue in a new session. Nothing was lost.`
   return new AppError('unavailable', 'quota_session_log', message)
 }
 
 function ownerFull(what: 'log' | 'files', noun: string, limitMb: number): AppError {
-  const message = `Your ${noun} have reached ${limitMb} MB, the most that is kept for you; delete sessions to go on. Nothing was lost.`
+  const message = `Your ${noun} have reached their limit of ${limitMb} MB; delete sessions to continue. Nothing was lost.`
   return new AppError('unavailable', `quota_owner_${what}`, message)
 }
 
 function allFull(what: 'log' | 'files', noun: string, setting: string): AppError {
-  const message = `This server has no room for more ${noun}; delete sessions, or ask its operator to raise ${setting}. Nothing was lost.`
+  const message = `This server has no space for more ${noun}; delete sessions, or ask its operator to raise ${setting}. Nothing was lost.`
   return new AppError('unavailable', `quota_${what}`, message)
 }

@@ -1,6 +1,6 @@
 /**
- * Who may enter a session. An owner is known by a cookie, a client without one by the session's token; only hashes are kept.
- * Ownership outlives the sandbox: an id that was opened once belongs to whoever opened it until it is deleted.
+ * Decides who may enter a session. A cookie identifies an owner; the session's token identifies a client without one. Only hashes
+ * are stored. Ownership outlives the sandbox: a session belongs to whoever opened it until it is deleted.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { AppError } from '../../lib/errors.ts'
@@ -8,9 +8,9 @@ import { plural } from '../../lib/plural.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
 
 export interface Proof {
-  /** The owner's cookie, proven (see `OwnerAccess`). */
+  /** The owner's proven cookie (see `OwnerAccess`). */
   owner?: string | undefined
-  /** The session's token, as the client showed it. */
+  /** The session's token, as the client sent it. */
   token?: string | undefined
 }
 
@@ -29,13 +29,13 @@ interface StoredMeta {
 
 const SESSIONS = 'sessions'
 const MAX_TITLE = 120
-export const SESSION_LOST = 'The server lost its state, and this session with it. Start a new one.'
+export const SESSION_LOST = 'The server lost its data, including this session. Start a new one.'
 const ownerSpace = (ownerHash: string) => `owner:${ownerHash}`
 
 export interface AccessHooks {
-  /** Throws when this session, or any further one, may not be opened by anyone. */
+  /** Throws if nobody may open this session, or any further one. */
   checkOpen?(sessionId: string): Promise<void>
-  /** Its token no longer opens this session. */
+  /** Called when the session's token no longer opens it. */
   revoked?(sessionId: string): void
 }
 
@@ -50,10 +50,13 @@ export class SessionAccess {
     this.#hooks = hooks
   }
 
-  /** Opens a new session, or proves that an existing one is the caller's. `token` is returned once, to callers without a cookie or on request. */
+  /**
+   * Opens a new session, or proves that an existing one belongs to the caller. `token` is returned once, to callers without a
+   * cookie or on request.
+   */
   async open(sessionId: string, proof: Proof, options: { wantsToken?: boolean } = {}): Promise<{ token?: string }> {
     validSessionId(sessionId)
-    const owner = proof.owner ? hash(proof.owner) : null // an empty cookie is no cookie, and nobody's
+    const owner = proof.owner ? hash(proof.owner) : null // an empty cookie belongs to nobody
     const token = owner === null || options.wantsToken ? secret() : undefined
     if (await this.#read(sessionId)) {
       await this.check(sessionId, proof)
@@ -71,7 +74,7 @@ export class SessionAccess {
     return token === undefined ? {} : { token }
   }
 
-  /** Throws `forbidden`; the same for a session that is not there, so that ids can't be probed. */
+  /** Throws `forbidden`, also for a session that does not exist, so that ids can't be probed. */
   async check(sessionId: string, proof: Proof): Promise<void> {
     const meta = await this.#read(sessionId)
     const mine = meta?.owner && proof.owner && same(meta.owner, hash(proof.owner))
@@ -79,12 +82,12 @@ export class SessionAccess {
     if (!mine && !known) throw new AppError('forbidden', 'forbidden', 'This session belongs to someone else.')
   }
 
-  /** Whose credentials its calls use. A session that only a token opens is an owner of its own. */
+  /** The owner whose credentials its calls use. A session that only a token opens is its own owner. */
   async ownerOf(sessionId: string): Promise<string> {
     return (await this.#read(sessionId))?.owner ?? `session:${sessionId}`
   }
 
-  /** The ids of all sessions of this one's owner, itself included. */
+  /** The ids of all sessions of the same owner, including this one. */
   async siblings(sessionId: string): Promise<string[]> {
     const owner = (await this.#read(sessionId))?.owner
     if (!owner) return [sessionId]
@@ -103,7 +106,7 @@ export class SessionAccess {
     return (await this.#keyValues.list(ownerSpace(hash(owner)))).length > 0
   }
 
-  /** From now on the owner's sessions open for the owner alone; clients that came in by token are disconnected. */
+  /** From now on only the owner can open their sessions; clients that used a token are disconnected. */
   async revokeTokens(owner: string): Promise<void> {
     for (const { key: sessionId } of await this.#keyValues.list(ownerSpace(hash(owner)))) {
       const meta = await this.#read(sessionId)
@@ -143,11 +146,11 @@ export class SessionAccess {
 
 export function validSessionId(sessionId: string): string {
   if (/^[A-Za-z0-9_-]{1,100}$/.test(sessionId)) return sessionId
-  const message = 'A session id has 1 to 100 letters, digits, dashes and underscores.'
+  const message = 'A session id must have 1 to 100 letters, digits, dashes and underscores.'
   throw new AppError('invalid', 'invalid_session_id', message)
 }
 
-/** For a session that has files and no owner: whoever comes first with its id must not get them. */
+/** For a session that has files but no owner: the next caller with its id must not get them. */
 export function sessionLost(): AppError {
   return new AppError('conflict', 'session_lost', SESSION_LOST)
 }
@@ -156,12 +159,12 @@ export function secret(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** An owner's name wherever it is stored or shown: the cookie itself is the proof, and stays with the browser. */
+/** An owner's name wherever it is stored or shown. The cookie itself is the proof and stays in the browser. */
 export function ownerName(cookie: string): string {
   return hash(cookie)
 }
 
-/** In constant time, whatever the lengths. */
+/** Compares in constant time, whatever the lengths. */
 export function sameSecret(a: string, b: string): boolean {
   return same(hash(a), hash(b))
 }

@@ -4,11 +4,11 @@ import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import type { EventLog } from '../../storage/event-log.ts'
 import type { SessionMeta } from './session-access.ts'
 
-/** What a list shows of a conversation. */
+/** What a list shows about a conversation. */
 export interface Digest {
   seq: number
   model: string | null
-  /** When it last grew; null: it never did. */
+  /** When its log last grew; null if it never did. */
   lastAt: number | null
   hadCalls: boolean
   pendingApprovals: number
@@ -17,8 +17,8 @@ export interface Digest {
 const MAX_KNOWN = 5000
 
 /**
- * Conversations in brief, each known until its log grows: pages ask for all of their owner's again and again. Those that must be
- * read are read one at a time, with a turn for others in between: a log can be long, and its owner can have hundreds.
+ * Summaries of conversations, cached until the log grows, because pages request all of their owner's again and again. Logs are
+ * read one at a time, and other work runs in between: a log can be long, and an owner can have hundreds.
  */
 export class SessionDigests {
   readonly #events: Pick<EventLog, 'lastSeq'>
@@ -33,7 +33,7 @@ export class SessionDigests {
 
   async of({ sessionId, createdAt }: SessionMeta): Promise<Digest> {
     const seq = await this.#events.lastSeq(sessionId)
-    // An id can be opened again after its removal, and its log be as long once more.
+    // An id can be opened again after its removal, and its log can reach the same length again.
     const key = `${createdAt} ${sessionId}`
     return this.#find(key, seq) ?? this.#lock.run('', () => this.#read(key, sessionId, seq))
   }
@@ -46,7 +46,7 @@ export class SessionDigests {
   }
 
   async #read(key: string, sessionId: string, seq: number): Promise<Digest> {
-    // Someone may have asked for the same one before us.
+    // A concurrent request may have read it before us.
     const known = this.#find(key, seq)
     if (known) return known
     const digest = digestOf(await this.#transcript(sessionId))
@@ -55,7 +55,7 @@ export class SessionDigests {
     return digest
   }
 
-  /** The one that was asked for longest ago makes room. */
+  /** Replaces the least recently requested one. */
   #keep(key: string, digest: Digest): void {
     this.#known.delete(key)
     this.#known.set(key, digest)

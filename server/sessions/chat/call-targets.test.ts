@@ -23,7 +23,7 @@ function sandbox(place: { target: PathTarget }, runs: ToolCall[]): NonNullable<F
     epoch,
     listTools: async () => TOOLS,
     resolve: async (paths) => paths.map(() => place.target),
-    callQuietly: async () => ({ content: [] }),
+    callUnrecorded: async () => ({ content: [] }),
     saveFiles: async () => {},
     async runTool(call) {
       const started = {

@@ -1,6 +1,6 @@
 /**
- * Where the path of a sandbox tool leads. A card shows it, the approval is bound to it, and the sandbox checks it again at the moment
- * of the action. Calls that no human was asked about (an approval rule, "always allow") are not bound to a target.
+ * Where the path of a sandbox tool leads. A card shows it, the approval is bound to it, and the sandbox checks it again when it
+ * acts. Calls that nobody was asked about (an approval rule, "always allow") are not bound to a target.
  */
 import { posix } from 'node:path'
 import type { EventData } from '../../../contract/events.ts'
@@ -19,16 +19,16 @@ import { notRun } from './turn-events.ts'
 
 type Asked = EventData<'tool:approval_required'>
 
-/** After so many tries something exchanges the path on purpose. */
+/** After this many tries, something is swapping the path on purpose. */
 const MAX_TIMES_ASKED = 5
 const RESOLVE_MS = 15_000
 
-/** The path by its letters alone, where the sandbox could not be asked. */
+/** The path from its text alone, if the sandbox could not be asked. */
 function uncheckedTarget(path: string): PathTarget {
   return { path: posix.resolve(INSIDE.root, path).slice(0, 8192), is: 'unchecked' }
 }
 
-export interface Look {
+export interface ResolveOptions {
   sessionId: string
   hold: HeldSession
   signal: AbortSignal
@@ -36,10 +36,11 @@ export interface Look {
 }
 
 /**
- * Adds targets to the calls of a step that wait for a human. Opens the sandbox if need be: an approval would, and so does the page for
- * its comparison. If it can't be opened, the cards say that nobody looked, and the sandbox looks when the call runs.
+ * Adds targets to the calls of a step that need approval. Opens the sandbox if necessary: an approval would do so too, and so
+ * does the page for its comparison. If it can't be opened, the cards say that the path was not checked, and the sandbox checks it
+ * when the call runs.
  */
-export async function withTargets(events: AgentEvent[], look: Look): Promise<AgentEvent[]> {
+export async function withTargets(events: AgentEvent[], look: ResolveOptions): Promise<AgentEvent[]> {
   const decided = new Set(events.map(({ type, data }) => (type === 'tool:approval_resolved' ? data.callId : undefined)))
   const paths = new Map<string, string>()
   for (const { type, data } of events) {
@@ -47,7 +48,7 @@ export async function withTargets(events: AgentEvent[], look: Look): Promise<Age
     if (type === 'tool:approval_required' && path !== undefined) paths.set(data.callId, path)
   }
   if (paths.size === 0) return events
-  const targets = await lookAt([...paths.values()], look)
+  const targets = await resolvePaths([...paths.values()], look)
   const byCall = new Map([...paths.keys()].map((callId, at) => [callId, targets[at]]))
   return events.map((event) => {
     const target = event.type === 'tool:approval_required' ? byCall.get(event.data.callId) : undefined
@@ -56,7 +57,10 @@ export async function withTargets(events: AgentEvent[], look: Look): Promise<Age
   })
 }
 
-async function lookAt(paths: string[], { sessionId, hold, signal, logger }: Look): Promise<PathTarget[]> {
+async function resolvePaths(
+  paths: string[],
+  { sessionId, hold, signal, logger }: ResolveOptions
+): Promise<PathTarget[]> {
   try {
     return await resolveIn(hold, paths, signal)
   } catch (error) {
@@ -71,18 +75,20 @@ export function resolveIn(hold: HeldSession, paths: string[], signal?: AbortSign
   return withDeadline(deadline, async (inner) => (await hold.workspace(inner)).resolve(paths))
 }
 
-/** What the sandbox must find when the call runs; undefined: anything. */
+/** What the sandbox must find when the call runs; undefined means anything. */
 export function expectedTarget(call: CallEntry): ExpectedTarget | undefined {
   const { decision, name } = call
   if (decision?.by !== 'human') return undefined
   const target = decision.editedArgs ? decision.editedTarget : call.target
   if (!target) return undefined
-  // Reading is safe whatever is there; a write that nobody could look at beforehand must not replace anything.
+  // Reading is always safe. A write whose target could not be checked beforehand must not replace anything.
   if (name !== 'write_file') return { path: target.path }
   return { path: target.path, is: target.is === 'unchecked' ? 'new' : target.is }
 }
 
-/** What an edit of the arguments is bound to: what the human was shown, or the card's own target if the path is the same. */
+/**
+ * The target that edited arguments are bound to: the one that the person was shown, or the card's own if the path is the same.
+ */
 export function editedTarget(
   call: CallEntry,
   args: Record<string, unknown>,
@@ -94,14 +100,14 @@ export function editedTarget(
   return path === pathOf(call, call.args) ? call.target : uncheckedTarget(path)
 }
 
-/** What follows when a call's path led elsewhere than to what the human was shown: nothing was done, and they decide again. */
+/** The event for a call whose path no longer leads to what the person was shown: nothing was done, and they decide again. */
 export function askedAgain(sessionId: string, call: CallEntry, changed: AppError): NewEvent {
   const { decision, requestedAt: _at, startedAt: _started, result: _result, again, ...rest } = call
   const times = timesAsked(call) + 1
   if (times > MAX_TIMES_ASKED) return notRun(call.callId, changed)
   const isEdited = decision?.editedArgs !== undefined || again?.isEdited === true
-  const reason = 'You approved this call, but its path leads to something else now. Nothing was done.'
-  // Read from the sandbox's answer by its adapter.
+  const reason = 'You approved this call, but its path now leads to something else. Nothing was done.'
+  // The adapter has validated this part of the sandbox's answer.
   const target = changed.details.target as PathTarget
   const data = { ...rest, args: decision?.editedArgs ?? call.args, target, again: { times, reason, isEdited } }
   return { type: 'tool:approval_required', data: bound(sessionId, data), key: `again-${times}:${call.callId}` }

@@ -15,7 +15,7 @@ export interface ChatOptions {
   maxHistoryTokens: number
   maxOutputTokens?: number | undefined
   network: string
-  /** The operator has set an image of their own. */
+  /** Whether the operator has set their own image. */
   ownImage?: boolean | undefined
 }
 
@@ -24,7 +24,7 @@ type Publish = <T extends LiveName>(sessionId: string, type: T, data: Parameters
 export interface ChatDeps {
   sessions: Pick<SessionManager, 'hold' | 'attach'>
   events: EventLog
-  /** Throws when the session may begin nothing new. */
+  /** Throws if the session may not start new work. */
   checkQuota(sessionId: string): Promise<void>
   models: Models
   policy: ApprovalPolicy
@@ -32,7 +32,7 @@ export interface ChatDeps {
   toolbox: Toolbox
   options: ChatOptions
   logger: Logger
-  /** Hears of every event that the chat appends, after it is stored. */
+  /** Called with every event that the chat appends, after it is stored. */
   publish: SessionsDeps['publish']
   live: Publish
 }

@@ -1,6 +1,6 @@
 /**
- * What a person does in a session: sends, decides, stops, starts afresh. Each is an entry of the log, made once, by whichever
- * instance hears of it first; the turn driver carries on from there. Authority over the session is the caller's to check.
+ * What a person does in a session: send, decide, stop, start afresh. Each action is one log entry, written once by the instance
+ * that hears of it first; the turn driver continues from there. The caller must check access to the session.
  */
 
 import type { CommandData } from '../../../contract/commands.ts'
@@ -22,7 +22,7 @@ const CHARS_PER_TOKEN = 8
 interface OpenChat {
   conversation: Conversation
   driver: TurnDriver
-  /** Tabs and requests that look at it; without any, and without a turn, it is forgotten. */
+  /** Number of tabs and requests that use it. Without any, and without a turn, it is dropped from memory. */
   users: number
 }
 
@@ -34,7 +34,7 @@ export class Chat {
     this.#deps = deps
   }
 
-  /** Keeps the session's conversation at hand, and carries on a turn that a crash left behind. Call the result when done. */
+  /** Keeps the session's conversation in memory, and continues a turn that a crash interrupted. Call the result when done. */
   attach(sessionId: string): () => void {
     const chat = this.#chat(sessionId)
     chat.users += 1
@@ -47,17 +47,17 @@ export class Chat {
     }
   }
 
-  /** For now and then: the instance that carried the turn on may be gone, without a word to those who look on elsewhere. */
+  /** Call this from time to time: the instance that ran the turn may be gone without telling the others. */
   nudge(sessionId: string): void {
     this.#open.get(sessionId)?.driver.wake()
   }
 
-  /** The first model of a new session; a no-op later. Returns the session's model. */
+  /** Sets the first model of a new session; does nothing later. Returns the session's model. */
   async begin(sessionId: string, model: string): Promise<string> {
     const transcript = await this.transcript(sessionId)
     if (transcript.model !== null) return transcript.model
     const first = await this.#once(sessionId, [{ type: 'model:selected', data: { model }, key: 'model:first' }])
-    // From now on the janitor knows of it, so that a conversation without a message ends in its time too.
+    // From now on the janitor knows the session, so that it expires even without a message.
     if (first) await this.#deps.sessions.hold(sessionId, async () => {})
     return (await this.transcript(sessionId)).model ?? model
   }
@@ -66,7 +66,7 @@ export class Chat {
     return [...this.#open.keys()]
   }
 
-  /** Conversations in memory. */
+  /** Number of conversations in memory. */
   get openCount(): number {
     return this.#open.size
   }
@@ -76,13 +76,13 @@ export class Chat {
     try {
       return await chat.conversation.refresh()
     } finally {
-      // Whoever only asks, of a session that nobody has open, leaves nothing behind.
+      // A query about a session that nobody has open leaves nothing in memory.
       this.#forget(sessionId, chat)
     }
   }
 
-  /** With all calls whole, which `transcript` may not have of a long conversation. Not kept in memory. */
-  async whole(sessionId: string): Promise<Transcript> {
+  /** The transcript with all calls complete; `transcript` may shorten them in a long conversation. Not kept in memory. */
+  async fullTranscript(sessionId: string): Promise<Transcript> {
     const chat = this.#chat(sessionId)
     try {
       const transcript = await chat.conversation.refresh()
@@ -93,7 +93,7 @@ export class Chat {
     }
   }
 
-  /** A message that is there already, under the same id, is sent again only because its answer was lost: that one counts. */
+  /** A repeated message with the same id was only sent again because its response was lost: the first one counts. */
   async send(sessionId: string, { text, id }: CommandData<'message'>): Promise<{ turnId: string }> {
     const transcript = await this.#begun(sessionId)
     const known = turnOfMessage(transcript, id)
@@ -126,13 +126,13 @@ export class Chat {
       const events = [decisionOn(call, answer)]
       if (answer.approved && answer.remember) events.push(...this.#remembered(transcript, call))
       if (await this.#once(sessionId, events)) return call
-      // One of these calls was decided elsewhere at this very moment. If it was not this one, look again.
+      // One of these calls was decided elsewhere at this moment. If it was not this one, try again.
     }
   }
 
   #remembered(transcript: Transcript, call: CallEntry): NewEvent[] {
     const { server, name, definition } = call
-    // Only a tool that the rules still ask about: a call that a rule has come to deny keeps its card.
+    // Only for a tool that still needs approval: if a rule now denies it, its calls keep their cards.
     const covered = this.#deps.policy(server, name) === 'deny' ? [] : coveredCalls(transcript, call)
     return [
       { type: 'tool:allowed', data: { server, name, definition } },
@@ -140,7 +140,7 @@ export class Chat {
     ]
   }
 
-  /** Where a waiting call would lead with these arguments: what an edit shows before it is approved. */
+  /** Where a waiting call would lead with these arguments. The page shows it before an edit is approved. */
   async target(sessionId: string, { callId, args }: CommandData<'tool:target'>): Promise<{ target?: PathTarget }> {
     const call = callOf(await this.#begun(sessionId), callId)
     if (!call) throw new AppError('not-found', 'unknown_call', 'There is no such call in this session.')
@@ -151,10 +151,10 @@ export class Chat {
     return target ? { target } : {}
   }
 
-  /** Ends the turn: what waits is not run, what runs is stopped. */
+  /** Ends the turn: waiting calls are not run, running ones are stopped. */
   async cancel(sessionId: string): Promise<void> {
     const { turnId } = await this.#begun(sessionId)
-    if (turnId === null) throw new AppError('conflict', 'no_turn', 'Nothing is going on that could be stopped.')
+    if (turnId === null) throw new AppError('conflict', 'no_turn', 'There is nothing to stop.')
     await this.#stopAnd(sessionId, () => [], { only: turnId })
   }
 
@@ -164,7 +164,10 @@ export class Chat {
     await this.#stopAnd(sessionId, then, { why })
   }
 
-  /** Starts a fresh history with another model; files and the readable past stay. Refused if it cancels more than `maxCancelled`. */
+  /**
+   * Starts a fresh history with another model; files and the readable past stay. Refuses if that cancels more than `maxCancelled`
+   * approvals.
+   */
   async selectModel(sessionId: string, model: string, maxCancelled = Number.POSITIVE_INFINITY): Promise<void> {
     if ((await this.#begun(sessionId)).model === model) return
     await this.#deps.models.prove(model)
@@ -182,33 +185,33 @@ export class Chat {
     await appendEvents(this.#deps, sessionId, [{ type: 'tool:allow_revoked', data: { server, name } }])
   }
 
-  /** Gives the session as much again as it may use. */
+  /** Raises the session's limit by its original amount. */
   async raiseLimit(sessionId: string): Promise<void> {
     const { usage } = await this.#begun(sessionId)
     const { maxSessionTokens } = this.#deps.options.limits
-    if (maxSessionTokens === undefined) throw new AppError('conflict', 'no_limit', 'This server sets no such limit.')
+    if (maxSessionTokens === undefined) throw new AppError('conflict', 'no_limit', 'This server has no such limit.')
     const tokens = usage.inputTokens + usage.outputTokens + maxSessionTokens
     await appendEvents(this.#deps, sessionId, [{ type: 'limit:raised', data: { tokens } }])
   }
 
-  /** A word to the people in the session. */
+  /** Shows a notice to the people in the session. */
   async notice(sessionId: string, code: string, message: string): Promise<void> {
     await appendEvents(this.#deps, sessionId, [{ type: 'session:notice', data: { code, message } }])
   }
 
-  /** Lets go of every turn; each stays open in the log, and goes on when someone comes back to it. */
+  /** Stops work on all turns. Each stays open in the log and continues when someone comes back to it. */
   async stop(): Promise<void> {
     await Promise.all([...this.#open.values()].map(({ driver }) => driver.close(serverStopped())))
   }
 
-  /** Ends the turn on every instance and forgets the session, which is about to be removed. */
+  /** Ends the turn on every instance and drops the session from memory before it is removed. */
   async end(sessionId: string): Promise<void> {
     const { turnId } = await this.transcript(sessionId)
     if (turnId !== null) await this.#stopAnd(sessionId, () => [], { only: turnId })
     await this.forget(sessionId)
   }
 
-  /** The session is no more: what is known of it is worth nothing. */
+  /** The session was removed: drop everything known about it. */
   async forget(sessionId: string): Promise<void> {
     const chat = this.#open.get(sessionId)
     this.#open.delete(sessionId)
@@ -216,8 +219,8 @@ export class Chat {
   }
 
   /**
-   * Ends the turn, if there is one, and appends what follows from that, in one piece. `then` is told how many waiting approvals
-   * that cancels. `only`: not when it is another turn. `why` is recorded with each cancelled approval.
+   * Ends the turn, if there is one, and appends what follows in one step. `then` is told how many waiting approvals that cancels.
+   * With `only`, other turns are left alone. `why` is recorded with each cancelled approval.
    */
   async #stopAnd(
     sessionId: string,
@@ -230,14 +233,14 @@ export class Chat {
       if (only !== undefined && turnId !== only) return
       const waiting = pendingCalls(transcript)
       const ending = turnId === null ? [] : [...cancellations(waiting, why), endOf(turnId, 'cancelled')]
-      // Someone may decide one of the calls, or end the turn, at this very moment: then we look again.
+      // Someone may decide one of the calls or end the turn at this moment; then try again.
       if (!(await this.#once(sessionId, [...ending, ...then(turnId === null ? 0 : waiting.length)]))) continue
       if (turnId !== null) this.#chat(sessionId).driver.cancel()
       return
     }
   }
 
-  /** A session without a first model was removed, or never opened: nothing may be written to it. */
+  /** A session without a first model was removed or never opened: nothing may be written to it. */
   async #begun(sessionId: string): Promise<Transcript> {
     const transcript = await this.transcript(sessionId)
     if (transcript.model !== null) return transcript
@@ -257,7 +260,7 @@ export class Chat {
   #chat(sessionId: string): OpenChat {
     const known = this.#open.get(sessionId)
     if (known) return known
-    // A model may be given more than usual: then more is held.
+    // A model may get more history than usual, so hold more then.
     const heldChars = Math.max(MIN_HELD_CHARS, CHARS_PER_TOKEN * this.#deps.options.maxHistoryTokens)
     const conversation = new Conversation(this.#deps.events, sessionId, heldChars)
     const driver = new TurnDriver(sessionId, conversation, this.#deps, () => this.#forget(sessionId, chat))
@@ -280,9 +283,9 @@ function resolution(call: CallEntry, decision: Omit<EventData<'tool:approval_res
 function decisionOn(call: CallEntry, answer: CommandData<'tool:approval'>): NewEvent {
   const { approved, args, reason } = answer
   if (answer.hash !== undefined && answer.hash !== call.hash) {
-    throw new AppError('conflict', 'stale', 'This answer is for another card than the one that is open; look again.')
+    throw new AppError('conflict', 'stale', 'This answer is for another card than the open one; look again.')
   }
-  if (args && !approved) throw new AppError('invalid', 'edit_of_rejection', 'Edited arguments go with an approval.')
+  if (args && !approved) throw new AppError('invalid', 'edit_of_rejection', 'Edited arguments need an approval.')
   const target = args && editedTarget(call, args, answer.target)
   const edit = { ...(args ? { args } : {}), ...(target ? { target } : {}) }
   return resolution(call, { approved, by: 'human', ...(reason ? { reason } : {}), ...edit })
@@ -293,7 +296,7 @@ function cancellations(calls: CallEntry[], why?: string): NewEvent[] {
   return calls.map((call) => resolution(call, decision))
 }
 
-/** For every tab: none of the waiting cards goes away without a word. */
+/** Shown in every tab, so that no waiting card disappears without explanation. */
 function cancelledNotice(cancelled: number, why: string): NewEvent[] {
   if (cancelled === 0) return []
   const calls = cancelled === 1 ? '1 call that waited' : `${cancelled} calls that waited`
@@ -314,13 +317,9 @@ function turnOfMessage({ entries }: Transcript, id: string | undefined): string 
 }
 
 function turnInProgress(): AppError {
-  return new AppError(
-    'conflict',
-    'turn_in_progress',
-    'The last message is still being worked on; wait for it, or stop it.'
-  )
+  return new AppError('conflict', 'turn_in_progress', 'The last message is still in progress; wait for it, or stop it.')
 }
 
 function alreadyDecided(): AppError {
-  return new AppError('conflict', 'already_decided', 'Someone has decided this call already.')
+  return new AppError('conflict', 'already_decided', 'Someone has already decided this call.')
 }

@@ -4,8 +4,8 @@ import { sinceFreshStart } from '../../agent/model-history.ts'
 import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
 import { shortened, weightOf } from './shown-transcript.ts'
 
-/** What the model's history is made of. */
-const OF_HISTORY = new Set<SessionEvent['type']>([
+/** Events that make up the model's history. */
+const HISTORY_EVENTS = new Set<SessionEvent['type']>([
   'user:message',
   'agent:response',
   'turn:end',
@@ -15,8 +15,8 @@ const OF_HISTORY = new Set<SessionEvent['type']>([
 ])
 
 /**
- * A session's log, folded. A cache and no more: `refresh` reads what was appended since, by whomever. Results are large, and a
- * conversation can have many: of the oldest calls only the beginning is held, once all together are more than `maxHeldChars`.
+ * A session's log, folded into a transcript. It is only a cache: `refresh` reads what any instance has appended since. Results
+ * are large and a conversation can have many, so only the beginning of the oldest calls is kept once all exceed `maxHeldChars`.
  */
 export class Conversation {
   readonly #log: EventLog
@@ -36,7 +36,7 @@ export class Conversation {
     this.#maxHeldChars = maxHeldChars
   }
 
-  /** Older calls are not whole in `transcript`; the log has them. */
+  /** Whether `transcript` has shortened older calls; the log has them in full. */
   get isShortened(): boolean {
     return this.#isShortened
   }
@@ -45,7 +45,7 @@ export class Conversation {
     return this.#transcript
   }
 
-  /** What the model's history is made of, since the last fresh start; the answers of calls are in `transcript`. */
+  /** The events for the model's history since the last fresh start; the answers of calls are in `transcript`. */
   get recent(): readonly SessionEvent[] {
     return this.#recent
   }
@@ -56,7 +56,7 @@ export class Conversation {
     return run
   }
 
-  /** Reads the last known event again: if it is not there, the log was removed or lost, and what was folded is true no more. */
+  /** Reads the last known event again: if it is missing, the log was removed or lost, and the transcript is wrong. */
   async #refresh(): Promise<Transcript> {
     for (;;) {
       const last = this.#last
@@ -83,13 +83,13 @@ export class Conversation {
     this.#last = stored
     const event = asSessionEvent(stored)
     if (!event) {
-      // Written by a newer version: its place in the order counts, its meaning is not ours.
+      // A newer version wrote this event: its position counts, but we don't know its meaning.
       this.#transcript.seq = stored.seq
       return
     }
     applyEvent(this.#transcript, event)
     if (event.type === 'tool:result') this.#hold(event.data.callId)
-    if (OF_HISTORY.has(event.type)) this.#recent.push(event)
+    if (HISTORY_EVENTS.has(event.type)) this.#recent.push(event)
     if (event.type === 'model:selected' || event.type === 'history:reset')
       this.#recent = [...sinceFreshStart(this.#recent)]
   }

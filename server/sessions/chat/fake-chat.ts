@@ -28,9 +28,9 @@ export interface FakeChatOptions {
   options?: Partial<ChatOptions>
   audit?: Audit
   checkQuota?: () => Promise<void>
-  /** The sandbox; without one, opening it fails. `log` stores a call's traces. */
+  /** The sandbox; without it, opening one fails. `log` stores a call's traces. */
   workspace?: (log: EventLog, epoch: number) => Workspace & Pick<HeldSession, 'runTool'>
-  /** Stands between the chat and its log. */
+  /** Wraps the chat's log. */
   events?: (log: EventLog) => EventLog
 }
 
@@ -39,7 +39,7 @@ export interface FakeChat {
   store: Store
   requests: StepRequest[]
   log(sessionId?: string): Promise<StoredEvent[]>
-  /** Waits for an event that fits. */
+  /** Waits for a matching event. */
   until(type: string, fits?: (data: Record<string, unknown>) => boolean): Promise<StoredEvent>
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * Writes a session's life to the log, one line for each thing that an operator asks about: opened, approved by whom, ended and
- * why. Names and codes only: what people and models write stays out of the log.
+ * Logs a session's life, one line for each thing that an operator asks about: opened, approved by whom, ended and why. It logs
+ * names and codes only, never what people and models write.
  */
 
 import type { CallEnd } from '../../audit/audit.ts'
@@ -11,7 +11,7 @@ import type { SessionFeed } from './session-feed.ts'
 type Line = [fields: Record<string, unknown>, sentence: string]
 
 const LINES: Record<string, (data: StoredEvent['data'], seq: number) => Line> = {
-  // Choosing its first model is the first thing that happens in a session.
+  // The first event of a session selects its first model.
   'model:selected': ({ model }, seq) => [{ model }, seq === 1 ? 'Session opened.' : 'Model selected.'],
   'user:message': ({ turnId }) => [{ turnId }, 'Turn started.'],
   'tool:approval_required': ({ turnId, callId, server, name }) => [
@@ -52,7 +52,7 @@ const ENDS: Partial<Record<CallEnd['outcome'], string>> = {
 
 /** `ms` is the time from the approval to the end. */
 export function logCallEnd(logger: Logger, call: LoggedCall, { outcome, code }: CallEnd, ms: number): void {
-  // A tool that reports an error has no code of ours.
+  // A tool that reports an error has no error code of ours.
   const why = outcome === 'ok' ? {} : { code: code ?? outcome }
   logger.info({ ...call, ...why, ms: Math.round(ms) }, ENDS[outcome] ?? 'Tool call failed.')
 }
@@ -67,7 +67,7 @@ interface KnownCall {
 const MAX_KNOWN_CALLS = 1000
 
 export function logSessions(feed: SessionFeed, logger: Logger): void {
-  /** Calls that have no result yet, as far as this instance has heard of them. */
+  /** Calls without a result yet, as far as this instance knows. */
   const calls = new Map<string, KnownCall>()
   const follow = ({ type, data }: StoredEvent): KnownCall | undefined => {
     const callId = String(data.callId)
@@ -84,7 +84,7 @@ export function logSessions(feed: SessionFeed, logger: Logger): void {
     stored(sessionId, events) {
       for (const event of events) {
         const { isStartedHere, ...call } = follow(event) ?? {}
-        // How a call ended that ran here, `logCallEnd` tells.
+        // `logCallEnd` reports the end of a call that ran here.
         if (event.type === 'tool:result' && (isStartedHere || event.data.interruptedBy !== 'server')) continue
         const [fields, sentence] = LINES[event.type]?.(event.data, event.seq) ?? []
         if (sentence !== undefined) logger.info({ sessionId, ...call, ...fields }, sentence)

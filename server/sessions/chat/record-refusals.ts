@@ -13,7 +13,7 @@ export interface RefusalDeps {
   logger: Logger
 }
 
-/** Calls of a chat that were never made, because a human, a rule or the end of the turn was against it, go on record too. */
+/** Adds calls of a chat that were never made to the audit log, because a person, a rule or the end of the turn prevented them. */
 export function recordRefusals(deps: RefusalDeps): void {
   const record = async (sessionId: string, { callId, by }: StoredEvent['data']) => {
     const call = callOf(await deps.transcript(sessionId), String(callId))
@@ -26,7 +26,7 @@ export function recordRefusals(deps: RefusalDeps): void {
       for (const { type, data } of events) {
         if (type !== 'tool:approval_resolved' || data.approved !== false) continue
         record(sessionId, data).catch((error) =>
-          deps.logger.error({ sessionId }, `A refused call is not on record: ${messageOf(error)}`)
+          deps.logger.error({ sessionId }, `A refused call is not in the audit log: ${messageOf(error)}`)
         )
       }
     }

@@ -41,7 +41,7 @@ beforeEach(async () => {
       state: () => 'none',
       destroy: async () => {},
       openIds: ['session-1', 'no-tab'],
-      giveUp: async (id) => void gaveUp.push(id)
+      releaseLost: async (id) => void gaveUp.push(id)
     },
     logger: silentLogger,
     store: store.sessions,

@@ -1,4 +1,4 @@
-/** Sessions as their owner sees them in a list: what they are called, what state they are in, and how they end for good. */
+/** Sessions as their owner sees them in a list: their titles, their states, and how they are deleted. */
 import type { SessionState } from '../../../contract/live.ts'
 import type { SessionSummary, SessionsReply } from '../../../contract/rest.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
@@ -14,7 +14,7 @@ import type { SessionFeed } from './session-feed.ts'
 
 export interface SessionDirectoryDeps {
   access: SessionAccess
-  sessions: Pick<SessionManager, 'hold' | 'state' | 'destroy' | 'openIds' | 'giveUp'>
+  sessions: Pick<SessionManager, 'hold' | 'state' | 'destroy' | 'openIds' | 'releaseLost'>
   chat: Chat
   store: SessionStore
   events: Pick<EventLog, 'lastSeq'>
@@ -27,14 +27,14 @@ export interface SessionDirectoryDeps {
 export interface ListQuery {
   limit: number
   before?: string | undefined
-  /** Only sessions with this text in their title; upper and lower case are the same. */
+  /** Only sessions with this text in their title, ignoring case. */
   title?: string | undefined
-  /** Only sessions in which calls need an approval. */
+  /** Only sessions with calls that need approval. */
   waiting?: boolean | undefined
 }
 
 const TITLE_CHARS = 60
-/** What the list shows of a session that has no title yet; so it is found by it too. */
+/** The list shows this for a session without a title, so a search finds it too. */
 const UNTITLED = 'New session'
 const PATIENCE_MS = 5000
 
@@ -51,13 +51,13 @@ export class SessionDirectory {
         if (first) void this.#nameAfter(sessionId, String(first.data.text)).catch(() => {})
       },
       gone: (sessionId) => void deps.chat.forget(sessionId).catch(() => {}),
-      emptied: () => void this.#giveUpLost().catch(() => {})
+      emptied: () => void this.#releaseLost().catch(() => {})
     })
   }
 
   async open(sessionId: string, proof: Proof, options: { wantsToken: boolean }): Promise<{ token?: string }> {
     const opened = await this.#deps.access.open(sessionId, proof, options)
-    // From now on the janitor knows it: one that nobody ever enters is removed in its time too.
+    // From now on the janitor knows the session, so that it is removed in time even if nobody ever enters it.
     await this.#deps.sessions.hold(sessionId, async () => {})
     return opened
   }
@@ -70,7 +70,7 @@ export class SessionDirectory {
     return this.#deps.access.rename(sessionId, title)
   }
 
-  /** Only the sessions of the page are read, unless those that wait are asked for: the conversations of hundreds take a second. */
+  /** Reads only the sessions on the page, unless waiting ones are requested: reading hundreds of conversations takes a second. */
   async list(owner: string, { limit, before, title, waiting }: ListQuery): Promise<SessionsReply> {
     const named = (await this.#deps.access.list(owner)).filter(titled(title))
     const { metas, waitingCalls } = waiting ? await this.#waiting(named) : { metas: named, waitingCalls: undefined }
@@ -104,22 +104,22 @@ export class SessionDirectory {
   async state(sessionId: string): Promise<SessionState> {
     const { store, chat } = this.#deps
     const record = await store.get(sessionId)
-    // Those who look at it have its conversation at hand: no need to stand in line.
+    // A conversation in memory needs no queueing.
     const hadCalls = record?.containerId ? true : digestOf(await chat.transcript(sessionId)).hadCalls
     return this.#stateOf(sessionId, record, hadCalls)
   }
 
-  /** For good: container, files, conversation and ownership. */
+  /** Deletes container, files, conversation and ownership for good. */
   async destroy(sessionId: string): Promise<void> {
     const { chat, sessions, access, feed } = this.#deps
     await chat.end(sessionId)
-    await this.#patiently(() => sessions.destroy(sessionId))
+    await this.#withRetries(() => sessions.destroy(sessionId))
     await access.forget(sessionId)
     feed.gone(sessionId)
   }
 
-  /** Conversations and sandboxes that are open here although the store knows nothing of them any more. */
-  async #giveUpLost(): Promise<void> {
+  /** Releases conversations and sandboxes that are open here although the store no longer knows them. */
+  async #releaseLost(): Promise<void> {
     const { access, chat, sessions, feed } = this.#deps
     const isOpen = new Set(chat.openIds)
     const lost: string[] = []
@@ -136,16 +136,16 @@ export class SessionDirectory {
   async #release(sessionId: string): Promise<void> {
     const { sessions, logger } = this.#deps
     try {
-      await this.#patiently(() => sessions.giveUp(sessionId))
-      logger.info({ sessionId }, 'Released what was left of a session that the store has lost.')
+      await this.#withRetries(() => sessions.releaseLost(sessionId))
+      logger.info({ sessionId }, 'Released the rest of a session that the store has lost.')
     } catch (error) {
       const message = `The sandbox of a lost session stays until it is idle: ${messageOf(error)}`
       logger.warn({ err: error, sessionId }, message)
     }
   }
 
-  /** Another instance that ran the turn hears of its end within a second, and lets go. */
-  async #patiently(job: () => Promise<void>): Promise<void> {
+  /** Another instance that ran the turn hears of its end within a second, and releases it. */
+  async #withRetries(job: () => Promise<void>): Promise<void> {
     const until = Date.now() + PATIENCE_MS
     for (let attempt = 1; ; attempt++) {
       try {
@@ -189,7 +189,7 @@ export class SessionDirectory {
   }
 }
 
-/** Sorts by when it was last active; what `before` takes. Digits are padded, so that texts compare as numbers do. */
+/** The position in the list, by last activity; `before` takes it. Digits are padded, so that the texts compare like numbers. */
 function placeOf({ sessionId, createdAt }: SessionMeta, record: SessionRecord | null): string {
   return `${String(Math.max(createdAt, record?.activeAt ?? 0)).padStart(15, '0')}_${sessionId}`
 }

@@ -7,19 +7,19 @@ export type LiveName = 'agent:thinking' | 'agent:delta' | 'tool:output'
 export interface FeedListener {
   stored?(sessionId: string, events: StoredEvent[]): void
   live?(sessionId: string, type: LiveName, data: object): void
-  /** The session is no more. */
+  /** The session was removed. */
   gone?(sessionId: string): void
-  /** The store was emptied: sessions may be gone, with nobody to tell which. */
+  /** The store was emptied: sessions may be gone, and nobody knows which. */
   emptied?(): void
-  /** The session went with a store that was emptied. */
+  /** The session was lost when the store was emptied. */
   lost?(sessionId: string): void
-  /** Its token no longer opens it: whoever is connected must prove anew who they are. */
+  /** The session's token is no longer valid: connected clients must prove their identity again. */
   revoked?(sessionId: string): void
 }
 
 /**
- * Where a session's events go once they are stored, and what is not stored at all. Knows no socket; faces subscribe. A listener
- * that fails stops neither the others nor the work that it hears of.
+ * Publishes a session's events after they are stored, and those that are never stored. Does not know about sockets; faces
+ * subscribe. A listener that fails affects neither the others nor the work it hears about.
  */
 export class SessionFeed {
   readonly #listeners = new Set<FeedListener>()

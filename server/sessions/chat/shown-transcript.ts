@@ -2,14 +2,14 @@ import type { EntriesReply } from '../../../contract/rest.ts'
 import type { CallEntry, Transcript, TranscriptEntry } from '../../../contract/transcript.ts'
 import { contentText } from '../../agent/model-history.ts'
 
-/** What a page is sent of a conversation at once; it asks for what is older when the person wants to see it. */
+/** How much of a conversation a page gets at once; it requests older parts when the person wants to see them. */
 const PAGE_CHARS = 128 * 1024
-/** What calls may weigh in it, where open ones make it longer; a conversation can have hundreds of megabytes. */
+/** The maximum size of calls if open ones make it longer; a conversation can have hundreds of megabytes. */
 const MAX_CALLS_CHARS = 8 * 1024 * 1024
 const HEAD_CHARS = 1000
-const LEFT_OUT = '[… left out here, because this conversation is long: the export has all of it …]'
+const LEFT_OUT = '[… left out here because this conversation is long; the export has all of it …]'
 
-/** The newest part of the conversation, as a page gets it when it opens it. Open calls are always in it, whole. */
+/** The newest part of the conversation, which a page gets when it opens it. Open calls are always included in full. */
 export function shownTranscript(transcript: Transcript): { transcript: Transcript; olderBefore?: number } {
   const { entries } = transcript
   const start = Math.min(startOfPage(transcript, entries.length), firstOpen(transcript))
@@ -19,7 +19,7 @@ export function shownTranscript(transcript: Transcript): { transcript: Transcrip
   return { transcript: withShortCalls(shown), ...(isWhole || !first ? {} : { olderBefore: first.seq }) }
 }
 
-/** The entries before `before`, as many as a page has. */
+/** One page of the entries before `before`. */
 export function olderEntries(transcript: Transcript, before: number): EntriesReply {
   const after = transcript.entries.findIndex(({ seq }) => seq >= before)
   const end = after < 0 ? transcript.entries.length : after
@@ -28,7 +28,7 @@ export function olderEntries(transcript: Transcript, before: number): EntriesRep
   return { ...part, olderBefore: start === 0 ? null : (part.entries[0]?.seq ?? null) }
 }
 
-/** At least one entry, however long it is. */
+/** Returns at least one entry, however long it is. */
 function startOfPage({ entries, calls }: Transcript, end: number): number {
   let start = end
   for (let room = PAGE_CHARS; start > 0 && room > 0; start--) {
@@ -44,7 +44,7 @@ function partOf({ entries, calls }: Transcript, start: number, end: number): Pic
   return { entries: part, calls: Object.fromEntries(ids.flatMap((id) => (calls[id] ? [[id, calls[id]]] : []))) }
 }
 
-/** Where the first call stands that waits for a decision or may still run. */
+/** The position of the first call that needs a decision or may still run. */
 function firstOpen({ entries, calls, turnId }: Transcript): number {
   const at = entries.findIndex((entry) => {
     const call = entry.kind === 'call' ? calls[entry.callId] : undefined
@@ -70,7 +70,7 @@ function weightOfEntry(entry: TranscriptEntry, calls: Transcript['calls']): numb
   return 100 + charsOf(entry) + (call ? 300 + weightOf(call) : 0)
 }
 
-/** A finished call without most of its arguments and its result. */
+/** A finished call without most of its arguments and result. */
 export function shortened(call: CallEntry): CallEntry {
   const { decision, result, ...rest } = call
   return {
@@ -90,7 +90,7 @@ function shortArgs(args: Record<string, unknown>): Record<string, unknown> {
 function shortContent(content: unknown[]): unknown[] {
   if (charsOf(content) <= HEAD_CHARS) return content
   const head = contentText(content.slice(0, 1)).slice(0, HEAD_CHARS).toWellFormed()
-  // A copy: a part of a string keeps all of it in memory.
+  // Copied, because a part of a string keeps the whole string in memory.
   const text = Buffer.from(head).toString()
   return [{ type: 'text', text: `${text}\n${LEFT_OUT}` }]
 }
@@ -99,7 +99,7 @@ export function weightOf({ args, decision, result }: CallEntry): number {
   return charsOf(args) + charsOf(decision?.editedArgs) + charsOf(result?.content)
 }
 
-/** Strings are what is large; they are not copied to be counted. */
+/** Only strings are large; they are counted without copying. */
 function charsOf(value: unknown): number {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null) return 8

@@ -4,7 +4,7 @@ import { AppError, messageOf } from '../../lib/errors.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import { resultOf } from '../sandboxes/session-events.ts'
 
-/** A turn ends once: of two ends, one is refused. */
+/** A turn ends once: the second end is refused. */
 export function endOf(turnId: string, reason: TurnEndReason): NewEvent {
   return { type: 'turn:end', data: { turnId, reason }, key: `end:${turnId}` }
 }
@@ -18,12 +18,12 @@ export function notRun(callId: string, why: unknown): NewEvent {
   return resultOf(callId, { isError: true, content })
 }
 
-/** Why a person's stop, or anything else that ends the turn, breaks off what runs in it. */
+/** The reason for cancelling what runs in a turn when a person or anything else ends it. */
 export function stopped(): AppError {
   return new AppError('cancelled', 'cancelled', 'The turn was stopped.')
 }
 
-/** Why the end of this server breaks off what runs in a turn; the turn itself stays open, and goes on at the next start. */
+/** The reason for cancelling what runs in a turn when this server stops. The turn stays open and continues at the next start. */
 export function serverStopped(): AppError {
-  return new AppError('unavailable', 'server_stopped', 'The server was stopped or restarted while this ran.')
+  return new AppError('unavailable', 'server_stopped', 'The server was stopped or restarted while this was running.')
 }

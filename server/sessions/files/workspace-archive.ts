@@ -13,11 +13,14 @@ type ReadFile = (path: string) => Promise<OpenedFile>
 
 const ZEROS = Buffer.alloc(64 * 1024)
 
-/** These files as tar.gz, written while they are read. One that can't be read spoils no other: it is named in a list at the end. */
+/**
+ * Packs these files as tar.gz while reading them. A file that can't be read does not affect the others: a list at the end names
+ * it.
+ */
 export function archiveOf(paths: string[], read: ReadFile): Readable {
   const archive = pack()
   const gzip = createGzip()
-  // Whoever reads the gzip hears of a failure. The two ends of a stream that is broken off would end the process if nobody listened.
+  // The reader of the gzip gets the failure. Without this callback, a broken stream would end the process.
   pipeline(archive, gzip, () => {})
   fill(archive, paths, read).then(
     () => archive.finalize(),
@@ -42,7 +45,7 @@ async function fill(archive: Pack, paths: string[], read: ReadFile): Promise<voi
   await finished([bytes], archive.entry({ name: freeName(paths), size: bytes.length }))
 }
 
-/** A file that changes meanwhile keeps the size that its header announced; returns what there is to say about that. */
+/** A file that changes meanwhile keeps the size in its header. Returns a note about that, if there is one. */
 async function add(archive: Pack, name: string, { size, chunks }: OpenedFile): Promise<string | undefined> {
   let note: string | undefined
   async function* exactly(): AsyncIterable<Buffer> {
@@ -54,7 +57,7 @@ async function add(archive: Pack, name: string, { size, chunks }: OpenedFile): P
       }
     } catch (error) {
       if (!isAppError(error, 'file_refused')) throw error
-      note = `${messageOf(error)} It ends early, and is filled up with zeros.`
+      note = `${messageOf(error)} It ends early and is padded with zeros.`
       for (; room > 0; room -= ZEROS.length) yield ZEROS.subarray(0, room)
     }
   }

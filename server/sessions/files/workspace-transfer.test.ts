@@ -57,9 +57,7 @@ describe('an archive', () => {
     const entries = await entriesOf(await buffer(stream))
     expect(entries.grown).toBe('a'.repeat(MB + 10))
     expect(entries.short).toBe(`${'b'.repeat(MB)}${'\0'.repeat(10)}`)
-    expect(entries['LEFT-OUT.txt']).toBe(
-      'short: "short" has only 3 bytes. It ends early, and is filled up with zeros.\n'
-    )
+    expect(entries['LEFT-OUT.txt']).toBe('short: "short" has only 3 bytes. It ends early and is padded with zeros.\n')
   })
 
   it('whose sandbox is lost fails, and nothing else does', async () => {

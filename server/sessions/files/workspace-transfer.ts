@@ -1,6 +1,6 @@
 /**
- * A person's own way to the files of a session: listing, download, upload. Goes through the sandbox's tools, so it is confined
- * and bounded as they are; needs no approval, because the person asks for it themselves, and leaves no trace in the conversation.
+ * A person's own access to the files of a session: list, download, upload. It uses the sandbox's tools, so the same confinement
+ * and limits apply. It needs no approval, because the person requests it themselves, and leaves no trace in the conversation.
  */
 import type { Readable } from 'node:stream'
 import type { FileListing, WorkspaceFile } from '../../../contract/rest.ts'
@@ -17,7 +17,7 @@ export class WorkspaceTransfer {
   readonly #sessions: Pick<SessionManager, 'run'>
   readonly #checkQuota: (sessionId: string) => Promise<void>
 
-  /** `checkQuota` throws when the session may store nothing new. */
+  /** `checkQuota` throws if the session may not store anything new. */
   constructor(
     sessions: Pick<SessionManager, 'run'>,
     checkQuota: (sessionId: string) => Promise<void> = async () => {}
@@ -35,8 +35,8 @@ export class WorkspaceTransfer {
   }
 
   /**
-   * In chunks, so that a large file is never whole in memory. The first chunk is read before this resolves: errors come early.
-   * Never more than the size that was announced; a file that became shorter meanwhile is an error.
+   * Reads in chunks, so that a large file is never whole in memory. The first chunk is read before this resolves, so errors come
+   * early. Never returns more than the announced size; a file that has become shorter is an error.
    */
   async read(sessionId: string, path: string): Promise<OpenedFile> {
     const first = await this.#chunk(sessionId, path, 0)
@@ -46,7 +46,7 @@ export class WorkspaceTransfer {
       for (let offset = 0; offset < first.size; ) {
         if (offset > 0) chunk = await more(offset)
         const bytes = chunk.bytes.subarray(0, first.size - offset)
-        if (bytes.length === 0) throw fileRefused('The file became shorter while it was read.')
+        if (bytes.length === 0) throw fileRefused('The file became shorter while it was being read.')
         yield bytes
         offset += bytes.length
       }
@@ -58,7 +58,11 @@ export class WorkspaceTransfer {
   async archive(sessionId: string): Promise<Readable> {
     const { files, truncated } = await this.list(sessionId)
     if (truncated)
-      throw new AppError('invalid', 'too_many_files', `More than ${MAX_ENTRIES} files: pack them with a command.`)
+      throw new AppError(
+        'invalid',
+        'too_many_files',
+        `There are more than ${MAX_ENTRIES} files: pack them with a command.`
+      )
     const paths = files.filter(({ type }) => type === 'file').map(({ path }) => path)
     return archiveOf(paths, (path) => this.read(sessionId, path))
   }
@@ -78,7 +82,8 @@ export class WorkspaceTransfer {
     return this.#sessions.run(sessionId, async (workspace) => {
       const reply = await ask(workspace, 'read_file', { path, encoding: 'base64', offset, limit: CHUNK_BYTES })
       const { size } = reply
-      if (!Number.isSafeInteger(size) || Number(size) < 0) throw fileRefused('The sandbox names no size of this file.')
+      if (!Number.isSafeInteger(size) || Number(size) < 0)
+        throw fileRefused('The sandbox did not report the size of this file.')
       return { bytes: Buffer.from(String(reply.content ?? ''), 'base64'), size: Number(size) }
     })
   }
@@ -89,7 +94,7 @@ async function ask(
   name: string,
   args: Record<string, unknown>
 ): Promise<Record<string, unknown>> {
-  const result = await workspace.callQuietly(name, args)
+  const result = await workspace.callUnrecorded(name, args)
   if (result.isError) throw fileRefused(sentenceOf(result))
   return result.structuredContent ?? {}
 }
@@ -100,7 +105,7 @@ function fileRefused(sentence: string): AppError {
 
 function sentenceOf(result: ToolResult): string {
   const [first] = result.content as { text?: unknown }[]
-  return String(first?.text ?? 'The sandbox refused.').slice(0, 500)
+  return String(first?.text ?? 'The sandbox refused the call.').slice(0, 500)
 }
 
 const TYPES = ['file', 'directory', 'symlink'] as const

@@ -14,16 +14,16 @@ export interface FakeSessions {
   store: Store
   engine: FakeEngine
   checkpoints: CheckpointStore
-  /** Sessions whose retention is over, as they were told of. */
+  /** Sessions that were reported as expired. */
   forgotten: string[]
-  /** Those that `close` stops. */
+  /** `close` stops these. */
   managers: SessionManager[]
   create(instanceId: string, options?: Partial<SessionsOptions>): SessionManager
   start(instanceId: string, options?: Partial<SessionsOptions>): Promise<SessionManager>
   close(): Promise<void>
 }
 
-/** Instances on one real store and real checkpoints, whose containers are objects. */
+/** Instances on one real store with real checkpoints, whose containers are objects. */
 export async function fakeSessions(): Promise<FakeSessions> {
   const dir = temporaryFolder()
   const store = await openEmbeddedStore({ dataDir: dir, logger: silentLogger })
@@ -34,7 +34,7 @@ export async function fakeSessions(): Promise<FakeSessions> {
   const forgotten: string[] = []
   const create: FakeSessions['create'] = (instanceId, options = {}) => {
     const { sessions, events } = store
-    // Sessions whose ids begin alike, up to a dash, belong to one owner.
+    // Sessions whose ids have the same text before the dash belong to one owner.
     const ownerOf = async (sessionId: string) => sessionId.split('-')[0] ?? ''
     const deps = { instanceId, engine, store: sessions, events, checkpoints, ownerOf, logger: silentLogger }
     const manager = new SessionManager(

@@ -7,7 +7,7 @@ interface Read {
   limit: number
 }
 
-/** Sessions with one sandbox, whose files are these; `read` may answer or throw in its place. */
+/** Sessions with one sandbox that has these files; `read` may return or throw something else. */
 export function fakeWorkspace(
   files: Record<string, string>,
   read: (input: Read) => ToolResult | undefined = () => undefined
@@ -23,7 +23,7 @@ export function fakeWorkspace(
     containerId: 'fake',
     epoch: 1,
     listTools: async () => [],
-    callQuietly: async (name, args) => {
+    callUnrecorded: async (name, args) => {
       if (name === 'list_files') return { content: [], structuredContent: list() }
       const input = { path: String(args.path), offset: Number(args.offset), limit: Number(args.limit) }
       return read(input) ?? { content: [], structuredContent: part(input) }

@@ -1,6 +1,6 @@
 /**
- * Takes away what nobody uses: sandboxes idle for too long, containers of ours that no session is bound to, and sessions past
- * their retention. Never acts on the absence of knowledge: an unreachable or emptied store or engine means that nothing is removed.
+ * Removes what nobody uses: sandboxes that were idle for too long, our containers without a session, and expired sessions. It
+ * never acts on missing knowledge: if the store or the engine is unreachable or was emptied, nothing is removed.
  */
 import { messageOf } from '../../lib/errors.ts'
 import type { ContainerSummary } from '../../sandbox/port.ts'
@@ -21,7 +21,7 @@ export interface JanitorOptions {
   /** Containers that this instance has open for a session, whatever the store says. */
   inUse: () => ReadonlySet<string | undefined>
   deployment: () => string
-  /** Of the store in which this instance has registered its sandboxes. */
+  /** The origin of the store in which this instance has registered its sandboxes. */
   origin: () => string
   session: (sessionId: string) => LiveSession
   done: (session: LiveSession) => void
@@ -36,7 +36,7 @@ export class Janitor {
     this.#options = options
   }
 
-  /** One round; a call during a round waits for that one. */
+  /** Runs one round; a call during a round waits for that one. */
   round(): Promise<void> {
     this.#running ??= this.#round().finally(() => {
       this.#running = undefined
@@ -48,8 +48,8 @@ export class Janitor {
     await this.#running
   }
 
-  /** For the last instance that goes: what those before it left when they were killed, however fresh it is. */
-  async recycleLeft(): Promise<void> {
+  /** For the last instance to stop: removes what killed instances left behind, however fresh it is. */
+  async recycleLeftovers(): Promise<void> {
     for (;;) {
       const left = await this.#takeIdle(0, REAP_AT_ONCE)
       const gone = await Promise.all(left.map((record) => this.#recycle(record)))
@@ -58,10 +58,10 @@ export class Janitor {
   }
 
   /**
-   * Recycles the sandbox of this session because another one needs its place, whichever instance holds it; false when someone
-   * works in it. Never waits for the session: the caller holds the lock of another one.
+   * Recycles this session's sandbox because another session needs its place, whichever instance holds it. Returns false if
+   * someone works in it. Never waits for the session, because the caller holds the lock of another one.
    */
-  async giveWay(sessionId: string): Promise<boolean> {
+  async recycleForOther(sessionId: string): Promise<boolean> {
     const { deps, session: find, done } = this.#options
     const session = find(sessionId)
     if (session.isInUse) return false
@@ -125,7 +125,7 @@ export class Janitor {
     }
   }
 
-  /** Removes the containers of instances that are proven dead, but for those that a session is bound to. */
+  /** Removes the containers of instances that are certainly dead, except those bound to a session. */
   async sweep(): Promise<void> {
     const loose = await this.#looseContainers()
     const dead = await this.#provenDead()
@@ -152,7 +152,7 @@ export class Janitor {
   /** Containers of this deployment that no session is bound to and that this instance does not need. */
   async #looseContainers(): Promise<ContainerSummary[]> {
     const { deps, made, inUse, deployment } = this.#options
-    // The engine first, the store second: a container that is bound in between is then seen as bound.
+    // Ask the engine first and the store second, so that a container bound in between counts as bound.
     const containers = await deps.engine.list(deployment())
     const bound = new Set((await deps.store.list()).map((record) => record.containerId))
     const used = inUse()
@@ -167,8 +167,8 @@ export class Janitor {
   }
 
   /**
-   * After the store was emptied, live instances take a moment to register their sandboxes again. Until then it proves nothing:
-   * neither that a container is bound to no session, nor that an instance is gone.
+   * After the store was emptied, live instances need a moment to register their sandboxes again. Until then the store does not
+   * prove that a container has no session, or that an instance is gone.
    */
   async #isSettled(): Promise<boolean> {
     const { deps, options, origin } = this.#options
@@ -202,14 +202,14 @@ export class Janitor {
       try {
         await this.#removeSession(sessionId, isExpired)
       } catch (error) {
-        deps.logger.warn({ err: error, sessionId }, `Not removed, though its time is over: ${messageOf(error)}`)
+        deps.logger.warn({ err: error, sessionId }, `An expired session was not removed: ${messageOf(error)}`)
       }
     }
-    // A chat that makes no use of its sandbox leaves its files alone: how old they are says nothing then.
+    // A chat that does not use its sandbox does not touch its files, so their age means nothing.
     await deps.checkpoints.prune(options.retentionMs, new Set(records.map(({ sessionId }) => sessionId)))
   }
 
-  /** The record goes last: what fails half-way is found again in the next round. */
+  /** The record is removed last, so that the next round finds what failed half-way. */
   async #removeSession(sessionId: string, isExpired: (record: SessionRecord) => boolean): Promise<void> {
     const { deps, session: find, done } = this.#options
     const session = find(sessionId)

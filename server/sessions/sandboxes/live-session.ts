@@ -1,7 +1,7 @@
 /**
- * One session on this instance: who works in it and under which lease. Whoever does stands between `enter` and `leave`; while
- * anyone does, the lease is held as busy and no other instance may act. Everything that changes the container runs under one
- * lock. Nothing here is the truth: the store is, and the container itself refuses an old epoch.
+ * One session on this instance: who works in it, and with which lease. Work happens between `enter` and `leave`; meanwhile the
+ * lease is held as busy and no other instance may act. Everything that changes the container runs under one lock. This is not the
+ * source of truth: the store is, and the container itself refuses an old epoch.
  */
 
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
@@ -13,7 +13,7 @@ import { type SandboxContext, SessionSandbox } from './session-sandbox.ts'
 
 export interface EnterOptions {
   signal?: AbortSignal | undefined
-  /** How long to wait for another instance that works in it; undefined: as the options say. */
+  /** How long to wait for another instance that works in it; defaults to the options. */
   waitMs?: number | undefined
 }
 
@@ -44,7 +44,7 @@ export class LiveSession {
     return this.#epoch
   }
 
-  /** Nobody is here and nothing is open: the manager may forget it. */
+  /** Nobody is here and nothing is open, so the manager may drop it. */
   get isForgettable(): boolean {
     return this.#isUnused && this.#present === 0
   }
@@ -79,7 +79,7 @@ export class LiveSession {
     await this.locked(async () => {
       if (this.#inside > 0 || !this.#held) return
       this.#held = false
-      await this.#touch(false).catch(() => {}) // then the lease runs out by itself
+      await this.#touch(false).catch(() => {}) // otherwise the lease expires by itself
     })
     this.#pauseLater()
   }
@@ -94,30 +94,30 @@ export class LiveSession {
     this.#pauseLater()
   }
 
-  /** Prolongs the lease of a session that someone works in; when it is lost, the stream is cut: its new owner may be acting. */
-  async beat(): Promise<void> {
-    if (this.#isUnused) return this.sandbox.cut() // what is left of a stream that ended, as when another instance took over
+  /** Extends the lease of a session in use. If the lease is lost, the stream is cut, because the new owner may be acting. */
+  async extendLease(): Promise<void> {
+    if (this.#isUnused) return this.sandbox.disconnect() // the rest of a stream that ended, for example because another instance took over
     if (!this.#held || this.#inside === 0 || (await this.#touch(true))) return
     await this.loseLease()
   }
 
-  /** Nothing more is done under it; whoever works here has to ask for another. */
+  /** Stops all work under this lease; whoever works here must acquire another. */
   async loseLease(): Promise<void> {
     this.#held = false
-    await this.sandbox.cut()
+    await this.sandbox.disconnect()
   }
 
-  /** Someone works in it or is about to, or its container is being changed. Whoever asks can lock it at once if not. */
+  /** Someone works in it or is about to, or its container is being changed. If not, the caller can lock it at once. */
   get isInUse(): boolean {
     return this.#inside > 0 || this.#queued > 0
   }
 
-  /** A sandbox is being made ready for it: whoever locks it waits for that. */
+  /** A sandbox is being prepared for it, and locking it waits for that. */
   get isOpening(): boolean {
     return this.#opening > 0
   }
 
-  /** Recycles a session that nobody works in; false when someone came back before its turn was there. */
+  /** Recycles a session that nobody works in. Returns false if someone came back in the meantime. */
   recycleIfIdle(record: SessionRecord): Promise<boolean> {
     return this.locked(async () => {
       if (this.#inside > 0) return false
@@ -126,12 +126,15 @@ export class LiveSession {
     })
   }
 
-  /** Last checkpoint, then the container goes and the lease is given back. Call it locked, with the lease held under `record`. */
+  /**
+   * Saves a last checkpoint, removes the container and releases the lease. The caller must hold the lock, and the lease under
+   * `record`.
+   */
   async recycle(record: SessionRecord): Promise<void> {
     const { engine, store, logger } = this.#context.deps
     if (record.containerId) {
-      await this.sandbox.checkpointFinally(record.epoch, record.containerId)
-      await this.sandbox.cut()
+      await this.sandbox.finalCheckpoint(record.epoch, record.containerId)
+      await this.sandbox.disconnect()
       await engine.remove(record.containerId)
       logger.info({ sessionId: this.sessionId, containerId: record.containerId }, 'Sandbox recycled.')
     }
@@ -142,16 +145,16 @@ export class LiveSession {
   }
 
   /**
-   * As `recycle`, but the container itself is left to the caller, who gets its id: removing it is not urgent once its files are
-   * saved. Call it locked, with the lease held under `record`.
+   * Like `recycle`, but leaves the container to the caller and returns its id: once the files are saved, removing it is not
+   * urgent. The caller must hold the lock, and the lease under `record`.
    */
-  async saveAndLetGo(record: SessionRecord, onSaved: () => void): Promise<string | null> {
+  async saveAndRelease(record: SessionRecord, onSaved: () => void): Promise<string | null> {
     const { store } = this.#context.deps
     const { containerId, epoch } = record
     const isSaved = this.sandbox.isSaved && this.sandbox.containerId === containerId
-    if (containerId && !isSaved) await this.sandbox.checkpointFinally(epoch, containerId)
+    if (containerId && !isSaved) await this.sandbox.finalCheckpoint(epoch, containerId)
     onSaved()
-    await this.sandbox.cut()
+    await this.sandbox.disconnect()
     this.#epoch = epoch
     this.#held = false
     await store.unbind(this.sessionId, epoch)
@@ -159,7 +162,7 @@ export class LiveSession {
     return containerId
   }
 
-  /** Makes the sandbox usable; for callers that have entered. Returns once its container answers under our lease. */
+  /** Makes the sandbox usable, for callers that have entered. Resolves when its container answers under our lease. */
   async openSandbox(signal?: AbortSignal): Promise<void> {
     this.#opening += 1
     try {
@@ -176,7 +179,7 @@ export class LiveSession {
       try {
         return await this.sandbox.open(this.#epoch)
       } catch (error) {
-        // Another instance was granted the session while we were opening it: ask again, we may get it back.
+        // Another instance got the session while we were opening it. Try again; we may get it back.
         if (!isAppError(error, 'lease_lost') && !isAppError(error, 'stale_epoch')) throw error
         await this.loseLease()
         if (attempt === 3) throw error

@@ -1,6 +1,6 @@
 import { isAppError } from '../../lib/errors.ts'
 
-const NOT_OURS = new Set([
+const OWNERSHIP_CODES = new Set([
   'session_busy',
   'lease_lost',
   'stale_epoch',
@@ -9,7 +9,9 @@ const NOT_OURS = new Set([
   'store_unavailable'
 ])
 
-/** Somebody else carries the turn on, or nobody can right now: no failure of the turn, and nothing to tell the user. */
+/**
+ * Another instance continues the turn, or nobody can right now: the turn has not failed, and there is nothing to tell the user.
+ */
 export function isOwnershipError(error: unknown): boolean {
-  return isAppError(error) && NOT_OURS.has(error.code)
+  return isAppError(error) && OWNERSHIP_CODES.has(error.code)
 }

@@ -84,7 +84,7 @@ it.each([
     serverStopped(),
     'server',
     'unknown',
-    /^The server was stopped or restarted while this ran.* may have run in part/
+    /^The server was stopped or restarted while this was running.* may have run in part/
   ]
 ])('of a call that %s interrupted, the log says so', async (_who, reason, interruptedBy, outcome, text) => {
   const { session, results } = open()

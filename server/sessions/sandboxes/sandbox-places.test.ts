@@ -15,7 +15,7 @@ const write = (manager: SessionManager, id: string, content: string) =>
     runTool({ callId: crypto.randomUUID(), name: 'write_file', args: { path: 'f', content } })
   )
 const read = async (manager: SessionManager, id: string) => {
-  const { content } = await manager.run(id, (workspace) => workspace.callQuietly('read_file', { path: 'f' }))
+  const { content } = await manager.run(id, (workspace) => workspace.callUnrecorded('read_file', { path: 'f' }))
   return content
 }
 const live = async () => (await fake.store.sessions.listLive()).map(({ sessionId }) => sessionId).sort()

@@ -1,6 +1,6 @@
 /**
- * Who gets one of the limited places for live sandboxes. When all are taken, the longest idle sandbox gives its place away, after
- * its files were saved; sandboxes of owners above their fair share first. A sandbox in which something runs is never taken.
+ * Decides who gets one of the limited places for live sandboxes. If all are taken, the longest idle sandbox gives up its place
+ * after its files were saved, starting with owners above their fair share. A sandbox in which something runs is never taken.
  */
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
@@ -13,7 +13,7 @@ const MAX_ATTEMPTS = 10
 export interface SandboxPlacesOptions {
   deps: Pick<SessionsDeps, 'store' | 'ownerOf' | 'logger'>
   options: Pick<SessionsOptions, 'maxSessions' | 'maxSandboxesPerOwner'>
-  /** Saves and removes the session's sandbox; false when someone works in it. */
+  /** Saves and removes the session's sandbox; returns false if someone works in it. */
   recycle: (sessionId: string) => Promise<boolean>
 }
 
@@ -30,14 +30,14 @@ export class SandboxPlaces {
     this.#given = given
   }
 
-  /** Throws when there is no place for this session, and none can be made. */
+  /** Throws if there is no place for this session and none can be freed. */
   async reserve(sessionId: string, epoch: number): Promise<void> {
     const { deps, options } = this.#given
     const record = await deps.store.get(sessionId)
-    // It has its place already. It must not wait for the lock: who holds that may be waiting for this session.
+    // It already has a place. It must not wait for the lock, whose holder may be waiting for this session.
     if (record?.live) return this.#checked(await deps.store.reserve(sessionId, epoch, options.maxSessions))
     const owner = await deps.ownerOf(sessionId)
-    // One at a time, so that many requests of one owner can't all be the last that fits.
+    // One at a time, so that concurrent requests of one owner can't all take the last place.
     await this.#lock.run(owner, () => this.#makeRoom(sessionId, epoch, owner))
   }
 
@@ -53,7 +53,7 @@ export class SandboxPlaces {
       }
       const outcome = await deps.store.reserve(sessionId, epoch, options.maxSessions)
       if (outcome !== 'full') return this.#checked(outcome)
-      if (!(await this.#recycleOne(this.#givingWay(live, owner), tried))) break
+      if (!(await this.#recycleOne(this.#candidates(live, owner), tried))) break
     }
     throw tooMany(options.maxSessions)
   }
@@ -69,8 +69,8 @@ export class SandboxPlaces {
     return Promise.all(records.map(async (record) => ({ record, owner: await ownerOf(record.sessionId) })))
   }
 
-  /** The sandboxes whose place this owner may have, in that order. The longest idle come first in `live`. */
-  #givingWay(live: Live[], owner: string): Live[] {
+  /** The sandboxes whose places this owner may take, in that order. The longest idle come first in `live`. */
+  #candidates(live: Live[], owner: string): Live[] {
     const counts = new Map<string, number>([[owner, 0]])
     for (const one of live) counts.set(one.owner, (counts.get(one.owner) ?? 0) + 1)
     const share = Math.max(1, Math.floor(this.#given.options.maxSessions / counts.size))
@@ -91,7 +91,7 @@ export class SandboxPlaces {
       try {
         if (await this.#given.recycle(record.sessionId)) return true
       } catch (error) {
-        logger.warn({ err: error, sessionId: record.sessionId }, `Its sandbox gives no place: ${messageOf(error)}`)
+        logger.warn({ err: error, sessionId: record.sessionId }, `Its sandbox can not be recycled: ${messageOf(error)}`)
       }
     }
     return false
@@ -104,6 +104,6 @@ function tooMany(max: number): AppError {
 }
 
 function tooManyOfOwner(max: number): AppError {
-  const message = `${max} of your sandboxes are at work, the most that one owner may have; wait for one, or stop it.`
+  const message = `You have reached the limit of ${max} running sandboxes; wait for one, or stop it.`
   return new AppError('unavailable', 'too_many_sandboxes_of_owner', message)
 }

@@ -19,7 +19,7 @@ const ids = (count: number) => Array.from({ length: count }, (_, n) => `s${n}`)
 const write = (manager: SessionManager, id: string) =>
   manager.hold(id, (hold) => hold.runTool({ callId: id, name: 'write_file', args: { path: 'a', content: id } }))
 const read = (manager: SessionManager, id: string) =>
-  manager.run(id, (workspace) => workspace.callQuietly('read_file', { path: 'a' }))
+  manager.run(id, (workspace) => workspace.callUnrecorded('read_file', { path: 'a' }))
 const containerOf = async (id: string): Promise<FakeContainer> => {
   const record = await fake.store.sessions.get(id)
   return fake.engine.containers.get(record?.containerId ?? '')!
@@ -46,7 +46,7 @@ it('saves 51 sandboxes a few at once, those with unsaved changes first, and remo
   for (const id of ids(51)) await write(manager, id)
   const changed = await containerOf('s50')
   // A command that was stopped half-way: what it wrote is not saved.
-  await manager.run('s50', ({ callQuietly }) => callQuietly('write_file', { path: 'a', content: 'late' }))
+  await manager.run('s50', ({ callUnrecorded }) => callUnrecorded('write_file', { path: 'a', content: 'late' }))
   detach[3]?.()
   await vi.waitFor(() => expect(manager.state('s3')).toBe('paused'))
   const { id: paused } = await containerOf('s3')

@@ -1,19 +1,19 @@
 /**
- * Ends the sandboxes of an instance that shuts down: saves their files, those with unsaved changes first, and removes the containers
- * afterwards. Invariant: a container is removed only after its files were saved; any other one is left, for the next start to save.
+ * Ends the sandboxes of an instance that shuts down: saves their files, unsaved changes first, and then removes the containers.
+ * Invariant: a container is removed only after its files were saved; the others are left for the next start to save.
  */
 import { messageOf } from '../../lib/errors.ts'
 import type { LiveSession } from './live-session.ts'
 import type { SessionsDeps } from './session-options.ts'
 
-/** More would only wait for the same processors and disk, and delay those with unsaved changes. */
+/** More would only compete for the same processors and disk, and delay those with unsaved changes. */
 const AT_ONCE = 8
 
 export interface SandboxShutdownOptions {
   deps: SessionsDeps
   leaseMs: number
   sessions: readonly LiveSession[]
-  /** Once it fires, nothing more is begun. */
+  /** Once it fires, no new work starts. */
   late: AbortSignal
 }
 
@@ -35,7 +35,7 @@ export class SandboxShutdown {
     }
   }
 
-  /** Sessions whose latest changes are not known to be saved. Their containers are kept. */
+  /** Sessions whose latest changes may not be saved. Their containers are kept. */
   get unsaved(): string[] {
     return [...this.#unsaved]
   }
@@ -48,7 +48,7 @@ export class SandboxShutdown {
     await Promise.all(Array.from({ length: AT_ONCE }, () => this.#work()))
   }
 
-  /** Removes nothing while a sandbox still waits to be saved. */
+  /** Removes nothing while a sandbox still needs to be saved. */
   async #work(): Promise<void> {
     while (!this.#options.late.aborted) {
       const session = this.#waiting.shift()
@@ -59,8 +59,8 @@ export class SandboxShutdown {
     }
   }
 
-  /** Forgets those that were saved on another way since. */
-  async lookAgain(): Promise<void> {
+  /** Drops those that have been saved in another way since. */
+  async dropSaved(): Promise<void> {
     const { store } = this.#options.deps
     for (const sessionId of this.#unsaved) {
       if ((await store.get(sessionId))?.containerId === null) this.#note(sessionId)
@@ -74,18 +74,18 @@ export class SandboxShutdown {
       await session.locked(async () => {
         if (session.sandbox.state === 'none') return // it could not be opened
         const taken = await deps.store.acquire(sessionId, deps.instanceId, leaseMs)
-        // Another instance has the session, and its container with it.
+        // Another instance has the session, and so its container.
         if (!taken.granted || taken.record.epoch !== session.epoch) {
           this.#unsaved.delete(sessionId)
-          return session.sandbox.cut()
+          return session.sandbox.disconnect()
         }
-        const containerId = await session.saveAndLetGo(taken.record, () => this.#note(sessionId))
+        const containerId = await session.saveAndRelease(taken.record, () => this.#note(sessionId))
         if (containerId) this.#saved.push(containerId)
       })
     } catch (error) {
       deps.logger.warn({ sessionId }, `Left for the next start: ${messageOf(error)}`)
-      await session.sandbox.cut()
-      // Nobody has to wait for the end of the lease: neither the last try of this instance nor another instance.
+      await session.sandbox.disconnect()
+      // Then neither the last try of this instance nor another instance has to wait for the lease to expire.
       await deps.store.release(sessionId, session.epoch).catch(() => {})
     }
   }
@@ -95,7 +95,7 @@ export class SandboxShutdown {
     this.#count += 1
   }
 
-  /** One that can't be removed belongs to no session any more: the next start removes it. */
+  /** A container that can't be removed no longer belongs to a session, so the next start removes it. */
   async #remove(containerId: string): Promise<void> {
     const { engine, logger } = this.#options.deps
     try {
@@ -106,7 +106,7 @@ export class SandboxShutdown {
   }
 }
 
-/** Those that are still being opened come last: they would keep others waiting. */
+/** Sandboxes that are still being opened come last, because they would delay the others. */
 function urgency({ sandbox }: LiveSession): number {
   if (sandbox.state === 'none' || sandbox.isSaved) return 0
   return sandbox.isDirty ? 2 : 1

@@ -6,7 +6,7 @@ import type { ReportRefusal } from '../../lib/refusals.ts'
 import { isOwnershipError } from './ownership-error.ts'
 import type { HeldSession } from './session-manager.ts'
 
-/** The tools of the sessions' own sandboxes. All sandboxes of a process run one image, so one list serves them all. */
+/** The tools of the sessions' own sandboxes. All sandboxes of a process run one image, so they share one list. */
 export class SandboxTools {
   readonly #options: { logger: Logger; refused?: ReportRefusal }
   #tools: ToolDefinitionInput[] | undefined
@@ -31,7 +31,7 @@ export class SandboxTools {
     } catch (error) {
       if (signal.aborted || isOwnershipError(error)) throw error
       const { logger, refused } = this.#options
-      // Another sandbox may have listed them meanwhile. This one is opened again when a call needs it, which then says why it can't be.
+      // Another sandbox may have listed them meanwhile. A call that needs this sandbox opens it again and reports why it fails.
       if (!this.#tools) {
         refused?.({ face: 'chat', code: isAppError(error) ? error.code : 'internal' })
         throw error

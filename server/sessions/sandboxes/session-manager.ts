@@ -1,6 +1,6 @@
 /**
- * The sessions of this instance: lets callers work in a session's sandbox, keeps leases alive meanwhile, and ends everything
- * cleanly. Does not decide what is run; invariant: a job runs only while this instance holds the session's lease.
+ * The sessions of this instance: lets callers work in a session's sandbox, keeps leases alive meanwhile, and shuts everything
+ * down cleanly. It does not decide what runs. Invariant: a job runs only while this instance holds the session's lease.
  */
 import type { PathTarget } from '../../../workspace-server/protocol.ts'
 import { messageOf } from '../../lib/errors.ts'
@@ -17,7 +17,7 @@ import type { SandboxContext } from './session-sandbox.ts'
 import { WarmPool } from './warm-pool.ts'
 
 const PING_EVERY_MS = 600_000
-/** For those who name no other deadline. */
+/** The default deadline. */
 const STOP_WITHIN_MS = 25_000
 const QUIET_CALL_MS = 30_000
 
@@ -26,21 +26,21 @@ export interface Workspace {
   readonly containerId: string
   readonly epoch: number
   listTools(): Promise<ToolDefinition[]>
-  /** A call that the person made themselves: not part of the conversation. */
-  callQuietly(name: string, args: Record<string, unknown>): Promise<ToolResult>
+  /** For calls by the person themselves, which are not part of the conversation. */
+  callUnrecorded(name: string, args: Record<string, unknown>): Promise<ToolResult>
   saveFiles(): Promise<void>
-  /** Where paths of tool arguments lead. */
+  /** Resolves the paths of tool arguments. */
   resolve(paths: string[]): Promise<PathTarget[]>
 }
 
-/** A session that this instance has to itself. */
+/** A session that only this instance may act in. */
 export interface HeldSession {
   readonly epoch: number
-  /** The sandbox, which is made, woken, repaired or taken over first as needed. */
+  /** Opens the sandbox. It is created, woken, repaired or taken over first if necessary. */
   workspace(signal?: AbortSignal): Promise<Workspace>
-  /** Runs a call in the sandbox, which is opened first as for `workspace`, and leaves its trace. */
+  /** Runs a call in the sandbox, which is opened first as for `workspace`, and records it in the event log. */
   runTool(call: ToolCall): Promise<ToolResult>
-  /** Runs a call that does not go to the sandbox, and leaves its trace. */
+  /** Runs a call that does not go to the sandbox, and records it in the event log. */
   journal(callId: string, run: () => Promise<ToolResult>): Promise<ToolResult>
 }
 
@@ -55,7 +55,7 @@ export class SessionManager {
   readonly janitor: Janitor
   #shutdown: SandboxShutdown | undefined
   #deployment = ''
-  /** Of the store, as last seen; sandboxes of this instance are registered there. */
+  /** The store's origin, as last seen; this instance's sandboxes are registered there. */
   #origin = ''
   #isSwept = false
   #stopping = false
@@ -69,7 +69,7 @@ export class SessionManager {
     const { engine, logger, instanceId } = deps
     const owner = async () => ({ deployment: await this.#knownDeployment(), instance: instanceId })
     this.pool = new WarmPool({ engine, owner, size: options.warmPoolSize, logger, made })
-    const places = new SandboxPlaces({ deps, options, recycle: (id) => this.janitor.giveWay(id) })
+    const places = new SandboxPlaces({ deps, options, recycle: (id) => this.janitor.recycleForOther(id) })
     this.#context = { deps, options, pool: this.pool, places, made, owner }
     const session = (id: string) => this.#session(id)
     const done = (live: LiveSession) => this.#forget(live)
@@ -78,21 +78,21 @@ export class SessionManager {
     this.janitor = new Janitor({ deps, options, made, inUse, deployment, origin, session, done })
   }
 
-  /** Needs a store that answers; an engine may come later. */
+  /** Needs a store that answers; the engine may come later. */
   async start(): Promise<void> {
     await this.#beat()
     this.pool.fill()
     this.#every(this.#options.leaseMs / 3, () => this.#beat())
     this.#every(this.#options.janitorIntervalMs, () => this.janitor.round())
     this.#every(PING_EVERY_MS, () => this.#ping())
-    // Until then the record of an instance that has just crashed has not ended yet.
+    // Before that, the record of an instance that has just crashed has not expired.
     this.#timers.push(setTimeout(() => void this.janitor.round(), this.#options.leaseMs * 2 + 1000).unref())
     await this.janitor.round()
   }
 
   /**
-   * Removes what dead instances have left and no session needs. For every start, before it counts as ready: a server that is
-   * started and killed again and again must not collect containers.
+   * Removes what dead instances have left and no session needs. It runs at every start, before the server is ready: a server that
+   * is repeatedly started and killed must not collect containers.
    */
   async sweep(): Promise<void> {
     await this.#knownDeployment()
@@ -104,7 +104,7 @@ export class SessionManager {
     return this.#isSwept
   }
 
-  /** Runs a job while this instance, and no other, holds the session. The sandbox is touched only when the job asks for it. */
+  /** Runs a job while only this instance holds the session. The sandbox is not touched unless the job asks for it. */
   async hold<T>(sessionId: string, job: (hold: HeldSession) => Promise<T>, options?: EnterOptions): Promise<T> {
     if (this.#stopping) throw shuttingDown()
     const session = this.#session(sessionId)
@@ -131,7 +131,7 @@ export class SessionManager {
     return this.hold(sessionId, async (hold) => job(await hold.workspace(signal)), { signal })
   }
 
-  /** Someone looks at the session (a tab is open): its sandbox is not paused. */
+  /** Call this when someone looks at the session (a tab is open), so that its sandbox is not paused. */
   attach(sessionId: string): () => void {
     const session = this.#session(sessionId)
     session.attach()
@@ -148,23 +148,23 @@ export class SessionManager {
     return this.#sessions.get(sessionId)?.sandbox.state ?? 'none'
   }
 
-  /** Sessions whose files `stop` has saved, and those that it has not saved (yet): their sandboxes are left to the next start. */
+  /** How many sessions `stop` has saved, and the ones not saved yet: their sandboxes are left for the next start. */
   get ending(): { saved: number; unsaved: string[] } {
     const { saved = 0, unsaved = [] } = this.#shutdown ?? {}
     return { saved, unsaved }
   }
 
-  /** Sandboxes that this instance is connected to. */
+  /** Number of sandboxes that this instance is connected to. */
   get liveSandboxes(): number {
     return [...this.#sessions.values()].filter(({ sandbox }) => sandbox.state !== 'none').length
   }
 
-  /** How many sessions this instance has at hand. */
+  /** Number of sessions in this instance's memory. */
   get known(): number {
     return this.#sessions.size
   }
 
-  /** Ends the session for good: container, files, log and record. */
+  /** Deletes the session for good: container, files, log and record. */
   async destroy(sessionId: string): Promise<void> {
     const { store, engine, checkpoints, events, instanceId } = this.#deps
     const session = this.#session(sessionId)
@@ -187,10 +187,10 @@ export class SessionManager {
   }
 
   /**
-   * Releases what a session still has here that the store lost, its owner included. Its last changes are saved for nobody; the files that
-   * were saved before stay until their retention is over.
+   * Releases what this instance still has of a session that the store lost, including its owner. Its last changes are not saved;
+   * files that were saved before stay until they expire.
    */
-  async giveUp(sessionId: string): Promise<void> {
+  async releaseLost(sessionId: string): Promise<void> {
     const { store, engine, events, instanceId } = this.#deps
     const session = this.#session(sessionId)
     await session.locked(async () => {
@@ -207,8 +207,8 @@ export class SessionManager {
   }
 
   /**
-   * Checkpoints and removes every container of this instance, and as the last one also those that killed ones have left; what
-   * can't be done in time is left to the next start.
+   * Saves and removes every container of this instance and, if it is the last one, also those of killed instances. What can't be
+   * done in time is left for the next start.
    */
   stop(withinMs = STOP_WITHIN_MS): Promise<void> {
     this.#stopped ??= this.#stop(withinMs)
@@ -228,22 +228,22 @@ export class SessionManager {
     const work = Promise.allSettled([
       this.pool.stop(),
       this.janitor.stop(),
-      // A start that is broken off leaves no more than it found.
-      this.sweep().catch((error) => this.#deps.logger.debug({ err: error }, 'Containers are left to the next start.')),
+      // A start that is interrupted leaves no more than it found.
+      this.sweep().catch((error) => this.#deps.logger.debug({ err: error }, 'Containers are left for the next start.')),
       shutdown.run()
     ])
-    await Promise.race([work.then(() => this.#recycleLeft(shutdown, late.signal)), isLate])
+    await Promise.race([work.then(() => this.#recycleLeftovers(shutdown, late.signal)), isLate])
     clearTimeout(timer)
     await this.#deps.store.signOff(this.#deps.instanceId).catch(() => {})
   }
 
-  async #recycleLeft(shutdown: SandboxShutdown, late: AbortSignal): Promise<void> {
+  async #recycleLeftovers(shutdown: SandboxShutdown, late: AbortSignal): Promise<void> {
     const { store, instanceId, logger } = this.#deps
     if (late.aborted) return
     try {
       if ((await store.instances()).some((id) => id !== instanceId)) return
-      await this.janitor.recycleLeft()
-      await shutdown.lookAgain()
+      await this.janitor.recycleLeftovers()
+      await shutdown.dropSaved()
     } catch (error) {
       logger.warn({ err: error }, `Containers of earlier instances are left for the next start: ${messageOf(error)}`)
     }
@@ -262,7 +262,7 @@ export class SessionManager {
     if (isForgettable && this.#sessions.get(sessionId) === session) this.#sessions.delete(sessionId)
   }
 
-  /** A container without its deployment's label would be found by no janitor: whoever makes one before the first beat asks. */
+  /** The janitor can't find a container without its deployment's label, so wait for the id before creating one. */
   async #knownDeployment(): Promise<string> {
     if (this.#deployment === '') this.#deployment = await this.#deps.store.deploymentId()
     return this.#deployment
@@ -274,15 +274,15 @@ export class SessionManager {
     const { id: origin } = await store.origin()
     await store.heartbeat(instanceId, this.#options.leaseMs * 2)
     const sessions = [...this.#sessions.values()]
-    await Promise.allSettled(sessions.map((session) => session.beat()))
+    await Promise.allSettled(sessions.map((session) => session.extendLease()))
     for (const session of sessions) this.#forget(session)
     if (this.#origin !== '' && this.#origin !== origin) await this.#registerAgain()
     this.#origin = origin
   }
 
-  /** The store lost what it knew: tell it of the sandboxes that we have, or nobody would ever recycle them. */
+  /** The store lost its data: register our sandboxes again, or nobody would ever recycle them. */
   async #registerAgain(): Promise<void> {
-    this.#deps.logger.warn('The store was emptied; the sandboxes of this instance are registered again.')
+    this.#deps.logger.warn('The store was emptied; registering the sandboxes of this instance again.')
     const open = [...this.#sessions.values()].filter((session) => session.sandbox.state !== 'none')
     await Promise.allSettled(open.map((session) => this.run(session.sessionId, async () => {})))
     await this.#deps.emptied?.()
@@ -309,7 +309,7 @@ async function openWorkspace(session: LiveSession, signal?: AbortSignal): Promis
     containerId: connection.containerId,
     epoch: session.epoch,
     listTools: () => connection.listTools(),
-    callQuietly: (name, args) => session.sandbox.connection.callTool(name, args, { timeoutMs: QUIET_CALL_MS }),
+    callUnrecorded: (name, args) => session.sandbox.connection.callTool(name, args, { timeoutMs: QUIET_CALL_MS }),
     saveFiles: async () => void (await session.sandbox.checkpoint()),
     resolve: (paths) => session.sandbox.connection.resolve(paths)
   }

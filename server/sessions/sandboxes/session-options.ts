@@ -5,9 +5,9 @@ import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
 import type { SessionStore } from '../../storage/session-store.ts'
 
 export interface SessionsOptions {
-  /** Live containers at most, over all instances. */
+  /** Maximum number of live containers, across all instances. */
   maxSessions: number
-  /** Of these, one owner's at most. */
+  /** Maximum number of these for one owner. */
   maxSandboxesPerOwner: number
   warmPoolSize: number
   idleMs: number
@@ -18,7 +18,7 @@ export interface SessionsOptions {
   leaseMs: number
   /** How long an acquire waits for a session that another instance is working in. */
   acquireTimeoutMs: number
-  /** No container younger than this is taken for an orphan. */
+  /** A container younger than this never counts as an orphan. */
   orphanGraceMs: number
 }
 
@@ -41,18 +41,18 @@ export interface SessionsDeps {
   store: SessionStore
   events: EventLog
   checkpoints: CheckpointStore
-  /** Whose session it is, as a name that is the same for all of an owner's sessions. */
+  /** The session's owner, under a name that is the same for all of an owner's sessions. */
   ownerOf: (sessionId: string) => Promise<string>
   logger: Logger
-  /** Hears of every event that sessions append, after it is stored. */
+  /** Called with every event that sessions append, after it is stored. */
   publish: (sessionId: string, events: StoredEvent[]) => void
   /** Called when the store turns out to have been emptied: conversations and their owners are gone. */
   emptied?: () => Promise<void>
   /**
-   * True: every other instance that ever used this store is dead, which the lock on the data folder proves. Else only the
+   * Whether every other instance that ever used this store is dead, which the lock on the data folder proves. Otherwise only the
    * store's record of an instance's end counts.
    */
   isAlone?: boolean
-  /** Hears of every session that was removed because its retention is over. */
+  /** Called for every session that was removed because it expired. */
   forgotten: (sessionId: string) => Promise<void>
 }

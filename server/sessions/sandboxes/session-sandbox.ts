@@ -1,6 +1,6 @@
 /**
- * The container of one session on this instance, and the stream into it: found, woken, repaired, replaced or made as needed.
- * Acts only under an epoch that its owner holds the lease for; the container itself refuses an older one.
+ * The container of one session on this instance, and the stream into it: found, woken, repaired, replaced or created as needed.
+ * It acts only under an epoch whose lease its owner holds; the container itself refuses an older one.
  */
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import { plural } from '../../lib/plural.ts'
@@ -17,7 +17,7 @@ export interface SandboxContext {
   options: SessionsOptions
   pool: WarmPool
   places: SandboxPlaces
-  /** Ids of the containers that this instance made and that no session is bound to yet. */
+  /** Ids of containers that this instance created and that no session is bound to yet. */
   made: Set<string>
   owner: () => Promise<SandboxOwner>
 }
@@ -34,7 +34,7 @@ export class SessionSandbox {
   #paused = false
   /** Whether a call may have changed files since they were last saved. */
   #isDirty = true
-  /** Whether the last save looked at all content. */
+  /** Whether the last save checked all content. */
   #isVerified = false
 
   constructor(sessionId: string, context: SandboxContext, events: SessionEvents) {
@@ -52,7 +52,7 @@ export class SessionSandbox {
     return this.#connection?.isOpen ? this.#connection.containerId : undefined
   }
 
-  /** For whoever makes a call: what it changes is not saved until the next checkpoint. */
+  /** For making a call. Its changes are not saved until the next checkpoint. */
   get connection(): WorkspaceConnection {
     this.#isDirty = true
     return this.#open
@@ -67,7 +67,7 @@ export class SessionSandbox {
     return this.#isDirty
   }
 
-  /** Everything was saved before it was paused: nothing can have changed since. */
+  /** Everything was saved before the container was paused, so nothing can have changed since. */
   get isSaved(): boolean {
     return this.state === 'paused' && this.#isVerified && !this.#isDirty
   }
@@ -80,27 +80,27 @@ export class SessionSandbox {
     return this.#epoch === epoch && this.state === 'running'
   }
 
-  /** Makes the session's container usable under this epoch, whatever became of it. */
+  /** Makes the session's container usable under this epoch, whatever its state. */
   async open(epoch: number): Promise<void> {
     const known = (await this.#context.deps.store.get(this.#sessionId))?.containerId ?? null
     const mine = this.containerId
     if (epoch === this.#epoch && mine && mine === known) return this.wake()
-    await this.cut()
+    await this.disconnect()
     this.#epoch = epoch
-    // A store that was emptied knows of no container, but we may: then ours goes on.
+    // A store that was emptied knows of no container, but we may: then we continue with ours.
     const containerId = known ?? mine
     if (containerId) {
       const state = await this.#context.deps.engine.inspect(containerId)
       if (state?.running && (await this.#resume(containerId))) return this.#reserveAndBind(containerId)
-      await this.#bury(containerId, state)
+      await this.#replaceDead(containerId, state)
     }
     await this.#provision()
   }
 
   /** The last checkpoint of a container that is about to be removed. */
-  async checkpointFinally(epoch: number, containerId: string): Promise<void> {
+  async finalCheckpoint(epoch: number, containerId: string): Promise<void> {
     if (this.containerId !== containerId) {
-      await this.cut()
+      await this.disconnect()
       this.#epoch = epoch
       const state = await this.#context.deps.engine.inspect(containerId)
       if (!state?.running || !(await this.#resume(containerId))) return
@@ -109,7 +109,9 @@ export class SessionSandbox {
     await this.#sync({ full: true })
   }
 
-  /** Stores what changed. A failure is told, and returned as a sentence; the next call tries again, for this one has succeeded. */
+  /**
+   * Stores the changes. A failure is shown and returned as a sentence; the next call tries again, because this one has succeeded.
+   */
   async checkpoint(options: SyncOptions = {}): Promise<string | undefined> {
     try {
       await this.#sync(options)
@@ -122,19 +124,19 @@ export class SessionSandbox {
     }
   }
 
-  /** A sandbox in which someone spoke in its server's name is ended; the next call gets another, with the files as last saved. */
+  /** Ends a sandbox in which a process imitated its server. The next call gets a new one with the files as last saved. */
   async endIfTampered(): Promise<void> {
     const { engine, store, logger } = this.#context.deps
     if (!this.#connection?.isTampered) return
     const { containerId } = this.#connection
-    await this.#notice('sandbox_tampered', "A command posed as the sandbox's own server; the sandbox was ended for it.")
-    await this.cut()
+    await this.#notice('sandbox_tampered', "A command imitated the sandbox's own server, so the sandbox was ended.")
+    await this.disconnect()
     try {
       await engine.remove(containerId)
       await store.unbind(this.#sessionId, this.#epoch)
     } catch (error) {
       // The call itself has succeeded. Whoever opens the sandbox next ends every process in it.
-      logger.warn({ err: error, containerId }, `A tampered sandbox is left to the next call: ${messageOf(error)}`)
+      logger.warn({ err: error, containerId }, `A tampered sandbox is left for the next call: ${messageOf(error)}`)
     }
   }
 
@@ -151,8 +153,8 @@ export class SessionSandbox {
     this.#paused = false
   }
 
-  /** Gives up the stream into the container, not the container. */
-  async cut(): Promise<void> {
+  /** Closes the stream into the container, but leaves the container. */
+  async disconnect(): Promise<void> {
     const connection = this.#connection
     this.#connection = undefined
     this.#files = undefined
@@ -160,7 +162,7 @@ export class SessionSandbox {
     await connection?.close()
   }
 
-  /** Opens a stream to a container that has files in it; false when it is beyond use. */
+  /** Opens a stream to a container that has files in it; returns false if it is unusable. */
   async #resume(containerId: string): Promise<boolean> {
     const { engine, logger } = this.#context.deps
     let connection: WorkspaceConnection
@@ -177,7 +179,7 @@ export class SessionSandbox {
     return true
   }
 
-  /** The store gives epochs out before any container hears of them: a later one than the store's was made up by a command in there. */
+  /** The store hands out epochs before any container hears of them, so a command in there made up any epoch above the store's. */
   async #isForgedEpoch(error: AppError): Promise<boolean> {
     if (error.code !== 'stale_epoch') return false
     return (await this.#context.deps.store.get(this.#sessionId))?.epoch === this.#epoch
@@ -193,14 +195,14 @@ export class SessionSandbox {
       containerId = connection.containerId
       await this.#use(connection)
       await this.#restore()
-      // Bound only now: a crash half-way through leaves an orphan, never a session with half of its files.
+      // Bind only now: a crash half-way leaves an orphan, never a session with half of its files.
       await this.#bind(containerId)
       deps.logger.info(
         { sessionId: this.#sessionId, containerId, warm: warm !== undefined, epoch: this.#epoch },
         'Sandbox started.'
       )
     } catch (error) {
-      await this.cut()
+      await this.disconnect()
       if (containerId) await deps.engine.remove(containerId).catch(() => {})
       await deps.store.unbind(this.#sessionId, this.#epoch).catch(() => {})
       throw error
@@ -218,7 +220,7 @@ export class SessionSandbox {
         await member.claim(this.#epoch)
         return member
       } catch (error) {
-        deps.logger.warn({ containerId: member.containerId }, `A warm sandbox was unfit: ${messageOf(error)}`)
+        deps.logger.warn({ containerId: member.containerId }, `A warm sandbox was unusable: ${messageOf(error)}`)
         await deps.engine.remove(member.containerId).catch(() => {})
         made.delete(member.containerId)
       }
@@ -245,10 +247,10 @@ export class SessionSandbox {
     if (!this.#files) return
     const { files, failed } = await this.#files.restore()
     const [tooMuch] = failed.filter(({ noRoom }) => noRoom)
-    // Whoever worked on without it would write it anew, over the one that is saved.
+    // A command that ran without this file would create it anew, and overwrite the saved one.
     if (tooMuch) throw noRoomForFiles(tooMuch.path)
     if (files > 0) await this.#notice('files_restored', `A new sandbox is ready, with your ${plural(files, 'file')}.`)
-    await this.#tellNotKept('Not brought back', failed)
+    await this.#tellNotKept('Not restored', failed)
   }
 
   async #reserveAndBind(containerId: string): Promise<void> {
@@ -264,8 +266,8 @@ export class SessionSandbox {
     if (!(await this.#context.deps.store.bind(this.#sessionId, this.#epoch, containerId))) throw leaseLost()
   }
 
-  /** A container that died or lost its files: the user is told, and what is left of it goes. */
-  async #bury(containerId: string, state: ContainerState | null): Promise<void> {
+  /** Tells the user that a container died or lost its files, and removes what is left of it. */
+  async #replaceDead(containerId: string, state: ContainerState | null): Promise<void> {
     const { engine, store, logger } = this.#context.deps
     const message = `The sandbox ended (${causeOfDeath(state)}) and is replaced; files are as of the last finished call.`
     await this.#notice('sandbox_replaced', message)
@@ -298,7 +300,7 @@ export class SessionSandbox {
 }
 
 function noRoomForFiles(path: string): AppError {
-  const message = `The saved files do not fit into a new sandbox (${path.slice(0, 100)}): set SANDBOX_WORKSPACE_MB and SANDBOX_MEMORY_MB as high as they were. Nothing is lost.`
+  const message = `The saved files do not fit into a new sandbox (${path.slice(0, 100)}): raise SANDBOX_WORKSPACE_MB and SANDBOX_MEMORY_MB to their former values. Nothing is lost.`
   return new AppError('unavailable', 'files_do_not_fit', message)
 }
 

@@ -1,6 +1,6 @@
 /**
- * Containers that are ready before anyone asks: created, connected under epoch 0 and with their limits verified. Generic, and
- * each given away at most once. Owns its members until `take`; afterwards they are the taker's.
+ * Containers that are ready before anyone asks: created, connected under epoch 0, and with verified limits. They are generic, and
+ * each is given away at most once. The pool owns its members until `take`.
  */
 
 import { messageOf } from '../../lib/errors.ts'
@@ -13,7 +13,7 @@ export interface WarmPoolOptions {
   owner: () => Promise<SandboxOwner>
   size: number
   logger: Logger
-  /** Ids of the containers that this instance made and that no session is bound to yet: no orphans. */
+  /** Ids of containers that this instance created and that no session is bound to yet; they are not orphans. */
   made: Set<string>
 }
 
@@ -21,11 +21,11 @@ export class WarmPool {
   readonly #options: WarmPoolOptions
   readonly #members: WorkspaceConnection[] = []
   readonly #making = new Set<Promise<void>>()
-  /** Ids of those in the making. */
+  /** Ids of those being created. */
   readonly #fresh = new Set<string>()
   #failures = 0
-  /** Why the last one could not be made. */
-  #said = ''
+  /** Why the last one could not be created. */
+  #lastReason = ''
   #retry: NodeJS.Timeout | undefined
   #stopped = false
 
@@ -37,7 +37,7 @@ export class WarmPool {
     return this.#members.length
   }
 
-  /** Starts what is missing, in the background. */
+  /** Creates missing members in the background. */
   fill(): void {
     if (this.#stopped || this.#retry) return
     while (this.#members.length + this.#making.size < this.#options.size) {
@@ -56,7 +56,7 @@ export class WarmPool {
     }
   }
 
-  /** Keeps idle members from taking their owner for gone. */
+  /** Keeps idle members from concluding that their owner is gone. */
   async ping(): Promise<void> {
     await Promise.allSettled(this.#members.map((member) => member.ping()))
   }
@@ -64,7 +64,7 @@ export class WarmPool {
   async stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#retry)
-    // On a busy machine the making takes longer than a stop may: what there is of it goes at once.
+    // On a busy machine, creating one takes longer than a stop may, so remove unfinished ones at once.
     await Promise.allSettled([...this.#fresh].map((containerId) => this.#discard(containerId)))
     await Promise.allSettled(this.#making)
     await Promise.allSettled(this.#members.splice(0).map((member) => this.#discard(member.containerId)))
@@ -75,7 +75,7 @@ export class WarmPool {
       const member = await openFresh(this.#options.engine, await this.#options.owner(), 0, this.#made)
       this.#fresh.delete(member.containerId)
       this.#failures = 0
-      this.#said = ''
+      this.#lastReason = ''
       this.#members.push(member)
       void member.closed.then(() => this.#drop(member))
     } catch (error) {
@@ -97,12 +97,12 @@ export class WarmPool {
     }
   }
 
-  /** Tried again and again while the engine is away: the same reason is a warning once. */
+  /** Creating is retried while the engine is away, so the same reason is logged as a warning only once. */
   #tell(error: unknown): void {
     const reason = messageOf(error)
-    const level = reason === this.#said ? 'debug' : 'warn'
-    this.#said = reason
-    this.#options.logger[level]({ err: error }, `A warm sandbox could not be made: ${reason}`)
+    const level = reason === this.#lastReason ? 'debug' : 'warn'
+    this.#lastReason = reason
+    this.#options.logger[level]({ err: error }, `A warm sandbox could not be created: ${reason}`)
   }
 
   #retryLater(): void {
@@ -128,14 +128,14 @@ export class WarmPool {
     try {
       await this.#options.engine.remove(containerId)
     } catch (error) {
-      this.#options.logger.warn({ containerId }, `A container is left to the janitor: ${messageOf(error)}`)
+      this.#options.logger.warn({ containerId }, `A container is left for the janitor: ${messageOf(error)}`)
     } finally {
       this.#options.made.delete(containerId)
     }
   }
 }
 
-/** A new container with a server that answers and limits that hold; nothing is left behind when any of that fails. */
+/** Creates a container with a server that answers and limits that are enforced. Leaves nothing behind when any of that fails. */
 export async function openFresh(
   engine: SandboxEngine,
   owner: SandboxOwner,

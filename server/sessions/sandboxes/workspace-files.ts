@@ -1,6 +1,6 @@
 /**
- * Moves a session's files between its container and its checkpoint. Trusts nothing that the container says about content:
- * what is stored is addressed by the hash of the bytes that arrived.
+ * Moves a session's files between its container and its checkpoint. It does not trust what the container says about content:
+ * everything is stored under the hash of the bytes that arrived.
  */
 
 import { fromWire, parentOf } from '../../../workspace-server/checkpoint/raw-path.ts'
@@ -19,16 +19,16 @@ import type { Checkpoint } from '../../storage/checkpoint-store.ts'
 const CHUNK_BYTES = 1024 * 1024
 const BATCH_BYTES = 2 * 1024 * 1024
 const BATCH_ENTRIES = 500
-/** 256 MB of small files arrive in about 130 pages; ten times that is no workspace of ours. */
+/** 256 MB of small files arrive in about 130 pages; no workspace of ours has ten times that. */
 const MAX_PAGES = 2000
 const ZEROS = Buffer.alloc(CHUNK_BYTES)
 
 type FileEntry = Extract<WorkspaceEntry, { type: 'file' }>
 
 export interface SyncOptions {
-  /** Rehash everything: finds also writes that leave no trace in a file's times. */
+  /** Rehash everything, which also finds writes that leave no trace in a file's times. */
   full?: boolean
-  /** The server inside knows nothing yet and reports every file: what it does not report is gone. */
+  /** The server inside has no state yet and reports every file: what it does not report is gone. */
   everything?: boolean
 }
 
@@ -43,7 +43,7 @@ export class WorkspaceFiles {
     this.#checkpoint = checkpoint
   }
 
-  /** Brings the checkpoint up to date; returns what could not be kept. Calls queue up. */
+  /** Brings the checkpoint up to date and returns what could not be stored. Calls are queued. */
   sync(options: SyncOptions = {}): Promise<ChangesResult['skipped']> {
     const run = this.#tail.then(() => this.#sync(options))
     this.#tail = run.catch(() => {})
@@ -55,8 +55,7 @@ export class WorkspaceFiles {
     const seen = new Set<string>()
     const folders = new Set<string>()
     for (let page = 0; ; page++) {
-      if (page === MAX_PAGES)
-        throw new AppError('unavailable', 'checkpoint_failed', 'The workspace changes without end.')
+      if (page === MAX_PAGES) throw new AppError('unavailable', 'checkpoint_failed', 'The workspace keeps changing.')
       const changes = await this.#connection.changes({ ack: this.#ack, full: full && page === 0 })
       const put: WorkspaceEntry[] = []
       for (const entry of changes.put) {
@@ -75,7 +74,7 @@ export class WorkspaceFiles {
     }
   }
 
-  /** What lies below a folder that could not be looked into was not seen either, and is kept. */
+  /** The content of a folder that could not be read was not seen either, and is kept. */
   #unseen(seen: ReadonlySet<string>, closed: ReadonlySet<string>): string[] {
     const unseen = [...this.#checkpoint.entries.keys()].filter((path) => !seen.has(path))
     return closed.size === 0 ? unseen : unseen.filter((path) => !isBelow(fromWire(path), closed))
@@ -90,7 +89,7 @@ export class WorkspaceFiles {
   }
 
   async *#fetch(entry: FileEntry): AsyncIterable<Uint8Array> {
-    // A file that grows while it is read ends at the size it was announced with; the next checkpoint has the rest.
+    // A file that grows while it is read ends at its announced size; the next checkpoint has the rest.
     for (let offset = 0; offset < entry.size; ) {
       const length = Math.min(CHUNK_BYTES, entry.size - offset)
       const reply = await this.#connection.fetch({ path: entry.path, offset, length, sparse: true })
@@ -104,13 +103,13 @@ export class WorkspaceFiles {
     }
   }
 
-  /** Puts the checkpoint's files into an empty workspace; returns how many files and which failed. */
+  /** Writes the checkpoint's files into an empty workspace; returns the number of files and which failed. */
   async restore(): Promise<{ files: number; failed: RestoreResult['failed'] }> {
     const entries = [...this.#checkpoint.entries.values()]
     const dirs = entries.filter((entry) => entry.type === 'dir').sort((a, b) => depth(a.path) - depth(b.path))
     const files = entries.filter((entry) => entry.type === 'file')
     const batch = new RestoreBatch(this.#connection)
-    // A read-only folder gets its real mode once its files are in.
+    // A read-only folder gets its real mode after its files are written.
     for (const dir of dirs) await batch.add({ ...dir, mode: 0o700 })
     for (const file of files) await this.#restoreFile(batch, file)
     for (const entry of entries) if (entry.type === 'link') await batch.add(entry)
@@ -125,7 +124,7 @@ export class WorkspaceFiles {
     for await (const chunk of this.#checkpoint.read(file.hash, CHUNK_BYTES)) {
       for (const { at, length, isZero } of zeroRuns(chunk)) {
         const part = isZero ? '' : Buffer.from(chunk.subarray(at, at + length)).toString('base64')
-        // The first part makes the file in its full size, so zeros that follow are there already, as a hole.
+        // The first part creates the file in its full size, so the zeros that follow already exist as a hole.
         if (!isZero || offset + at === 0) await batch.add({ ...file, offset: offset + at, data: part })
       }
       offset += chunk.length
@@ -160,14 +159,14 @@ class RestoreBatch {
   }
 }
 
-/** The range that was fetched, its holes filled with zeros; never more than was asked for. */
+/** The fetched range with its holes filled with zeros; never more than requested. */
 function* piecesOf({ data, holes = [] }: FetchResult, wanted: number): Iterable<Uint8Array> {
   const bytes = Buffer.from(data, 'base64')
   let used = 0
   let done = 0
   for (const { at, length } of [...holes, { at: wanted, length: 0 }]) {
     const isInOrder = at >= done && at + length <= wanted
-    if (!isInOrder) throw new AppError('unavailable', 'checkpoint_failed', 'The sandbox described a file wrongly.')
+    if (!isInOrder) throw new AppError('unavailable', 'checkpoint_failed', 'The sandbox described a file incorrectly.')
     const piece = bytes.subarray(used, used + at - done)
     used += piece.length
     done += piece.length
@@ -178,7 +177,7 @@ function* piecesOf({ data, holes = [] }: FetchResult, wanted: number): Iterable<
   }
 }
 
-/** The folders that are there and were skipped, as raw paths. */
+/** The folders that exist and were skipped, as raw paths. */
 function closedOf(folders: ReadonlySet<string>, skipped: ChangesResult['skipped']): Set<string> {
   return new Set(skipped.filter(({ path }) => folders.has(path)).map(({ path }) => fromWire(path)))
 }
