@@ -2,7 +2,7 @@ import { createLogger } from '../lib/logger.ts'
 
 export type Announce = (sentence: string, fields?: Record<string, unknown>, level?: 'info' | 'error') => void
 
-/** Says on stderr what a person at a terminal wants to know; a program that collects the output gets the same as JSON lines. */
+/** Writes messages for a person to stderr: as text to a terminal, otherwise as JSON lines. */
 export function announcer(instance: string, isTerminal = process.stderr.isTTY): Announce {
   if (isTerminal) return (sentence) => void process.stderr.write(`${sentence}\n`)
   const logger = createLogger('info').child({ instance })

@@ -22,7 +22,7 @@ export async function showAudit(dir: string, action: string, flags: CommandInput
   const { entries } = readAudit(dir, filter)
   if (!json && entries.length === 0) {
     const isFiltered = ['server', 'tool', 'outcome', 'since'].some((name) => flags[name] !== undefined)
-    process.stderr.write(`Nothing ${isFiltered ? 'of that kind ' : ''}is on record in ${dir}.\n`)
+    process.stderr.write(`The audit log in ${dir} has no ${isFiltered ? 'matching ' : ''}rows.\n`)
   }
   print(entries.toReversed(), json)
   if (flags.follow === true) await follow(dir, filter, json, entries)
@@ -30,8 +30,8 @@ export async function showAudit(dir: string, action: string, flags: CommandInput
 }
 
 function verify(dir: string, json: boolean): number {
-  // No record at all is not a record that holds.
-  if (!existsSync(dir)) throw new AppError('not-found', 'no_audit', `There is no audit trail in ${dir}.`)
+  // A missing log is not a valid log.
+  if (!existsSync(dir)) throw new AppError('not-found', 'no_audit', `There is no audit log in ${dir}.`)
   const chains = verifyAudit(dir)
   const lines = chains.flatMap(({ chain, state, rows, problems, pruned }) => [
     `${state.padEnd(9)} ${chain} ${rows} rows`,
@@ -52,7 +52,7 @@ async function follow(dir: string, filter: AuditFilter, json: boolean, shown: Au
   for (;;) {
     await delay(LOOK_MS)
     const { entries } = readAudit(dir, { ...filter, since: filter.since ?? since, limit: FOLLOWED })
-    // Once, when it is over.
+    // Print each call once, when it has ended.
     const fresh = entries.filter(({ id, outcome }) => outcome !== 'running' && !printed.has(id)).toReversed()
     for (const { id } of fresh) printed.add(id)
     print(fresh, json)
@@ -77,7 +77,7 @@ function row(entry: AuditEntry): string {
     end.padEnd(24),
     `${ms ?? '-'} ms`.padStart(12)
   ]
-  // Names come from outside: nothing in them may steer a terminal, be hidden, or begin another row.
+  // Names are hostile: they must not control the terminal, hide characters, or start another row.
   return revealPlainly([...columns, ...asked].join(' ').trimEnd()).replaceAll('\n', '⟨U+000A⟩')
 }
 

@@ -1,4 +1,4 @@
-/** `audit`: what was asked, chosen and run, from the files alone; works beside a running server, and without one. */
+/** `audit` shows and verifies the audit log. It reads the files only, so it works with and without a running server. */
 import { existsSync } from 'node:fs'
 import { dataPaths } from '../app/data-paths.ts'
 import type { Command } from './command.ts'
@@ -6,26 +6,29 @@ import { sayWhatIsUsed, userDefaults } from './user-folders.ts'
 
 export const auditCommand: Command = {
   name: 'audit',
-  summary: 'what was asked, chosen and run; and whether anyone has changed the record of it',
+  summary: 'show the audit log of requests and calls, or verify that nobody changed it',
   usage: [
-    '[--limit N] [--follow]            the last rows, oldest first',
-    'verify                            checks the chains of rows; says where one is broken'
+    '[--limit N] [--follow]            show the last rows, oldest first',
+    'verify                            check the hash chains and show where one is broken'
   ],
   flags: {
-    json: { type: 'boolean', help: 'prints JSON, one object per line' },
-    follow: { type: 'boolean', help: 'goes on with what comes' },
-    limit: { type: 'string', help: 'rows at most (20)' },
-    server: { type: 'string', help: 'of this server only' },
-    tool: { type: 'string', help: 'of this tool only' },
-    outcome: { type: 'string', help: 'ok, tool_error, refused, failed, cancelled, unknown, abstained, …' },
-    since: { type: 'string', help: 'a time, or an age such as 30m, 2h, 7d' }
+    json: { type: 'boolean', help: 'print JSON, one object per line' },
+    follow: { type: 'boolean', help: 'keep printing new rows' },
+    limit: { type: 'string', help: 'maximum number of rows (20)' },
+    server: { type: 'string', help: 'only rows of this server' },
+    tool: { type: 'string', help: 'only rows of this tool' },
+    outcome: {
+      type: 'string',
+      help: 'only rows with this outcome: ok, tool_error, refused, failed, cancelled, unknown, …'
+    },
+    since: { type: 'string', help: 'only rows since this time, or of this age, such as 30m, 2h, 7d' }
   },
   mainSettings: ['DATA_DIR'],
-  // Where `serve` runs there is its data; else the stdio gateway's folder.
+  // Use the data of `serve` if it runs in this folder, otherwise the folder of the stdio gateway.
   defaults: (env) => (existsSync('mcp.json') || existsSync('data/audit') ? {} : userDefaults(env)),
   async run(settings, { words: [action = 'show'], flags, isNamed }) {
     sayWhatIsUsed(settings, (setting) => setting !== 'DATA_DIR' || isNamed(setting))
-    // The gateway shares this bundle, and does not wait for what only this command needs.
+    // Loaded on demand: the gateway shares this bundle and must start fast.
     const { showAudit } = await import('./audit-show.ts')
     return showAudit(dataPaths(settings.DATA_DIR).audit, action, flags)
   }

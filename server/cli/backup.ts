@@ -1,4 +1,4 @@
-/** `backup`: a copy of everything that is stored, made while servers run. What it leaves out without `--with-secrets` is said. */
+/** `backup` copies all stored data while servers run. It prints what it leaves out without `--with-secrets`. */
 import { existsSync } from 'node:fs'
 import { open, readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
@@ -19,10 +19,10 @@ const TAIL_BYTES = 64 * 1024
 
 export const backupCommand: Command = {
   name: 'backup',
-  summary: 'copies conversations, files and audit log to a new folder, while servers run',
+  summary: 'copy conversations, files and audit log to a new folder; servers can keep running',
   flags: {
-    to: { type: 'string', help: 'the folder to make; it must be empty or not exist' },
-    'with-secrets': { type: 'boolean', help: 'also copies mcp.json, the credentials file and OAuth logins' }
+    to: { type: 'string', help: 'the folder to create; it must be empty or not exist' },
+    'with-secrets': { type: 'boolean', help: 'also copy mcp.json, the credentials file and OAuth logins' }
   },
   async run(settings, { flags }) {
     const dir = typeof flags.to === 'string' ? resolve(flags.to) : defaultFolder()
@@ -49,7 +49,7 @@ export const backupCommand: Command = {
     if (flags['with-secrets'] !== true)
       say('Not copied: mcp.json, the credentials file, OAuth logins (--with-secrets copies them).')
     if (restless.length === 0) return 0
-    say(`The files of ${plural(restless.length, 'session')} changed all the time and are not in it: try again later.`)
+    say(`Skipped the files of ${plural(restless.length, 'session')}, which kept changing: try again later.`)
     return 1
   }
 }
@@ -96,7 +96,7 @@ async function copyStore(settings: Settings, dataDir: string, backup: BackupFold
   await backup.add(name)
 }
 
-/** Up to the last whole line: the next one may be half written. */
+/** Copies up to the last complete line, because the next one may be half written. */
 async function copyAudit(dir: string, backup: BackupFolder): Promise<void> {
   for (const name of await readdir(dir).catch(() => [])) {
     const from = join(dir, name)

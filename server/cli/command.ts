@@ -1,13 +1,13 @@
 import type { SettingName, Settings } from '../config/settings.ts'
 
-/** What stands on the command line beside the settings. */
+/** The parts of the command line that are not settings. */
 export interface CommandInput {
   words: string[]
-  /** Given flags of the command's own; those that may be repeated are lists. */
+  /** The command's own flags; flags that may be repeated are lists. */
   flags: Record<string, string | boolean | string[] | undefined>
-  /** After a lone `--`: not ours to read. */
+  /** The words after `--`, which we don't parse. */
   rest: string[]
-  /** Whether the user has named it, as a flag or a variable; else it is a default. */
+  /** Whether the user set it, as a flag or a variable. */
   isNamed(setting: SettingName): boolean
 }
 
@@ -15,25 +15,25 @@ export interface CommandFlag {
   type: 'boolean' | 'string'
   multiple?: true
   help: string
-  /** The actions that take it; without, all do. */
+  /** The actions that accept this flag; all by default. */
   for?: string[]
 }
 
 export interface Command {
   name: string
   summary: string
-  /** The words that it takes, as help shows them, each line beginning with its action; without, it takes none. */
+  /** The words that the command accepts, as the help shows them. Each line begins with its action. */
   usage?: string[]
-  /** The settings that its help lists; without, all of them. */
+  /** The settings that its help lists; all by default. */
   mainSettings?: SettingName[]
   flags?: Record<string, CommandFlag>
-  /** What to do instead, where arguments that can't be read are a known mistake. */
+  /** Advice for a common mistake in the arguments. */
   advice?(args: string[]): string | undefined
-  /** Where a setting has another default than usual. */
+  /** Defaults that differ from the usual ones. */
   defaults?(env: Record<string, string | undefined>): Partial<Record<SettingName, string>>
-  /** Started by other programs in folders that are not the user's own: what lies there is not asked. */
+  /** Don't read `.env`: other programs start this command in any folder. */
   ignoresDotenv?: true
-  /** When stderr is not a terminal, everything on it is JSON lines, errors included. */
+  /** If stderr is not a terminal, write everything to it as JSON lines, including errors. */
   logsJson?: true
   /** Returns the exit code. */
   run(settings: Settings, input: CommandInput): Promise<number>

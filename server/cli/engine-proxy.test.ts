@@ -55,7 +55,7 @@ describe('the engine proxy', { timeout: 60_000 }, () => {
     await once(engine, 'listening')
     const { child, said } = await proxy(path)
     expect(said()).toBe(
-      `mcp-orchestrator: Something listens at ${path} already: stop it, or let the engine proxy listen elsewhere.\n`
+      `mcp-orchestrator: Another process already listens at ${path}: stop it, or choose another path with --listen.\n`
     )
     expect(child.exitCode).toBe(1)
     expect(await answers(path)).toBe(true)

@@ -10,26 +10,26 @@ import { closeEngineProxy, createEngineProxy } from '../sandbox/engine-proxy/eng
 import type { Command, CommandInput } from './command.ts'
 
 const ENGINE_SOCKET = '/var/run/docker.sock'
-/** For calls in flight and open streams, at the end. */
+/** How long calls and open streams may continue during shutdown. */
 const GRACE_MS = 1000
 
 export const engineProxyCommand: Command = {
   name: 'engine-proxy',
-  summary: "lets only the sandboxes' calls through to the engine; for DOCKER_HOST of serve",
+  summary: 'run a proxy that allows only the engine calls that sandboxes need; point DOCKER_HOST of serve at it',
   flags: {
-    listen: { type: 'string', help: 'path of the socket that it makes' },
-    engine: { type: 'string', help: `the engine's own socket (${ENGINE_SOCKET})` },
-    network: { type: 'string', multiple: true, help: 'an engine network that sandboxes may be on, beside none' },
-    'max-memory-mb': { type: 'string', help: `most memory of one container (${CEILINGS.memoryMb})` },
-    'max-cpus': { type: 'string', help: `most processors of one container (${CEILINGS.cpus})` },
-    'max-pids': { type: 'string', help: `most processes in one container (${CEILINGS.pids})` }
+    listen: { type: 'string', help: 'path of the socket to create' },
+    engine: { type: 'string', help: `socket of the engine (${ENGINE_SOCKET})` },
+    network: { type: 'string', multiple: true, help: 'an engine network that sandboxes may use; can be repeated' },
+    'max-memory-mb': { type: 'string', help: `maximum memory of one container (${CEILINGS.memoryMb})` },
+    'max-cpus': { type: 'string', help: `maximum processors of one container (${CEILINGS.cpus})` },
+    'max-pids': { type: 'string', help: `maximum number of processes in one container (${CEILINGS.pids})` }
   },
   async run(settings, { flags }) {
     const { listen: given, engine, network } = flags
     if (typeof given !== 'string' || given === '') {
       throw new AppError('invalid', 'usage', 'Say where to listen: engine-proxy --listen /run/mcp/docker.sock')
     }
-    // Absolute: a number by itself would be a port, open to the network.
+    // Make it absolute: a bare number would be a port that is open to the network.
     const listen = resolve(given)
     const logger = createLogger(settings.LOG_LEVEL)
     const proxy = createEngineProxy({
@@ -47,7 +47,7 @@ export const engineProxyCommand: Command = {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       process.on(signal, () => {
         stopped.resolve()
-        // Whatever might still hold it: nothing here is worth waiting for longer.
+        // Exit even if something still keeps the process alive.
         setTimeout(() => process.exit(0), 2 * GRACE_MS).unref()
       })
     }
@@ -57,7 +57,7 @@ export const engineProxyCommand: Command = {
       )
     )
     await makeRoom(listen)
-    // Whoever may write to it may make sandboxes: its group decides, as with the engine's own.
+    // Members of its group may create sandboxes, as with the engine's own socket.
     proxy.listen(listen, () => chmodSync(listen, 0o660))
     proxy.once('listening', () => process.stderr.write(`The engine proxy listens at ${listen}\n`))
     await stopped.promise
@@ -66,7 +66,7 @@ export const engineProxyCommand: Command = {
   }
 }
 
-/** Removes a socket that an earlier one left behind. One that somebody listens at may be the engine's own; that, and all else, stays. */
+/** Removes the socket of an earlier proxy. Keeps other files, and sockets that something listens at: that may be the engine. */
 async function makeRoom(path: string): Promise<void> {
   if (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) return
   const socket = connect({ path })
@@ -78,7 +78,7 @@ async function makeRoom(path: string): Promise<void> {
   } finally {
     socket.destroy()
   }
-  const message = `Something listens at ${path} already: stop it, or let the engine proxy listen elsewhere.`
+  const message = `Another process already listens at ${path}: stop it, or choose another path with --listen.`
   throw new AppError('conflict', 'proxy_failed', message)
 }
 

@@ -8,7 +8,7 @@ import { userDefaults } from './user-folders.ts'
 
 export const gatewayCommand: Command = {
   name: 'gateway',
-  summary: 'one MCP server over stdio in place of those in mcp.json',
+  summary: 'start the gateway: one MCP server over stdio for all servers in mcp.json',
   defaults: userDefaults,
   ignoresDotenv: true,
   async run(settings) {
@@ -30,7 +30,7 @@ export const gatewayCommand: Command = {
   }
 }
 
-/** Loaded when it is wanted: the four tools start without it. */
+/** Loaded on demand, so that the gateway starts fast without `--expose`. */
 async function openExposed(exposed: NonNullable<GatewayApp['exposed']>) {
   const { ExposedStdio } = await import('../gateway/expose/exposed-stdio.ts')
   return new ExposedStdio(exposed)

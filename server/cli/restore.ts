@@ -1,4 +1,4 @@
-/** `restore`: puts a backup into an empty data folder, after every file was checked against its hash. Overwrites nothing. */
+/** `restore` copies a backup into an empty data folder, after checking the hash of every file. It overwrites nothing. */
 import { dirname, join, resolve } from 'node:path'
 import type { Settings } from '../config/settings.ts'
 import { AppError } from '../lib/errors.ts'
@@ -9,8 +9,8 @@ import type { Command } from './command.ts'
 
 export const restoreCommand: Command = {
   name: 'restore',
-  summary: 'puts a backup into an empty DATA_DIR',
-  usage: ['FROM                              a folder that "backup" made'],
+  summary: 'restore a backup into an empty DATA_DIR',
+  usage: ['FROM                              the folder of a backup'],
   mainSettings: ['DATA_DIR', 'REDIS_URL', 'DEPLOYMENT'],
   async run(settings, { words }) {
     const [from, more] = words
@@ -29,9 +29,11 @@ export const restoreCommand: Command = {
       makeFolder(dirname(to))
       await copyFile(join(dir, path), to)
     }
-    say(`The backup of ${madeAt} is in ${dataDir}.`)
+    say(`Restored the backup of ${madeAt} to ${dataDir}.`)
     if (files.some(({ path }) => path.startsWith('config/'))) {
-      say(`mcp.json and credentials are in ${join(dataDir, 'restored-config')}: move them to where you want them.`)
+      say(
+        `mcp.json and the credentials file are in ${join(dataDir, 'restored-config')}: move them to where you need them.`
+      )
     }
     return 0
   }

@@ -49,8 +49,8 @@ it('shows the help of one action alone, and where all settings are listed', asyn
   expect(out).not.toMatch(/--yes|--url|servers import/)
   out = ''
   expect(await runCli(['servers', '--help', 'import'], [serversCommand])).toBe(0)
-  expect(out).toMatch(/servers import \[FILE\][\s\S]*--yes +does not ask/)
+  expect(out).toMatch(/servers import \[FILE\][\s\S]*--yes +don't ask/)
   out = ''
   expect(await runCli(['servers', '--help'], [serversCommand])).toBe(0)
-  expect(out).toMatch(/servers list [\s\S]*servers usage [\s\S]*--yes +import, accept: does not ask/)
+  expect(out).toMatch(/servers list [\s\S]*servers usage [\s\S]*--yes +import, accept: don't ask/)
 })

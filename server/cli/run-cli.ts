@@ -1,4 +1,4 @@
-/** The command line: finds the command, reads its settings, and turns what goes wrong into one sentence and an exit code. */
+/** The command line: finds the command, reads its settings, runs it, and turns errors into a message and an exit code. */
 import { parseArgs } from 'node:util'
 import { terminalLine, terminalText } from '../../contract/hidden-characters.ts'
 import { isNamed, loadSettings, readDotenv } from '../config/load-settings.ts'
@@ -11,7 +11,7 @@ import type { Command, CommandInput } from './command.ts'
 const EXIT = { failed: 1, usage: 2 }
 
 export async function runCli(args: string[], commands: Command[]): Promise<number> {
-  // Words that nobody reads any more end no work: with `serve 2>&1 | tee log`, one Ctrl-C ends the reader too.
+  // Keep working when the reader of stderr is gone: with `serve 2>&1 | tee log`, Ctrl-C also ends `tee`.
   process.stderr.on('error', () => {})
   try {
     const [name, ...rest] = args
@@ -92,7 +92,7 @@ function overview(commands: Command[]): string {
     '',
     ...rows,
     '',
-    'COMMAND --help lists its flags; --version.'
+    'Run mcp-orchestrator COMMAND --help for the flags of a command, or --version.'
   ].join('\n')
 }
 
@@ -120,7 +120,7 @@ function commandHelp(command: Command, word: string | undefined): string {
   ].join('\n')
 }
 
-/** `remove | enable NAME` is the usage of two actions. */
+/** The line `remove | enable NAME` describes two actions. */
 function actionCount(usage: string): number {
   return (/^[a-z]+( \| [a-z]+)*/.exec(usage)?.[0].split(' | ') ?? []).length
 }
@@ -137,7 +137,7 @@ function settingRows(command: Command): string[] {
   })
 }
 
-/** `doctor | head`: who has read enough is no failure. The gateway sees to its own client's going. */
+/** In `doctor | head`, a reader that stops early is not an error. The gateway handles the end of its client itself. */
 function leaveWithReader(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0)

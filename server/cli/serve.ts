@@ -7,7 +7,7 @@ import type { Command } from './command.ts'
 import { leaveSoon } from './leave-soon.ts'
 import { listenForStop, type StopSignals } from './stop-signals.ts'
 
-/** From the first signal to the end of the process, whatever happens. */
+/** Maximum time from the first signal to the end of the process. */
 const STOP_WITHIN_MS = 30_000
 /** The same after a second signal. */
 const HURRY_WITHIN_MS = 3_000
@@ -19,12 +19,12 @@ const REDIS_WAIT_MS = 60_000
 
 export const serveCommand: Command = {
   name: 'serve',
-  summary: 'the workspace: web page, API and sandboxes',
+  summary: 'start the workspace: web page, API, sandboxes, and the gateway at /mcp',
   logsJson: true,
   flags: {
     'accept-data-dir': {
       type: 'boolean',
-      help: 'once: DATA_DIR is the right folder for this Redis, although it looks wrong'
+      help: 'confirm once that DATA_DIR is the right folder for this Redis, although it looks wrong'
     }
   },
   async run(settings, { flags }) {
@@ -41,7 +41,7 @@ export const serveCommand: Command = {
       announce('Stopped before it was ready.')
       return 0
     } finally {
-      // Also when it did not start: a connection to Redis, open already, would keep a server alive that serves nobody.
+      // Also after a failed start: an open connection to Redis would keep the process alive.
       leaveSoon()
     }
   }
@@ -51,7 +51,7 @@ async function runApp(app: App, signals: StopSignals, announce: Announce): Promi
   let seconds = 0
   const started = app.start().then(() => announce(`MCP Orchestrator is at ${app.url()}`, { url: app.url() }))
   try {
-    // A signal during startup is obeyed too.
+    // Signals also work during startup.
     await Promise.race([started, signals.stop])
     await signals.stop
     announce('Stopping: saving files and removing sandboxes …')
@@ -75,7 +75,7 @@ async function stopInTime(app: App, { hurry, atOnce }: StopSignals, announce: An
   const late = `it took more than ${STOP_WITHIN_MS / 1000} seconds`
   const timer = setTimeout(leave, STOP_WITHIN_MS, late)
   hurry.addEventListener('abort', () => {
-    announce(`Hurrying: it ends within ${HURRY_WITHIN_MS / 1000} seconds; one more signal ends it at once.`)
+    announce(`Hurrying: the server stops within ${HURRY_WITHIN_MS / 1000} seconds; one more signal stops it at once.`)
     setTimeout(leave, HURRY_WITHIN_MS, 'a second signal asked to hurry').unref()
   })
   atOnce.addEventListener('abort', () => leave('a third signal asked to end at once'))
@@ -92,5 +92,5 @@ function notSaved(app: App): string {
   if (ids.length === 0) return ''
   const more = ids.length > MAX_NAMED ? ` and ${ids.length - MAX_NAMED} more` : ''
   const which = `${ids.slice(0, MAX_NAMED).join(', ')}${more}`
-  return ` Changes since the last finished call may not be saved in: ${which}. Their sandboxes are kept with all files for ${KEPT_MINUTES} minutes, and the next start saves them: start the server again, and do not remove them or restart the container engine before.`
+  return ` Changes since the last finished call may not be saved in: ${which}. Their sandboxes are kept with all files for ${KEPT_MINUTES} minutes. Start the server again in that time to save them, and don't remove the sandboxes or restart the container engine before.`
 }

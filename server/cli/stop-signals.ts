@@ -12,7 +12,7 @@ export interface StopSignals {
 /** One Ctrl-C may arrive twice: from the terminal, and again from npm. */
 const SAME_MS = 500
 
-/** SIGHUP too: a terminal that is closed ends what runs in it, and sandboxes must be removed then as well. */
+/** Includes SIGHUP, because sandboxes must also be removed when the terminal is closed. */
 export function listenForStop(target: NodeJS.EventEmitter = process): StopSignals {
   const stop = Promise.withResolvers<void>()
   const stopping = new AbortController()

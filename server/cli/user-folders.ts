@@ -4,7 +4,7 @@ import type { SettingName, Settings } from '../config/settings.ts'
 
 type Environment = Record<string, string | undefined>
 
-/** A container may run as a user that it does not know, and who has no home: what is not found or written below `/` is said later. */
+/** A container may run as an unknown user without a home. Errors about missing files below `/` are then reported later. */
 export function userHome(env: Environment): string {
   try {
     return env.HOME || homedir()
@@ -13,7 +13,7 @@ export function userHome(env: Environment): string {
   }
 }
 
-/** Where a program that is started anywhere keeps its settings and its state: the XDG folders. */
+/** The XDG folders for settings and state. */
 function userFolders(env: Environment): { config: string; data: string } {
   const home = userHome(env)
   const under = (base: string | undefined, fallback: string) =>
@@ -26,7 +26,7 @@ export function userDefaults(env: Environment): { MCP_CONFIG: string; DATA_DIR: 
   return { MCP_CONFIG: join(config, 'mcp.json'), DATA_DIR: data }
 }
 
-/** Which file and folder a command has chosen by itself, on stderr: with a registry in this folder it is another one than elsewhere. */
+/** Prints the file and folder that a command uses by default, because they depend on the current folder. */
 export function sayWhatIsUsed(
   { MCP_CONFIG, DATA_DIR }: Pick<Settings, 'MCP_CONFIG' | 'DATA_DIR'>,
   isNamed: (setting: SettingName) => boolean

@@ -11,18 +11,18 @@ export interface SettingSources {
   env: Record<string, string | undefined>
   /** Text of a `.env` file. */
   dotenv?: string
-  /** In place of the usual ones, for a command that has others. */
+  /** Defaults of a command that differ from the usual ones. */
   defaults?: Partial<Record<SettingName, string>>
 }
 
-/** Flags win over the environment, the environment over `.env`. Throws a sentence that names the setting. */
+/** Flags take precedence over the environment, and the environment over `.env`. Throws an error that names the invalid setting. */
 export function loadSettings({ flags = {}, env, dotenv = '', defaults = {} }: SettingSources): Settings {
   const file = parseEnv(dotenv)
   const values: Record<string, unknown> = {}
   for (const name of Object.keys(SETTINGS) as SettingName[]) {
     const flag = flagOf(name)
     const fromFlag = flag === undefined ? undefined : flags[flag]
-    // An empty path would be this folder.
+    // An empty path would mean the current folder.
     if (fromFlag === '') throw new AppError('invalid', 'invalid_setting', `--${flag} needs a value.`)
     // An empty variable is how shells and compose files say "not set".
     const given = fromFlag ?? (env[name] || file[name] || defaults[name] || undefined)
@@ -34,7 +34,7 @@ export function loadSettings({ flags = {}, env, dotenv = '', defaults = {} }: Se
   return settings
 }
 
-/** Whether it was given at all, rather than left to its default. */
+/** Whether the user set it. */
 export function isNamed(name: SettingName, { flags = {}, env, dotenv = '' }: SettingSources): boolean {
   const flag = flagOf(name)
   return Boolean((flag !== undefined && flags[flag]) || env[name] || parseEnv(dotenv)[name])
@@ -46,20 +46,20 @@ export function readDotenv(path = '.env'): string {
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     if (code === 'ENOENT' || code === 'EISDIR' || isOutOfSight(path)) return ''
-    // Going on without it might be going on without its AUTH_TOKEN.
-    const message = `${resolve(path)} can't be read (${messageOf(error)}): let this user read it, or start elsewhere.`
+    // It may contain AUTH_TOKEN, so don't start without it.
+    const message = `${resolve(path)} can't be read (${messageOf(error)}): let this user read it, or start in another folder.`
     throw new AppError('invalid', 'invalid_setting', message, { cause: error })
   }
 }
 
-/** The `.env` that settings are read from, where it holds a secret of ours: then servers must not read it. */
+/** The path of the `.env` file if it contains a secret setting, so that servers must not read it. */
 export function dotenvWithSecrets(path = '.env'): string | undefined {
   const given = parseEnv(readDotenv(path))
   const names = (Object.keys(SETTINGS) as SettingName[]).filter((name) => flagOf(name) === undefined)
   return names.some((name) => given[name]) ? resolve(path) : undefined
 }
 
-/** In a folder that this user may not look into, as with `sudo -u` in someone's home: whatever is there is not meant for them. */
+/** Whether the folder is closed to this user, as with `sudo -u` in another user's home. The file is then not meant for them. */
 function isOutOfSight(path: string): boolean {
   try {
     lstatSync(path)
@@ -77,7 +77,7 @@ function checkTogether(settings: Settings): void {
   checkToken('AUTH_TOKEN', settings.AUTH_TOKEN)
   checkToken('ADMIN_TOKEN', settings.ADMIN_TOKEN)
   if (settings.ADMIN_TOKEN && settings.ADMIN_TOKEN === settings.AUTH_TOKEN) {
-    const message = 'ADMIN_TOKEN must differ from AUTH_TOKEN: everyone who may use this instance has that one.'
+    const message = 'ADMIN_TOKEN must differ from AUTH_TOKEN, which everyone who uses this instance has.'
     throw new AppError('invalid', 'invalid_setting', message)
   }
   const { EMBEDDING_MODEL: embedding, OPENAI_API_KEY: key, OPENAI_COMPATIBLE_BASE_URL: server } = settings
@@ -92,9 +92,9 @@ function checkTogether(settings: Settings): void {
 function checkToken(name: SettingName, token: string | undefined): void {
   if (token === undefined) return
   if (token.length < 16) throw new AppError('invalid', 'invalid_setting', `${name} must have at least 16 characters.`)
-  // A command pasted into .env is not run: everyone who has read the instructions would know the token.
+  // `.env` does not run commands. The literal text of a documented command would be a token that everyone knows.
   if (/\$[({]/.test(token)) {
-    const message = `${name} holds a shell expression that nobody has run: put its result there.`
+    const message = `${name} holds a shell expression, which is not executed: put its result there.`
     throw new AppError('invalid', 'invalid_setting', message)
   }
 }

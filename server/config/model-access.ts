@@ -1,7 +1,7 @@
 import type { ModelsOptions } from '../models/models-options.ts'
 import type { Settings } from './settings.ts'
 
-/** The providers that the settings give access to, and the default among them. */
+/** The providers that the settings have keys or addresses for, and the default model. */
 export function modelAccess(settings: Settings): Omit<ModelsOptions, 'logger'> {
   const access = (apiKey: string | undefined, baseUrl: string | undefined) =>
     apiKey === undefined ? undefined : { apiKey, ...(baseUrl ? { baseUrl } : {}) }

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { AppError } from '../lib/errors.ts'
 import { type UidRange, uidCount } from '../sandbox/uid-range.ts'
 
-/** Turns a setting's text into its value, or throws a sentence that names the setting. */
+/** Parses the text of a setting, or throws an error that names the setting. */
 export type ParseValue<T> = (text: string, name: string) => T
 
 function invalidSetting(name: string, wanted: string, text: string): AppError {
@@ -39,7 +39,7 @@ export function url(...protocols: string[]): ParseValue<string> {
   return (value, name) => {
     const parsed = URL.canParse(value) ? new URL(value) : undefined
     if (parsed && protocols.includes(parsed.protocol)) return value.replace(/\/+$/, '')
-    // A URL may hold a password: it is not repeated.
+    // Don't repeat the value: a URL may contain a password.
     throw new AppError(
       'invalid',
       'invalid_setting',
@@ -54,11 +54,11 @@ export const addressRanges: ParseValue<readonly string[]> = (value, name) => {
   if (ranges.every((range) => range === 'loopback' || isRange(range))) {
     return ranges.flatMap((range) => (range === 'loopback' ? ['127.0.0.0/8', '::1'] : [range]))
   }
-  throw invalidSetting(name, 'addresses or CIDR ranges with commas between them, or loopback', value)
+  throw invalidSetting(name, 'addresses or CIDR ranges separated by commas, or loopback', value)
 }
 
 const FEWEST_UIDS = 16
-/** Each has a line in the image. */
+/** Each id adds a line to `/etc/passwd` in the image. */
 const MOST_UIDS = 10_000
 const SMALLEST_UID = 1000
 const LARGEST_UID = 2_000_000_000
@@ -80,7 +80,7 @@ function isRange(text: string): boolean {
   return family !== 0 && (prefix === undefined || Number(prefix) <= (family === 4 ? 32 : 128))
 }
 
-/** `wanted` says in words what the pattern wants. */
+/** `wanted` describes the pattern in words. */
 export function matching(pattern: RegExp, wanted: string): ParseValue<string> {
   return (value, name) => {
     if (pattern.test(value)) return value

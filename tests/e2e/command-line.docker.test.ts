@@ -93,12 +93,12 @@ describe('the command line', () => {
 
   it('has a doctor that looks at everything for real', async () => {
     const { code, out } = await cli(['doctor', '--image'])
-    expect(out).toMatch(/^ok {4}node +24\S+, linux-\w+, its hash is as it should be$/m)
+    expect(out).toMatch(/^ok {4}node +24\S+, linux-\w+, hash verified$/m)
     expect(out).toMatch(/^ok {4}contents \d+ packages\n {6}node 24[\s\S]*\n {6}bash \S+/m)
     expect(out).toMatch(/^ok {4}engine/m)
     expect(out).toMatch(/^ok {4}users +20000-20999, one for each container$/m)
     expect(out).toMatch(
-      /^ok {4}limits +enforced: 512 MB, 0.5 CPU, 128 processes, 256 MB of files, uid 20\d{3}, no capability, no system call beyond the list$/m
+      /^ok {4}limits +enforced: 512 MB, 0.5 CPU, 128 processes, 256 MB of files, uid 20\d{3}, no capabilities, seccomp profile applied$/m
     )
     expect(out).toMatch(/^ok {4}network +none/m)
     expect(out).toMatch(/^ok {4}store/m)

@@ -31,14 +31,14 @@ describe('commands of someone who uses the gateway alone', { timeout: 60_000 }, 
   it('doctor looks at their own registry, and warns of an engine that nothing needs', async () => {
     const { home, cwd, config, run } = gatewayUser({ fine: { command: 'node' } })
     const { code, out } = await run(['doctor'], { SANDBOX_NETWORK: 'bridge' })
-    expect(out).toMatch(/^warn {2}engine +.*start Docker.*only the workspace and servers with "sandbox" need it/m)
+    expect(out).toMatch(/^warn {2}engine +.*start Docker.*Only the workspace and servers with "sandbox" need it/m)
     expect(out).toMatch(/^warn {2}network +ON: /m)
     expect(out).toContain(`servers in ${config}/mcp.json, data in ${home}/.local/share/mcp-orchestrator`)
     expect(out).toMatch(/^ok {4}server +fine: /m)
     expect(out).not.toContain('FAILS')
     expect(code).toBe(0)
     expect(existsSync(join(home, '.local'))).toBe(false)
-    expect(out).toMatch(/^ok {4}store +embedded; the first start makes /m)
+    expect(out).toMatch(/^ok {4}store +embedded; the first start creates /m)
     // A workspace was started here, or a server wants a container: then the engine is needed.
     mkdirSync(join(cwd, 'data'))
     expect(await run(['doctor'])).toMatchObject({ code: 1, out: expect.stringMatching(/^FAILS engine/m) })

@@ -167,8 +167,8 @@ describe('servers', { timeout: 60_000 }, () => {
     const shown = await run('usage', '--json')
     expect(JSON.parse(shown.out)).toMatchObject([{ request: 'is everything alright?', server: 'good', tool: 'fine' }])
     expect((await run('usage', 'good')).out).toMatch(/ "good" "fine": "is everything alright\?"\n$/)
-    expect((await run('usage', '--clear')).out).toMatch(/^Forgot 1 past requests\./)
-    expect((await run('usage')).out).toBe('Nothing has been learnt from use yet.\n')
+    expect((await run('usage', '--clear')).out).toMatch(/^Deleted 1 past requests\./)
+    expect((await run('usage')).out).toBe('Routing has not learned any requests yet.\n')
   })
 
   it('imports what other clients have, after a yes', async () => {
@@ -183,7 +183,7 @@ describe('servers', { timeout: 60_000 }, () => {
     expect(done).toMatchObject({
       code: 0,
       out: expect.stringMatching(
-        /Added 1 server to (.*)\.\nNow remove .* add the gateway.*\n\/.*\/docs\/guides\/clients\.md says how\.\n.*the arguments --config \1, too\.\n$/
+        /Added 1 server to (.*)\.\nNow replace .* the gateway.*\n\/.*\/docs\/guides\/clients\.md\n.*add --config \1 to its arguments\.\n$/
       )
     })
     expect(saved().mcpServers).toEqual({ mine: { command: 'mine' }, files: { command: 'npx', args: ['files'] } })

@@ -83,10 +83,10 @@ describe('what is set wrongly', { timeout: 60_000 }, () => {
     }
   })
 
-  it('is no audit trail to verify where there is none', async () => {
+  it('fails to verify an audit log that does not exist', async () => {
     const at = place({ mcpServers: {} })
     const { code, out, err } = await run(at, ['audit', 'verify', '--json'])
-    expect([code, out, err]).toEqual([1, '', expect.stringContaining(`no audit trail in ${at.data}`)])
+    expect([code, out, err]).toEqual([1, '', expect.stringContaining(`no audit log in ${at.data}`)])
   })
 
   it.each([

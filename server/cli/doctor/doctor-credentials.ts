@@ -1,4 +1,4 @@
-/** Whether the credentials file lies where only its owner gets at it: its own mode is checked whenever it is read, its place is checked here. */
+/** Checks whether others can get at the credentials file through its folder. The mode of the file is checked whenever it is read. */
 import { readdirSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import { openCredentials } from '../../catalog/credentials.ts'
@@ -6,17 +6,19 @@ import type { LocalEntry, ServerEntry } from '../../catalog/server-entry.ts'
 import type { Found } from './doctor-servers.ts'
 
 const STICKY = 0o1000
-const ADVICE = 'Move it to a folder of its own, such as ~/.config/mcp-orchestrator/, and set CREDENTIALS_FILE.'
+const ADVICE = 'Move it to a separate folder, such as ~/.config/mcp-orchestrator/, and set CREDENTIALS_FILE.'
 
-/** Throws when the file can't be used at all. `ours`: files of ours that may lie beside it. */
+/** Throws if the file can't be used at all. `ours`: our own files that may be in the same folder. */
 export function describeCredentials(setting: string, servers: Iterable<ServerEntry>, ours: string[]): Found {
   openCredentials({ file: setting, environment: {} }).source()
   const file = realpathSync(setting)
   const doubts = [...openFolders(file), ...readers(file, [...servers], ours)]
-  return doubts.length === 0 ? `${file}, for its owner alone` : { warn: `${file}: ${doubts.join(' ')} ${ADVICE}` }
+  return doubts.length === 0
+    ? `${file}, readable by its owner only`
+    : { warn: `${file}: ${doubts.join(' ')} ${ADVICE}` }
 }
 
-/** Whoever can write to a folder can put another file in the place of this one; a sticky folder above it can't be renamed by others. */
+/** Someone who can write to a folder can replace the file. Others can't rename a folder inside a sticky one. */
 function openFolders(file: string): string[] {
   const found: string[] = []
   for (let folder = dirname(file); ; folder = dirname(folder)) {
@@ -28,7 +30,7 @@ function openFolders(file: string): string[] {
   return found.map((folder) => `others on this machine can write to ${folder}.`)
 }
 
-/** A folder with nothing else in it is hidden from servers as a whole; in any other, only the file itself is, and not from sandboxes. */
+/** A folder with nothing else in it is hidden from servers as a whole. Otherwise only the file is hidden, and not from sandboxes. */
 function readers(file: string, servers: ServerEntry[], ours: string[]): string[] {
   const isHidden = isAlone(file, ours)
   return servers.flatMap((entry) => {
@@ -37,7 +39,7 @@ function readers(file: string, servers: ServerEntry[], ours: string[]): string[]
       if (isWithin(path, dirname(file))) return true
       return isWithin(file, path) && (!isHidden || entry.sandbox !== undefined)
     })
-    return given === undefined ? [] : [`The server "${entry.name}" is given ${given}, where it lies.`]
+    return given === undefined ? [] : [`The server "${entry.name}" can use ${given}, which contains it.`]
   })
 }
 
@@ -46,13 +48,13 @@ function isAlone(file: string, ours: string[]): boolean {
   return readdirSync(dirname(file)).every((name) => names.some((our) => name === our || name.startsWith(`${our}.`)))
 }
 
-/** What it is told of, and where it is started. A container sees its own folders alone. */
+/** The paths in its arguments and variables, and its working folder. A container sees only its own folders. */
 function givenPaths({ args, env, cwd, sandbox }: LocalEntry): string[] {
   const words = sandbox ? (sandbox.folders ?? []) : [...args, ...Object.values(env)].flatMap(pathsIn)
   return [...words, ...(cwd === undefined ? [] : [resolve(cwd)])].filter((path) => isAbsolute(path)).map(real)
 }
 
-/** `--root=PATH` names a path too, and so does a list `A:B`. */
+/** Also finds the paths in `--root=PATH` and in a list `A:B`. */
 function pathsIn(word: string): string[] {
   return [word, word.slice(word.indexOf('=') + 1)].flatMap((text) => [text, ...text.split(':')])
 }

@@ -6,14 +6,14 @@ import { makeFolder } from '../../lib/files/make-folder.ts'
 
 const BYTES = 64 * 1024
 
-/** Really writes to the data folder, reads back what was written, and leaves everything as it was: also no folder that it made. */
+/** Writes to the data folder, reads it back, and removes the file and every folder that it created. */
 export function describeDataDir(folder: string): string {
   let made: string | undefined
   const file = join(folder, `.doctor-${randomUUID()}`)
   try {
     made = makeFolder(folder)
     writeAndRead(file)
-    return `${folder} can be written${made === undefined ? '' : '; the first start makes it'}`
+    return `${folder} is writable${made === undefined ? '' : '; the first start creates it'}`
   } catch (error) {
     const advice = 'check DATA_DIR, its permissions and the free space of its disk'
     throw new Error(`The data folder ${folder} can't be written (${messageOf(error)}): ${advice}.`)
@@ -23,7 +23,7 @@ export function describeDataDir(folder: string): string {
   }
 }
 
-/** What can't be undone must not hide what was found. */
+/** A failed clean-up must not hide the result of the check. */
 function tidy(job: () => void): void {
   try {
     job()
@@ -34,15 +34,15 @@ function writeAndRead(file: string): void {
   const written = randomBytes(BYTES)
   const handle = openSync(file, 'wx', 0o600)
   try {
-    if (writeSync(handle, written) !== BYTES) throw new Error('only a part was written')
+    if (writeSync(handle, written) !== BYTES) throw new Error('the write was incomplete')
     fsyncSync(handle)
   } finally {
     closeSync(handle)
   }
-  if (!readFileSync(file).equals(written)) throw new Error('what was read back is not what was written')
+  if (!readFileSync(file).equals(written)) throw new Error('the data that was read back differs')
 }
 
-/** From the folder up to the first one that was made. */
+/** Removes the folder and its parents, up to the first one that was created. */
 function removeEmpty(folder: string, first: string): void {
   for (let dir = folder; ; dir = dirname(dir)) {
     rmdirSync(dir)

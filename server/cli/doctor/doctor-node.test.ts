@@ -15,10 +15,10 @@ function binary(folder: string): string {
 }
 
 it('refuses another program in the place of the pinned Node', async () => {
-  await expect(describeNode(binary('node_modules/node/bin'), version)).rejects.toThrow(/is not the Node .* pinned/)
+  await expect(describeNode(binary('node_modules/node/bin'), version)).rejects.toThrow(/is not the pinned Node/)
 })
 
 it("lets a machine have its own, and says that it is that one's", async () => {
-  expect(await describeNode(binary('bin'), version)).toMatch(/of this machine/)
-  expect(await describeNode(binary('bin'), '99.0.0')).toMatch(/not one whose hash is known/)
+  expect(await describeNode(binary('bin'), version)).toMatch(/from this machine/)
+  expect(await describeNode(binary('bin'), '99.0.0')).toMatch(/hash not known/)
 })

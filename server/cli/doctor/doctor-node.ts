@@ -3,8 +3,8 @@ import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 
 /**
- * SHA-256 of the Node binaries that the pinned package fetches when it is installed: the lock file does not cover them. A new
- * version gets new lines here; `tests/supply-chain.test.ts` holds them to package.json.
+ * SHA-256 of the Node binaries that the pinned package downloads when it is installed: the lock file does not cover them. Add lines for
+ * every new version; `tests/supply-chain.test.ts` checks them against package.json.
  */
 export const NODE_BINARIES: Record<string, Record<string, string>> = {
   '24.21.0': {
@@ -13,18 +13,16 @@ export const NODE_BINARIES: Record<string, Record<string, string>> = {
   }
 }
 
-/** Says which Node this is; throws when it should be one that is known here and is not. */
+/** Describes the Node that runs; throws if it replaced the pinned binary. */
 export async function describeNode(path = process.execPath, version = process.versions.node): Promise<string> {
   const platform = `${process.platform}-${process.arch}`
   const known = NODE_BINARIES[version]?.[platform]
-  if (known === undefined) return `${version}, ${platform}: not one whose hash is known here`
+  if (known === undefined) return `${version}, ${platform}: hash not known`
   const hash = createHash('sha256')
   await pipeline(createReadStream(path), hash)
   const found = hash.digest('hex')
-  if (found === known) return `${version}, ${platform}, its hash is as it should be`
-  // A build of somebody else's, a distribution's for one, is no attack by itself; in the package's own place it is no accident.
-  if (!path.includes('/node_modules/')) return `${version} of this machine, not the one that comes with the package`
-  throw new Error(
-    `${path} is not the Node ${version} that was pinned (sha256 ${found}): remove node_modules and install again.`
-  )
+  if (found === known) return `${version}, ${platform}, hash verified`
+  // Another build, such as a distribution's, is no attack by itself. A different binary inside node_modules is suspicious.
+  if (!path.includes('/node_modules/')) return `${version} from this machine, not the one in the package`
+  throw new Error(`${path} is not the pinned Node ${version} (sha256 ${found}): remove node_modules and install again.`)
 }

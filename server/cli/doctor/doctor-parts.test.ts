@@ -18,8 +18,8 @@ afterEach(() => discard(dir))
 
 describe('the data folder', () => {
   it('is written to and read back, and left as it was, also when it is not there yet', () => {
-    expect(describeDataDir(dir)).toBe(`${dir} can be written`)
-    expect(describeDataDir(join(dir, 'a/b'))).toMatch(/can be written; the first start makes it$/)
+    expect(describeDataDir(dir)).toBe(`${dir} is writable`)
+    expect(describeDataDir(join(dir, 'a/b'))).toMatch(/is writable; the first start creates it$/)
     expect(readdirSync(dir)).toEqual([])
   })
 
@@ -67,7 +67,7 @@ describe('the credentials file', () => {
 
   it('is fine in a folder of its own, also below a folder that a server is given', () => {
     const file = place('own/credentials')
-    expect(describeCredentials(file, server({ args: [dir] }), [])).toBe(`${file}, for its owner alone`)
+    expect(describeCredentials(file, server({ args: [dir] }), [])).toBe(`${file}, readable by its owner only`)
     writeFileSync(join(dir, 'own/mcp.json'), '{}')
     expect(describeCredentials(file, server({ args: [dir] }), ['mcp.json'])).toBeTypeOf('string')
   })
@@ -89,7 +89,7 @@ describe('the credentials file', () => {
   ])('is warned of where a server is given %s', (_, raw) => {
     const file = place('work/credentials')
     writeFileSync(join(dir, 'work/notes.txt'), '')
-    const warn = expect.stringMatching(/The server "files" is given .*, where it lies\./)
+    const warn = expect.stringMatching(/The server "files" can use .*, which contains it\./)
     expect(describeCredentials(file, server(raw(dir)), [])).toEqual({ warn })
     expect(describeCredentials(file, server({ args: ['/srv/other'] }), [])).toBeTypeOf('string')
     expect(describeCredentials(file, server({ ...raw(dir), enabled: false }), [])).toBeTypeOf('string')

@@ -8,7 +8,7 @@ import type { Found } from './doctor-servers.ts'
 const ASK_MS = 2000
 const LISTENING = '0A'
 
-/** Whether `serve` could listen where the settings say; if not, what is in its way. */
+/** Checks whether `serve` can listen on its port, and finds out what uses it. */
 export async function describePort({ HOST, PORT }: Pick<Settings, 'HOST' | 'PORT'>): Promise<Found> {
   const where = `port ${PORT} of ${HOST}`
   const server = createServer()
@@ -19,10 +19,10 @@ export async function describePort({ HOST, PORT }: Pick<Settings, 'HOST' | 'PORT
     return PORT === 0 ? `any free port of ${HOST}` : `${where} is free`
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
-    if (code === 'EACCES') throw new Error(`This user may not use ${where}: set PORT to one from 1024 on.`)
+    if (code === 'EACCES') throw new Error(`This user may not use ${where}: set PORT to 1024 or higher.`)
     if (code !== 'EADDRINUSE')
       throw new Error(`Can't listen on ${where} (${messageOf(error)}): set HOST to an address of this machine.`)
-    if (await isOurs(HOST, PORT)) return { warn: `${where} is in use by an MCP Orchestrator that runs already` }
+    if (await isOurs(HOST, PORT)) return { warn: `${where} is in use by a running MCP Orchestrator` }
     throw new Error(`The ${where} is in use${holderOf(PORT)}: stop what uses it, or set PORT to another one.`)
   } finally {
     server.close()
@@ -42,7 +42,7 @@ async function isOurs(host: string, port: number): Promise<boolean> {
   }
 }
 
-/** As far as this user may know: another user's process shows no open files. */
+/** Names the process if possible: the open files of another user's process are not visible. */
 function holderOf(port: number): string {
   try {
     const inodes = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listenersIn(file, port)))
@@ -50,7 +50,7 @@ function holderOf(port: number): string {
       if (holds(pid, inodes)) return ` by ${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`
     }
   } catch {
-    // No /proc, or one that tells nothing.
+    // There is no /proc, or it can't be read.
   }
   return ''
 }

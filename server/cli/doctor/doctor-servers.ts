@@ -1,4 +1,4 @@
-/** What `doctor` says of each server in the registry. Starts none of them, unless it is asked to. */
+/** The checks of `doctor` for each server in the registry. They start servers only with `--servers`. */
 import { resolve } from 'node:path'
 import { createGatewayApp } from '../../app/app-gateway.ts'
 import { openEngine } from '../../app/core.ts'
@@ -15,7 +15,7 @@ import { messageOf } from '../../lib/errors.ts'
 import { findCommand } from '../../lib/files/find-command.ts'
 import { createLogger } from '../../lib/logger.ts'
 
-/** What was found; `warn`: it works, but one should know. */
+/** The result of a check. `warn`: it works, but the user should know. */
 export type Found = string | { warn: string }
 export type Check = (part: string, job: () => Promise<Found>) => Promise<boolean>
 
@@ -62,13 +62,13 @@ async function describeLocal(settings: Settings, { name, command, cwd, env, sand
     const image = sandbox.image ?? settings.SANDBOX_IMAGE
     const engine = openEngine({ ...settings, SANDBOX_IMAGE: image }, createLogger('silent'))
     try {
-      if (await engine.hasImage()) return `in a sandbox of ${image ?? 'the sandbox image'}, which is there`
+      if (await engine.hasImage()) return `runs in a sandbox; its image (${image ?? 'the default one'}) is ready`
     } finally {
       await engine.close()
     }
     const make = image === undefined ? 'npm run setup' : `SANDBOX_IMAGE=${image} npm run setup`
-    const what = image === undefined ? 'the sandbox image' : `the image that is made of ${image}`
-    throw new Error(`"${name}" wants ${what}, which is not there yet: its first start makes it, or run ${make}.`)
+    const what = image === undefined ? 'the sandbox image' : `a sandbox image based on ${image}`
+    throw new Error(`"${name}" needs ${what}, which is not built yet: its first start builds it, or run ${make}.`)
   }
   const path = env.PATH ?? process.env.PATH ?? ''
   const found = findCommand(command, { path, ...(cwd === undefined ? {} : { cwd }) })
@@ -78,7 +78,7 @@ async function describeLocal(settings: Settings, { name, command, cwd, env, sand
   )
 }
 
-/** Whatever it answers, it is there; what it wants to be told is between it and the gateway. */
+/** Any answer shows that the server can be reached, even an HTTP error. */
 async function describeRemote({ name, url }: RemoteEntry): Promise<string> {
   try {
     const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(REACH_MS) })

@@ -1,4 +1,4 @@
-/** Says for each part that the workspace needs whether it is there, or what to do. Makes one sandbox to see its limits for real. */
+/** `doctor` checks every part of an installation and tells how to fix what is broken. It creates one sandbox to test its limits. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { terminalText } from '../../../contract/hidden-characters.ts'
@@ -27,10 +27,10 @@ type Mark = 'ok' | 'warn' | 'FAILS'
 export const doctorCommand: Command = {
   name: 'doctor',
   summary:
-    'checks Node, engine, image, runtime, limits, data folder, store, port, models and servers, and says what to do',
+    'check Node, engine, image, limits, data folder, store, port, models and servers, and show how to fix what is broken',
   flags: {
-    servers: { type: 'boolean', help: 'also starts every server, to see its tools' },
-    image: { type: 'boolean', help: 'also lists what is in the sandbox image, with versions' }
+    servers: { type: 'boolean', help: 'also start every server and list its tools' },
+    image: { type: 'boolean', help: 'also list the packages in the sandbox image' }
   },
   defaults: doctorDefaults,
   async run(settings, { flags }) {
@@ -75,7 +75,7 @@ export const doctorCommand: Command = {
   }
 }
 
-/** Whoever has a registry of their own and no workspace here uses the gateway: then that is what is looked at. */
+/** If the user has a registry and this folder has no workspace, check the user's gateway. */
 function doctorDefaults(env: Record<string, string | undefined>) {
   const user = userDefaults(env)
   const isWorkspace = existsSync('mcp.json') || existsSync('data')
@@ -88,11 +88,11 @@ async function describeEngine(engine: SandboxEngine, settings: Settings): Promis
     return `Docker ${version}, cgroup v${cgroupVersion}, ${containers} containers`
   } catch (error) {
     if (await needsEngine(settings)) throw error
-    return { warn: `${messageOf(error)} Here only the workspace and servers with "sandbox" need it.` }
+    return { warn: `${messageOf(error)} Only the workspace and servers with "sandbox" need it.` }
   }
 }
 
-/** The settings of a gateway that other programs start: it listens on no port. */
+/** Whether these are the settings of a stdio gateway, which needs no port. */
 function isGatewayOnly({ MCP_CONFIG, DATA_DIR }: Settings): boolean {
   const user = userDefaults(process.env)
   return MCP_CONFIG === user.MCP_CONFIG && DATA_DIR === user.DATA_DIR
@@ -101,7 +101,7 @@ function isGatewayOnly({ MCP_CONFIG, DATA_DIR }: Settings): boolean {
 async function needsEngine(settings: Settings): Promise<boolean> {
   const { MCP_CONFIG } = settings
   if (!isGatewayOnly(settings)) return true
-  // A file that can't be read is told of where the servers are.
+  // The check of the servers reports a file that can't be read.
   const registry = await loadRegistry(MCP_CONFIG, { optional: true }).catch(() => undefined)
   const servers = [...(registry?.servers.values() ?? [])]
   return servers.some((entry) => entry.kind === 'local' && entry.enabled && entry.sandbox !== undefined)
@@ -130,7 +130,7 @@ async function describeContents(engine: SandboxEngine): Promise<string> {
 function describeNetwork(settings: Settings): Found {
   if (settings.SANDBOX_NETWORK === 'none') return 'none: sandboxes have no network'
   return {
-    warn: `ON: sandboxes are on the network "${settings.SANDBOX_NETWORK}", and so is everything that runs in them`
+    warn: `ON: all commands in sandboxes can reach the network "${settings.SANDBOX_NETWORK}"`
   }
 }
 
@@ -143,8 +143,8 @@ async function describeChildren({ AUTH_TOKEN }: Settings): Promise<Found> {
 
 async function describeStore(settings: Settings): Promise<Found> {
   const folder = resolve(settings.DATA_DIR)
-  // Looking makes nothing: a folder left here would be taken for a workspace the next time, and be of whoever looked.
-  if (!settings.REDIS_URL && !existsSync(folder)) return `embedded; the first start makes ${folder}`
+  // Don't create the folder: the next `doctor` would take it for a workspace, and it might belong to the wrong user.
+  if (!settings.REDIS_URL && !existsSync(folder)) return `embedded; the first start creates ${folder}`
   const logger = createLogger('silent')
   const store = await openStore(settings, logger)
   try {
@@ -171,7 +171,7 @@ async function describeModels(settings: Settings): Promise<Found> {
   const failing = providers.filter(({ ok }) => !ok)
   if (failing.length > 0) throw new Error(failing.map(({ id, reason }) => `${id}: ${reason}`).join(' '))
   const found = `${models.length} from ${providers.map(({ id }) => id).join(', ')}; the default is ${chosen}`
-  // Another model than the one that was asked for may be worse, or dearer.
+  // Another model than the configured one may be worse or cost more.
   const lacking = providers.find(({ reason }) => reason !== undefined)?.reason
   const idle = settings.LLM_MODEL && providers.length === 1 && `LLM_MODEL is "${settings.LLM_MODEL}", but no key is set`
   const doubt = lacking ?? idle

@@ -8,8 +8,8 @@ import { type ChangedTool, changedTools } from './servers-notes.ts'
 import { withCore } from './servers-show.ts'
 
 /**
- * Shows entries that wait for their secrets, and tools whose definition is not the accepted one, and accepts both after a yes. Tools as
- * last seen: it starts no server.
+ * Shows entries that wait for their secrets and tools whose definition changed, and accepts both after confirmation. It uses the tool
+ * index and starts no server.
  */
 export async function acceptChanges(context: ServersContext): Promise<number> {
   const entries = chosen(context)
@@ -42,7 +42,7 @@ export async function acceptChanges(context: ServersContext): Promise<number> {
   })
 }
 
-/** All that decides who gets the secrets. */
+/** Everything that determines who gets the secrets. */
 function describeEntry(entry: ServerEntry): string[] {
   const values = entry.kind === 'local' ? entry.env : entry.headers
   const { cwd, env, headers, sandbox } = showTarget(entry)

@@ -17,22 +17,22 @@ export interface ServersContext {
 }
 
 export function print(context: ServersContext, data: unknown, lines: string[]): void {
-  // Names, errors and logs come from servers and files: nothing in them may steer a terminal, hide, or begin a line of its own.
+  // Names, errors and logs are hostile: they must not control the terminal, hide characters, or start another line.
   const text = context.json ? [shownJson(data)] : lines.map(terminalRow)
   process.stdout.write(text.map((line) => `${line}\n`).join(''))
 }
 
-/** As `terminalLine`, with the spaces that columns are made of. */
+/** Like `terminalLine`, but keeps the spaces between columns. */
 function terminalRow(line: string): string {
   return terminalText(line).replaceAll('\n', '⟨U+000A⟩').trimEnd()
 }
 
-/** Line by line, because hidden characters of a text become escapes and the breaks between lines do not. */
+/** Line by line, so that hidden characters become escapes but line breaks stay. */
 function shownJson(data: unknown): string {
   return (JSON.stringify(data, null, 2) ?? 'null').split('\n').map(escapeJson).join('\n')
 }
 
-/** Those that were named, or all. */
+/** The servers that were named, or all. */
 export function chosen({ registry, names, file }: ServersContext): ServerEntry[] {
   if (names.length === 0) return [...registry.servers.values()]
   return names.map((name) => {
@@ -48,7 +48,7 @@ export function oneName({ names }: ServersContext): string {
   throw new AppError('invalid', 'usage', 'Name one server. See mcp-orchestrator servers --help.')
 }
 
-/** Nobody at a terminal is a no. */
+/** Without a terminal, the answer is no. */
 export async function askedYes(question: string): Promise<boolean> {
   if (!process.stdin.isTTY) return false
   const terminal = createInterface({ input: process.stdin, output: process.stderr })

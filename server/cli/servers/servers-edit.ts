@@ -27,7 +27,7 @@ export async function addServer(context: ServersContext): Promise<number> {
   refuseForeignPlaceholders(entry)
   for (const warning of warnings(entry)) process.stderr.write(`! ${terminalLine(warning)}\n`)
   await addServers(file, { [name]: raw })
-  // Whoever types a command here has seen it.
+  // The user typed the command, so it needs no confirmation.
   await openGrants(context.settings.DATA_DIR, file).accept([entry], context.registry.servers.values())
   print(context, { added: name, target: describeTarget(entry), file }, [
     `Added "${name}" to ${file}: ${describeTarget(entry)}`

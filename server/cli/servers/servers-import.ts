@@ -13,7 +13,7 @@ import { userDefaults, userHome } from '../user-folders.ts'
 import { askedYes, print, type ServersContext } from './servers-context.ts'
 import { describeMissing, missingOf } from './servers-missing.ts'
 
-/** Shows all that decides what other clients' servers do, as the page does, and takes them over after a yes. What is there already stays as it is. */
+/** Shows what the servers of other clients would run, and imports them after confirmation. Existing entries are not changed. */
 export async function importServers(context: ServersContext): Promise<number> {
   const { names, registry, file, flags, json } = context
   const [from] = names
@@ -32,12 +32,12 @@ export async function importServers(context: ServersContext): Promise<number> {
     warnings: warnings(entry)
   }))
   if (fresh.length === 0) {
-    const left = problems.length > 0 ? ' What was left out, and why, is said above.' : ''
+    const left = problems.length > 0 ? ' See above for what was left out, and why.' : ''
     print(context, { imported: [], found: servers.length }, [`There is nothing new to import.${left}`])
     return 0
   }
   if (!json) print(context, rows, rows.flatMap(describe))
-  // Who has been shown nothing can't say yes to it.
+  // With --json nothing was shown, so there is nothing to confirm.
   if (
     flags.yes !== true &&
     (json || !(await askedYes(`Add ${fresh.length} ${fresh.length === 1 ? 'server' : 'servers'} to ${file}?`)))
@@ -51,18 +51,18 @@ export async function importServers(context: ServersContext): Promise<number> {
   print(context, { imported: rows, missing, file }, [
     `Added ${fresh.length} ${fresh.length === 1 ? 'server' : 'servers'} to ${file}.`,
     ...describeMissing(missing, context.settings.CREDENTIALS_FILE),
-    "Now remove them from the client's own list, and add the gateway there in their place:",
-    `${join(packageRoot(), 'docs/guides/clients.md')} says how.`,
+    "Now replace them by the gateway in the client's own configuration. This guide shows how:",
+    join(packageRoot(), 'docs/guides/clients.md'),
     ...sayOtherFile(file)
   ])
   return 0
 }
 
-/** In a folder with an `mcp.json` the servers went there: a gateway that a client starts would not find them. */
+/** In a folder with an `mcp.json`, the servers were added there, where a gateway that a client starts does not look. */
 function sayOtherFile(file: string): string[] {
   const usual = userDefaults(process.env).MCP_CONFIG
   if (file === usual) return []
-  return [`A gateway that a client starts reads ${usual}: give it the arguments --config ${file}, too.`]
+  return [`A gateway that a client starts reads ${usual}: add --config ${file} to its arguments.`]
 }
 
 type Row = PlannedServer & { client: string; project?: string; notes: string[] }

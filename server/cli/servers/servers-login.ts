@@ -6,7 +6,7 @@ import { chosen, oneName, print, type ServersContext } from './servers-context.t
 
 const WAIT_MS = 300_000
 
-/** The user's own yes in a browser; what comes of it is kept for this server and owner. */
+/** Lets the user log in with a browser, and stores the tokens for this server and owner. */
 export async function loginServer(context: ServersContext): Promise<number> {
   const { name, url } = oneRemote(context)
   const { oauthLogin } = await import('../../connections/remote/oauth-login.ts')
@@ -24,7 +24,7 @@ export async function logoutServer(context: ServersContext): Promise<number> {
   const { logins, owner } = await openLogins(context)
   const was = logins.remove(name, owner)
   print(context, { server: name, loggedOut: was }, [
-    was ? `Logged out of "${name}": its tokens are deleted here.` : `There was no login to "${name}".`
+    was ? `Logged out of "${name}": its tokens were deleted on this machine.` : `There was no login to "${name}".`
   ])
   return 0
 }
@@ -39,11 +39,11 @@ function oneRemote(context: ServersContext): RemoteEntry {
   oneName(context)
   const [entry] = chosen(context)
   if (entry?.kind === 'remote') return entry
-  throw new AppError('invalid', 'usage', `"${entry?.name}" is a local server: only remote ones ask for a login.`)
+  throw new AppError('invalid', 'usage', `"${entry?.name}" is a local server: only remote servers need a login.`)
 }
 
 function showUrl(url: URL): void {
-  process.stderr.write(`Open this address in a browser and say yes:\n${url.href}\n`)
+  process.stderr.write(`Open this address in a browser and log in:\n${url.href}\n`)
   if (!process.stdout.isTTY) return
   const opener = process.platform === 'darwin' ? 'open' : 'xdg-open'
   const child = spawn(opener, [url.href], { stdio: 'ignore', detached: true })

@@ -8,7 +8,7 @@ import { showName } from '../../gateway/asking/show-as-data.ts'
 import { userHome } from '../user-folders.ts'
 import type { ServersContext } from './servers-context.ts'
 
-/** The values that these servers need and that are not there yet, as far as the credentials file can be read. */
+/** The values that these servers need and that are missing, as far as the credentials file can be read. */
 export function missingOf(entries: ServerEntry[], { settings }: ServersContext): MissingValue[] {
   return missingValues(entries, secretsOf(settings.CREDENTIALS_FILE))
 }
@@ -17,12 +17,12 @@ function secretsOf(file: string | undefined): SecretSource {
   try {
     return openCredentials({ file, environment: process.env }).source(LOCAL_OWNER)
   } catch {
-    // What is wrong with the file is said when a server needs it; nothing can be read from it now.
+    // The error is reported when a server needs the file.
     return openCredentials({ file: undefined, environment: process.env }).source(LOCAL_OWNER)
   }
 }
 
-/** What to do for each of them: a command that leaves the value in no shell history. */
+/** Shows a command for each missing value that keeps the value out of the shell history. */
 export function describeMissing(missing: MissingValue[], credentialsFile: string | undefined): string[] {
   const named = ({ name, servers }: MissingValue) => `${name} (for ${servers.map(showName).join(', ')})`
   const secrets = missing.filter(({ kind }) => kind === 'secret')
@@ -41,12 +41,12 @@ export function describeMissing(missing: MissingValue[], credentialsFile: string
   }
   if (variables.length > 0)
     lines.push(
-      `These variables are not set: ${variables.map(named).join(', ')}. Set them where the gateway is started, in a client's entry under "env"; or write \${secret:NAME} in place of \${env:NAME} in mcp.json.`
+      `These variables are not set: ${variables.map(named).join(', ')}. Set them where the gateway is started, for example under "env" in the client's entry, or replace \${env:NAME} by \${secret:NAME} in mcp.json.`
     )
   return lines
 }
 
-/** For a shell. */
+/** Quotes a path for a shell. */
 function quote(path: string): string {
   return `'${path.replaceAll("'", `'\\''`)}'`
 }

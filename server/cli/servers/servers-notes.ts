@@ -9,7 +9,7 @@ export interface ChangedTool {
   after: string
 }
 
-/** Tools as last seen whose definition is not the accepted one. Starts no server. */
+/** Tools in the tool index whose definition differs from the accepted one. Starts no server. */
 export async function changedTools(
   entries: ServerEntry[],
   { index, approvals }: Pick<GatewayServices, 'index' | 'approvals'>
@@ -24,7 +24,7 @@ export async function changedTools(
   return rows
 }
 
-/** What a user should know of a server's tools; members are there only where there is something to say. */
+/** Warnings about a server's tools; properties without warnings are missing. */
 export interface ToolNotes {
   changed?: string[]
   leftOut?: string[]
@@ -49,7 +49,7 @@ export function describeNotes(server: string, { changed = [], leftOut = [] }: To
   return [
     ...(changed.length > 0
       ? [
-          `      ! ${changed.length} ${what} changed since they were accepted: ${named}${more}. Their calls can be held for approval until you look at them and accept them: ${accept}`
+          `      ! ${changed.length} ${what} changed since they were accepted: ${named}${more}. Their calls may need approval until you review and accept them: ${accept}`
         ]
       : []),
     ...leftOut.map((reason) => `      ! left out: the tool ${reason}.`)

@@ -40,7 +40,7 @@ export async function listServers(context: ServersContext): Promise<number> {
   return registry.problems.some(({ fatal }) => fatal) ? 1 : 0
 }
 
-/** Of all servers, as far as anything was stored. To list the registry needs no store: one that can't be opened is said, and no failure. */
+/** Notes about all servers, as far as the store has any. If the store can't be opened, this is reported but is not a failure. */
 async function storedNotes(context: ServersContext): Promise<Map<string, ToolNotes>> {
   const { settings, registry } = context
   const notes = new Map<string, ToolNotes>()
@@ -51,12 +51,12 @@ async function storedNotes(context: ServersContext): Promise<Map<string, ToolNot
       return 0
     })
   } catch (error) {
-    process.stderr.write(`Whether tools have changed can't be said: ${terminalLine(messageOf(error))}\n`)
+    process.stderr.write(`Can't check whether tools have changed: ${terminalLine(messageOf(error))}\n`)
   }
   return notes
 }
 
-/** Starts each of them for real: its tools have to be there. */
+/** Starts each server and requires that it has tools. */
 export async function testServers(context: ServersContext): Promise<number> {
   const { names, registry } = context
   const entries = chosen(context)
@@ -69,7 +69,7 @@ export async function testServers(context: ServersContext): Promise<number> {
     )
     const lines = results.flatMap((result) => [testedLine(result), ...describeNotes(result.server, result)])
     print(context, results, lines.length > 0 ? lines : [noServers(context)])
-    // What means nothing to us is most often a misspelling: this is the command that says so with its exit code.
+    // An unknown key is most often a misspelling, so this command reports it with its exit code.
     const isFlawless = names.length > 0 || registry.problems.length === 0
     return isFlawless && results.every(({ ok }) => ok) ? 0 : 1
   })
@@ -77,7 +77,7 @@ export async function testServers(context: ServersContext): Promise<number> {
 
 interface Tested {
   server: string
-  /** False: it was not started, and that is no failure. */
+  /** If false, it was not started, which is not a failure. */
   enabled: boolean
   ok: boolean
   ms: number

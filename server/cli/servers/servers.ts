@@ -1,4 +1,4 @@
-/** `servers`: the registry by hand. Reads and edits `mcp.json`, tries servers out; what it prints is for people, or JSON. */
+/** `servers` shows, edits and tests the entries of `mcp.json`. It prints text, or JSON with `--json`. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { terminalLine } from '../../../contract/hidden-characters.ts'
@@ -31,14 +31,14 @@ const ACTIONS: Record<string, (context: ServersContext) => Promise<number>> = {
 }
 
 const FLAGS: Record<string, CommandFlag> = {
-  json: { type: 'boolean', help: 'prints JSON' },
-  yes: { type: 'boolean', help: 'does not ask', for: ['import', 'accept'] },
-  clear: { type: 'boolean', help: 'forgets all of it', for: ['usage'] },
+  json: { type: 'boolean', help: 'print JSON' },
+  yes: { type: 'boolean', help: "don't ask for confirmation", for: ['import', 'accept'] },
+  clear: { type: 'boolean', help: 'delete all of it', for: ['usage'] },
   url: { type: 'string', help: 'address of a remote server', for: ['add'] },
-  header: { type: 'string', multiple: true, help: 'a header of its requests, NAME=VALUE', for: ['add'] },
+  header: { type: 'string', multiple: true, help: 'a header of every request, NAME=VALUE', for: ['add'] },
   env: { type: 'string', multiple: true, help: 'a variable for the server, NAME=VALUE', for: ['add'] },
-  owner: { type: 'string', help: 'for this owner only', for: ['login', 'logout'] },
-  description: { type: 'string', help: 'what the server is good for', for: ['add'] }
+  owner: { type: 'string', help: 'log in or out for this owner only', for: ['login', 'logout'] },
+  description: { type: 'string', help: 'what the server is for', for: ['add'] }
 }
 const MAX_NAMES: Record<string, number> = { list: 0, import: 1 }
 
@@ -53,26 +53,26 @@ function refuseForeign(action: string, names: string[], { flags, rest }: Pick<Co
 
 export const serversCommand: Command = {
   name: 'servers',
-  summary: 'lists, tests, adds and removes the MCP servers in mcp.json',
+  summary: 'list, test, add, import and remove the MCP servers in mcp.json',
   usage: [
-    'list                              what the registry has',
-    'test [NAME …]                     starts servers and lists their tools',
-    'health [NAME …]                   when each was last seen, and its last error',
-    'logs NAME                         what it wrote to stderr',
-    'add NAME [--env K=V] -- COMMAND … a local server',
-    'add NAME --url URL [--header K=V] a remote server',
+    'list                              list the servers in mcp.json',
+    'test [NAME …]                     start servers and list their tools',
+    'health [NAME …]                   show when each was last seen, and its last error',
+    'logs NAME                         show what the server wrote to stderr',
+    'add NAME [--env K=V] -- COMMAND … add a local server',
+    'add NAME --url URL [--header K=V] add a remote server',
     'remove | enable | disable NAME',
-    'login | logout NAME               a remote server that wants OAuth',
-    'import [FILE]                     takes over the servers of other clients',
-    'accept [NAME …]                   shows changed servers that wait for their secrets, and changed tools; accepts them',
-    'usage [NAME …] [--clear]          past requests that routing learns from; forgets all of them'
+    'login | logout NAME               log in to a remote server with OAuth, or out',
+    'import [FILE]                     import the servers of other clients',
+    'accept [NAME …]                   review and accept changed tools, and changed servers that wait for their secrets',
+    'usage [NAME …] [--clear]          show the past requests that routing learns from, or delete all of them'
   ],
   flags: FLAGS,
   mainSettings: ['MCP_CONFIG', 'DATA_DIR', 'CREDENTIALS_FILE', 'REDIS_URL'],
-  // A flag behind a name and a command is the command's.
+  // A flag after a name and a command belongs to the command.
   advice: ([action, name = '-', command = '-']) =>
     action === 'add' && !name.startsWith('-') && !command.startsWith('-') ? COMMAND_AFTER_DASHES : undefined,
-  // The project's own registry where there is one, else the user's: as the stdio gateway has it.
+  // Use the registry in this folder if there is one, otherwise the user's, like the stdio gateway.
   defaults: (env) => (existsSync('mcp.json') ? {} : userDefaults(env)),
   async run(settings, { words: [action = 'list', ...names], flags, rest, isNamed }) {
     const act = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined
