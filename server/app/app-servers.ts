@@ -1,13 +1,13 @@
 /** The registry's servers as a chat sees them: sources of tools, each call asked for unless a rule says otherwise. */
-import type { Socket } from 'node:net'
 import { WORKSPACE } from '../calls/offered-tool.ts'
 import type { ToolSource } from '../calls/tool-source.ts'
-import { NO_CHILDREN, type Sender, senderOf } from '../connections/local/peer-process.ts'
+import { NO_CHILDREN, senderOf } from '../connections/local/peer-process.ts'
 import { readServerLog } from '../connections/server-log.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { type ApprovalPolicy, createPolicy, rulesOf } from '../policy/approval-policy.ts'
 import type { DefinitionGuard } from '../policy/definition-guard.ts'
+import { SenderCheck, type SenderCheckOptions } from '../sessions/access/sender-check.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
 import { ServerDirectory } from '../tools/server-directory.ts'
 import { serverToolSource } from '../tools/server-tool-source.ts'
@@ -42,9 +42,17 @@ export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core'>, logg
   }
 }
 
-/** Whether a connection comes from one of the servers; loads nothing. */
-export function senderAtSocket({ loaded }: Pick<GatewayApp, 'loaded'>): (socket: Socket) => Sender {
-  return (socket) => loaded()?.connections.senderOf(socket) ?? senderOf(socket, NO_CHILDREN)
+/** Which local programs may act here; loads nothing. */
+export function openSenderCheck(
+  { loaded, registry }: Pick<GatewayApp, 'loaded' | 'registry'>,
+  entrance: Pick<SenderCheckOptions, 'instance' | 'admin' | 'addressOf'>
+): SenderCheck {
+  return new SenderCheck({
+    ...entrance,
+    senderOf: (socket) => loaded()?.connections.senderOf(socket) ?? senderOf(socket, NO_CHILDREN),
+    hasLocalServers: () =>
+      [...registry().servers.values()].some((entry) => entry.enabled && entry.kind === 'local' && !entry.sandbox)
+  })
 }
 
 const LOG_LINES = 200

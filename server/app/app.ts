@@ -37,7 +37,7 @@ import { openReadiness } from './app-health.ts'
 import { stopApp } from './app-lifecycle.ts'
 import { watchFigures } from './app-metrics.ts'
 import { openModels } from './app-models.ts'
-import { type ChatServers, chatServers, senderAtSocket, serverDirectory } from './app-servers.ts'
+import { type ChatServers, chatServers, openSenderCheck, serverDirectory } from './app-servers.ts'
 import { type Core, type CoreOverrides, createCore } from './core.ts'
 import { dataPaths } from './data-paths.ts'
 import { sharedParts } from './shared-parts.ts'
@@ -77,6 +77,7 @@ export async function createApp(
   const { sessions, feed, access, progress } = core
   const directory = openDirectory(settings, core, chat, logger)
   const entrance = openEntrance(settings, keyValues, access, logger)
+  const senders = openSenderCheck(gateway, entrance)
   const door = openMcpDoor(gateway, logger)
   const dataDir = dataPaths(settings.DATA_DIR).root
   const readiness = openReadiness({ ...core, trail, dataDir, minFreeMb: settings.MIN_FREE_MB }, logger)
@@ -88,7 +89,7 @@ export async function createApp(
     files: new WorkspaceTransfer(sessions, (sessionId) => core.quotas.checkWork(sessionId)),
     maxUploadBytes: settings.MAX_UPLOAD_MB * MB,
     transcript: (sessionId) => chat.fullTranscript(sessionId),
-    ...{ ...entrance, admin: new AdminAccess(settings, logger), senderOf: senderAtSocket(gateway) },
+    ...{ ...entrance, senders },
     metrics: metrics.text,
     refused,
     servers: serverDirectory(gateway, keyValues, servers.policy, guard),
@@ -99,7 +100,7 @@ export async function createApp(
   })
   const live = openLive(settings, logger)
   const sockets = createSocketServer({
-    ...{ ...entrance, chat, access, models, feed, logger },
+    ...{ ...entrance, senders, chat, access, models, feed, logger },
     httpServer: http.raw,
     refused,
     state: (sessionId) => directory.state(sessionId),
@@ -134,6 +135,7 @@ function openLive({ REDIS_URL: url, DEPLOYMENT: deployment }: Settings, logger: 
 function openEntrance(settings: Settings, keyValues: Store['keyValues'], access: SessionAccess, logger: Logger) {
   return {
     instance: new InstanceAccess(settings.AUTH_TOKEN, logger, settings.WRONG_TOKENS_PER_MINUTE),
+    admin: new AdminAccess(settings, logger),
     owners: new OwnerAccess(keyValues, access),
     addressOf: clientAddresses(settings.TRUST_PROXY),
     ownerOf: ownerOfCookies,

@@ -2,16 +2,15 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import fastifyStatic from '@fastify/static'
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Transcript } from '../../contract/transcript.ts'
-import type { Sender } from '../connections/local/peer-process.ts'
 import { AppError, type ErrorKind, isAppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { Refusal, ReportRefusal } from '../lib/refusals.ts'
 import { wireError } from '../lib/web/wire-error.ts'
 import type { Models } from '../models/port.ts'
+import type { SenderCheck } from '../sessions/access/sender-check.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
 import { type Drain, registerDrain } from './drain.ts'
 import { registerHealth } from './health.ts'
@@ -42,8 +41,8 @@ export interface HttpServerOptions extends SecurityOptions {
   servers: ServerDirectory
   ownerOf: OwnerOf
   admin: ServersAdminCheck
-  /** Whether a connection comes from an MCP server that runs on this machine. */
-  senderOf: (socket: Socket) => Sender
+  /** Which local programs may send requests. */
+  senders: Pick<SenderCheck, 'check'>
   audit: AuditReader
   /** The gateway's door; answers on the raw response. */
   mcp: (request: IncomingMessage, response: ServerResponse, body: unknown) => Promise<void>
@@ -101,7 +100,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   })
   const drain = registerDrain(server)
   await registerSecurity(server, options)
-  refuseServers(server, options)
+  refuseServers(server, options.senders)
   registerHealth(server, { ...options, drain })
   registerLogin(server, options)
   registerOwner(server, options)

@@ -18,6 +18,7 @@ import { wireError } from '../lib/web/wire-error.ts'
 import type { Models } from '../models/port.ts'
 import type { InstanceAccess } from '../sessions/access/instance-access.ts'
 import type { OwnerAccess } from '../sessions/access/owner-access.ts'
+import type { SenderCheck } from '../sessions/access/sender-check.ts'
 import { ownerName, SESSION_LOST, type SessionAccess } from '../sessions/access/session-access.ts'
 import type { Chat } from '../sessions/chat/chat.ts'
 import type { SessionFeed } from '../sessions/chat/session-feed.ts'
@@ -25,6 +26,7 @@ import { shownTranscript } from '../sessions/chat/shown-transcript.ts'
 import { logConnection } from './connection-log.ts'
 import { OpenSockets } from './open-sockets.ts'
 import { PendingConnections, type RawConnection } from './pending-connections.ts'
+import { RefusedSenders } from './refused-senders.ts'
 import { runCommand } from './run-command.ts'
 
 export interface SocketServerOptions {
@@ -34,7 +36,9 @@ export interface SocketServerOptions {
   owners: Pick<OwnerAccess, 'ownerOf'>
   models: Models
   feed: SessionFeed
-  instance: Pick<InstanceAccess, 'check' | 'isKnown'>
+  instance: Pick<InstanceAccess, 'check' | 'isKnown' | 'needsToken'>
+  /** Which local programs may connect. */
+  senders: Pick<SenderCheck, 'check'>
   addressOf: AddressOf
   state: (sessionId: string) => Promise<SessionState>
   progress: () => Progress
@@ -111,13 +115,14 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
     allowRequest: (request, callback) => callback(null, mayConnect(request, options))
   })
   const limits = limitsOf(options.limits)
+  const senders = new RefusedSenders(io.engine, options)
   io.engine.on('connection', (connection: RawConnection & { request: IncomingMessage }) => {
     const { request } = connection
     const kind = options.instance.isKnown(request.headers) ? 'known' : 'stranger'
     limits.pending.add(`${kind}:${options.addressOf(request)}`, connection)
   })
   io.use((socket, next) => {
-    admit(socket, options, limits).then(
+    admit(socket, options, limits, senders).then(
       () => {
         limits.pending.remove(socket.conn)
         next()
@@ -151,10 +156,16 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
   }
 }
 
-async function admit(socket: ClientSocket, options: SocketServerOptions, limits: Limits): Promise<void> {
+async function admit(
+  socket: ClientSocket,
+  options: SocketServerOptions,
+  limits: Limits,
+  senders: RefusedSenders
+): Promise<void> {
   const { headers, query, auth } = socket.handshake
   const address = options.addressOf(socket.request)
   options.instance.check({ headers, address, token: auth.accessToken, proof: auth.ownerProof })
+  senders.check(socket.request)
   const sessionId = String(query.sessionId ?? '')
   const token = typeof auth.token === 'string' ? auth.token : undefined
   const owner = await options.owners.ownerOf(headers, auth.ownerProof)

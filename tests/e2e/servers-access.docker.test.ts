@@ -1,8 +1,12 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { PlanReply } from '../../contract/servers.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
+import { temporaryFolder } from '../fixtures/core.ts'
 import { serve, stopServers } from '../fixtures/serve.ts'
 
 const SECRET = 'sk-in-no-log-1234567890'
@@ -69,5 +73,68 @@ describe('who may add a server', () => {
     const cookie = 'mcpo_access=the-right-access-token'
     expect(await post({ cookie, ...admin, origin: 'https://evil.example' })).toMatchObject({ status: 403 })
     expect(await post({ cookie, ...admin })).toMatchObject({ status: 200 })
+  })
+})
+
+const APPROVE_OWN_CALL = join(import.meta.dirname, '../fixtures/approve-own-call.ts')
+const MCP_HEADERS = { ...JSON_TYPE, accept: 'application/json, text/event-stream' }
+/** Connects to the socket by polling, and prints the answer. */
+const POLL = `sid=$(curl -s "$0" | sed 's/.*"sid":"\\([^"]*\\)".*/\\1/'); curl -s -d 40 "$0&sid=$sid"; curl -s "$0&sid=$sid"`
+const runFile = promisify(execFile)
+
+/** The words of a program that calls a tool over /mcp. */
+function curl(url: string, params: object): string[] {
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'execute', arguments: params } }
+  const headers = Object.entries(MCP_HEADERS).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
+  return ['curl', '-s', ...headers, '-d', JSON.stringify(call), `${url}/mcp`]
+}
+
+const quoted = (words: string[]) => words.map((word) => `'${word}'`).join(' ')
+
+describe('who may act on an instance without a token', () => {
+  afterAll(stopServers)
+
+  // Checked with the defence off: nobody looks who is behind a connection → the secret of the other server is printed.
+  it('is no server that runs here: it can not approve its own calls over WebSocket or polling, nor call tools at /mcp', async () => {
+    const dataDir = temporaryFolder()
+    const file = join(dataDir, 'mcp.json')
+    const victim = child('shell', [], { env: { TOKEN: 'the-secret-of-another' }, approval: { '*': 'ask' } })
+    const evil = child('shell', [], { approval: { '*': 'allow' } })
+    writeFileSync(file, JSON.stringify({ mcpServers: { evil, victim } }))
+    const { url } = await serve({ MCP_CONFIG: file }, { dataDir })
+    const call = (words: string[]) => curl(url, { server: 'evil', tool: 'run', params: { command: quoted(words) } })
+    const runInEvil = async (words: string[]) => {
+      const [command = '', ...args] = call(words)
+      return (await runFile(command, args)).stdout
+    }
+    for (const transport of ['websocket', 'polling']) {
+      const said = await runInEvil([process.execPath, APPROVE_OWN_CALL, url, transport])
+      expect(said).toContain('sent_by_server')
+      expect(said).not.toContain('the-secret-of-another')
+    }
+    expect(await runInEvil(curl(url, { server: 'evil', tool: 'token', params: {} }))).toContain('sent_by_server')
+    const post = ['curl', '-s', '-X', 'POST', '-H', 'content-type: application/json', '-d', '{}']
+    expect(await runInEvil([...post, `${url}/api/sessions`])).toContain('sent_by_server')
+    // The same from a program that is no server.
+    const { stdout } = await runFile(process.execPath, [APPROVE_OWN_CALL, url, 'polling'])
+    expect(stdout).toContain('the-secret-of-another')
+  })
+
+  // Checked with the defence off: other users are not told apart → 200, and the server is added.
+  it.runIf(process.getuid?.() === 0)('is no other user of this machine, until there is a token', async () => {
+    const { url } = await serve({})
+    const as = async (uid: string, words: string[]) =>
+      (await runFile('setpriv', [`--reuid=${uid}`, '--clear-groups', ...words])).stdout
+    const add = (to: string) => ['curl', '-s', '-H', 'content-type: application/json', '-d', body, `${to}/api/servers`]
+    for (const words of [add(url), ['curl', '-s', `${url}/api/audit`], curl(url, { request: 'anything' })])
+      expect(await as('12345', words)).toMatch(/sent_by_another_user.*set AUTH_TOKEN/)
+    const connect = ['sh', '-c', POLL, `${url}/socket.io/?EIO=4&transport=polling&sessionId=x`]
+    expect(await as('12345', connect)).toMatch(/44{.*sent_by_another_user/)
+    expect(await as('0', connect)).toMatch(/40{/)
+    expect(await as('12345', ['curl', '-s', `${url}/healthz`])).toContain('true')
+    expect(await as('0', add(url))).toContain('"confirm"')
+    const withToken = await serve({ AUTH_TOKEN: 'the-right-access-token' })
+    const shown = ['-H', 'authorization: Bearer the-right-access-token']
+    expect(await as('12345', ['curl', '-s', ...shown, `${withToken.url}/api/models`])).toContain('"models"')
   })
 })

@@ -6,10 +6,10 @@ import { endianness, networkInterfaces } from 'node:os'
 export type PeerSocket = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remotePort' | 'destroyed'>
 
 /**
- * `server`: an MCP server that runs here, or a process that it started. `unknown`: can't be distinguished from one. `other`:
- * neither, or this system does not tell (not Linux, or no /proc).
+ * `server`: an MCP server that runs here, or what it started. `unknown`: it can't be told from one. `another-user`: a program of a user
+ * of this machine who is neither ours nor root. `other`: none of these, or this system does not tell (it is not Linux, or has no /proc).
  */
-export type Sender = 'server' | 'unknown' | 'other'
+export type Sender = 'server' | 'unknown' | 'another-user' | 'other'
 
 export interface KnownChildren {
   pids: number[]
@@ -32,16 +32,30 @@ export function senderOf(socket: PeerSocket, children: KnownChildren): Sender {
   // No process has the socket: it was closed.
   if (!end) return 'unknown'
   const pids = holdersOf(end.inode)
-  if (pids.length === 0) return isOfAnotherUser(end.uid) ? 'other' : 'unknown'
   if (pids.some((pid) => isOfChildren(pid, children))) return 'server'
+  if (isOfAnotherUser(end.uid)) return 'another-user'
+  if (pids.length === 0) return isHiddenFromUs(end.uid) ? 'other' : 'unknown'
   const own = link('/proc/self/ns/user')
   return own !== '' && pids.every((pid) => link(`/proc/${pid}/ns/user`) === own) ? 'other' : 'unknown'
 }
 
-/** Another user's files are hidden from us. Children have our own user id, unless they run as root. */
+/** In a user namespace, users that it does not contain all have the same number, and root may be one of them: nothing can be told then. */
 function isOfAnotherUser(uid: number): boolean {
-  const own = process.geteuid?.() ?? 0
-  return own !== 0 && uid !== own
+  const isSomebody = uid !== Number(read('/proc/sys/kernel/overflowuid')) || hasAllUsers()
+  return isSomebody && uid !== 0 && uid !== ownUser()
+}
+
+/** The files of other users are hidden from us. Children have our own user id and no other, except those of root. */
+function isHiddenFromUs(uid: number): boolean {
+  return ownUser() !== 0 && uid !== ownUser()
+}
+
+function ownUser(): number {
+  return process.geteuid?.() ?? 0
+}
+
+function hasAllUsers(): boolean {
+  return /^\s*0\s+0\s+4294967295\s*$/.test(read('/proc/self/uid_map'))
 }
 
 function isOfThisMachine(address: string): boolean {

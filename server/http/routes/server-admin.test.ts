@@ -155,6 +155,8 @@ describe('who may change servers', () => {
     expect(await hide('plain', disable)).toContain('sent_by_server')
     expect(await hide('flight', disable)).toMatch(/sender_unknown|sent_by_server/)
     expect(await hide('orphan', disable)).toMatch(/sender_unknown|sent_by_server/)
+    for (const path of ['/mcp', '/api/sessions'])
+      expect(await hide('orphan', path)).toMatch(/sender_unknown|sent_by_server/)
     for (const path of [disable.replace('servers', '%73ervers'), `${url}${disable}`, '/api/approvals/x'])
       expect(await hide('plain', path)).toContain('sent_by_server')
     for (const way of ['close', 'reset']) await hide(way, disable)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach } from 'vitest'
 import { openTrail } from '../../app/app-audit.ts'
 import { createGatewayApp } from '../../app/app-gateway.ts'
-import { chatServers, senderAtSocket, serverDirectory } from '../../app/app-servers.ts'
+import { chatServers, openSenderCheck, serverDirectory } from '../../app/app-servers.ts'
 import { sharedParts } from '../../app/shared-parts.ts'
 import { loadSettings } from '../../config/load-settings.ts'
 import { memoryKeyValues } from '../../connections/connections.fixture.ts'
@@ -38,6 +38,11 @@ export async function openServerRoutes(
   const gateway = await createGatewayApp(settings, silentLogger, { environment, optionalRegistry: true, shared })
   const chat = chatServers(gateway, silentLogger)
   const unused = () => Promise.reject(new AppError('internal', 'internal', 'not in this test'))
+  const entrance = {
+    instance: new InstanceAccess(settings.AUTH_TOKEN, silentLogger),
+    admin: new AdminAccess(settings, silentLogger),
+    addressOf: () => 'here'
+  }
   const http = await createHttpServer({
     readiness: new Readiness({}, silentLogger),
     models: { catalog: unused },
@@ -54,10 +59,8 @@ export async function openServerRoutes(
     inbox: { open: unused, answer: unused },
     maxUploadBytes: 1,
     transcript: unused,
-    instance: new InstanceAccess(settings.AUTH_TOKEN, silentLogger),
-    admin: new AdminAccess(settings, silentLogger),
-    senderOf: senderAtSocket(gateway),
-    addressOf: () => 'here',
+    ...entrance,
+    senders: openSenderCheck(gateway, entrance),
     requestsPerMinute: 600,
     owners: { ownerOf: async () => undefined, enter: async () => ({ cookie: 'owner', isKnown: false }) },
     metrics: async () => '',
