@@ -54,6 +54,8 @@ const auditEntry = z.object({
   /** JSON text; only where AUDIT_ARGUMENTS is on. */
   arguments: z.string().optional(),
   attempts: z.number().optional(),
+  /** The tool's definition had changed, and nobody had accepted the change. */
+  definitionChanged: z.literal(true).optional(),
   ms: z.number().optional(),
   outcome: auditOutcome,
   /** Of docs/ERRORS.md, where it was refused or failed. */

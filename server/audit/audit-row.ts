@@ -68,6 +68,7 @@ export type RowBody =
       outcome: AuditOutcome
       code?: string | undefined
       attempts?: number | undefined
+      definitionChanged?: true | undefined
       ms: number
     }
   /** Nothing could be written for a while; `refused` calls were refused because of it. */

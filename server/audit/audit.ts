@@ -26,6 +26,8 @@ export interface CallEnd {
   server?: string | undefined
   /** Unknown for a failed call. */
   attempts?: number | undefined
+  /** The tool's definition had changed, and nobody had accepted the change. */
+  definitionChanged?: true | undefined
   /** Time from sending the call to its result, without the wait for approval; undefined if it was never sent. */
   calledMs?: number | undefined
 }
@@ -101,11 +103,11 @@ export function openAudit(options: AuditOptions): Audit {
         arguments: withArguments ? clean(text, MAX_ARGUMENTS) : undefined
       })
       open++
-      return ({ outcome, code, server: other, attempts, calledMs }) => {
+      return ({ outcome, code, server: other, attempts, calledMs, definitionChanged }) => {
         open--
         const ms = since(began)
         const answered = other === server ? undefined : other
-        writer.writeSoon({ kind: 'end', call, server: answered, outcome, code, attempts, ms })
+        writer.writeSoon({ kind: 'end', call, server: answered, outcome, code, attempts, definitionChanged, ms })
         const called = { server: other ?? server, door: caller.door, outcome, ms: calledMs, attempts: attempts ?? 1 }
         observer?.called?.(called)
       }

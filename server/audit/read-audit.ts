@@ -138,10 +138,10 @@ function routeEntry(row: RowOf<'route'>): AuditEntry {
 function callEntry(row: RowOf<'begin'>, end: RowOf<'end'> | undefined, isOver: () => boolean): AuditEntry {
   const { at, who, tool, argumentsHash } = row
   const outcome = end?.outcome ?? (isOver() ? 'unknown' : 'running')
-  const { attempts, ms, code } = end ?? {}
+  const { attempts, definitionChanged, ms, code } = end ?? {}
   const server = end?.server ?? row.server
   const known = { id: entryId(row), at, kind: 'call', ...who, server, tool, argumentsHash } as const
-  return defined({ ...known, arguments: row.arguments, attempts, ms, outcome, code })
+  return defined({ ...known, arguments: row.arguments, attempts, definitionChanged, ms, outcome, code })
 }
 
 function defined<T extends object>(value: T): T {

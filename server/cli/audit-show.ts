@@ -64,9 +64,9 @@ function print(entries: AuditEntry[], json: boolean): void {
 }
 
 function row(entry: AuditEntry): string {
-  const { at, door, kind, by, server, tool, outcome, code, attempts, ms, candidates } = entry
+  const { at, door, kind, by, server, tool, outcome, code, attempts, definitionChanged, ms, candidates } = entry
   const target = server === undefined ? (by ?? '') : `${server}/${tool}`
-  const end = `${outcome}${code === undefined ? '' : ` (${code})`}${(attempts ?? 1) > 1 ? ` ${attempts} attempts` : ''}`
+  const end = `${outcome}${code === undefined ? '' : ` (${code})`}${(attempts ?? 1) > 1 ? ` ${attempts} attempts` : ''}${definitionChanged ? ' changed tool' : ''}`
   const best = candidates?.map((each) => `${each.server}/${each.tool} ${each.confidence}`).slice(0, 3)
   const asked = [requestText(entry), best?.join(', ') ?? '']
   const columns = [

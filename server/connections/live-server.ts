@@ -31,7 +31,7 @@ export interface CallInput {
   /** The answers to questions that the server returned in place of a result, and its `requestState`. */
   retry?: { inputResponses?: Record<string, unknown>; requestState?: string } | undefined
   /** Checks the running server's own definition right before the call is sent; if false, the call is not sent. */
-  mayRun?: ((tool: StoredTool, tools: StoredTool[]) => boolean) | undefined
+  mayRun?: ((tool: StoredTool, tools: StoredTool[]) => Promise<boolean>) | undefined
 }
 
 /** Any request except a tool call. */

@@ -198,7 +198,7 @@ export class ServerConnection {
       const message = `The server "${name}" has no tool "${input.tool.slice(0, 100)}".`
       throw new AppError('not-found', 'unknown_tool', message)
     }
-    if (input.mayRun && !input.mayRun(tool, live.tools)) throw definitionChanged(name, input.tool)
+    if (input.mayRun && !(await input.mayRun(tool, live.tools))) throw definitionChanged(name, input.tool)
     try {
       return await live.call(input)
     } catch (error) {

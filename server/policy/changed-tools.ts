@@ -32,8 +32,22 @@ export class ChangedTools {
     for (const [server, tools] of [...this.#changed]) await this.#check(server, [...tools.values()])
   }
 
+  /** The names of the changed ones among these tools, checked now. */
+  async changedAmong(server: string, tools: StoredTool[]): Promise<Set<string>> {
+    return new Set((await this.#check(server, tools)).keys())
+  }
+
   async change(server: string, tool: StoredTool): Promise<DefinitionChange | undefined> {
     return (await this.#check(server, [tool])).get(tool.name)
+  }
+
+  /** The tools as they were accepted. A tool without an accepted definition counts as destructive. */
+  async accepted(server: string, tools: StoredTool[]): Promise<StoredTool[]> {
+    const changes = await this.#check(server, tools)
+    return tools.map((tool) => {
+      const change = changes.get(tool.name)
+      return change === undefined ? tool : { ...tool, ...acceptedDefinition(change.before) }
+    })
   }
 
   async accept(server: string, tool: string, text: string): Promise<void> {
@@ -60,5 +74,16 @@ export class ChangedTools {
       else known.delete(tool.name)
     }
     return changes
+  }
+}
+
+const NOT_ACCEPTED = { annotations: { destructiveHint: true } }
+
+function acceptedDefinition(text: string): Partial<StoredTool> {
+  try {
+    const { description, inputSchema, annotations } = JSON.parse(text)
+    return { description, inputSchema, annotations }
+  } catch {
+    return NOT_ACCEPTED
   }
 }

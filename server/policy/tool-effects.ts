@@ -1,6 +1,7 @@
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { globMatcher } from './approval-policy.ts'
+import type { ChangedTools } from './changed-tools.ts'
 import { isPlainReader } from './plain-reader.ts'
 
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']
@@ -22,6 +23,24 @@ export function mustNotBeRepeated(tool: StoredTool): boolean {
 export function isReader(entry: ServerEntry | undefined, tools: StoredTool[], tool: StoredTool): boolean {
   if (isReadOnly(tool) || isListedReader(entry?.readOnly ?? [], tool)) return true
   return !tools.some(isAnnotated) && isPlainReader(tool)
+}
+
+/**
+ * Like `isReader`, for a tool whose definition may have changed: it must only read by the accepted definitions too. Without this,
+ * a server could turn its own tool into a reader.
+ */
+export async function isAcceptedReader(
+  definitions: Pick<ChangedTools, 'accepted'> | undefined,
+  server: string,
+  entry: ServerEntry | undefined,
+  tools: StoredTool[],
+  tool: StoredTool
+): Promise<boolean> {
+  if (!isReader(entry, tools, tool)) return false
+  if (definitions === undefined) return true
+  const accepted = await definitions.accepted(server, tools)
+  const before = accepted.find(({ name }) => name === tool.name)
+  return before !== undefined && isReader(entry, accepted, before)
 }
 
 /** A pattern does not override a tool's own claim to be destructive; its full name does. */

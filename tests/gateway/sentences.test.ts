@@ -210,4 +210,33 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(await status({ request })).toMatchObject({ status: 'needs_confirmation', tool: 'get_pods' })
     expect(ran()).toEqual(['get_pods {}'])
   })
+
+  // Checked with the defence off: what a server says now decides → cleanup runs.
+  it('runs no tool that its server has turned into a reader, until somebody accepts that', async () => {
+    const { gateway, execute, status, ran } = await start({ more: { kubernetes: { idleSeconds: 0.05 } } })
+    await execute({ server: 'kubernetes', tool: 'get_pods' })
+    const now = KUBERNETES.map(({ name, description }) => ({ name, description, ...reads }))
+    writeFileSync(join(gateway.dir, 'kubernetes.json'), JSON.stringify(now))
+    await until('it to stop', () => processesWith(join(gateway.dir, 'kubernetes.json')).length === 0)
+    // The gateway sees the new definitions.
+    await execute({ server: 'kubernetes', tool: 'get_pods' })
+    expect(await status({ request: 'clean up kubernetes' })).toMatchObject({
+      status: 'needs_confirmation',
+      tool: 'cleanup',
+      reason: expect.stringContaining('Its definition has changed, and nobody has accepted the change.')
+    })
+    expect(textOf(await execute({ request: 'get all pods of kubernetes' }))).toBe('ran get_pods')
+    expect(ran()).toEqual(['get_pods {}', 'get_pods {}', 'get_pods {}'])
+  })
+
+  it('sends params that no found tool knows nowhere, and others only where it is sure', async () => {
+    const { status, ran } = await start()
+    expect(await status({ request: 'get all pods of kubernetes', params: { password: 'x' } })).toMatchObject({
+      status: 'needs_confirmation',
+      tool: 'get_pods',
+      reason: expect.stringContaining('This tool has no such parameters: "password".'),
+      candidates: expect.any(Array)
+    })
+    expect(ran()).toEqual([])
+  })
 })

@@ -24,6 +24,8 @@ export interface ToolRequest {
   filledBy?: Record<string, string> | undefined
   /** A human has to approve it whatever the policy: nobody has named this tool, or its arguments are a guess at a write. */
   requiresApproval?: boolean | undefined
+  /** The tool as a server last listed it for this client; undefined: as the tool index has it. */
+  latest?: ((server: string) => StoredTool | undefined) | undefined
   /** How it was found, where nobody has named it. Without an approval it may only read. */
   found?: FoundBy | undefined
 }

@@ -1,7 +1,7 @@
 import type { CallInput, RawResult } from '../../connections/live-server.ts'
 import { mayRepeat } from '../../connections/wire/call-failure.ts'
 import { isAppError } from '../../lib/errors.ts'
-import { isReader, mustNotBeRepeated } from '../../policy/tool-effects.ts'
+import { isAcceptedReader, isReader, mustNotBeRepeated } from '../../policy/tool-effects.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 
 type CallCore = Pick<GatewayServices, 'connections' | 'index' | 'policy' | 'approvals'>
@@ -30,7 +30,7 @@ export async function callWithFailover(
   { mustRead = false, here = false }: FailoverRules = {}
 ): Promise<Called> {
   const reads = (at: string): Pick<CallInput, 'mayRun'> => ({
-    mayRun: (tool, tools) => isReader(core.index.entry(at), tools, tool)
+    mayRun: (tool, tools) => isAcceptedReader(core.approvals?.definitions, at, core.index.entry(at), tools, tool)
   })
   const asked = core.index.tool(server, input.tool)
   try {
@@ -43,7 +43,9 @@ export async function callWithFailover(
       if (await isChanged(core, other, input)) continue
       // A tool of the same name may do more there than it does here.
       const known = core.index.tool(other, input.tool)
-      const mustNotRepeat = input.mustNotRepeat || known === undefined || mustNotBeRepeated(known)
+      const isRepeatable = known !== undefined && !mustNotBeRepeated(known)
+      const mustNotRepeat =
+        input.mustNotRepeat || !isRepeatable || core.approvals?.definitions.isChanged(other, input.tool) === true
       try {
         const { result, attempts } = await core.connections.call(other, {
           ...input,

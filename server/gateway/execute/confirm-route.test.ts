@@ -10,7 +10,16 @@ const tool = {
 const core = { index: { entry: () => undefined, tools: () => [tool] } } as unknown as GatewayServices
 const why = (request: string, more: object) =>
   whyConfirm(core, {
-    ...{ server: 'notes', tool, request, confidence: 0.9, isServerNamed: false, params: {}, problems: [] },
+    ...{
+      server: 'notes',
+      tool,
+      request,
+      confidence: 0.9,
+      isServerNamed: false,
+      isRead: true,
+      params: {},
+      problems: []
+    },
     ...more
   })
 
@@ -20,8 +29,8 @@ it('sends values of the sentence to a server that nobody named only when it is s
   expect(why(request, { ...filled, confidence: 0.332 })).toContain('0.332')
   expect(why(request, { ...filled, confidence: 0.6 })).toBeUndefined()
   expect(why(request, { ...filled, confidence: 0.332, isServerNamed: true })).toBeUndefined()
-  // What the caller gave is its own decision.
-  expect(why(request, { params: { query: 'Bob' }, confidence: 0.332 })).toBeUndefined()
+  // The caller gave it, but named no server: it may be meant for another one.
+  expect(why(request, { params: { query: 'Bob' }, confidence: 0.332 })).toContain('0.332')
 })
 
 it('runs nothing without the values that the sentence states', () => {
@@ -29,7 +38,20 @@ it('runs nothing without the values that the sentence states', () => {
   expect(why(request, {})).toBe(
     'These values of the request are in none of "params": "Bob", "/data/a.txt", 2, "nginx-123".'
   )
+  const properties = { query: {}, deep: { items: { properties: { path: {}, seconds: {} } } }, pod: {} }
   const params = { query: 'Bob', deep: [{ path: '/data/a.txt', seconds: '2' }], pod: 'nginx-123' }
-  expect(why(request, { params })).toBeUndefined()
+  expect(why(request, { params, tool: { ...tool, inputSchema: { properties } } })).toBeUndefined()
   expect(why('search the notes', {})).toBeUndefined()
+})
+
+it('sends nothing to a found tool that has no such parameter', () => {
+  const request = 'search the notes'
+  expect(why(request, { params: { password: 'x' } })).toBe('This tool has no such parameters: "password".')
+  // The schema allows any name, which says nothing about this one.
+  const open = { ...tool, inputSchema: { ...inputSchema, additionalProperties: true } }
+  expect(why(request, { params: { password: 'x' }, tool: open })).toContain('"password"')
+  const nested = { ...tool, inputSchema: { properties: { filter: { properties: { by: {} } } } } }
+  expect(why(request, { params: { filter: { by: 1, secret: 2 } }, tool: nested })).toContain('"secret"')
+  expect(why(request, { params: { constructor: 1 } })).toContain('"constructor"')
+  expect(why(request, { params: { query: 'x' } })).toBeUndefined()
 })

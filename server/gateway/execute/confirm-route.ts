@@ -3,10 +3,11 @@
  * reads is run, and only for a sentence that plainly asks for it; anything else is confirmed first.
  */
 import type { StoredTool } from '../../catalog/stored-tools.ts'
-import { isReader } from '../../policy/tool-effects.ts'
+import { isAcceptedReader } from '../../policy/tool-effects.ts'
 import { showAsData } from '../asking/show-as-data.ts'
 import type { CallContext } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
+import { unknownNames } from '../params/check-params.ts'
 import type { SettledParams } from '../params/resolve-params.ts'
 import { unusedValues } from '../params/unused-values.ts'
 import { doubtAbout, doubtAboutReading } from './doubtful-sentence.ts'
@@ -15,6 +16,8 @@ import { doubtAbout, doubtAboutReading } from './doubtful-sentence.ts'
 const MAX_SHOWN = 10_000
 /** Below this, no value of the sentence goes to a server that nobody has named. */
 const SURE_ENOUGH = 0.6
+const MAX_NAMED = 5
+const MAX_NAME = 60
 
 export interface FoundTool extends SettledParams {
   server: string
@@ -23,28 +26,40 @@ export interface FoundTool extends SettledParams {
   request: string
   /** The caller named the server, though not the tool. */
   isServerNamed: boolean
+  /** The tool only reads: see `reads`. */
+  isRead: boolean
 }
 
-export function reads({ index }: GatewayServices, server: string, tool: StoredTool): boolean {
-  return isReader(index.entry(server), index.tools(server) ?? [], tool)
+export function reads({ index, approvals }: GatewayServices, server: string, tool: StoredTool): Promise<boolean> {
+  return isAcceptedReader(approvals?.definitions, server, index.entry(server), index.tools(server) ?? [], tool)
 }
 
 /** Why the tool must not run for this sentence alone, all of it; undefined: it may. */
 export function whyConfirm(core: GatewayServices, found: FoundTool): string | undefined {
-  const { server, tool, request } = found
-  const isRead = reads(core, server, tool)
+  const { server, tool, request, isRead } = found
+  const isChanged = core.approvals?.definitions.isChanged(server, tool.name) === true
   const reasons = [
     isRead ? doubtAboutReading(request, tool) : doubtAbout(request),
     isRead ? undefined : 'This tool is not known to only read.',
+    isRead || !isChanged ? undefined : 'Its definition has changed, and nobody has accepted the change.',
+    unknownParams(found),
     unusedValues(found),
     unsure(found)
   ].filter((reason) => reason !== undefined)
   return reasons.length > 0 ? reasons.join(' ') : undefined
 }
 
-function unsure({ confidence, filledBy, isServerNamed }: FoundTool): string | undefined {
-  if (confidence >= SURE_ENOUGH || !filledBy || isServerNamed) return undefined
-  return `The confidence of ${confidence} is too low to send values of the request to this server.`
+function unsure({ confidence, params, isServerNamed }: FoundTool): string | undefined {
+  if (confidence >= SURE_ENOUGH || Object.keys(params).length === 0 || isServerNamed) return undefined
+  return `The confidence of ${confidence} is too low to send values to this server.`
+}
+
+/** The caller thought of another tool. */
+function unknownParams({ tool, params }: FoundTool): string | undefined {
+  const unknown = unknownNames(tool.inputSchema, params)
+  if (unknown.length === 0) return undefined
+  const named = unknown.slice(0, MAX_NAMED).map((name) => JSON.stringify(name.slice(0, MAX_NAME)))
+  return `This tool has no such parameters: ${named.join(', ')}${unknown.length > MAX_NAMED ? ' and more' : ''}.`
 }
 
 /** Whether the client's human can be shown the whole call. */

@@ -105,7 +105,8 @@ async function choose(
   const { server, tool, confidence, explicit } = found
   const { name, inputSchema } = tool
   refuseDenied(core, server, name)
-  const settled = await resolveParams(core, { ...found, reads: () => reads(core, server, tool) }, input, context)
+  const isRead = input.request !== undefined && (await reads(core, server, tool))
+  const settled = await resolveParams(core, { ...found, isRead }, input, context)
   const { params, problems, filledBy } = settled
   const answer = { server, tool: name, params, confidence, ...(filledBy ? { filledBy } : {}) }
   if (problems.length > 0) {
@@ -117,7 +118,8 @@ async function choose(
   }
   if (explicit || input.request === undefined) return { ...found, ...settled }
   const { request } = input
-  const reason = whyConfirm(core, { ...found, ...settled, request, isServerNamed: input.server !== undefined })
+  const isServerNamed = input.server !== undefined
+  const reason = whyConfirm(core, { ...found, ...settled, request, isServerNamed, isRead })
   const foundBy = { request, confidence, reason }
   if (reason === undefined) return { ...found, ...settled, found: foundBy }
   if (canConfirm(context, params)) return { ...found, ...settled, requiresApproval: true, found: foundBy }

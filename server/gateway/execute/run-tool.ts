@@ -35,7 +35,10 @@ export async function runTool(core: GatewayServices, wish: ToolRequest, context:
     if (approvedBy) refuseDenied(core, server, tool.name)
     progress.sending()
     const { voice: _, ...rest } = context
-    const input = { tool: tool.name, args, mustNotRepeat: mustNotBeRepeated(tool), ...rest }
+    // A changed tool may say that it can be repeated, and nobody has accepted that.
+    const isChanged = core.approvals?.definitions.isChanged(server, tool.name) === true
+    const mustNotRepeat = mustNotBeRepeated(tool) || isChanged
+    const input = { tool: tool.name, args, mustNotRepeat, ...rest }
     const called = await traced(tracing, 'server call', about, () =>
       callWithFailover(core, server, tracing ? { ...input, meta: tracing.carry(context.meta) } : input, {
         mustRead: wish.found !== undefined && wish.requiresApproval !== true,
@@ -43,18 +46,34 @@ export async function runTool(core: GatewayServices, wish: ToolRequest, context:
       })
     )
     const { calledMs } = progress
-    end({ ...callReturned(called.result), server: called.server, attempts: called.attempts, calledMs })
+    const changed = await changeFlag(core, wish, called.server)
+    end({ ...callReturned(called.result), server: called.server, attempts: called.attempts, calledMs, ...changed })
     const { result } = called
     if (approvedBy && called.server === server && result.resultType === 'input_required') {
       const next = { ...wish, owner: context.caller.owner, state: result.requestState }
       core.approvals?.rounds.keep(next, approvedBy)
     }
-    const isChanged = core.approvals?.definitions.isChanged(called.server, tool.name) === true
-    return { ...called, ...(approvedBy ? { approvedBy } : {}), ...(isChanged ? { definitionChanged: true } : {}) }
+    return { ...called, ...(approvedBy ? { approvedBy } : {}), ...changed }
   } catch (error) {
     end({ ...endOf(error, progress.stage), calledMs: progress.calledMs })
     throw error
   }
+}
+
+/** By the definition that the server had for this call. The call has been made, so this must not fail it. */
+async function changeFlag(
+  { approvals, index }: GatewayServices,
+  { tool, latest }: ToolRequest,
+  server: string
+): Promise<{ definitionChanged?: true }> {
+  const { definitions } = approvals ?? {}
+  const now = latest?.(server) ?? index.tool(server, tool.name)
+  if (definitions === undefined || now === undefined) return {}
+  const isChanged = await definitions.change(server, now).then(
+    (change) => change !== undefined,
+    () => definitions.isChanged(server, tool.name)
+  )
+  return isChanged ? { definitionChanged: true } : {}
 }
 
 /** Refuses early what will never be allowed, before anyone is asked for parameters. */

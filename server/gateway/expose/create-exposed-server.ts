@@ -1,11 +1,15 @@
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
 import type { RawResult } from '../../connections/live-server.ts'
+import { isRecord } from '../../lib/is-record.ts'
 import { errorResult } from '../error-result.ts'
 import { namedCaller, noValidator } from '../execute/create-gateway-server.ts'
 import { runTool } from '../execute/run-tool.ts'
 import { ExposedFace, type FaceOptions } from './exposed-face.ts'
 import { type ListKind, listAll } from './list-all.ts'
 import { inOurWords, ofServer, passOn, passOnError, watchOn } from './pass-on.ts'
+
+/** In `_meta`: the tool's definition has changed, and nobody has accepted the change. */
+const CHANGED = 'mcp-orchestrator/definitionChanged'
 
 type Answer = RawResult & { content: [] }
 
@@ -56,15 +60,22 @@ async function listTools(face: ExposedFace, context: ServerContext) {
   const asking = { caller: lane.caller, signal: context.mcpReq.signal }
   await exposed.discoverServers(asking.caller, asking.signal)
   if (exposed.only !== undefined) await exposed.meetFor(lane, asking.signal)
-  const tools = exposed.servers().flatMap((server) =>
-    exposed.tools(server, lane.capabilities).map(({ name, hash: _, shown, inputSchema, ...tool }) => ({
+  const lists = exposed.servers().map(async (server) => {
+    const known = exposed.tools(server, lane.capabilities)
+    const changed = await exposed.core.approvals?.definitions.changedAmong(server, known)
+    return known.map(({ name, hash: _, shown, inputSchema, ...tool }) => ({
       ...tool,
       ...shown,
+      ...(changed?.has(name) ? { _meta: { ...metaOf(shown), [CHANGED]: true } } : {}),
       name: exposed.names.of(server, name),
       inputSchema: { ...inputSchema, type: 'object' as const }
     }))
-  )
-  return { tools }
+  })
+  return { tools: (await Promise.all(lists)).flat() }
+}
+
+function metaOf(holder: unknown): Record<string, unknown> {
+  return isRecord(holder) && isRecord(holder._meta) ? holder._meta : {}
 }
 
 async function callTool(
@@ -79,13 +90,12 @@ async function callTool(
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name.slice(0, 100)}`)
   }
   const { server, tool } = found
+  const wish = { server, tool, args, latest: exposed.finderOf(tool.name, face.lane(context)) }
   try {
-    const result = await face.serve(
-      server,
-      context,
-      [tool.name, args],
-      async (called) => (await runTool(exposed.core, { server, tool, args }, called)).result
-    )
+    const result = await face.serve(server, context, [tool.name, args], async (called) => {
+      const { result: answer, definitionChanged } = await runTool(exposed.core, wish, called)
+      return definitionChanged ? { ...answer, _meta: { ...metaOf(answer), [CHANGED]: true } } : answer
+    })
     return withContent(result)
   } catch (error) {
     const said = passOnError(server, error)

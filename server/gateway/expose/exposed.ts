@@ -139,6 +139,11 @@ export class Exposed {
     return index.offer(server, capabilityKey(capabilities)) ?? index.tools(server) ?? []
   }
 
+  /** Finds the tool of this name as the servers last listed it for this client. */
+  finderOf(tool: string, { capabilities }: ClientLane): (server: string) => StoredTool | undefined {
+    return (server) => this.tools(server, capabilities).find(({ name }) => name === tool)
+  }
+
   async tool(
     exposed: string,
     lane: ClientLane,

@@ -54,6 +54,20 @@ function checkObject(schema: Schema, value: Schema, path: string, problems: Para
   }
 }
 
+/** Names in the parameters that the schema does not list, whether or not it allows them. An object without a list may hold any. */
+export function unknownNames(schema: Schema, params: Record<string, unknown>, depth = 0): string[] {
+  const properties = isRecord(schema.properties) ? schema.properties : {}
+  if (depth > MAX_DEPTH || (depth > 0 && Object.keys(properties).length === 0)) return []
+  return Object.entries(params).flatMap(([name, value]) => {
+    const known = Object.hasOwn(properties, name) ? properties[name] : undefined
+    if (known === undefined) return [name]
+    const inner = isRecord(known) && isRecord(known.items) ? known.items : known
+    if (!isRecord(inner)) return []
+    const values = Array.isArray(value) ? value : [value]
+    return values.filter(isRecord).flatMap((each) => unknownNames(inner, each, depth + 1))
+  })
+}
+
 function checkNumber(schema: Schema, value: number, wrong: (reason: string) => void): void {
   if (typeof schema.minimum === 'number' && value < schema.minimum) wrong(`must be at least ${schema.minimum}`)
   if (typeof schema.maximum === 'number' && value > schema.maximum) wrong(`must be at most ${schema.maximum}`)

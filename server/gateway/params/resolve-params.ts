@@ -30,12 +30,12 @@ const SYSTEM = `You fill in the parameters of one tool call. You are given JSON 
 
 export async function resolveParams(
   core: GatewayServices,
-  { server, tool, reads }: { server: string; tool: StoredTool; reads: () => boolean },
+  { server, tool, isRead }: { server: string; tool: StoredTool; isRead: boolean },
   { request, params: given }: { request?: string | undefined; params: Params },
   context: CallContext
 ): Promise<SettledParams> {
   if (request === undefined) return { params: given, problems: checkParams(tool.inputSchema, given) }
-  const ruled = fillParams(tool.inputSchema, given, request, reads())
+  const ruled = fillParams(tool.inputSchema, given, request, isRead)
   const byRules = Object.keys(ruled).filter((name) => !Object.hasOwn(given, name))
   const problems = checkParams(tool.inputSchema, ruled)
   const settled = { params: ruled, problems, ...marked(byRules, 'rules') }
@@ -51,7 +51,7 @@ export async function resolveParams(
   )
   const params = { ...known, ...Object.fromEntries(news) }
   if (checkParams(tool.inputSchema, params).length > 0) return settled
-  const isGuess = !reads() && !news.every(([, value]) => isSaid(value, request))
+  const isGuess = !isRead && !news.every(([, value]) => isSaid(value, request))
   const canAsk = context.voice?.choose !== undefined || core.policy(server, tool.name) === 'ask'
   if (isGuess && !canAsk) return settled
   const filledBy = {
