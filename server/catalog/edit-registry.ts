@@ -1,26 +1,79 @@
+import { applyEdits, findNodeAtLocation, modify, type Node, parseTree, stripComments } from 'jsonc-parser'
 import { AppError } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { editFile } from './edit-file.ts'
+import { parseJsonWithLines } from './json-with-lines.ts'
 import { readRegistry } from './registry.ts'
 
 type RawServers = Record<string, unknown>
+/** The value that a member gets; undefined removes it. */
+type Change = [path: string[], value: unknown]
+
+const LENIENT = { allowTrailingComma: true }
+const NOTHING: Node = { type: 'object', offset: 0, length: 0 }
 
 /**
- * Changes the servers in the file and leaves everything else in it as it is. The result is checked before the file is replaced,
- * in one step; a file that is not plain JSON is left to its owner, because its comments would be lost.
+ * Changes the servers in the file and leaves everything else in it as it is, comments too. The result is checked before it replaces
+ * the file in one step.
  */
-function editRegistry(file: string, edit: (servers: RawServers) => void): Promise<void> {
-  return editFile(file, (before = '{"mcpServers":{}}') => {
-    const document = parsePlain(before, file)
+function editRegistry(file: string, edit: (servers: RawServers) => Change[]): Promise<void> {
+  return editFile(file, (before = '{\n  "mcpServers": {}\n}\n') => {
+    let text = before.replace(/^\uFEFF/, '')
+    const document = parse(text, file)
     const root = isRecord(document.servers) && document.mcpServers === undefined ? 'servers' : 'mcpServers'
-    const listed = document[root]
-    const servers = isRecord(listed) ? listed : {}
-    edit(servers)
-    document[root] = servers
-    const text = `${JSON.stringify(document, null, 2)}\n`
+    const servers = isRecord(document[root]) ? document[root] : {}
+    const format = formatOf(text)
+    for (const [path, value] of edit(servers)) {
+      const [name = ''] = path
+      const isNew = path.length === 1 && !Object.hasOwn(servers, name)
+      const list = isNew ? findNodeAtLocation(parseTree(text, [], LENIENT) ?? NOTHING, [root]) : undefined
+      const last = list?.children?.at(-1)
+      text =
+        list && last
+          ? append(text, list, last, `${JSON.stringify(name)}: ${JSON.stringify(value, null, format.indent)}`)
+          : applyEdits(text, modify(text, [root, ...path], value, { formattingOptions: format }))
+    }
     readRegistry(text, file)
-    return text
+    return text.endsWith('\n') ? text : `${text}\n`
   })
+}
+
+/** Unlike `modify`, this leaves a comment behind the last member where it is. */
+function append(text: string, list: Node, last: Node, member: string): string {
+  const close = list.offset + list.length - 1
+  const between = text.slice(last.offset + last.length, close)
+  const comma = stripComments(between).includes(',') ? '' : ','
+  const lineStart = text.lastIndexOf('\n', last.offset) + 1
+  const indent = /^[ \t]*/.exec(text.slice(lineStart, last.offset))?.[0] ?? ''
+  const eol = text.includes('\r\n') ? '\r\n' : '\n'
+  const added = `${eol}${member.replaceAll(/^(?!$)/gm, indent).replaceAll('\n', eol)}`
+  const kept = between.trimEnd()
+  return [
+    text.slice(0, close - between.length),
+    comma,
+    kept,
+    added,
+    between.slice(kept.length),
+    text.slice(close)
+  ].join('')
+}
+
+function parse(text: string, file: string): Record<string, unknown> {
+  try {
+    const { value } = parseJsonWithLines(text)
+    if (isRecord(value)) return value
+  } catch {
+    // Says where the file is wrong.
+    readRegistry(text, file)
+  }
+  throw new AppError('invalid', 'registry_malformed', `${file}, line 1: it must be an object.`)
+}
+
+/** New lines look like those that are there. */
+function formatOf(text: string) {
+  const [, indent = '  '] = /\n([ \t]+)\S/.exec(text) ?? []
+  const eol = text.includes('\r\n') ? '\r\n' : '\n'
+  return { indent, insertSpaces: !indent.startsWith('\t'), tabSize: indent.length, eol }
 }
 
 /** None of them may be there already. */
@@ -31,15 +84,15 @@ export async function addServers(file: string, added: RawServers): Promise<void>
       const message = `There is a server "${taken}" in ${file} already: remove it first.`
       throw new AppError('conflict', 'server_exists', message)
     }
-    for (const [name, raw] of Object.entries(added)) put(servers, name, raw)
+    return Object.entries(added).map(([name, raw]) => [[name], raw])
   })
 }
 
-/** Also one that can't be read. */
+/** Also removes an entry that can't be read. */
 export async function removeServer(file: string, name: string): Promise<void> {
   await editRegistry(file, (servers) => {
     if (!Object.hasOwn(servers, name)) throw unknown(name, file)
-    delete servers[name]
+    return [[[name], undefined]]
   })
 }
 
@@ -47,33 +100,12 @@ export async function switchServer(file: string, name: string, on: boolean): Pro
   await editRegistry(file, (servers) => {
     const raw = Object.hasOwn(servers, name) ? servers[name] : undefined
     if (!isRecord(raw)) throw unknown(name, file)
-    const { disabled: _, enabled: __, ...others } = raw
-    put(servers, name, on ? others : { ...others, enabled: false })
+    const switches = ['disabled', 'enabled'].filter((key) => Object.hasOwn(raw, key))
+    const removed = switches.map((key): Change => [[name, key], undefined])
+    return on ? removed : [...removed, [[name, 'enabled'], false]]
   })
-}
-
-/** Unlike assignment, this makes "__proto__" an ordinary member. */
-function put(servers: RawServers, name: string, value: unknown): void {
-  Object.defineProperty(servers, name, { value, configurable: true, enumerable: true, writable: true })
 }
 
 function unknown(name: string, file: string): AppError {
   return new AppError('not-found', 'unknown_server', `There is no server "${name}" in ${file}.`)
-}
-
-function parsePlain(text: string, file: string): Record<string, unknown> {
-  let document: unknown
-  try {
-    document = JSON.parse(text)
-  } catch {
-    // Says where it is wrong, if it is.
-    readRegistry(text, file)
-    throw new AppError(
-      'conflict',
-      'registry_has_comments',
-      `${file} has comments or trailing commas: change it by hand.`
-    )
-  }
-  if (isRecord(document)) return document
-  throw new AppError('invalid', 'registry_malformed', `${file}, line 1: it must be an object.`)
 }
