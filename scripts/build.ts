@@ -41,7 +41,12 @@ const SSH = `module.exports = (options) => {
   return agent(options)
 }`
 
-const LEAN: BuildOptions = { external: ['docker-modem/lib/ssh'], plugins: [leanDockerode()] }
+const LEAN: BuildOptions = {
+  external: ['docker-modem/lib/ssh'],
+  plugins: [leanDockerode()],
+  // The UMD file that Node would take loads its parts in a way that no bundler can follow.
+  resolve: { alias: { 'jsonc-parser': join(root, 'node_modules/jsonc-parser/lib/esm/main.js') } }
+}
 
 const bundles: Bundle[] = [
   // The sandbox has no node_modules, and every byte is parsed at the start of every container.

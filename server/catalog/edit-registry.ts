@@ -1,4 +1,4 @@
-import { applyEdits, findNodeAtLocation, modify, type Node, parseTree, stripComments } from 'jsonc-parser'
+import type * as Jsonc from 'jsonc-parser'
 import { AppError } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { editFile } from './edit-file.ts'
@@ -10,14 +10,16 @@ type RawServers = Record<string, unknown>
 type Change = [path: string[], value: unknown]
 
 const LENIENT = { allowTrailingComma: true }
-const NOTHING: Node = { type: 'object', offset: 0, length: 0 }
+const NOTHING: Jsonc.Node = { type: 'object', offset: 0, length: 0 }
 
 /**
  * Changes the servers in the file and leaves everything else in it as it is, comments too. The result is checked before it replaces
  * the file in one step.
  */
-function editRegistry(file: string, edit: (servers: RawServers) => Change[]): Promise<void> {
-  return editFile(file, (before = '{\n  "mcpServers": {}\n}\n') => {
+async function editRegistry(file: string, edit: (servers: RawServers) => Change[]): Promise<void> {
+  // Loaded late: the gateway starts without it.
+  const jsonc = await import('jsonc-parser')
+  await editFile(file, (before = '{\n  "mcpServers": {}\n}\n') => {
     let text = before.replace(/^\uFEFF/, '')
     const document = parse(text, file)
     const root = isRecord(document.servers) && document.mcpServers === undefined ? 'servers' : 'mcpServers'
@@ -26,12 +28,12 @@ function editRegistry(file: string, edit: (servers: RawServers) => Change[]): Pr
     for (const [path, value] of edit(servers)) {
       const [name = ''] = path
       const isNew = path.length === 1 && !Object.hasOwn(servers, name)
-      const list = isNew ? findNodeAtLocation(parseTree(text, [], LENIENT) ?? NOTHING, [root]) : undefined
+      const list = isNew ? jsonc.findNodeAtLocation(jsonc.parseTree(text, [], LENIENT) ?? NOTHING, [root]) : undefined
       const last = list?.children?.at(-1)
       text =
         list && last
-          ? append(text, list, last, `${JSON.stringify(name)}: ${JSON.stringify(value, null, format.indent)}`)
-          : applyEdits(text, modify(text, [root, ...path], value, { formattingOptions: format }))
+          ? append(jsonc, text, [list, last], `${JSON.stringify(name)}: ${JSON.stringify(value, null, format.indent)}`)
+          : jsonc.applyEdits(text, jsonc.modify(text, [root, ...path], value, { formattingOptions: format }))
     }
     readRegistry(text, file)
     return text.endsWith('\n') ? text : `${text}\n`
@@ -39,10 +41,10 @@ function editRegistry(file: string, edit: (servers: RawServers) => Change[]): Pr
 }
 
 /** Unlike `modify`, this leaves a comment behind the last member where it is. */
-function append(text: string, list: Node, last: Node, member: string): string {
+function append(jsonc: typeof Jsonc, text: string, [list, last]: [Jsonc.Node, Jsonc.Node], member: string): string {
   const close = list.offset + list.length - 1
   const between = text.slice(last.offset + last.length, close)
-  const comma = stripComments(between).includes(',') ? '' : ','
+  const comma = jsonc.stripComments(between).includes(',') ? '' : ','
   const lineStart = text.lastIndexOf('\n', last.offset) + 1
   const indent = /^[ \t]*/.exec(text.slice(lineStart, last.offset))?.[0] ?? ''
   const eol = text.includes('\r\n') ? '\r\n' : '\n'
