@@ -1,4 +1,4 @@
-/** What the server sends: stored events under their own names (with `seq` and `at`), and what is only published. */
+/** What the server sends: stored events under their own names (with `seq` and `at`), and events that are only published. */
 import type { Ack, CommandInput, CommandName } from './commands.ts'
 import type { EventData, EventType } from './events.ts'
 import type { CallEntry, Transcript } from './transcript.ts'
@@ -7,9 +7,9 @@ export type SandboxState = 'none' | 'starting' | 'running' | 'paused' | 'recycle
 
 export interface SessionState {
   sandbox: SandboxState
-  /** ms until the sandbox is recycled if nothing happens; null when there is none. */
+  /** Milliseconds until the sandbox is recycled if nothing happens; null if there is no sandbox. */
   recycleInMs: number | null
-  /** What commands in it can reach: `none`, or the name of a network. */
+  /** The network that commands in the sandbox can reach: `none`, or its name. */
   network: string
 }
 
@@ -26,12 +26,12 @@ export interface Snapshot {
   transcript: Transcript
   pendingApprovals: CallEntry[]
   state: SessionState
-  /** There are older entries, which the transcript leaves out: `GET /api/sessions/:id/entries?before=` this `seq` has them. */
+  /** Older entries are left out; `GET /api/sessions/:id/entries?before=` with this `seq` returns them. */
   olderBefore?: number
 }
 
 export interface Progress {
-  /** What is going on: the engine is looked for, the image is built, models are asked for. */
+  /** Progress of startup: connecting to the engine, building the image, listing models. */
   stage: 'engine' | 'image' | 'models' | 'ready'
   message: string
 }
@@ -46,7 +46,7 @@ export interface ServerToClient extends StoredToClient {
   'agent:thinking': (data: { turnId: string }) => void
   'agent:delta': (data: { turnId: string; text: string }) => void
   'tool:output': (data: { callId: string; stream: 'stdout' | 'stderr'; text: string }) => void
-  /** The server lost its state, and this session with it; it hangs up. The client opens a new session. */
+  /** The server lost its state and this session, and closes the connection. The client opens a new session. */
   'session:lost': (data: { message: string }) => void
   'session:state': (state: SessionState) => void
   'system:progress': (progress: Progress) => void

@@ -1,13 +1,13 @@
-/** Where the path of a sandbox tool leads, as a card shows it and an approval is bound to it. */
+/** Where the path of a sandbox tool leads. The card shows it, and the approval is valid for it only. */
 import { z } from 'zod'
 
-/** The name that the session's own sandbox has among the servers. */
+/** The server name of the session's sandbox. */
 const WORKSPACE = 'workspace'
 
 /** `unchecked`: the sandbox could not be asked. `unusable`: no tool may use this path. */
 const TARGET_KINDS = ['new', 'file', 'folder', 'other', 'unusable', 'unchecked'] as const
 
-/** `..` and links are resolved; the rest is what was there when it was looked at. */
+/** `..` and links are resolved. The other fields describe what was there when it was checked. */
 export const pathTarget = z.object({
   path: z.string().max(8192).nullable(),
   is: z.enum(TARGET_KINDS),

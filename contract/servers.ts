@@ -1,4 +1,4 @@
-/** The servers of the registry, as the page shows and changes them. Values of variables and headers never cross this line back. */
+/** The servers in the registry, as the page shows and changes them. Values of variables and headers are never sent to the page. */
 import { z } from 'zod'
 import type { ApprovalRule } from './approval-rule.ts'
 
@@ -9,9 +9,9 @@ export const addServersSchema = z
   .object({
     mcpServers: z.record(z.string(), z.unknown()).optional(),
     text: z.string().max(MAX_PASTE).optional(),
-    /** Puts what looks like a secret into the credentials file, and a placeholder into the registry. */
+    /** Move values that look like secrets to the credentials file, and leave placeholders in the registry. */
     moveSecrets: z.boolean().optional(),
-    /** From the reply to the same request without it: what was shown is what is added. */
+    /** The value from the reply to the same request without it. It makes sure that what was shown is what is added. */
     confirm: z.string().max(200).optional()
   })
   .refine(({ mcpServers, text }) => (mcpServers === undefined) !== (text === undefined), {
@@ -20,26 +20,26 @@ export const addServersSchema = z
 
 export type AddServers = z.input<typeof addServersSchema>
 
-/** Whether whoever asked may change servers: now, with the admin token, or only on the command line. */
+/** Whether the caller may change servers: now, with the admin token, or only on the command line. */
 export type ServersAdmin = 'allowed' | 'token_needed' | 'cli_only'
 
-/** A variable or header: its value only where it is nothing but a placeholder. */
+/** A variable or header. Contains the value only if it is just a placeholder. */
 export interface ShownValue {
   name: string
   placeholder: string | null
   looksSecret: boolean
 }
 
-/** What will be run or reached, word for word. */
+/** Exactly what will be run or connected to. */
 export interface ServerTarget {
   name: string
   kind: 'local' | 'remote'
-  /** The exact command line or address; null where only an administrator may see it. */
+  /** The exact command line or address; null if only an administrator may see it. */
   target: string | null
   cwd: string | null
   env: ShownValue[]
   headers: ShownValue[]
-  /** `folders` it may read beside `cwd`; `network` is `none` or the hosts that it may reach. */
+  /** `folders`: what it may read besides `cwd`. `network`: `none`, or the hosts that it may reach. */
   sandbox: { image: string | null; network: string; folders: string[] } | null
   approval: Record<string, ApprovalRule>
   enabled: boolean
@@ -55,12 +55,12 @@ export interface ServerProblem {
   server: string | null
   line: number
   reason: string
-  /** False: the server works, but something in its entry means nothing to us. */
+  /** If false, the server works, but its entry has an unknown key. */
   fatal: boolean
 }
 
 export interface PlanReply {
-  /** Null when there is nothing to add. */
+  /** Null if there is nothing to add. */
   confirm: string | null
   servers: PlannedServer[]
   problems: ServerProblem[]
@@ -74,11 +74,11 @@ export interface AddedReply {
 
 export interface ShownTool {
   name: string
-  /** What the policy says when the chat's model asks for it. */
+  /** The rule for calls of the model in the chat. */
   verdict: ApprovalRule
-  /** What the policy says when an outside MCP client asks for it. */
+  /** The rule for calls of outside MCP clients. */
   outside: ApprovalRule
-  /** Its definition is not the one that was accepted: the next call shows the difference and asks. */
+  /** Its definition differs from the accepted one. The next call shows the difference and asks. */
   changed: boolean
 }
 
@@ -91,7 +91,7 @@ export interface ServerSummary {
   target: string | null
   enabled: boolean
   health: ServerHealth
-  /** It is new or changed in the file and uses secrets: it gets them when a person has accepted it. */
+  /** The entry is new or was changed in the file, and uses secrets. It gets them after a person has accepted it. */
   isWaiting: boolean
   state: 'stopped' | 'starting' | 'running'
   tools: ShownTool[]

@@ -28,12 +28,12 @@ export class ApiError extends Error {
   }
 }
 
-/** A connection that died without a word, in a sleep or behind a proxy, would else never be heard of again. */
+/** A timeout for connections that died silently, for example while the computer was asleep. */
 const ANSWER_WITHIN_MS = 30_000
-/** For files, and for what starts or ends something on the way. */
+/** For files, and for requests that start or stop something. */
 const PATIENCE_MS = 300_000
 
-/** Sent with requests about servers and with answers to approvals; in memory only, so that nothing else on this origin finds it later. */
+/** Sent with requests about servers and with approvals. Kept in memory only, so that nothing else on this origin can read it later. */
 let adminToken = ''
 export function setAdminToken(token: string): void {
   adminToken = token
@@ -79,7 +79,7 @@ let isOwner = false
 let entering: Promise<void> | undefined
 let news: 'lost' | 'new' | null = null
 
-/** Proves to the server which owner this page is, or has it made a new one; once, unless that is forgotten. */
+/** Proves to the server which owner this page is, or becomes a new owner. Done once per page. */
 export async function becomeOwner(): Promise<void> {
   if (isOwner) return
   entering ??= oneTabAtATime(askForOwner).finally(() => {
@@ -92,7 +92,7 @@ export function forgetOwner(): void {
   isOwner = false
 }
 
-/** What the person should know about it, once. `lost`: this browser was another owner before. */
+/** What to tell the person, once. `lost`: this browser was another owner before. */
 export function takeOwnerNews(): typeof news {
   const taken = news
   news = null
@@ -149,7 +149,7 @@ export interface SessionsQuery {
   before?: string
   /** A part of the title. */
   title?: string
-  /** Only those in which calls need an approval. */
+  /** Only sessions with calls that need approval. */
   waiting?: true
 }
 function search(query: Record<string, unknown>): URLSearchParams {
@@ -187,7 +187,7 @@ export const api = {
   answerApproval: ({ id, hash }: ApprovalCard, answer: ApprovalAnswer) =>
     request(`/api/approvals/${encodeURIComponent(id)}`, sending('POST', { ...answer, hash })),
   login: async (token: string) => expectOk(await send('/api/login', sending('POST', { token }))),
-  /** Its answer is a report in good and in bad health. */
+  /** Returns the report whether the server is healthy or not. */
   health: async (): Promise<Health | null> => {
     try {
       return await (await send('/readyz')).json()

@@ -12,7 +12,7 @@ export async function wantNotifications(wanted: boolean): Promise<boolean> {
   const isOn =
     wanted &&
     (await Notification.requestPermission()) === 'granted' &&
-    notify('You will be told here when a call waits for you.', 'first')
+    notify('You will be notified when a call needs your approval.', 'first')
   remember('notify', isOn ? 'yes' : null)
   return isOn
 }

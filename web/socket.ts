@@ -7,7 +7,7 @@ import { ownerProof } from './owner-proof.ts'
 export type PageSocket = Socket<ServerToClient, ClientToServer>
 
 const ANSWER_WITHIN_MS = 20_000
-/** The server takes a megabyte at once, and hangs up on who sends more. */
+/** The server closes the connection if a message is larger than this. */
 const MAX_BYTES = 1_000_000
 
 /** Not connected yet: the page must be an owner first, because the cookie goes with the very first request. */
@@ -37,11 +37,11 @@ export async function command<C extends CommandName>(
 ): Promise<Ack> {
   if (!socket.connected) return failure('offline', 'There is no connection to the server right now.')
   if (new Blob([JSON.stringify(input)]).size > MAX_BYTES)
-    return failure('too_large', 'This is too much to send at once: a megabyte is the most.')
+    return failure('too_large', 'This message is too large: the limit is one megabyte.')
   return new Promise((resolve) => {
     const ack = (lost: Error | null, reply: Ack) =>
       resolve(lost ? failure('no_answer', 'The server has not answered.') : reply)
-    // With a time limit, socket.io also tells when a broken connection has taken the answer along.
+    // With a timeout, socket.io also reports an answer that was lost with the connection.
     socket.timeout(ANSWER_WITHIN_MS).emit(name, ...([input, ack] as never))
   })
 }

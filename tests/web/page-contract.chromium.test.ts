@@ -49,7 +49,7 @@ it('follows an answer that is written, but never pulls back who has scrolled up'
   await me.page.getByText('Line 39').waitFor()
   await list.hover()
   await me.page.mouse.wheel(0, -900)
-  await me.button('To the end').waitFor()
+  await me.button('Go to the end').waitFor()
   // The wheel turns the page over several frames.
   let before = Number.NaN
   const moved = async () => {
@@ -62,7 +62,7 @@ it('follows an answer that is written, but never pulls back who has scrolled up'
   session.append('agent:response', { turnId: 't59', text: `${written.join('')}And that is all.` })
   await me.page.evaluate('new Promise((done) => setTimeout(() => requestAnimationFrame(done), 200))')
   expect(Math.abs((await position()) - before)).toBeLessThan(2)
-  await me.button('To the end').click()
+  await me.button('Go to the end').click()
   await me.page.getByText('And that is all.').waitFor()
   expect(now().offences).toEqual([])
 })
@@ -142,10 +142,10 @@ it('keeps a message that is sent during a turn, and sends it when its turn comes
   await me.say('first')
   await me.page.getByText('Thinking…').waitFor()
   await me.say('second')
-  await me.page.getByText('Waits for its turn: second').waitFor()
+  await me.page.getByText('Queued: second').waitFor()
   const turnId = session.transcript.turnId ?? ''
   session.append('turn:end', { turnId, reason: 'done' })
-  await me.page.getByText('Waits for its turn').waitFor({ state: 'hidden' })
+  await me.page.getByText('Queued').waitFor({ state: 'hidden' })
   await expect.poll(() => session.transcript.entries.length).toBe(2)
 })
 
@@ -157,9 +157,9 @@ it('asks for the access token, or offers a new session, when it is not let in', 
   fake.refuseWith = 'forbidden'
   await me.page.goto('about:blank')
   await me.page.goto(`${fake.url}/#/s/someone-elses`)
-  await me.page.getByRole('button', { name: 'Start a session of your own' }).waitFor()
+  await me.page.getByRole('button', { name: 'Start your own session' }).waitFor()
   fake.refuseWith = null
-  await me.page.getByRole('button', { name: 'Start a session of your own' }).click()
+  await me.page.getByRole('button', { name: 'Start your own session' }).click()
   await me.composer.waitFor()
   expect(now().offences).toEqual([])
 })

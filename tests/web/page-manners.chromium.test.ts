@@ -162,7 +162,7 @@ it('shows where to drop files for as long as they are over the place', async () 
   const { me } = await now().arrive()
   await me.button('Show the files').click()
   await me.page.getByRole('heading', { name: 'Files' }).waitFor()
-  const overlay = me.page.getByText('Drop to put them into the workspace')
+  const overlay = me.page.getByText('Drop files to upload them to the workspace')
   const drag = (type: string, to: string) =>
     me.page.evaluate(`document.querySelector('aside[aria-label=Files] h2').dispatchEvent(
       new DragEvent('${type}', { bubbles: true, cancelable: true, relatedTarget: document.querySelector('${to}') })
@@ -210,7 +210,7 @@ it('offers no notifications where a page can show none', async () => {
   await me.cards.waitFor()
   await me.button('Settings').click()
   await me.button('Start a fresh history').waitFor()
-  expect(await me.page.getByLabel('Notify me when a call waits').count()).toBe(0)
+  expect(await me.page.getByLabel('Notify me when a call needs approval').count()).toBe(0)
   expect(now().offences).toEqual([])
 })
 
@@ -227,13 +227,13 @@ it('tells of a call that waits, and comes to the front when that is clicked', as
     Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' })
   }`)
   await me.button('Settings').click()
-  await me.page.getByLabel('Notify me when a call waits').check()
+  await me.page.getByLabel('Notify me when a call needs approval').check()
   asking(session)
   await me.cards.waitFor()
   await expect.poll(() => me.page.evaluate('made.length')).toBe(2)
   await me.page.evaluate('last.onclick()')
   expect(await me.page.evaluate('made')).toEqual([
-    'You will be told here when a call waits for you.',
+    'You will be notified when a call needs your approval.',
     '1 tool call waits for your decision.',
     'focus'
   ])

@@ -109,7 +109,7 @@ it('tells a screen reader of every call that waits, of the answer, and of an err
   session.append('tool:approval_resolved', { callId: 'b', approved: true, by: 'human' })
   session.append('agent:response', { turnId: 't', text: 'done' })
   session.append('turn:end', { turnId: 't', reason: 'done' })
-  const answer = 'The answer is there.'
+  const answer = 'The answer is complete.'
   await heard(waits, waits, answer)
   session.append('user:message', { turnId: 'u', text: 'go' })
   session.append('turn:end', { turnId: 'u', reason: 'done' })

@@ -129,7 +129,7 @@ it('a browser that keeps nothing is told so, and works until it is reloaded', as
     })
   })
   const me = await visitPage(await context.newPage())
-  await me.page.getByText('This browser keeps nothing for this page').first().waitFor()
+  await me.page.getByText('This browser stores nothing for this page').first().waitFor()
   await me.say('hello')
   await me.page.getByText('hello').first().waitFor()
 })

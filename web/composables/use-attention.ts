@@ -37,6 +37,6 @@ export function useAttention(title: () => string): void {
     if (type === 'agent:error') notices.announce(revealPlainly(data.message))
     // Whoever switched the model, maybe in another tab: nothing that waited here goes away without a word.
     if (type === 'session:notice' && data.code === 'approvals_cancelled') notices.show(revealPlainly(data.message))
-    if (type === 'turn:end' && data.reason === 'done') notices.announce('The answer is there.')
+    if (type === 'turn:end' && data.reason === 'done') notices.announce('The answer is complete.')
   })
 }

@@ -10,10 +10,10 @@ export interface ActivityFilter {
 }
 
 const PAGE = 50
-/** Of one reply. */
+/** Maximum number of rows in one reply. */
 const MAX_LIMIT = 500
 
-/** The audit trail, newest first. What was read further back stays while the newest is asked for anew. */
+/** The audit log, newest first. Older rows stay while the newest are polled. */
 export const useActivity = defineStore('activity', () => {
   const entries = ref<AuditEntry[]>([])
   const next = ref<string | null>(null)
@@ -23,12 +23,12 @@ export const useActivity = defineStore('activity', () => {
   const filter = ref<ActivityFilter>({ server: '', tool: '', outcome: '' })
   let asked = 0
 
-  /** As many rows as are shown, so that each is true again; beyond what one reply holds, those below stay as they were. */
+  /** Reloads the shown rows, up to the size of one reply; rows below stay as they are. */
   async function askNewest(): Promise<void> {
     const room = isLoaded.value ? Math.max(PAGE, Math.ceil(entries.value.length / PAGE) * PAGE) : PAGE
     await ask({ limit: String(Math.min(room, MAX_LIMIT)) }, (page, oldest) => {
       const below = isLoaded.value && oldest !== null ? entries.value.filter(({ id }) => id < oldest) : []
-      // Were all of them older than the page, something between might be missing.
+      // If no row overlaps, rows in between might be missing.
       if (below.length === 0 || below.length === entries.value.length) return { all: page, next: oldest }
       const all = [...page, ...below]
       return all.length > room
@@ -36,7 +36,7 @@ export const useActivity = defineStore('activity', () => {
         : { all, next: next.value }
     })
   }
-  /** An older page that is on its way comes first. */
+  /** Skipped while an older page is loading. */
   async function refresh(): Promise<void> {
     if (!isLoading.value) await askNewest()
   }
@@ -51,7 +51,7 @@ export const useActivity = defineStore('activity', () => {
     isLoaded.value = false
     await askNewest()
   }
-  /** Of several questions under way only the last one's answer counts. */
+  /** Only the reply to the last request counts. */
   async function ask(
     part: { limit?: string; before?: string },
     take: (page: AuditEntry[], next: string | null) => { all: AuditEntry[]; next: string | null }

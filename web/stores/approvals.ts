@@ -18,27 +18,27 @@ export interface Listing {
   always?: CallEntry
 }
 
-/** Answers on their way to the server. The card folds when the server says so, not when the button was pressed. */
+/** Decisions on their way to the server. The card closes when the server confirms, not when the button is pressed. */
 export const useApprovals = defineStore('approvals', () => {
   const session = useSession()
   const notices = useNotices()
   const views = useCallViews()
   const deciding = ref(new Set<string>())
-  /** The hashes of the cards that were answered here, by call. */
+  /** The hashes of the cards that were decided in this tab, by call. */
   const answered = new Map<string, string>()
   /** The call whose timeline is on screen. */
   const timelineOf = ref<string | null>(null)
 
-  /** Counts what changed inside a card that waits: its buttons may have moved, and what is decided on has. */
+  /** Counts changes inside waiting cards, after which buttons may have moved and the content is different. */
   const redrawn = ref(0)
-  /** Changes with all that moves the waiting cards about. */
+  /** Changes whenever waiting cards may move on the screen. */
   const arrangement = computed(() =>
     [
       ...session.pendingIds.map((id) => `${id} ${views.viewOf(id).mode} ${deciding.value.has(id)}`),
       redrawn.value
     ].join()
   )
-  /** What “all” means: neither what is being edited or rejected, nor a tool that changed, nor a call asked for again. */
+  /** The calls that “Approve all” includes: not those being edited or rejected, nor changed tools, nor calls that are asked about again. */
   const plain = computed(() =>
     session.pending.filter(
       ({ callId, definitionChange, again }) =>
@@ -46,7 +46,7 @@ export const useApprovals = defineStore('approvals', () => {
     )
   )
 
-  /** What is listed for approval in one go: calls as they stood when the list was opened, or a tool to be always allowed. */
+  /** What the list was opened for: the calls that waited then, or a tool to be always allowed. */
   const listing = shallowRef<Listing | null>(null)
   /** The other waiting calls that “Always allow” on this one approves too. */
   const coveredBy = (call: CallEntry): CallEntry[] => {
@@ -54,7 +54,7 @@ export const useApprovals = defineStore('approvals', () => {
     return coveredCalls(toRaw(session.transcript), call)
   }
   const isWaiting = ({ callId }: CallEntry) => session.pendingIds.includes(callId) && !deciding.value.has(callId)
-  /** What the list approves, and shows: never a call that came after it was opened, unless the tool is always allowed. */
+  /** The calls that the list shows and approves: none that came after it was opened, unless the tool is always allowed. */
   const listed = computed((): readonly CallEntry[] => {
     const { calls, always } = listing.value ?? { calls: [], always: undefined }
     if (!always) return calls.filter(isWaiting)
@@ -78,7 +78,7 @@ export const useApprovals = defineStore('approvals', () => {
     { flush: 'sync' }
   )
 
-  /** A call that is asked for again has another hash: the answer to the card before is no answer to it. */
+  /** A call that is asked about again has another hash, so the earlier decision does not count for it. */
   watch(
     () => session.pending.filter(({ callId, hash }) => (answered.get(callId) ?? hash) !== hash),
     (again) => {
@@ -113,7 +113,7 @@ export const useApprovals = defineStore('approvals', () => {
     notices.show(reply.error.message, 'error')
   }
 
-  /** Approves what is listed at this moment, each call by the hash that was shown. */
+  /** Approves the listed calls, each with the hash that was shown. */
   async function approveListed(): Promise<void> {
     const always = listing.value?.always
     const calls = always ? [always] : listed.value

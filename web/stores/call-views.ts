@@ -2,7 +2,7 @@ import { defineStore } from 'pinia'
 import { reactive } from 'vue'
 import type { PathTarget } from '../../contract/path-target.ts'
 
-/** How a person has left a call: rows far from the screen are not drawn, and must look the same when they are again. */
+/** The view state of each call. Rows far from the screen are not drawn, and must look the same when they are drawn again. */
 export interface CallView {
   /** Arguments of a decided call. */
   isOpen: boolean
@@ -11,7 +11,7 @@ export interface CallView {
   mode: 'decide' | 'edit' | 'reject'
   edit: EditField[] | null
   reason: string
-  /** Where the path of the edit leads, as it is shown. */
+  /** Where the edited path leads, as shown. */
   editTarget: PathTarget | null
   isTargetPending: boolean
 }
@@ -42,7 +42,7 @@ export const useCallViews = defineStore('call-views', () => {
     views.set(callId, view)
     return view
   }
-  /** Of a session that is left; those of the inbox belong to none. */
+  /** Clears the state when the session is left. Cards of the inbox belong to no session. */
   function clear(): void {
     for (const id of views.keys()) if (!id.startsWith(INBOX)) views.delete(id)
   }

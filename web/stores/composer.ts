@@ -5,32 +5,32 @@ import { forgetAll, recall, remember } from '../remembered.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
-/** Stop stands where Send was: so soon after a message nobody means to stop what it began. */
+/** Stop takes the place of Send. A click on it this soon after sending is a mistake. */
 const STOP_AFTER_MS = 1000
 
-/** On its way, or its answer was lost. Sent again under the same id, it is one message to the server. */
+/** A message that was sent but not confirmed. It is sent again under the same id, so the server counts it once. */
 interface Sent {
   id: string
   text: string
 }
 
-/** What the person writes. A message written during a turn waits for its end; it is theirs to edit or drop until then. */
+/** The person's draft. A message sent during a turn is queued until the turn ends; until then it can be edited or dropped. */
 export const useComposer = defineStore('composer', () => {
   const session = useSession()
   const notices = useNotices()
   const draft = ref('')
   const queued = ref<string | null>(null)
   const sending = ref(false)
-  /** Whether the person is being asked if the calls that wait may be cancelled. */
+  /** Whether the dialog is open that asks about cancelling waiting calls. */
   const isStopAsked = ref(false)
-  /** A message went off a moment ago: Stop, which stands where Send was, does nothing yet. */
+  /** A message was sent a moment ago, so Stop does nothing yet. */
   const isJustSent = ref(false)
   let justSent: ReturnType<typeof setTimeout>
-  /** Ids of what was sent from here: the other messages of the session are another tab's. */
+  /** Ids of messages sent from this tab; all others come from other tabs. */
   const own = new Set<string>()
   const isFree = () => session.connected && session.transcript.turnId === null
 
-  // All at once, not with the next frame: what is written must never be kept under the id of another session.
+  // Synchronous, so that a draft is never stored under the id of another session.
   watch(draft, (text) => remember(`draft:${session.sessionId}`, text), { flush: 'sync' })
   watch(queued, (text) => remember(`queued:${session.sessionId}`, text), { flush: 'sync' })
   watch(
@@ -39,9 +39,9 @@ export const useComposer = defineStore('composer', () => {
       const isDeleted = before !== undefined && before === session.deletedId
       const taken = isDeleted ? joined(queued.value, draft.value) : null
       if (isDeleted) forgetWritten(before)
-      // Once: its id may be opened again, as another session.
+      // Only once, because its id may be used again for another session.
       session.deletedId = ''
-      // What waited when the page was left is the person's again: sent by itself, two tabs would send it twice.
+      // A queued message becomes a draft after a reload: if it were sent automatically, two tabs would send it twice.
       const written = joined(taken, recall(`queued:${id}`), recall(`draft:${id}`))
       const sent = recallSent(id)
       draft.value = sent && without(written, sent.text) === written ? joined(sent.text, written) : written
@@ -69,7 +69,7 @@ export const useComposer = defineStore('composer', () => {
     await say(text)
   }
 
-  /** Leaves the draft alone. */
+  /** Does not change the draft. */
   async function say(text: string): Promise<void> {
     if (session.activity === 'idle' && !sending.value) await deliver(text)
     else queued.value = joined(queued.value, text)
@@ -78,7 +78,7 @@ export const useComposer = defineStore('composer', () => {
   async function sendQueued(): Promise<void> {
     const text = queued.value
     if (text === null || sending.value) return
-    // What may have arrived goes again as it was; what was added to it since comes after it.
+    // A message that may have arrived is sent again unchanged; text added since is sent after it.
     const sent = recallSent(session.sessionId)
     const rest = sent ? without(text, sent.text) : text
     queued.value = rest === text ? null : rest || null
@@ -101,19 +101,19 @@ export const useComposer = defineStore('composer', () => {
     const reply = await session.send('message', { text, id })
     if (reply.ok) forgetSent(from, id)
     if (session.sessionId !== from) {
-      // The person went to another session meanwhile, which ended the connection: they find the text where they wrote it.
+      // The person switched to another session, which closed the connection: keep the text in the session where it was written.
       if (!reply.ok) remember(`draft:${from}`, joined(text, recall(`draft:${from}`)))
       return
     }
     sending.value = false
     if (!reply.ok) onFailure(reply.error, { id, text })
-    // Without news since it was sent, the turn that is in its way is not known yet: its end will be news too.
+    // If no event arrived since sending, the turn that blocks it is not known yet; its end will be an event.
     if (session.transcript.seq > after && isFree()) void sendQueued()
   }
 
   function onFailure({ code, message }: { code: string; message: string }, { id, text }: Sent): void {
     if (code !== 'no_answer') forgetSent(session.sessionId, id)
-    // A turn that began in another tab meanwhile, or a broken connection: the message waits like any other.
+    // Another tab started a turn, or the connection broke: queue the message.
     if (code === 'turn_in_progress' || !session.connected) {
       queued.value = joined(text, queued.value)
     } else {
@@ -137,7 +137,7 @@ export const useComposer = defineStore('composer', () => {
     queued.value = null
   }
 
-  /** Stops the turn. Calls that wait go with it, so the person is asked about those first. */
+  /** Stops the turn. This cancels waiting calls, so the person is asked first. */
   function askStop(): void {
     if (session.transcript.turnId === null || isJustSent.value) return
     if (session.pendingIds.length > 0) isStopAsked.value = true
@@ -147,7 +147,7 @@ export const useComposer = defineStore('composer', () => {
     isStopAsked.value = false
     if (session.transcript.turnId === null) return
     const reply = await session.send('turn:cancel', {})
-    // It has ended by itself meanwhile, or by the first click of two.
+    // It has already ended, by itself or by the first click.
     if (!reply.ok && reply.error.code !== 'no_turn') notices.show(reply.error.message, 'error')
   }
   watch(
@@ -157,7 +157,7 @@ export const useComposer = defineStore('composer', () => {
     }
   )
 
-  /** For the up-arrow: the last message again, to be sent anew. */
+  /** For the up arrow: puts the last message into the draft. */
   function lastMessage(): string | null {
     const last = session.transcript.entries.findLast((entry) => entry.kind === 'user')
     return last?.kind === 'user' ? last.text : null
@@ -178,14 +178,14 @@ export const useComposer = defineStore('composer', () => {
   }
 })
 
-/** For a session that is deleted. */
+/** Called when a session is deleted. */
 export function forgetWritten(sessionId: string): void {
   remember(`draft:${sessionId}`, null)
   remember(`queued:${sessionId}`, null)
   remember(`sent:${sessionId}`, null)
 }
 
-/** When all sessions are deleted, those too that this page has not listed. */
+/** Called when all sessions are deleted, including those that this page has not listed. */
 export function forgetAllWritten(openId: string): void {
   forgetAll(['draft:', 'queued:', 'sent:'], openId)
 }
@@ -194,7 +194,7 @@ function rememberSent(sessionId: string, sent: Sent): void {
   remember(`sent:${sessionId}`, JSON.stringify(sent))
 }
 
-/** Kept in the browser: a reload, or another tab, must not send it as another one. */
+/** Stored in the browser, so that a reload or another tab does not send it under another id. */
 function recallSent(sessionId: string): Sent | null {
   const kept = recall(`sent:${sessionId}`)
   return kept === null ? null : (JSON.parse(kept) as Sent)
@@ -208,7 +208,7 @@ function joined(...parts: (string | null)[]): string {
   return parts.filter(Boolean).join('\n')
 }
 
-/** Without the part that was joined to its front. */
+/** Removes the part that was added to its front. */
 function without(text: string, part: string): string {
   if (text === part) return ''
   return text.startsWith(`${part}\n`) ? text.slice(part.length + 1) : text

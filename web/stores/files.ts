@@ -8,7 +8,7 @@ import { useSession } from './session.ts'
 
 const READ_ONLY = new Set(['read_file', 'list_files'])
 
-/** The workspace's files, and which of them the last turn touched. */
+/** The files of the workspace, and which of them the last turn changed. */
 export const useFiles = defineStore('files', () => {
   const session = useSession()
   const notices = useNotices()
@@ -22,7 +22,7 @@ export const useFiles = defineStore('files', () => {
   const viewing = ref<string | null>(null)
   let known: string | null = null
   let again = false
-  /** As the server says with the list of files; until then the server alone refuses. */
+  /** The server sends the limit with the list of files. Until then only the server checks it. */
   let maxUploadBytes = Number.POSITIVE_INFINITY
 
   async function load(): Promise<void> {
@@ -58,7 +58,7 @@ export const useFiles = defineStore('files', () => {
   }
 
   async function upload(list: Iterable<File>, folder = ''): Promise<void> {
-    // The person may go to another session before all are there.
+    // The person may switch to another session before all are uploaded.
     const id = session.sessionId
     uploads.value += 1
     for (const file of list) {

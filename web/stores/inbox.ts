@@ -6,22 +6,22 @@ import { useCallViews } from './call-views.ts'
 import { useNotices } from './notices.ts'
 
 const EVERY_MS = 2000
-/** So many requests may get lost before cards that may have been answered meanwhile go: someone may be reading them. */
+/** Number of failed polls before the cards are removed. Until then they stay, because someone may be reading them. */
 const MAX_FAILURES = 2
 
-/** Calls of outside clients that wait for a person at this page. Asked for again and again: they come from other processes. */
+/** Calls of outside clients that need approval. The page polls for them, because they come from other processes. */
 export const useInbox = defineStore('inbox', () => {
   const notices = useNotices()
   const views = useCallViews()
   const cards = ref<ApprovalCard[]>([])
   const deciding = ref(new Set<string>())
   const isShown = ref(false)
-  /** Added to this browser's clock, it is the server's. */
+  /** Offset from this browser's clock to the server's. */
   const clockOffset = ref(0)
   const isAway = ref(false)
   let failures = 0
   let isWatching = false
-  /** Changes with all that moves the cards about. */
+  /** Changes whenever cards may move on the screen. */
   const arrangement = computed(() =>
     cards.value.map(({ id }) => `${id} ${views.ofInbox(id).mode} ${deciding.value.has(id)}`).join()
   )
@@ -29,7 +29,7 @@ export const useInbox = defineStore('inbox', () => {
   async function load(): Promise<void> {
     try {
       const { approvals, now } = await api.approvals()
-      // A card never changes: drawn again every other second, many large ones would keep the page busy.
+      // Reuse known cards, which never change: drawing many large ones with every poll would keep the page busy.
       const known = new Map(cards.value.map((card) => [card.id, card]))
       cards.value = approvals.map((card) => known.get(card.id) ?? card)
       clockOffset.value = now - Date.now()
@@ -41,7 +41,7 @@ export const useInbox = defineStore('inbox', () => {
     if (isAway.value) cards.value = []
   }
 
-  /** For as long as the page is open, however many buttons show it. */
+  /** Polls once for the whole page, however many components use it. */
   function watchCards(): void {
     if (isWatching) return
     isWatching = true

@@ -7,10 +7,10 @@ export interface Toast {
   text: string
 }
 
-/** Long enough for a screen reader to see that the words before are gone. */
+/** Long enough for a screen reader to notice that the text was cleared. */
 const SILENCE_MS = 100
 
-/** Short words to the person, that go by themselves; and what a screen reader is told. */
+/** Toasts that disappear by themselves, and announcements for screen readers. */
 export const useNotices = defineStore('notices', () => {
   const toasts = ref<Toast[]>([])
   const announcement = ref('')
@@ -25,7 +25,7 @@ export const useNotices = defineStore('notices', () => {
   function dismiss(id: number): void {
     toasts.value = toasts.value.filter((toast) => toast.id !== id)
   }
-  /** One after the other, with a silence before each: the same words a second time are news again. */
+  /** Announces one text after the other, and clears it in between so that repeated texts are read again. */
   function announce(text: string): void {
     unsaid.push(text)
     if (unsaid.length === 1) sayNext()
@@ -40,7 +40,7 @@ export const useNotices = defineStore('notices', () => {
       }, SILENCE_MS)
     }, SILENCE_MS)
   }
-  /** Runs something that may fail, and shows the sentence it failed with. */
+  /** Runs something that may fail, and shows its error message. */
   async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work()

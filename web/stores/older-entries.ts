@@ -2,8 +2,8 @@ import type { Snapshot } from '../../contract/live.ts'
 import type { CallEntry, Transcript } from '../../contract/transcript.ts'
 
 /**
- * A snapshot has the newest part of a long conversation. What the page has loaded of the older part stays in front of it, if that
- * is certain to be the same conversation and can't have changed meanwhile; undefined: it must be loaded again.
+ * A snapshot contains the newest part of a long conversation. Older entries that the page has loaded are kept if they certainly belong
+ * to the same conversation and can't have changed. Returns undefined if they must be loaded again.
  */
 export function withOlderEntries(known: Transcript, { transcript, olderBefore }: Snapshot): Transcript | undefined {
   const first = transcript.entries[0]

@@ -10,13 +10,13 @@ export interface LiveOutput {
 
 const MAX_CALLS = 40
 
-/** What running calls print, as it comes. Gone with the page: the result, which is stored, has head and tail of it. */
+/** Live output of running calls. It is not stored; the stored result contains its head and tail. */
 export const useOutputs = defineStore('outputs', () => {
   const outputs = shallowReactive(new Map<string, LiveOutput>())
   let changed = new Set<string>()
   let frame = 0
 
-  /** Chunks come faster than the screen can show them: one update a frame. */
+  /** Chunks arrive faster than the screen can show them, so update once per frame. */
   function push(callId: string, stream: 'stdout' | 'stderr', text: string): void {
     const output = outputs.get(callId) ?? start(callId)
     output.lines.push(text, stream === 'stderr' ? 'console-stderr' : '')

@@ -6,13 +6,13 @@ const OTHER = /^#\/(servers|activity)(?:\/(.*))?$/
 
 export type View = 'chat' | 'servers' | 'activity'
 
-/** Which part of the page is open: the address says it, as it says which session. */
+/** Which part of the page is open. The address contains it, like the session. */
 export const usePlace = defineStore('place', () => {
   const session = useSession()
   const hash = ref(location.hash)
   const parts = computed(() => OTHER.exec(hash.value))
   const view = computed((): View => (parts.value?.[1] as View | undefined) ?? 'chat')
-  /** Whose page of the servers is open. */
+  /** The server whose page is open. */
   const server = computed(() => (view.value === 'servers' && parts.value?.[2] ? decoded(parts.value[2]) : null))
 
   function follow(): void {

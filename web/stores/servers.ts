@@ -12,21 +12,21 @@ import { ApiError, api, setAdminToken } from '../api.ts'
 import { count } from '../text/format.ts'
 import { useNotices } from './notices.ts'
 
-/** The MCP servers of the registry: what the server said last of them. */
+/** The MCP servers in the registry, as last reported by the server. */
 export const useServers = defineStore('servers', () => {
   const notices = useNotices()
   const reply = ref<ServersReply | null>(null)
   const detail = ref<ServerDetail | null>(null)
-  /** Tests that run now, and how the last ones ended. */
+  /** Running tests, and the results of finished ones. */
   const tests = ref(new Map<string, TestReply | 'running'>())
-  /** How a server stood when its test had ended: news since then count for more than the test. */
+  /** The state of a server when its test ended. Later news replaces the result of the test. */
   const standings = new Map<string, string>()
   const failure = ref('')
   let shown: string | null = null
   const admin = computed(() => reply.value?.admin ?? 'token_needed')
   const canChange = computed(() => admin.value === 'allowed')
 
-  /** The list; and, where a server's page is open, that. Keeps what there was when the server is away. */
+  /** Loads the list and the open server's page. Keeps the old data if the server can't be reached. */
   async function load(): Promise<void> {
     const name = shown
     try {
@@ -38,13 +38,13 @@ export const useServers = defineStore('servers', () => {
       if (name === shown) detail.value = found
       failure.value = ''
     } catch (error) {
-      // It was changed since: going on with the old one would count as guessing.
+      // The token has changed. Sending the old one again would count as guessing.
       if (error instanceof ApiError && error.code === 'admin_required') setAdminToken('')
       if (error instanceof ApiError && error.code === 'unknown_server' && name === shown) detail.value = null
       else failure.value = error instanceof Error ? error.message : String(error)
     }
   }
-  /** Returns what is wrong with the token; nothing when it is right. */
+  /** Returns what is wrong with the token, or nothing if it is right. */
   async function unlock(token: string): Promise<string> {
     setAdminToken(token)
     try {

@@ -1,6 +1,6 @@
 /**
- * The session of this tab: its connection, and its transcript as the fold of the server's events. Decides nothing: what stands
- * here is what the server said last. An event that does not follow on the last one is not applied; the whole is asked for anew.
+ * The session of this tab: its connection, and the transcript computed from the server's events. It decides nothing and shows what the
+ * server said last. If an event does not follow directly on the last one, it is not applied, and a new snapshot is requested.
  */
 import { defineStore } from 'pinia'
 import { computed, reactive, ref, shallowRef, toRaw, watch } from 'vue'
@@ -34,9 +34,9 @@ const RETRY_MS = 3000
 const LOST_OWNER =
   'This browser no longer has the cookie that goes with this page, or another program on this host has replaced it. Sessions from before are not shown.'
 const NOT_KEPT =
-  'This browser keeps nothing for this page (private mode, or site data is blocked): after a reload your sessions are not found again.'
+  'This browser stores nothing for this page (private mode, or site data is blocked), so your sessions are lost after a reload.'
 const LOST_AFTER_MS = 500
-const LOST_TALK = 'The server lost its state: this conversation starts anew.'
+const LOST_TALK = 'The server lost its state: this conversation starts again from the beginning.'
 const LOST = 'The server lost its state, and this conversation with it. Here is a new session.'
 
 export const useSession = defineStore('session', () => {
@@ -45,22 +45,22 @@ export const useSession = defineStore('session', () => {
   const stream = useStream()
   const notices = useNotices()
   const sessionId = ref('')
-  /** The last one that was deleted under the person's hands; what they were writing there goes on in the next one. */
+  /** The last session that was deleted while it was open; its draft moves to the next session. */
   const deletedId = ref('')
   const phase = ref<Phase>('connecting')
   const refusal = ref('')
   const connected = ref(false)
-  /** Away long enough to speak of it: changing sessions and short breaks are not. */
+  /** Disconnected for long enough to show a banner; not while changing sessions or for short breaks. */
   const isLost = ref(false)
   const progress = ref<Progress | null>(null)
   const ready = ref<Ready | null>(null)
   const state = ref<SessionState & { at: number }>({ sandbox: 'none', recycleInMs: null, network: 'none', at: 0 })
-  /** Whether `state` and `transcript` are those of the session that is open. */
+  /** Whether `state` and `transcript` belong to the open session. */
   const isKnown = ref(false)
   const transcript = shallowRef<Transcript>(reactive(emptyTranscript()))
-  /** Counts applied events: what reads the transcript as a whole depends on this instead of on every field in it. */
+  /** Counts applied events. Code that reads the whole transcript depends on this number instead of on every field. */
   const version = ref(0)
-  /** The conversation has entries before this `seq` that are not loaded yet; null: all are. */
+  /** Entries before this `seq` are not loaded yet; null if all are loaded. */
   const olderBefore = ref<number | null>(null)
   const isLoadingOlder = ref(false)
   const socket = shallowRef<PageSocket | null>(null)
@@ -99,7 +99,7 @@ export const useSession = defineStore('session', () => {
     progress.value = null
     ready.value = null
     isKnown.value = false
-    // Ids of calls come from the model's provider, and may be the same in another session.
+    // The model's provider chooses the ids of calls, so another session may have the same ones.
     outputs.clear()
     views.clear()
     replace(emptyTranscript())
@@ -109,7 +109,7 @@ export const useSession = defineStore('session', () => {
     void enter(socket.value)
   }
 
-  /** Connects as the owner that this browser is. */
+  /** Connects as this browser's owner. */
   async function enter(from: PageSocket): Promise<void> {
     try {
       await becomeOwner()
@@ -157,7 +157,7 @@ export const useSession = defineStore('session', () => {
     from.on('agent:thinking', ({ turnId }) => stream.begin(turnId))
     from.on('agent:delta', ({ turnId, text }) => stream.push(turnId, text))
     from.on('tool:output', ({ callId, stream: kind, text }) => outputs.push(callId, kind, text))
-    // Stored events, those of a newer server too: their place in the order counts even where their meaning is not known.
+    // Includes unknown events of a newer server: they still count in the sequence.
     from.onAny((type: string, data: { seq?: unknown; at?: unknown } | undefined) => {
       if (type === 'session:snapshot' || typeof data?.seq !== 'number') return
       const { seq, at, ...rest } = data
@@ -166,9 +166,9 @@ export const useSession = defineStore('session', () => {
   }
 
   function onSnapshot(snapshot: Snapshot): void {
-    // Older than the events that came meanwhile: those will not come again.
+    // The snapshot is older than events that arrived meanwhile and will not be sent again.
     if (inStep && snapshot.seq < toRaw(transcript.value).seq) return
-    // The same session with less in it than before: it was opened again on a server that lost its state.
+    // The session has fewer events than before, so the server has lost its state.
     if (snapshot.seq < toRaw(transcript.value).seq) notices.show(LOST_TALK)
     const joined = withOlderEntries(toRaw(transcript.value), snapshot)
     replace(joined ?? snapshot.transcript)
@@ -181,7 +181,7 @@ export const useSession = defineStore('session', () => {
     addressSession(sessionId.value)
   }
 
-  /** One page more of what came before; for a conversation whose snapshot left it out. */
+  /** Loads one more page of older entries that the snapshot left out. */
   async function loadOlder(): Promise<void> {
     const [id, before] = [sessionId.value, olderBefore.value]
     if (before === null || isLoadingOlder.value) return
@@ -221,7 +221,7 @@ export const useSession = defineStore('session', () => {
   async function askForAll(from: PageSocket | null): Promise<void> {
     const reply = await send('session:snapshot', {})
     if (reply.ok) return
-    // A new connection brings a snapshot by itself.
+    // A new connection sends a snapshot anyway.
     setTimeout(() => socket.value === from && connected.value && !inStep && void askForAll(from), RETRY_MS)
   }
 
@@ -240,11 +240,11 @@ export const useSession = defineStore('session', () => {
       from.disconnect() // the next connection sends the cookies as they are then
     }
     if (phase.value !== 'refused') from.disconnect()
-    // A server that refuses for now (full, or its engine away) is asked again: socket.io does so only for lost connections.
+    // Retry after a temporary refusal (server full, engine down): socket.io retries only lost connections.
     else enterAgain(from, (error.data?.retryAfterSeconds ?? 0) * 1000)
   }
 
-  /** The server hung up: because the session was deleted, or because it could not serve it just now. */
+  /** The server closed the connection: the session was deleted, or can't be served right now. */
   async function onSentAway(from: PageSocket): Promise<void> {
     const page = await api.sessions({ limit: 1000 }).catch(() => null)
     if (socket.value !== from) return
@@ -254,7 +254,7 @@ export const useSession = defineStore('session', () => {
     startAnew('This session was deleted. Here is a new one.')
   }
 
-  /** The session is no more: the person goes on in a new one, with what they were writing. */
+  /** The session no longer exists: continue in a new one, with the draft. */
   function startAnew(why: string): void {
     notices.show(why)
     deletedId.value = sessionId.value
@@ -268,12 +268,12 @@ export const useSession = defineStore('session', () => {
   }
 
   function noteLoss(from: PageSocket, reply: Ack): Ack {
-    // Whoever sent the command first puts what was written back: it goes along to the new session.
+    // The composer first restores the text that was not sent, so that it moves to the new session.
     if (!reply.ok && reply.error.code === 'unknown_session') setTimeout(() => socket.value === from && startAnew(LOST))
     return reply
   }
 
-  /** Calls back on each stored event as it happens; not for those that a snapshot brings. */
+  /** Calls back for each stored event as it happens, but not for events in a snapshot. */
   function onEvent(listener: (event: SessionEvent) => void): () => void {
     listeners.add(listener)
     return () => listeners.delete(listener)
@@ -286,7 +286,7 @@ export const useSession = defineStore('session', () => {
   }
 })
 
-/** The calls since the last word of the user. */
+/** The calls since the last message of the user. */
 function lastCalls(transcript: Transcript): CallEntry[] {
   const calls: CallEntry[] = []
   for (let at = transcript.entries.length - 1; at >= 0; at--) {

@@ -9,29 +9,29 @@ import { useSession } from './session.ts'
 
 const PAGE = 50
 const MAX_LISTED = 1000
-/** So long after the last letter, the sessions are searched. */
+/** Delay between the last keystroke and the search. */
 const SEARCH_AFTER_MS = 250
 
-/** A session as the list shows it; `at`: when its state was heard of. */
+/** A session in the list. `at` is when its state was received. */
 export interface ListedSession extends Omit<SessionSummary, 'sandbox'> {
   sandbox: SandboxState
   at: number
 }
 
-/** The list of this person's sessions: a page of it, and more as it is scrolled. The server counts and searches: it knows them all. */
+/** The person's sessions: the first page, and more as the list is scrolled. The server counts and searches, because it knows all of them. */
 export const useSessions = defineStore('sessions', () => {
   const session = useSession()
   const notices = useNotices()
   const loaded = ref<SessionSummary[]>([])
   const loadedAt = ref(0)
-  /** How many there are, loaded or not; with a search: how many it finds. */
+  /** Number of all sessions, loaded or not, or of those that the search finds. */
   const total = ref(0)
   const next = ref<string | null>(null)
-  /** A part of the titles that are listed. */
+  /** Search text: a part of the title. */
   const wanted = ref('')
   /** The open session, listed or not. */
   const open = ref<SessionSummary>()
-  /** What the open session says of itself counts, as in the header: both change at the same moment. */
+  /** Uses the state of the open session's own connection, so that list and header change together. */
   const list = computed(() => loaded.value.map((each) => withNews(each)))
   function withNews(each: SessionSummary): ListedSession {
     if (each.sessionId !== session.sessionId || !session.isKnown) return { ...each, at: loadedAt.value }
@@ -47,7 +47,7 @@ export const useSessions = defineStore('sessions', () => {
   let isLoadingMore = false
   const title = () => wanted.value.trim()
 
-  /** An answer that was overtaken by a later one does not count: what it lists may be deleted by now. */
+  /** Ignores a reply that a later one has overtaken: it may list sessions that are deleted by now. */
   async function load(): Promise<void> {
     const mine = ++asked
     try {
@@ -60,10 +60,10 @@ export const useSessions = defineStore('sessions', () => {
       loadedAt.value = Date.now()
       if (!loaded.value.some(isOpen) && (page.next !== null || title() !== '')) await loadCurrent(mine)
     } catch {
-      // The page says by other means that the server is away; the list stays as it was.
+      // A banner shows that the server can't be reached; keep the list.
     }
   }
-  /** The open session may be older than those on the first page; a search that does not find it does not list it. */
+  /** Adds the open session if it is older than the first page, unless a search does not find it. */
   async function loadCurrent(mine: number): Promise<void> {
     const found = await api.session(session.sessionId)
     if (mine !== asked) return
@@ -81,7 +81,7 @@ export const useSessions = defineStore('sessions', () => {
       loaded.value = [...loaded.value.filter(({ sessionId }) => !ids.has(sessionId)), ...page.sessions]
       next.value = page.next
     } catch {
-      // As above; scrolling on asks again.
+      // As above; scrolling tries again.
     } finally {
       isLoadingMore = false
     }
@@ -96,7 +96,7 @@ export const useSessions = defineStore('sessions', () => {
     }, SEARCH_AFTER_MS)
   })
 
-  /** Of all sessions of this person, at this moment. */
+  /** Counts over all sessions of this person, as of now. */
   async function countAll(): Promise<{ sessions: number; waitingCalls: number } | undefined> {
     return notices.attempt(async () => {
       const [all, waiting] = await Promise.all([api.sessions({ limit: 1 }), api.sessions({ limit: 1, waiting: true })])
@@ -104,7 +104,7 @@ export const useSessions = defineStore('sessions', () => {
     })
   }
 
-  /** The sessions in which calls need an approval, as far as they are listed, and how many there are. */
+  /** The listed sessions with calls that need approval, and the number of all such sessions. */
   const waiting = ref({ sessions: [] as SessionSummary[], total: 0 })
   const waitingChats = computed(() => waiting.value.sessions.map(withNews).filter((each) => each.pendingApprovals > 0))
   const unlistedWaiting = computed(() => waiting.value.total - waiting.value.sessions.length)
@@ -126,7 +126,7 @@ export const useSessions = defineStore('sessions', () => {
     if (await notices.attempt(() => api.deleteAllSessions())) forgetAllWritten(session.sessionId)
     await load()
   }
-  /** Keeps the list true while the page is in use. */
+  /** Keeps the list up to date while the page is open. */
   function bindEvents(): void {
     session.onEvent(({ type }) => {
       if (type === 'turn:end' || type === 'user:message' || type === 'tool:approval_required') void load()

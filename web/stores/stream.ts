@@ -1,7 +1,7 @@
 import { defineStore } from 'pinia'
 import { ref } from 'vue'
 
-/** The answer that is being written, piece by piece; over when its stored form arrives. */
+/** The streamed answer. It ends when the stored answer arrives. */
 export const useStream = defineStore('stream', () => {
   const text = ref('')
   const turnId = ref<string | null>(null)

@@ -12,7 +12,7 @@ export const OUTCOMES: Record<AuditOutcome, { label: string; chip: string }> = {
   refused: { label: 'refused', chip: UNSURE },
   failed: { label: 'failed', chip: BAD },
   cancelled: { label: 'cancelled', chip: PLAIN },
-  asked: { label: 'asked a human', chip: UNSURE },
+  asked: { label: 'waits for approval', chip: UNSURE },
   unknown: { label: 'outcome unknown', chip: BAD },
   chosen: { label: 'chose a tool', chip: PLAIN },
   found: { label: 'found tools', chip: PLAIN },
@@ -28,7 +28,7 @@ export function outcomeWords(outcome: string): { label: string; chip: string } {
   return OUTCOMES[outcome as AuditOutcome] ?? { label: outcome, chip: PLAIN }
 }
 
-/** Who asked, as far as it is known; a client's own word for itself is no proof. */
+/** Who made the request. The name of a client is its own claim and proves nothing. */
 export function askerWords({ door, client }: Pick<AuditEntry, 'door' | 'client'>): string {
   return client === undefined ? DOORS[door] : `${DOORS[door]} (${client})`
 }

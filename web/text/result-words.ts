@@ -1,6 +1,6 @@
 import type { CallEntry } from '../../contract/transcript.ts'
 
-/** How a call ended that did not come to its end by itself; undefined for all others. */
+/** How a call was interrupted; undefined if it was not. */
 export function interruptionWords({ outcome, interruptedBy }: NonNullable<CallEntry['result']>): string | undefined {
   if (interruptedBy === 'server') return 'Outcome unknown: the server was restarted'
   if (outcome === 'unknown') return 'Outcome unknown'

@@ -39,13 +39,13 @@ export const VERDICTS: Record<ApprovalRule, { label: string; inChat: string; out
   }
 }
 
-/** Of a tool: without a rule, the chat asks and outside clients are not asked. */
+/** Without a rule, the chat asks and outside clients don't. */
 export function verdictWords({ verdict, outside }: Pick<ShownTool, 'verdict' | 'outside'>): string {
   if (verdict === outside) return VERDICTS[verdict].label
   return `${VERDICTS[verdict].inChat}; ${VERDICTS[outside].outside}`
 }
 
-/** Values are never shown: only their names, and placeholders, which tell nobody anything. */
+/** Shows no values, only placeholders, which reveal nothing. */
 export function valueWords({ placeholder, looksSecret }: ShownValue): string {
   if (placeholder !== null) return placeholder
   return looksSecret ? 'set, looks like a secret' : 'set'

@@ -1,6 +1,6 @@
 import { count } from './format.ts'
 
-/** What stopping the turn takes away from the person, in a sentence; empty when no turn is under way. */
+/** Says what stopping the turn would cancel; empty if no turn is running. */
 export function stopWarning(waiting: number, hasTurn: boolean): string {
   if (waiting > 0)
     return `${count(waiting, 'call that needs', 'calls that need')} your approval will be cancelled and will not run.`

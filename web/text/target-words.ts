@@ -1,12 +1,12 @@
 import type { PathTarget } from '../../contract/path-target.ts'
 import { bytes } from './format.ts'
 
-/** A sentence about where a call's path leads. The path stands by itself, because it is of hostile origin. */
+/** A sentence about where a call's path leads. The path is a separate field, because it is hostile. */
 export interface TargetWords {
   before: string
   path: string
   after: string
-  /** It will fail, replaces something, or leads elsewhere than the path says. */
+  /** The call will fail, replaces something, or leads elsewhere than the path says. */
   isWarning: boolean
 }
 
@@ -44,7 +44,7 @@ function readWords(name: string, { is, bytes: size = 0 }: PathTarget): Around {
 function unchecked(name: string, path: string): TargetWords {
   const after =
     name === 'write_file'
-      ? ' could not be looked at. If something is there, you are asked again before it is replaced.'
-      : ' could not be looked at. If it leads elsewhere, you are asked again.'
+      ? ' could not be checked. If something is there, you are asked again before it is replaced.'
+      : ' could not be checked. If it leads elsewhere, you are asked again.'
   return { before: '', path, after, isWarning: true }
 }

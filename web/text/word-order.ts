@@ -1,6 +1,6 @@
 /**
- * Words that run from right to left turn about what stands between them: `mv A B` looks like `mv B A`, and `A > B` like `B < A`.
- * Taken apart, each keeps its own direction and the line keeps its order: what is decided on looks as it runs.
+ * Right-to-left words reverse the order of the text around them: `mv A B` looks like `mv B A`, and `A > B` like `B < A`.
+ * When words are isolated from each other, each keeps its direction and the line keeps its order, so that a command looks as it runs.
  */
 export interface WordPart {
   text: string
