@@ -1,4 +1,4 @@
-/** What the engine costs by itself: the baselines that our figures are ratios of, through the docker client that everyone has. */
+/** Baselines for our figures: what the engine itself costs, measured with the standard docker client. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
@@ -40,7 +40,7 @@ export async function coldDockerRun(image: string): Promise<number> {
   return took
 }
 
-/** Containers of the image that only idle, started all at once; the time until the last one runs. */
+/** Starts idle containers of the image all at once; returns the time until the last one runs. */
 export async function bareContainers(image: string, count: number): Promise<{ ms: number; ids: string[] }> {
   const start = performance.now()
   const ids = await Promise.all(

@@ -1,4 +1,4 @@
-/** How true confidences are. */
+/** Measures how well confidences are calibrated. */
 
 const BINS = 10
 const DRAWS = 200
@@ -8,7 +8,7 @@ export interface Judged {
   first: boolean
 }
 
-/** Expected calibration error: mean distance between what is promised and what is kept, over ten bins of confidence. */
+/** Expected calibration error: mean difference between confidence and accuracy, over ten bins of confidence. */
 export function calibrationError(answers: readonly Judged[]): number {
   const gaps = new Float64Array(BINS)
   for (const { confidence, first } of answers) {
@@ -18,7 +18,7 @@ export function calibrationError(answers: readonly Judged[]): number {
   return gaps.reduce((sum, gap) => sum + Math.abs(gap), 0) / Math.max(1, answers.length)
 }
 
-/** What that error would be by chance alone if every confidence were exactly true: large in small sets. */
+/** The error that perfectly calibrated confidences would show by chance; large in small sets. */
 export function chanceError(answers: readonly Judged[]): number {
   let state = 1
   const random = () => {

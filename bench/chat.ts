@@ -1,4 +1,4 @@
-/** Figures of the chat as a user feels them: through a whole server, over a real socket, against a scripted vendor or the demo model. */
+/** Measures the chat from the user's side: a whole server, a real socket, and a scripted vendor or the demo model. */
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { type Served, serve, stopServers } from '../tests/fixtures/serve.ts'
 import { heapPerIdleSession } from './idle-sessions.ts'
 import { round, summary, timed } from './statistics.ts'
 
-/** A session takes 30 messages a minute. */
+/** A session accepts 30 messages per minute. */
 const TURNS_PER_SESSION = 20
 const SESSIONS = 50
 
@@ -40,7 +40,7 @@ async function open(server: Served): Promise<Client> {
   return client
 }
 
-/** From the moment at which the vendor writes its first token to the moment at which the client has it. */
+/** Time from the vendor writing its first token to the client receiving it. */
 async function firstTokenToDelta(bundle: boolean): Promise<object> {
   let written = 0
   const vendor = await startAnthropicServer({
@@ -69,7 +69,7 @@ async function firstTokenToDelta(bundle: boolean): Promise<object> {
   return summary(times)
 }
 
-/** The command tells the time of its own start; container and client share one clock. Shell and `date` are part of it. */
+/** The command prints its own start time; container and client share one clock. Includes starting the shell and `date`. */
 async function approvalToStart(bundle: boolean): Promise<object> {
   const server = await serve({}, { bundle })
   const times: number[] = []

@@ -1,8 +1,8 @@
 /**
  * Fits the weights in `server/routing/confidence.ts`: node bench/fit-confidence.ts [folder of the data]
- * Takes the tuning half (by hash of the request) of several sets, with and without distractors and past requests;
- * a set's size does not count. Requests that no tool serves teach it what unsure looks like. Reports what the
- * weights do on the other halves, and, fitted without a set, on that set.
+ * Uses the tuning half (by hash of the request) of several sets, with and without distractors and past requests. All sets have the same
+ * weight. Requests that no tool can serve are examples of low confidence. Reports the results on the other halves, and on each set when
+ * the fit did not use it.
  */
 
 import { confidenceOf } from '../server/routing/confidence.ts'
@@ -107,7 +107,7 @@ if (folder === undefined) {
   console.error('The routing data is not here; give its folder as the first argument.')
   process.exit(2)
 }
-/** For each mix: calibration error, share above the default threshold, and share of right first answers, of the samples given. */
+/** For each mix of samples: calibration error, share above the default threshold, and share of right first answers. */
 function report(title: string, samples: Sample[], weights: number[]): void {
   for (const [label, group] of Map.groupBy(samples, (sample) => sample.label)) {
     const answers = group.map(({ evidence, right }) => ({
@@ -129,7 +129,7 @@ report(
   samples.filter(({ half }) => half === 1),
   weights
 )
-// The harder question: a data set that the fit has not seen at all.
+// The harder case: a data set that the fit has not seen at all.
 for (const set of new Set(samples.map((sample) => sample.set))) {
   const others = fitWeights(samples.filter((sample) => sample.set !== set))
   report(

@@ -1,4 +1,4 @@
-/** Figures of the gateway as a client feels them, against the same child asked directly and through a relay that does nothing. */
+/** Measures the gateway from the client's side, against calling the same child directly and through a relay that only copies bytes. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -39,7 +39,7 @@ async function stdioFigures(): Promise<object> {
   return { stdioCallMs, stdioThroughput }
 }
 
-/** The child over its own HTTP and over stdio: which of the two counts as direct is a matter of taste, so both ratios are shown. */
+/** Both the child's own HTTP and its stdio can be seen as the direct way, so both ratios are shown. */
 async function httpFigures(): Promise<object> {
   const folder = registryFolder({ everything: everythingEntry })
   const served = await serve({ MCP_CONFIG: folder.config }, { bundle: true })

@@ -1,4 +1,4 @@
-/** What an open, idle session costs the server's heap. The server runs here; its clients are in a thread with a heap of its own. */
+/** Measures the heap that an open, idle session needs. The server runs here; its clients run in a thread with a separate heap. */
 import { once } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -8,7 +8,7 @@ import { loadSettings } from '../server/config/load-settings.ts'
 import { silentLogger } from '../server/lib/logger.ts'
 import { discard, temporaryFolder } from '../tests/fixtures/core.ts'
 
-/** One address may have 200 sockets open. */
+/** One address may open 200 sockets. */
 const BATCH = 80
 
 export async function heapPerIdleSession(): Promise<object> {

@@ -1,4 +1,4 @@
-/** `npm run bench [name…]`: every figure as JSON on stdout, measured side by side in one run; progress on stderr. */
+/** `npm run bench [name…]` prints all figures as JSON on stdout, measured side by side in one run, and progress on stderr. */
 import { cpus, totalmem } from 'node:os'
 import { chatFigures } from './chat.ts'
 import { gatewayFigures } from './gateway.ts'

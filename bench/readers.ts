@@ -1,6 +1,6 @@
 /**
- * Which tools of the routing data sets count as plain readers. `npm run bench -- readers` counts them; with `--list` each is printed,
- * so that a person can look for a writer among them: there must be none.
+ * Counts the tools in the routing data sets that are taken for readers (`npm run bench -- readers`). `--list` prints each of them, so that
+ * a person can check that none of them writes.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ interface DataTool {
 
 const SETS = ['haystack_mcpzero', 'mcpproxy_golden', 'stabletoolbench', 'bfcl_live', 'metatool']
 
-/** Of `name: description`. */
+/** Each line is `name: description`. */
 function schemaOf(params: string[] = []): Record<string, unknown> {
   const properties = params.map((param) => {
     const at = param.indexOf(': ')

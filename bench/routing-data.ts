@@ -33,13 +33,13 @@ export interface SetOptions {
   irrelevant?: boolean
 }
 
-/** Undefined when the data is not on this machine. */
+/** Undefined if the data is not on this machine. */
 export function routingDataFolder(given: string | undefined): string | undefined {
   const folder = given ? resolve(given) : resolve(packageRoot(), '../shared/routing')
   return existsSync(join(folder, 'metatool', 'tools.json')) ? folder : undefined
 }
 
-/** Which half of a data set a request is in, whatever the order of the file: 0 tunes, 1 is held out. */
+/** Which half of a data set a request belongs to, independent of the order in the file: 0 for tuning, 1 held out. */
 export function halfOf(query: string): 0 | 1 {
   let hash = 2_166_136_261
   for (const character of query) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 16_777_619)

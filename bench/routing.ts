@@ -1,4 +1,4 @@
-/** How often the router's first (or one of its first five) answers is right, how true its confidence is, how fast it answers. */
+/** Measures how often the router's first answer (or one of its first five) is right, its calibration, and its speed. */
 import type { Router } from '../server/routing/port.ts'
 import { createRouter, DEFAULT_THRESHOLD } from '../server/routing/router.ts'
 import { AT_ONCE } from '../server/routing/usage/usage-memory.ts'
@@ -81,7 +81,7 @@ function heapMb(): number {
   return process.memoryUsage().heapUsed / 2 ** 20
 }
 
-/** 2,991 tools, with all of the usage history: the slowest that a user will see. */
+/** 2,991 tools with the whole usage history: the slowest case that a user will see. */
 async function speed(folder: string): Promise<object> {
   const set = await readRoutingSet(folder, 'metatool', { distractors: true, examplesPerTool: 1000 })
   const long = await readRoutingSet(folder, 'stabletoolbench')

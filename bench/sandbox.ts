@@ -132,7 +132,7 @@ async function memoryFigures(core: Core): Promise<object> {
   }
 }
 
-/** Resident memory of the engine's shims, which hold one container each. */
+/** Resident memory of the engine's shims, one per container. */
 function shimBytes(): number {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

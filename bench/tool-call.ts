@@ -1,6 +1,6 @@
 /**
  * One tool call through our transport, against a bare `docker exec -i` pipe that carries the same bytes to the same server in a
- * container of the same kind. Both are asked in turns, so that what else the machine does falls on both alike.
+ * container of the same kind. The two alternate, so that other load on the machine affects both alike.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -40,7 +40,7 @@ export async function measureToolCall(engine: SandboxEngine, rounds = 2000): Pro
   }
 }
 
-/** Runs each way `rounds` times, in turns and after a warm-up; returns the times of each in ms. */
+/** Runs each way `rounds` times, alternating, after a warm-up. Returns the times of each in ms. */
 async function inTurns(ways: (() => Promise<unknown>)[], rounds: number): Promise<number[][]> {
   const times: number[][] = ways.map(() => [])
   for (let round = -Math.ceil(rounds / 5); round < rounds; round++) {
@@ -53,7 +53,7 @@ async function inTurns(ways: (() => Promise<unknown>)[], rounds: number): Promis
   return times
 }
 
-/** As little as a client can do: a line out, a line in, not even parsed. */
+/** The minimum that a client can do: write a line, read a line, without parsing it. */
 async function openBarePipe(containerId: string) {
   const command = [INSIDE.node, '--disable-sigusr1', INSIDE.server, '--epoch', '1']
   const child: ChildProcessWithoutNullStreams = spawn('docker', ['exec', '-i', containerId, ...command])

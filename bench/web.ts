@@ -1,4 +1,4 @@
-/** The page: what it weighs, how soon it can be used, and whether it keeps up with a fast model. */
+/** Measures the page: its size, the time until it can be used, and whether it keeps up with a fast model. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -28,7 +28,7 @@ export async function webFigures(): Promise<object> {
   }
 }
 
-/** All that a first visit asks for before a message can be written. */
+/** Everything that a first visit loads before a message can be written. */
 async function firstLoadBytes(browser: Browser, url: string): Promise<object> {
   const page = await browser.newPage()
   const asked = new Set<string>()
@@ -42,7 +42,7 @@ async function firstLoadBytes(browser: Browser, url: string): Promise<object> {
   return { firstLoadGzipBytes: bytes, firstLoadFiles: files.length }
 }
 
-/** From the address to a composer that takes a message, with nothing in the cache. */
+/** Time from opening the address to a working composer, with an empty cache. */
 async function usableMs(browser: Browser, url: string): Promise<number> {
   const page = await browser.newPage()
   const started = performance.now()
@@ -80,7 +80,7 @@ async function stream(session: FakeSession): Promise<void> {
   }
 }
 
-/** Frames of 60 a second that were not drawn while `work` went on. */
+/** Frames (at 60 per second) that were not drawn while `work` ran. */
 async function lostFrames(page: Page, work: () => Promise<void>): Promise<number> {
   await page.evaluate(`{
     globalThis.frames = []

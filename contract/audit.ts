@@ -1,9 +1,9 @@
-/** The audit trail as it is read: one entry per routing decision and per call, newest first. */
+/** The audit log as the API returns it: one entry per routing decision and per call, newest first. */
 import { z } from 'zod'
 
 /**
- * Of a call: until `unknown`; of a routing decision: the rest. `asked`: its client was asked something, and calls again with the
- * answer. `unknown`: it may have run, and nobody knows how it ended.
+ * The values up to `unknown` are for calls, the rest for routing decisions. `asked`: the client was asked a question, and calls again
+ * with the answer. `unknown`: the call may have run, and nobody knows how it ended.
  */
 export const AUDIT_OUTCOMES = [
   'running',
@@ -28,22 +28,22 @@ export type AuditOutcome = z.infer<typeof auditOutcome>
 const auditCandidate = z.object({ server: z.string(), tool: z.string(), confidence: z.number() })
 
 const auditEntry = z.object({
-  /** Sorts by time; what `before` takes. */
+  /** Sorted by time; can be passed as `before`. */
   id: z.string(),
   /** ISO 8601. */
   at: z.string(),
   kind: z.enum(['route', 'call']),
-  /** `local`, or a hash of who it was. */
+  /** `local`, or a hash of the owner. */
   owner: z.string(),
   door: z.enum(['stdio', 'http', 'chat']),
   client: z.string().optional(),
-  /** The chat's session. */
+  /** The session of the chat. */
   session: z.string().optional(),
-  /** The tool of ours that was asked: `find_tool`, `execute`; of routing decisions. */
+  /** For routing decisions: our tool that was called, `find_tool` or `execute`. */
   by: z.string().optional(),
-  /** Only where AUDIT_ARGUMENTS is on. */
+  /** Only if AUDIT_ARGUMENTS is on. */
   request: z.string().optional(),
-  /** SHA-256 of the request, and how many characters it has. */
+  /** SHA-256 of the request, and its length in characters. */
   requestHash: z.string().optional(),
   requestLength: z.number().optional(),
   candidates: z.array(auditCandidate).optional(),
@@ -51,14 +51,14 @@ const auditEntry = z.object({
   tool: z.string().optional(),
   /** SHA-256 of the arguments as canonical JSON. */
   argumentsHash: z.string().optional(),
-  /** JSON text; only where AUDIT_ARGUMENTS is on. */
+  /** JSON text; only if AUDIT_ARGUMENTS is on. */
   arguments: z.string().optional(),
   attempts: z.number().optional(),
   /** The tool's definition had changed, and nobody had accepted the change. */
   definitionChanged: z.literal(true).optional(),
   ms: z.number().optional(),
   outcome: auditOutcome,
-  /** Of docs/ERRORS.md, where it was refused or failed. */
+  /** The error code (docs/ERRORS.md) if it was refused or failed. */
   code: z.string().optional()
 })
 export type AuditEntry = z.infer<typeof auditEntry>
@@ -74,9 +74,9 @@ export type AuditQuery = z.infer<typeof auditQuery>
 
 export const auditReply = z.object({
   entries: z.array(auditEntry),
-  /** Give it as `before` for what is older; null: there is nothing. */
+  /** Pass it as `before` to get older entries; null if there are none. */
   next: z.string().nullable(),
-  /** Why nothing can be recorded at the moment, and calls are refused. */
+  /** Why nothing can be recorded at the moment, so that calls are refused. */
   problem: z.string().optional()
 })
 export type AuditReply = z.infer<typeof auditReply>

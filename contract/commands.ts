@@ -1,4 +1,4 @@
-/** What a client may ask of its session over the socket. Every command is answered, with `ok` or with a code and a sentence. */
+/** The commands of a client to its session over the socket. Every command is answered with `ok`, or with an error code and message. */
 import { z } from 'zod'
 import { pathTarget } from './path-target.ts'
 
@@ -8,7 +8,7 @@ const args = z
   .record(z.string(), z.unknown())
   .refine((value) => isNoDeeper(value, MAX_ARGS_DEPTH), `Arguments are nested at most ${MAX_ARGS_DEPTH} levels deep.`)
 const text = z.string().trim().min(1, 'A message must have some text.').max(MAX_MESSAGE_CHARS)
-/** The client's own: the same message sent again, because an answer was lost, is one message. */
+/** Chosen by the client, so that a message that is sent again counts once. */
 const messageId = z.string().min(1).max(100)
 
 export const COMMAND_SCHEMAS = {
@@ -18,34 +18,34 @@ export const COMMAND_SCHEMAS = {
   'tool:approval': z.object({
     callId: z.string().min(1).max(200),
     approved: z.boolean(),
-    /** The card's hash: an answer to another card than the one shown is refused as stale. */
+    /** The hash of the card. A decision about another version of the card is refused as stale. */
     hash: z.string().max(200).optional(),
-    /** What the human changed the arguments to. */
+    /** The arguments as edited by the person. */
     args: args.optional(),
-    /** Where the path in `args` leads, as the human was shown it. */
+    /** Where the path in `args` leads, as shown to the person. */
     target: pathTarget.optional(),
     reason: z.string().max(2000).optional(),
     /** Allow this tool for the rest of this session, and approve its other waiting calls. */
     remember: z.boolean().optional()
   }),
-  /** Where the path of a waiting call would lead with these arguments; answered with `target`, or none if they have no path. */
+  /** Asks where the path of a waiting call would lead with these arguments. Answered with `target`, or without if they have no path. */
   'tool:target': z.object({ callId: z.string().min(1).max(200), args }),
   'turn:cancel': z.unknown().transform(() => ({})),
   'history:reset': z.unknown().transform(() => ({})),
   'model:select': z.object({
     model: z.string().min(1).max(200),
-    /** How many waiting approvals the person was told the switch cancels. With more waiting, it is refused. */
+    /** Number of waiting approvals that the person knows will be cancelled. If more are waiting, the switch is refused. */
     maxCancelled: z.number().int().min(0).optional()
   }),
   /** Ends an "always allow". */
   'tool:revoke': z.object({ server: z.string().max(200), name: z.string().max(200) }),
-  /** Lets a session go on that has used up its tokens. */
+  /** Lets a session continue that has reached its token limit. */
   'limit:raise': z.unknown().transform(() => ({})),
   /** For a client that missed an event: answered with the whole snapshot. */
   'session:snapshot': z.unknown().transform(() => ({}))
 } as const
 
-/** Else whoever walks them later, on the server or in the page, runs out of stack. */
+/** Deeper values would overflow the stack of code that walks them later, on the server or in the page. */
 function isNoDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   return levels > 0 && Object.values(value).every((item) => isNoDeeper(item, levels - 1))

@@ -1,6 +1,6 @@
 /**
- * The session's events as the browser gets them and the log keeps them. Each is stored with a gapless `seq`; what is only
- * published (deltas, live output) is in live.ts. Names and fields are public: extend them, don't change them.
+ * The events of a session, as the browser receives and the log stores them. Each is stored with a gapless `seq`. Events that are only
+ * published (deltas, live output) are in live.ts. Names and fields are public: extend them, don't change them.
  */
 import { z } from 'zod'
 import { pathTarget } from './path-target.ts'
@@ -33,7 +33,7 @@ export type CommandEnding = z.infer<typeof commandEnding>
 
 export const EVENT_SCHEMAS = {
   'user:message': z.object({ turnId, text: z.string(), id: z.string().optional() }),
-  /** One model step, full text. `parts` is what goes back to the provider; the server keeps it to itself. */
+  /** One model step with its full text. `parts` is sent back to the provider, and never to the browser. */
   'agent:response': z.object({ turnId, text: z.string(), parts: z.array(z.unknown()).optional() }),
   'tool:approval_required': z.object({
     callId,
@@ -47,11 +47,11 @@ export const EVENT_SCHEMAS = {
     hash: z.string(),
     queuePosition: z.number().int(),
     totalInQueue: z.number().int(),
-    /** A tool whose definition is not the one first accepted: shown, and accepted with the approval. */
+    /** Set if the tool's definition differs from the accepted one. The card shows it, and approving the call accepts it. */
     definitionChange: z.object({ before: z.string(), after: z.string() }).optional(),
-    /** Of a sandbox tool that takes a path; part of the hash. Cards from before this was known have none. */
+    /** For sandbox tools with a path; part of the hash. Missing in events of earlier versions. */
     target: pathTarget.optional(),
-    /** The same call is asked for once more, because it was approved and could not run as it was shown. */
+    /** The same call needs approval again, because it was approved but could not run as shown. */
     again: z.object({ times: z.number().int(), reason: z.string(), isEdited: z.boolean().optional() }).optional()
   }),
   'tool:approval_resolved': z.object({
@@ -59,7 +59,7 @@ export const EVENT_SCHEMAS = {
     approved: z.boolean(),
     by: z.enum(DECIDERS),
     reason: z.string().optional(),
-    /** What the human edited the arguments to, and where their path led when they did. */
+    /** The arguments as edited by the person, and where their path led at that time. */
     args: args.optional(),
     target: pathTarget.optional()
   }),
@@ -68,11 +68,11 @@ export const EVENT_SCHEMAS = {
     callId,
     isError: z.boolean(),
     content: z.array(z.unknown()),
-    /** The answer was lost: it may have run in part, in full or not at all. */
+    /** The result was lost: the call may have run in part, in full or not at all. */
     outcome: z.literal('unknown').optional(),
-    /** It was running when a person stopped the turn, or when the server was stopped, restarted or lost. */
+    /** The call was running when a person stopped the turn, or when the server was stopped, restarted or lost. */
     interruptedBy: z.enum(['person', 'server']).optional(),
-    /** Only for commands in the sandbox. Events of earlier versions have none: there only the text says it. */
+    /** Only for commands in the sandbox. Events of earlier versions have it only in the text. */
     ending: commandEnding.optional()
   }),
   'agent:error': z.object({ turnId: turnId.optional(), code: z.string(), message: z.string() }),
@@ -85,14 +85,14 @@ export const EVENT_SCHEMAS = {
   /** "Always allow this tool in this session", and its end. */
   'tool:allowed': z.object({ server: z.string(), name: z.string(), definition: z.string() }),
   'tool:allow_revoked': z.object({ server: z.string(), name: z.string() }),
-  /** The spending limit was reached and the human said to go on, up to this many tokens. */
+  /** The spending limit was reached, and the person allowed the session to continue up to this many tokens. */
   'limit:raised': z.object({ tokens: z.number() })
 } as const
 
 export type EventType = keyof typeof EVENT_SCHEMAS
 export type EventData<T extends EventType> = z.infer<(typeof EVENT_SCHEMAS)[T]>
 
-/** An event as it stands in the log. */
+/** An event as stored in the log. */
 export type SessionEvent = { [T in EventType]: { type: T; seq: number; at: number; data: EventData<T> } }[EventType]
 
 export type TurnEndReason = (typeof TURN_END_REASONS)[number]

@@ -14,19 +14,19 @@ export interface SessionSummary {
   createdAt: number
   activeAt: number
   sandbox: 'none' | 'running' | 'paused' | 'recycled'
-  /** ms until it is recycled; null when it has no sandbox. */
+  /** Milliseconds until it is recycled; null if it has no sandbox. */
   recycleInMs: number | null
   pendingApprovals: number
 }
 
 export interface SessionsReply {
-  /** The one that was active last comes first. */
+  /** Most recently active first. */
   sessions: SessionSummary[]
-  /** Give it as `before` for those that follow; null: there are no more. */
+  /** Pass it as `before` to get the next page; null if there are no more. */
   next: string | null
-  /** How many there are in all; with a filter: how many it finds. */
+  /** Total number of sessions that match the filter. */
   total: number
-  /** Only with `waiting`: how many calls need an approval in all of them. */
+  /** Only with `waiting`: total number of calls that need approval. */
   waitingCalls?: number
 }
 
@@ -34,7 +34,7 @@ export interface SessionsReply {
 export interface EntriesReply {
   entries: TranscriptEntry[]
   calls: Record<string, CallEntry>
-  /** Give it as `before` for what is older; null: this is the beginning. */
+  /** Pass it as `before` to get older entries; null at the beginning. */
   olderBefore: number | null
 }
 
@@ -47,7 +47,7 @@ export interface WorkspaceFile {
   path: string
   type: 'file' | 'directory' | 'symlink' | 'other'
   size: number
-  /** Of a file; else 0. */
+  /** 0 if it is not a file. */
   mtimeMs: number
 }
 
@@ -64,12 +64,12 @@ export interface FileListing {
 /** A call of an outside client that waits for a person. Everything in it is hostile text. */
 export interface ApprovalCard {
   id: string
-  /** Of server, tool, definition and arguments: an answer names what its giver has seen. */
+  /** Hash of server, tool, definition and arguments. A decision names it to prove what the person saw. */
   hash: string
   server: string
   tool: string
   args: Record<string, unknown>
-  /** What filled which parameter, where the caller did not. */
+  /** Where the values of parameters come from that the caller did not give. */
   filledBy?: Record<string, string>
   definitionChange?: { before: string; after: string }
   asker: { door: string; client?: string }
@@ -84,11 +84,11 @@ export interface ApprovalAnswer {
 
 export interface ApprovalsReply {
   approvals: ApprovalCard[]
-  /** The server's clock, for the time that is left. */
+  /** The server's time, to compute the remaining time. */
   now: number
 }
 
 export interface OwnerReply {
-  /** False: the page is a new owner from now on. What it had before, if anything, is not shown to it. */
+  /** If false, the page is now a new owner, and earlier sessions are not shown. */
   isKnown: boolean
 }

@@ -1,6 +1,6 @@
 /**
- * The fold from events to what a person sees, and what the server decides by: pure, and the same on both sides. An event
- * that makes no sense (an answer to an unknown call) changes nothing.
+ * Computes the transcript from events. It is pure and the same on both sides: the page shows the transcript, and the server bases its
+ * decisions on it. An event that makes no sense (a decision about an unknown call) changes nothing.
  */
 import type { CommandEnding, Decider, EventData, SessionEvent, TurnEndReason } from './events.ts'
 import type { PathTarget } from './path-target.ts'
@@ -38,7 +38,7 @@ export interface CallEntry {
   }
 }
 
-/** Ids come from models: one called like a member of every object must find nothing. */
+/** Ids come from models, so an id like `constructor` must not find an inherited member. */
 export function callOf({ calls }: Pick<Transcript, 'calls'>, callId: string): CallEntry | undefined {
   return Object.hasOwn(calls, callId) ? calls[callId] : undefined
 }
@@ -55,7 +55,7 @@ export interface Transcript {
   seq: number
   entries: TranscriptEntry[]
   calls: Record<string, CallEntry>
-  /** The turn that is under way, if any. */
+  /** The running turn, if any. */
   turnId: string | null
   lastTurnEnd: { turnId: string; reason: TurnEndReason } | null
   turns: number
@@ -87,7 +87,7 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
   const { seq, at } = event
   switch (event.type) {
     case 'user:message':
-      // Of a turn that was cut off and never ended, whatever the reason: nobody waits for an answer any more.
+      // Calls of a turn that was cut off and never ended: nobody waits for a decision any more.
       if (transcript.turnId !== null && transcript.turnId !== event.data.turnId)
         dropCalls(transcript, transcript.turnId, at, 'The turn ended.')
       transcript.turnId = event.data.turnId
@@ -151,28 +151,28 @@ function applyQuietly(transcript: Transcript, event: SessionEvent): void {
 
 function addCall(transcript: Transcript, data: EventData<'tool:approval_required'>, seq: number, at: number): void {
   const { callId } = data
-  // Nothing can be kept under that name; our own steps never use it.
+  // This name can't be used as a key; our own steps never use it.
   const known = callOf(transcript, callId)
   if (callId === '__proto__' || (known && !isAskedAgain(known, data))) return
   const call: CallEntry = { ...data, requestedAt: at }
-  // Asked for by a step that was still on its way when its turn was stopped.
+  // Requested by a step that was still running when its turn was stopped.
   if (data.turnId !== transcript.turnId) dropCall(call, at, 'The turn ended.')
   transcript.calls[callId] = call
   if (!known) transcript.entries.push({ kind: 'call', seq, at, callId })
 }
 
-/** A call that ran is never asked for again. */
+/** A call that ran never needs approval again. */
 function isAskedAgain(known: CallEntry, { again }: EventData<'tool:approval_required'>): boolean {
   return known.result === undefined && again !== undefined && again.times > (known.again?.times ?? 1)
 }
 
-/** With the turn ends the question: nobody can say yes to it any more. */
+/** When a turn ends, its waiting calls can no longer be approved. */
 function dropCalls(transcript: Transcript, turnId: string, at: number, reason?: string): void {
   for (const call of Object.values(transcript.calls))
     if (call.turnId === turnId && !call.decision) dropCall(call, at, reason)
 }
 
-/** Without a reason: because the person stopped the turn. */
+/** No reason means that the person stopped the turn. */
 function dropCall(call: CallEntry, at: number, reason?: string): void {
   call.decision = { approved: false, by: 'cancel', at, ...(reason !== undefined && { reason }) }
 }
@@ -196,7 +196,7 @@ export function pendingCalls(transcript: Transcript): CallEntry[] {
 
 /**
  * The other waiting calls that "Always allow" on this one approves too: those of the same tool with the same definition. A call
- * whose card shows a changed definition, or that is asked for again, is never covered: it needs an answer of its own.
+ * whose card shows a changed definition, or that needs approval again, is never included: it needs its own decision.
  */
 export function coveredCalls(transcript: Transcript, call: CallEntry): CallEntry[] {
   return pendingCalls(transcript).filter(

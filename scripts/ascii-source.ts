@@ -1,5 +1,5 @@
 /**
- * The same JavaScript in ASCII: V8 keeps a source that has a single other character with two bytes for each. Such characters stand in
+ * Converts JavaScript to ASCII, because V8 uses two bytes per character for a source with any other character. Such characters occur in
  * strings, templates, regular expressions and comments, where an escape means the same.
  */
 export function asciiSource(code: string): string {

@@ -1,6 +1,6 @@
 /**
- * Builds the sandbox image as the orchestrator would on first use, with its progress on stdout. For scripts/setup.sh,
- * which can do something about status 3: there is neither a registry nor mmdebstrap.
+ * Builds the sandbox image like the orchestrator on first use, and prints progress. For scripts/setup.sh, which handles exit code 3:
+ * neither a registry nor mmdebstrap is available.
  */
 import Dockerode from 'dockerode'
 import { uidRange } from '../server/config/parse-value.ts'

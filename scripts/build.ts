@@ -1,7 +1,6 @@
 /**
- * Makes dist/: the server that runs inside the sandbox as one file without dependencies, and the orchestrator as a
- * bundle. `npm ci` runs this through `prepare`, so it must be quick, safe to repeat, and content with a checkout in
- * which a part is not written yet.
+ * Builds dist/: the workspace server as one file without dependencies, the orchestrator as a bundle, and the page. `npm ci` runs this
+ * through `prepare`, so it must be quick and safe to repeat.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
@@ -24,13 +23,13 @@ interface Bundle {
 }
 
 const DAY_MS = 86_400_000
-/** npm runs this for a package that goes to others, too: that one has nothing of earlier builds. */
+/** npm also runs this when it packs the package, which must not contain files of earlier builds. */
 const packing = ['pack', 'publish'].includes(process.env.npm_command ?? '')
 
-/** Everything that went into a bundle or the page. */
+/** Every module in a bundle or the page. */
 const modules = new Set<string>()
 
-/** A checkout has it; who installed the package may add it. */
+/** Available in a checkout; users of the package can install it. */
 const SSH = `module.exports = (options) => {
   let agent
   try {
@@ -67,8 +66,8 @@ const bundles: Bundle[] = [
 ]
 
 /**
- * dockerode loads ssh2 (native parts) and gRPC (files read at run time) at its start. Only DOCKER_HOST=ssh:// needs the
- * first, which stays outside the bundle until it is called; nothing here needs BuildKit's session, the second.
+ * dockerode loads ssh2 (with native parts) and gRPC (which reads files at run time) at startup. Only DOCKER_HOST=ssh:// needs ssh2,
+ * which stays outside the bundle and is loaded on demand. We don't use BuildKit sessions, so gRPC is left out.
  */
 function leanDockerode(): Plugin {
   const replaced = [
@@ -124,7 +123,7 @@ async function writeAscii(path: string): Promise<void> {
   await writeFile(path, asciiSource(await readFile(path, 'utf8')))
 }
 
-/** Old parts stay for a day: what was started before this build loads some of its own only when it is first called. */
+/** Old chunks stay for a day, because running processes of an earlier build may still load theirs. */
 async function moveParts(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true })
   for (const name of await readdir(to)) {

@@ -17,7 +17,7 @@ const PROCESSORS = ['arm64', 'x64', 'ppc64', 's390x', 'wasm32', 'riscv64', 'loon
 const lock = JSON.parse(readFileSync(FILE, 'utf8')) as { packages: Record<string, LockEntry> }
 const { packages } = lock
 
-/** As Node looks a package up: beside the one that wants it, then further up. */
+/** Looks a package up like Node: beside the package that needs it, then further up. */
 function lookUp(from: string, name: string): LockEntry | undefined {
   for (let dir = from; ; dir = dir.slice(0, Math.max(0, dir.lastIndexOf('/node_modules/')))) {
     const entry = packages[`${dir ? `${dir}/` : ''}node_modules/${name}`]

@@ -1,4 +1,4 @@
-/** Ends with 0 when the engine answers, else prints why not; the error's code comes first. For scripts/setup.sh. */
+/** For scripts/setup.sh: exits with 0 if the engine answers, otherwise prints the error code and the reason. */
 import Dockerode from 'dockerode'
 
 try {

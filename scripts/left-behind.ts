@@ -1,13 +1,13 @@
 /**
- * Finds the containers that a test run has left behind on the engine. Only containers of this project count, and of these only those
- * that nobody uses: a server that runs on the same engine, or another test run, keeps a process in each of its own.
+ * Finds the containers of this project that a test run has left on the engine. Containers in use don't count: a running server or
+ * another test run has a process in each of its containers.
  */
 import { execFile } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-/** A container that is being made or removed is used by nobody for a moment. */
+/** A container that is being created or removed has no process for a moment. */
 const SETTLE_MS = 20_000
 const LOOK_EVERY_MS = 500
 
@@ -18,7 +18,7 @@ interface Found {
   isChild: boolean
 }
 
-/** The containers of this project, by id. Empty where no engine answers. */
+/** The containers of this project, by id. Empty if no engine answers. */
 export async function listContainers(): Promise<Map<string, Found>> {
   const format = '{{.ID}}\t{{.Label "mcp-orchestrator.server"}}\t{{.Status}}\t{{.Names}}\t{{.Image}}'
   const rows = (await docker(['ps', '--all', '--no-trunc', '--format', format])).split('\n').filter(Boolean)
@@ -33,7 +33,7 @@ export async function listContainers(): Promise<Map<string, Found>> {
   )
 }
 
-/** A line for each container that was not there before and that nobody uses, at any look for a while. */
+/** One line for each new container that stays unused for a while. */
 export async function containersLeftSince(before: ReadonlyMap<string, unknown>): Promise<string[]> {
   const until = Date.now() + SETTLE_MS
   let left = [...(await listContainers())].filter(([id]) => !before.has(id))
@@ -47,7 +47,7 @@ export async function containersLeftSince(before: ReadonlyMap<string, unknown>):
   }
 }
 
-/** The process of a sandbox's server lives as long as the connection of its owner. */
+/** The workspace server in a sandbox runs as long as its owner is connected. */
 async function isUsed(id: string, { isUp, isChild }: Found): Promise<boolean> {
   if (!isUp || isChild) return isUp
   return /^sandbox --epoch /m.test(await docker(['top', id, '-eo', 'args']))

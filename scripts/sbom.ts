@@ -1,6 +1,6 @@
 /**
- * Writes dist/sbom.json, the bill of materials of what ships, in CycloneDX. npm knows the bundled packages as development
- * dependencies only, and the test tools as well: so what npm says is cut down to what the bundles contain and what is installed.
+ * Writes dist/sbom.json, the bill of materials of the package, in CycloneDX. For npm, bundled packages and test tools are both
+ * development dependencies, so npm's list is reduced to what the bundles contain and what is installed.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'

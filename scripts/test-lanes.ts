@@ -42,7 +42,7 @@ async function run(project: string, { isLive = true, workers = 1 } = {}): Promis
   return { project, code: code ?? 1, said: Buffer.concat(said).toString() }
 }
 
-/** The runner tells of all failures together, before its last figures. */
+/** The runner prints all failures together, before its summary. */
 function failuresIn(said: string): string {
   const text = stripVTControlCharacters(said)
   const at = text.search(/^⎯+ (Failed Suites|Failed Tests|Unhandled Errors)/m)
@@ -50,7 +50,7 @@ function failuresIn(said: string): string {
 }
 
 const before = await listContainers()
-// By itself the runner leaves one core out, which is half of two.
+// By default the runner leaves out one core, which is half of two.
 const unit = await run('unit', { workers: availableParallelism() })
 const [engine, apart] = await Promise.all([run('engine'), run('apart', { isLive: false })])
 process.stdout.write(apart.said)

@@ -1,6 +1,6 @@
 /**
- * The licences of what is inside the bundles and the page: whoever gets those gets other people's code, and their licences
- * ask to go with it. Made from the modules that really went in, not from the list of dependencies.
+ * Collects the licences of all code inside the bundles and the page, which must be distributed with it. Uses the modules that were
+ * really bundled, not the list of dependencies.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,13 +12,13 @@ export interface BundledPackage {
   dir: string
 }
 
-/** The styles of these come through their plug-in, which names no module. */
+/** Their styles come from a plug-in, so they don't appear among the modules. */
 const THROUGH_PLUGINS = ['tailwindcss']
 
 const MODULE = /^(.*\/node_modules\/((?:@[^/]+\/)?[^/]+))\//
 const LEGAL_FILE = /^(licen[cs]e|notice|copying)([.-][\w.-]+)?$/i
 
-/** The packages that the modules are of, by name and version. */
+/** The packages of the modules, by name and version. */
 export function packagesOf(modules: Iterable<string>, root: string): BundledPackage[] {
   const dirs = new Set(THROUGH_PLUGINS.map((name) => join(root, 'node_modules', name)))
   for (const id of modules) {
@@ -33,7 +33,7 @@ export function packagesOf(modules: Iterable<string>, root: string): BundledPack
   return [...found.values()].sort((a, b) => (`${a.name}@${a.version}` < `${b.name}@${b.version}` ? -1 : 1))
 }
 
-/** Each package's heading is `name@version (licence)`: the bill of materials is made from them. */
+/** Each heading is `name@version (licence)`; the bill of materials is made from these headings. */
 export function noticesText(packages: BundledPackage[]): string {
   const parts = packages.map((each) => {
     const heading = `${each.name}@${each.version} (${each.license})`

@@ -88,7 +88,7 @@ const INSIDE: Record<string, string[][]> = {
   'server/catalog': [['server/catalog/import'], ['server/catalog/*']]
 }
 
-/** Packages that stay behind one door. */
+/** Packages that may be imported in certain rooms only. */
 const FENCES: [pattern: RegExp, rooms: string[]][] = [
   [/^dockerode$/, ['server/sandbox/docker']],
   [/^ioredis$/, ['server/storage/redis']],
@@ -128,7 +128,7 @@ function sources(folder: string): SourceFile[] {
 
 const within = (path: string, room: string) =>
   room.endsWith('/*') ? dirname(path) === room.slice(0, -2) : path === room || path.startsWith(`${room}/`)
-/** The longest match: a file or subfolder that is named counts before the folder around it. */
+/** The longest match: a listed file or subfolder takes precedence over its folder. */
 const roomOf = (path: string, ranks: string[][]) =>
   ranks
     .flat()
@@ -154,7 +154,7 @@ function cycles(imports: Map<string, string[]>): string[][] {
   return found
 }
 
-describe('the house', () => {
+describe('the architecture', () => {
   it('finds its files', () => {
     expect(shipped.length).toBeGreaterThan(30)
   })
@@ -179,11 +179,11 @@ describe('the house', () => {
     expect(without.map(({ path }) => path)).toEqual([])
   })
 
-  it('has no import cycle, of types neither', () => {
+  it('has no import cycles, not even of types', () => {
     expect(cycles(new Map(shipped.map((file) => [file.path, local(file)])))).toEqual([])
   })
 
-  it('has no folder with more files than a person looks through', () => {
+  it('has no folder with too many files', () => {
     const counts = Map.groupBy([...files, ...sources('tests')], ({ path }) => dirname(path))
     const full = [...counts].filter(([, inside]) => inside.length > 25)
     expect(full.map(([folder, inside]) => `${folder}: ${inside.length}`)).toEqual([])
@@ -196,7 +196,7 @@ describe('the house', () => {
     expect(wrong.map(({ path }) => path)).toEqual([])
   })
 
-  // Handing all of it on to a child is not reading it.
+  // Passing the whole environment to a child does not count as reading it.
   it('reads the environment in config and cli only', () => {
     const wrong = shipped.filter(
       ({ path, text }) => /process\.env(?!,)/.test(text) && !/^(server\/(config|cli)|workspace-server)\//.test(path)
@@ -213,27 +213,27 @@ describe('the house', () => {
     expect(wrong).toEqual([])
   })
 
-  it('has web import nothing of ours but contract', () => {
+  it('lets web import only contract', () => {
     const wrong = shipped.filter(
       (file) => within(file.path, 'web') && local(file).some((t) => !/^(web|contract)\//.test(t))
     )
     expect(wrong.map(({ path }) => path)).toEqual([])
   })
 
-  it('has contract import zod only', () => {
+  it('lets contract import only zod', () => {
     const foreign = shipped
       .filter(({ path }) => within(path, 'contract'))
       .flatMap(({ imports }) => imports.filter((name) => !name.startsWith('./') && name !== 'zod'))
     expect(foreign).toEqual([])
   })
 
-  it('has no file longer than a person reads at once', () => {
+  it('has no file that is too long', () => {
     const long = shipped.filter(({ path, text }) => text.split('\n').length > (path.endsWith('.vue') ? 200 : 400))
     expect(long.map(({ path }) => path)).toEqual([])
   })
 
-  // A short wait proves nothing more, and fails where others use the machine too.
-  it('waits nowhere for less than all tests do', () => {
+  // A shorter timeout proves nothing more, and fails on a busy machine.
+  it('sets no timeout shorter than the common one', () => {
     const short = [...files, ...sources('tests')].flatMap(({ path, text }) =>
       [...text.matchAll(/\b(?:waitFor|waitUntil|poll|it|test|describe)\b.*\btimeout: ([\d_]+)/g)]
         .filter(([, ms = '']) => Number(ms.replaceAll('_', '')) < PATIENCE_MS)
@@ -242,7 +242,7 @@ describe('the house', () => {
     expect(short).toEqual([])
   })
 
-  it('has no folder or file for odds and ends', () => {
+  it('has no folder or file called utils, helpers or the like', () => {
     expect(
       files.map(({ path }) => path).filter((path) => /(^|\/)(utils?|helpers?|services?|index)(\.|\/)/.test(path))
     ).toEqual([])

@@ -25,7 +25,7 @@ function below(dir: string, ending: string): string[] {
     .map((name) => join(dir, name))
 }
 
-/** Every code that an AppError or a notice is made with. */
+/** Every code of an AppError or a notice. */
 function codes(): Set<string> {
   const found = new Set<string>()
   for (const path of sources) {
@@ -36,7 +36,7 @@ function codes(): Set<string> {
   return found
 }
 
-/** What the papers write in code, where a command means the command. */
+/** The code blocks and code spans of a file, in which a command name really means the command. */
 function codeIn(file: string): string {
   const text = read(file)
   const blocks = [...text.matchAll(/^ {4}.*$|^```[\s\S]*?^```/gm)].map(([block]) => block)
@@ -49,7 +49,7 @@ function wordsAfter(start: RegExp, file: string): string[] {
   return words.map(([, word]) => word ?? '')
 }
 
-/** As GitHub makes them of headings. */
+/** The anchors that GitHub creates from headings. */
 function anchors(path: string): Set<string> {
   const headings = [...readFileSync(path, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading ?? '')
   return new Set(
@@ -69,8 +69,8 @@ function commands(): string[] {
   )
 }
 
-describe('the papers', () => {
-  it('that the program names are in the package', () => {
+describe('the docs', () => {
+  it('are in the package if the program refers to them', () => {
     const pack = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
       cwd: root,
       encoding: 'utf8'
@@ -81,7 +81,7 @@ describe('the papers', () => {
     const named = shipped.flatMap((path) => read(path).match(/\b(docs|images)\/[\w./-]+\.md\b|\bREADME\.md\b/g) ?? [])
     expect(named).toEqual(expect.arrayContaining(['docs/guides/clients.md', 'images/README.md', 'docs/ERRORS.md']))
     expect([...new Set(named)].filter((path) => !packed.has(path))).toEqual([])
-    // A guide's links to other pages work there too.
+    // Links between the pages must also work in the package.
     const pages = [...packed].filter((path): path is string => /^docs\/.*\.md$/.test(String(path)))
     const links = pages.flatMap((page) =>
       [...read(page).matchAll(/\]\(([\w./-]+\.md)(#[\w-]*)?\)/g)].map(([, to = '']) => join(dirname(page), to))
@@ -101,7 +101,7 @@ describe('the papers', () => {
     expect(files.filter((name) => !fileNames.has(name))).toEqual([])
   })
 
-  it.each(markdown)('%s links only to what is there', (file) => {
+  it.each(markdown)('%s has no broken links', (file) => {
     const links = [...read(file).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target ?? '')
     const relative = links.filter((target) => !/^[a-z]+:/.test(target))
     const broken = relative.filter((target) => {
@@ -121,7 +121,7 @@ describe('the papers', () => {
     expect(run.filter((name) => scripts[name] === undefined)).toEqual([])
   })
 
-  it('name every guide, decision and paper from the README or the architecture', () => {
+  it('link every guide, decision and page from the README or the architecture', () => {
     const start = ['README.md', 'docs/ARCHITECTURE.md']
     const linked = new Set(
       start.flatMap((file) =>

@@ -1,6 +1,6 @@
 /**
- * Gives every test run a temporary folder of its own and removes it at the end, so that a run leaves nothing behind in the
- * machine's, whatever its tests and their child processes forgot there.
+ * Gives every test run its own temporary folder and removes it at the end, so that a run leaves nothing behind on the
+ * machine, whatever its tests and their child processes forgot to remove.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,2 +1,2 @@
-/** What the slowest machine needs for anything that a test waits for, several times over. */
+/** Common timeout of all tests: several times what the slowest machine needs. */
 export const PATIENCE_MS = 30_000

@@ -1,6 +1,6 @@
 /**
- * How long a test waits for what must come is no part of what it proves: what never comes fails it all the same, and a loaded
- * machine takes its time. So all wait for long, and those who say so for another time.
+ * Sets long timeouts for all tests. A test that waits for something proves no more with a short timeout, and fails on a busy machine.
+ * Tests can set another timeout explicitly.
  */
 import { vi } from 'vitest'
 import { PATIENCE_MS } from './patience-ms.ts'

@@ -1,6 +1,6 @@
 /**
- * A second engine for tests that stop, kill or reconfigure one: own data, own socket, own network namespace, so that
- * the machine's engine notices nothing. Its containers have no network. Needs root. Always `dispose()` it.
+ * A second engine for tests that stop, kill or reconfigure one. It has its own data, socket and network namespace, so that
+ * the machine's engine is not affected. Its containers have no network. Needs root. Always `dispose()` it.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,13 +15,13 @@ import Dockerode from 'dockerode'
 export interface PrivateEngine {
   socketPath: string
   docker: Dockerode
-  /** As `systemctl stop`: the engine ends its containers. */
+  /** Like `systemctl stop`: the engine stops its containers. */
   stop(): Promise<void>
   start(): Promise<void>
   restart(): Promise<void>
-  /** As a crash: containers stay behind until the next start. */
+  /** Like a crash: containers stay until the next start. */
   kill(): Promise<void>
-  /** Removes every container, also one whose files an engine that was killed has left mounted. */
+  /** Removes every container, even if a killed engine has left its files mounted. */
   removeContainers(): Promise<void>
   dispose(): Promise<void>
 }
@@ -74,7 +74,7 @@ export async function startPrivateEngine(options: { runsc?: boolean } = {}): Pro
       await Promise.all(containers.map(({ Id }) => removeContainer(docker.getContainer(Id), dir)))
     },
     async dispose() {
-      // A killed engine has left processes behind, which only an engine on the same data can end.
+      // Only an engine with the same data can end the processes that a killed engine left behind.
       await start()
       await engine.removeContainers().catch(() => {})
       await end('SIGTERM')
@@ -93,8 +93,8 @@ export async function startPrivateEngine(options: { runsc?: boolean } = {}): Pro
 }
 
 /**
- * A killed dockerd takes its containerd along, whose pid file stays. While nobody has reaped that process, the next
- * dockerd takes it for alive and waits for it in vain.
+ * When dockerd is killed, its containerd dies too, but the pid file stays. Until that process is reaped, the next
+ * dockerd believes that it is alive and waits for it in vain.
  */
 async function forgetDeadContainerd(dir: string): Promise<void> {
   const file = join(dir, 'run/containerd/containerd.pid')
@@ -120,7 +120,7 @@ function launch(dir: string, config: string): ChildProcess {
     ['--containerd-plugins-namespace', `${namespace}-plugins`],
     ['--bridge=none', '--iptables=false', '--ip6tables=false', '--shutdown-timeout=3']
   ].flat()
-  // `--bridge=none` deletes docker0, whoever made it: hence a network namespace. unshare execs, so the pid is dockerd's.
+  // `--bridge=none` deletes docker0 of the machine, so use a network namespace. unshare execs, so the pid is dockerd's.
   return spawn('unshare', ['--net', 'dockerd', ...args], { stdio: ['ignore', log, log] })
 }
 
@@ -154,7 +154,7 @@ async function removeContainer(container: Dockerode.Container, dir: string): Pro
   }
 }
 
-/** A killed engine leaves its mounts behind too, and its successor unmounts its own only. */
+/** Removes the mounts of a killed engine; the next engine unmounts only its own. */
 async function unmountBelow(dir: string): Promise<void> {
   const mounts = (await readFile('/proc/self/mounts', 'utf8')).split('\n').map((line) => line.split(' ')[1] ?? '')
   for (const mount of mounts.filter((path) => path.startsWith(`${dir}/`)).reverse()) {

@@ -1,4 +1,4 @@
-/** What this project takes from others, held to its own rules. `npm run supply-chain` asks the registry too. */
+/** Checks dependencies against our rules. `npm run supply-chain` also asks the registry. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -25,7 +25,7 @@ const locked = Object.entries(packages).flatMap(([path, entry]) => {
   return path === '' ? [] : [{ path, name: path.slice(path.lastIndexOf('node_modules/') + 13), ...entry }]
 })
 
-/** Permissive ones only: the bundles carry other people's code. */
+/** Permissive licences only, because the bundles contain the code of others. */
 const ALLOWED = new Set([
   'MIT',
   'Apache-2.0',
@@ -39,24 +39,24 @@ const ALLOWED = new Set([
   'Unlicense',
   'Zlib'
 ])
-/** Tools of the build and the tests, of which nothing is shipped. */
+/** Tools for building and testing, which are not shipped. */
 const TOOLS: Record<string, RegExp> = {
   'MPL-2.0': /^(axe-core|lightningcss(-[\w-]+)?)$/,
   // Their LICENSE: MIT, new contributions Apache-2.0.
   'SEE LICENSE IN LICENSE':
     /^@modelcontextprotocol\/(inspector|server-(everything|filesystem|memory|sequential-thinking))$/
 }
-/** These came into the lock without the registry's word on them (scripts/complete-lock.ts): other platforms' builds of four tools. */
+/** Builds of four tools for other platforms. `scripts/complete-lock.ts` added them without hashes from the registry. */
 const WITHOUT_HASH = /^(@biomejs\/cli|@oxc-parser\/binding|@rolldown\/binding|@tailwindcss\/oxide)-[\w-]+$/
 
-/** `(MIT OR GPL-3.0)`: one of them will do; `(MIT AND Zlib)`: all must. */
+/** `(MIT OR GPL-3.0)`: one of them must be allowed. `(MIT AND Zlib)`: all of them. */
 function isAllowed(license: string): boolean {
   const bare = license.replace(/^\((.*)\)$/, '$1')
   if (bare.includes(' OR ')) return bare.split(' OR ').some(isAllowed)
   return bare.split(' AND ').every((part) => ALLOWED.has(part))
 }
 
-/** The lock has no licence of some; then the package says it itself, where it is installed. */
+/** If the lock file has no licence for a package, reads it from the installed package. */
 function licenseOf({ path, license }: { path: string; license?: string }): string | undefined {
   const file = join(root, path, 'package.json')
   if (license !== undefined || !existsSync(file)) return license

@@ -1,4 +1,4 @@
-/** The least that the SDK makes of an MCP server: one tool over stdio. */
+/** The smallest MCP server with the SDK: one tool over stdio. */
 import { Server } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 

@@ -1,4 +1,4 @@
-/** How long a call takes on each way, and how many get through at once. All ways are measured in turns, block by block. */
+/** Measures the latency and throughput of calls on each way. The ways alternate, block by block. */
 import { round, summary } from '../statistics.ts'
 import { cpuMs, type Way } from './ways.ts'
 
@@ -9,7 +9,7 @@ const IN_FLIGHT = 32
 const BURST = 1600
 const BURSTS = 7
 
-/** Times of one call after the other, their ratio to `direct` (and `directStdio`) at p50, and what the process in between used of the processors. */
+/** Times of sequential calls, their ratio to `direct` (and `directStdio`) at p50, and the CPU time of the process in between. */
 export async function callTimes(ways: Record<string, Way>): Promise<object> {
   const all = Object.entries(ways).map(([name, way]) => ({ name, way, times: [] as number[], cpu: [] as number[] }))
   for (let block = -WARM_UP_BLOCKS; block < BLOCKS; block++) {
@@ -32,7 +32,7 @@ export async function callTimes(ways: Record<string, Way>): Promise<object> {
   )
 }
 
-/** Calls per second with 32 of them on their way at any time; the median of several bursts. */
+/** Calls per second with 32 in flight; the median of several bursts. */
 export async function throughput(ways: Record<string, Way>): Promise<object> {
   const all = Object.entries(ways).map(([name, way]) => ({ name, way, rates: [] as number[], cpu: [] as number[] }))
   for (let burst = -2; burst < BURSTS; burst++) {
@@ -72,7 +72,7 @@ async function burstRate(way: Way): Promise<number> {
   return BURST / ((performance.now() - started) / 1000)
 }
 
-/** Each in turn goes first. */
+/** Rotates the order, so that each goes first once. */
 function rotated<T>(items: T[], by: number): T[] {
   const at = ((by % items.length) + items.length) % items.length
   return [...items.slice(at), ...items.slice(0, at)]

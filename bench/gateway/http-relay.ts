@@ -1,4 +1,4 @@
-/** A relay that does nothing: an HTTP proxy to the address that it is given, with connections kept open. Says its port on stdout. */
+/** A relay that only copies bytes: an HTTP proxy to an address, with keep-alive connections. Prints its port on stdout. */
 import { Agent, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -1,4 +1,4 @@
-/** A relay that does next to nothing: HTTP in front, the command that it is given behind. Says its port on stdout. */
+/** A minimal relay from HTTP to a command on stdio. Prints its port on stdout. */
 import { spawn } from 'node:child_process'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

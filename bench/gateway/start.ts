@@ -1,4 +1,4 @@
-/** From spawning the gateway to its first complete list of tools, with one and with eight servers, against a bare MCP server; and its memory. */
+/** Measures the time from spawning the gateway to its first tool list, with one and eight servers, against a bare MCP server; and its memory. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'rolldown'
@@ -48,7 +48,7 @@ async function firstList(start: () => ReturnType<typeof connectStdio>): Promise<
   return ms
 }
 
-/** In MB; `afterACall` has loaded all that is left out until it is needed. */
+/** In MB; `afterACall` includes everything that is loaded on demand. */
 async function idleMemory(folder: Folder): Promise<object> {
   const { client, pid } = await startGateway(folder)
   await client.listTools()

@@ -1,4 +1,4 @@
-/** A relay that does nothing: it starts the command that it is given, and pipes bytes. What any process in between costs. */
+/** A relay that only copies bytes to and from a command. It shows what any process in between costs. */
 import { spawn } from 'node:child_process'
 
 const [command = '', ...args] = process.argv.slice(2)

@@ -1,4 +1,4 @@
-/** What the list of tools costs a client's context: the gateway's four against those of eight servers. */
+/** Compares the size of the gateway's tool list with the lists of eight servers. */
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,7 +8,7 @@ import { messageOf } from '../../server/lib/errors.ts'
 import { packageRoot } from '../../server/lib/files/package-root.ts'
 import { connectStdio, registryFolder, startGateway } from './ways.ts'
 
-/** Package, its file to run, and what it needs to start. */
+/** The package, the file to run, and its arguments. */
 const SERVERS: Record<string, { bin: string; args?: string[]; env?: Record<string, string> }> = {
   '@modelcontextprotocol/server-everything': { bin: 'dist/index.js' },
   '@modelcontextprotocol/server-filesystem': { bin: 'dist/index.js', args: [tmpdir()] },

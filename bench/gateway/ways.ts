@@ -1,4 +1,4 @@
-/** The ways to one and the same `echo` of server-everything: directly, through a relay that does nothing, through the gateway. */
+/** The ways to call the same `echo` tool of server-everything: directly, through a relay that only copies bytes, through the gateway. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { packageRoot } from '../../server/lib/files/package-root.ts'
 
-/** A way to call `echo`, and the process that it leads through. */
+/** A way to call `echo`, and the process in between. */
 export interface Way {
   echo(message: string): Promise<unknown>
   pid: number
@@ -31,7 +31,7 @@ export interface Folder {
   remove(): void
 }
 
-/** A registry with these servers, in a folder of its own. */
+/** Creates a registry with these servers in a new folder. */
 export function registryFolder(mcpServers: Record<string, { command: string; args: string[] }>): Folder {
   const dir = mkdtempSync(join(tmpdir(), 'bench-gateway-'))
   const config = join(dir, 'mcp.json')
@@ -76,7 +76,7 @@ export interface HttpEnds {
   child: { url: string; pid: number }
 }
 
-/** `direct` is the child's own HTTP, `directStdio` the child as the gateway runs it. */
+/** `direct` is the child over its own HTTP, `directStdio` the child over stdio, as the gateway runs it. */
 export async function httpWays({ gateway, child }: HttpEnds): Promise<Record<string, Way>> {
   return {
     direct: plain(await connectHttp(child.url, child.pid)),
@@ -136,7 +136,7 @@ function way(client: Client, pid: number, call: (message: string) => ReturnType<
   }
 }
 
-/** What a process has used of the processors so far, all its threads together. */
+/** CPU time of a process so far, over all its threads. */
 export function cpuMs(pid: number): number {
   const tasks = `/proc/${pid}/task`
   const ns = readdirSync(tasks).map((task) => Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0]))

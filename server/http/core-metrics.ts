@@ -1,4 +1,4 @@
-/** Counts what happens below the faces: store, checkpoints, sandboxes, models, turns, refusals. All of it is of this instance alone. */
+/** Counts store operations, checkpoints, sandboxes, model steps, turns and refusals of this instance. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { isAppError } from '../lib/errors.ts'
 import type { Operation } from '../lib/observed.ts'
@@ -88,7 +88,7 @@ export function buildInfo(registry: Registry, prefix: string, version: string): 
   gauge.set({ version, node: process.version }, 1)
 }
 
-/** Answers such as "somebody else was first" are part of the protocol between instances, not failures of the store. */
+/** Conflicts between instances are part of their protocol, not failures of the store. */
 function isExpected(error: unknown): boolean {
   return isAppError(error) && (error.kind === 'conflict' || error.kind === 'not-found')
 }

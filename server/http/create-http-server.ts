@@ -1,4 +1,4 @@
-/** The HTTP face: REST, static files, health. Parses, calls down and translates errors; holds no state of its own. */
+/** The HTTP face: REST, static files, health. It parses requests, calls down and translates errors. It has no state. */
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
@@ -36,7 +36,7 @@ export interface HttpServerOptions extends SecurityOptions {
   maxUploadBytes: number
   transcript: (sessionId: string) => Promise<Transcript>
   metrics: () => Promise<string>
-  /** Hears of every request that is answered with an error. */
+  /** Called for every request that is answered with an error. */
   refused?: ReportRefusal
   servers: ServerDirectory
   ownerOf: OwnerOf
@@ -60,7 +60,7 @@ export interface HttpServer {
 }
 
 const MAX_MCP_BYTES = 16 * 1024 * 1024
-/** From the first byte of a request to its last. Fastify has none by itself, and one begun at the login would hold its connection for ever. */
+/** Maximum time for receiving a whole request. Fastify has no default, so a slow client could hold a connection forever. */
 const REQUEST_WITHIN_MS = 300_000
 
 const STATUS: Record<ErrorKind, number> = {
@@ -74,7 +74,7 @@ const STATUS: Record<ErrorKind, number> = {
   internal: 500
 }
 
-/** What an operator looks for when somebody can't get in or on. */
+/** Logs refusals, for operators who want to know why someone can't connect. */
 const LOGGED = new Set([401, 403, 429, 503, 504])
 
 const STATUS_OF_CODE: Record<string, number> = { unauthorized: 401, too_fast: 429 }
@@ -88,7 +88,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   })
   server.addHook('onRequest', async (request, reply) => void reply.header('x-request-id', request.id))
   server.setErrorHandler((error: FastifyError, request, reply) => {
-    // Fastify's own refusals (too large, malformed) carry a status below 500 and say nothing secret.
+    // Fastify's own errors (too large, malformed) have a status below 500 and contain no secrets.
     const own = !isAppError(error) && error.statusCode !== undefined && error.statusCode < 500
     const status = isAppError(error) ? STATUS[error.kind] : own ? (error.statusCode ?? 400) : 500
     const logger = options.logger.child({ requestId: request.id })
@@ -111,7 +111,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerApprovalRoutes(server, options.inbox)
   registerExport(server, options.sessions, options.transcript)
   registerAuditRoutes(server, options.audit)
-  // It has a limit of its own (`mcp-limit.ts`); who may call at all was settled before. The page's headers are for browsers.
+  // `/mcp` has its own limit (`mcp-limit.ts`), and access was checked before. It needs no browser headers.
   const mcp = { config: { isUncounted: true }, helmet: false, bodyLimit: MAX_MCP_BYTES } as const
   server.all('/mcp', mcp, async (request, reply) => {
     reply.hijack()
@@ -138,10 +138,10 @@ function refusalOf(request: FastifyRequest, status: number, code: string, { addr
   return { face: 'http', code, line: { sentence: 'Request refused.', sender, fields } }
 }
 
-/** Fastify's words for its own refusals, but for the one that people meet. */
+/** Keeps Fastify's messages for its own errors, except for uploads that are too large. */
 function sentenceOf({ statusCode, message }: FastifyError, { maxUploadBytes }: HttpServerOptions): string {
   if (statusCode !== 413) return message
-  return `That is too large: a file may have ${Math.floor(maxUploadBytes / 1024 / 1024)} MB (MAX_UPLOAD_MB).`
+  return `The file is too large: the limit is ${Math.floor(maxUploadBytes / 1024 / 1024)} MB (MAX_UPLOAD_MB).`
 }
 
 async function listen(server: FastifyInstance, at: { port: number; host: string }): Promise<string> {

@@ -1,6 +1,6 @@
 /**
- * Ends the HTTP server without cutting work off: from `begin` on, nothing new is accepted, every answer closes its connection,
- * and `/readyz` says 503, so that a load balancer looks elsewhere. What is still open when the grace time ends is cut off.
+ * Shuts down the HTTP server gracefully. From `begin` on, nothing new is accepted, every answer closes its connection,
+ * and `/readyz` answers 503, so that a load balancer chooses another instance. After the grace time, open requests are cut off.
  */
 import type { FastifyInstance } from 'fastify'
 import { shuttingDown } from '../lib/waiting/shutting-down.ts'
@@ -8,7 +8,7 @@ import { shuttingDown } from '../lib/waiting/shutting-down.ts'
 export interface Drain {
   readonly isDraining: boolean
   begin(): void
-  /** Resolves when no request is open any more, or when the grace time is over or `hurry` fires; then all connections are closed. */
+  /** Resolves when no request is open, when the grace time is over, or when `hurry` fires. Then closes all connections. */
   finish(graceMs: number, hurry?: AbortSignal): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/** Whether the process lives (`/healthz`) and whether it can serve (`/readyz`). */
+/** `/healthz` tells whether the process is alive, `/readyz` whether it can serve. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isLoopbackHost } from '../lib/web/browser-proof.ts'
 import type { AddressOf } from '../lib/web/client-address.ts'
@@ -18,14 +18,14 @@ export function registerHealth(server: FastifyInstance, options: HealthOptions):
   server.addHook('preClose', async () => readiness.stop())
   server.get('/healthz', async () => ({ ok: true }))
   server.get('/readyz', async (request, reply) => {
-    // The parts are not asked any more: they may be closed already.
+    // Don't check the parts any more: they may be closed already.
     if (drain.isDraining) return reply.code(503).send({ ok: false })
     const { ok, parts } = await readiness.look()
     return reply.code(ok ? 200 : 503).send(mayKnowWhy(request, options) ? { ok, ...parts } : { ok })
   })
 }
 
-/** The reasons name folders, addresses and versions: they are for holders of the token, or without one for this machine. */
+/** Reasons contain folders, addresses and versions. Only token holders see them, or, without a token, clients on this machine. */
 function mayKnowWhy({ headers, raw }: FastifyRequest, { instance, addressOf }: HealthOptions): boolean {
   try {
     instance.check({ headers, address: addressOf(raw) })
@@ -35,7 +35,7 @@ function mayKnowWhy({ headers, raw }: FastifyRequest, { instance, addressOf }: H
   return instance.needsToken || (isLoopbackHost(`${bracketed(raw.socket.remoteAddress)}`) && !isForwarded(headers))
 }
 
-/** A proxy on this machine speaks for someone else. */
+/** Requests through a local proxy come from someone else. */
 const isForwarded = (headers: FastifyRequest['headers']) =>
   Object.keys(headers).some((name) => /^(x-forwarded-|x-real-ip$|forwarded$|via$)/.test(name))
 

@@ -1,15 +1,15 @@
-/** How many requests /mcp takes of one client. A refusal says when to come back, and does not count. */
+/** Limits the requests of one client to /mcp. A refusal says when to try again, and does not count. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ReportRefusal } from '../lib/refusals.ts'
 import type { AddressOf } from '../lib/web/client-address.ts'
 
 export interface McpLimit {
-  /** Undefined: the messages may pass. Else the seconds to wait. */
+  /** Returns the seconds to wait, or undefined if the messages may pass. */
   take(client: { owner: string; address: string }, messages: number): number | undefined
 }
 
 const WINDOW_MS = 60_000
-/** Many people can have one address. */
+/** Many people can share one address. */
 const ADDRESS_FACTOR = 5
 
 interface Bucket {
@@ -32,12 +32,12 @@ export function mcpLimit(perMinute: number, now: () => number = Date.now): McpLi
     buckets.set(key, bucket)
     return bucket
   }
-  // A batch that is larger than the limit passes alone, or it never would.
+  // A batch larger than the limit passes if it is alone; otherwise it never would.
   const isFull = ({ used }: Bucket, messages: number, max: number) => used > 0 && used + messages > max
   const secondsLeft = ({ endsAt }: Bucket) => Math.ceil((endsAt - now()) / 1000)
   return {
     take({ owner, address }, messages) {
-      // An owner is known by a cookie, which anyone can make up: so the address counts too, and first.
+      // Anyone can make up an owner cookie, so the address is checked too, and first.
       const ofAddress = bucketOf(`address ${address}`)
       if (isFull(ofAddress, messages, perMinute * ADDRESS_FACTOR)) return secondsLeft(ofAddress)
       const ofOwner = bucketOf(`owner ${address} ${owner}`)
@@ -50,7 +50,7 @@ export function mcpLimit(perMinute: number, now: () => number = Date.now): McpLi
 
 type Handle = (request: IncomingMessage, response: ServerResponse, body: unknown) => Promise<void>
 
-/** The codes for what the MCP library and the gateway's own HTTP sessions refuse with a status alone. */
+/** Error codes for refusals of the MCP library and of the gateway's HTTP sessions, which have only a status. */
 const CODE_OF_STATUS: Record<number, string> = { 404: 'not_found', 500: 'internal', 503: 'unavailable' }
 
 /** The gateway's door, behind the limit. */
@@ -74,7 +74,7 @@ export function limitedMcp(
   }
 }
 
-/** As JSON-RPC, for clients that look at the body, and with the status and header that others look at. */
+/** Answers with a JSON-RPC error in the body, and with the usual status and header. */
 function refuse(response: ServerResponse, body: unknown, seconds: number): void {
   const id = typeof body === 'object' && body !== null && 'id' in body ? body.id : null
   const message = `Too many requests to this server; try again in ${seconds} seconds.`

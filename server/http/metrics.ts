@@ -6,9 +6,9 @@ import { buildInfo, type CoreObserver, coreObserver } from './core-metrics.ts'
 interface ServerFigures {
   server: string
   breaker: string
-  /** Connections that are open. */
+  /** Open connections. */
   running: number
-  /** Calls under way. */
+  /** Running calls. */
   busy: number
 }
 
@@ -18,13 +18,13 @@ export interface Metrics {
   observer: Required<ToolObserver>
   /** Counts what happens below the faces. */
   core: CoreObserver
-  /** Figures that are read when someone scrapes. */
+  /** Values that are read on every scrape. */
   watch(gauges: Record<string, { help: string; read: () => Promise<number> | number }>): void
   watchServers(read: () => ServerFigures[]): void
 }
 
 const PREFIX = 'mcp_orchestrator_'
-/** Registries change, and a label is kept for ever: what comes after these is counted together. */
+/** Maximum number of server labels, because labels are kept forever. Further servers share one label. */
 const MAX_SERVERS = 200
 const BREAKERS = ['closed', 'open', 'half-open']
 const CALL_SECONDS = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300]
@@ -57,7 +57,7 @@ function watchOne(registry: Registry, name: string, help: string, read: () => Pr
     help,
     registers: [registry],
     async collect() {
-      // A store that is away must not hide the rest.
+      // If the store is down, still report the other metrics.
       gauge.set(
         await Promise.resolve()
           .then(read)
@@ -82,7 +82,7 @@ function toolObserver(registry: Registry, labelOf: (server: string) => string): 
   )
   const routes = count(
     'routing_decisions_total',
-    'Requests in words; abstained: none was sure enough.',
+    'Routed requests; abstained: no tool was sure enough.',
     'by',
     'outcome'
   )
@@ -90,7 +90,7 @@ function toolObserver(registry: Registry, labelOf: (server: string) => string): 
   const restarts = count('server_restarts_total', 'Starts of a server that had run before.', 'server')
   const failures = count('server_start_failures_total', 'Starts that failed.', 'server')
   const startSeconds = time('server_start_seconds', 'From the start of a server to its list of tools.', START_SECONDS)
-  const denials = count('egress_denials_total', 'Connections that a server in a sandbox was refused.', 'server')
+  const denials = count('egress_denials_total', 'Refused connections of sandboxed servers.', 'server')
   return {
     called({ server, door, outcome, ms, attempts }) {
       const label = labelOf(server)
@@ -127,7 +127,7 @@ function watchServers(registry: Registry, read: () => ServerFigures[], labelOf: 
     own.inc({ server }, figures.running)
   )
   gauge('server_calls_running', 'Calls under way.', (own, server, { busy }) => own.inc({ server }, busy))
-  gauge('server_breaker', 'Whether failed starts keep a server at rest.', (own, server, { breaker }) => {
+  gauge('server_breaker', 'State of the circuit breaker for server starts.', (own, server, { breaker }) => {
     for (const state of BREAKERS) own.inc({ server, state }, breaker === state ? 1 : 0)
   })
 }

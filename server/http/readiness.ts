@@ -1,13 +1,13 @@
 /**
- * Whether this instance can serve, part by part. However often it is asked, the parts are looked at once at a time and at most every
- * two seconds. A part that begins to fail, or works again, is logged once.
+ * Checks part by part whether this instance can serve. However many requests come, there is one check at a time, at most every two
+ * seconds. When a part begins to fail or works again, this is logged once.
  */
 
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'
 
-/** Resolves to what is worth knowing, or throws why this part does not work. */
+/** Resolves to details, or throws the reason why this part does not work. */
 export type HealthCheck = () => Promise<string>
 
 export interface PartHealth {
@@ -22,7 +22,7 @@ export interface Health {
 
 const FRESH_MS = 2000
 const CHECK_WITHIN_MS = 8000
-/** Also when nobody asks: failures must get into the log. */
+/** Check regularly even without requests, so that failures are logged. */
 const LOOK_EVERY_MS = 15_000
 
 export class Readiness {
@@ -38,7 +38,7 @@ export class Readiness {
     this.#logger = logger
   }
 
-  /** Looks now and then from now on, but not while the parts are being closed. */
+  /** Starts regular checks, which end before the parts are closed. */
   start(isClosing: () => boolean): void {
     this.#timer = setInterval(() => {
       if (!isClosing()) void this.look()
@@ -86,7 +86,7 @@ export class Readiness {
       return { ok: true, detail }
     } catch (error) {
       const detail = messageOf(error)
-      // A start that is under way is no failure yet.
+      // An unfinished startup is not a failure yet.
       const level = this.#hasBeenReady ? 'warn' : 'info'
       if (!this.#failing.has(part)) this.#logger[level]({ part }, `Not ready: ${detail}`)
       this.#failing.add(part)

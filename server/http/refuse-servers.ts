@@ -8,11 +8,11 @@ export function refuseServers(server: FastifyInstance, senders: Pick<SenderCheck
     if (purpose) senders.check(request.raw, purpose)
   }
   server.addHook('onRequest', check)
-  // Again when the whole request is there: by now the sender may have closed or passed on its end.
+  // Check again after the whole request has arrived: the sender may have closed the socket or passed it on.
   server.addHook('preHandler', check)
 }
 
-/** By the route and not by the address, which can be written in many ways. Health, metrics and the page's own files are for everyone. */
+/** Uses the route, not the address, which can be written in many ways. Health, metrics and static files are open to everyone. */
 function purposeOf({ method, routeOptions }: FastifyRequest): Purpose | undefined {
   const route = routeOptions.url ?? ''
   if (route === '/mcp') return 'action'

@@ -1,4 +1,4 @@
-/** Headers, owner cookie and access token: what stands before every HTTP route. */
+/** Checks headers, owner cookie and access token before every HTTP route. */
 import cookie from '@fastify/cookie'
 import helmet from '@fastify/helmet'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -22,7 +22,7 @@ export interface SecurityOptions {
   instance: Pick<InstanceAccess, 'check' | 'checkLogin' | 'cookieFor' | 'needsToken'>
   addressOf: AddressOf
   owners: Pick<OwnerAccess, 'ownerOf' | 'enter'>
-  /** Of one person: a browser, or the clients without one at an address. Strangers are counted apart, by address. */
+  /** Limit per browser, or per address for clients without one. Clients that have not logged in are counted separately, by address. */
   requestsPerMinute: number
 }
 
@@ -53,14 +53,14 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
   await server.register(cookie)
   await server.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: CSP },
-    // Plain HTTP on loopback is the default; a proxy that adds TLS adds this too.
+    // The default is plain HTTP on loopback; a TLS proxy adds this header.
     hsts: false
   })
   const requests = new RateLimit(options.requestsPerMinute, MINUTE_MS)
   server.addHook('onRequest', async (request, reply) => {
     if (!isOwnOrigin(request))
       throw new AppError('forbidden', 'foreign_origin', 'This request comes from another site.')
-    // Health checks and the page's own files cost little. If they were counted, a stranger could use up what others may have.
+    // Health checks and static files cost little. If they counted, a stranger could use up the limits of others.
     if (OPEN_PATHS.test(request.url)) return setOwner(request, undefined)
     const address = options.addressOf(request.raw)
     const count = (person: string) => {
@@ -74,7 +74,7 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
       throw error
     }
     if (request.routeOptions.url === OWNER_PATH) return count(`visit:${address}`)
-    // What comes after this hook finds an owner cookie that is proven, or none.
+    // After this hook, an owner cookie is proven or missing.
     const owner = await provenOwner(request, reply, options)
     setOwner(request, owner)
     count(owner === undefined ? `address:${address}` : `owner:${owner}`)
@@ -100,20 +100,20 @@ function setOwner({ headers }: FastifyRequest, owner: string | undefined): void 
   headers.cookie = others.join(';')
 }
 
-/** Those that another program on this host has set for a part of our paths, or for a whole domain. */
+/** Removes cookies that another program on this host has set for some of our paths, or for a whole domain. */
 export function removeStrayCookies({ headers, url }: FastifyRequest, reply: FastifyReply): void {
   for (const name of [ownerCookieName(headers), OWNER_COOKIE]) {
     for (const line of expiredCookies(name, url, headers.host)) reply.header('set-cookie', line)
   }
 }
 
-/** Of a token that was changed since: a page that went on with it would be counted as one that guesses. */
+/** Removes the cookie of an old token. A page that kept sending it would be counted as guessing. */
 function clearAccess(request: FastifyRequest, reply: FastifyReply): void {
   for (const name of [ACCESS_COOKIE, accessCookieName(request.headers)])
     if (request.cookies[name] !== undefined) reply.clearCookie(name, cookieOptions(request))
 }
 
-/** A proxy that ends TLS says so; without one, the default is plain HTTP on loopback. */
+/** A TLS proxy sets this header; without a proxy, the default is plain HTTP on loopback. */
 export function cookieOptions({ headers }: Pick<FastifyRequest, 'headers'>) {
   return { httpOnly: true, sameSite: 'strict', path: '/', maxAge: YEAR_SECONDS, secure: isSecure(headers) } as const
 }

@@ -1,4 +1,4 @@
-/** The lines of the log about one connection: from "Connected" to "Disconnected", under the same `connection`. */
+/** Logs one connection, from "Connected" to "Disconnected", with the same `connection` id. */
 import type { Logger } from '../lib/logger.ts'
 
 export interface ConnectionFields {
@@ -20,7 +20,7 @@ const REASONS: Record<string, string> = {
   'forced server close': 'the server ended it'
 }
 
-/** Writes the first line. Returns what writes the last one, once, however often it is called. */
+/** Writes the first line. Returns a function that writes the last line once, however often it is called. */
 export function logConnection(logger: Logger, fields: ConnectionFields): (reason: string) => void {
   const since = performance.now()
   let isOver = false

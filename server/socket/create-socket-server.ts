@@ -1,6 +1,6 @@
 /**
- * The browser's live channel. Proves who connects, parses every command, answers every ack, and passes on what the session's
- * feed says. Decides nothing about turns or sandboxes, and joins nobody to a room before their proof has held.
+ * The live connection of the browser. It authenticates clients, parses every command, answers every ack, and forwards the session's
+ * events. It decides nothing about turns or sandboxes, and lets nobody into a room before authentication.
  */
 import type { Server as HttpServer, IncomingMessage } from 'node:http'
 import { Server, type ServerOptions, type Socket } from 'socket.io'
@@ -43,11 +43,11 @@ export interface SocketServerOptions {
   state: (sessionId: string) => Promise<SessionState>
   progress: () => Progress
   onProgress: (listener: (progress: Progress) => void) => void
-  /** How instances hear each other; undefined: there is one. */
+  /** Connects several instances; undefined if there is only one. */
   adapter?: ServerOptions['adapter'] | undefined
   /** The server is shutting down: nothing new is accepted. */
   isDraining: () => boolean
-  /** Hears of every connection and command that is answered with an error. */
+  /** Called for every connection and command that is answered with an error. */
   refused?: ReportRefusal
   limits: SocketLimits
   logger: Logger
@@ -73,9 +73,9 @@ interface SocketData {
 }
 
 const MAX_PAYLOAD_BYTES = 1024 * 1024
-/** What is large, as snapshots are: on a slow line a long one would keep the ping behind it waiting until the connection is given up, every time. */
+/** Compress large messages such as snapshots. On a slow line, a long one would delay the ping until the connection times out, every time. */
 const SQUEEZED = { threshold: 64 * 1024, serverNoContextTakeover: true, clientNoContextTakeover: true }
-/** From its first byte until someone has come in on a connection. */
+/** Maximum time from opening a connection to logging in. */
 const COME_IN_WITHIN_MS = 15_000
 const MINUTE_MS = 60_000
 const STATE_EVERY_MS = 15_000
@@ -149,7 +149,7 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
     async close() {
       clearInterval(timer)
       unsubscribe()
-      // Not io.close(): that also waits for the HTTP server, which has clients of its own. Pages reconnect by themselves.
+      // Don't use io.close(): it also waits for the HTTP server, which has other clients. Pages reconnect by themselves.
       io.engine.close()
       await io.of('/').adapter.close()
     }
@@ -169,7 +169,7 @@ async function admit(
   const sessionId = String(query.sessionId ?? '')
   const token = typeof auth.token === 'string' ? auth.token : undefined
   const owner = await options.owners.ownerOf(headers, auth.ownerProof)
-  // Counted only now that we know who it is: strangers at the same address must not use up what others may have.
+  // Count only after authentication, so that strangers at the same address don't use up the limits of others.
   const person = owner === undefined ? `address:${address}` : `owner:${ownerName(owner)}`
   limits.connections.enter(person, 'connections')
   const leave = limits.open.enter(person)
@@ -191,7 +191,7 @@ async function admit(
   if (socket.conn.readyState !== 'open') end('transport close')
 }
 
-/** Before anything is known of a client but its request. */
+/** Checks that need only the client's request. */
 function mayConnect(request: IncomingMessage, options: SocketServerOptions): boolean {
   const code = options.isDraining() ? 'shutting_down' : isOwnOrigin(request) ? undefined : 'foreign_origin'
   if (code === undefined) return true
@@ -227,15 +227,15 @@ async function serve(socket: ClientSocket, options: SocketServerOptions, limits:
   await sendSnapshot(socket, transcript, options)
   if (!socket.connected) return // a room that a closed socket joins is never left
   await socket.join(sessionId)
-  // Removed since it was opened: those in the room have been told already.
+  // The session was removed meanwhile; clients in the room have already been told.
   if (!(await options.access.meta(sessionId))) return void socket.disconnect(true)
-  // What was stored between the snapshot and the room would be a gap.
+  // Events stored between the snapshot and joining the room would be missing.
   const now = await options.chat.transcript(sessionId)
   if (now.model !== null && now.model !== model) socket.emit('system:ready', ready(sessionId, now.model))
   if (now.seq !== seen) await sendSnapshot(socket, now, options)
 }
 
-/** A wish that differs from the session's model switches it, for every tab. */
+/** If the client requests another model, switches the session to it, for every tab. */
 async function chooseModel(socket: ClientSocket, { models, chat, logger }: SocketServerOptions): Promise<string> {
   const { sessionId } = socket.data
   const wish = socket.handshake.query.model
@@ -253,7 +253,7 @@ async function chooseModel(socket: ClientSocket, { models, chat, logger }: Socke
   } catch (error) {
     const model = current ?? (await chat.begin(sessionId, await models.resolve(undefined)))
     const { message } = wireError(error, logger)
-    await chat.notice(sessionId, 'model_not_chosen', `Going on with ${model}: ${message}`)
+    await chat.notice(sessionId, 'model_not_chosen', `Continuing with ${model}: ${message}`)
     return model
   }
 }

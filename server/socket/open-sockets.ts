@@ -1,6 +1,6 @@
 import { AppError } from '../lib/errors.ts'
 
-/** Counts the open sockets of each person, so that nobody takes them all. */
+/** Limits the open sockets of each person. */
 export class OpenSockets {
   readonly #max: number
   readonly #counts = new Map<string, number>()
@@ -9,7 +9,7 @@ export class OpenSockets {
     this.#max = max
   }
 
-  /** Returns what ends it. Throws when the person has too many. */
+  /** Returns a function that releases the socket. Throws if the person has too many. */
   enter(person: string): () => void {
     const count = this.#counts.get(person) ?? 0
     if (count >= this.#max) {

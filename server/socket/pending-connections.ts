@@ -1,4 +1,4 @@
-/** A connection as engine.io has it, before anyone has said who they are. */
+/** An engine.io connection that has not logged in yet. */
 export interface RawConnection {
   close(discard?: boolean): unknown
   once(event: 'close', listener: () => void): unknown
@@ -9,13 +9,13 @@ const MAX_IN_ALL = 2000
 const MAX_ATTEMPTS = 5
 
 /**
- * Connections on which nobody has proved anything yet. Each group (an address) has a few. One more closes the group's oldest: whoever
- * means to come in does so at once, and whoever only holds connections must not keep the others out.
+ * Connections that have not logged in yet. Each group (an address) may have a few. One more closes the oldest of the group, because a
+ * real client logs in at once, and idle connections must not lock others out.
  */
 export class PendingConnections {
   readonly #maxPerGroup: number
   readonly #groups = new Map<string, Set<RawConnection>>()
-  /** Oldest first, with the number of failed attempts to come in. */
+  /** Oldest first, with the number of failed logins. */
   readonly #pending = new Map<RawConnection, { group: string; attempts: number }>()
 
   constructor(maxPerGroup: number) {
@@ -33,7 +33,7 @@ export class PendingConnections {
     else if (oldest && this.#pending.size > MAX_IN_ALL) this.#close(oldest)
   }
 
-  /** Someone has come in on it, or it is closed. */
+  /** Called when the connection has logged in or is closed. */
   remove(connection: RawConnection): void {
     const group = this.#pending.get(connection)?.group
     if (group === undefined) return
@@ -43,7 +43,7 @@ export class PendingConnections {
     if (ofGroup?.size === 0) this.#groups.delete(group)
   }
 
-  /** An attempt to come in on it was refused: after a few the connection is closed. */
+  /** Called when a login was refused; after a few, the connection is closed. */
   failed(connection: RawConnection): void {
     const state = this.#pending.get(connection)
     if (state && ++state.attempts >= MAX_ATTEMPTS) this.#close(connection)

@@ -11,7 +11,7 @@ export interface CommandContext {
   models: Models
 }
 
-/** Parses a command's payload and does it; the result goes into the ack. */
+/** Parses and runs a command; the result goes into the ack. */
 export async function runCommand(
   name: CommandName,
   input: unknown,
@@ -51,7 +51,7 @@ export async function runCommand(
   return {}
 }
 
-/** Of the ways in which a payload could have been right, the one that came furthest says most. */
+/** Reports the problem of the variant that matches the payload best. */
 function firstIssue(issues: ZodIssue[]): ZodIssue | undefined {
   const [issue] = issues
   if (issue?.code !== 'invalid_union') return issue

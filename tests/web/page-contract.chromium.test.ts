@@ -94,7 +94,7 @@ it('shows hidden characters in names of tools and servers, and a tool that chang
     'U+2065',
     'U+E01EF',
     '<b>x</b>',
-    'its definition changed'
+    'definition of this tool has changed'
   ]) {
     expect(card).toContain(shown)
   }

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { ApprovalAnswer, ApprovalCard, ApprovalsReply } from '../../../contract/rest.ts'
 import { AppError } from '../../lib/errors.ts'
 
-/** What the routes need of the inbox. Whoever may use this instance sees all of it: outside clients have no session here. */
+/** What the routes need from the inbox. Everyone with access sees all of it, because outside clients have no session here. */
 export interface Inbox {
   open(): Promise<ApprovalCard[]>
   answer(id: string, hash: string, answer: ApprovalAnswer): Promise<void>
@@ -12,7 +12,7 @@ type Body = { approved?: unknown; hash?: unknown; reason?: unknown } | null
 const MAX_REASON = 500
 
 export function registerApprovalRoutes(server: FastifyInstance, inbox: Inbox): void {
-  // Every open page asks every other second: counted, those of one office would shut each other out.
+  // Not counted: every open page polls every other second, and those of one office would lock each other out.
   const polled = { config: { isUncounted: true } } as const
   server.get('/api/approvals', polled, async (): Promise<ApprovalsReply> => {
     return { approvals: await inbox.open(), now: Date.now() }

@@ -5,12 +5,12 @@ import type { OwnerOf } from './server-routes.ts'
 
 export interface AuditReader {
   read(query: AuditQuery, allowed: (entry: AuditEntry) => boolean): Pick<AuditReply, 'entries' | 'next'>
-  /** The name under which an owner's rows are kept, from the request's cookies. */
+  /** The name of the owner in the audit log, from the cookies of the request. */
   ownerOf: OwnerOf
   readonly problem: string | undefined
 }
 
-/** What was decided and called: the gateway's for whoever may come in here, a chat's or another owner's for that owner alone. */
+/** The audit log. Everyone with access sees the rows of the gateway; only the owner sees those of a chat. */
 export function registerAuditRoutes(server: FastifyInstance, audit: AuditReader): void {
   server.get('/api/audit', async (request): Promise<AuditReply> => {
     const query = auditQuery.safeParse(request.query)

@@ -15,7 +15,7 @@ interface ExportRoute {
   Querystring: { format?: string }
 }
 
-/** The conversation as a file, Markdown to read or JSON to keep; and page by page, from the newest to the oldest entry. */
+/** Exports a conversation as Markdown or JSON, and serves it page by page, from the newest entry to the oldest. */
 export function registerExport(
   server: FastifyInstance,
   sessions: Pick<SessionDirectory, 'check' | 'summary'>,

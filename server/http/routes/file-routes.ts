@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import { AppError } from '../../lib/errors.ts'
 import { proofOf, type SessionDirectory } from './session-routes.ts'
 
-/** A session's files, for the person who owns it. */
+/** The files of a session, for its owner. */
 export interface FileTransfer {
   list(sessionId: string): Promise<object>
   read(sessionId: string, path: string): Promise<{ size: number; chunks: AsyncIterable<Buffer> }>
@@ -33,7 +33,7 @@ export function registerFileRoutes(
     await sessions.check(id, proofOf(request))
     const path = pathOf(request.query)
     const { size, chunks } = await files.read(id, path)
-    // Never shown as what it claims to be: a file of the sandbox is hostile, and this is our origin.
+    // Never let the browser render it: a file from the sandbox is hostile, and this is our origin.
     return reply
       .header('content-type', 'application/octet-stream')
       .header('content-disposition', `attachment; filename*=UTF-8''${encodeURIComponent(basename(path))}`)
@@ -50,7 +50,7 @@ export function registerFileRoutes(
       .send(archive)
   })
 
-  // In a scope of its own, because it takes bodies of any type as they are.
+  // In a separate scope, because it accepts bodies of any type unparsed.
   server.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: maxUploadBytes }, (_request, body, done) =>
@@ -71,5 +71,5 @@ export function registerFileRoutes(
 
 function pathOf({ path }: { path?: string }): string {
   if (typeof path === 'string' && path !== '') return path
-  throw new AppError('invalid', 'path_missing', 'Say which file: ?path=…')
+  throw new AppError('invalid', 'path_missing', 'Name the file: ?path=…')
 }

@@ -3,7 +3,7 @@ import { AppError } from '../../lib/errors.ts'
 import { accessCookieName, OWNER_PROOF_HEADER } from '../../lib/web/browser-proof.ts'
 import { cookieOptions, type SecurityOptions } from '../security.ts'
 
-/** Turns the access token, typed into the page once, into a cookie that counts together with the page's proof. */
+/** Exchanges the access token for a cookie that is valid only together with the page's proof. */
 export function registerLogin(server: FastifyInstance, options: Pick<SecurityOptions, 'instance' | 'addressOf'>): void {
   const { addressOf } = options
   const instance: SecurityOptions['instance'] = options.instance

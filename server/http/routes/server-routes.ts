@@ -5,7 +5,7 @@ import type { AddressOf } from '../../lib/web/client-address.ts'
 import type { AdminAccess } from '../../sessions/access/admin-access.ts'
 import type { ServerDirectory } from '../../tools/server-directory.ts'
 
-/** Whose credentials a test uses and whose log is shown, by the cookies of the request. */
+/** The owner whose credentials a test uses and whose log is shown, from the cookies of the request. */
 export type OwnerOf = (cookies: string | undefined) => string
 
 export type ServersAdminCheck = Pick<AdminAccess, 'permissionsOf' | 'check' | 'isProven'>
@@ -19,7 +19,7 @@ export interface ServerRoutesOptions {
 
 type Named = { Params: { name: string } }
 
-/** Adding a server means running a command on this machine: only an administrator may, and only JSON is taken. */
+/** Adding a server means running a command on this machine, so it needs an administrator, and a JSON body. */
 export function registerServerRoutes(server: FastifyInstance, options: ServerRoutesOptions): void {
   const { servers, ownerOf, admin, addressOf } = options
   const shown = (request: FastifyRequest) => ({ headers: request.headers, address: addressOf(request.raw) })
@@ -39,7 +39,7 @@ export function registerServerRoutes(server: FastifyInstance, options: ServerRou
 
   server.post<Named>('/api/servers/:name/test', json, (request, reply) => {
     const gone = new AbortController()
-    // Of the reply, not of its connection, which serves many.
+    // Listen to the reply, not to its connection, which serves many requests.
     reply.raw.once('close', () => gone.abort())
     return servers.test(request.params.name, ownerOf(request.headers.cookie), gone.signal)
   })
@@ -66,10 +66,10 @@ export function registerServerRoutes(server: FastifyInstance, options: ServerRou
   })
 }
 
-/** A form of another site can send anything but this type without asking first. */
+/** A form on another site can send any type but this one without a preflight request. */
 async function refuseOther({ headers }: FastifyRequest): Promise<void> {
   if (/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) return
-  throw new AppError('invalid', 'json_only', 'Send it as application/json.')
+  throw new AppError('invalid', 'json_only', 'Send the request as application/json.')
 }
 
 function wishOf(body: unknown) {
@@ -77,5 +77,9 @@ function wishOf(body: unknown) {
   if (read.success) return read.data
   const [issue] = read.error.issues
   const where = issue?.path.length ? `"${issue.path.join('.')}": ` : ''
-  throw new AppError('invalid', 'invalid_request', `This can't be read: ${where}${issue?.message ?? 'not an object'}.`)
+  throw new AppError(
+    'invalid',
+    'invalid_request',
+    `The request is not valid: ${where}${issue?.message ?? 'not an object'}.`
+  )
 }

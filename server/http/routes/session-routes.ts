@@ -6,7 +6,7 @@ import { OWNER_COOKIE, readCookie } from '../../lib/web/browser-proof.ts'
 import type { Proof } from '../../sessions/access/session-access.ts'
 import type { ListQuery } from '../../sessions/chat/session-directory.ts'
 
-/** What the routes need of sessions; the composition root puts it together. */
+/** What the routes need from sessions; the composition root provides it. */
 export interface SessionDirectory {
   open(sessionId: string, proof: Proof, options: { wantsToken: boolean }): Promise<{ token?: string }>
   check(sessionId: string, proof: Proof): Promise<void>
@@ -70,7 +70,7 @@ export function registerSessionRoutes(server: FastifyInstance, sessions: Session
   })
 }
 
-/** The owner's cookie, which has been proven before any route runs, or the session's token in its own header. */
+/** The owner cookie, which was proven before any route runs, or the session token from its header. */
 export function proofOf(request: FastifyRequest): Proof {
   const token = request.headers['x-session-token']
   return {
