@@ -1,6 +1,7 @@
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { AppError, messageOf } from '../lib/errors.ts'
+import { readSmallFile } from '../lib/files/read-small-file.ts'
 import { isRecord } from '../lib/is-record.ts'
 import type { SecretSource } from './placeholders.ts'
 
@@ -54,9 +55,8 @@ function credentialsReader(file: string): () => Stored {
     try {
       const { mode, size, mtimeMs, ctimeMs, ino } = statSync(file)
       if (process.platform !== 'win32' && (mode & 0o077) !== 0) throw exposed(file)
-      if (size > MAX_BYTES) throw unreadable(file, `it is larger than ${MAX_BYTES} bytes`)
       const state = [ino, size, mtimeMs, ctimeMs].join()
-      if (state !== seen) stored = readCredentials(file, readFileSync(file, 'utf8'))
+      if (state !== seen) stored = readCredentials(file, readSmallFile(file, MAX_BYTES))
       seen = state
       return stored
     } catch (error) {

@@ -2,8 +2,8 @@
  * The registry of MCP servers: what `mcp.json` says, entry by entry. Owns reading and comparing it; starts nothing, and knows no
  * secret. Invariant: an entry that can't be read is reported with its line and hides no other.
  */
-import { readFile, stat } from 'node:fs/promises'
 import { AppError, messageOf } from '../lib/errors.ts'
+import { readSmallFile } from '../lib/files/read-small-file.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { EntryProblem } from './entry-values.ts'
 import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from './json-with-lines.ts'
@@ -30,9 +30,7 @@ const MAX_SERVERS = 1000
 export async function loadRegistry(file: string, options: { optional: boolean }): Promise<Registry> {
   let text: string
   try {
-    const { size } = await stat(file)
-    if (size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`)
-    text = await readFile(file, 'utf8')
+    text = readSmallFile(file, MAX_BYTES, { anyKind: true })
   } catch (error) {
     const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     if (missing && options.optional) return { servers: new Map(), problems: [] }

@@ -1,9 +1,12 @@
-import { lstatSync, readFileSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { AppError, messageOf } from '../lib/errors.ts'
+import { readSmallFile } from '../lib/files/read-small-file.ts'
 import { flagOf, SETTINGS, type SettingName, type Settings } from './settings.ts'
+
+const MAX_DOTENV_BYTES = 1024 * 1024
 
 export interface SettingSources {
   /** By flag name, without dashes. */
@@ -42,7 +45,7 @@ export function isNamed(name: SettingName, { flags = {}, env, dotenv = '' }: Set
 
 export function readDotenv(path = '.env'): string {
   try {
-    return readFileSync(path, 'utf8').replace(/^\uFEFF/, '')
+    return readSmallFile(path, MAX_DOTENV_BYTES, { anyKind: true }).replace(/^\uFEFF/, '')
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     if (code === 'ENOENT' || code === 'EISDIR' || isOutOfSight(path)) return ''

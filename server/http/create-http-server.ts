@@ -25,7 +25,7 @@ import { registerModelRoutes } from './routes/model-routes.ts'
 import { registerOwner } from './routes/owner-route.ts'
 import { type OwnerOf, registerServerRoutes, type ServersAdminCheck } from './routes/server-routes.ts'
 import { registerSessionRoutes, type SessionDirectory } from './routes/session-routes.ts'
-import { registerSecurity, type SecurityOptions } from './security.ts'
+import { METRICS_PATH, registerSecurity, type SecurityOptions } from './security.ts'
 
 export interface HttpServerOptions extends SecurityOptions {
   readiness: Readiness
@@ -117,7 +117,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
     reply.hijack()
     await options.mcp(request.raw, reply.raw, request.body)
   })
-  server.get('/metrics', async (_request, reply) =>
+  server.get(METRICS_PATH, async (_request, reply) =>
     reply.type('text/plain; version=0.0.4').send(await options.metrics())
   )
   if (existsSync(options.webRoot)) await server.register(fastifyStatic, { root: options.webRoot })

@@ -73,6 +73,22 @@ describe('a cookie of an access token that was changed since', () => {
   })
 })
 
+describe('the figures for monitoring', () => {
+  // Checked with the defence off: they are counted with the other requests of the address → 429.
+  it('are given during a flood of other requests from the same address, up to a limit of their own', async () => {
+    const flooded = Fastify()
+    await registerSecurity(flooded, { instance, owners, addressOf: () => 'here', requestsPerMinute: 5 })
+    flooded.get('/api/models', async () => 'models')
+    flooded.get('/metrics', async () => 'figures')
+    const ask = async (url: string) => (await flooded.inject(url)).body
+    for (let at = 0; at < 5; at++) expect(await ask('/api/models')).toBe('models')
+    expect(await ask('/api/models')).toContain('Too many requests')
+    for (let at = 0; at < 5; at++) expect(await ask('/metrics')).toBe('figures')
+    expect(await ask('/metrics')).toContain('Too many requests')
+    await flooded.close()
+  })
+})
+
 describe('what comes from a page of another site', () => {
   // Checked with the defence off: any Origin → 200, “changed”.
   it.each(['https://evil.example', 'null', 'http://localhost:1', 'http://localhost.evil.example'])(

@@ -73,6 +73,8 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
       requests.enter(`stranger:${address}`, 'requests')
       throw error
     }
+    // Apart from everything else: a flood must not blind the monitoring.
+    if (request.routeOptions.url === METRICS_PATH) return count(`metrics:${address}`)
     if (request.routeOptions.url === OWNER_PATH) return count(`visit:${address}`)
     // After this hook, an owner cookie is proven or missing.
     const owner = await provenOwner(request, reply, options)
@@ -82,6 +84,7 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
 }
 
 export const OWNER_PATH = '/api/owner'
+export const METRICS_PATH = '/metrics'
 
 async function provenOwner(request: FastifyRequest, reply: FastifyReply, { owners }: SecurityOptions) {
   try {

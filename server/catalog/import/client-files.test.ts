@@ -159,7 +159,10 @@ describe('the files of other clients', () => {
     }
     const code = { command: 'x', env: { KEPT: 'y' }, envFile: `${of('workspaceFolder')}/.env`, dev: { watch: 'src' } }
     expect(
-      await read('w/.vscode/mcp.json', { inputs: [], servers: { code, gone: { command: 'x', envFile: '/no/.env' } } })
+      await read('w/.vscode/mcp.json', {
+        inputs: [],
+        servers: { code, gone: { command: 'x', envFile: '/no/.env' }, endless: { command: 'x', envFile: '/dev/zero' } }
+      })
     ).toEqual([
       {
         raw: { command: 'x', env: { TOKEN: of('secret:TOKEN'), KEPT: 'y' }, cwd: `${home}/w` },
@@ -168,6 +171,10 @@ describe('the files of other clients', () => {
       {
         raw: { command: 'x', cwd: `${home}/w` },
         notes: expect.stringMatching(/^"envFile" is not taken over: \/no\/.env is not there/)
+      },
+      {
+        raw: { command: 'x', cwd: `${home}/w` },
+        notes: expect.stringContaining("/dev/zero can't be read (it is not a regular file)")
       }
     ])
     const py = { command: 'py', cwd: 'rel', env: { K: '$KEY' } }

@@ -1,9 +1,8 @@
 /** The files of other MCP clients: where they are, and which servers are in them. Reads only. */
-import { readFileSync } from 'node:fs'
-import { readFile, stat } from 'node:fs/promises'
 import { dirname, extname, join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { readSmallFile } from '../../lib/files/read-small-file.ts'
 import { EntryProblem } from '../entry-values.ts'
 import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from '../json-with-lines.ts'
 import { describeProblem } from '../registry.ts'
@@ -34,6 +33,7 @@ export interface ImportPlace {
 }
 
 const MAX_BYTES = 64 * 1024 * 1024
+const MAX_ENV_BYTES = 1024 * 1024
 const CODE = ['.config/Code/User', 'Library/Application Support/Code/User']
 const CLINE = 'globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json'
 
@@ -149,13 +149,12 @@ async function offInProject(folder: string, home: string): Promise<string[]> {
 }
 
 function envFileNames(file: string): string[] {
-  return Object.keys(parseEnv(readFileSync(file, 'utf8')))
+  return Object.keys(parseEnv(readSmallFile(file, MAX_ENV_BYTES)))
 }
 
 async function locate(file: string): Promise<LocatedJson> {
   try {
-    if ((await stat(file)).size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`)
-    const text = await readFile(file, 'utf8')
+    const text = readSmallFile(file, MAX_BYTES)
     const format = OTHER_FORMATS[extname(file)]
     if (format !== undefined) throw otherFormat(file, format, /mcp_?servers/i.test(text))
     return parseJsonWithLines(text)

@@ -16,6 +16,14 @@ describe('where a request comes from', () => {
     expect(isOwnOrigin({ headers: { origin, host } })).toBe(own)
   })
 
+  // Checked with the defence off: only the host is compared → the page without TLS may act.
+  it('is another site where the page has no TLS and the proxy has, or no web page at all', () => {
+    const secure = { host: 'chat.example', 'x-forwarded-proto': 'https' }
+    expect(isOwnOrigin({ headers: { ...secure, origin: 'https://chat.example' } })).toBe(true)
+    expect(isOwnOrigin({ headers: { ...secure, origin: 'http://chat.example' } })).toBe(false)
+    expect(isOwnOrigin({ headers: { host: 'chat.example', origin: 'ftp://chat.example' } })).toBe(false)
+  })
+
   it.each(['localhost', 'localhost:3000', '127.0.0.1:80', '127.8.8.8', '[::1]:3000', 'app.localhost:3000'])(
     '%s is this machine',
     (host) => expect(isLoopbackHost(host)).toBe(true)

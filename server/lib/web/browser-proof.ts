@@ -11,7 +11,11 @@ export const ACCESS_COOKIE = 'mcpo_access'
 export function isOwnOrigin(request: Pick<IncomingMessage, 'headers'>): boolean {
   const { origin, host } = request.headers
   if (origin === undefined) return true
-  return URL.canParse(origin) && new URL(origin).host === host
+  if (!URL.canParse(origin)) return false
+  const page = new URL(origin)
+  // A page that came without TLS may have been changed on its way. A proxy that ends TLS does not always say so.
+  const schemes = isSecure(request.headers) ? ['https:'] : ['https:', 'http:']
+  return page.host === host && schemes.includes(page.protocol)
 }
 
 /**

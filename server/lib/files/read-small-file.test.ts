@@ -1,0 +1,31 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { readSmallFile } from './read-small-file.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'small-'))
+const put = (name: string, text: string) => {
+  writeFileSync(join(dir, name), text)
+  return join(dir, name)
+}
+
+describe('a file that someone else names', () => {
+  it('is read up to its limit, also through a link', () => {
+    const file = put('plain', 'a'.repeat(100_000))
+    symlinkSync(file, join(dir, 'link'))
+    expect(readSmallFile(join(dir, 'link'), 100_000)).toHaveLength(100_000)
+    expect(() => readSmallFile(file, 99_999)).toThrow('larger than 99999 bytes')
+    expect(readSmallFile('/dev/null', 1)).toBe('')
+    expect(() => readSmallFile(dir, 1)).toThrow(/regular|EISDIR/)
+  })
+
+  // Checked with the defence off: it is read whole → memory without bound for the device, and a wait without end for the pipe.
+  it('is no endless device and no pipe without a writer', () => {
+    const pipe = join(dir, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    for (const file of ['/dev/zero', pipe]) expect(() => readSmallFile(file, 1000)).toThrow('not a regular file')
+    expect(() => readSmallFile('/dev/zero', 1000, { anyKind: true })).toThrow('larger than 1000 bytes')
+  })
+})
