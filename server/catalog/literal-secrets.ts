@@ -48,6 +48,13 @@ function isRandom(part: string): boolean {
   )
 }
 
+/** Whether a person's sentence seems to name a secret: `password is hunter2`, or a word that is known by its form. */
+export function mentionsSecret(sentence: string): boolean {
+  if (/\b(password|passwd|passphrase|pwd|token|secret|pin|api[ _-]?key|key)\b(\s+is|\s*[:=]|\s+["'`])/i.test(sentence))
+    return true
+  return sentence.split(/[\s"'`,;()]+/).some((word) => looksSecret('', word) || isRandom(word))
+}
+
 /** The texts to remove from what a server's log and errors say. */
 export function literalSecrets(entry: ServerEntry): string[] {
   const values = Object.entries(entry.kind === 'local' ? entry.env : entry.headers)

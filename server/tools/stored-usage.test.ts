@@ -30,6 +30,20 @@ describe('what is learnt from use', () => {
     expect((await gateway(keyValues)).requests()).toEqual(['mail the report'])
   })
 
+  it.each([
+    'log in with password is hunter2',
+    'use the token: abc',
+    'push with ghp_abcdefghij0123456789',
+    'open postgres://me:hunter2@db/x',
+    'get item 4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c',
+    "set the key 'abc'"
+  ])('is nothing where the request names a secret: %s', async (request) => {
+    const { usage, requests } = await gateway(memoryKeyValues())
+    usage.learn(request, 'a', 'x')
+    usage.learn('turn the key on the keyboard', 'a', 'y')
+    expect(requests()).toEqual(['turn the key on the keyboard'])
+  })
+
   it('is kept from both of two gateways on one store', async () => {
     const keyValues = memoryKeyValues()
     const [one, two] = [await gateway(keyValues), await gateway(keyValues)]

@@ -1,3 +1,4 @@
+import { mentionsSecret } from '../catalog/literal-secrets.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { Router, UsageExample } from '../routing/port.ts'
@@ -46,6 +47,8 @@ export async function openStoredUsage(keyValues: KeyValueStore, router: Router, 
   const report = (error: unknown) => logger.warn(`Could not store what was learnt from use: ${messageOf(error)}`)
   return {
     learn(request, server, tool) {
+      // Requests are stored as plain text, and shown by `servers usage`.
+      if (mentionsSecret(request)) return
       const example = { request, server, tool, at: Date.now() }
       router.learn(example)
       fresh = [...fresh, example].slice(-MAX_STORED)
