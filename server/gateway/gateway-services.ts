@@ -10,27 +10,27 @@ import type { Approvals } from './asking/approve-call.ts'
 import type { ClientPrompter } from './asking/client-prompter.ts'
 import type { ErrorReport } from './error-result.ts'
 
-/** What the four tools stand on. Loaded when the first of them is called: the list of tools needs none of it. */
+/** The services behind the four tools. Loaded when a tool is called for the first time: listing the tools needs none of them. */
 export interface GatewayServices {
   index: ToolIndex
   connections: Connections
   router: Router
-  /** Where a model that helps with routing is configured. */
+  /** Set if a model that helps with routing is configured. */
   enrichment?: Enrichment | undefined
   policy: ApprovalPolicy
   audit: Audit
-  /** Where a collector is set. */
+  /** Set if a collector is configured. */
   tracing?: Tracing | undefined
-  /** A request that ended in a successful, explicitly chosen tool. */
+  /** Learns a request that ended in a successful, explicitly chosen tool. */
   learn(request: string, server: string, tool: string): void
-  /** Forgets every such request, in the store too. */
+  /** Forgets all learnt requests, in the store too. */
   forgetUsage?: (() => Promise<void>) | undefined
   approvals?: Approvals | undefined
-  /** Why mcp.json as it stands now is not what is used; undefined: it is. */
+  /** Why the current mcp.json is not in use; undefined if it is. */
   registryProblem?: (() => string | undefined) | undefined
   /** Which entries may have their secrets. */
   grants?: Grants | undefined
-  /** A text by a model that the user has configured. */
+  /** Text generation by the model that the user has configured. */
   writeText?: ClientPrompter['write'] | undefined
 }
 

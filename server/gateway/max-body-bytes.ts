@@ -1,2 +1,2 @@
-/** The largest request body that the gateway reads over HTTP. */
+/** Maximum size of a request body over HTTP. */
 export const MAX_BODY_BYTES = 16 * 1024 * 1024

@@ -56,7 +56,7 @@ async function start(
 
 describe('a call that needs a human’s yes, over stdio', { timeout: 60_000 }, () => {
   it.each(ERAS)('is asked for in the client, with the exact arguments (%s)', async (era) => {
-    const { asked, write, written, gateway } = await start(['Yes, run it', 'No', null], { era })
+    const { asked, write, written, gateway } = await start(['Approve', 'Reject', null], { era })
     const done = await write('one\nInnocent: "yes"\u202e\u{e0080}\u2065\u{e0141}')
     expect(textOf(done)).toBe('written')
     expect(route(done)).toMatchObject({ server: 'steady', tool: 'write', approvedBy: 'client' })
@@ -74,7 +74,7 @@ describe('a call that needs a human’s yes, over stdio', { timeout: 60_000 }, (
   })
 
   it.each(ERAS)('is not asked for again where the human says so (%s)', async (era) => {
-    const { asked, write, written } = await start(['Yes, and do not ask again for this tool'], { era })
+    const { asked, write, written } = await start(['Approve, and do not ask again for this tool'], { era })
     await write('one')
     expect(route(await write('two'))).toMatchObject({ approvedBy: 'memory' })
     expect(written()).toEqual(['one', 'two'])
@@ -90,7 +90,7 @@ describe('a call that needs a human’s yes, over stdio', { timeout: 60_000 }, (
   })
 
   it('is asked for in the client in pass-through mode too', async () => {
-    const { gateway, asked, written } = await start(['Yes, run it', 'No'], { env: { GATEWAY_EXPOSE: 'steady' } })
+    const { gateway, asked, written } = await start(['Approve', 'Reject'], { env: { GATEWAY_EXPOSE: 'steady' } })
     expect(textOf(await gateway.call('write', { message: 'one' }))).toBe('written')
     expect(code(await gateway.call('write', { message: 'two' }))).toBe('approval_denied')
     expect([written(), asked.length]).toEqual([['one'], 2])

@@ -11,7 +11,7 @@ afterEach(async () => {
 })
 
 const ERAS = ['legacy', 'auto'] as const
-const YES = 'Yes, run it'
+const APPROVE = 'Approve'
 const data = (result: Record<string, unknown>) => result.structuredContent as Record<string, unknown>
 const route = ({ _meta }: Record<string, unknown>) =>
   (_meta as Record<string, unknown> | undefined)?.['mcp-orchestrator/route']
@@ -43,7 +43,7 @@ async function start({ samples, answers, ...options }: Means) {
         if (answers)
           client.setRequestHandler('elicitation/create', ({ params }) => {
             seen.questions.push(params.message)
-            return { action: 'accept', content: { answer: answers.shift() ?? 'No' } }
+            return { action: 'accept', content: { answer: answers.shift() ?? 'Reject' } }
           })
       }
     }
@@ -84,11 +84,11 @@ describe('parameters that the rules do not find', { timeout: 60_000 }, () => {
 
   it.each(ERAS)('are shown to a human where a write would get what nobody said (%s)', async (era) => {
     const samples = ['{"title": "Dairy", "pinned": true}', '{"title": "Dairy"}']
-    const { note, notes, questions } = await start({ era, samples, answers: [YES, 'No'] })
+    const { note, notes, questions } = await start({ era, samples, answers: [APPROVE, 'Reject'] })
     const done = await note('jot down that we lack milk')
     expect(route(done)).toMatchObject({ approvedBy: 'client', filledBy: { title: 'sampling', pinned: 'sampling' } })
     expect(questions[0]).toMatch(/"title": "Dairy".*filled in/s)
-    expect(textOf(await note('jot down that we lack cheese'))).toMatch(/said no/)
+    expect(textOf(await note('jot down that we lack cheese'))).toMatch(/was rejected/)
     expect(notes()).toEqual([{ title: 'Dairy', pinned: true }])
   })
 

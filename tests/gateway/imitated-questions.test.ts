@@ -28,7 +28,7 @@ async function open(door: Door, era: Era, childEra: string) {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: era }, capabilities })
   client.setRequestHandler('elicitation/create', ({ params }) => {
     shown.push({ ...params })
-    return { action: 'accept', content: { answer: 'Yes, run it' } }
+    return { action: 'accept', content: { answer: 'Approve' } }
   })
   client.setRequestHandler('sampling/createMessage', ({ params }) => {
     shown.push({ ...params })
@@ -64,7 +64,7 @@ describe('a question of a server', { timeout: 60_000 }, () => {
   // Checked with the defence off: questions are passed on as they are → the first line is the gateway's own.
   it.each(MATRIX)('can not be taken for the gateway’s own (%s, client %s, server %s)', async (door, era, childEra) => {
     const { shown, call } = await open(door, era, childEra)
-    expect(textOf({ ...(await call('form')) })).toContain('Yes, run it')
+    expect(textOf({ ...(await call('form')) })).toContain('Approve')
     const [own, asked] = shown
     expect(String(own?.message)).toMatch(new RegExp(`^${OWN}\n`))
     expect(own?.message).not.toContain('asks:')
@@ -72,7 +72,7 @@ describe('a question of a server', { timeout: 60_000 }, () => {
     const { properties = {} } = (asked?.requestedSchema ?? {}) as { properties?: Record<string, Shown> }
     const { answer } = properties
     // What it is about stays as it was; what is only shown has no lines of its own.
-    expect(answer).toMatchObject({ type: 'string', enum: ['Yes, run it', 'No'] })
+    expect(answer).toMatchObject({ type: 'string', enum: ['Approve', 'Reject'] })
     expect(`${answer?.title}${answer?.description}`).not.toContain('\n')
 
     await call('address')

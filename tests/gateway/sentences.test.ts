@@ -10,7 +10,7 @@ afterEach(async () => {
 })
 
 const ERAS = ['legacy', 'auto'] as const
-const YES = 'Yes, run it'
+const APPROVE = 'Approve'
 const reads = { annotations: { readOnlyHint: true } }
 const destroys = { annotations: { readOnlyHint: false, destructiveHint: true } }
 const id = { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] }
@@ -66,7 +66,7 @@ async function start({ answers, more = {}, ...options }: Means = {}) {
         if (!answers) return
         client.setRequestHandler('elicitation/create', ({ params }) => {
           questions.push(params.message)
-          return { action: 'accept', content: { answer: answers.shift() ?? 'No' } }
+          return { action: 'accept', content: { answer: answers.shift() ?? 'Reject' } }
         })
       }
     }
@@ -170,7 +170,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
   })
 
   it.each(ERAS)('runs a write after the client’s human has approved exactly that call (%s)', async (era) => {
-    const { execute, ran, questions } = await start({ era, answers: [YES, 'No', 'No'] })
+    const { execute, ran, questions } = await start({ era, answers: [APPROVE, 'Reject', 'Reject'] })
     expect(textOf(await execute({ request: 'remove the picture, id=42' }))).toBe('ran remove_container')
     expect(questions[0]).toMatch(/"remove_container".*"docker".*"id": 42/s)
     expect(questions[0]).toContain('"remove the picture, id=42"')

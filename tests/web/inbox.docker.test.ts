@@ -72,7 +72,7 @@ describe('the inbox', () => {
     await new WorkspacePage(page).approveByKeyboard()
     expect(textOf(await first)).toBe('written')
     expect(written()).toBe('from the inbox\n')
-    expect(progress[0]).toContain('Waiting for a human')
+    expect(progress[0]).toContain('Waiting for approval')
     await page.getByText('No call of an outside MCP client needs your approval.').waitFor()
 
     const second = write('not this one')

@@ -36,31 +36,31 @@ async function open() {
     const tool = tools.find(({ name }) => name === 'write')
     if (!tool) throw new Error('no tool')
     const wish = { server: 'db', tool, args: { message: 'x' } }
-    return runTool(core, wish, { caller: LOCAL, signal, ...(choose && { voice: { choose } }) })
+    return runTool(core, wish, { caller: LOCAL, signal, ...(choose && { prompter: { choose } }) })
   }
   const isWritten = (which: string) => existsSync(count(which)) && readFileSync(count(which), 'utf8') !== ''
   return { use, write, isWritten, inbox: approvals.inbox }
 }
 
-describe("a human's yes", () => {
-  it('is not for the server that is put in the place of the one it was asked for', async () => {
+describe('an approval', () => {
+  it('does not cover a server that replaces the one it was given for', async () => {
     const { use, write, isWritten } = await open()
     use('staging')
     const asked = write(async () => {
       use('production')
-      return 'Yes, run it'
+      return 'Approve'
     })
     await expect(asked).rejects.toMatchObject({ code: 'definition_changed' })
     expect([isWritten('staging'), isWritten('production')]).toEqual([false, false])
   })
 
-  it('for good is for as long as the server is the same', async () => {
+  it('that is remembered holds as long as the server is the same', async () => {
     const { use, write, isWritten } = await open()
     use('staging')
     let questions = 0
     const always = async () => {
       questions++
-      return 'Yes, and do not ask again for this tool'
+      return 'Approve, and do not ask again for this tool'
     }
     await write(always)
     await write(always)
@@ -71,7 +71,7 @@ describe("a human's yes", () => {
   })
 
   // Checked with the defence off: any answer is remembered → the second call runs without a card.
-  it('in the inbox is for one call, whatever else the answer says', async () => {
+  it('in the inbox covers one call, whatever else the answer says', async () => {
     const { use, write, inbox } = await open()
     use('staging')
     inbox.attend()

@@ -15,14 +15,14 @@ it.each([
   { ...round, args: { to: 'another' } },
   { ...round, state: 'another' },
   { ...round, state: undefined }
-])('lets no other call go on without a yes: %j', (other) => {
+])('lets no other call run without approval: %j', (other) => {
   const rounds = new ApprovedRounds()
   rounds.keep(round, 'client')
   expect(rounds.take(other)).toBeUndefined()
   expect([rounds.take(round), rounds.take(round)]).toEqual(['client', undefined])
 })
 
-it('forgets what nobody goes on with', () => {
+it('forgets rounds that nobody continues', () => {
   const rounds = new ApprovedRounds()
   rounds.keep(round, 'client')
   vi.advanceTimersByTime(601_000)

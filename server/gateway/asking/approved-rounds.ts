@@ -1,20 +1,20 @@
 import { callHash } from './client-prompter.ts'
 import type { ToolRequest } from './tool-request.ts'
 
-/** Who approved a call: the client's person, the inbox, or an earlier "do not ask again". */
+/** Who approved a call: the client's user, the inbox, or an earlier "do not ask again". */
 export type ApprovedBy = 'client' | 'inbox' | 'memory'
 
-/** A call that its server has answered with a question, and that is made again with the answer. */
+/** A call that its server answered with a question, and that the client makes again with the answer. */
 export interface NextRound extends Pick<ToolRequest, 'server' | 'tool' | 'args'> {
   owner: string
-  /** What the server wants back with the answer. */
+  /** The state that the server wants back with the answer. */
   state: unknown
 }
 
 const HOLD_MS = 600_000
 const MAX_OPEN = 1000
 
-/** Each yes to a call holds for its next round too, and only once for each. In this process alone: another one asks again. */
+/** An approval of a call also covers its next round, once per round. Only in this process: another one asks again. */
 export class ApprovedRounds {
   readonly #open = new Map<string, { by: ApprovedBy; until: number }>()
 

@@ -43,7 +43,7 @@ const write = (message: string) => ({
   name: 'execute',
   arguments: { server: 'steady', tool: 'write', params: { message } }
 })
-const yes = { answer: { action: 'accept', content: { answer: 'Yes, run it' } } }
+const yes = { answer: { action: 'accept', content: { answer: 'Approve' } } }
 
 /** A client of the newer revision, without the SDK's own way of answering. */
 async function connect(url: URL) {
@@ -62,7 +62,7 @@ async function connect(url: URL) {
   })
 }
 
-describe('a yes given in rounds', () => {
+describe('an approval given in rounds', () => {
   // Checked with the defence off: counts more than once → both rounds run.
   it('runs the call that was shown, once, on whichever instance it arrives', async () => {
     const { one, other, written } = await serveTwo()
@@ -90,11 +90,11 @@ describe('a yes given in rounds', () => {
     // Without an answer in it, or with a no, nothing runs.
     const third = await call(write('three'))
     const empty = await call({ ...write('three'), requestState: third.requestState })
-    expect([empty.isError, textOf(empty)]).toEqual([true, expect.stringContaining('said no')])
+    expect([empty.isError, textOf(empty)]).toEqual([true, expect.stringContaining('was rejected')])
     expect(written()).toEqual(['one'])
   })
 
-  it('comes from the inbox for a client of the older revisions, which has no way back', async () => {
+  it('comes from the inbox for a client of the older revisions, which can not be asked over HTTP', async () => {
     const { one, other, written } = await serveTwo()
     const client = new Client({ name: 'old', version: '1' }, { capabilities: { elicitation: {} } })
     await client.connect(new StreamableHTTPClientTransport(one.url))

@@ -1,6 +1,7 @@
 /**
- * What the client behind a call can be asked while the call waits: its human a question, its model for a text. How depends on
- * the revision: older clients get a request of ours, newer ones an answer that says what is wanted, and call again with it.
+ * Asks the client behind a call while the call waits: its user a question, or its model for a text. How depends on the revision:
+ * clients of the older ones get a request from us; those of the newer one get a result that says what is needed, and call again
+ * with it.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -19,7 +20,7 @@ import { isRecord } from '../../lib/is-record.ts'
 import type { Continuation, Continuations } from './continuations.ts'
 
 interface Question {
-  /** Hash of all that the answer is about: an answer to another question is none to this. */
+  /** Hash of everything that the answer is about: an answer to another question does not count. */
   about: string
   message: string
   choices: [first: string, ...others: string[]]
@@ -32,14 +33,14 @@ export interface TextRequest {
   maxTokens: number
 }
 
-/** What is missing can't be asked. */
+/** A missing method means that the client can't be asked for that. */
 export interface ClientPrompter {
-  /** One of the choices, or null when the human said no to the question itself. */
+  /** Resolves to one of the choices, or null if the user declined to answer. */
   choose?(question: Question, signal: AbortSignal): Promise<string | null>
-  write?(wish: TextRequest, signal: AbortSignal): Promise<string>
+  write?(textRequest: TextRequest, signal: AbortSignal): Promise<string>
 }
 
-/** Human-paced: the caller's own deadline is in the signal. */
+/** People take their time; the caller's own deadline is in the signal. */
 const MAX_WAIT_MS = 24 * 3600_000
 const MAX_TEXT = 16_000
 const KEY = 'answer'
@@ -51,18 +52,18 @@ export function pushPrompter(server: Server): ClientPrompter {
   )
 }
 
-/** For whoever has a way of asking a client. */
+/** Builds a prompter from a function that sends requests to the client. */
 export function askingPrompter(
   capabilities: unknown,
   ask: (request: ReturnType<typeof elicitation> | ReturnType<typeof sampling>, signal: AbortSignal) => Promise<unknown>
 ): ClientPrompter {
   return prompterOf(capabilities, {
     choose: async (question, signal) => readChoice(await ask(elicitation(question), signal), question),
-    write: async (wish, signal) => readText(await ask(sampling(wish), signal))
+    write: async (textRequest, signal) => readText(await ask(sampling(textRequest), signal))
   })
 }
 
-/** Thrown through a call that has to be made again with what is asked for here. */
+/** Thrown if the client must make the call again with the requested input. */
 export class InputNeeded extends Error {
   readonly request: InputRequest
   readonly state: Omit<Continuation, 'call'>
@@ -76,7 +77,7 @@ export class InputNeeded extends Error {
 
 export interface Round {
   continuations: () => Promise<Continuations>
-  /** `callHash` of who calls what with which arguments: a continuation belongs to one call. */
+  /** `callHash` of the caller, tool and arguments: a continuation belongs to one call. */
   call: string
 }
 
@@ -84,12 +85,12 @@ export function callHash(parts: unknown[]): string {
   return createHash('sha256').update(canonicalJson(parts)).digest('base64url')
 }
 
-/** Runs a call of `tools/call` with the voice that its client has. */
+/** Runs a `tools/call` with the prompter for its client. */
 export async function withPrompter<T extends object>(
   server: Server,
   { mcpReq }: ServerContext,
   round: Round,
-  work: (voice: ClientPrompter) => Promise<T>
+  work: (prompter: ClientPrompter) => Promise<T>
 ): Promise<T | InputRequiredResult> {
   if (mcpReq.envelope === undefined) return work(pushPrompter(server))
   const { [CLIENT_CAPABILITIES_META_KEY]: capabilities }: Record<string, unknown> = { ...mcpReq.envelope }
@@ -106,7 +107,7 @@ export async function withPrompter<T extends object>(
   }
 }
 
-/** For clients of the newer revisions: what was answered in earlier rounds travels in the continuation. */
+/** For clients of the newer revision: answers of earlier rounds travel in the continuation. */
 function roundsPrompter(
   capabilities: unknown,
   state: Omit<Continuation, 'call'> | undefined,
@@ -133,10 +134,10 @@ function roundsPrompter(
         () => elicitation(question),
         () => readChoice(response, question)
       ),
-    write: async (wish) =>
+    write: async (textRequest) =>
       answerTo(
-        wish.about,
-        () => sampling(wish),
+        textRequest.about,
+        () => sampling(textRequest),
         () => readText(response)
       ) ?? ''
   })
@@ -144,7 +145,7 @@ function roundsPrompter(
 
 function prompterOf(capabilities: unknown, whole: Required<ClientPrompter>): ClientPrompter {
   const { elicitation: forms, sampling: texts } = isRecord(capabilities) ? capabilities : {}
-  // An empty capability is of a time when there was nothing but forms.
+  // An empty capability dates from when only forms existed.
   const hasForms = isRecord(forms) && (forms.form !== undefined || forms.url === undefined)
   return { ...(hasForms ? { choose: whole.choose } : {}), ...(isRecord(texts) ? { write: whole.write } : {}) }
 }
@@ -163,7 +164,7 @@ function sampling({ system, prompt, maxTokens }: TextRequest) {
   }
 }
 
-/** The client's words, not checked by anyone before. */
+/** Reads the client's unchecked answer. */
 function readChoice(response: unknown, { choices }: Question): string | null {
   if (!isRecord(response) || response.action !== 'accept' || !isRecord(response.content)) return null
   const { answer } = response.content
@@ -178,5 +179,5 @@ function readText(response: unknown): string {
 }
 
 function stale(): AppError {
-  return new AppError('conflict', 'approval_stale', 'This answer was given to another question: make the call anew.')
+  return new AppError('conflict', 'approval_stale', 'This answer belongs to another question. Make the call again.')
 }

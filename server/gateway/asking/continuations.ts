@@ -3,12 +3,12 @@ import { createRequestStateCodec, type RequestStateCodec, type ServerContext } f
 import { AppError } from '../../lib/errors.ts'
 import type { KeyValueStore } from '../../storage/key-value-store.ts'
 
-/** What a client of the newer revisions carries from one round of a call to the next. */
+/** What a client of the newer revision carries from one round of a call to the next. */
 export interface Continuation {
   call: string
-  /** What its `inputResponses` answer. */
+  /** Hash of the question that its `inputResponses` answer. */
   asked: string
-  /** What was answered before. */
+  /** Earlier answers. */
   answers: Record<string, string | null>
 }
 
@@ -20,8 +20,8 @@ const KEYS = 'gateway-keys'
 const USED = 'gateway-continuations'
 
 /**
- * Seals continuations: they are in the client's hands, so they are signed, expire, and count once, whichever of the processes
- * that share the store is asked.
+ * Seals continuations. They are in the client's hands, so they are signed, expire, and can be used once, whichever process on the
+ * store receives them.
  */
 export class Continuations {
   readonly #keyValues: KeyValueStore
@@ -45,7 +45,7 @@ export class Continuations {
       if (Number(value) < now) await this.#keyValues.remove(USED, key)
     }
     if (await this.#keyValues.add(USED, id, now + 2 * this.#ttlSeconds * 1000)) return continuation
-    throw new AppError('conflict', 'approval_stale', 'This answer has been used already: make the call anew.')
+    throw new AppError('conflict', 'approval_stale', 'This answer has already been used. Make the call again.')
   }
 
   #open(): Promise<RequestStateCodec<Sealed>> {

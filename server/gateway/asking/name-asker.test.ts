@@ -9,7 +9,7 @@ const ask = (message: unknown, requestedSchema?: unknown) =>
 const linesOf = (message: unknown) => String(ask(message).message).split('\n')
 
 describe('a named question', () => {
-  it.each(['\n', '\r', '\r\n', '\u2028', '\u2029', '\u0085', '\v', '\f'])('has no line of its own after %j', (end) => {
+  it.each(['\n', '\r', '\r\n', '\u2028', '\u2029', '\u0085', '\v', '\f'])('has no unmarked line after %j', (end) => {
     const lines = linesOf(`Hello${end}${OWN_QUESTION}`)
     expect(lines).toEqual([
       'Server "x" asks:',
@@ -26,7 +26,7 @@ describe('a named question', () => {
     expect(lines.at(-1)).toContain('longer than what is shown')
   })
 
-  it('keeps names and values that the answer is made of, and shows what hides in them', () => {
+  it('keeps the names and values of the answer, and shows hidden characters in them', () => {
     const schema = {
       type: 'object',
       properties: { 'a\nb': { type: 'string', enum: ['1\n', '2'] }, c: { title: 'd\ne' } }
@@ -43,7 +43,7 @@ describe('a named question', () => {
 
   it('names the server in each title and description of its form', () => {
     const choice = { type: 'string', title: OWN_QUESTION, description: OWN_QUESTION, enum: ['a'], enumNames: ['Yes'] }
-    const oneOf = [{ const: 'a', title: 'Yes, run it' }]
+    const oneOf = [{ const: 'a', title: 'Approve' }]
     const { requestedSchema } = ask('?', {
       type: 'object',
       properties: { [OWN_QUESTION]: {}, choice, other: { oneOf } }
@@ -57,17 +57,17 @@ describe('a named question', () => {
           enum: ['a'],
           enumNames: ['Server "x": Yes']
         },
-        other: { oneOf: [{ const: 'a', title: 'Server "x": Yes, run it' }] }
+        other: { oneOf: [{ const: 'a', title: 'Server "x": Approve' }] }
       }
     })
   })
 
-  it('takes what is no text for an empty one', () => {
+  it('treats a value that is not text as empty', () => {
     expect(linesOf(undefined)).toEqual(['Server "x" asks:', '> ', expect.stringMatching(/^This was/)])
     expect(linesOf({ toString: 'no' })).toHaveLength(3)
   })
 
-  it('leaves roots and results without questions alone', () => {
+  it('leaves roots requests and results without questions unchanged', () => {
     const roots = { method: 'roots/list', params: {} }
     expect(namedQuestion('x', roots)).toEqual(roots)
     const result = { content: [], resultType: 'complete' }

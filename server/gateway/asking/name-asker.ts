@@ -1,7 +1,7 @@
 /**
- * A server's questions on their way to a client's human: each names the server that asks, by its name in mcp.json. Invariant: no line
- * that a server has written begins like one of ours. Ours are the first and the last; the server's are quoted in between, with
- * hidden characters shown. The gateway's own questions begin with OWN_QUESTION.
+ * Adds the server's name from mcp.json to its questions before they reach a client's user. Invariant: no line that a server has
+ * written looks like one of ours. The first and the last line are ours; the server's are quoted in between, with hidden
+ * characters shown. The gateway's own questions begin with OWN_QUESTION.
  */
 import { ProtocolError } from '@modelcontextprotocol/server'
 import type { RawResult } from '../../connections/live-server.ts'
@@ -12,15 +12,15 @@ import { showLine, showName } from './show-as-data.ts'
 export const OWN_QUESTION = 'MCP Orchestrator asks for your approval.'
 
 const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/
-/** More than this nobody reads; it only pushes the first line out of sight. */
+/** Nobody reads more than this; it would only push the first line out of sight. */
 const MAX_LINES = 200
 const MAX_CHARS = 20_000
 const MAX_DEPTH = 6
-/** In a dialog, the rest of the line would look like a line of its own. */
+/** In a dialog, the text after a wide gap would look like a line of its own. */
 const WIDE_GAP = / {9,}/g
 const URL_ELICITATION_REQUIRED = -32_042
 
-/** The texts of a form that a client shows and that no answer depends on. */
+/** Texts of a form that are only shown; no answer depends on them. */
 const SHOWN_ONLY = new Set(['title', 'description'])
 
 export function namedQuestion(server: string, { method, params }: PeerRequest): PeerRequest {
@@ -29,7 +29,7 @@ export function namedQuestion(server: string, { method, params }: PeerRequest): 
   return { method, params: { ...params, systemPrompt: quoted(server, params.systemPrompt) } }
 }
 
-/** A result of the newer revision may hold questions in place of an answer. */
+/** A result of the newer revision may contain questions in place of an answer. */
 export function withNamedQuestions(server: string, result: RawResult): RawResult {
   if (!isRecord(result.inputRequests)) return result
   const inputRequests = Object.fromEntries(
@@ -41,7 +41,7 @@ export function withNamedQuestions(server: string, result: RawResult): RawResult
   return { ...result, inputRequests }
 }
 
-/** An error may want an address opened first. */
+/** An error may ask the user to open an address first. */
 export function withNamedElicitations(server: string, error: Error): Error {
   if (!(error instanceof ProtocolError) || error.code !== URL_ELICITATION_REQUIRED) return error
   const { elicitations } = isRecord(error.data) ? error.data : {}
@@ -71,10 +71,10 @@ function namedElicitation(server: string, params: Record<string, unknown>): Reco
 
 function quoted(server: string, text: unknown): string {
   const name = showName(server)
-  const said = typeof text === 'string' ? text : ''
-  const lines = said.slice(0, MAX_CHARS).split(LINE_BREAK)
+  const original = typeof text === 'string' ? text : ''
+  const lines = original.slice(0, MAX_CHARS).split(LINE_BREAK)
   const kept = lines.filter((line, at) => line.trim() !== '' || lines[at - 1]?.trim() !== '').slice(0, MAX_LINES)
-  const isWhole = said.length <= MAX_CHARS && lines.length <= MAX_LINES
+  const isWhole = original.length <= MAX_CHARS && lines.length <= MAX_LINES
   return [
     `Server ${name} asks:`,
     ...kept.map((line) => `> ${showLine(line).replace(WIDE_GAP, '        ')}`),
@@ -82,7 +82,7 @@ function quoted(server: string, text: unknown): string {
   ].join('\n')
 }
 
-/** Names and values stay as they are: the answer is made of them. Every text that is only shown begins with who wrote it. */
+/** Keeps names and values, because answers consist of them. Every text that is only shown begins with its author. */
 function inLines(value: unknown, by: string, depth = 0): unknown {
   if (depth > MAX_DEPTH) return value
   if (Array.isArray(value)) return value.map((item) => inLines(item, by, depth + 1))

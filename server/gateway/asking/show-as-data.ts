@@ -1,19 +1,19 @@
 import { replaceHidden } from '../../../contract/hidden-characters.ts'
 
 /**
- * A value of hostile origin as JSON that a person can read and nothing in it can imitate the text around it: line breaks within
- * texts stay escaped, and characters that would not be seen or that reorder others become escapes.
+ * Formats a hostile value as readable JSON that can't imitate the text around it: line breaks stay escaped, and invisible or
+ * reordering characters become escapes.
  */
 export function showAsData(value: unknown): string {
   return escapeUnseen(JSON.stringify(value, null, 2) ?? 'undefined')
 }
 
-/** A name in one line and in quotes. */
+/** A name on one line and in quotes. */
 export function showName(name: string): string {
   return escapeUnseen(JSON.stringify(name.slice(0, 200)))
 }
 
-/** A text of hostile origin in one line, as it is where nothing in it would deceive. */
+/** A hostile text on one line; unchanged if nothing in it could deceive. */
 export function showLine(text: string): string {
   return escapeUnseen(text.replaceAll('\n', '\\n'))
 }

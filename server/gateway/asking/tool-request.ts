@@ -8,11 +8,11 @@ export interface CallContext {
   caller: Caller
   signal: AbortSignal
   onProgress?: ProgressCallback | undefined
-  /** What the client can be asked in the middle of the call. */
-  voice?: ClientPrompter | undefined
-  /** What goes on to the child in `_meta`: trace context. */
+  /** Asks the client questions during the call. */
+  prompter?: ClientPrompter | undefined
+  /** The `_meta` that is passed on to the child: trace context. */
   meta?: Record<string, unknown> | undefined
-  /** In the new revision, what the child had asked for and now gets. */
+  /** In the newer revision: the answers to what the child asked for. */
   retry?: CallInput['retry']
 }
 
@@ -20,19 +20,19 @@ export interface ToolRequest {
   server: string
   tool: StoredTool
   args: Record<string, unknown>
-  /** What filled which argument, where the caller did not. */
+  /** Which source filled which argument, for those that the caller did not give. */
   filledBy?: Record<string, string> | undefined
-  /** A human has to approve it whatever the policy: nobody has named this tool, or its arguments are a guess at a write. */
+  /** Needs approval whatever the policy: nobody named this tool, or its arguments are a guess and it may write. */
   requiresApproval?: boolean | undefined
-  /** The tool as a server last listed it for this client; undefined: as the tool index has it. */
+  /** The tool as a server last listed it for this client; by default, as the tool index has it. */
   latest?: ((server: string) => StoredTool | undefined) | undefined
-  /** How it was found, where nobody has named it. Without an approval it may only read. */
+  /** How the tool was found if nobody named it. Without approval it may only read. */
   found?: FoundBy | undefined
 }
 
 export interface FoundBy {
   request: string
   confidence: number
-  /** Why it needs an approval. */
+  /** Why it needs approval. */
   reason?: string | undefined
 }

@@ -13,7 +13,7 @@ const call = (params: object = {}, message: object = {}) => ({
   ...message
 })
 
-describe('which calls are plain', () => {
+describe('the fast path', () => {
   it('reads a call of the older revisions', () => {
     expect(readFastCall(call())).toEqual({ id: 1, name: 'execute', args: { a: 1 }, meta: {}, modern: false })
     const meta = { progressToken: 'p', traceparent: 't' }
@@ -27,7 +27,7 @@ describe('which calls are plain', () => {
     })
   })
 
-  it('reads a call of the newer revision, and keeps its envelope to itself', () => {
+  it('reads a call of the newer revision, without passing its envelope on', () => {
     expect(readFastCall(call({ _meta: { ...envelope, traceparent: 't' } }))).toEqual({
       id: 1,
       name: 'execute',

@@ -1,6 +1,6 @@
 /**
- * Which messages both doors answer themselves: plain calls of a tool, of either era. The SDK would validate and copy each several
- * times, which costs more than the call. Invariant: whatever is out of the ordinary, or not surely valid, is left to the SDK.
+ * Recognizes plain tool calls, in any revision, that both doors answer themselves. The SDK would validate and copy each message
+ * several times, which costs more than the call. Invariant: anything unusual or not certainly valid is left to the SDK.
  */
 import {
   CLIENT_CAPABILITIES_META_KEY,
@@ -18,11 +18,11 @@ export interface FastCall {
   id: RequestId
   name: string
   args: Fields
-  /** With nothing in it that is for the SDK alone. */
+  /** Without the fields that only the SDK uses. */
   meta: Fields
   progressToken?: string | number
   modern: boolean
-  /** The client's word for itself, which every call of the newer revision may carry. */
+  /** The name that the client gives itself; every call of the newer revision may carry it. */
   client?: { name: string; version: string }
 }
 
@@ -79,13 +79,13 @@ export async function answerFastCall(
   return modern ? modernResult(result, serverIdentity(version)) : result
 }
 
-/** What the newer revision wants to find in every result. */
+/** Adds what the newer revision requires in every result. */
 function modernResult(result: Fields, serverInfo: Fields): Fields {
   const { resultType = 'complete', _meta } = result
   return { ...result, resultType, _meta: { [SERVER_INFO_META_KEY]: serverInfo, ...(isRecord(_meta) ? _meta : {}) } }
 }
 
-/** A client that can do something special may be asked to: that is a conversation, which the SDK leads. */
+/** A client with special capabilities may be asked to use them: that needs the SDK. */
 function isPlainEnvelope(meta: Fields): boolean {
   const { [CLIENT_INFO_META_KEY]: info, [CLIENT_CAPABILITIES_META_KEY]: capabilities } = meta
   if (meta[PROTOCOL_VERSION_META_KEY] !== MODERN) return false

@@ -14,7 +14,7 @@ afterEach(async () => {
 })
 
 // Checked with the defence off: results as they are → the human is asked in the gateway's name.
-it('of a server of an older revision, in the shape of the new one, reaches nobody', async () => {
+it('drops a question in the newer form from a server of an older revision', async () => {
   const test = await openTestConnections({ a: child('forged-question') })
   const core = { ...test, policy: createPolicy([{ glob: '*', rule: 'allow' }]), audit: noAudit, learn: () => {} }
   const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })

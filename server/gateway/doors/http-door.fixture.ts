@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import type { HttpDoor } from './http-door.ts'
 
-/** A door on a port of its own. With `parsed` as behind a framework, which has read the body; without it the door reads. */
+/** A door on its own port. With `parsed`, like behind a framework that has read the body; without it, the door reads it. */
 export async function serveDoor(
   door: HttpDoor,
   { parsed = false } = {}

@@ -92,7 +92,7 @@ describe('the gateway over HTTP', () => {
     expect(await ask({ traceparent: own }, traceparent)).toContain(own)
   })
 
-  it('cancels what its client has given up', async () => {
+  it('cancels a call that its client has given up', async () => {
     const url = await serve({ steady: child('steady') })
     const client = await connect(url, 'auto')
     const controller = new AbortController()
@@ -166,7 +166,7 @@ function envelope(clientCapabilities = {}): Record<string, unknown> {
 }
 
 // Checked with the defence off: at the client's pace → the client is never left, and what the SDK has for it waits in memory.
-it('leaves a client that does not read what it asked for', async () => {
+it('disconnects a client that does not read its answer', async () => {
   const chunk = new Uint8Array(1024 * 1024)
   const { promise: left, resolve: leave } = Promise.withResolvers<void>()
   let given = 0

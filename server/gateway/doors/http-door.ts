@@ -12,7 +12,7 @@ import { MAX_BODY_BYTES } from '../max-body-bytes.ts'
 import { answerFastCall, type FastCall, MODERN, readFastCall } from './fast-path.ts'
 
 export interface HttpDoor {
-  /** `body` is what a framework has read already, parsed. Who may enter has been settled before. */
+  /** `body` is the parsed body, if a framework has already read it. Access must be checked before. */
   handle(request: IncomingMessage, response: ServerResponse, body?: unknown): Promise<void>
   close(): Promise<void>
 }
@@ -20,8 +20,8 @@ export interface HttpDoor {
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024
 
 /**
- * Serves the gateway over Streamable HTTP, every revision, without sessions: any instance can answer any request. `ownerOf` says
- * who a request has proved to be, from its cookies. With `exposed` it serves the servers' own tools in place of its four.
+ * Serves the gateway over Streamable HTTP, in every revision, without sessions: any instance can answer any request. `ownerOf`
+ * finds the owner of a request from its cookies. With `exposed` it serves the servers' own tools in place of the four.
  */
 export function openHttpDoor(
   gateway: Gateway,
@@ -67,7 +67,7 @@ export function openHttpDoor(
   }
 }
 
-/** A call whose headers and body say the same, and that no progress is wanted of: a single JSON answer is all there is to say. */
+/** A call whose headers and body agree and that wants no progress: a single JSON answer is enough. */
 function readFastRequest({ method, headers }: IncomingMessage, body: unknown): FastCall | undefined {
   const { accept = '', 'content-type': type = '', 'mcp-protocol-version': version } = headers
   if (method !== 'POST' || !accept.includes('application/json') || !accept.includes('text/event-stream'))
@@ -106,7 +106,9 @@ function toWebRequest(request: IncomingMessage, body: unknown, signal: AbortSign
   })
 }
 
-/** Not at the client's pace: the SDK would queue without end for one that does not read. Such a one is left instead. */
+/**
+ * Does not wait for the client: the SDK would queue without limit for one that does not read, so such a client is disconnected.
+ */
 async function send(response: ServerResponse, answer: Response, gone: AbortSignal): Promise<void> {
   response.writeHead(answer.status, Object.fromEntries(answer.headers))
   if (answer.body === null) {

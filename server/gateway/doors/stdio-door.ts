@@ -11,14 +11,14 @@ import { openStdin } from './stdio-input.ts'
 import { StdioTransport } from './stdio-transport.ts'
 
 export interface StdioDoor {
-  /** Resolves when the client has gone. */
+  /** Resolves when the client is gone. */
   readonly closed: Promise<void>
   close(): Promise<void>
 }
 
 /**
- * Serves the gateway on this process's stdin and stdout, in the revision that the client opens with.
- * With `exposed` it serves the servers' own tools in place of its four.
+ * Serves the gateway on this process's stdin and stdout, in the revision that the client begins with. With `exposed` it serves
+ * the servers' own tools in place of the four.
  */
 export function openStdioDoor(gateway: Gateway, version: string, logger: Logger, exposed?: ExposedStdio): StdioDoor {
   const caller: Caller = { owner: LOCAL_OWNER, door: 'stdio' }
@@ -29,10 +29,10 @@ export function openStdioDoor(gateway: Gateway, version: string, logger: Logger,
     fastPath: {
       knows: exposed ? () => false : isGatewayTool,
       call: (call, context) => {
-        // A plain call of the newer revision comes from a client that can't be asked anything.
-        const voice = connection && !call.modern ? pushPrompter(connection) : undefined
+        // A plain call of the newer revision comes from a client that can't be asked.
+        const prompter = connection && !call.modern ? pushPrompter(connection) : undefined
         const named = namedCaller(caller, call.client ?? connection?.getClientVersion())
-        return answerFastCall(gateway, version, call, { caller: named, ...context, voice })
+        return answerFastCall(gateway, version, call, { caller: named, ...context, prompter })
       }
     }
   })

@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
 const STDIN = 0
 const BUFFER_BYTES = 64 * 1024
 
-/** This process's stdin. A pipe is read into one buffer, past the machinery of streams: a chunk is valid until `onChunk` returns. */
+/** This process's stdin. A pipe is read into one buffer, bypassing streams: a chunk is valid until `onChunk` returns. */
 export function openStdin(onChunk: (chunk: Buffer) => void): Readable {
   const stat = fstatSync(STDIN)
   if (!stat.isFIFO() && !stat.isSocket()) return process.stdin.on('data', onChunk)

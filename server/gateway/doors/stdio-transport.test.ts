@@ -69,13 +69,13 @@ async function greeted(answer?: Parameters<typeof open>[0]) {
 }
 
 describe('the client side of the stdio door', () => {
-  it('takes no short way before the SDK has greeted the client', async () => {
+  it('does not use the fast path before the SDK has initialized the client', async () => {
     const { say, sdk, short } = await open()
     await say(call(1))
     expect([sdk.length, short.length]).toEqual([1, 0])
   })
 
-  it('takes it once an older client is greeted, and never for the other era or an unknown tool', async () => {
+  it('uses the fast path once an older client is initialized, and never for the newer revision or an unknown tool', async () => {
     const { say, sdk, short, written } = await greeted(async ({ args }) => ({ content: [], args }))
     await say(call(1, { arguments: { a: 1 } }), call(2, { _meta: meta }), call(3, { name: 'unknown' }))
     expect(short.map(({ id }) => id)).toEqual([1])
@@ -83,7 +83,7 @@ describe('the client side of the stdio door', () => {
     expect(written()).toEqual([{ jsonrpc: '2.0', id: 1, result: { content: [], args: { a: 1 } } }])
   })
 
-  it('takes it for a newer client after the SDK has answered one of its messages, not after an error', async () => {
+  it('uses the fast path for a newer client after the SDK has answered one of its messages, not after an error', async () => {
     const { say, sdk, short, transport } = await open()
     await say(call(1, { _meta: meta }))
     await transport.send({ jsonrpc: '2.0', id: 1, error: { code: -32_600, message: 'no' } })
@@ -94,7 +94,7 @@ describe('the client side of the stdio door', () => {
     expect(sdk).toMatchObject([{ id: 1 }, { id: 2 }, { id: 4 }])
   })
 
-  it('ends a call that is cancelled, without an answer, and passes on a cancellation that is not for it', async () => {
+  it('ends a cancelled call without an answer, and passes other cancellations on', async () => {
     const { say, sdk, written } = await greeted(
       (_call, signal) => new Promise((done) => signal.addEventListener('abort', () => done({})))
     )
@@ -105,7 +105,7 @@ describe('the client side of the stdio door', () => {
   })
 
   // Checked with the defence off: no try → an unhandled rejection, which ends the process.
-  it('answers with an error what can not be written, and goes on', async () => {
+  it('answers with an error if a result can not be serialized, and continues', async () => {
     const deep = { deep: JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`) }
     const { say, written } = await greeted(async ({ id }) => (id === 1 ? deep : {}))
     await say(call(1), call(2))
@@ -116,7 +116,7 @@ describe('the client side of the stdio door', () => {
   })
 
   // Checked with the defence off: all is queued → 20 MB, and a warning of thousands of listeners.
-  it('queues no news without end for a client that does not read, but every answer', async () => {
+  it('limits notifications, but not answers, for a client that does not read', async () => {
     const { say, transport, output, written } = await greeted()
     const params = { level: 'info' as const, data: 'x'.repeat(2000) }
     for (let count = 0; count < 10_000; count++) {
@@ -130,13 +130,13 @@ describe('the client side of the stdio door', () => {
     expect(written()).toEqual([{ jsonrpc: '2.0', id: 6, result: {} }])
   })
 
-  it('answers two calls of the same id once on the short way', async () => {
+  it('answers two calls with the same id once on the fast path', async () => {
     const { say, sdk, short } = await greeted(() => new Promise(() => {}))
     await say(call(1), call(1))
     expect([short.length, sdk.length]).toEqual([1, 2])
   })
 
-  it('answers each request of a batch with an error, since it takes none', async () => {
+  it('answers each request of a batch with an error, because batches are not supported', async () => {
     const { say, sdk, written } = await greeted()
     const ping = { jsonrpc: '2.0', method: 'ping' }
     await say([{ ...ping, id: 3 }, { ...ping, id: 'b' }, ping], [], call(1))
@@ -150,7 +150,7 @@ describe('the client side of the stdio door', () => {
     expect(sdk).toHaveLength(1)
   })
 
-  it('refuses what is no message, and goes on', async () => {
+  it('refuses a line that is not a message, and continues', async () => {
     const { say, written } = await greeted()
     await say('{"broken', '7', 'x'.repeat(2000), '', call(1))
     const [broken, number, long, answer] = written()

@@ -1,6 +1,6 @@
 /**
- * The client's side of the stdio door. Owns framing and flow, and a short way for plain calls; all else goes through the
- * SDK, which also settles the era of the connection.
+ * The client's side of the stdio door. Owns framing and flow control, and the fast path for plain calls; everything else goes
+ * through the SDK, which also negotiates the revision.
  */
 import type { Readable, Writable } from 'node:stream'
 import type { JSONRPCMessage, Progress, RequestId, Transport } from '@modelcontextprotocol/server'
@@ -28,11 +28,11 @@ export interface StdioTransportOptions {
 }
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024
-/** Of what the client has not read yet; beyond it, what only informs is left out. */
+/** Limit for unread output; beyond it, messages that only inform are dropped. */
 const MAX_UNREAD_BYTES = 32 * 1024 * 1024
 const BUSY = 4
 const MAX_IN_FLIGHT = 10_000
-/** Of a longer batch, the requests are not answered one by one. */
+/** The requests of a longer batch are not answered one by one. */
 const MAX_BATCH = 1000
 const PARSE_ERROR = -32_700
 const INVALID_REQUEST = -32_600
@@ -42,7 +42,7 @@ export class StdioTransport implements Transport {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
   onmessage?: ((message: JSONRPCMessage) => void) | undefined
-  /** Resolves when the client has gone, or the transport was closed. */
+  /** Resolves when the client is gone or the transport was closed. */
   readonly closed: Promise<void>
 
   readonly #options: StdioTransportOptions
@@ -79,7 +79,7 @@ export class StdioTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    if (!this.#open) throw new AppError('cancelled', 'client_gone', 'The client has gone.')
+    if (!this.#open) throw new AppError('cancelled', 'client_gone', 'The client is gone.')
     const greeting = this.#greeting
     if (greeting && 'result' in message && message.id === greeting.id) this.#greeted(message.result, greeting.isModern)
     this.#post(message)
@@ -96,11 +96,11 @@ export class StdioTransport implements Transport {
     try {
       message = JSON.parse(bytes.toString('utf8'))
     } catch {
-      if (bytes.toString('utf8').trim() !== '') this.#refuse('A line is no valid JSON.')
+      if (bytes.toString('utf8').trim() !== '') this.#refuse('The line is not valid JSON.')
       return
     }
     if (typeof message !== 'object' || message === null) {
-      this.#refuse('A line is no JSON-RPC message.')
+      this.#refuse('The line is not a JSON-RPC message.')
       return
     }
     if (Array.isArray(message)) {
@@ -122,7 +122,7 @@ export class StdioTransport implements Transport {
     this.onmessage?.(message)
   }
 
-  /** The SDK has settled the era of the connection: with `initialize`, or with the first message of the newer revision. */
+  /** The SDK has negotiated the revision: with `initialize`, or with the first message of the newer one. */
   #greeted({ protocolVersion }: Record<string, unknown>, isModern: boolean): void {
     this.#isModern = isModern
     this.#isShort = isModern || (typeof protocolVersion === 'string' && protocolVersion < MODERN)
@@ -150,7 +150,7 @@ export class StdioTransport implements Transport {
       ...(progressToken === undefined ? {} : { onProgress: (progress) => this.#progress(id, progressToken, progress) })
     })
     this.#running.delete(id)
-    // Who has cancelled expects no answer.
+    // A client that has cancelled expects no answer.
     if (!controller.signal.aborted) this.#post({ jsonrpc: '2.0', id, result })
   }
 
@@ -159,7 +159,7 @@ export class StdioTransport implements Transport {
     this.#post({ jsonrpc: '2.0', method: 'notifications/progress', params: { ...progress, progressToken } })
   }
 
-  /** Only the revision 2025-03-26 has batches. Each request in one is answered, so that its client does not wait. */
+  /** Only the revision 2025-03-26 has batches. Answers each request in one, so that the client does not wait. */
   #refuseBatch(batch: unknown[]): void {
     const message = 'Batches are not supported: send each message on a line of its own.'
     const ids = batch.flatMap((each) =>
@@ -176,7 +176,7 @@ export class StdioTransport implements Transport {
     this.#post({ jsonrpc: '2.0', error: { code: PARSE_ERROR, message } })
   }
 
-  /** A lonely answer leaves at once; when much is under way, all of one round of the event loop leaves in one write. */
+  /** A single answer is written at once; under load, all answers of one event loop round are written together. */
   #post(message: JSONRPCMessage): void {
     if (!this.#open || (!('id' in message) && this.#isUnread())) return
     const line = toLine(message)
@@ -196,7 +196,7 @@ export class StdioTransport implements Transport {
 
   #write(text: string): void {
     const { output } = this.#options
-    // A client that does not read is not read from either.
+    // While the client does not read, nothing is read from it.
     if (output.write(text) || this.#isWaiting) return
     this.#isWaiting = true
     this.#input?.pause()
@@ -206,7 +206,7 @@ export class StdioTransport implements Transport {
     })
   }
 
-  /** Servers speak without being asked: not to read from the client does not stop them. */
+  /** Servers send messages on their own, so pausing the input does not stop them. */
   #isUnread(): boolean {
     const { output, maxUnreadBytes = MAX_UNREAD_BYTES } = this.#options
     return output.writableLength + this.#outbox.length > maxUnreadBytes
@@ -227,7 +227,7 @@ function isId(id: unknown): id is RequestId {
   return typeof id === 'string' || typeof id === 'number'
 }
 
-/** What can't be written is still answered: its client waits, and nobody here would catch the error. */
+/** Answers even if the message can't be serialized: the client waits, and nobody here would catch the error. */
 function toLine(message: JSONRPCMessage): string {
   try {
     return `${JSON.stringify(message)}\n`

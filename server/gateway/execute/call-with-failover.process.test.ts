@@ -113,7 +113,7 @@ describe('a call that fails at any of its steps', { timeout: 120_000 }, () => {
     }
   )
 
-  it('is made again where that does no harm', async () => {
+  it('is repeated if that does no harm', async () => {
     const { call, ran } = await open('with an alternative')
     const lost = FAULTS.filter((fault) => /exits|killed|hangs|deaf|late|closes|another id/.test(fault))
     const outcomes = await Promise.all(
@@ -126,7 +126,7 @@ describe('a call that fails at any of its steps', { timeout: 120_000 }, () => {
   })
 
   // Checked with the defence off: alternatives are called as they are → the writer runs.
-  it('goes from a tool that reads to none that may write', async () => {
+  it('never falls back from a tool that reads to one that may write', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'readers-'))
     const shaped = (name: string, readOnlyHint: boolean, alternatives: string[]) => {
       const file = join(dir, name)

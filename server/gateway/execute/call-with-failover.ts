@@ -13,15 +13,15 @@ export interface Called {
 }
 
 export interface FailoverRules {
-  /** Only a tool that reads may be called: nobody has named or approved this one. */
+  /** The tool must only read: nobody has named or approved it. */
   mustRead?: boolean
-  /** A human approved this call at this server, and none elsewhere. */
+  /** The call was approved for this server only. */
   here?: boolean
 }
 
 /**
- * Makes the call, and makes it to an alternative when it certainly did not run or is safe to repeat; else its failure stands.
- * Invariant: in place of a tool that reads, none is called that may write.
+ * Makes the call. If it certainly did not run or is safe to repeat, tries an alternative server; otherwise the failure stands.
+ * Invariant: a tool that reads is never replaced by one that may write.
  */
 export async function callWithFailover(
   core: CallCore,
@@ -32,16 +32,17 @@ export async function callWithFailover(
   const reads = (at: string): Pick<CallInput, 'mayRun'> => ({
     mayRun: (tool, tools) => isAcceptedReader(core.approvals?.definitions, at, core.index.entry(at), tools, tool)
   })
-  const asked = core.index.tool(server, input.tool)
+  const original = core.index.tool(server, input.tool)
   try {
     return { server, ...(await core.connections.call(server, mustRead ? { ...input, ...reads(server) } : input)) }
   } catch (error) {
     if (here || !mayRepeat(error, input.mustNotRepeat)) throw error
-    const isRead = mustRead || (asked && isReader(core.index.entry(server), core.index.tools(server) ?? [], asked))
+    const isRead =
+      mustRead || (original && isReader(core.index.entry(server), core.index.tools(server) ?? [], original))
     for (const [at, other] of alternatives(core, server, input.tool).entries()) {
       if (input.signal.aborted) break
       if (await isChanged(core, other, input)) continue
-      // A tool of the same name may do more there than it does here.
+      // A tool of the same name may do more on the other server.
       const known = core.index.tool(other, input.tool)
       const isRepeatable = known !== undefined && !mustNotBeRepeated(known)
       const mustNotRepeat =
@@ -61,7 +62,7 @@ export async function callWithFailover(
   }
 }
 
-/** Those that have a tool of this name, and where the policy lets it be called. */
+/** Servers with a tool of this name that the policy allows. */
 function alternatives({ index, policy }: CallCore, server: string, tool: string): string[] {
   return (index.entry(server)?.alternatives ?? []).filter((other) => {
     const mayHaveIt = index.tools(other) === undefined || index.tool(other, tool) !== undefined
@@ -69,10 +70,10 @@ function alternatives({ index, policy }: CallCore, server: string, tool: string)
   })
 }
 
-/** One that would have to be asked for is no alternative: nobody has been asked about it. Only the running server knows. */
+/** A tool that would need approval is not an alternative, because nobody was asked about it. Only the running server knows. */
 async function isChanged({ approvals, connections }: CallCore, server: string, input: CallInput): Promise<boolean> {
   if (!approvals?.asksAboutChange(server, input.tool)) return false
-  // One that can't be listed can't be called either.
+  // A server that can't be listed can't be called either.
   const tools = await connections.list(server, input).catch(() => [])
   const live = tools.find(({ name }) => name === input.tool)
   return live === undefined || (await approvals.definitions.change(server, live)) !== undefined

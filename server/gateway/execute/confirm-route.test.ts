@@ -23,7 +23,7 @@ const why = (request: string, more: object) =>
     ...more
   })
 
-it('sends values of the sentence to a server that nobody named only when it is sure enough', () => {
+it('sends values of the sentence to a server that nobody named only if the confidence is high enough', () => {
   const filled = { params: { query: 'Bob' }, filledBy: { query: 'rules' } }
   const request = 'search the notes for "Bob"'
   expect(why(request, { ...filled, confidence: 0.332 })).toContain('0.332')
@@ -33,7 +33,7 @@ it('sends values of the sentence to a server that nobody named only when it is s
   expect(why(request, { params: { query: 'Bob' }, confidence: 0.332 })).toContain('0.332')
 })
 
-it('runs nothing without the values that the sentence states', () => {
+it('runs nothing if a value of the sentence is unused', () => {
   const request = 'search the notes of pod nginx-123 for 2 seconds, in /data/a.txt, for "Bob"'
   expect(why(request, {})).toBe(
     'These values of the request are in none of "params": "Bob", "/data/a.txt", 2, "nginx-123".'

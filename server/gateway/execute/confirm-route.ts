@@ -1,6 +1,6 @@
 /**
- * What stands between a tool that was found for a sentence and its run. Invariant: where nobody has named the tool, only one that
- * reads is run, and only for a sentence that plainly asks for it; anything else is confirmed first.
+ * Decides whether a tool that was found for a sentence may run. Invariant: if nobody named the tool, it runs only if it reads and
+ * the sentence plainly asks for it; anything else is confirmed first.
  */
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { isAcceptedReader } from '../../policy/tool-effects.ts'
@@ -8,25 +8,25 @@ import { showAsData } from '../asking/show-as-data.ts'
 import type { CallContext } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { unknownNames } from '../params/check-params.ts'
-import type { SettledParams } from '../params/resolve-params.ts'
+import type { ResolvedParams } from '../params/resolve-params.ts'
 import { unusedValues } from '../params/unused-values.ts'
 import { doubtAbout, doubtAboutReading } from './doubtful-sentence.ts'
 
 /** What a person can still read in a client's dialog. */
 const MAX_SHOWN = 10_000
-/** Below this, no value of the sentence goes to a server that nobody has named. */
+/** Below this, no value of the sentence is sent to a server that nobody named. */
 const SURE_ENOUGH = 0.6
 const MAX_NAMED = 5
 const MAX_NAME = 60
 
-export interface FoundTool extends SettledParams {
+export interface FoundTool extends ResolvedParams {
   server: string
   tool: StoredTool
   confidence: number
   request: string
-  /** The caller named the server, though not the tool. */
+  /** The caller named the server, but not the tool. */
   isServerNamed: boolean
-  /** The tool only reads: see `reads`. */
+  /** Whether the tool only reads: see `reads`. */
   isRead: boolean
 }
 
@@ -34,7 +34,7 @@ export function reads({ index, approvals }: GatewayServices, server: string, too
   return isAcceptedReader(approvals?.definitions, server, index.entry(server), index.tools(server) ?? [], tool)
 }
 
-/** Why the tool must not run for this sentence alone, all of it; undefined: it may. */
+/** All reasons why the tool must not run for this sentence alone; undefined if it may. */
 export function whyConfirm(core: GatewayServices, found: FoundTool): string | undefined {
   const { server, tool, request, isRead } = found
   const isChanged = core.approvals?.definitions.isChanged(server, tool.name) === true
@@ -51,10 +51,10 @@ export function whyConfirm(core: GatewayServices, found: FoundTool): string | un
 
 function unsure({ confidence, params, isServerNamed }: FoundTool): string | undefined {
   if (confidence >= SURE_ENOUGH || Object.keys(params).length === 0 || isServerNamed) return undefined
-  return `The confidence of ${confidence} is too low to send values to this server.`
+  return `A confidence of ${confidence} is too low to send values to this server.`
 }
 
-/** The caller thought of another tool. */
+/** The caller probably means another tool. */
 function unknownParams({ tool, params }: FoundTool): string | undefined {
   const unknown = unknownNames(tool.inputSchema, params)
   if (unknown.length === 0) return undefined
@@ -62,7 +62,7 @@ function unknownParams({ tool, params }: FoundTool): string | undefined {
   return `This tool has no such parameters: ${named.join(', ')}${unknown.length > MAX_NAMED ? ' and more' : ''}.`
 }
 
-/** Whether the client's human can be shown the whole call. */
-export function canConfirm({ voice }: CallContext, params: Record<string, unknown>): boolean {
-  return voice?.choose !== undefined && showAsData(params).length <= MAX_SHOWN
+/** Whether the whole call can be shown to the client's user. */
+export function canConfirm({ prompter }: CallContext, params: Record<string, unknown>): boolean {
+  return prompter?.choose !== undefined && showAsData(params).length <= MAX_SHOWN
 }

@@ -12,15 +12,15 @@ import type { CallContext } from '../asking/tool-request.ts'
 import type { Gateway } from './gateway.ts'
 import { GATEWAY_TOOLS, INSTRUCTIONS } from './tool-definitions.ts'
 
-/** What a client's form says is checked where it is read, and building the SDK's own costs start-up time. */
+/** Answers to forms are checked where they are read, and building the SDK's validator costs startup time. */
 export const noValidator = {
   getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'Schemas are not checked here.' })
 }
 const NAMES = new Set(GATEWAY_TOOLS.map(({ name }) => name))
-/** Trace context goes on to the child; everything else in `_meta` is between the client and us. */
+/** Trace context is passed on to the child; everything else in `_meta` is between the client and us. */
 const CARRIED = ['traceparent', 'tracestate', 'baggage']
 
-/** The face of the gateway for one connection, or one request over HTTP: it has no state of its own. */
+/** The gateway's MCP server for one connection, or for one request over HTTP. It has no state of its own. */
 export function createGatewayServer(gateway: Gateway, version: string, caller: Caller, trace: TraceMeta = {}): Server {
   const server = new Server(serverIdentity(version), {
     capabilities: { tools: {} },
@@ -32,19 +32,19 @@ export function createGatewayServer(gateway: Gateway, version: string, caller: C
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const { name, arguments: args = {} } = params
     if (!isGatewayTool(name)) {
-      const message = `There is no tool "${name.slice(0, 100)}" here; run tools of other servers with "execute".`
+      const message = `There is no tool "${name.slice(0, 100)}" here. Run the tools of other servers with "execute".`
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, message)
     }
     const named = namedCaller(caller, clientOf(server, context))
     const round = { continuations: () => gateway.continuations(), call: callHash([caller.owner, name, args]) }
-    return withPrompter(server, context, round, async (voice) =>
-      withContent(await gateway.call(name, args, { ...callContext(context, named, trace), voice }))
+    return withPrompter(server, context, round, async (prompter) =>
+      withContent(await gateway.call(name, args, { ...callContext(context, named, trace), prompter }))
     )
   })
   return server
 }
 
-/** With the client's own word for itself, as far as it has said one. */
+/** Adds the name that the client gives itself, if any. */
 export function namedCaller(caller: Caller, client: { name: string; version: string } | undefined): Caller {
   return client ? { ...caller, client: `${client.name}/${client.version}` } : caller
 }
@@ -58,7 +58,7 @@ export function serverIdentity(version: string) {
   return { name: 'mcp-orchestrator', version }
 }
 
-/** Every result has content, whatever a child left out. */
+/** Adds the content that every result must have, if a child left it out. */
 export function withContent(result: Record<string, unknown>) {
   return { content: [], ...result }
 }

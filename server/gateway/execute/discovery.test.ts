@@ -7,7 +7,7 @@ import { openTestConnections } from '../../connections/connections.fixture.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
 import { Discovery } from './discovery.ts'
 
-it('tells nobody what a server said of the credentials of another, and tries those of each', async () => {
+it('keeps the server errors of one owner from others, and tries the credentials of each', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'discovery-'))
   const credentials = join(dir, 'credentials.json')
   const owners = { anna: { KEY: 'anna' }, ben: { KEY: 'ben' } }

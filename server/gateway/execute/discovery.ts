@@ -7,14 +7,14 @@ const WAIT_MS = 3000
 const FORGET_FAILURE_MS = 60_000
 
 export interface Discovered {
-  /** Never seen, and still not. */
+  /** Servers that have still never been seen. */
   pending: string[]
   failed: { server: string; reason: string }[]
 }
 
 /**
- * Gets to know the servers that were never seen, a few at a time; whoever asks waits a moment and no longer. For each owner by
- * itself: a server may fail for the credentials of one alone, and what it says then is of their data.
+ * Lists servers that were never seen, a few at a time; callers wait only briefly. Per owner: a server may fail with the
+ * credentials of one owner only, and its error may quote their data.
  */
 export class Discovery {
   readonly #running = new Map<string, Promise<void>>()
@@ -30,7 +30,7 @@ export class Discovery {
     for (const server of index.unseen()) {
       const key = keyOf(server)
       if (this.#running.has(key) || this.#failed.has(key)) continue
-      // Its own signal: the next one to ask profits from what this one did not wait for.
+      // Not the caller's signal: the next caller benefits from what this one did not wait for.
       const looking = connections.list(server, { caller, signal: new AbortController().signal }).then(
         () => void this.#failed.delete(key),
         (error) => void this.#failed.set(key, { reason: messageOf(error), at: Date.now() })

@@ -3,7 +3,7 @@ import { doubtAboutReading } from './doubtful-sentence.ts'
 
 const tool = { name: 'read_text_file', description: 'Read the complete contents of a text file.' }
 
-it('doubts what says not to, depends on something, or asks about a tool', () => {
+it('doubts a negation, a condition, or a question about a tool', () => {
   const doubtful = [
     'do not list my files',
     "please don't read the log",
@@ -29,7 +29,7 @@ it('doubts what says not to, depends on something, or asks about a tool', () => 
   expect(doubtful.filter((request) => doubtAboutReading(request, tool) === undefined)).toEqual([])
 })
 
-it('doubts an order to change something where the tool only reads', () => {
+it('doubts an order to change something if the tool only reads', () => {
   const orders = [
     'delete the whole knowledge graph',
     'delete directory tree /data',
@@ -48,7 +48,7 @@ it('doubts an order to change something where the tool only reads', () => {
   expect(doubtAboutReading('close the browser page', { name: 'browser_close', description: '' })).toBeUndefined()
 })
 
-it('doubts what is not plainly English', () => {
+it('doubts a sentence that is not plainly English', () => {
   const foreign = [
     'liste nicht das Verzeichnis /data',
     "n'affiche pas le répertoire /data",
@@ -66,7 +66,7 @@ it('doubts what is not plainly English', () => {
   expect(foreign.filter((request) => doubtAboutReading(request, tool) === undefined)).toEqual([])
 })
 
-it('takes at its word what asks for something', () => {
+it('trusts a sentence that plainly asks for something', () => {
   const plain = [
     'list files that do not contain TODO',
     'find issues that are not closed',
@@ -88,6 +88,6 @@ it('takes at its word what asks for something', () => {
   expect(plain.filter((request) => doubtAboutReading(request, tool) !== undefined)).toEqual([])
 })
 
-it('doubts what is too long for a sentence', () => {
+it('doubts a text that is too long for a sentence', () => {
   expect(doubtAboutReading(`read the text file ${'and the log '.repeat(1000)}`, tool)).toContain('too long')
 })

@@ -1,13 +1,13 @@
 /**
- * Sentences that don't plainly ask for what they name, so that not even a tool that reads is run for them unasked. Invariant: a
- * sentence in a form that these rules don't know, such as another language, counts as doubtful.
+ * Recognizes sentences that don't plainly ask for what they name, so that not even a tool that reads runs for them without
+ * confirmation. Invariant: a sentence in a form that these rules don't know, such as another language, is doubtful.
  */
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { WRITE_ORDERS } from '../../policy/effect-words.ts'
 import { meansEffect, wordsOf } from '../../policy/plain-reader.ts'
 import { isPlainEnglish } from './plain-english.ts'
 
-type Told = Pick<StoredTool, 'name' | 'description'>
+type ToolText = Pick<StoredTool, 'name' | 'description'>
 
 /** Longer than any sentence; the rest could say anything. */
 const MAX_SENTENCE = 4000
@@ -28,55 +28,55 @@ const CONDITIONAL = new RegExp(`${CLAUSE}${IF}|\\b(?:${ONLY_THEN})|${WHEN}|${UNT
 /** "What does cleanup do?" is about a tool. */
 const ABOUT_A_TOOL = /^\s*(?:what|how)\s+(?:does|do|would|will)\b.{0,100}\b(?:do|work|mean)\s*[?.!]*\s*$/i
 
-/** What an order may follow, where it does not begin its clause. */
+/** Words that may come before an order inside a clause. */
 const BEFORE_ORDER = new Set(
   'please and then or you just must should will now also to help directly finally'.split(' ')
 )
-/** "To" makes an order only after these: "where to send it" asks. */
+/** "To" makes an order only after these: "where to send it" is a question. */
 const BEFORE_TO = new Set('want wants need needs like love have has going try you wish able ask asked sure'.split(' '))
-/** What a clause may begin with, before its order. */
+/** Words that may come before the order at the beginning of a clause. */
 const FILLERS = new Set(
   'please now just also then kindly finally first quickly next afterwards ok okay hey so go'.split(' ')
 )
 /** "Add two numbers" is arithmetic. */
 const SUM = /^(?:up|together|\d+|two|three|four|five|numbers?|these|the\s+(?:two\s+)?numbers?)$/i
 
-/** What in the sentence itself speaks against taking it at its word, whichever tool it leads to. */
+/** Why the sentence itself is doubtful, whichever tool it leads to. */
 export function doubtAbout(request: string): string | undefined {
-  if (request.length > MAX_SENTENCE) return 'The request is too long to be taken at its word.'
-  const said = withoutValues(request)
-  if (NEGATED.test(said)) return 'The request says what not to do.'
-  if (CONDITIONAL.test(said)) return 'The request depends on a condition.'
-  if (ABOUT_A_TOOL.test(said)) return 'The request asks about a tool.'
+  if (request.length > MAX_SENTENCE) return 'The request is too long to be run without confirmation.'
+  const sentence = withoutValues(request)
+  if (NEGATED.test(sentence)) return 'The request says what not to do.'
+  if (CONDITIONAL.test(sentence)) return 'The request depends on a condition.'
+  if (ABOUT_A_TOOL.test(sentence)) return 'The request asks about a tool.'
   return undefined
 }
 
-/** The same for a tool that reads, which may fit the words of a sentence that asks for something else. */
-export function doubtAboutReading(request: string, tool: Told): string | undefined {
+/** Why the sentence is doubtful for a tool that reads: it may match the words of a request for something else. */
+export function doubtAboutReading(request: string, tool: ToolText): string | undefined {
   const doubt = doubtAbout(request)
   if (doubt !== undefined) return doubt
-  const said = withoutValues(request)
-  const order = orderIn(said, tool)
+  const sentence = withoutValues(request)
+  const order = orderIn(sentence, tool)
   if (order !== undefined) return `The request says "${order}", and this tool only reads.`
-  if (!isPlainEnglish(said, tool)) return 'The request is not plainly in English, so what it asks for is not sure.'
+  if (!isPlainEnglish(sentence, tool)) return 'The request is not plainly in English, so its meaning is uncertain.'
   return undefined
 }
 
-/** Quoted texts, addresses and paths are data, whatever they say. */
+/** Removes quoted texts, addresses and paths: they are data, whatever they say. */
 function withoutValues(request: string): string {
   return (
     request
       .replace(/"[^"]*"|“[^”]*”|(?<!\w)'[^']*'(?!\w)/g, ' X ')
       .replace(/\S*(?:[/\\@]|:\/\/)\S*/g, ' X ')
-      // One word: "drag-and-drop", "clean-up", "non-empty".
+      // Joined words: "drag-and-drop", "clean-up", "non-empty".
       .replace(/(?<=\w)-(?=\w)/g, '')
   )
 }
 
-/** An order to change something, which is no word of the tool's own name. */
-function orderIn(said: string, { name }: Told): string | undefined {
+/** Finds an order to change something that is not part of the tool's own name. */
+function orderIn(sentence: string, { name }: ToolText): string | undefined {
   const own = new Set(wordsOf(name))
-  for (const clause of said.split(/[.;:!?,()[\]\n]/)) {
+  for (const clause of sentence.split(/[.;:!?,()[\]\n]/)) {
     const words = wordsOf(clause.replace(/['’]/g, ''))
     const start = words.findIndex((word) => !FILLERS.has(word))
     const found = words.find((word, at) => {

@@ -1,6 +1,6 @@
 /**
- * `execute`: from a named tool or a sentence to a child's own result. Invariant: a tool that nobody has named runs only if it reads,
- * or after the client's human has approved it.
+ * `execute`: from a named tool or a sentence to a child's own result. Invariant: a tool that nobody named runs only if it reads,
+ * or after the client's user has approved it.
  */
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { unknownServer } from '../../connections/connections.ts'
@@ -8,11 +8,11 @@ import type { RawResult } from '../../connections/live-server.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { CallContext, FoundBy } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
-import { resolveParams, type SettledParams } from '../params/resolve-params.ts'
+import { type ResolvedParams, resolveParams } from '../params/resolve-params.ts'
 import { canConfirm, reads, whyConfirm } from './confirm-route.ts'
 import type { Discovery } from './discovery.ts'
 import { doubtAbout } from './doubtful-sentence.ts'
-import { type RouteSeen, recordDecision } from './record-route.ts'
+import { type RouteSummary, recordDecision } from './record-route.ts'
 import { routeRequest } from './route-request.ts'
 import { refuseDenied, runTool } from './run-tool.ts'
 
@@ -41,7 +41,7 @@ interface RouteTaken {
   attempts: number
   approvedBy?: string
   definitionChanged?: true
-  /** What was really sent, where not all of it is the caller's, and what filled in which. */
+  /** The arguments that were sent, if some are not the caller's, and what filled in which. */
   params?: Record<string, unknown>
   filledBy?: Record<string, string>
 }
@@ -52,11 +52,11 @@ interface Route {
   confidence: number
   /** Named by the caller, not found by us. */
   explicit: boolean
-  /** What it was chosen among. */
+  /** The candidates that it was chosen from. */
   candidates: Candidate[]
 }
 
-type Choice = Route & SettledParams & { found?: FoundBy }
+type Choice = Route & ResolvedParams & { found?: FoundBy }
 
 type Status = 'needs_choice' | 'needs_params' | 'needs_confirmation'
 type Question = { status: Status; candidates: Candidate[] } & Record<string, unknown>
@@ -64,7 +64,7 @@ type Question = { status: Status; candidates: Candidate[] } & Record<string, unk
 const CANDIDATES = 5
 const DESCRIPTION_CHARS = 300
 const HOW_TO_CONFIRM =
-  'Nothing was run. If it is what is wanted, call again with "server" and "tool" named and all "params" that it needs.'
+  'Nothing was run. If this is the right call, call again with "server", "tool" and all "params" that it needs.'
 
 export async function execute(
   core: GatewayServices,
@@ -73,18 +73,18 @@ export async function execute(
   context: CallContext
 ): Promise<Executed> {
   const { request, server: wanted, tool: named } = input
-  const asked = { caller: context.caller, by: 'execute', request, server: wanted, tool: named } as const
+  const about = { caller: context.caller, by: 'execute', request, server: wanted, tool: named } as const
   const choice = await recordDecision(
     core,
-    asked,
+    about,
     () => choose(core, discovery, input, context),
-    (chosen) => whatWasSeen(chosen, named)
+    (chosen) => summarizeChoice(chosen, named)
   )
   if ('status' in choice) return { kind: 'question', question: choice }
   const { server, tool, confidence, explicit, params, filledBy, requiresApproval, found } = choice
-  const wish = { server, tool, args: params, filledBy, requiresApproval, found }
-  const { result, ...called } = await runTool(core, wish, context)
-  // What says not to do something, or asks about a tool, is no example of what the tool is for.
+  const toolRequest = { server, tool, args: params, filledBy, requiresApproval, found }
+  const { result, ...called } = await runTool(core, toolRequest, context)
+  // A request that says not to do something, or asks about a tool, is not an example of what the tool is for.
   if (explicit && request && result.isError !== true && !doubtAbout(request)) core.learn(request, server, tool.name)
   return {
     kind: 'result',
@@ -93,7 +93,7 @@ export async function execute(
   }
 }
 
-/** The tool and its parameters, or what has to be asked first. */
+/** Finds the tool and its parameters, or returns what the caller must answer first. */
 async function choose(
   core: GatewayServices,
   discovery: Discovery,
@@ -110,11 +110,11 @@ async function choose(
   const { params, problems, filledBy } = settled
   const answer = { server, tool: name, params, confidence, ...(filledBy ? { filledBy } : {}) }
   if (problems.length > 0) {
-    const said = problems.map(({ path, reason }) => `${path} ${reason}`)
+    const reasons = problems.map(({ path, reason }) => `${path} ${reason}`)
     const candidates = otherCandidates(core, found, input.request)
     const doubt = input.request === undefined ? undefined : doubtAbout(input.request)
     const reason = doubt === undefined ? {} : { reason: `${doubt} Nothing was run.` }
-    return { status: 'needs_params', ...answer, ...reason, problems: said, inputSchema, candidates }
+    return { status: 'needs_params', ...answer, ...reason, problems: reasons, inputSchema, candidates }
   }
   if (explicit || input.request === undefined) return { ...found, ...settled }
   const { request } = input
@@ -127,7 +127,7 @@ async function choose(
   return { status: 'needs_confirmation', ...answer, reason: `${reason} ${HOW_TO_CONFIRM}`, candidates }
 }
 
-/** Without candidates the caller would not know how to go on. */
+/** Without candidates the caller needs a hint what to do next. */
 function deadEnd({ enrichment }: GatewayServices, candidates: Candidate[]): { reason?: string } {
   if (candidates.length > 0) return {}
   const english = enrichment ? '' : ', or say it in English (other languages need EMBEDDING_MODEL)'
@@ -136,7 +136,7 @@ function deadEnd({ enrichment }: GatewayServices, candidates: Candidate[]): { re
   }
 }
 
-/** What else may be meant: of a tool that was named, by what was asked for. Starts nothing. */
+/** Other tools that may be meant. If a tool was named, they are found by the request. Starts nothing. */
 function otherCandidates(
   core: GatewayServices,
   { server, tool, candidates, explicit }: Route,
@@ -148,8 +148,8 @@ function otherCandidates(
   return near.filter((other) => other.server !== server || other.tool !== tool.name).slice(0, CANDIDATES)
 }
 
-/** A tool that the caller named was not our decision: its call is on record by itself. */
-function whatWasSeen(choice: Choice | Question, wanted: string | undefined): RouteSeen | undefined {
+/** If the caller named the tool, we made no decision; the call itself is recorded anyway. */
+function summarizeChoice(choice: Choice | Question, wanted: string | undefined): RouteSummary | undefined {
   if ('status' in choice) {
     const { status, candidates, server, tool } = choice
     const named = typeof server === 'string' && typeof tool === 'string' ? { server, tool } : {}
@@ -171,11 +171,7 @@ async function findRoute(
   if (server !== undefined && tool !== undefined) return namedRoute(core, server, tool, context)
   if (tool !== undefined) return byToolName(core, discovery, tool, context)
   if (request === undefined) {
-    throw new AppError(
-      'invalid',
-      'invalid_request',
-      'Give "request", or "server" and "tool", so that something can be run.'
-    )
+    throw new AppError('invalid', 'invalid_request', 'Give "request", or "server" and "tool".')
   }
   return bySentence(core, discovery, request, server, context)
 }
@@ -183,7 +179,7 @@ async function findRoute(
 async function namedRoute(core: GatewayServices, server: string, tool: string, context: CallContext): Promise<Route> {
   const known = core.index.tool(server, tool)
   if (known) return { server, tool: known, confidence: 1, explicit: true, candidates: [] }
-  // Not seen yet, or new since: the server itself knows.
+  // Not seen yet, or new since: ask the server itself.
   const listed = (await core.connections.list(server, context)).find(({ name }) => name === tool)
   if (listed) return { server, tool: listed, confidence: 1, explicit: true, candidates: [] }
   const near = core.router.find(tool, { server, limit: 3 }).matches.map((match) => match.tool)
@@ -234,7 +230,7 @@ function candidate(core: GatewayServices, server: string, tool: string, confiden
   return { server, tool, confidence: roundConfidence(confidence), description }
 }
 
-/** More digits would be a lie, and cost tokens. */
+/** More digits would pretend to be precise, and cost tokens. */
 export function roundConfidence(confidence: number): number {
   return Math.round(confidence * 1000) / 1000
 }

@@ -1,6 +1,6 @@
 /**
- * The gateway: one MCP server in place of many. Owns the four tools and how their answers look; routing, connections and the
- * catalogue are below. Invariant: nothing is loaded or started before a tool is called.
+ * The gateway: one MCP server in place of many. Owns the four tools and the form of their answers; routing, connections and the
+ * tool index are below. Invariant: nothing is loaded or started before a tool is called.
  */
 
 import { traced } from '../../calls/tracing/tracing.ts'
@@ -32,22 +32,22 @@ export class Gateway {
     this.#options = options
   }
 
-  /** The answer to `tools/call`: a result in any case, because a model reads those. */
+  /** Answers `tools/call`: always with a result, because models read results. */
   async call(name: string, args: Args, context: CallContext): Promise<Record<string, unknown>> {
     try {
       return await this.#run(name, args, context)
     } catch (error) {
-      // Not a failure: the client is asked, and calls again.
+      // Not a failure: the client is about, and calls again.
       if (error instanceof InputNeeded) throw error
       return errorResult(error, this.#options, name)
     }
   }
 
-  /** What seals the rounds of a call; undefined where nothing can be kept. */
+  /** The continuations that seal the rounds of a call; throws if there is no store. */
   async continuations(): Promise<Continuations> {
     const { approvals } = await this.#options.core()
     if (approvals) return approvals.continuations
-    throw new AppError('unavailable', 'approval_unavailable', 'There is no store here to keep a question in.')
+    throw new AppError('unavailable', 'approval_unavailable', 'There is no store here that could keep the question.')
   }
 
   async #run(name: string, args: Args, context: CallContext): Promise<Record<string, unknown>> {
@@ -82,16 +82,16 @@ export class Gateway {
   async #findTool(core: GatewayServices, args: Args, context: CallContext): Promise<Record<string, unknown>> {
     const query = text(args, 'query')
     if (query === undefined)
-      throw new AppError('invalid', 'invalid_request', '"query" is missing: say what you look for.')
+      throw new AppError('invalid', 'invalid_request', '"query" is missing. Say what you are looking for.')
     const limit = number(args, 'limit', 1, MAX_LIMIT) ?? DEFAULT_LIMIT
     const threshold = number(args, 'threshold', 0, 1)
-    const asked = { caller: context.caller, by: 'find_tool', request: query } as const
+    const about = { caller: context.caller, by: 'find_tool', request: query } as const
     const find = async () => {
       const { pending, failed } = await this.#discovery.discover(core, context)
       const options = { limit, ...(threshold === undefined ? {} : { threshold }) }
       return { pending, failed, ...(await routeRequest(core, query, options, context.signal)) }
     }
-    const { matches, abstained, pending, failed } = await recordDecision(core, asked, find, (found) => ({
+    const { matches, abstained, pending, failed } = await recordDecision(core, about, find, (found) => ({
       candidates: found.matches,
       outcome: found.abstained ? 'abstained' : 'found'
     }))
@@ -111,11 +111,11 @@ export class Gateway {
   }
 }
 
-/** Servers with tools that can't be found here. Their names are the server's own words, so a model is not given them. */
+/** Servers with tools that can't be found here. The names of these tools are not shown to the model: the server chose them. */
 function leftOutTools({ index }: GatewayServices): Record<string, unknown> {
   const leftOut = index.entries().flatMap(({ name }) => {
     const count = index.record(name)?.leftOut?.length ?? 0
-    const reason = 'Their names have hidden characters, or their definitions are unusable: see "servers test".'
+    const reason = 'Their names have hidden characters, or their definitions are invalid. See "servers test".'
     return count === 0 ? [] : [{ server: name, tools: count, reason }]
   })
   return leftOut.length > 0 ? { leftOut } : {}
@@ -125,7 +125,7 @@ async function explainTool(core: GatewayServices, args: Args, context: CallConte
   const server = text(args, 'server')
   const tool = text(args, 'tool')
   if (server === undefined || tool === undefined) {
-    throw new AppError('invalid', 'invalid_request', 'Give "server" and "tool", as find_tool names them.')
+    throw new AppError('invalid', 'invalid_request', 'Give "server" and "tool" as returned by find_tool.')
   }
   if (core.index.tools(server) === undefined) await core.connections.list(server, context)
   const known = core.index.tool(server, tool)

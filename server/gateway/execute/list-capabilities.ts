@@ -5,7 +5,10 @@ import type { GatewayServices } from '../gateway-services.ts'
 const LINE_CHARS = 120
 const MAX_FOUND = 20
 
-/** Servers and tools as last seen; starts nothing. Names only, unless a category narrows it down: fifty servers have many tools. */
+/**
+ * Servers and tools as last seen; starts nothing. Lists only names, unless a category narrows it down: fifty servers have many
+ * tools.
+ */
 export function listCapabilities(core: GatewayServices, category: string | undefined): Record<string, unknown> {
   const problem = core.registryProblem?.()
   return { ...(problem === undefined ? {} : { problem }), ...listed(core, category) }
@@ -19,7 +22,7 @@ function listed(core: GatewayServices, category: string | undefined): Record<str
   return { servers, pending: core.index.unseen() }
 }
 
-/** No server goes by that word; perhaps tools do. */
+/** No server matches the word; perhaps tools do. */
 function byTool(core: GatewayServices, category: string): Record<string, unknown> {
   const { matches } = core.router.find(category, { limit: MAX_FOUND, threshold: 0 })
   const found = Map.groupBy(matches, ({ server }) => server)
@@ -47,7 +50,7 @@ function describe(core: GatewayServices, entry: ServerEntry, inDetail: boolean):
   }
 }
 
-/** Marks a tool whose definition is not the one that was accepted. */
+/** Marks a tool whose definition is not the accepted one. */
 export function changedFlag(core: GatewayServices, server: string, tool: string): { changed?: true } {
   return core.approvals?.definitions.isChanged(server, tool) ? { changed: true } : {}
 }

@@ -1,13 +1,13 @@
 /**
- * Whether a sentence is plainly English. The rules that look for negations, conditions and orders know only English, so a sentence
- * in another language must not pass them for want of words that they know.
+ * Decides whether a sentence is plainly English. The rules for negations, conditions and orders know only English, so a sentence
+ * in another language must not pass just because they don't recognize its words.
  */
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { AMBIGUOUS_WORDS, EFFECT_WORDS } from '../../policy/effect-words.ts'
 import { meansEffect, wordsOf } from '../../policy/plain-reader.ts'
 import { STOP_WORDS, WEAK_WORDS } from '../../routing/words/stop-words.ts'
 
-/** Common short words of German, French, Spanish, Italian, Portuguese and Dutch that are no English words. */
+/** Common short words of German, French, Spanish, Italian, Portuguese and Dutch that are not English words. */
 const FOREIGN = new Set(
   `nicht kein keine keinen niemals das der den dem und oder wenn falls bitte ist sind mir alle zeige zeig liste lies lösche auf mit für
   ne pas le les du des et ou si quand jamais aucun une sur avec dans est sont affiche montre lis supprime efface
@@ -21,11 +21,11 @@ const FOREIGN = new Set(
 const KNOWN_VERBS = new Set(
   'get list read search find describe view count lookup retrieve return look browse query'.split(' ')
 )
-/** Of the words that are no names, this share has to be known. */
+/** Share of the words, names excluded, that must be known. */
 const MIN_KNOWN = 0.34
 
-export function isPlainEnglish(said: string, tool: Pick<StoredTool, 'name' | 'description'>): boolean {
-  const words = said.match(/[\p{L}\p{M}]+/gu) ?? []
+export function isPlainEnglish(sentence: string, tool: Pick<StoredTool, 'name' | 'description'>): boolean {
+  const words = sentence.match(/[\p{L}\p{M}]+/gu) ?? []
   const own = new Set([...wordsOf(tool.name), ...wordsOf(tool.description.slice(0, 2000))])
   let counted = 0
   let known = 0

@@ -4,14 +4,14 @@ import { traced } from '../../calls/tracing/tracing.ts'
 import { InputNeeded } from '../asking/client-prompter.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 
-export type RouteSeen = Pick<RouteRecord, 'candidates' | 'outcome' | 'server' | 'tool'>
+export type RouteSummary = Pick<RouteRecord, 'candidates' | 'outcome' | 'server' | 'tool'>
 
-/** Has a decision made and puts it on record before anything is done about it; also one that failed. */
+/** Makes a decision and records it, also if it fails, before anything else happens. */
 export async function recordDecision<T>(
   { audit, tracing }: GatewayServices,
-  asked: Pick<RouteRecord, 'caller' | 'by' | 'request' | 'server' | 'tool'>,
+  about: Pick<RouteRecord, 'caller' | 'by' | 'request' | 'server' | 'tool'>,
   decide: () => Promise<T>,
-  seen: (decision: T) => RouteSeen | undefined
+  summarize: (decision: T) => RouteSummary | undefined
 ): Promise<T> {
   const began = performance.now()
   let decision: T
@@ -19,18 +19,18 @@ export async function recordDecision<T>(
     decision = await traced(tracing, 'routing', {}, decide)
   } catch (error) {
     try {
-      audit.decided({ ...asked, candidates: [], ms: since(began), ...endOf(error, 'deciding') })
+      audit.decided({ ...about, candidates: [], ms: since(began), ...endOf(error, 'deciding') })
     } catch {
-      // What went wrong first is what the caller has to hear; the trail keeps count of what it could not take.
+      // The caller must see the original error; the audit log counts what it could not record.
     }
     throw error
   }
-  const facts = seen(decision)
-  if (facts) audit.decided({ ...asked, ...facts, candidates: facts.candidates.map(bare), ms: since(began) })
+  const summary = summarize(decision)
+  if (summary) audit.decided({ ...about, ...summary, candidates: summary.candidates.map(bare), ms: since(began) })
   return decision
 }
 
-/** What the record says of a call that did not come to its end. */
+/** How the audit log records a call that did not finish. */
 export function endOf(error: unknown, stage: Stage): CallEnd {
   // Not a failure: the client is asked, and calls again.
   return error instanceof InputNeeded ? { outcome: 'asked' } : callFailed(error, stage)

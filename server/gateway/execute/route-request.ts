@@ -1,10 +1,12 @@
 import type { FindOptions, RouteResult } from '../../routing/port.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 
-/** Words that are as sure as this need no model: it would cost time, and the request leaves the machine for it. */
+/** At this confidence no model is needed: it would cost time, and the request would leave the machine. */
 const SURE = 0.8
 
-/** From a sentence to a tool: by words and past use, and where those leave a doubt, by meaning too if embeddings are configured. */
+/**
+ * Finds the tool for a sentence: by words and past use, and if those are uncertain, also by meaning if embeddings are configured.
+ */
 export async function routeRequest(
   { router, enrichment }: GatewayServices,
   request: string,

@@ -11,7 +11,7 @@ export interface PassedRequest {
   caller: Caller
 }
 
-/** What tells a client only what there is; everything else goes on record. */
+/** Requests that only list what there is; all others are recorded. */
 const LISTS: Record<string, string> = {
   'resources/list': 'resources/read',
   'resources/templates/list': 'resources/read',
@@ -19,11 +19,11 @@ const LISTS: Record<string, string> = {
 }
 
 /**
- * The way to a server for what is no tool call, such as reading a resource. The rules know it by its method as they know a tool by
- * its name, so that `*` stands for it too; only a `deny` counts. Like a call, it is on record before it is made.
+ * Sends a request that is not a tool call to a server, such as reading a resource. Rules match its method like a tool's name, so
+ * `*` covers it too; only a `deny` counts. Like a call, it is recorded before it is made.
  */
-export async function runRequest<T>(core: GatewayServices, wish: PassedRequest, job: () => Promise<T>): Promise<T> {
-  const { server, method, params, caller } = wish
+export async function runRequest<T>(core: GatewayServices, request: PassedRequest, job: () => Promise<T>): Promise<T> {
+  const { server, method, params, caller } = request
   const listed = LISTS[method]
   if (listed !== undefined) {
     refuseDenied(core, server, listed)

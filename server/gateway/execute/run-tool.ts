@@ -1,7 +1,7 @@
 /**
- * The one way from a chosen tool to a child's answer, whichever face or mode chose it: policy, a human's yes where one is wanted,
- * the call with its failover, the record of it. Invariant: no tool is called for an outside client past this function. (The chat
- * asks and records in `sessions/toolbox.ts`; what is no tool call, such as reading a resource, goes through `run-request.ts`.)
+ * Runs a chosen tool, whichever face or mode chose it: policy, approval if needed, the call with failover, the audit log.
+ * Invariant: no tool is called for an outside client except through this function. (The chat asks and records in
+ * `sessions/toolbox.ts`; requests that are not tool calls, such as reading a resource, go through `run-request.ts`.)
  */
 
 import { CallProgress, callReturned } from '../../audit/call-end.ts'
@@ -18,39 +18,39 @@ import { endOf } from './record-route.ts'
 
 export interface ToolRun extends Called {
   approvedBy?: ApprovedBy
-  /** It is not the tool that was accepted once. */
+  /** The tool's definition is not the accepted one. */
   definitionChanged?: true
 }
 
-export async function runTool(core: GatewayServices, wish: ToolRequest, context: CallContext): Promise<ToolRun> {
-  const { server, tool, args } = wish
+export async function runTool(core: GatewayServices, request: ToolRequest, context: CallContext): Promise<ToolRun> {
+  const { server, tool, args } = request
   const { tracing } = core
   const end = core.audit.begin({ caller: context.caller, server, tool: tool.name, args })
   const progress = new CallProgress()
   try {
     refuseDenied(core, server, tool.name)
     const about = { parent: context.meta, attributes: { server, tool: tool.name } }
-    const approvedBy = await traced(tracing, 'approval', about, () => approveCall(core, wish, context))
-    // A human takes their time, and the rules may have changed meanwhile.
+    const approvedBy = await traced(tracing, 'approval', about, () => approveCall(core, request, context))
+    // A person takes their time, and the rules may have changed meanwhile.
     if (approvedBy) refuseDenied(core, server, tool.name)
     progress.sending()
-    const { voice: _, ...rest } = context
+    const { prompter: _, ...rest } = context
     // A changed tool may say that it can be repeated, and nobody has accepted that.
     const isChanged = core.approvals?.definitions.isChanged(server, tool.name) === true
     const mustNotRepeat = mustNotBeRepeated(tool) || isChanged
     const input = { tool: tool.name, args, mustNotRepeat, ...rest }
     const called = await traced(tracing, 'server call', about, () =>
       callWithFailover(core, server, tracing ? { ...input, meta: tracing.carry(context.meta) } : input, {
-        mustRead: wish.found !== undefined && wish.requiresApproval !== true,
+        mustRead: request.found !== undefined && request.requiresApproval !== true,
         here: approvedBy !== undefined
       })
     )
     const { calledMs } = progress
-    const changed = await changeFlag(core, wish, called.server)
+    const changed = await changeFlag(core, request, called.server)
     end({ ...callReturned(called.result), server: called.server, attempts: called.attempts, calledMs, ...changed })
     const { result } = called
     if (approvedBy && called.server === server && result.resultType === 'input_required') {
-      const next = { ...wish, owner: context.caller.owner, state: result.requestState }
+      const next = { ...request, owner: context.caller.owner, state: result.requestState }
       core.approvals?.rounds.keep(next, approvedBy)
     }
     return { ...called, ...(approvedBy ? { approvedBy } : {}), ...changed }
@@ -60,7 +60,7 @@ export async function runTool(core: GatewayServices, wish: ToolRequest, context:
   }
 }
 
-/** By the definition that the server had for this call. The call has been made, so this must not fail it. */
+/** Checks the definition that the server had for this call. The call was already made, so this must not fail it. */
 async function changeFlag(
   { approvals, index }: GatewayServices,
   { tool, latest }: ToolRequest,
@@ -76,7 +76,7 @@ async function changeFlag(
   return isChanged ? { definitionChanged: true } : {}
 }
 
-/** Refuses early what will never be allowed, before anyone is asked for parameters. */
+/** Refuses a call that will never be allowed, before anyone is asked for parameters. */
 export function refuseDenied(core: GatewayServices, server: string, tool: string): void {
   if (core.policy(server, tool) !== 'deny') return
   const denying = Object.entries(core.index.entry(server)?.approval ?? {})

@@ -1,22 +1,20 @@
-/** The four tools as a client sees them: the descriptions are written for the model that has to choose among them. */
-
-const OUTPUT_NOTE = 'Nothing is started by asking.'
+/** The four tools as a client sees them. The descriptions are written for the model that chooses among them. */
 
 export const GATEWAY_TOOLS = [
   {
     name: 'find_tool',
     title: 'Find a tool',
-    description: `Finds the tools of all connected MCP servers that fit a request in plain words. Returns matches as {server, tool, confidence, description}, best first; a confidence of 0.8 means that about 8 in 10 such answers are right. Use it when you don't know which tool to use; then run the one you choose with "execute", after "explain_tool" if you don't know its parameters.`,
+    description: `Finds tools on all connected MCP servers for a request in plain words. Returns matches as {server, tool, confidence, description}, best first. A confidence of 0.8 means that about 8 of 10 such matches are right. Use it when you don't know which tool to use. Then run your choice with "execute"; call "explain_tool" first if you don't know its parameters.`,
     inputSchema: {
       type: 'object' as const,
       properties: {
         query: { type: 'string', description: 'What you want to do, in plain words, or the name of a tool.' },
-        limit: { type: 'integer', minimum: 1, maximum: 50, description: 'At most so many matches (5).' },
+        limit: { type: 'integer', minimum: 1, maximum: 50, description: 'Maximum number of matches (default 5).' },
         threshold: {
           type: 'number',
           minimum: 0,
           maximum: 1,
-          description: 'Confidence below which the answer counts as unsure.'
+          description: 'Below this confidence of the best match, "abstained" is true.'
         }
       },
       required: ['query'],
@@ -27,16 +25,16 @@ export const GATEWAY_TOOLS = [
   {
     name: 'execute',
     title: 'Run a tool',
-    description: `Runs a tool of a connected MCP server and returns that tool's own result. Best: name "server" and "tool" and give "params" as its input schema asks. Or give only "request", a sentence in plain words with the values in it (and "params", if you have them): the best tool is found, and is run if it only reads, the sentence plainly asks for it in English, and all its values are used. Instead of a result you may get {status:"needs_confirmation", server, tool, params, confidence, reason, candidates} (nothing was run, and "reason" says why: if it is the right tool, call again with "server", "tool" and "params"), {status:"needs_params", server, tool, inputSchema, candidates} (call again with "server", "tool" and "params") or {status:"needs_choice", candidates} (call again with "server" and "tool" of the one you mean). If "tool" is not what you mean, take one of "candidates".`,
+    description: `Runs a tool of a connected MCP server and returns the tool's own result. Preferred: give "server", "tool" and "params" that match its input schema. Or give "request", an English sentence that contains the values (and "params", if you have them). The best tool is then found, and it runs only if it is read-only, the sentence plainly asks for it, and all values are used. If nothing was run, the result has a "status": {status:"needs_confirmation", server, tool, params, confidence, reason, candidates}: if this is the right call, repeat it with "server", "tool" and "params". {status:"needs_params", server, tool, inputSchema, candidates}: call again with "server", "tool" and "params". {status:"needs_choice", candidates}: call again with the "server" and "tool" that you mean. If "tool" is the wrong one, use one of "candidates".`,
     inputSchema: {
       type: 'object' as const,
       properties: {
         request: {
           type: 'string',
-          description: 'What to do, in plain words. Needed when no tool is named; a tool is then run only if it reads.'
+          description: 'What to do, in plain words. Required if no tool is named; then only a read-only tool is run.'
         },
-        server: { type: 'string', description: 'The server, as find_tool or list_capabilities name it.' },
-        tool: { type: 'string', description: 'The tool, as find_tool or list_capabilities name it.' },
+        server: { type: 'string', description: 'The server, as returned by find_tool or list_capabilities.' },
+        tool: { type: 'string', description: 'The tool, as returned by find_tool or list_capabilities.' },
         params: { type: 'object', description: "The tool's parameters.", additionalProperties: true }
       },
       additionalProperties: false
@@ -46,11 +44,11 @@ export const GATEWAY_TOOLS = [
   {
     name: 'list_capabilities',
     title: 'List servers and tools',
-    description: `Lists the connected MCP servers with the names of their tools, and which servers are not known yet or failing. With "category" (the name of a server, or a word such as "files" or "database") only those that fit, each tool with a line of description. ${OUTPUT_NOTE}`,
+    description: `Lists the connected MCP servers with the names of their tools, and which servers have not been listed yet or are failing. With "category" (the name of a server, or a word such as "files" or "database"), lists only what matches, with one line of description per tool. Starts no server.`,
     inputSchema: {
       type: 'object' as const,
       properties: {
-        category: { type: 'string', description: 'A server, or a word that describes what you look for.' }
+        category: { type: 'string', description: 'A server, or a word for what you are looking for.' }
       },
       additionalProperties: false
     },
@@ -73,4 +71,4 @@ export const GATEWAY_TOOLS = [
   }
 ]
 
-export const INSTRUCTIONS = `This server stands for many MCP servers. Find what you need with "find_tool" (or "list_capabilities"), look at it with "explain_tool", run it with "execute". If you know server, tool and parameters, call "execute" at once.`
+export const INSTRUCTIONS = `This server gives access to many MCP servers. Find a tool with "find_tool" (or "list_capabilities"), see its parameters with "explain_tool", and run it with "execute". If you know the server, tool and parameters, call "execute" directly.`

@@ -11,13 +11,13 @@ export interface ClientConnection {
   lanes: OwnLanes
 }
 
-/** One client that stays: its news reach it by themselves, and its lanes end with it. */
+/** A client that stays connected: notifications are sent to it, and its lanes are closed with it. */
 export function connectClient(exposed: Exposed, caller: Caller, era: 'legacy' | 'modern'): ClientConnection {
   const news = (notification: PeerNotification) => void server.notification(notification).catch(() => {})
   const lanes = new OwnLanes((of, capabilities) =>
     exposed.openLane(of, capabilities, {
       tell: (notification) => {
-        // In the new revision messages belong to a request that has asked for them.
+        // In the newer revision, log messages belong to a request that has asked for them.
         if (era === 'legacy' || notification.method !== 'notifications/message') news(notification)
       },
       ...(era === 'legacy' ? { ask: (request, signal) => server.request(request, rawResult, { signal }) } : {})

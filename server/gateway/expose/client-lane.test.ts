@@ -14,7 +14,7 @@ async function open() {
   return { ...test, lane, connection: connections.connection('c', lane.caller) }
 }
 
-it('lets a server go when all that watched the same have left, also those that came while it started', async () => {
+it('releases a server when all watchers have left, even those that came while it started', async () => {
   const { lane, connection, close } = await open()
   try {
     await Promise.all([lane.watch('c', uri, signal), lane.watch('c', uri, signal)])
@@ -27,7 +27,7 @@ it('lets a server go when all that watched the same have left, also those that c
   }
 })
 
-it('subscribes for those who stay when the first gives up, and holds nothing when all do', async () => {
+it('keeps the subscription for the others when the first gives up, and releases it when all do', async () => {
   const { lane, connection, close } = await open()
   try {
     const [first, other] = [new AbortController(), new AbortController()]
@@ -48,7 +48,7 @@ it('subscribes for those who stay when the first gives up, and holds nothing whe
 })
 
 // Checked with the defence off: every question is passed on → 5,000 of them wait, each with a timer of its own.
-it('asks a client only so many questions at once, however many a server has', async () => {
+it('limits the questions that a server may ask a client at once', async () => {
   const { connections, close } = await openTestConnections({ c: child('steady') })
   try {
     const ask = vi.fn(() => new Promise<never>(() => {}))
@@ -66,7 +66,7 @@ it('asks a client only so many questions at once, however many a server has', as
   }
 })
 
-it('passes the question of a call on whose server has been taken out of the registry meanwhile', async () => {
+it('passes on the question of a call whose server was removed from the registry meanwhile', async () => {
   const { connections, index, close } = await openTestConnections({ c: child('steady') })
   try {
     const standalone = { tell: () => {}, ask: async () => ({ action: 'accept' }) }

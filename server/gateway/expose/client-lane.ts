@@ -1,6 +1,6 @@
 /**
- * The connections of one client of the pass-through mode, or of one request at a time. Owns where a server's questions and news
- * go, and what has to be said to a server again when it was restarted. Invariant: they reach nobody but the client behind it.
+ * The connections of one client of the pass-through mode, or of one request at a time. Owns where a server's questions and
+ * notifications go, and what a restarted server must be told again. Invariant: they reach only the client behind it.
  */
 import { type ClientCapabilities, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { Caller } from '../../calls/caller.ts'
@@ -13,7 +13,7 @@ import { withDeadline } from '../../lib/waiting/deadline.ts'
 import { namedQuestion } from '../asking/name-asker.ts'
 import type { Scope } from './scope.ts'
 
-/** Where that goes which belongs to no request. */
+/** Receives what belongs to no request. */
 export type Standalone = Omit<Scope, 'ask' | 'server'> & { ask?: Scope['ask'] }
 
 export interface ClientLaneOptions {
@@ -28,13 +28,13 @@ interface Watched {
   stop: Promise<() => Promise<void>>
   letGo(): void
   watchers: number
-  /** It has been asked for: from then on, a server that was started again has to be asked again. */
+  /** The subscription was made: if the server restarts, it must be made again. */
   isAsked: boolean
 }
 
 const POSTPONE_MS = 2000
 const MAX_WATCHED = 1000
-/** Of servers that wait for the client's answer. */
+/** Maximum number of questions that wait for the client's answer. */
 const MAX_QUESTIONS = 100
 /** Longer than any server has time to start. */
 const MAX_START_MS = 600_000
@@ -56,7 +56,7 @@ export class ClientLane implements Peer {
   constructor(options: ClientLaneOptions) {
     const { elicitation, sampling, roots } = options.capabilities
     this.#options = options
-    // Nothing is carried through that a client says of itself beyond these.
+    // Other capabilities that the client declares are not passed on.
     this.capabilities = {
       ...(elicitation ? { elicitation } : {}),
       ...(sampling ? { sampling } : {}),
@@ -84,7 +84,7 @@ export class ClientLane implements Peer {
     if (need === undefined || this.capabilities[need] === undefined || asker.ask === undefined) {
       throw new ProtocolError(
         ProtocolErrorCode.MethodNotFound,
-        'The client behind this connection does not answer that.'
+        'The client behind this connection can not answer this.'
       )
     }
     if (this.#questions >= MAX_QUESTIONS) {
@@ -106,7 +106,7 @@ export class ClientLane implements Peer {
     to.tell(notification)
   }
 
-  /** A server that is new, or new again, knows neither level nor subscriptions. */
+  /** A new or restarted server knows neither log level nor subscriptions. */
   onOpened(server: string, live: LiveServer): void {
     const report = (error: unknown) => this.#options.logger.debug({ server }, messageOf(error))
     if (this.#level !== undefined) this.#sendLevel(live, this.#level).catch(report)
@@ -124,7 +124,7 @@ export class ClientLane implements Peer {
     await Promise.all(running.map((live) => live && this.#sendLevel(live, level)))
   }
 
-  /** To all that run: those that start later ask by themselves. */
+  /** Notifies all running servers: those that start later ask by themselves. */
   async notifyServers(servers: string[], method: string): Promise<void> {
     await Promise.all(
       servers.map((server) =>
@@ -135,15 +135,15 @@ export class ClientLane implements Peer {
     )
   }
 
-  /** Starts the server if need be, and keeps it from stopping. Several of one client may watch the same. */
+  /** Starts the server if necessary, and keeps it running. One client may watch the same resource several times. */
   async watch(server: string, uri: string, signal: AbortSignal): Promise<void> {
     const key = JSON.stringify({ server, uri })
-    // Known before the first wait: of two at once the second must find the first.
+    // Registered before the first await, so that a second watch at the same time finds the first.
     const watched = this.#watched.get(key) ?? this.#begin(key, server, uri)
     watched.watchers++
     const { stop } = watched
     try {
-      await withDeadline({ what: `the server "${server}" to be subscribed to`, ms: MAX_START_MS, signal }, () => stop)
+      await withDeadline({ what: `the subscription to the server "${server}"`, ms: MAX_START_MS, signal }, () => stop)
     } catch (error) {
       if (this.#leave(key, watched)) stop.then((end) => end()).catch(() => {})
       throw error
@@ -168,10 +168,10 @@ export class ClientLane implements Peer {
     }
     const connection = this.#connection(server)
     const ask = async () => {
-      // Whoever came first may give up; the start goes on for the others, and has a deadline of its own.
+      // The first caller may give up; the start continues for the others, with its own deadline.
       await connection.list(new AbortController().signal)
       const { live } = connection
-      if (!live) throw new ProtocolError(ProtocolErrorCode.InternalError, `The server "${server}" has just ended.`)
+      if (!live) throw new ProtocolError(ProtocolErrorCode.InternalError, `The server "${server}" has just stopped.`)
       watched.isAsked = true
       return live.subscribe(uri)
     }
@@ -181,7 +181,7 @@ export class ClientLane implements Peer {
     return watched
   }
 
-  /** True for the last one. */
+  /** Returns true for the last one. */
   #leave(key: string, watched: Watched): boolean {
     if (--watched.watchers > 0) return false
     if (this.#watched.get(key) === watched) this.#watched.delete(key)
@@ -189,7 +189,7 @@ export class ClientLane implements Peer {
     return true
   }
 
-  /** Of several under way the latest: all are of the same client. */
+  /** The latest of several running requests: all come from the same client. */
   #scopeOf(server: string): Scope | undefined {
     return this.#scopes.findLast((scope) => scope.server === server)
   }
@@ -199,7 +199,7 @@ export class ClientLane implements Peer {
   }
 
   async #sendLevel(live: LiveServer, level: string): Promise<void> {
-    // A server of the new revision is told with every request.
+    // A server of the newer revision gets the level with every request.
     if (live.revision?.kind === 'modern' || live.capabilities.logging === undefined) return
     const signal = AbortSignal.timeout(POSTPONE_MS)
     await live.request({ caller: this.caller, method: 'logging/setLevel', params: { level }, signal })

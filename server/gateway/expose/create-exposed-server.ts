@@ -13,7 +13,7 @@ const CHANGED = 'mcp-orchestrator/definitionChanged'
 
 type Answer = RawResult & { content: [] }
 
-/** The exposed servers as one MCP server. `exposed.meet` comes before, so that its capabilities are true. */
+/** The exposed servers as one MCP server. Call `exposed.discoverServers` first, so that its capabilities are known. */
 export function createExposedServer(options: FaceOptions): Server {
   const { exposed } = options
   const capabilities = exposed.capabilities()
@@ -46,10 +46,10 @@ export function createExposedServer(options: FaceOptions): Server {
   }
   if (options.era === 'modern') return server
   server.setNotificationHandler('notifications/roots/list_changed', async () => {
-    const told = face.lanes
+    const notified = face.lanes
       .all()
       .map((lane) => lane.notifyServers(exposed.servers(), 'notifications/roots/list_changed'))
-    await Promise.all(told)
+    await Promise.all(notified)
   })
   return server
 }
@@ -59,7 +59,7 @@ async function listTools(face: ExposedFace, context: ServerContext) {
   const lane = face.lane(context)
   const asking = { caller: lane.caller, signal: context.mcpReq.signal }
   await exposed.discoverServers(asking.caller, asking.signal)
-  if (exposed.only !== undefined) await exposed.meetFor(lane, asking.signal)
+  if (exposed.only !== undefined) await exposed.discoverFor(lane, asking.signal)
   const lists = exposed.servers().map(async (server) => {
     const known = exposed.tools(server, lane.capabilities)
     const changed = await exposed.core.approvals?.definitions.changedAmong(server, known)
@@ -98,8 +98,8 @@ async function callTool(
     })
     return withContent(result)
   } catch (error) {
-    const said = passOnError(server, error)
-    if (said) throw said
+    const serverError = passOnError(server, error)
+    if (serverError) throw serverError
     return withContent(errorResult(error, exposed, name))
   }
 }
@@ -123,7 +123,7 @@ function serveResources(server: Server, face: ExposedFace): void {
         const result = await passOn(face, owner, context, 'resources/read', { ...params, uri: name })
         return { contents: [], ...renamed(result, name, params.uri) }
       } catch (error) {
-        // Nobody has listed it: another may know it.
+        // Nobody has listed it: another server may have it.
         if (at === targets.length - 1) throw error
       }
     }
@@ -158,7 +158,7 @@ function servePrompts(server: Server, face: ExposedFace): void {
   })
 }
 
-/** The SDK wants to see what every result of this kind has; a question in its place has none of it. */
+/** Adds what the SDK requires in every result of this kind; a question in its place has none of it. */
 function withContent(result: RawResult): Answer {
   return { content: [], ...result }
 }
@@ -167,7 +167,7 @@ function complete(result: RawResult) {
   return { completion: { values: [] }, ...result }
 }
 
-/** A resource that is shown under another URI answers to that one. */
+/** Restores the URI that the client used, if the resource is shown under another one. */
 function renamed(result: RawResult, from: string, to: string): RawResult {
   if (from === to || !Array.isArray(result.contents)) return result
   return { ...result, contents: result.contents.map((item) => (item?.uri === from ? { ...item, uri: to } : item)) }

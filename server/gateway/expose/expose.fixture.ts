@@ -9,7 +9,7 @@ import { Gateway } from '../execute/gateway.ts'
 import { Exposed } from './exposed.ts'
 import { openExposedHttp } from './http/exposed-http.ts'
 
-/** The HTTP door in the pass-through mode, without the workspace around it. */
+/** The HTTP door in the pass-through mode, without the workspace. */
 export async function serveExposed(
   servers: Record<string, unknown>,
   only?: string,

@@ -1,6 +1,6 @@
 /**
- * One client of the pass-through mode, over one connection, in one session, or for one request. Owns how a request gets to its
- * server and how what the server asks meanwhile gets back: as requests to a client of the older revisions, as results of the new.
+ * One client of the pass-through mode: one connection, one session, or one request. Owns how a request gets to its server and how
+ * the server's questions get back: as requests to clients of the older revisions, as results to those of the newer one.
  */
 import {
   CLIENT_CAPABILITIES_META_KEY,
@@ -34,7 +34,7 @@ export interface FaceOptions {
 
 export type Job = (context: CallContext, lane: ClientLane) => Promise<RawResult>
 
-/** A human may have to be fetched. */
+/** The user may have to be fetched. */
 const QUESTION_MS = 600_000
 
 export class ExposedFace {
@@ -59,13 +59,13 @@ export class ExposedFace {
     return typeof declared === 'object' ? { ...declared } : {}
   }
 
-  /** The lane of what belongs to no request of its own. */
+  /** The lane for what belongs to no request. */
   lane(context: ServerContext): ClientLane {
     const capabilities = this.capabilities(context)
     return this.lanes.borrow({ server: '', caller: this.#caller, capabilities, isModern: false, alone: false }).lane
   }
 
-  /** For a request that may be answered by a question; `subject` is what an answer must be about. */
+  /** For a request that may be answered with a question; `subject` is what the answer must be about. */
   async serve(server: string, context: ServerContext, subject: unknown, job: Job): Promise<RawResult> {
     if (this.#era === 'legacy') return this.plainly(server, context, job)
     const { held } = this.exposed
@@ -79,7 +79,7 @@ export class ExposedFace {
       try {
         const asking = {
           ...this.#context(server, context, lane, call),
-          voice: askingPrompter(this.capabilities(context), ask)
+          prompter: askingPrompter(this.capabilities(context), ask)
         }
         return withNamedQuestions(server, await lane.during(call, () => job(asking, lane)))
       } finally {
@@ -89,7 +89,7 @@ export class ExposedFace {
     return held.round(call, request, context)
   }
 
-  /** For all others: lists, completion. */
+  /** For all other requests: lists, completion. */
   async plainly(server: string, context: ServerContext, job: Job): Promise<RawResult> {
     const { lane, release } = this.#borrow(server, context, false)
     const { mcpReq } = context
@@ -102,7 +102,7 @@ export class ExposedFace {
       const progress = (each: Progress) => tellProgress(mcpReq, each)
       const asking = {
         ...this.#context(server, context, lane, { signal: mcpReq.signal, progress }),
-        voice: askingPrompter(this.capabilities(context), scope.ask)
+        prompter: askingPrompter(this.capabilities(context), scope.ask)
       }
       return withNamedQuestions(server, await lane.during(scope, () => job(asking, lane)))
     } finally {
@@ -110,7 +110,7 @@ export class ExposedFace {
     }
   }
 
-  /** A server's news in the client's names. */
+  /** Translates a server's notification into the client's names. */
   translate(server: string, { method, params = {} }: PeerNotification): PeerNotification {
     if (this.exposed.only !== undefined) return { method, params }
     if (typeof params.uri === 'string')
@@ -154,7 +154,7 @@ export class ExposedFace {
       ...(requestState === undefined ? {} : { requestState })
     }
     return {
-      // A lane may have been another client's before: only the request says whose it is now.
+      // A lane may have served another client before: only the request says whose it is now.
       caller: namedCaller(lane.caller, this.#server.getClientVersion()),
       signal,
       ...(Object.keys(meta).length > 0 ? { meta } : {}),

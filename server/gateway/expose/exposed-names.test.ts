@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { ExposedNames } from './exposed-names.ts'
 
 describe('exposed names', () => {
-  it('puts the server in front, and reads it back without having listed anything', () => {
+  it('prefixes the name of the server, and resolves it without having listed anything', () => {
     expect(new ExposedNames(undefined).of('files', 'read_file')).toBe('files__read_file')
     expect(new ExposedNames(undefined).target('files__read_file')).toEqual({ server: 'files', name: 'read_file' })
     expect(new ExposedNames(undefined).target('a__b__c')).toEqual({ server: 'a', name: 'b__c' })
   })
 
-  it('leaves the names of a single server alone', () => {
+  it('does not prefix the names of a single server', () => {
     const names = new ExposedNames('files')
     expect(names.of('files', 'a b/c')).toBe('a b/c')
     expect(names.target('x__y')).toEqual({ server: 'files', name: 'x__y' })
@@ -19,7 +19,7 @@ describe('exposed names', () => {
     ['a', 'b__c', 'a__b', 'c'],
     ['my server', 'x', 'my_server', 'x'],
     ['s', `${'x'.repeat(80)}1`, 's', `${'x'.repeat(80)}2`]
-  ])('tells %s/%s from %s/%s', (server, name, otherServer, otherName) => {
+  ])('distinguishes %s/%s from %s/%s', (server, name, otherServer, otherName) => {
     for (const order of [0, 1]) {
       const names = new ExposedNames(undefined)
       const pairs = [

@@ -1,6 +1,6 @@
 /**
- * What clients of the pass-through mode call a server's tools and prompts. Owns prefixes, length limits and collisions; knows no
- * tools. Invariant: a name always stands for the same tool of the same server, whatever else is there or was listed before.
+ * The names of the servers' tools and prompts in the pass-through mode. Owns prefixes, length limits and collisions; knows no
+ * tools. Invariant: a name always stands for the same tool of the same server, whatever else exists or was listed before.
  */
 import { createHash } from 'node:crypto'
 
@@ -10,13 +10,13 @@ export interface Target {
 }
 
 const SEPARATOR = '__'
-/** The longest that every model provider takes. */
+/** The longest name that every model provider accepts. */
 const MAX_NAME = 64
 const HASH_CHARS = 8
 const MAX_REMEMBERED = 20_000
 
 export class ExposedNames {
-  /** The one server that is exposed, without prefixes; undefined: all of them. */
+  /** The one exposed server, without prefixes; undefined for all. */
   readonly #only: string | undefined
   readonly #altered = new Map<string, Target>()
 
@@ -29,7 +29,7 @@ export class ExposedNames {
     const plain = `${server}${SEPARATOR}${name}`
     const fit = plain.replace(/[^A-Za-z0-9_-]/g, '_')
     if (plain === fit && plain.length <= MAX_NAME && this.#split(plain)?.server === server) return plain
-    // Not to be read back, or not to be told from another: the hash makes it one of a kind, and is remembered.
+    // The name can't be split again, or collides with another: a hash makes it unique, and the mapping is remembered.
     const hash = createHash('sha256')
       .update(JSON.stringify([server, name]))
       .digest('hex')
@@ -39,13 +39,13 @@ export class ExposedNames {
     return exposed
   }
 
-  /** Whether there is such a server or tool is for the caller to see. */
+  /** Does not check that the server or tool exists. */
   target(exposed: string): Target | undefined {
     if (this.#only !== undefined) return { server: this.#only, name: exposed }
     return this.#altered.get(exposed) ?? this.#split(exposed)
   }
 
-  /** A server's name may have anything in it, a separator included. */
+  /** A server's name may contain anything, even the separator. */
   #split(exposed: string): Target | undefined {
     const at = exposed.indexOf(SEPARATOR)
     return at < 1 ? undefined : { server: exposed.slice(0, at), name: exposed.slice(at + SEPARATOR.length) }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { ExposedResources } from './exposed-resources.ts'
 
-describe('whose resource a URI is', () => {
-  it('is known by the templates of servers', () => {
+describe('the server of a URI', () => {
+  it('is found by the templates of servers', () => {
     const resources = new ExposedResources(undefined)
     resources.learnTemplate('a', 'note://{id}')
     expect(resources.target('note://1')).toEqual({ server: 'a', name: 'note://1' })
@@ -10,14 +10,14 @@ describe('whose resource a URI is', () => {
   })
 
   // Checked with the defence off: the SDK's own match → no end within 20 s, and a TypeError of `{+}`.
-  it('is told at once, whatever templates a server has', () => {
+  it('is found quickly, whatever templates a server has', () => {
     const resources = new ExposedResources(undefined)
     for (const count of [8, 16]) resources.learnTemplate('evil', `${'{+a}'.repeat(count)}!`)
     resources.learnTemplate('evil', '{+}')
     expect(resources.target(`x://${'a'.repeat(60)}`)).toBeUndefined()
   })
 
-  it('leaves room for the templates of others', () => {
+  it('is found even if another server has many templates', () => {
     const resources = new ExposedResources(undefined)
     for (let count = 0; count < 5000; count++) resources.learnTemplate('evil', `evil${count}://{a}`)
     resources.learnTemplate('good', 'good://{a}')

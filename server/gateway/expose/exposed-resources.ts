@@ -1,6 +1,6 @@
 /**
- * Whose resource a URI is. URIs stay as they are, because tools hand them out in their results; only one that two servers have is
- * shown under another for the second. Owns that choice and what was learnt from lists.
+ * Finds the server of a URI. URIs stay unchanged, because tools return them in their results; only if two servers have the same
+ * one, the second is shown under another URI. Owns that choice and what was learnt from lists.
  */
 import type { Target } from './exposed-names.ts'
 import { templateMatcher } from './template-matcher.ts'
@@ -9,7 +9,7 @@ const ALIAS = 'mcp-orchestrator://'
 const MAX_KNOWN = 20_000
 const MAX_KNOWN_CHARS = 2000
 const MAX_TEMPLATES = 1000
-/** Every one of them is tried on a URI that nobody has listed. */
+/** Limits the work for a URI that nobody has listed: every template is tried. */
 const MAX_TEMPLATES_OF_ONE = 100
 
 export class ExposedResources {
@@ -21,7 +21,7 @@ export class ExposedResources {
     this.#only = only
   }
 
-  /** How a listed resource is shown; the first server that lists a URI keeps it. */
+  /** The URI under which a listed resource is shown; the first server that lists a URI keeps it. */
   of(server: string, uri: string): string {
     if (this.#only !== undefined) return uri
     const owner = this.#owners.get(uri)
@@ -37,11 +37,11 @@ export class ExposedResources {
     const ofOne = [...this.#templates.values()].filter((known) => known.server === server)
     if (ofOne.length >= MAX_TEMPLATES_OF_ONE) return
     const matches = templateMatcher(uriTemplate)
-    // A template that can't be read can't be matched either.
+    // An invalid template matches nothing.
     if (matches) this.#templates.set(uriTemplate, { server, matches })
   }
 
-  /** `name` is the server's own URI. undefined: nobody has listed it. */
+  /** `name` is the server's own URI. undefined if nobody has listed it. */
   target(uri: string): Target | undefined {
     if (this.#only !== undefined) return { server: this.#only, name: uri }
     const owner = this.#owners.get(uri) ?? this.#templates.get(uri)?.server

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { ExposedStdio } from './exposed-stdio.ts'
 
 // Checked with the defence off: the promise left alone → an unhandled rejection, which ends the process.
-it('survives a subscription that fails, and hands the request on all the same', async () => {
+it('survives a failed subscription, and passes the request on', async () => {
   const stdio = new ExposedStdio(() => Promise.reject(new Error('broken')))
   const { promise: failure, resolve } = Promise.withResolvers<Error>()
   const passed: JSONRPCMessage[] = []

@@ -19,7 +19,7 @@ export class ExposedStdio {
     this.#open = open
   }
 
-  /** Called for the greeting, and once more when a client that has tried the new revision falls back to an old one. */
+  /** Called for the first message, and again if a client falls back from the newer revision to an older one. */
   readonly createServer = async ({ era }: { era: 'legacy' | 'modern' }): Promise<Server> => {
     this.#exposed = await this.#open()
     await this.#exposed.discoverServers(this.#caller, AbortSignal.timeout(DISCOVER_MS))
@@ -27,13 +27,13 @@ export class ExposedStdio {
     return this.#connection.server
   }
 
-  /** The SDK answers a stream of news by itself; the servers have to hear of the resources in it. */
+  /** The SDK serves a subscription stream by itself; the servers must learn which resources are in it. */
   tap(transport: Transport): void {
     const deliver = transport.onmessage
     transport.onmessage = (message, extra) => {
       const listen = listenOf(message)
       if (listen && listen.uris.length > 0) {
-        // Nobody waits for this, and what nobody catches ends the process.
+        // Nobody awaits this, and an unhandled rejection would end the process.
         this.#watch(listen).catch((error) => transport.onerror?.(error))
       }
       const cancelled = cancelledOf(message)
@@ -61,7 +61,7 @@ export class ExposedStdio {
     this.#listening.delete(id)
   }
 
-  /** The lane that its calls use, if it has made some: what these do is what it wants to hear of. */
+  /** The lane of the client's calls, if there is one: their effects are what the client wants to hear about. */
   #lane() {
     const lanes = this.#connection?.lanes
     return (

@@ -1,6 +1,6 @@
 /**
- * The pass-through mode: a client sees the servers' own tools, resources and prompts. Owns which servers are exposed, what they
- * have together and who has what; how a client is served is `exposed-face.ts`. Invariant: listing tools starts no known server.
+ * The pass-through mode: a client sees the servers' own tools, resources and prompts. Owns which servers are exposed and which
+ * server has what; `exposed-face.ts` serves a client. Invariant: listing tools starts no known server.
  */
 import type { ClientCapabilities, ServerCapabilities } from '@modelcontextprotocol/server'
 import type { Caller } from '../../calls/caller.ts'
@@ -18,7 +18,7 @@ import { ExposedResources } from './exposed-resources.ts'
 import { HeldCalls } from './held-call.ts'
 
 export interface ExposedOptions {
-  /** The one server that is exposed, without prefixes; undefined: all of them. */
+  /** The one exposed server, without prefixes; undefined for all. */
   only: string | undefined
   core: GatewayServices
   version: string
@@ -65,7 +65,7 @@ export class Exposed {
     return this.core.index.entries().flatMap(({ name }) => (this.shows(name) ? [name] : []))
   }
 
-  /** Those that have it, or may have it because they were never seen. */
+  /** Servers that have it, or may have it because they were never seen. */
   serversWith(has: Has): string[] {
     return this.servers().filter((server) => {
       const about = this.core.index.record(server)?.about
@@ -73,7 +73,7 @@ export class Exposed {
     })
   }
 
-  /** Of all that is exposed. What has not been seen yet may have anything. */
+  /** The capabilities of all exposed servers. A server that was never seen may have any. */
   capabilities(): ServerCapabilities {
     const known = this.servers().map((server) => this.core.index.record(server)?.about?.capabilities)
     if (known.length === 0 || known.includes(undefined)) return EVERYTHING
@@ -93,7 +93,7 @@ export class Exposed {
     return this.only === undefined ? undefined : this.core.index.record(this.only)?.about?.instructions
   }
 
-  /** Gets to know what was never seen, within a moment. */
+  /** Lists servers that were never seen, and waits for them only briefly. */
   async discoverServers(caller: Caller, signal: AbortSignal): Promise<void> {
     const unknown = this.servers().filter((server) => this.core.index.record(server)?.about === undefined)
     if (unknown.length === 0) return
@@ -101,21 +101,21 @@ export class Exposed {
       if (this.only !== undefined) await this.core.connections.list(this.only, { caller, signal })
       else await this.#discovery.discover(this.core, { caller, signal })
     } catch (error) {
-      this.logger.warn(`A server could not be listed: ${messageOf(error)}`)
+      this.logger.warn(`Could not list a server: ${messageOf(error)}`)
     }
   }
 
-  /** With one server it is worth a start to know what it offers to just this kind of client. */
-  async meetFor(lane: ClientLane, signal: AbortSignal): Promise<void> {
+  /** With a single server it is worth starting it to learn what it offers to this kind of client. */
+  async discoverFor(lane: ClientLane, signal: AbortSignal): Promise<void> {
     if (this.only === undefined || this.isModern(this.only)) return
     const { index, connections } = this.core
     if (index.offer(this.only, capabilityKey(lane.capabilities)) !== undefined) return
     await connections.list(this.only, { caller: lane.caller, signal }).catch((error) => {
-      this.logger.warn(`A server could not be listed: ${messageOf(error)}`)
+      this.logger.warn(`Could not list a server: ${messageOf(error)}`)
     })
   }
 
-  /** Whoever has it; if nobody has listed it, whoever may have it. */
+  /** The server that has it; if nobody has listed it, all that may have it. */
   resourceTargets(uri: string): Target[] {
     const target = this.resources.target(uri)
     if (target !== undefined) return this.servers().includes(target.server) ? [target] : []
@@ -133,7 +133,7 @@ export class Exposed {
     return this.core.index.revision(server)?.kind === 'modern'
   }
 
-  /** As last seen; what a server offers to this kind of client alone is known once it has been asked for one. */
+  /** The tools as last seen. What a server offers only to this kind of client is known once it was listed for one. */
   tools(server: string, capabilities: ClientCapabilities): StoredTool[] {
     const { index } = this.core
     return index.offer(server, capabilityKey(capabilities)) ?? index.tools(server) ?? []
@@ -157,7 +157,7 @@ export class Exposed {
     return tool && { server: target.server, tool }
   }
 
-  /** A name that was made in another process may have to be made again to be known. */
+  /** A hashed name from another process is known only after it was computed here again. */
   target(exposed: string, listed: (server: string) => { name: string }[] = () => []): Target | undefined {
     const isThere = (target: Target | undefined) => target !== undefined && this.servers().includes(target.server)
     const target = this.names.target(exposed)

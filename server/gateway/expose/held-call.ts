@@ -1,6 +1,6 @@
 /**
- * A request of a client of the new revision at a server of an older one: the server asks in the middle of it, the client wants a
- * question as the answer and sends the request again with what it was asked for. Owns the request in between these rounds.
+ * A request from a client of the newer revision to a server of an older one: the server asks during the request, while the client
+ * expects the question as the result and sends the request again with the answer. Owns the request between these rounds.
  */
 import {
   isInputRequiredResult,
@@ -29,7 +29,7 @@ export class HeldCall implements Scope {
   readonly #abort = new AbortController()
   readonly #open = new Map<string, Question>()
   #context: ServerContext | undefined
-  #asked = Promise.withResolvers<void>()
+  #questionAsked = Promise.withResolvers<void>()
   #result: Promise<RawResult> | undefined
   #count = 0
 
@@ -41,13 +41,13 @@ export class HeldCall implements Scope {
     return this.#abort.signal
   }
 
-  /** Whose results and questions the rounds are made of. */
+  /** Starts the job whose results and questions make up the rounds. */
   start(job: () => Promise<RawResult>): void {
     this.#result = job()
     this.#result.catch(() => {})
   }
 
-  /** One round: resolves to the server's result, or to its questions. */
+  /** Runs one round: resolves to the server's result, or to its questions. */
   async round(context: ServerContext, tokenOf: () => string): Promise<RawResult> {
     const { inputResponses = {}, signal } = context.mcpReq
     this.#context = context
@@ -61,10 +61,10 @@ export class HeldCall implements Scope {
     signal.addEventListener('abort', onAbort, { once: true })
     try {
       if (this.#open.size === 0) {
-        this.#asked = Promise.withResolvers()
-        const first = await Promise.race([this.#result, this.#asked.promise])
+        this.#questionAsked = Promise.withResolvers()
+        const first = await Promise.race([this.#result, this.#questionAsked.promise])
         if (first !== undefined) return first
-        // What is asked in one breath is one round.
+        // Questions that come together make one round.
         await new Promise((next) => setImmediate(next))
       }
     } finally {
@@ -84,7 +84,7 @@ export class HeldCall implements Scope {
     signal.addEventListener('abort', forget, { once: true })
     this.signal.addEventListener('abort', forget, { once: true })
     this.#open.set(key, { request, answer: resolve })
-    this.#asked.resolve()
+    this.#questionAsked.resolve()
     return promise
   }
 
@@ -94,7 +94,7 @@ export class HeldCall implements Scope {
     mcpReq?.notify(notification).catch(() => {})
   }
 
-  /** Every round is a request of its own, with its own token. */
+  /** Every round is a separate request with its own progress token. */
   readonly progress: ProgressCallback = (progress) => {
     const { mcpReq } = this.#context ?? {}
     if (mcpReq) tellProgress(mcpReq, progress)
@@ -113,12 +113,12 @@ export function tellProgress({ _meta, notify }: ServerContext['mcpReq'], progres
 
 interface Held {
   call: HeldCall
-  /** Of the request that it is; another can't be answered with it. */
+  /** Hash of the request, so that the state can't be used with another one. */
   request: string
   timer: NodeJS.Timeout
 }
 
-/** Those that wait for their client. In this process alone: another instance does not know them. */
+/** The calls that wait for their client. Only in this process: another instance does not know them. */
 export class HeldCalls {
   readonly #held = new Map<string, Held>()
 

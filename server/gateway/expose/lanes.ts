@@ -7,9 +7,9 @@ export interface LaneRequest {
   server: string
   caller: Caller
   capabilities: ClientCapabilities
-  /** A server of the new revision hears with every request what its client can do. */
+  /** A server of the newer revision gets the client's capabilities with every request. */
   isModern: boolean
-  /** What the server asks and says can't be told apart by request: no other may use the lane meanwhile. */
+  /** The server's questions and messages can't be assigned to a request, so no other request may use the lane meanwhile. */
   alone: boolean
 }
 
@@ -19,7 +19,7 @@ export interface Borrowed {
 }
 
 export interface Lanes {
-  borrow(wish: LaneRequest): Borrowed
+  borrow(request: LaneRequest): Borrowed
   all(): ClientLane[]
   close(): void
 }
@@ -29,10 +29,10 @@ type OpenLane = (caller: Caller, capabilities: ClientCapabilities) => ClientLane
 const MAX_LANES = 256
 const MAX_IDLE = 2
 
-/** For one client, over a connection or in a session: all its requests go over the same lane. */
+/** For one client, with a connection or a session: all its requests use the same lane. */
 export class OwnLanes implements Lanes {
   readonly #open: OpenLane
-  /** In the new revision every request says what the client can do; as a rule always the same. */
+  /** In the newer revision every request states the client's capabilities; usually they stay the same. */
   readonly #lanes = new Map<string, ClientLane>()
 
   constructor(open: OpenLane) {
@@ -54,7 +54,7 @@ export class OwnLanes implements Lanes {
   }
 }
 
-/** For requests that belong to no connection: many clients, of whom none may hear what is another's. */
+/** For requests without a connection: many clients, and none may receive what belongs to another. */
 export class SharedLanes implements Lanes {
   readonly #open: OpenLane
   readonly #common = new Map<string, ClientLane>()
@@ -66,7 +66,7 @@ export class SharedLanes implements Lanes {
   }
 
   borrow({ server, caller, capabilities: declared, isModern, alone }: LaneRequest): Borrowed {
-    // So that one connection does for all kinds of clients.
+    // So that one connection serves all kinds of clients.
     const capabilities = isModern ? {} : declared
     const key = JSON.stringify([caller.owner, capabilityKey(capabilities)])
     if (!alone) {

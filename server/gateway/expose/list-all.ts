@@ -40,7 +40,7 @@ export type ListKind = keyof typeof KINDS
 const MAX_PAGES = 20
 const MAX_ITEMS = 5000
 
-/** One server's list as it is, page by page; of several, all pages of all that answer. */
+/** Passes through a single server's pages; of several servers, joins all pages of those that answer. */
 export async function listAll(
   face: ExposedFace,
   context: ServerContext,
@@ -57,7 +57,7 @@ export async function listAll(
     try {
       return (await pages(face, server, context, kind)).map((item) => show(exposed, server, item))
     } catch (error) {
-      // One that fails hides no other.
+      // One failing server must not hide the others.
       exposed.logger.debug({ server }, `${method}: ${messageOf(error)}`)
       return []
     }

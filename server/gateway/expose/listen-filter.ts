@@ -1,13 +1,13 @@
 import { isRecord } from '../../lib/is-record.ts'
 export interface Listen {
   id: unknown
-  /** The resources that it wants to hear of. */
+  /** The resources that the client wants to hear about. */
   uris: string[]
 }
 
 const MAX_URIS = 200
 
-/** A client of the new revision opens a stream of news; the SDK serves it, and the servers have to be told. */
+/** Recognizes a client's subscription stream in the newer revision; the SDK serves it, and the servers must be told. */
 export function listenOf(message: unknown): Listen | undefined {
   if (!isRecord(message) || message.method !== 'subscriptions/listen' || !isRecord(message.params)) return undefined
   const { notifications } = message.params
@@ -16,7 +16,7 @@ export function listenOf(message: unknown): Listen | undefined {
   return { id: message.id, uris }
 }
 
-/** The id of the request that is taken back. */
+/** The id of the cancelled request. */
 export function cancelledOf(message: unknown): unknown {
   if (!isRecord(message) || message.method !== 'notifications/cancelled' || !isRecord(message.params)) return undefined
   return message.params.requestId

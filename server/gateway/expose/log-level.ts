@@ -2,7 +2,7 @@ import { LOG_LEVEL_META_KEY } from '@modelcontextprotocol/server'
 
 const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency']
 
-/** What a client of the new revision wants to be told in the course of one request; nothing, if it does not say. */
+/** The log level that a client of the newer revision wants for one request; undefined if it wants no messages. */
 export function levelOf(envelope: Record<string, unknown> = {}): string | undefined {
   const level = envelope[LOG_LEVEL_META_KEY]
   return typeof level === 'string' ? level : undefined

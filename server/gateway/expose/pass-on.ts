@@ -9,10 +9,10 @@ import type { Exposed } from './exposed.ts'
 import type { ExposedFace, Job } from './exposed-face.ts'
 import type { Target } from './exposed-names.ts'
 
-/** Those that the new revision may answer with a question. */
+/** Methods that the newer revision may answer with a question. */
 const MAY_ASK = new Set(['prompts/get', 'resources/read'])
 
-/** Sends a request on to one server as it is, and the answer back, errors included. */
+/** Forwards a request to one server unchanged, and returns its answer or error. */
 export async function passOn(
   face: ExposedFace,
   server: string,
@@ -23,10 +23,10 @@ export async function passOn(
   const { core, logger } = face.exposed
   try {
     const { _meta: _, ...own } = params
-    const job: Job = ({ meta, retry, voice: __, ...rest }) => {
+    const job: Job = ({ meta, retry, prompter: __, ...rest }) => {
       const all = { ...own, ...retry, ...(meta ? { _meta: meta } : {}) }
-      const wish = { server, method, params: own, caller: rest.caller }
-      return runRequest(core, wish, () => core.connections.request(server, { method, params: all, ...rest }))
+      const passed = { server, method, params: own, caller: rest.caller }
+      return runRequest(core, passed, () => core.connections.request(server, { method, params: all, ...rest }))
     }
     return MAY_ASK.has(method) ? await face.serve(server, context, own, job) : await face.plainly(server, context, job)
   } catch (error) {
@@ -34,7 +34,7 @@ export async function passOn(
   }
 }
 
-/** A subscription is a read that goes on: by the same rules, and on record. */
+/** A subscription is a continued read: the same rules apply, and it is recorded. */
 export async function watchOn(
   { core }: Exposed,
   lane: ClientLane,
@@ -42,20 +42,20 @@ export async function watchOn(
   signal: AbortSignal,
   caller = lane.caller
 ): Promise<void> {
-  const wish = { server, method: 'resources/subscribe', params: { uri }, caller }
-  await runRequest(core, wish, () => lane.watch(server, uri, signal))
+  const passed = { server, method: 'resources/subscribe', params: { uri }, caller }
+  await runRequest(core, passed, () => lane.watch(server, uri, signal))
 }
 
-/** What the server itself has answered, with its code and data. */
+/** The server's own error, with its code and data. */
 export function passOnError(server: string, error: unknown): Error | undefined {
-  const said = isAppError(error, 'child_refused') ? error.cause : error
-  if (said instanceof ProtocolError) return withNamedElicitations(server, said)
-  return said !== error && said instanceof Error ? said : undefined
+  const cause = isAppError(error, 'child_refused') ? error.cause : error
+  if (cause instanceof ProtocolError) return withNamedElicitations(server, cause)
+  return cause !== error && cause instanceof Error ? cause : undefined
 }
 
 export function ofServer(exposed: Exposed, target: Target | undefined, shown: string): Target {
   if (target !== undefined && exposed.servers().includes(target.server)) return target
-  throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Nothing here is called "${shown.slice(0, 200)}".`)
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is nothing named "${shown.slice(0, 200)}".`)
 }
 
 export function inOurWords(error: unknown, logger: Exposed['logger']): ProtocolError {

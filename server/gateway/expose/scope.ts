@@ -1,7 +1,7 @@
 import type { RawResult } from '../../connections/live-server.ts'
 import type { PeerNotification, PeerRequest } from '../../connections/peer.ts'
 
-/** One request of a client under way at a server: what the server asks and says meanwhile is put down to it. */
+/** One running request of a client at a server: the server's questions and messages meanwhile are assigned to it. */
 export interface Scope {
   server: string
   ask(request: PeerRequest, signal: AbortSignal): Promise<RawResult>

@@ -2,12 +2,12 @@ const MAX_CHARS = 256
 const MAX_EXPRESSIONS = 8
 const MAX_URI_CHARS = 2000
 
-/** A literal, or the characters that a value in its place can't have. */
+/** A literal, or the characters that a value in its place can't contain. */
 type Part = string | { stops: string }
 
 /**
- * Which URIs a server's template makes; undefined for one that is not read. By hand: a regular expression made of it takes for
- * ever on a URI that does not fit, and templates are the server's to choose.
+ * Matches the URIs of a server's template; undefined for an unsupported one. Written by hand: servers choose the templates, and a
+ * regular expression made from one can be very slow on a URI that does not match.
  */
 export function templateMatcher(template: string): ((uri: string) => boolean) | undefined {
   const parts = readTemplate(template)
@@ -23,7 +23,9 @@ export function templateMatcher(template: string): ((uri: string) => boolean) | 
   }
 }
 
-/** All places where a value can end that begins in one of `starts`. Both in order, so that no character is looked at twice. */
+/**
+ * All positions where a value that begins at one of `starts` can end. Both lists are sorted, so that no character is read twice.
+ */
 function valueEnds(uri: string, starts: number[], stops: string): number[] {
   const ends: number[] = []
   for (const start of starts) {

@@ -3,7 +3,7 @@ import type { ClientLane } from './client-lane.ts'
 import type { Exposed } from './exposed.ts'
 import { watchOn } from './pass-on.ts'
 
-/** The subscriptions of one stream of news, until its signal says that it has ended. */
+/** Keeps the subscriptions of one stream until its signal aborts. */
 export async function watchWhile(
   exposed: Exposed,
   lane: ClientLane,

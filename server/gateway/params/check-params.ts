@@ -1,4 +1,4 @@
-/** The part of JSON Schema that tells a caller what it forgot or mistook. What it doesn't know it lets pass: the child checks too. */
+/** The part of JSON Schema that tells callers what is missing or wrong. It ignores what it doesn't know: the child checks too. */
 import { isRecord } from '../../lib/is-record.ts'
 
 export interface ParamsProblem {

@@ -34,7 +34,7 @@ describe('fillParams', () => {
     ['a number inside a word', schema({ count: number }), 'use utf8 of v2.1.3 and abc-7'],
     ['an apostrophe', schema({ message: text }), "it's what it's"],
     ['optional places', schema({ count: number }, []), 'give me 5']
-  ])('does not guess at %s', (_what, input, request) => {
+  ])('does not guess %s', (_what, input, request) => {
     expect(fillParams(input, {}, request, true)).toEqual({})
   })
 

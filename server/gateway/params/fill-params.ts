@@ -4,8 +4,8 @@ type Schema = Record<string, unknown>
 type Params = Record<string, unknown>
 
 /**
- * Takes a tool's missing parameters out of the sentence where that can't be wrong: a value that stands beside the parameter's
- * name; and for tools that only read, the one value of its kind for the one required parameter of that kind.
+ * Fills a tool's missing parameters from the sentence where that is safe: a value next to the parameter's name; and for tools
+ * that only read, the one value of its kind for the one required parameter of that kind.
  */
 export function fillParams(schema: Schema, given: Params, request: string, readOnly: boolean): Params {
   const filled = { ...named(schema, given, request), ...given }
@@ -77,7 +77,7 @@ export function findValues(request: string, used: Set<string>): Record<Kind | 'i
   }
 }
 
-/** A text in quotes fits any free text; the other kinds only where format or name says so. */
+/** Quoted text fits any free text; the other kinds only if format or name says so. */
 function takes(property: Schema, name: string, kind: Kind): boolean {
   const types = typesOf(property)
   if (kind === 'number') return types.includes('number') || types.includes('integer')

@@ -1,6 +1,7 @@
 /**
- * The parameters of a call: what the caller gave, what rules find in the sentence, and, where that is not enough, what a model
- * reads out of it. Invariant: what the caller gave stays; a write gets no value that the sentence does not say or a human see.
+ * The parameters of a call: what the caller gave, what rules find in the sentence and, if that is not enough, what a model
+ * extracts from it. Invariant: the caller's values stay; a write gets no value that is neither in the sentence nor approved by a
+ * person.
  */
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
@@ -12,17 +13,17 @@ import { fillParams } from './fill-params.ts'
 
 type Params = Record<string, unknown>
 
-export interface SettledParams {
+export interface ResolvedParams {
   params: Params
   problems: ParamsProblem[]
   filledBy?: Record<string, 'rules' | 'sampling' | 'model'>
-  /** Values of a write that don't stand in the sentence: a human has to approve them. */
+  /** Values for a write that are not in the sentence: a person must approve them. */
   requiresApproval?: true
 }
 
 const MAX_SCHEMA = 20_000
 const MAX_TOKENS = 4000
-/** A client may show its human what its model is asked. */
+/** A client may show its user what its model is asked. */
 const SAMPLING_MS = 120_000
 const MODEL_MS = 30_000
 
@@ -33,14 +34,14 @@ export async function resolveParams(
   { server, tool, isRead }: { server: string; tool: StoredTool; isRead: boolean },
   { request, params: given }: { request?: string | undefined; params: Params },
   context: CallContext
-): Promise<SettledParams> {
+): Promise<ResolvedParams> {
   if (request === undefined) return { params: given, problems: checkParams(tool.inputSchema, given) }
   const ruled = fillParams(tool.inputSchema, given, request, isRead)
   const byRules = Object.keys(ruled).filter((name) => !Object.hasOwn(given, name))
   const problems = checkParams(tool.inputSchema, ruled)
   const settled = { params: ruled, problems, ...marked(byRules, 'rules') }
   const wrong = new Set(problems.map(({ path }) => path.split(/[.[]/)[0] ?? ''))
-  // What the caller got wrong is the caller's to correct.
+  // The caller must correct their own mistakes.
   if (problems.length === 0 || [...wrong].some((name) => Object.hasOwn(given, name))) return settled
   const known = Object.fromEntries(Object.entries(ruled).filter(([name]) => !wrong.has(name)))
   const written = await write(core, tool, { request, known, wrong: [...wrong] }, context)
@@ -52,7 +53,7 @@ export async function resolveParams(
   const params = { ...known, ...Object.fromEntries(news) }
   if (checkParams(tool.inputSchema, params).length > 0) return settled
   const isGuess = !isRead && !news.every(([, value]) => isSaid(value, request))
-  const canAsk = context.voice?.choose !== undefined || core.policy(server, tool.name) === 'ask'
+  const canAsk = context.prompter?.choose !== undefined || core.policy(server, tool.name) === 'ask'
   if (isGuess && !canAsk) return settled
   const filledBy = {
     ...marked(
@@ -67,28 +68,28 @@ export async function resolveParams(
   return { params, problems: [], filledBy, ...(isGuess ? { requiresApproval: true } : {}) }
 }
 
-function marked(names: string[], by: 'rules' | 'sampling' | 'model'): Pick<SettledParams, 'filledBy'> {
+function marked(names: string[], by: 'rules' | 'sampling' | 'model'): Pick<ResolvedParams, 'filledBy'> {
   return names.length > 0 ? { filledBy: Object.fromEntries(names.map((name) => [name, by])) } : {}
 }
 
-/** Asks the client's model, or else ours. Whatever goes wrong there, the caller can still be asked for the parameters. */
+/** Asks the client's model, or else ours. If that fails, the caller can still be asked for the parameters. */
 async function write(
   core: GatewayServices,
   tool: StoredTool,
   { request, known, wrong }: { request: string; known: Params; wrong: string[] },
   context: CallContext
 ): Promise<{ params: Params; by: 'sampling' | 'model' } | undefined> {
-  const { voice, signal } = context
-  const by = voice?.write ? 'sampling' : 'model'
-  const ask = voice?.write ?? core.writeText
+  const { prompter, signal } = context
+  const by = prompter?.write ? 'sampling' : 'model'
+  const ask = prompter?.write ?? core.writeText
   const { name, description, inputSchema } = tool
   const shown = { tool: name, description: description.slice(0, 500), inputSchema, known, missing: wrong, request }
   const prompt = JSON.stringify(shown)
   if (!ask || prompt.length > MAX_SCHEMA) return undefined
-  const wish: TextRequest = { about: callHash([SYSTEM, prompt]), system: SYSTEM, prompt, maxTokens: MAX_TOKENS }
+  const textRequest: TextRequest = { about: callHash([SYSTEM, prompt]), system: SYSTEM, prompt, maxTokens: MAX_TOKENS }
   const deadline = { what: 'a model to fill in parameters', ms: by === 'sampling' ? SAMPLING_MS : MODEL_MS, signal }
   try {
-    const params = readObject(await withDeadline(deadline, (inner) => ask(wish, inner)))
+    const params = readObject(await withDeadline(deadline, (inner) => ask(textRequest, inner)))
     return params && { params, by }
   } catch (error) {
     if (error instanceof InputNeeded || signal.aborted) throw error
@@ -96,7 +97,7 @@ async function write(
   }
 }
 
-/** The one object in the answer; models like to put it into a fence. */
+/** The object in the answer; models like to put it into a code fence. */
 function readObject(text: string): Params | undefined {
   const from = text.indexOf('{')
   const to = text.lastIndexOf('}')
@@ -108,7 +109,7 @@ function readObject(text: string): Params | undefined {
   }
 }
 
-/** Every text and number in it stands in the sentence as a word of its own; what stands in no sentence (true, an empty list) does not. */
+/** True if every text and number in the value is a whole word of the sentence. Other values (true, an empty list) never are. */
 export function isSaid(value: unknown, request: string): boolean {
   if (Array.isArray(value)) return value.length > 0 && value.every((item) => isSaid(item, request))
   if (typeof value === 'object' && value !== null) {

@@ -1,4 +1,4 @@
-/** The values that a sentence states and that no parameter got: to run without them would be to do something else. */
+/** Finds values in the sentence that no parameter got: running without them would do something else. */
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { findValues } from './fill-params.ts'
 import { isSaid } from './resolve-params.ts'
@@ -14,7 +14,7 @@ interface Filled {
   params: Record<string, unknown>
 }
 
-/** As a sentence; undefined where every value is used. */
+/** Returns a sentence; undefined if every value is used. */
 export function unusedValues({ request, server, tool, params }: Filled): string | undefined {
   const leaves = leavesOf(params)
   const own = `${server} ${tool.name} ${tool.description}`.toLowerCase()

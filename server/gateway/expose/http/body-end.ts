@@ -1,6 +1,6 @@
 /**
- * The same answer, and `onEnd` once when its body has been read, was given up, or its reader has `gone`. Not by the request's
- * signal alone: that follows another by a weak reference, and says nothing any more after a garbage collection.
+ * Returns the same response and calls `onEnd` once, when its body was read, cancelled, or its reader is `gone`. The request's
+ * signal alone is not enough: it follows another one by a weak reference, which is lost after a garbage collection.
  */
 export function bodyEnd(response: Response, gone: AbortSignal, onEnd: () => void): Response {
   const { body, status, headers } = response

@@ -8,7 +8,7 @@ import { createPolicy } from '../../../policy/approval-policy.ts'
 import { serveExposed } from '../expose.fixture.ts'
 
 // A client that can be asked borrows a lane, and the next one may get the same.
-it.each(['legacy', 'auto'] as const)('puts each call on record under the name of its own client (%s)', async (mode) => {
+it.each(['legacy', 'auto'] as const)('records each call under the name of its own client (%s)', async (mode) => {
   const names: (string | undefined)[] = []
   const audit: Audit = {
     ...noAudit,
@@ -89,7 +89,7 @@ it.each(['legacy', 'auto'] as const)(
     const client = new Client({ name: 'ann', version: '1' }, { versionNegotiation: { mode }, capabilities })
     client.setRequestHandler('elicitation/create', () => {
       rule.now = rule.next
-      return { action: 'accept' as const, content: { answer: 'Yes, run it' } }
+      return { action: 'accept' as const, content: { answer: 'Approve' } }
     })
     try {
       await client.connect(new StreamableHTTPClientTransport(served.url))
@@ -112,7 +112,7 @@ it.each(['legacy', 'auto'] as const)(
 )
 
 // Checked with the defence off: watched before the SDK has looked at the request → the refused one keeps its server at work.
-it('watches resources for a stream of news until that is cut, and for a refused one not at all', async () => {
+it('watches resources for a subscription stream until it ends, and for a refused one not at all', async () => {
   const served = await serveExposed({ c: child('conformance-server', ['legacy']) }, 'c')
   const listen = (more: object) => {
     const params = {

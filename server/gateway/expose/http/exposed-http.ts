@@ -22,8 +22,8 @@ export interface ExposedHttp {
 }
 
 /**
- * The pass-through mode over HTTP. Clients of the older revisions get a session, because their servers can ask them back; those of
- * the new one are served request by request.
+ * The pass-through mode over HTTP. Clients of the older revisions get a session, because their servers can ask them questions;
+ * those of the newer one are served request by request.
  */
 export function openExposedHttp(expose: () => Promise<Exposed>, logger: Logger, ownerOf: OwnerOf): ExposedHttp {
   const onerror = (error: Error) => logger.debug({ err: error }, 'gateway request')
@@ -56,7 +56,7 @@ export function openExposedHttp(expose: () => Promise<Exposed>, logger: Logger, 
       if (isOld) return sessions.fetch(request, caller, options)
       const { uris = [] } = listenOf(parsedBody) ?? {}
       const response = await modern.fetch(request, options)
-      // Only a stream has an end that can be waited for: what was refused watches nothing.
+      // Only a stream has an end to wait for; a refused request watches nothing.
       const isStream = response.headers.get('content-type') === 'text/event-stream'
       if (uris.length === 0 || !isStream) return response
       const ended = new AbortController()
@@ -91,7 +91,7 @@ function openShared(exposed: Exposed, bus: ServerEventBus) {
 
 const DISCOVER_MS = 10_000
 
-/** What concerns no request goes to whoever listens for it. */
+/** Publishes notifications that belong to no request. */
 function publish(bus: ServerEventBus, { method, params = {} }: PeerNotification): void {
   if (method === 'notifications/prompts/list_changed') bus.publish({ kind: 'prompts_list_changed' })
   if (method === 'notifications/resources/list_changed') bus.publish({ kind: 'resources_list_changed' })

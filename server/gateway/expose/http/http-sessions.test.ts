@@ -34,7 +34,7 @@ async function openOne() {
   }
 }
 
-it('makes room of a session whose request has failed', async () => {
+it('replaces a session whose request has failed', async () => {
   const { send, close } = await openOne()
   try {
     const first = await send()
@@ -50,7 +50,7 @@ it('makes room of a session whose request has failed', async () => {
 })
 
 // Checked with the defence off: no look at a body that is given up → 503, for ever.
-it.each(['given up', 'left'] as const)('makes room of a session whose stream was %s', async (how) => {
+it.each(['given up', 'left'] as const)('replaces a session whose stream was %s', async (how) => {
   const { send, listen, close } = await openOne()
   try {
     const first = await send()

@@ -1,6 +1,6 @@
 /**
- * Sessions of clients of the older revisions over HTTP: a server's question and the answer to it come in two requests, which only
- * a session holds together. Owns their ids, number and age. Invariant: a session serves the owner that opened it.
+ * HTTP sessions for clients of the older revisions: a server's question and its answer come in two requests, and only a session
+ * connects them. Owns their ids, number and age. Invariant: a session serves only the owner that opened it.
  */
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
 import type { Caller } from '../../../calls/caller.ts'
@@ -11,7 +11,7 @@ import { bodyEnd } from './body-end.ts'
 
 export interface FetchOptions {
   parsedBody?: unknown
-  /** Fires when the client has left. */
+  /** Aborts when the client has disconnected. */
   gone?: AbortSignal
 }
 
@@ -27,7 +27,7 @@ interface Session {
   owner: string
   transport: WebStandardStreamableHTTPServerTransport
   close(): Promise<void>
-  /** Requests and streams that are open now. */
+  /** Number of open requests and streams. */
   active: number
   usedAt: number
 }
@@ -50,7 +50,7 @@ export class HttpSessions {
     const id = request.headers.get('mcp-session-id')
     if (id !== null) {
       const session = this.#sessions.get(id)
-      // By this a client knows to open a new one.
+      // This status tells a client to open a new session.
       if (session?.owner !== caller.owner) return refusal(404, 'Session not found')
       return this.#serve(session, request, options)
     }
@@ -110,7 +110,7 @@ export class HttpSessions {
     }
   }
 
-  /** Of those that nobody uses at the moment, the one that has waited longest leaves. */
+  /** Removes the session that has been idle for longest. */
   #makeRoom(): boolean {
     const { maxSessions = MAX_SESSIONS } = this.#options
     if (this.#sessions.size < maxSessions) return true
