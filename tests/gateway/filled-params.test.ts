@@ -87,7 +87,7 @@ describe('parameters that the rules do not find', { timeout: 60_000 }, () => {
     const { note, notes, questions } = await start({ era, samples, answers: [APPROVE, 'Reject'] })
     const done = await note('jot down that we lack milk')
     expect(route(done)).toMatchObject({ approvedBy: 'client', filledBy: { title: 'sampling', pinned: 'sampling' } })
-    expect(questions[0]).toMatch(/"title": "Dairy".*filled in/s)
+    expect(questions[0]).toMatch(/"title": "Dairy".*Filled in/s)
     expect(textOf(await note('jot down that we lack cheese'))).toMatch(/was rejected/)
     expect(notes()).toEqual([{ title: 'Dairy', pinned: true }])
   })

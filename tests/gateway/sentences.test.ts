@@ -100,7 +100,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
         tool: 'cleanup',
         params: {},
         confidence: expect.any(Number),
-        reason: expect.stringContaining('"server" and "tool"'),
+        reason: expect.stringContaining('"server", "tool" and all "params"'),
         candidates: expect.any(Array)
       })
     }
