@@ -35,8 +35,8 @@ async function open() {
     const tools = await test.connections.list('db', { caller: LOCAL, signal })
     const tool = tools.find(({ name }) => name === 'write')
     if (!tool) throw new Error('no tool')
-    const wish = { server: 'db', tool, args: { message: 'x' } }
-    return runTool(core, wish, { caller: LOCAL, signal, ...(choose && { prompter: { choose } }) })
+    const toolRequest = { server: 'db', tool, args: { message: 'x' } }
+    return runTool(core, toolRequest, { caller: LOCAL, signal, ...(choose && { prompter: { choose } }) })
   }
   const isWritten = (which: string) => existsSync(count(which)) && readFileSync(count(which), 'utf8') !== ''
   return { use, write, isWritten, inbox: approvals.inbox }

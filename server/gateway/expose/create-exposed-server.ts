@@ -90,10 +90,10 @@ async function callTool(
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name.slice(0, 100)}`)
   }
   const { server, tool } = found
-  const wish = { server, tool, args, latest: exposed.finderOf(tool.name, face.lane(context)) }
+  const toolRequest = { server, tool, args, latest: exposed.finderOf(tool.name, face.lane(context)) }
   try {
     const result = await face.serve(server, context, [tool.name, args], async (called) => {
-      const { result: answer, definitionChanged } = await runTool(exposed.core, wish, called)
+      const { result: answer, definitionChanged } = await runTool(exposed.core, toolRequest, called)
       return definitionChanged ? { ...answer, _meta: { ...metaOf(answer), [CHANGED]: true } } : answer
     })
     return withContent(result)

@@ -12,7 +12,7 @@ import { BackgroundJob, rareWarning } from './background-job.ts'
 import { DefinitionCache } from './definition-cache.ts'
 
 export type WriteText = (
-  wish: { system: string; prompt: string; maxTokens: number },
+  request: { system: string; prompt: string; maxTokens: number },
   signal: AbortSignal
 ) => Promise<string>
 
@@ -100,9 +100,9 @@ export class ToolExamples {
     if (this.#examples.has(hash) || this.#asked >= MAX_ASKED) return
     this.#asked += 1
     const prompt = JSON.stringify({ name: name.slice(0, 200), description: description.slice(0, MAX_DESCRIPTION) })
-    const wish = { system: SYSTEM, prompt, maxTokens: MAX_TOKENS }
+    const request = { system: SYSTEM, prompt, maxTokens: MAX_TOKENS }
     const what = { what: 'a model to write example requests', ms: WRITE_MS, signal }
-    const examples = readAnswer(await withDeadline(what, (inner) => this.#options.write(wish, inner)))
+    const examples = readAnswer(await withDeadline(what, (inner) => this.#options.write(request, inner)))
     this.#examples.set(hash, examples)
     await this.#cache.save(hash, examples)
   }
