@@ -1,4 +1,4 @@
-/** The entry of the commands that must start fast: a client waits for the gateway at every one of its own starts. */
+/** Entry point of the commands that must start fast: a client waits for the gateway whenever it starts. */
 import { auditCommand } from './cli/audit.ts'
 import { gatewayCommand } from './cli/gateway.ts'
 import { runCli } from './cli/run-cli.ts'

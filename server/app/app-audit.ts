@@ -1,4 +1,4 @@
-/** The audit trail of this process, and the secrets that must not get into it. */
+/** The audit log of this process, and the secrets that must not get into it. */
 import { type Audit, auditOwner, openAudit } from '../audit/audit.ts'
 import { readAudit } from '../audit/read-audit.ts'
 import type { ToolObserver } from '../calls/tool-observer.ts'
@@ -14,11 +14,11 @@ import { dataPaths } from './data-paths.ts'
 
 export interface Trail {
   audit: Audit
-  /** Who counts along. */
+  /** Observer for metrics. */
   observer: ToolObserver | undefined
-  /** Values that come out of it are known from then on. */
+  /** Values that it returns are redacted from then on. */
   trackSecrets(credentials: Credentials): Credentials
-  /** Those that the registry refers to, as far as they can be found now. */
+  /** The secrets that the registry refers to, as far as they have values now. */
   registerSecrets(registry: Registry, credentials: Credentials): void
 }
 
@@ -57,7 +57,7 @@ export function openTrail(settings: Settings, observer?: ToolObserver): Trail {
       for (const entry of source ? servers.values() : []) {
         secrets.add(literalSecrets(entry))
         const texts = entry.kind === 'local' ? entry.env : entry.headers
-        // One after the other: what is missing must not hide the rest.
+        // One by one, so that a missing secret does not hide the others.
         for (const [key, text] of Object.entries(texts))
           secrets.add(attempt(() => source && fillPlaceholders(entry.name, { [key]: text }, source).secrets) ?? [])
       }
@@ -65,7 +65,7 @@ export function openTrail(settings: Settings, observer?: ToolObserver): Trail {
   }
 }
 
-/** For the page: each owner sees what is theirs. */
+/** For the page: each owner sees their own rows. */
 export function trailReader(
   settings: Settings,
   { audit }: Trail,
@@ -81,7 +81,7 @@ export function trailReader(
   }
 }
 
-/** A secret that can't be found now is not known to anyone yet; who needs it hears of it. */
+/** Ignores a missing secret; the server that needs it reports the error. */
 function attempt<T>(read: () => T): T | undefined {
   try {
     return read()

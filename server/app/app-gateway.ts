@@ -1,6 +1,6 @@
 /**
- * The second composition root: the gateway alone. Beside `app.ts` because it must start in the time of a bare MCP server: what a
- * call needs (store, router, MCP client) is loaded with the first call, and nothing of the workspace at all.
+ * The second composition root: the gateway alone. It is separate from `app.ts` because it must start as fast as a bare MCP server. What a
+ * call needs (store, router, MCP client) is loaded with the first call, and nothing of the workspace is loaded.
  */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -21,25 +21,25 @@ import type { SharedParts } from './shared-parts.ts'
 export interface GatewayApp {
   gateway: Gateway
   version: string
-  /** Where the registry is. */
+  /** Path of the registry. */
   file: string
   registry(): Registry
-  /** Why the file as it stands now can't be used. */
+  /** Why the current file can't be used. */
   registryProblem(): string | undefined
-  /** Applies what stands in the file now. */
+  /** Applies the current content of the file. */
   reload(): Promise<void>
   credentialsFile: string | undefined
-  /** Folder of what servers write to stderr. */
+  /** Folder with the stderr output of servers. */
   logDir: string
-  /** Which entries may have their secrets. */
+  /** Which entries may use their secrets. */
   grants: Grants
-  /** What the tools stand on; loaded with the first call. */
+  /** The services behind the tools; loaded with the first call. */
   core(): Promise<GatewayServices>
-  /** The same, if it has been loaded; loads nothing. */
+  /** The same if already loaded; loads nothing. */
   loaded(): GatewayServices | undefined
-  /** With `GATEWAY_EXPOSE`: what clients see in place of the four tools. */
+  /** With `GATEWAY_EXPOSE`: what clients see instead of the four tools. */
   exposed?: () => Promise<Exposed>
-  /** Applies changes of the registry as they come. */
+  /** Watches the registry and applies changes. */
   watch(): void
   stop(): Promise<void>
 }
@@ -47,15 +47,15 @@ export interface GatewayApp {
 export interface GatewayAppOptions
   extends Pick<GatewayOptions, 'refused'>,
     Pick<LoadOptions, 'environment' | 'models' | 'dotenv'> {
-  /** A registry that is not there is an empty one. */
+  /** Treat a missing registry as empty. */
   optionalRegistry: boolean
-  /** What is open already; whoever opened it closes it. */
+  /** Parts that are already open; the caller closes them. */
   shared?: SharedParts
 }
 
 const MAX_STOP_MS = 15_000
 
-/** Throws when the registry as a whole, or the credentials file, can't be used. */
+/** Throws if the registry as a whole, or the credentials file, can't be used. */
 export async function createGatewayApp(
   settings: Settings,
   logger: Logger,
@@ -117,7 +117,7 @@ export async function createGatewayApp(
     watch: () => watch.start(),
     async stop() {
       watch.close()
-      // Much of what ends here waits with timers that keep no process alive: without this one, the wait would end with the process.
+      // Shutdown waits on timers that don't keep the process alive. Without this timer, the process would end too early.
       const awake = setTimeout(() => {}, MAX_STOP_MS)
       try {
         await (await loading?.catch(() => undefined))?.close()
@@ -128,7 +128,7 @@ export async function createGatewayApp(
   }
 }
 
-/** Opens what is not open yet, while the code for it is loaded. */
+/** Opens the missing parts while the code is loaded. */
 async function loadWith(
   settings: Settings,
   logger: Logger,
@@ -151,7 +151,7 @@ async function loadWith(
   }
 }
 
-/** `only` undefined: all servers. */
+/** All servers if `only` is undefined. */
 function readExpose(wish: string | undefined, file: string, { servers }: Registry): { only?: string } | undefined {
   if (wish === undefined) return undefined
   if (wish === 'all') return {}

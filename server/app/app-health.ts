@@ -1,4 +1,4 @@
-/** What `/readyz` looks at: each part that the workspace can't do without, and what has failed of late. */
+/** The checks of `/readyz`: every part that the workspace needs, and recent failures. */
 import { type HealthCheck, Readiness } from '../http/readiness.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
@@ -21,16 +21,16 @@ export interface Examined {
   minFreeMb: number
 }
 
-/** A failed save is forgotten only when the folder can be written again and this long has passed without another. */
+/** A failed save counts until the folder is writable again and this much time has passed without another failure. */
 const CALM_MS = 60_000
 
 type Report = (part: string, operation: Operation) => void
 
-/** Remembers whether the files of sessions could be saved lately. */
+/** Remembers whether the files of sessions could be saved recently. */
 export class SaveWatch {
   #failure: { error: unknown; at: number } | undefined
 
-  /** Notes each operation, then reports it on. */
+  /** Records each operation, then passes it on. */
   before(report: Report = () => {}): Report {
     return (part, operation) => {
       this.#note(part, operation)
@@ -42,7 +42,7 @@ export class SaveWatch {
     if (part !== 'checkpoints' || (name !== 'commit' && name !== 'addBlob')) return
     if (error === undefined) {
       if (name === 'commit') this.#failure = undefined
-      // Any other failure is of one session: too many files, or entries that make no sense. It must not take all others down.
+      // Other failures concern one session (too many files, invalid entries) and must not make the instance unready.
     } else if (isAppError(error, 'checkpoint_failed')) this.#failure = { error, at: Date.now() }
   }
 
@@ -70,7 +70,7 @@ export function openReadiness(examined: Examined, logger: Logger): Readiness {
     checkpoints: () => saves.check(dataPaths(dataDir).checkpoints),
     async audit() {
       if (audit.problem === undefined) return 'written'
-      // Written again with the next call: until there is one, only the folder shows whether it can be.
+      // The next call writes again. Until then, check only whether the folder is writable.
       await probeFolder(dataPaths(dataDir).audit, 0)
       return `can be written again; before: ${audit.problem}`
     },

@@ -1,4 +1,4 @@
-/** How an instance comes up and goes down, apart from what it is made of. */
+/** Startup and shutdown of an instance. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Progress } from '../../contract/live.ts'
 import type { Drain } from '../http/drain.ts'
@@ -9,11 +9,11 @@ import { withDeadline } from '../lib/waiting/deadline.ts'
 import type { ProgressBoard } from '../lib/waiting/progress-board.ts'
 import type { SandboxEngine } from '../sandbox/port.ts'
 
-/** Of each step before the files are saved; those after it end with the deadline of the process. */
+/** Maximum time of each step before the files are saved. Later steps are limited by the deadline of the process. */
 const STEP_MS = 6_000
-/** From the beginning of the shutdown: the rest of the 30 seconds is for closing the audit log, HTTP and the store. */
+/** Deadline for saving, from the beginning of the shutdown. The rest of the 30 seconds is for closing the audit log, HTTP and the store. */
 const SAVED_WITHIN_MS = 26_000
-/** How long requests that are open at shutdown may take to end. */
+/** How long open requests may take during shutdown. */
 const REQUEST_GRACE_MS = 5_000
 
 interface Preparing {
@@ -23,8 +23,8 @@ interface Preparing {
 }
 
 /**
- * In the background, for as long as it takes: the page is served, and says what is going on, while the engine or image is away.
- * What dead instances have left goes first; until then this one does not count as ready.
+ * Runs in the background for as long as it takes. Meanwhile the page is served, and reports that the engine or image is missing.
+ * First removes what dead instances have left; until then this instance is not ready.
  */
 export async function prepareEngine(core: Preparing, logger: Logger, signal: AbortSignal): Promise<void> {
   const { engine, progress, sessions } = core
@@ -47,7 +47,7 @@ export async function prepareEngine(core: Preparing, logger: Logger, signal: Abo
   }
 }
 
-/** What a shutdown needs of each part. */
+/** What a shutdown needs from each part. */
 interface AppParts {
   http: { drain: Drain; close(): Promise<void> }
   inbox: { leave(): Promise<void> }
@@ -62,7 +62,7 @@ interface AppParts {
   logger: Logger
 }
 
-/** Nothing new is accepted; requests and turns come to an end; files are saved; `/readyz` says 503 until HTTP is closed at last. */
+/** Accepts nothing new, lets requests and turns end, saves files. `/readyz` answers 503 until HTTP is closed at the end. */
 export async function stopApp(parts: AppParts, hurry?: AbortSignal): Promise<void> {
   const { http, inbox, chat, sockets, door, gateway, sessions, audit, live, core, logger } = parts
   const step = shutdownStep(logger)
@@ -80,7 +80,7 @@ export async function stopApp(parts: AppParts, hurry?: AbortSignal): Promise<voi
   await step('close the store', () => core.stop())
 }
 
-/** Runs one step of a shutdown. A step that fails or takes too long is logged, and the next one follows: files must be saved all the same. */
+/** Runs one step of a shutdown. If it fails or takes too long, this is logged and the next step follows, because files must be saved. */
 function shutdownStep(logger: Logger): (what: string, job: () => Promise<void>, ms?: number) => Promise<void> {
   return async (what, job, ms = STEP_MS) => {
     try {

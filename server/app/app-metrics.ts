@@ -1,4 +1,4 @@
-/** Connects the figures of `/metrics` to the parts that know them. They are read when someone scrapes. */
+/** Connects the values of `/metrics` to the parts that know them. They are read on every scrape. */
 import type { StatsFs } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import type { Metrics } from '../http/metrics.ts'
@@ -70,7 +70,7 @@ export function watchFigures(metrics: Metrics, watched: Watched): void {
   })
 }
 
-/** Limits beside what is used of them, so that an alert needs no copy of the settings. */
+/** Limits together with their usage, so that an alert needs no copy of the settings. */
 function watchQuotas(metrics: Metrics, quotas: Quotas): void {
   const { limits } = quotas
   const gauge = (name: string, limitName: string, help: string, setting: string, part: keyof QuotaUse) =>

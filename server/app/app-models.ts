@@ -1,4 +1,4 @@
-/** The models that the settings give access to. The gateway loads this only when it first needs a text: it is as large as the rest. */
+/** The models that the settings give access to. The gateway loads this on demand, because it is as large as the rest. */
 import { modelAccess } from '../config/model-access.ts'
 import type { Settings } from '../config/settings.ts'
 import { AppError } from '../lib/errors.ts'
@@ -11,7 +11,7 @@ export function openModels(settings: Settings, logger: Logger): Models {
   return createModels({ ...modelAccess(settings), logger })
 }
 
-/** One answer of the default model, as text. The demo model knows no more than the rules do. */
+/** One answer of the default model, as text. The demo model is not used, because it knows no more than the rules. */
 export async function writeText(
   models: Models,
   { system, prompt, maxTokens }: { system: string; prompt: string; maxTokens: number },

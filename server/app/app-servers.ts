@@ -1,4 +1,4 @@
-/** The registry's servers as a chat sees them: sources of tools, each call asked for unless a rule says otherwise. */
+/** The servers of the registry as tool sources for the chat. Every call needs approval unless a rule says otherwise. */
 import { WORKSPACE } from '../calls/offered-tool.ts'
 import type { ToolSource } from '../calls/tool-source.ts'
 import { NO_CHILDREN, senderOf } from '../connections/local/peer-process.ts'
@@ -20,7 +20,7 @@ export interface ChatServers {
 
 export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core'>, logger: Logger): ChatServers {
   const enabled = () => [...gateway.registry().servers.values()].filter((server) => server.enabled)
-  // Loaded before the first turn asks for it; from then on, at once.
+  // Loaded before the first turn needs it.
   if (enabled().length > 0) {
     gateway.core().catch((error) => {
       logger.warn({ err: error }, `The registry's servers can't be offered: ${messageOf(error)}`)
@@ -33,7 +33,7 @@ export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core'>, logg
     policy(server, tool) {
       if (seen !== gateway.registry()) {
         seen = gateway.registry()
-        // In a chat, the sandbox is what has this name; a server of the registry that has it too is not offered.
+        // In a chat, this name means the sandbox, so a server with the same name is not offered.
         const others = enabled().filter(({ name }) => name !== WORKSPACE)
         policy = createPolicy(rulesOf(others))
       }
@@ -57,7 +57,7 @@ export function openSenderCheck(
 
 const LOG_LINES = 200
 
-/** The same servers as a person manages them. */
+/** The same servers for the Servers page. */
 export function serverDirectory(
   gateway: GatewayApp,
   keyValues: KeyValueStore,

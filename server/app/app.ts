@@ -43,19 +43,19 @@ import { dataPaths } from './data-paths.ts'
 import { sharedParts } from './shared-parts.ts'
 
 export interface App {
-  /** Where it listens, once started. */
+  /** The address, once started. */
   url(): string
   start(): Promise<void>
-  /** Lets open requests and turns come to an end, saves the files, removes the sandboxes. `hurry` cuts short what may be. */
+  /** Lets open requests and turns end, saves the files, removes the sandboxes. `hurry` shortens the waits. */
   stop(hurry?: AbortSignal): Promise<void>
-  /** How many sessions' files `stop` has saved, and the sessions whose files it could not save, or has not saved yet. */
+  /** Number of sessions that `stop` has saved, and the sessions that are not saved (yet). */
   ending(): { saved: number; unsaved: string[] }
 }
 
 const MB = 1024 * 1024
 const DEFAULT_HISTORY_TOKENS = 100_000
 
-/** `environment` is what child servers and `${env:…}` in the registry are given of. */
+/** `environment` is the source for child servers and for `${env:…}` in the registry. */
 export async function createApp(
   settings: Settings,
   rootLogger: Logger,
@@ -131,7 +131,7 @@ function openLive({ REDIS_URL: url, DEPLOYMENT: deployment }: Settings, logger: 
   return url ? openSocketAdapter({ url, deployment, logger }) : undefined
 }
 
-/** What both faces ask before anyone comes in. */
+/** The access checks of both faces. */
 function openEntrance(settings: Settings, keyValues: Store['keyValues'], access: SessionAccess, logger: Logger) {
   return {
     instance: new InstanceAccess(settings.AUTH_TOKEN, logger, settings.WRONG_TOKENS_PER_MINUTE),
@@ -196,7 +196,7 @@ function createChat(
   return chat
 }
 
-/** Cookies here are proven already (`security.ts`). An MCP client has none: it is whoever may come in here at all. */
+/** Cookies are already proven here (`security.ts`). An MCP client has no cookie; having access is enough. */
 function ownerOfCookies(cookies: string | undefined): string {
   const cookie = readCookie(cookies, OWNER_COOKIE)
   return cookie ? ownerName(cookie) : LOCAL_OWNER

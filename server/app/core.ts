@@ -1,4 +1,4 @@
-/** The sessions and what they need: engine, stores, quotas. The app builds on it; tests and benchmarks use it alone. */
+/** Sessions and what they need: engine, stores, quotas. The app builds on it; tests and benchmarks use it directly. */
 import { randomUUID } from 'node:crypto'
 import type { Progress } from '../../contract/live.ts'
 import { quotaLimits } from '../config/quota-limits.ts'
@@ -36,7 +36,7 @@ export interface Core {
   feed: SessionFeed
   progress: ProgressBoard<Progress['stage']>
   saves: SaveWatch
-  /** Opens for business and has the image built meanwhile, if need be. */
+  /** Starts serving, and builds the image in the background if necessary. */
   start(): Promise<void>
   stop(): Promise<void>
 }
@@ -60,14 +60,14 @@ function sessionsOptions(settings: Settings): SessionsOptions {
   }
 }
 
-/** What tests, benchmarks and the whole app put in place of what the settings say. */
+/** Overrides for tests, benchmarks and the app. */
 export interface CoreOverrides {
   sessions?: Partial<SessionsOptions>
   engine?: SandboxEngine
   instanceId?: string
-  /** How long, and until when, to wait for a Redis that does not answer. */
+  /** How long to wait for a Redis that does not answer, and a signal that ends the wait. */
   patience?: Patience
-  /** Takes the data folder for the right one, whatever Redis says. */
+  /** Accept the data folder even if Redis knows another one. */
   acceptDataDir?: boolean
   /** Counts what the core does, for metrics. */
   observer?: CoreObserver
@@ -88,7 +88,7 @@ async function openStorage(
   const maxSessionBytes = settings.SANDBOX_WORKSPACE_MB * 4 * MB
   const files = openCheckpointStore({ dir, maxSessionBytes, logger })
   const checkpoints = observedCheckpoints(files, report)
-  // The embedded store is in the folder itself.
+  // The embedded store is inside the folder, so they always belong together.
   const isAccepted = overrides.acceptDataDir === true || !settings.REDIS_URL
   await claimDataDir({ dataDir, file, offered, store, checkpoints, isAccepted }).catch(async (error) => {
     await store.close()
@@ -147,7 +147,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     progress,
     saves,
     async start() {
-      // The lock says that every earlier owner of this folder is dead: nobody has to wait for its leases.
+      // The lock proves that every earlier owner of this folder is dead, so don't wait for its leases to expire.
       if (lock) for (const gone of await store.sessions.instances()) await store.sessions.signOff(gone)
       void prepareEngine({ engine, progress, sessions }, logger, stopping.signal).then(() => sessions.pool.fill())
       await sessions.start()

@@ -32,7 +32,7 @@ export interface LoadOptions {
   environment: Record<string, string | undefined>
   shared: SharedParts
   grants: Grants
-  /** Where they are open already. */
+  /** Set if they are already open. */
   models?: Models | undefined
   /** The `.env` that settings were read from. */
   dotenv?: string | undefined
@@ -78,7 +78,7 @@ export async function loadGateway(
   await index.load(registry)
   await enrichment?.restore()
   const usage = await openStoredUsage(keyValues, router, logger)
-  // Outside clients have a human of their own in front of them: without a rule, a call is allowed.
+  // Outside clients have their own approval, so without a rule a call is allowed.
   const policyOf = (next: Registry) => createPolicy([{ glob: '*', rule: 'allow' }, ...rulesOf(next.servers.values())])
   let policy: ApprovalPolicy = policyOf(registry)
   return {
@@ -112,7 +112,7 @@ interface IndexMeans extends Omit<EnrichmentOptions, 'index'> {
   router: Router
 }
 
-/** The tools, and what a model adds to their routing. */
+/** The tool index, and what a model adds to routing. */
 async function openIndex(settings: Settings, means: IndexMeans, onSeen: NonNullable<ToolIndexOptions['onSeen']>) {
   let enrichment: Enrichment | undefined
   const { keyValues, router, logger } = means
@@ -128,7 +128,7 @@ async function openIndex(settings: Settings, means: IndexMeans, onSeen: NonNulla
   return { index, enrichment }
 }
 
-/** Only where the settings ask for it: it sends descriptions of tools, and requests, to a provider. */
+/** Only if configured, because it sends tool descriptions and requests to a provider. */
 async function openEnrichment(settings: Settings, { write, ...means }: EnrichmentOptions) {
   const { EMBEDDING_MODEL: model, ROUTING_EXAMPLES: examples } = settings
   if (model === undefined && examples === 'false') return undefined
@@ -144,26 +144,26 @@ async function openEnrichment(settings: Settings, { write, ...means }: Enrichmen
   return new Enrichment({ ...means, embedder, ...(examples === 'true' ? { write } : {}) })
 }
 
-/** What no child may see. */
+/** The files that no child may see. */
 function ourPlaces(settings: Settings, { dotenv, environment }: LoadOptions) {
   const { DATA_DIR, MCP_CONFIG, CREDENTIALS_FILE, AUTH_TOKEN } = settings
   const { root: dataDir, logins: loginDir } = dataPaths(DATA_DIR)
-  // What is not there can't be covered.
+  // Only existing files can be hidden.
   makeFolder(loginDir)
   const files = [MCP_CONFIG, CREDENTIALS_FILE, dotenv].filter((file) => file !== undefined)
-  // On their own machine, people have servers that use the engine.
+  // On a personal machine, some servers use the engine.
   const engines = AUTH_TOKEN === undefined ? [] : enginePlaces(environment)
   const isHosted = AUTH_TOKEN !== undefined
   return { loginDir, isHosted, places: { dataDir, files: files.map((file) => resolve(file)), engines } }
 }
 
-/** With the first server that wants a sandbox: the engine's client is large, and most have no engine. */
+/** Loaded with the first sandboxed server, because the engine's client is large and most users have no engine. */
 async function openContainers(settings: Settings, logger: Logger) {
   const { createChildContainers } = await import('../sandbox/docker/servers/child-containers.ts')
   return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, logger })
 }
 
-/** Texts by a model that the user has a key for; loaded with the first of them. */
+/** Generates text with a model that the user has a key for; loaded on demand. */
 function modelWriter(settings: Settings, logger: Logger, open: Models | undefined): WriteText | undefined {
   const { ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY, OPENAI_COMPATIBLE_BASE_URL, LLM_PROVIDER } = settings
   const isConfigured = ANTHROPIC_API_KEY ?? GEMINI_API_KEY ?? OPENAI_API_KEY ?? OPENAI_COMPATIBLE_BASE_URL

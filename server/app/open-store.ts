@@ -1,4 +1,4 @@
-/** Opens the store that the settings name: Redis, or SQLite in the data folder. Only the one that is used gets loaded. */
+/** Opens the configured store: Redis, or SQLite in the data folder. Loads only the code of that store. */
 import type { Settings } from '../config/settings.ts'
 import type { Logger } from '../lib/logger.ts'
 import { deploymentFile, readDeploymentId } from '../storage/deployment-file.ts'
@@ -8,7 +8,7 @@ import { dataPaths } from './data-paths.ts'
 
 export interface OpenStoreOptions {
   patience?: Patience | undefined
-  /** The id that an empty store gets; by default the one that the data folder remembers. */
+  /** The id for an empty store; by default the one stored in the data folder. */
   deploymentId?: string
 }
 
@@ -23,7 +23,7 @@ export async function openStore(settings: Settings, logger: Logger, options: Ope
   return openEmbeddedStore({ dataDir: dataPaths(settings.DATA_DIR).root, deploymentId, logger })
 }
 
-/** Says why DATA_DIR can't be the folder of this store's deployment; `serve` would not start with it. */
+/** Explains why DATA_DIR can't be the folder of this deployment; `serve` would refuse to start. */
 export async function findWrongFolder(settings: Settings, store: Store, logger: Logger): Promise<string | undefined> {
   // The embedded store is in the folder itself.
   if (!settings.REDIS_URL) return undefined
@@ -34,7 +34,7 @@ export async function findWrongFolder(settings: Settings, store: Store, logger: 
   return findWrongDataDir({ dataDir, file: await deploymentFileOf(settings), store, checkpoints })
 }
 
-/** The file in which the data folder remembers the id of this store's deployment. */
+/** The file in the data folder that contains the deployment id. */
 export async function deploymentFileOf({ DATA_DIR, REDIS_URL, DEPLOYMENT }: Settings): Promise<string> {
   const { root } = dataPaths(DATA_DIR)
   if (!REDIS_URL) return deploymentFile(root, 'embedded')

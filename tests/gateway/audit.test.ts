@@ -41,7 +41,7 @@ const auditText = (dir: string) => {
     .join('')
 }
 
-describe('the audit trail of a real gateway', { timeout: 60_000 }, () => {
+describe('the audit log of a real gateway', { timeout: 60_000 }, () => {
   it('has a row for every way a request can end', async () => {
     const { call, client, dir } = await start({
       everything: { ...real('server-everything'), approval: { 'get-env': 'deny', 'get-tiny-image': 'ask' } },
