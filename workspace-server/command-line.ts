@@ -5,13 +5,16 @@ export interface CommandLine {
   epoch: number
   root: string
   state: string
-  /** Only into a container that an owner has worked in: after a restart its files are gone, which must not pass for deletion. */
+  /**
+   * Start only if an owner has worked in this container before: after a restart its files are gone, which must not look like a
+   * deletion.
+   */
   resume: boolean
-  /** Hide the server from commands: for runtimes in which its process is open to them. */
+  /** Hide the server from commands, for runtimes in which they could access its process. */
   hide: boolean
 }
 
-/** Throws an Error with a sentence when the command line is not understood. */
+/** Throws an Error with a sentence if the command line is not understood. */
 export function parseCommandLine(argv: string[]): CommandLine {
   const { values } = parseArgs({
     args: argv,
@@ -25,7 +28,7 @@ export function parseCommandLine(argv: string[]): CommandLine {
     strict: true
   })
   const epoch = Number(values.epoch ?? Number.NaN)
-  if (!Number.isSafeInteger(epoch) || epoch < 0) throw new Error('--epoch must be a whole number from 0.')
+  if (!Number.isSafeInteger(epoch) || epoch < 0) throw new Error('--epoch must be a whole number, 0 or more.')
   return {
     epoch,
     root: values.root ?? INSIDE.root,

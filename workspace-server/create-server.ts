@@ -1,6 +1,6 @@
 /**
- * The MCP server: lists and runs the tools, and answers the owner's `workspace/…` requests. Owns no state of its own, because
- * the SDK may make two of them for one connection while it finds out which revision the client speaks.
+ * The MCP server: lists and runs the tools, and answers the owner's `workspace/…` requests. It has no state, because the SDK may
+ * create two of them for one connection while it finds out which protocol version the client speaks.
  */
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
 import type { WorkspaceCheckpoint } from './checkpoint/workspace-checkpoint.ts'
@@ -29,7 +29,7 @@ export interface Workspace {
 
 const VERSION = '1.0.0'
 
-/** Building the SDK's own costs start-up time, and nothing here ever asks a client to fill in a form. */
+/** Building the SDK's own validator slows the start down, and nothing here asks a client to fill in a form. */
 const noSchemaValidator = {
   getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'Schemas are not checked here.' })
 }
@@ -45,7 +45,7 @@ export function createServer(workspace: Workspace): Server {
   server.setRequestHandler('tools/call', ({ params }, context) => {
     const tool = tools.get(params.name)
     if (tool === undefined) throw invalid(`There is no tool "${params.name.slice(0, 100)}".`)
-    const expected = readOr(expectedTarget, context.mcpReq._meta?.[TARGET_META])
+    const expected = readParams(expectedTarget, context.mcpReq._meta?.[TARGET_META])
     return callTool(tool, params.arguments ?? {}, { ...toolContext(context), expected })
   })
   addWorkspaceMethods(server, workspace)
@@ -58,7 +58,7 @@ async function callTool(tool: Tool, args: Record<string, unknown>, context: Tool
   } catch (error) {
     if (error instanceof TargetChangedError) throw targetChanged(error)
     if (!(error instanceof ToolError)) log(`${tool.name} failed`, error)
-    const text = error instanceof ToolError ? error.message : 'The tool failed for a reason of its own; try again.'
+    const text = error instanceof ToolError ? error.message : 'The tool failed because of an internal error; try again.'
     return { content: [{ type: 'text' as const, text }], isError: true }
   }
 }
@@ -74,8 +74,8 @@ function toolContext({ mcpReq }: ServerContext): ToolContext {
 
 function addWorkspaceMethods(server: Server, { root, fence, files }: Workspace): void {
   const add = <P>(method: string, read: (params: unknown) => P, answer: (params: P) => object | Promise<object>) =>
-    server.setRequestHandler(method, { params: anything }, async (params) => ({
-      ...(await answer(readOr(read, params)))
+    server.setRequestHandler(method, { params: anyParams }, async (params) => ({
+      ...(await answer(readParams(read, params)))
     }))
   add(WORKSPACE_METHODS.claim, claimParams, ({ epoch }) => claim(fence, epoch))
   add(
@@ -88,12 +88,12 @@ function addWorkspaceMethods(server: Server, { root, fence, files }: Workspace):
   add(WORKSPACE_METHODS.resolve, resolveParams, ({ paths }) => ({
     targets: paths.map((path) => pathTarget(root, path))
   }))
-  add(WORKSPACE_METHODS.fetch, fetchParams, (params) => readOr((given) => files.fetch(given), params))
+  add(WORKSPACE_METHODS.fetch, fetchParams, (params) => readParams((given) => files.fetch(given), params))
 }
 
 function claim(fence: EpochFence, epoch: number): Record<string, never> {
   if (fence.raise(epoch)) return {}
-  const message = `Epoch ${epoch} is over: this sandbox has seen ${fence.current()}.`
+  const message = `Epoch ${epoch} is outdated: this sandbox has seen ${fence.current()}.`
   throw new ProtocolError(ProtocolErrorCode.InvalidRequest, message, { code: 'stale_epoch' })
 }
 
@@ -102,8 +102,8 @@ function targetChanged({ message, target }: TargetChangedError): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidRequest, message, data)
 }
 
-/** Turns a complaint about parameters into the protocol's error for that. */
-function readOr<P, R>(read: (params: P) => R, params: P): R {
+/** Turns a parameter error into the protocol's error for it. */
+function readParams<P, R>(read: (params: P) => R, params: P): R {
   try {
     return read(params)
   } catch (error) {
@@ -115,7 +115,7 @@ function invalid(message: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, message)
 }
 
-/** Parameters are read by our own functions: a schema library would cost more to load than all of this server. */
-const anything = {
+/** Our own functions read the parameters: loading a schema library would take longer than loading this whole server. */
+const anyParams = {
   '~standard': { version: 1 as const, vendor: 'workspace', validate: (value: unknown) => ({ value }) }
 }

@@ -1,6 +1,6 @@
 /**
- * The way out of a sandbox without a network: takes connections on a port of its loopback and carries each as a stream of HTTP/2
- * over stdin and stdout, where the orchestrator's proxy decides. Decides nothing itself: whoever tampers with it gains no more.
+ * The way out of a sandbox without a network: accepts connections on a loopback port and sends each as an HTTP/2 stream over
+ * stdin and stdout to the orchestrator's proxy, which decides. It decides nothing itself, so tampering with it gains nothing.
  */
 import { connect } from 'node:http2'
 import { createServer, type Socket } from 'node:net'
@@ -23,7 +23,7 @@ export function runEgressRelay(): void {
   }
   const server = createServer({ allowHalfOpen: true }, carry)
   server.on('error', (error) => {
-    log('The way out could not be opened', error)
+    log('The network tunnel could not be opened', error)
     process.exit(1)
   })
   server.listen(EGRESS.port, '127.0.0.1', () => session.request({ ':path': EGRESS.ready }).end())

@@ -1,4 +1,4 @@
-/** Plays the server's owner in tests: starts it on folders of its own and speaks raw JSON lines, well-formed or not. */
+/** Plays the server's owner in tests: starts the server in new folders and sends raw JSON lines, valid or not. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,7 @@ interface Answer {
   error?: { code: number; message: string; data?: { code: string } }
 }
 
-/** A zombie that nobody has collected yet counts as ended. */
+/** A zombie counts as ended. */
 export function isRunning(pid: number): boolean {
   return !['Z', 'X', undefined].includes(procTable.state(pid))
 }
@@ -57,7 +57,7 @@ export class FakeOwner {
     createInterface({ input: child.stdout }).on('line', (line) => this.#receive(JSON.parse(line)))
   }
 
-  /** Not yet initialised. `folder` of an earlier one: the same workspace under a new server. */
+  /** Not yet initialised. With `folder` of an earlier owner, uses the same workspace with a new server. */
   static spawn(options: { epoch?: number; folder?: string; env?: NodeJS.ProcessEnv } = {}): FakeOwner {
     const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'workspace-server-'))
     return new FakeOwner(folder, options.epoch ?? 1, options.env ?? {})
@@ -79,7 +79,7 @@ export class FakeOwner {
     this.child.stdin?.write(`${line}\n`)
   }
 
-  /** The id is known at once, for cancelling. */
+  /** Returns the id at once, for cancelling. */
   post(method: string, params: object): { id: number; answer: Promise<Answer> } {
     const id = ++this.#lastId
     const answer = new Promise<Answer>((resolve) => this.#waiting.set(id, resolve))
@@ -97,7 +97,7 @@ export class FakeOwner {
     return result as T
   }
 
-  /** `progressToken` set: live output is collected in `progress`. */
+  /** With `progressToken`, collects live output in `progress`. */
   call(name: string, args: object, progressToken?: number): Promise<ToolAnswer> {
     return this.result('tools/call', { name, arguments: args, ...(progressToken && { _meta: { progressToken } }) })
   }

@@ -5,7 +5,7 @@ import { INSIDE, type LimitsResult } from './protocol.ts'
 /** cgroup v1 writes "no limit" as a number near 2^63. */
 const NO_LIMIT = 2 ** 60
 
-/** Every limit as the kernel shows it to this process; `base` stands in for `/` in tests. */
+/** Every limit as the kernel shows it to this process; tests set `base` in place of `/`. */
 export function readLimits(root: string, base = ''): LimitsResult {
   const status = readStatus(`${base}/proc/self/status`)
   const { blocks, bsize, files } = statfsSync(root)
@@ -27,7 +27,7 @@ export function readLimits(root: string, base = ''): LimitsResult {
   }
 }
 
-/** What the letters of `images/kernel-probe/kernel-probe.c` mean. */
+/** The meaning of the letters that `images/kernel-probe/kernel-probe.c` prints. */
 const KERNEL_PARTS: Record<string, string> = {
   v: 'AF_VSOCK sockets',
   g: 'AF_ALG sockets',
@@ -41,7 +41,7 @@ const PROBE_MS = 5000
 
 const PROBED = new Set(['x64', 'arm64'])
 
-/** null: there is no probe for this architecture. The first dot must be there: without it the probe has not tried everything. */
+/** Returns null if there is no probe for this architecture. Without the first dot, the probe has not tried everything. */
 function probeKernel(probe: string): string[] | null {
   if (!PROBED.has(process.arch)) return null
   const { stdout } = spawnSync(probe, { timeout: PROBE_MS, stdio: ['ignore', 'pipe', 'ignore'], encoding: 'latin1' })
@@ -71,7 +71,7 @@ function readCpus(base: string): number | null {
   return null
 }
 
-/** "max" is NaN and v1's "none" is -1: both are no limit. */
+/** "max" is NaN and v1's "none" is -1; both mean no limit. */
 function ratio(quota = Number.NaN, period = Number.NaN): number | null {
   return quota > 0 && period > 0 ? quota / period : null
 }
@@ -97,7 +97,7 @@ function readInterfaces(folder: string): string[] {
   }
 }
 
-/** By the mount's own options, the last mount on `/` being the one in force: permissions alone would not show it. */
+/** Uses the mount's own options, because permissions alone would not show it. The last mount on `/` is the one in force. */
 function isRootWritable(mounts: string): boolean {
   const options = mounts
     .split('\n')

@@ -1,6 +1,6 @@
 /**
- * JSON-RPC lines on a pair of streams. Bounds what the SDK's own transport does not: a line's length, requests not yet
- * answered, and output that the reader is slow to take; in the last two cases reading pauses until there is room again.
+ * JSON-RPC lines on a pair of streams. It limits what the SDK's own transport does not: the length of a line, unanswered
+ * requests, and output for a slow reader. In the last two cases, reading pauses until there is space again.
  */
 import type { Readable, Writable } from 'node:stream'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server'
@@ -73,7 +73,7 @@ export class LineTransport implements Transport {
     return promise
   }
 
-  /** A result over the limit becomes an error of the same id, so that its caller is not left waiting. */
+  /** A result over the limit becomes an error with the same id, so that its caller does not wait forever. */
   #fit(message: Message): string {
     const line = `${JSON.stringify(message)}\n`
     if (line.length * 3 <= MAX_LINE_BYTES || Buffer.byteLength(line) <= MAX_LINE_BYTES) return line
@@ -115,7 +115,7 @@ export class LineTransport implements Transport {
   #deliver(line: Buffer): void {
     const message = parseMessage(line)
     if (message === null) {
-      log('A line that is no JSON-RPC message was dropped')
+      log('A line that is not a JSON-RPC message was dropped')
       return
     }
     this.#account(message, line.length)
@@ -132,7 +132,7 @@ export class LineTransport implements Transport {
       this.#answered(message.id)
       this.#unanswered.set(message.id, bytes)
       this.#unansweredBytes += bytes
-    } else if (message.method === 'notifications/cancelled') this.#answered(message.params?.requestId) // Gets no answer.
+    } else if (message.method === 'notifications/cancelled') this.#answered(message.params?.requestId) // A cancelled request gets no answer.
   }
 
   #answered(id: unknown): void {
@@ -159,7 +159,7 @@ function parseMessage(line: Buffer): Message | null {
   }
 }
 
-/** The outer shape only; the SDK checks the rest against the schema of the method. */
+/** Checks the outer shape only; the SDK checks the rest against the method's schema. */
 function isMessage(value: unknown): value is Message {
   if (!isObject(value) || value.jsonrpc !== '2.0') return false
   if ('id' in value && typeof value.id !== 'string' && typeof value.id !== 'number') return false

@@ -1,6 +1,6 @@
 const MAX_LOG_CHARS = 2000
 
-/** One line on stderr, which the owner keeps as a bounded log; stdout belongs to the protocol. */
+/** Writes one line to stderr, which the owner keeps as a bounded log; stdout belongs to the protocol. */
 export function log(message: string, error?: unknown): void {
   const detail =
     error === undefined ? '' : `: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`

@@ -101,7 +101,10 @@ describe('ownership', () => {
     const owner = await start({ epoch: 0 })
     expect((await owner.request('workspace/claim', { epoch: 1_790_000_000_000 })).error).toBeUndefined()
     const { error } = await owner.request('workspace/claim', { epoch: 5 })
-    expect(error).toMatchObject({ data: { code: 'stale_epoch' }, message: expect.stringContaining('Epoch 5 is over') })
+    expect(error).toMatchObject({
+      data: { code: 'stale_epoch' },
+      message: expect.stringContaining('Epoch 5 is outdated')
+    })
   })
 })
 

@@ -1,7 +1,7 @@
 /**
  * The MCP server inside the sandbox. Owns the workspace's files, the commands that run on them, and the container's processes;
- * knows nothing of sessions or approval. Invariant: it acts only while its epoch is the highest this container has seen, and when
- * its owner is gone it ends, with everything it started.
+ * does not know about sessions or approval. Invariant: it acts only while its epoch is the highest that this container has seen,
+ * and when its owner is gone it ends, with everything it started.
  */
 import { mkdirSync } from 'node:fs'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
@@ -23,8 +23,8 @@ import { readFileTool } from './tools/read-file.ts'
 import { writeFileTool } from './tools/write-file.ts'
 
 const END_OTHERS_MS = 3000
-/** A server ends with its owner, and in no other way that a command can ask for by mistake. */
-const NOT_HEEDED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const
+/** The server ends with its owner. A command can't end it by mistake with one of these signals. */
+const IGNORED_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const
 
 process.on('uncaughtException', (error) => log('Uncaught', error))
 process.on('unhandledRejection', (error) => log('Unhandled', error))
@@ -39,40 +39,40 @@ async function main(options: CommandLine): Promise<void> {
   serve(options, fence)
 }
 
-/** `pkill -f node` and `pkill -9 -f server` are everyday words: they mean a command's own processes, and not us. */
+/** People often run `pkill -f node` or `pkill -9 -f server`. They mean a command's own processes, not us. */
 function hideFromBroadKills(epoch: number): void {
   process.title = `sandbox --epoch ${epoch}`
-  for (const signal of NOT_HEEDED) process.on(signal, () => {})
+  for (const signal of IGNORED_SIGNALS) process.on(signal, () => {})
 }
 
 function serve(options: CommandLine, fence: EpochFence): void {
   const root = new WorkspaceRoot(options.root)
   const files = new WorkspaceCheckpoint(root.path, options.state)
-  // A server that is late in leaving must not end its successor.
-  const endOthers = () => endOtherProcesses({ deadlineMs: END_OTHERS_MS, mayGoOn: () => fence.isMine() })
+  // A server that ends late must not end its successor.
+  const endOthers = () => endOtherProcesses({ deadlineMs: END_OTHERS_MS, mayContinue: () => fence.isMine() })
   const commands = executeCommandTool(root, endOthers, options.hide)
   const write = writeFileTool(root, (real) => files.written(root.relative(real)))
   const tools = [readFileTool(root), write, listFilesTool(root), commands.tool]
   const leave = async () => {
     commands.killAll()
-    // Whatever became of the state folder, which commands can write to: leaving must not fail.
-    await endOthers().catch((error) => log('Others were left behind', error))
+    // Commands can write to the state folder, but whatever they did there, shutdown must not fail.
+    await endOthers().catch((error) => log('Other processes were left behind', error))
     process.exit(0)
   }
   const life = startSignOfLife(options.state, () => void leave())
   const transport = new LineTransport(process.stdin, process.stdout, life.heard)
   serveStdio(() => createServer({ root, fence, files, tools }), {
-    transport: withFarewell(transport, () => void leave()),
+    transport: withShutdown(transport, () => void leave()),
     onerror: (error) => log('Protocol', error)
   })
 }
 
-/** The SDK sets `onclose` for itself; ours comes after. */
-function withFarewell(transport: LineTransport, farewell: () => void): LineTransport {
+/** The SDK sets `onclose` itself; ours runs after it. */
+function withShutdown(transport: LineTransport, onShutdown: () => void): LineTransport {
   const close = transport.close.bind(transport)
   transport.close = async () => {
     await close()
-    farewell()
+    onShutdown()
   }
   return transport
 }

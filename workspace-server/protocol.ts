@@ -1,6 +1,6 @@
 /**
- * What the orchestrator and the server inside the sandbox say to each other beyond plain MCP: taking ownership, limits as
- * seen from inside, and moving the workspace's files out and in. Types and names only; both sides treat the other as hostile.
+ * The protocol between the orchestrator and the server inside the sandbox, beyond plain MCP: taking ownership, limits as seen
+ * from inside, and moving the workspace's files out and in. It contains only types and names; neither side trusts the other.
  */
 
 export const WORKSPACE_METHODS = {
@@ -12,35 +12,35 @@ export const WORKSPACE_METHODS = {
   resolve: 'workspace/resolve'
 } as const
 
-/** Where things are inside the image. */
+/** Paths inside the image. */
 export const INSIDE = {
   root: '/workspace',
   home: '/opt/mcp',
-  /** Execute-only copy of the Node binary: makes the server non-dumpable. */
+  /** An execute-only copy of the Node binary, which makes the server non-dumpable. */
   node: '/opt/mcp/node',
-  /** The same, readable: for runtimes that refuse to run what can't be read (gVisor). */
+  /** A readable copy, for runtimes that refuse to run an unreadable file (gVisor). */
   readableNode: '/opt/mcp/bin/node',
   server: '/opt/mcp/server.mjs',
   /** Idle init: `idle SECONDS` ends when no server has been alive for that long. */
   idle: '/opt/mcp/idle',
-  /** Small tmpfs of the server's own: epochs, sign of life. */
+  /** A small tmpfs for the server's own state: epochs and sign of life. */
   state: '/run/mcp',
-  /** Tries the parts of the kernel that no namespace covers; not on every architecture. */
+  /** Tries the parts of the kernel that no namespace covers. Not available on every architecture. */
   kernelProbe: '/opt/mcp/kernel-probe'
 } as const
 
 /** `server.mjs egress` runs the relay of `egress-relay.ts` instead of the server. */
 export const EGRESS = {
   command: 'egress',
-  /** Of the proxy, on the sandbox's own loopback. */
+  /** The proxy's port on the sandbox's own loopback. */
   port: 3128,
   origin: 'http://egress',
   authority: 'egress:80',
-  /** Asked for once the port is open. */
+  /** Requested once the port is open. */
   ready: '/ready'
 } as const
 
-/** Exit codes of the server that its owner must tell apart. */
+/** Exit codes of the server that its owner must distinguish. */
 export const SERVER_EXIT = {
   staleEpoch: 77,
   takeoverFailed: 78,
@@ -48,24 +48,24 @@ export const SERVER_EXIT = {
   nothingToResume: 79
 } as const
 
-/** Raises the epoch of a server that was started with a lower one (a warm one has 0). Refused when a higher one was seen. */
+/** Raises the epoch of a server that was started with a lower one (a warm one has 0). Refused if a higher one was seen. */
 export interface ClaimParams {
   epoch: number
 }
 
-/** Limits as the kernel shows them inside; null where the kernel does not say (gVisor shows none of the cgroup's). */
+/** Limits as the kernel shows them inside; null if the kernel does not say (gVisor shows none of the cgroup's). */
 export interface LimitsResult {
   uid: number
   memoryBytes: number | null
   pids: number | null
   cpus: number | null
-  /** Network interfaces, `lo` included. */
+  /** Network interfaces, including `lo`. */
   interfaces: string[]
-  /** CapEff | CapPrm | CapBnd of /proc/self/status, as hex without leading zeros; "0" is none. */
+  /** CapEff | CapPrm | CapBnd of /proc/self/status, as hex without leading zeros; "0" means none. */
   capabilities: string
   noNewPrivileges: boolean | null
   seccomp: number | null
-  /** Parts of the kernel that can be reached though no namespace covers them; null where that could not be tried. */
+  /** Reachable parts of the kernel that no namespace covers; null if that could not be tested. */
   openKernelParts: string[] | null
   rootWritable: boolean
   workspaceBytes: number
@@ -73,8 +73,8 @@ export interface LimitsResult {
 }
 
 /**
- * A path relative to the workspace, with `/`. A name that is not valid UTF-8 is written as NUL + "b64:" + base64 of the
- * path's bytes: NUL stands in no file name, so the two forms can't be confused.
+ * A path relative to the workspace, with `/`. A name that is not valid UTF-8 is written as NUL + "b64:" + base64 of the path's
+ * bytes. No file name contains NUL, so the two forms can't be confused.
  */
 export type WorkspacePath = string
 
@@ -83,23 +83,23 @@ export type WorkspaceEntry =
   | { path: WorkspacePath; type: 'dir'; mode: number; mtimeMs: number }
   | { path: WorkspacePath; type: 'link'; target: string; mtimeMs: number }
 
-/** `ack`: the `seq` of the last reply whose content is safely stored; what came later is reported again. */
+/** `ack` is the `seq` of the last reply whose content is stored safely; later changes are reported again. */
 export interface ChangesParams {
   ack: number
-  /** Look at every file instead of trusting the notes on what changed. */
+  /** Examine every file instead of trusting the notes on what changed. */
   full?: boolean
 }
 
 export interface ChangesResult {
   seq: number
-  /** Small files carry their content in `data`, base64; the others are read with `fetch`. Parents come before children. */
+  /** Small files have their content in `data`, as base64; the others are read with `fetch`. Parents come before children. */
   put: (WorkspaceEntry & { data?: string })[]
   deleted: WorkspacePath[]
-  /** Not kept, with the reason: sockets, fifos, files over the limits. */
+  /** What is not stored, with the reason: sockets, fifos, files over the limits. */
   skipped: { path: WorkspacePath; reason: string }[]
-  /** There is more: ask again with `ack` = `seq`. */
+  /** There is more: request it with `ack` = `seq`. */
   more: boolean
-  /** This was a look at the whole workspace: what is neither here nor acknowledged before does not exist. */
+  /** This was a scan of the whole workspace: what is neither here nor acknowledged before does not exist. */
   complete: boolean
 }
 
@@ -107,12 +107,12 @@ export interface FetchParams {
   path: WorkspacePath
   offset: number
   length: number
-  /** The caller understands `holes`. */
+  /** Whether the caller understands `holes`. */
   sparse?: boolean
 }
 
 export interface FetchResult {
-  /** Base64. With `holes`: only the bytes that lie between them. */
+  /** Base64. With `holes`, only the bytes between them. */
   data: string
   /** Runs of zeros in the range, in order; `at` counts from the requested offset. */
   holes?: { at: number; length: number }[]
@@ -120,19 +120,19 @@ export interface FetchResult {
 }
 
 /**
- * Writes entries into the workspace: folders, links, and files whole or in parts. A part has `offset`; a file's times and
- * mode are set with every part, so the last one wins. Restored entries count as acknowledged.
+ * Writes entries into the workspace: folders, links, and files whole or in parts. A part has `offset`. A file's times and mode
+ * are set with every part, so the last one wins. Restored entries count as acknowledged.
  */
 export interface RestoreParams {
   entries: (WorkspaceEntry & { data?: string; offset?: number })[]
 }
 
 export interface RestoreResult {
-  /** `noRoom`: it does not fit into this workspace. */
+  /** `noRoom` means that it does not fit into this workspace. */
   failed: { path: WorkspacePath; reason: string; noRoom: boolean }[]
 }
 
-/** Paths as a tool call names them; each is answered with what it leads to. */
+/** Paths as a tool call names them; the reply says where each leads. */
 export interface ResolveParams {
   paths: string[]
 }
@@ -141,20 +141,20 @@ export const MAX_RESOLVED_PATHS = 100
 
 /** Where a path in a tool's arguments leads, with `..` and symbolic links resolved, and what is there. */
 export interface PathTarget {
-  /** Absolute and free of links; null if no tool may use it. */
+  /** Absolute and without links; null if no tool may use it. */
   path: string | null
   is: 'new' | 'file' | 'folder' | 'other' | 'unusable'
-  /** Of a file. */
+  /** The size, if it is a file. */
   bytes?: number
-  /** The path as it was named leads through a symbolic link. */
+  /** Whether the named path leads through a symbolic link. */
   throughLink?: true
   /** Why it is unusable. */
   problem?: string
 }
 
 /**
- * In `_meta` of `tools/call`: the target that a human approved. If the path leads elsewhere by now, or `is` is given and something
- * else is there, the tool does nothing and answers with an error whose data is a `TargetChanged`.
+ * In `_meta` of `tools/call`: the target that a person approved. If the path leads elsewhere by now, or `is` is given and
+ * something else is there, the tool does nothing and answers with an error whose data is a `TargetChanged`.
  */
 export const TARGET_META = 'mcp-orchestrator/target'
 
@@ -174,7 +174,7 @@ export interface OutputChunk {
   text: string
 }
 
-/** Commands that run at once in one sandbox; one more is refused. */
+/** Maximum number of concurrent commands in one sandbox. */
 export const MAX_COMMANDS_AT_ONCE = 8
-/** Every JSON-RPC line in either direction is at most this long, in bytes. */
+/** Maximum length of a JSON-RPC line in either direction, in bytes. */
 export const MAX_LINE_BYTES = 8 * 1024 * 1024

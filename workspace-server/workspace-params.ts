@@ -1,4 +1,4 @@
-/** Reads the parameters of the `workspace/…` requests. Throws an Error with a sentence that names what is wrong. */
+/** Reads the parameters of the `workspace/…` requests. Throws an Error with a sentence that says what is wrong. */
 import {
   type ChangesParams,
   type ClaimParams,
@@ -43,14 +43,14 @@ export function resolveParams(params: unknown): ResolveParams {
   return { paths }
 }
 
-/** undefined: the caller expects nothing. */
+/** Returns undefined if the caller expects nothing. */
 export function expectedTarget(value: unknown): ExpectedTarget | undefined {
   if (value === undefined) return undefined
   const { path, is } = object(value)
   if (path !== null && typeof path !== 'string')
     throw new Error('"path" of the expected target must be a string or null.')
   const kind = KINDS.find((known) => known === is)
-  if (is !== undefined && kind === undefined) throw new Error('"is" of the expected target is not known.')
+  if (is !== undefined && kind === undefined) throw new Error('"is" of the expected target is unknown.')
   return { path, is: kind }
 }
 
@@ -92,7 +92,7 @@ function text(given: Record<string, unknown>, name: string): string {
 function whole(given: Record<string, unknown>, name: string): number {
   const value = given[name]
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
-    throw new Error(`"${name}" must be a whole number from 0.`)
+    throw new Error(`"${name}" must be a whole number, 0 or more.`)
   return value
 }
 

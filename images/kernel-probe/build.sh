@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the probe for both architectures. What it makes is part of the repository, so that nobody needs a compiler; run it again
-# after a change of kernel-probe.c (Debian: gcc, gcc-aarch64-linux-gnu).
+# Builds the probe for both architectures. The binaries are in the repository, so that nobody needs a compiler. Run this again
+# after changing kernel-probe.c (Debian: gcc, gcc-aarch64-linux-gnu).
 set -eu
 cd "$(dirname "$0")"
 build() {

@@ -1,8 +1,8 @@
 /*
- * Tries, from inside a sandbox, the parts of the kernel that no namespace covers. Prints a letter for each that can be reached, then a
- * dot. The 32-bit call comes last: where the kernel has none it ends the program, after the first dot.
+ * Tries, from inside a sandbox, the parts of the kernel that no namespace covers. It prints a letter for each part that it reaches, then a
+ * dot. The 32-bit call comes last: a kernel without 32-bit calls ends the program there, after the first dot.
  *
- * Free of any library, so that it runs in every image. Build: images/kernel-probe/build.sh
+ * It uses no library, so that it runs in every image. Build: images/kernel-probe/build.sh
  */
 #define AF_NETLINK 16
 #define AF_ALG 38
@@ -54,7 +54,7 @@ static void say_if(char letter, int reached) {
   if (reached) say(letter);
 }
 
-/* Without arguments it does nothing; an answer other than these comes from the call itself. */
+/* A call without arguments does nothing. Any other result than these comes from the call itself. */
 static int answers(long result) {
   return result != -EPERM && result != -ENOSYS;
 }

@@ -1,6 +1,7 @@
 /**
- * Tells the owner what changed in the workspace since what it has safely stored. Owns the sequence numbers and what has been said
- * but not acknowledged; finding changes is the scanner's work. Invariant: a change stays on the list until a reply with it is acknowledged.
+ * Tells the owner what changed in the workspace since the last state that it stored safely. Owns the sequence numbers and the
+ * reports that are not acknowledged yet; the scanner finds the changes. Invariant: a change stays on the list until a reply with
+ * it is acknowledged.
  */
 import { statfsSync } from 'node:fs'
 import type { ChangesParams, ChangesResult } from '../protocol.ts'
@@ -15,12 +16,12 @@ export class ChangeFeed {
   readonly #index: WorkspaceIndex
   readonly #watcher: TreeWatcher
   readonly #scanner: TreeScanner
-  /** Never one that an earlier server gave out: an acknowledgement meant for that one must not be taken for ours. */
+  /** Never repeats a number of an earlier server: an acknowledgement meant for that server must not count for ours. */
   #seq = Date.now() * 1000
   #acked = 0
   #said: { seq: number; page: ChangePage } | undefined
   #walked = false
-  /** What was said since the owner knew nothing is, taken together, the whole workspace. */
+  /** Whether the reports since the owner knew nothing cover the whole workspace. */
   #whole = true
 
   constructor(parts: { tree: RawTree; index: WorkspaceIndex; watcher: TreeWatcher; scanner: TreeScanner }) {
@@ -30,21 +31,21 @@ export class ChangeFeed {
     this.#scanner = parts.scanner
   }
 
-  /** The owner wrote into the workspace itself, so it knows files that it was never told of. */
+  /** The owner wrote into the workspace itself, so it knows files that we never reported. */
   ownerWrote(): void {
     this.#whole = false
   }
 
   async changes({ ack, full = false }: ChangesParams): Promise<ChangesResult> {
-    const goesOn = this.#acknowledge(ack)
-    await this.#refresh(full, goesOn)
+    const isNextPage = this.#acknowledge(ack)
+    await this.#refresh(full, isNextPage)
     const page = await takePage(this.#tree, this.#index)
     this.#seq += 1
     this.#said = { seq: this.#seq, page }
     return { seq: this.#seq, ...page.reply, complete: this.#whole && !page.reply.more }
   }
 
-  /** True when this is the request for the next page of the same look. */
+  /** Returns true if this requests the next page of the same scan. */
   #acknowledge(ack: number): boolean {
     const said = this.#said
     this.#said = undefined
@@ -73,9 +74,10 @@ export class ChangeFeed {
     for (const raw of skips) this.#index.pendingSkips.add(raw)
   }
 
-  async #refresh(full: boolean, goesOn: boolean): Promise<void> {
-    // The next page is of the look that has been: with what is new meanwhile, one that goes on writing would make it endless.
-    if (goesOn) return
+  async #refresh(full: boolean, isNextPage: boolean): Promise<void> {
+    // The next page belongs to the scan that has been made. If it included new changes, a program that keeps writing would make
+    // it endless.
+    if (isNextPage) return
     this.#tree.openRoot()
     this.#scanner.maxBytes = 2 * workspaceSize(this.#tree)
     const inTime = this.#walked && (await this.#watcher.sync())

@@ -7,18 +7,18 @@ import { type IndexEntry, type WorkspaceIndex, wholeMicroseconds } from './works
 
 const PAGE_CHARS = 2 * 1024 * 1024
 const PAGE_ITEMS = 5000
-/** Bounds how long a page of large files takes. */
+/** Limits how long a page of large files takes. */
 const PAGE_READ_BYTES = 64 * 1024 * 1024
 const ITEM_CHARS = 200
 
-/** One reply's worth of changes, and which paths it speaks of, in case it has to be said again. */
+/** The changes of one reply and their paths, in case it has to be sent again. */
 export interface ChangePage {
   reply: Pick<ChangesResult, 'put' | 'deleted' | 'skipped' | 'more'>
   paths: RawPath[]
   skips: RawPath[]
 }
 
-/** Takes pending changes out of the index until the page is full. Parents come before children. */
+/** Takes pending changes from the index until the page is full. Parents come before children. */
 export async function takePage(tree: RawTree, index: WorkspaceIndex): Promise<ChangePage> {
   return new PageBuilder(tree, index).build()
 }
@@ -87,7 +87,7 @@ class PageBuilder {
   async #put(raw: RawPath, entry: IndexEntry): Promise<void> {
     if (entry.type !== 'file') return this.#report(raw, entry, null)
     const content = await readContent(this.#tree, raw)
-    // Taken off the list only now: had it been swapped for something else, the next look would find out what.
+    // Removed from the list only now: if the file was swapped for something else, the next scan finds out what it is.
     if (content === 'gone') return
     if (content === 'denied') return this.#deny(raw)
     this.#readBytes += content.size
@@ -102,7 +102,7 @@ class PageBuilder {
     this.#delete(raw)
   }
 
-  /** The entry says what was read, not what was there when the file was first looked at. */
+  /** The entry describes what was read, not what was there when the file was first examined. */
   #learn(raw: RawPath, entry: IndexEntry, { hash, size, stats, racy }: FileContent): void {
     entry.hash = hash
     entry.mode = stats.mode & 0o7777

@@ -5,7 +5,7 @@ import { readRange } from '../files/read-range.ts'
 import type { RawPath } from './raw-path.ts'
 import type { RawTree } from './raw-tree.ts'
 
-/** Up to this size a file's content travels with its entry. */
+/** Files up to this size are sent together with their entries. */
 const MAX_INLINE_BYTES = 256 * 1024
 export const MAX_FETCH_BYTES = 2 * 1024 * 1024
 const CHUNK_BYTES = 1024 * 1024
@@ -15,16 +15,16 @@ const RACY_MS = 100
 export interface FileContent {
   hash: string
   size: number
-  /** Of small files that are not sparse. */
+  /** Only for small files that are not sparse. */
   data: Buffer | null
   stats: Stats
-  /** It changed so recently that another change might leave the same times. */
+  /** The file changed so recently that another change could leave the same times. */
   racy: boolean
 }
 
 const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
 
-/** Reads a file once, whole. What it grows by meanwhile is left for the next look. */
+/** Reads a whole file once. What is appended meanwhile is left for the next scan. */
 export async function readContent(tree: RawTree, raw: RawPath): Promise<FileContent | 'denied' | 'gone'> {
   const startedAt = Date.now()
   const opened = tree.open(raw)
@@ -41,7 +41,7 @@ export async function readContent(tree: RawTree, raw: RawPath): Promise<FileCont
   }
 }
 
-/** Most of it is holes: it is fetched without them. A block of `stats` has 512 bytes. */
+/** A sparse file consists mostly of holes and is fetched without them. A block of `stats` has 512 bytes. */
 function isSparse({ size, blocks }: Stats): boolean {
   return size > 8192 && blocks * 512 < size / 2
 }
@@ -50,7 +50,7 @@ async function hashLarge(fd: number, wanted: number): Promise<{ hash: string; si
   const hash = createHash('sha256')
   let size = 0
   while (size < wanted) {
-    // The buffer is shared: filled and used up without a pause in between.
+    // The buffer is shared, so fill and use it without waiting in between.
     const read = readSync(fd, chunk, 0, Math.min(CHUNK_BYTES, wanted - size), size)
     if (read === 0) break
     hash.update(chunk.subarray(0, read))

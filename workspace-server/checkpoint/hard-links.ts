@@ -2,8 +2,8 @@ import type { RawPath } from './raw-path.ts'
 import type { WorkspaceIndex } from './workspace-index.ts'
 
 /**
- * Files with several names. Writing through one name is noticed for that name alone, so its other names have to be looked at too.
- * A link that is made, written through and removed between two looks is not noticed; a look with `full` finds it.
+ * Files with several names. A write through one name is reported for that name only, so the other names must be examined too. A
+ * link that is created, written through and removed between two scans is not noticed; a scan with `full` finds the change.
  */
 export class HardLinks {
   readonly #index: WorkspaceIndex
@@ -14,19 +14,19 @@ export class HardLinks {
     this.#index = index
   }
 
-  /** A file with more than one name was looked at. */
+  /** Call this when a file with more than one name was examined. */
   add(raw: RawPath, ino: number): void {
     const seen = this.#seen.get(ino)
     if (seen === undefined) this.#seen.set(ino, new Set([raw]))
     else seen.add(raw)
   }
 
-  /** A name is gone; the file may have been written through it before. */
+  /** Call this when a name is gone; the file may have been written through it before. */
   removed(ino: number): void {
     if (this.#names.has(ino) && !this.#seen.has(ino)) this.#seen.set(ino, new Set())
   }
 
-  /** The other names of the files looked at since the last call. */
+  /** The other names of the files examined since the last call. */
   siblings(): RawPath[] {
     if (this.#seen.size === 0) return []
     const lone = [...this.#seen].filter(([ino, seen]) => this.#others(ino, seen).length === 0)
@@ -41,13 +41,13 @@ export class HardLinks {
     return siblings
   }
 
-  /** The number may belong to a new file by now, so names that no longer bear it do not count. */
+  /** The inode number may belong to a new file by now, so names that no longer have it do not count. */
   #others(ino: number, seen: ReadonlySet<RawPath>): RawPath[] {
     const names = [...(this.#names.get(ino) ?? [])]
     return names.filter((raw) => !seen.has(raw) && this.#index.entries.get(raw)?.ino === ino)
   }
 
-  /** A name that was the file's only one when it was last looked at is in the index, but not here. */
+  /** A name that was the file's only one at the last examination is in the index, but not here. */
   #findOlderNames(inos: number[]): void {
     if (inos.length === 0) return
     for (const ino of inos) this.#names.set(ino, new Set())

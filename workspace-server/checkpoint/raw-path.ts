@@ -1,6 +1,6 @@
 /**
- * Paths inside the workspace as the kernel has them: bytes, written as a string with one character per byte, so that names
- * that are no valid UTF-8 can be keys and sort by their bytes. Relative to the workspace; '' is the workspace itself.
+ * Paths inside the workspace as the kernel stores them: bytes, written as a string with one character per byte, so that names
+ * that are not valid UTF-8 can be keys and sort by their bytes. They are relative to the workspace; '' is the workspace itself.
  */
 import { isUtf8 } from 'node:buffer'
 import type { WorkspacePath } from '../protocol.ts'
@@ -15,7 +15,7 @@ export function rawFromText(text: string): RawPath {
   return PLAIN.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1')
 }
 
-/** As file system calls take it. */
+/** The form that file system calls take. */
 export function fsPath(raw: RawPath): string | Buffer {
   return PLAIN.test(raw) ? raw : Buffer.from(raw, 'latin1')
 }
@@ -33,7 +33,7 @@ export function fromWire(text: string): RawPath {
     : rawFromText(text)
 }
 
-/** null when it is not a plain relative path: empty, absolute, with `.`, `..`, empty parts or NUL, or too long. */
+/** Returns null if it is not a plain relative path: empty, absolute, with `.`, `..`, empty parts or NUL, or too long. */
 export function pathFromWire(text: string): RawPath | null {
   const raw = fromWire(text)
   if (raw === '' || raw.length > MAX_PATH_BYTES || raw.includes('\0')) return null

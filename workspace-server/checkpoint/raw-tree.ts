@@ -15,7 +15,9 @@ import { fsPath, type RawPath, rawFromText } from './raw-path.ts'
 export const OWNER_ALL = 0o700
 const SAFE_READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
 
-/** File system calls on raw paths below the workspace. Synchronous: on a tmpfs they are quicker than a trip to another thread. */
+/**
+ * File system calls on raw paths below the workspace. They are synchronous: on a tmpfs that is faster than using another thread.
+ */
 export class RawTree {
   readonly #root: RawPath
 
@@ -27,18 +29,21 @@ export class RawTree {
     return fsPath(raw === '' ? this.#root : `${this.#root}/${raw}`)
   }
 
-  /** Opens the workspace itself, should a command have closed it: no other could be run to do so. */
+  /** Restores our access to the workspace itself, in case a command removed it: no other command could run to do so. */
   openRoot(): void {
     const stats = this.stat('')
     if (typeof stats !== 'object' || (stats.mode & OWNER_ALL) === OWNER_ALL) return
     try {
       chmodSync(this.path(''), (stats.mode & 0o7777) | OWNER_ALL)
     } catch {
-      // Then it is not ours to open, and what can't be read is told.
+      // The workspace is not ours to open; the scan reports what can't be read.
     }
   }
 
-  /** Undefined when there is nothing; `denied` when a folder above it is closed to us; `too long` for the kernel, though it is there. */
+  /**
+   * Returns undefined if there is nothing, `denied` if we can't enter a folder above it, `too long` if it exists but its path is
+   * too long for the kernel.
+   */
   stat(raw: RawPath): Stats | 'denied' | 'too long' | undefined {
     try {
       return lstatSync(this.path(raw), { throwIfNoEntry: false })
@@ -48,7 +53,7 @@ export class RawTree {
     }
   }
 
-  /** null when it is not a readable folder. */
+  /** Returns null if it is not a readable folder. */
   names(raw: RawPath): string[] | null {
     try {
       return readdirSync(this.path(raw), 'latin1')
@@ -57,7 +62,7 @@ export class RawTree {
     }
   }
 
-  /** null when it is no longer a link. */
+  /** Returns null if it is no longer a link. */
   target(raw: RawPath): RawPath | null {
     try {
       return readlinkSync(this.path(raw), 'latin1')
@@ -67,8 +72,8 @@ export class RawTree {
   }
 
   /**
-   * Opens a regular file to read. `denied`: it is closed to us. `gone`: it is not there, is something else, or a folder above it
-   * was swapped for a link while we looked.
+   * Opens a regular file for reading. Returns `denied` if we may not read it, and `gone` if it is missing, is something else, or
+   * a folder above it was swapped for a link meanwhile.
    */
   open(raw: RawPath): { fd: number; stats: Stats } | 'denied' | 'gone' {
     let fd: number
@@ -87,7 +92,7 @@ export class RawTree {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`, 'latin1') === `${this.#root}/${raw}`
     } catch {
-      return true // Where /proc does not say, O_NOFOLLOW has to do.
+      return true // Without /proc, O_NOFOLLOW has to be enough.
     }
   }
 }

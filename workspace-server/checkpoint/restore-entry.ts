@@ -26,15 +26,15 @@ export type RestoredEntry = RestoreParams['entries'][number]
 type FileEntry = Extract<WorkspaceEntry, { type: 'file' }> & { data?: string; offset?: number }
 
 /**
- * Makes sure that the folder is a real one, all the way down: a link on the way would lead the writing somewhere else.
- * Missing folders are made; ones that we could not write into are opened up, and named in `touched` to be set right later.
+ * Makes sure that the folder and all its parents are real folders: a link among them would redirect the write. Creates missing
+ * folders. Opens up folders that we can't write to, and adds them to `touched` so that their modes are corrected later.
  */
 export function prepareFolder(tree: RawTree, folder: RawPath, touched: Set<RawPath>): void {
   if (folder === '' || touched.has(folder)) return
   prepareFolder(tree, parentOf(folder), touched)
   const stats = tree.stat(folder)
   if (stats === undefined) mkdirSync(tree.path(folder))
-  else if (typeof stats === 'string' || !stats.isDirectory()) throw new Error('A folder of its path is no folder.')
+  else if (typeof stats === 'string' || !stats.isDirectory()) throw new Error('A part of its path is not a folder.')
   else if ((stats.mode & OWNER_ALL) !== OWNER_ALL) chmodSync(tree.path(folder), (stats.mode & 0o7777) | OWNER_ALL)
   touched.add(folder)
 }
@@ -46,7 +46,7 @@ export function restoreFolder(tree: RawTree, raw: RawPath): void {
   mkdirSync(tree.path(raw))
 }
 
-/** Children change a folder's times, so these are set when all of them are there. */
+/** Children change a folder's times, so call this when all of them are written. */
 export function finishFolder(tree: RawTree, raw: RawPath, mode: number, mtimeMs: number): void {
   const stats = tree.stat(raw)
   if (typeof stats !== 'object' || !stats.isDirectory()) return
@@ -60,16 +60,16 @@ export function restoreLink(tree: RawTree, raw: RawPath, target: string, mtimeMs
   lutimesSync(tree.path(raw), mtimeMs / 1000, mtimeMs / 1000)
 }
 
-/** A whole file, or a part at `offset`. The first part makes the file anew, in its full size, so that zeros need no room. */
+/** Writes a whole file, or a part at `offset`. The first part creates the file in its full size, so that zeros take no space. */
 export function restoreFile(tree: RawTree, raw: RawPath, entry: FileEntry): void {
   const data = Buffer.from(entry.data ?? '', 'base64')
   const offset = entry.offset ?? 0
   const isWhole = entry.offset === undefined
-  if (isWhole && data.length !== entry.size) throw new Error('Its content is not as long as its size says.')
+  if (isWhole && data.length !== entry.size) throw new Error('Its content does not have the size that it says.')
   if (offset + data.length > entry.size) throw new Error('A part of it goes beyond its size.')
   const fd = offset === 0 ? createFile(tree, raw) : openPart(tree, raw)
   try {
-    if (!fstatSync(fd).isFile()) throw new Error('It is no regular file.')
+    if (!fstatSync(fd).isFile()) throw new Error('It is not a regular file.')
     if (fstatSync(fd).size !== entry.size) ftruncateSync(fd, entry.size)
     if (!isZero(data)) for (let at = 0; at < data.length; ) at += writeSync(fd, data, at, data.length - at, offset + at)
     fchmodSync(fd, entry.mode & 0o7777)
@@ -96,7 +96,7 @@ function openPart(tree: RawTree, raw: RawPath): number {
   }
 }
 
-/** Removes a file, link or empty folder that stands in the way. */
+/** Removes a file, link or empty folder that is in the way. */
 function clear(tree: RawTree, raw: RawPath): void {
   const stats = tree.stat(raw)
   if (typeof stats !== 'object') return

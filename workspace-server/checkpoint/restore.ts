@@ -14,17 +14,17 @@ import { entryFrom, type WorkspaceIndex } from './workspace-index.ts'
 
 const NO_ROOM = new Set<string | undefined>(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
-interface FolderLook {
+interface FolderState {
   mode: number
   mtimeMs: number
 }
 
-/** Puts the owner's copy of the files back. What it restores, the owner knows, so it is not reported as a change. */
+/** Restores the owner's copy of the files. The owner knows what it restores, so that is not reported as a change. */
 export class Restorer {
   readonly #tree: RawTree
   readonly #index: WorkspaceIndex
-  /** How folders are to look once their children, which may come in later calls, are there. */
-  readonly #folders = new Map<RawPath, FolderLook>()
+  /** The final mode and times of folders, set after their children, which may come in later calls. */
+  readonly #folders = new Map<RawPath, FolderState>()
 
   constructor(tree: RawTree, index: WorkspaceIndex) {
     this.#tree = tree
@@ -51,7 +51,7 @@ export class Restorer {
     return { failed }
   }
 
-  /** The files are in use from here on: folders are left as they are. */
+  /** The files are in use from now on, so folders are left as they are. */
   settle(): void {
     this.#folders.clear()
   }
@@ -66,7 +66,7 @@ export class Restorer {
     }
   }
 
-  /** Deepest first: setting a child's mode needs its parent open. */
+  /** Deepest first: setting a child's mode needs access to its parent. */
   #finishFolders(touched: ReadonlySet<RawPath>): void {
     for (const raw of [...touched].sort().reverse()) {
       const look = this.#folders.get(raw)
@@ -77,12 +77,12 @@ export class Restorer {
         if (typeof stats === 'object' && known?.type === 'dir')
           this.#index.set(raw, { ...entryFrom('dir', stats), names: known.names, changed: false })
       } catch {
-        // Not being able to set a folder's looks loses no content; the next look reports it as it is.
+        // A folder with the wrong mode or times loses no content; the next scan reports it as it is.
       }
     }
   }
 
-  /** Parents were learnt before: they come first in a restore. Others are found, and reported, by the next look. */
+  /** Parents come first in a restore, so they are known. The next scan finds and reports others. */
   #learn(raw: RawPath, entry: RestoredEntry): void {
     const stats = this.#tree.stat(raw)
     if (typeof stats !== 'object' || !this.#index.isFolder(parentOf(raw))) return

@@ -6,25 +6,25 @@ import type { RawTree } from './raw-tree.ts'
 import type { Dirty, TreeWatcher } from './tree-watcher.ts'
 import { entryFrom, type IndexEntry, MAX_ENTRIES, type WorkspaceIndex } from './workspace-index.ts'
 
-/** How long other requests may have to wait while a walk goes on. */
+/** How long other requests may have to wait during a walk. */
 const TURN_MS = 15
-/** The path limit of the kernel is 4096 bytes, but folders can be nested deeper by moving. */
+/** The kernel's path limit is 4096 bytes, but moving can nest folders deeper. */
 const MAX_DEPTH = 500
 
 export const REASONS = {
-  special: 'Sockets, pipes and devices are not kept.',
+  special: 'Sockets, pipes and devices are not stored.',
   unreadable: 'Its permissions do not allow reading it.',
   tooMany: `There are more than ${MAX_ENTRIES} files.`,
   tooLarge: 'With it the files would be larger than twice the workspace.',
-  tooLong: 'Its path is longer than the kernel takes.',
+  tooLong: 'Its path is too long for the kernel.',
   tooDeep: `It is nested more than ${MAX_DEPTH} folders deep.`
 }
 
-/** Brings the index up to date with the files: those named, or all of them. Contents are not read here. */
+/** Updates the index from the files: all of them, or those named. It does not read content. */
 export class TreeScanner {
-  /** Something was left out for want of room: whether there is room now, only a look at everything tells. */
+  /** Something was left out because there was no space. Only a full scan can tell if there is space now. */
   leftOut = false
-  /** All files together, by their size: a sparse one counts in full. */
+  /** The limit for the sizes of all files together; a sparse file counts in full. */
   maxBytes = 0
   readonly #tree: RawTree
   readonly #index: WorkspaceIndex
@@ -39,7 +39,7 @@ export class TreeScanner {
     this.#links = new HardLinks(index)
   }
 
-  /** Looks at everything. `reread`: also reads every file again, because some ways of writing leave no trace. */
+  /** Scans everything. With `reread`, also reads every file again, because some ways of writing leave no trace. */
   async walk(dirty: Dirty, reread: boolean): Promise<void> {
     this.leftOut = false
     this.#watcher.add('')
@@ -49,14 +49,14 @@ export class TreeScanner {
       if (this.#tree.stat(raw) === undefined) this.#index.skipped.delete(raw)
   }
 
-  /** Looks at what is noted as changed. Parents first: whether a child counts depends on its parent. */
+  /** Examines what is noted as changed. Parents come first, because whether a child counts depends on its parent. */
   async visit({ paths, renamed }: Dirty): Promise<void> {
     for (const raw of [...paths].sort()) {
       if (raw === '' || !this.#index.isFolder(parentOf(raw))) continue
       await this.#examine(raw, true, renamed.has(raw))
     }
     for (const raw of this.#links.siblings()) await this.#examine(raw, true, false)
-    this.#links.siblings() // Those of the siblings are the ones we came from.
+    this.#links.siblings() // The siblings' own siblings are the files that we came from.
   }
 
   async #folder(folder: RawPath, reread: boolean, deep: boolean): Promise<void> {
@@ -74,14 +74,14 @@ export class TreeScanner {
     for (const name of gone) this.#remove(childOf(folder, name))
   }
 
-  /** `deep`: a folder that is known already is looked into as well, and watched anew. */
+  /** With `deep`, a known folder is scanned as well, and watched anew. */
   async #examine(raw: RawPath, reread: boolean, deep: boolean): Promise<void> {
     await this.#breathe()
     const stats = this.#tree.stat(raw)
     if (stats === undefined) return this.#remove(raw)
     if (stats === 'too long') return this.#note(raw, REASONS.tooLong)
     if (stats === 'denied') {
-      // Of a closed folder's own notices one is of a child that bears its name, and need not be there.
+      // A closed folder's notices include one for a child with its own name, which may not exist.
       if (this.#index.skipped.get(parentOf(raw)) !== REASONS.unreadable) this.#note(raw, REASONS.unreadable)
       return this.#watcher.drop(parentOf(raw))
     }
@@ -105,9 +105,9 @@ export class TreeScanner {
       const differs = old.mode !== seen.mode || old.mtimeMs !== seen.mtimeMs
       if (differs) this.#put(raw, { ...seen, names: old.names })
     }
-    // A folder that was closed to us is not watched; when it opens, all in it is news.
+    // A folder that was closed to us is not watched; when it opens, everything in it is new.
     if (isSame && !deep && (this.#watcher.failed || this.#watcher.has(raw))) return
-    // Watch first, then look: what is made in between is seen twice rather than never.
+    // Watch first, then scan: what is created in between is seen twice rather than never.
     this.#watcher.add(raw)
     await this.#folder(raw, reread, true)
   }
@@ -185,7 +185,7 @@ export class TreeScanner {
   }
 }
 
-/** Files here are our own, so the owner's right to read is what counts; root needs none. */
+/** Files here are our own, so the owner's right to read counts; root needs none. */
 function isClosed(stats: Stats): boolean {
   return (stats.mode & 0o400) === 0 && process.getuid?.() !== 0
 }

@@ -1,7 +1,7 @@
 /**
- * Notes which paths changed, from the kernel's notices: one watch per folder. Invariant: unless `isLost`, every change made before
- * a `sync` that returned true is in what `take` returns next. All watches of a process share one queue, in order, which is why
- * seeing our own sentinel file appear proves that everything before it has been seen.
+ * Notes which paths changed, from the kernel's notices, with one watch per folder. Invariant: unless `isLost`, every change
+ * before a `sync` that returned true is in the next result of `take`. All watches of a process share one ordered queue, so when
+ * our own sentinel file appears, everything before it has been seen.
  */
 import { closeSync, type FSWatcher, mkdirSync, openSync, readFileSync, unlinkSync, watch } from 'node:fs'
 import { join } from 'node:path'
@@ -16,12 +16,12 @@ const MAX_WATCHES = 20_000
 export interface Dirty {
   /** Something about these changed. */
   paths: Set<RawPath>
-  /** These came, went or moved: a folder among them has to be watched anew. */
+  /** These were created, removed or moved, so a folder among them must be watched anew. */
   renamed: Set<RawPath>
 }
 
 export class TreeWatcher {
-  /** No watches can be had: every look has to be a look at everything. */
+  /** Watches are not available, so every scan must be a full one. */
   failed = false
   readonly #tree: RawTree
   readonly #sentinels: string
@@ -40,12 +40,14 @@ export class TreeWatcher {
     this.#maxEvents = maxEvents
   }
 
-  /** The queue may have overflowed, which the kernel says and libuv does not pass on. */
+  /** The queue may have overflowed; the kernel reports that, but libuv does not pass it on. */
   get isLost(): boolean {
     return this.#events >= this.#maxEvents
   }
 
-  /** Watches a folder, again if it is watched already: the new watch is made before the old one ends, so that nothing is missed. */
+  /**
+   * Watches a folder, again if it is already watched: the new watch starts before the old one ends, so that nothing is missed.
+   */
   add(folder: RawPath): void {
     if (this.#watches.size >= MAX_WATCHES) this.#fail()
     if (this.failed) return
@@ -57,7 +59,7 @@ export class TreeWatcher {
       this.#watches.get(folder)?.close()
       this.#watches.set(folder, made)
     } catch (error) {
-      // A folder that is gone or closed to us is no reason to stop watching the others; its parent tells when that changes.
+      // If a folder is gone or closed to us, the others are still watched; its parent reports when that changes.
       if (!isMissing(error)) this.#fail()
     }
   }
@@ -75,7 +77,7 @@ export class TreeWatcher {
     this.#dirty.paths.add(raw)
   }
 
-  /** What changed since the last call. Start looking only after it: what changes later counts for the next. */
+  /** The changes since the last call. Scan only after calling it: later changes count for the next call. */
   take(): Dirty {
     const dirty = this.#dirty
     this.#dirty = { paths: new Set(), renamed: new Set() }
@@ -83,16 +85,16 @@ export class TreeWatcher {
     return dirty
   }
 
-  /** True when all notices of changes made before this call have come in. */
+  /** Returns true when all notices of changes made before this call have arrived. */
   async sync(): Promise<boolean> {
     if (this.failed || this.isLost) return false
-    const name = `${process.pid}-${Date.now()}-${++this.#syncs}` // New: an old server's may still lie there.
+    const name = `${process.pid}-${Date.now()}-${++this.#syncs}` // A new name, because a former server's file may still be there.
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const timer = setTimeout(() => resolve(false), SYNC_MS)
     this.#awaited = { name, seen: () => resolve(true) }
     try {
       this.#watchSentinels()
-      closeSync(openSync(join(this.#sentinels, name), 'wx')) // Made by us: a pipe of that name would hold us up.
+      closeSync(openSync(join(this.#sentinels, name), 'wx')) // We create it ourselves, because a pipe with that name would block us.
       const seen = await promise
       unlinkSync(join(this.#sentinels, name))
       this.#syncFailures = seen ? 0 : this.#syncFailures + 1
@@ -121,7 +123,7 @@ export class TreeWatcher {
     if (this.isLost || name === null) return
     const raw = childOf(folder, name)
     this.#dirty.paths.add(raw)
-    // A folder's own notices bear its own name; so may a child of the same name, and looking at both costs little.
+    // A folder's own notices have its own name. A child may have the same name, so examine both.
     if (event === 'rename' || name === nameOf(folder)) this.#dirty.paths.add(folder)
     if (event === 'rename') this.#dirty.renamed.add(raw)
   }
@@ -141,7 +143,7 @@ function isMissing(error: unknown): boolean {
   )
 }
 
-/** An overflow means that a full queue was waiting, so at least that many notices come; half of it is a safe sign. */
+/** An overflow means that a full queue was waiting, so at least that many notices arrive; half of that is a safe sign. */
 function halfOfQueue(): number {
   try {
     const size = Number(readFileSync('/proc/sys/fs/inotify/max_queued_events', 'utf8'))

@@ -1,6 +1,6 @@
 /**
- * The workspace's files as their owner moves them out and in: what changed, content in pieces, and putting a copy back. One look
- * or restore at a time; tools go on meanwhile, and what they change is found by the next look.
+ * Moves the workspace's files out and in for their owner: what changed, content in pieces, and restoring a copy. It runs one scan
+ * or restore at a time; tools continue meanwhile, and the next scan finds what they change.
  */
 import { closeSync } from 'node:fs'
 import { readRange } from '../files/read-range.ts'
@@ -54,7 +54,7 @@ export class WorkspaceCheckpoint {
     })
   }
 
-  /** Throws an Error with a sentence when the file can't be read. */
+  /** Throws an Error with a sentence if the file can't be read. */
   fetch({ path, offset, length, sparse = false }: FetchParams): FetchResult {
     const raw = pathFromWire(path)
     const opened = raw === null ? 'gone' : this.#tree.open(raw)
@@ -69,7 +69,7 @@ export class WorkspaceCheckpoint {
     }
   }
 
-  /** A tool wrote this file; noted even where the kernel's notices can't be had in time. */
+  /** A tool wrote this file. Noted in case the kernel's notices don't arrive in time. */
   written(relativePath: string): void {
     this.#watcher.mark(rawFromText(relativePath))
   }

@@ -1,6 +1,6 @@
 /**
- * What is known of every file: how it looked when last examined, and what its owner has yet to be told. Knows nothing of how
- * changes are found or sent. Invariant: an entry that is not pending is one the owner knows as it stands here.
+ * What is known about every file: its state when last examined, and what the owner has not been told yet. Does not know how
+ * changes are found or sent. Invariant: the owner knows every entry that is not pending exactly as it is here.
  */
 import type { Stats } from 'node:fs'
 import { childOf, nameOf, parentOf, type RawPath } from './raw-path.ts'
@@ -15,23 +15,23 @@ export interface IndexEntry {
   ctimeMs: number
   size: number
   ino: number
-  /** Of a file as last read; '' before. */
+  /** Of a file as last read; '' before that. */
   hash: string
-  /** Of a link. */
+  /** Only for links. */
   target: RawPath
-  /** Names in a folder. */
+  /** The names in a folder. */
   names: Set<string> | null
-  /** The content has to be read again. */
+  /** The content must be read again. */
   stale: boolean
-  /** To be reported whatever the content turns out to be. */
+  /** Must be reported even if the content turns out to be the same. */
   changed: boolean
-  /** Last read so soon after a change that a further one may show the same times. */
+  /** Last read so soon after a change that another change could show the same times. */
   racy: boolean
 }
 
 export class WorkspaceIndex {
   readonly entries = new Map<RawPath, IndexEntry>()
-  /** To be reported: as an entry if there is one, else as deleted. */
+  /** Paths to report: as an entry if there is one, otherwise as deleted. */
   readonly pending = new Set<RawPath>()
   readonly skipped = new Map<RawPath, string>()
   readonly pendingSkips = new Set<RawPath>()
@@ -45,7 +45,7 @@ export class WorkspaceIndex {
     this.skipped.delete(raw)
   }
 
-  /** Forgets it with everything below; what the owner may know of is reported as deleted. */
+  /** Removes the path with everything below it; what the owner may know is reported as deleted. */
   remove(raw: RawPath): void {
     this.skipped.delete(raw)
     const entry = this.entries.get(raw)
@@ -73,12 +73,12 @@ export class WorkspaceIndex {
     return raw === '' || this.entries.get(raw)?.type === 'dir'
   }
 
-  /** Whether a file of this size may be kept besides the others; an old version of itself does not count. */
+  /** Whether there is space for a file of this size; its own old version does not count. */
   hasRoomFor(raw: RawPath, size: number, maxBytes: number): boolean {
     return this.bytes - sizeOf(this.entries.get(raw)) + size <= maxBytes
   }
 
-  /** Everything is to be reported again. */
+  /** Everything must be reported again. */
   forgetReports(): void {
     for (const [raw, entry] of this.entries) {
       entry.changed = true
@@ -92,7 +92,7 @@ export class WorkspaceIndex {
   }
 }
 
-/** An entry as a look at the file gives it, with nothing yet known of its content. */
+/** An entry from a file's stats, with nothing known about its content. */
 export function entryFrom(type: IndexEntry['type'], stats: Stats): IndexEntry {
   return {
     type,
@@ -110,7 +110,7 @@ export function entryFrom(type: IndexEntry['type'], stats: Stats): IndexEntry {
   }
 }
 
-/** Finer than this does not survive being set again. */
+/** Finer times are lost when they are set again. */
 export function wholeMicroseconds(ms: number): number {
   return Math.round(ms * 1000) / 1000
 }

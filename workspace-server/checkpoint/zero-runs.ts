@@ -1,4 +1,4 @@
-/** Finds runs of zeros, so that a sparse file is moved, stored and restored at the cost of what it really holds. */
+/** Finds runs of zeros, so that moving, storing and restoring a sparse file costs only what it really contains. */
 
 const BLOCK_BYTES = 4096
 const ZERO_BLOCK = Buffer.alloc(BLOCK_BYTES)
@@ -10,8 +10,8 @@ export interface ContentRun {
 }
 
 /**
- * The content as runs, in order and without gaps. A run of zeros consists of whole blocks; only at the end of the content may it
- * also cover the rest of a block.
+ * Splits the content into runs, in order and without gaps. A run of zeros consists of whole blocks, except at the end of the
+ * content, where it may include the rest of a block.
  */
 export function zeroRuns(bytes: Uint8Array): ContentRun[] {
   const runs: ContentRun[] = []
@@ -30,7 +30,7 @@ export function zeroRuns(bytes: Uint8Array): ContentRun[] {
   return runs
 }
 
-/** The bytes that are not in a run of zeros, in order. Copies only when there are such runs. */
+/** The bytes outside runs of zeros, in order. Copies only if there are such runs. */
 export function withoutZeros(bytes: Uint8Array, runs: readonly ContentRun[]): Uint8Array {
   if (!runs.some(({ isZero }) => isZero)) return bytes
   return Buffer.concat(runs.filter(({ isZero }) => !isZero).map(({ at, length }) => bytes.subarray(at, at + length)))

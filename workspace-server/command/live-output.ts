@@ -7,8 +7,8 @@ const MAX_WAITING_CHARS = 64 * 1024
 const MAX_TOTAL_CHARS = 1024 * 1024
 
 /**
- * Sends output on while a command runs: pieces are put together for a moment, one message is under way at a time, and what a
- * slow reader can't take, or what is over the total, is dropped. The result has head and tail anyway.
+ * Sends output while a command runs. It collects pieces for a moment and sends one message at a time. What a slow reader can't
+ * take, or what exceeds the total, is dropped; the result has the beginning and the end anyway.
  */
 export class LiveOutput {
   readonly #send: (message: string) => Promise<void>
@@ -35,7 +35,7 @@ export class LiveOutput {
     else this.#timer ??= setTimeout(() => this.#flush(), FLUSH_MS)
   }
 
-  /** Sends what is left; does not wait for a reader that is stuck. */
+  /** Sends the rest; does not wait for a reader that is stuck. */
   end(): void {
     this.#flush()
   }

@@ -3,7 +3,7 @@ import { wholeCharactersFromStart, wholeCharactersToEnd } from '../files/utf8.ts
 
 export interface KeptOutput {
   text: string
-  /** Bytes left out between head and tail. */
+  /** Bytes left out between the beginning and the end. */
   omittedBytes: number
 }
 
@@ -31,7 +31,7 @@ export class OutputKeeper {
     if (forTail.length === 0) return
     this.#tail.push(forTail)
     this.#tailBytes += forTail.length
-    // Copied into one buffer now and then: thousands of tiny chunks would cost more than their bytes.
+    // Compacted now and then: thousands of tiny chunks would cost more than their bytes.
     if (this.#tailBytes > 4 * this.#limit || this.#tail.length > 1000) this.#compact()
   }
 

@@ -1,7 +1,6 @@
 /**
- * Real pipes for what a command says. Node connects children through sockets, and opening /dev/stdout or /dev/stderr fails on a
- * socket. What a command has written is in the pipe when it ends, whoever gets the processor next: nothing has to run between it
- * and us for its last words to arrive.
+ * Real pipes for a command's output. Node connects children through sockets, and opening /dev/stdout or /dev/stderr fails on a
+ * socket. When a command ends, all it has written is in the pipe: no other process has to run for its last output to arrive.
  */
 import { execFile } from 'node:child_process'
 import { closeSync, constants, existsSync, fstatSync, mkdtempSync, openSync, rmSync } from 'node:fs'
@@ -14,12 +13,12 @@ const MAKING_MS = 5000
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
 
 export interface OutputPipe {
-  /** The command's end. To be closed here once the command has it, or the pipe never ends. */
+  /** The command's end of the pipe. Close it here once the command has it, or the pipe never ends. */
   writeFd: number
   reader: Socket
 }
 
-/** For stdout and stderr; `undefined` where none can be made: a full /tmp, an image without mkfifo. */
+/** For stdout and stderr. Returns `undefined` if they can't be created: a full /tmp, an image without mkfifo. */
 export async function makeOutputPipes(): Promise<[OutputPipe, OutputPipe] | undefined> {
   if (MKFIFO === undefined) return undefined
   let folder: string | undefined
@@ -27,7 +26,7 @@ export async function makeOutputPipes(): Promise<[OutputPipe, OutputPipe] | unde
   try {
     folder = mkdtempSync('/tmp/.output-')
     const [stdout, stderr] = [join(folder, 'stdout'), join(folder, 'stderr')]
-    // By SIGKILL: any other signal waits as long as a command keeps it stopped.
+    // Any other signal would wait for as long as a command keeps the process stopped.
     const limits = { timeout: MAKING_MS, killSignal: 'SIGKILL' } as const
     await promisify(execFile)(MKFIFO, ['-m', '600', stdout, stderr], { env: {}, ...limits })
     for (const path of [stdout, stderr]) pipes.push(openPipe(path))
@@ -43,18 +42,18 @@ export async function makeOutputPipes(): Promise<[OutputPipe, OutputPipe] | unde
   }
 }
 
-/** A command may have put something into it that can't be removed: that is no reason to run no command any more. */
+/** A command may have put something into the folder that can't be removed. That must not prevent other commands. */
 function removeFolder(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true })
   } catch {}
 }
 
-/** Commands could put something else at the path meanwhile: hence the second end by way of the first, which never waits. */
+/** Commands could swap the path meanwhile, so the second end is opened through the first one, which never blocks. */
 function openPipe(path: string): OutputPipe {
   const readFd = openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
   try {
-    if (!fstatSync(readFd).isFIFO()) throw new Error(`${path} is no pipe any more.`)
+    if (!fstatSync(readFd).isFIFO()) throw new Error(`${path} is no longer a pipe.`)
     const writeFd = openSync(`/proc/self/fd/${readFd}`, O_WRONLY)
     return { writeFd, reader: new Socket({ fd: readFd, readable: true, writable: false }) }
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * Runs one shell command in a process group of its own and makes sure that it ends: by itself, at its deadline, or when the
- * caller gives up. Background processes may outlive the shell, but never hold up the answer.
+ * Runs one shell command in its own process group and makes sure that it ends: by itself, at its deadline, or when the caller
+ * cancels. Background processes may outlive the shell, but never delay the answer.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
@@ -14,8 +14,9 @@ const KEPT_BYTES = 64 * 1024
 const TERM_GRACE_MS = 1000
 const AFTER_KILL_MS = 2000
 /**
- * After the shell has ended, output still on its way is waited for: until this long nothing came, and at most so long. Matters only
- * when a background process holds the output open, and must outlast a few periods of a processor limit that all of us share.
+ * After the shell has ended, wait for more output until nothing has come for QUIET_MS, but at most MAX_QUIET_MS in all. This
+ * matters only if a background process keeps the output open. It must outlast a few periods of the processor limit that all
+ * processes here share.
  */
 const QUIET_MS = 300
 const MAX_QUIET_MS = 1500
@@ -26,7 +27,7 @@ export interface CommandJob {
   env: Record<string, string>
   timeoutMs: number
   stdin?: string | undefined
-  /** Run it where it sees none of the server's processes. */
+  /** Run it where it can't see the server's processes. */
   outOfSight?: boolean
   signal: AbortSignal
   live?: LiveOutput | undefined
@@ -41,7 +42,7 @@ export interface CommandResult {
   stderr: KeptOutput
 }
 
-/** Rejects only when the command can't be started. */
+/** Rejects only if the command can't be started. */
 export async function runCommand(job: CommandJob, running: Set<number>): Promise<CommandResult> {
   const startedAt = performance.now()
   const { child, outputs } = await start(job)
@@ -66,7 +67,7 @@ export async function runCommand(job: CommandJob, running: Set<number>): Promise
 
 type Outputs = Record<'stdout' | 'stderr', Readable>
 
-/** Where no pipes are to be had, Node's sockets do: a command can't open its output again then, and that is all. */
+/** If pipes are not available, uses Node's sockets; then a command can't open its own output again. */
 async function start(job: CommandJob): Promise<{ child: ChildProcess; outputs: Outputs }> {
   const { file, args } = shellCall(job.command, job.outOfSight)
   const stdin = job.stdin === undefined ? 'ignore' : 'pipe'
@@ -89,7 +90,7 @@ async function start(job: CommandJob): Promise<{ child: ChildProcess; outputs: O
   }
 }
 
-/** The group's number is the shell's; an error means that all of it is gone. */
+/** The group has the shell's process id. An error means that the whole group is gone. */
 export function killGroup(pid: number | undefined, signal: 'SIGTERM' | 'SIGKILL'): void {
   if (pid === undefined || pid <= 1) return
   try {
@@ -115,10 +116,10 @@ class CommandRun {
     this.#job = job
     for (const stream of ['stdout', 'stderr'] as const) {
       outputs[stream].on('data', (chunk: Buffer) => this.#output(stream, chunk))
-      outputs[stream].on('error', () => {}) // What came before it counts.
+      outputs[stream].on('error', () => {}) // Output before the error counts.
       outputs[stream].on('close', () => this.#onEnd())
     }
-    child.stdin?.on('error', () => {}) // A command need not read what it is given.
+    child.stdin?.on('error', () => {}) // A command does not have to read its input.
     child.stdin?.end(job.stdin)
     child.on('exit', () => this.#onExit())
   }
@@ -135,12 +136,12 @@ class CommandRun {
     this.#job.signal.addEventListener('abort', this.#abort, { once: true })
     if (this.#job.signal.aborted) this.#abort()
     await this.#done.promise
-    // The shell obeyed SIGTERM; what it started may not have.
+    // The shell obeyed SIGTERM, but what it started may not have.
     if (this.timedOut) killGroup(this.#child.pid, 'SIGKILL')
     this.#job.live?.end()
   }
 
-  /** Lets go of streams that a background process may hold open for ever. */
+  /** Closes streams that a background process may hold open forever. */
   release(): void {
     for (const timer of this.#timers) clearTimeout(timer)
     clearTimeout(this.#quiet)
@@ -181,7 +182,7 @@ class CommandRun {
 
   #restartQuiet(): void {
     clearTimeout(this.#quiet)
-    // Timers run before what has arrived is read: give that a chance first.
+    // Timers run before arrived data is read, so let that be read first.
     this.#quiet = setTimeout(() => setImmediate(() => this.#done.resolve()), QUIET_MS)
   }
 

@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const SHELLS = ['/bin/bash', '/usr/bin/bash', '/usr/local/bin/bash']
 
-/** When memory runs out, the kernel should end the command and not the server. */
+/** When memory runs out, the kernel should kill the command and not the server. */
 const OFFER_TO_OOM_KILLER = '{ echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null;'
 
 export interface ShellCall {
@@ -13,8 +13,8 @@ export interface ShellCall {
 }
 
 /**
- * Where the server's own process can't be closed to others (gVisor knows no execute-only binary), commands get a process table of
- * their own, in which the server does not exist. Their background processes end with them.
+ * If the server's process can't be protected from others (gVisor has no execute-only binaries), commands get their own process
+ * table, which does not contain the server. Their background processes end with them.
  */
 const OUT_OF_SIGHT = 'unshare --user --map-current-user --pid --fork --kill-child --mount-proc'
 
@@ -24,7 +24,7 @@ export function shellCall(command: string, outOfSight = false): ShellCall {
   return { file, args: ['-c', `${OFFER_TO_OOM_KILLER} exec ${around}${file} -c "$1" ${basename(file)}`, file, command] }
 }
 
-/** What commands see: nothing of the server's own environment but the image's PATH. */
+/** What commands see: nothing from the server's own environment except the image's PATH. */
 export function commandEnvironment(home: string): Record<string, string> {
   return {
     PATH: process.env.PATH ?? DEFAULT_PATH,

@@ -6,17 +6,17 @@ import { ToolError } from '../tools/tool.ts'
 import { ToolArguments } from '../tools/tool-arguments.ts'
 import type { WorkspaceRoot } from './workspace-root.ts'
 
-/** The path no longer leads to what a human approved: nothing was done, and they have to be asked again. */
+/** The path no longer leads to what a person approved: nothing was done, and they must be asked again. */
 export class TargetChangedError extends Error {
   readonly target: PathTarget
 
   constructor(target: PathTarget) {
-    super('The path leads to something else than was approved.')
+    super('The path no longer leads to what was approved.')
     this.target = target
   }
 }
 
-/** Never throws for a path of the model: one that can't be used is a target with a problem. */
+/** Never throws for a path of the model: an unusable path gives a target with a problem. */
 export function pathTarget(root: WorkspaceRoot, named: string): PathTarget {
   try {
     const real = root.resolve(new ToolArguments({ path: named }, ['path']).path('path'))
@@ -37,14 +37,14 @@ function kindOf(stats: Stats | undefined): Pick<PathTarget, 'is' | 'bytes'> {
 }
 
 /**
- * The real path of what the caller named, as `root.resolve` gives it. Throws TargetChangedError if it is not the expected one; without
- * an expectation (nobody was shown a target) every path will do.
+ * The real path of what the caller named, as `root.resolve` returns it. Throws TargetChangedError if it is not the expected one.
+ * Without an expectation (nobody was shown a target), every path is accepted.
  */
 export function resolveExpected(root: WorkspaceRoot, named: string, expected: ExpectedTarget | undefined): string {
   if (!expected) return root.resolve(named)
   const target = pathTarget(root, named)
   if (target.path !== expected.path || (expected.is !== undefined && target.is !== expected.is))
     throw new TargetChangedError(target)
-  // Here it throws what is wrong with the path, which was so when it was approved too.
+  // This throws what is wrong with the path; it was also wrong when it was approved.
   return target.path ?? root.resolve(named)
 }

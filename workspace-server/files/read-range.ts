@@ -1,6 +1,6 @@
 import { readSync } from 'node:fs'
 
-/** As many bytes as there are from a position on, up to a length: one read may give fewer than asked for. */
+/** Reads up to `length` bytes from a position, because a single read may return fewer. */
 export function readRange(fd: number, position: number, length: number): Buffer {
   const bytes = Buffer.allocUnsafe(length)
   let filled = 0

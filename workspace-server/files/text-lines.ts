@@ -6,7 +6,7 @@ const CHUNK_BYTES = 256 * 1024
 const NEWLINE = 10
 
 export interface LineRequest {
-  /** First line, from 1. */
+  /** The first line, counted from 1. */
   first: number
   maxLines: number
   maxBytes: number
@@ -17,17 +17,17 @@ export interface LineRequest {
 
 export interface LineRange {
   bytes: Buffer
-  /** Lines wholly or partly in `bytes`; 0 when the file ends before the first. */
+  /** Lines that are wholly or partly in `bytes`; 0 if the file ends before the first line. */
   lines: number
-  /** Something of the file follows. */
+  /** Whether more of the file follows. */
   truncated: boolean
-  /** The last line is cut because it alone is over the limit. */
+  /** Whether the last line is cut because it alone exceeds the limit. */
   cutInLine: boolean
-  /** null when the file is too large to count. */
+  /** null if the file is too large to count. */
   totalLines: number | null
 }
 
-/** Reads a range of lines in pieces, so that memory does not grow with the file. */
+/** Reads a range of lines in pieces, so that memory use does not grow with the file. */
 export async function readLines(fd: number, size: number, request: LineRequest): Promise<LineRange> {
   const collector = new LineCollector(request)
   const buffer = Buffer.allocUnsafe(CHUNK_BYTES)
@@ -96,7 +96,7 @@ class LineCollector {
     const all = Buffer.concat(this.#kept)
     const truncated = this.#sawMore || hasMore
     if (!this.#cut) return { bytes: all, lines: countLines(all), truncated, cutInLine: false, totalLines }
-    // Whole lines read better than a cut one; only a single line over the limit is cut, between two characters.
+    // Whole lines are easier to read. Only a single line over the limit is cut, between two characters.
     const lastWhole = all.lastIndexOf(NEWLINE)
     const bytes = lastWhole === -1 ? wholeCharactersFromStart(all) : all.subarray(0, lastWhole + 1)
     return { bytes, lines: countLines(bytes), truncated: true, cutInLine: lastWhole === -1, totalLines }

@@ -11,7 +11,7 @@ export function wholeCharactersFromStart(bytes: Buffer): Buffer {
   return bytes
 }
 
-/** `bytes` without the rest of a character at its start. */
+/** `bytes` without an incomplete character at its start. */
 export function wholeCharactersToEnd(bytes: Buffer): Buffer {
   let skip = 0
   while (skip < Math.min(3, bytes.length) && ((bytes[skip] ?? 0) & CONTINUATION_MASK) === CONTINUATION) skip++

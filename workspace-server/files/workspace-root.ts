@@ -1,6 +1,6 @@
 /**
- * Keeps paths inside the workspace, through `..` and symbolic links too. A command that runs at the same time under the same
- * user can swap folders under our feet; so what was opened is looked at once more, by where its descriptor really points.
+ * Keeps paths inside the workspace, even through `..` and symbolic links. A concurrent command of the same user can swap folders,
+ * so everything that was opened is checked again, by where its descriptor really points.
  */
 import {
   closeSync,
@@ -17,7 +17,7 @@ import { dirname, join, resolve } from 'node:path'
 import { errorCode } from '../tools/system-error.ts'
 import { ToolError } from '../tools/tool.ts'
 
-/** Linux only, and missing in Node's constants: a descriptor that only names a place, and needs no right to read it. */
+/** Linux only, and missing in Node's constants: a descriptor that only refers to a place and needs no right to read it. */
 const O_PATH = 0o10000000
 const FOLDER_FLAGS = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW
 const SAFE_FLAGS = constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
@@ -33,8 +33,8 @@ export class WorkspaceRoot {
   }
 
   /**
-   * The real, absolute path of what the caller named: links resolved, parts that do not exist yet appended as they are.
-   * Throws ToolError when it is outside.
+   * The real, absolute path of what the caller named: links are resolved, and missing parts are appended as they are. Throws
+   * ToolError if it is outside the workspace.
    */
   resolve(named: string): string {
     const wanted = resolve(this.path, named)
@@ -58,7 +58,7 @@ export class WorkspaceRoot {
     return real === this.path ? '.' : real.slice(this.path.length + 1)
   }
 
-  /** Opens a path that `resolve` gave, and refuses what has moved out of the workspace meanwhile. */
+  /** Opens a path from `resolve`, and refuses one that has moved out of the workspace meanwhile. */
   open(real: string, flags: number, mode = 0o644): { fd: number; stats: Stats } {
     const fd = openSync(real, flags | SAFE_FLAGS, mode)
     try {
@@ -72,8 +72,9 @@ export class WorkspaceRoot {
   }
 
   /**
-   * Runs a job in a folder that `resolve` gave; missing ones are made if `mayCreate`. `job` gets a path of the folder that stays this folder whatever
-   * a command renames meanwhile: every step is opened from the one before, and none may be a link. Throws ELOOP or ENOTDIR if one is.
+   * Runs a job in a folder from `resolve`; creates missing folders if `mayCreate`. The path that `job` gets stays this folder,
+   * whatever a command renames meanwhile: every step is opened from the one before, and none may be a link. Throws ELOOP or
+   * ENOTDIR if one is.
    */
   inFolder<T>(real: string, mayCreate: boolean, job: (folder: string) => T): T {
     const names = real === this.path ? [] : this.relative(real).split('/')
@@ -90,7 +91,7 @@ export class WorkspaceRoot {
     }
   }
 
-  /** Whether an open file is still, or was until it was removed, the one at this path. */
+  /** Whether an open file is the one at this path, or was until it was removed. */
   isAt(fd: number, real: string): boolean {
     try {
       const place = readlinkSync(`/proc/self/fd/${fd}`)
@@ -104,7 +105,7 @@ export class WorkspaceRoot {
     return path === this.path || path.startsWith(`${this.path}/`)
   }
 
-  /** Where /proc does not say, being on the workspace's own file system has to do. */
+  /** Without /proc, being on the workspace's own file system has to be enough. */
   #isInside(fd: number, stats: Stats): boolean {
     try {
       return this.#holds(readlinkSync(`/proc/self/fd/${fd}`))

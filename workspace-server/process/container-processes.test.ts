@@ -37,8 +37,8 @@ function fakeTable(processes: Record<number, string>, onKill: (pid: number) => v
   return { fake, table, killed, stopped }
 }
 
-const end = (fake: ProcessTable, mayGoOn?: () => boolean) =>
-  endOtherProcesses({ deadlineMs: 100, self: SELF, ...(mayGoOn && { mayGoOn }) }, fake)
+const end = (fake: ProcessTable, mayContinue?: () => boolean) =>
+  endOtherProcesses({ deadlineMs: 100, self: SELF, ...(mayContinue && { mayContinue }) }, fake)
 
 describe('on a host', () => {
   it('does nothing, whatever else runs', async () => {

@@ -1,6 +1,6 @@
 /**
- * Which owner's turn it is, kept where a restarted server finds it: one empty folder per epoch seen, and the highest is the
- * current one. mkdir is atomic and overwrites nothing, so writers that race can only raise the epoch, never lower it.
+ * Stores which owner is current, where a restarted server finds it: one empty folder per epoch seen, and the highest is the
+ * current one. mkdir is atomic and overwrites nothing, so concurrent writers can only raise the epoch, never lower it.
  */
 import { mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,17 +16,17 @@ export class EpochFence {
     mkdirSync(this.#folder, { recursive: true })
   }
 
-  /** The highest epoch seen, -1 when none was. */
+  /** The highest epoch seen, or -1. */
   current(): number {
     return this.#seen().reduce((highest, epoch) => Math.max(highest, epoch), -1)
   }
 
-  /** No later owner has been here. */
+  /** Whether no later owner has been here. */
   isMine(): boolean {
     return this.current() <= this.#mine
   }
 
-  /** False when a higher epoch has been seen, before or during the attempt. */
+  /** Returns false if a higher epoch has been seen, before or during the attempt. */
   raise(epoch: number): boolean {
     if (this.current() > epoch) return false
     mkdirSync(join(this.#folder, String(epoch)), { recursive: true })
@@ -48,7 +48,7 @@ export class EpochFence {
       try {
         rmdirSync(join(this.#folder, String(old)))
       } catch {
-        // Another server tidied it first; the highest stays either way.
+        // Another server removed it first; the highest stays either way.
       }
     }
   }

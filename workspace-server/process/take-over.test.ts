@@ -46,9 +46,9 @@ it('does not serve when a higher epoch appears while it ends the others', async 
 
 it('stops killing as soon as a higher epoch is there', async () => {
   let asked: boolean | undefined
-  const endOthers = async ({ mayGoOn }: { mayGoOn?: () => boolean }) => {
+  const endOthers = async ({ mayContinue }: { mayContinue?: () => boolean }) => {
     new EpochFence(state).raise(9)
-    asked = mayGoOn?.()
+    asked = mayContinue?.()
     return false
   }
   expect(await takeOver(new EpochFence(state), 4, endOthers)).toBe(SERVER_EXIT.staleEpoch)

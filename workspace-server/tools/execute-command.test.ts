@@ -105,7 +105,7 @@ describe('ending', () => {
       const answer = await owner.call('execute_command', { command: 'true' })
       return answer.isError && answer
     })
-    expect(ninth.content[0]?.text).toContain('8 commands are running')
+    expect(ninth.content[0]?.text).toContain('8 commands are already running')
     await owner.call('write_file', { path: 'go', content: '' })
     await Promise.all(eight)
     expect(await run('true')).toMatchObject({ exitCode: 0 })

@@ -11,11 +11,11 @@ import { ToolArguments } from './tool-arguments.ts'
 
 const DEFAULT_TIMEOUT_SECONDS = 60
 const MAX_TIMEOUT_SECONDS = 600
-/** The kernel takes 128 kB for one argument, in bytes; one character has up to three. */
+/** The kernel accepts 128 kB for one argument, in bytes; a character has up to three. */
 const MAX_COMMAND_CHARS = 40_000
 
 const START_FAILURES: Record<string, string> = {
-  EAGAIN: 'The command could not be started: the sandbox runs as many processes as it may; end some and try again.',
+  EAGAIN: 'The command could not be started: the sandbox has reached its limit of processes; end some and try again.',
   ENOMEM: 'The command could not be started: the sandbox has no memory left; end some processes and try again.',
   EMFILE: 'The command could not be started: too many files are open; try again when fewer commands run.'
 }
@@ -24,12 +24,12 @@ const DESCRIPTION: Omit<Tool, 'run'> = {
   name: 'execute_command',
   title: 'Execute a command',
   description:
-    'Runs a command with bash in the sandbox and waits for it. A command that fails is a normal result: look at exitCode. Output over 128 kB per stream is cut in the middle. There is no terminal and, unless stdin is given, no input. At the timeout the command and all it started are killed. Start servers in the background with their output in a file: "server > log 2>&1 &".',
+    'Runs a command with bash in the sandbox and waits for it. A command that fails is a normal result: look at exitCode. Output over 128 kB per stream is cut in the middle. There is no terminal and, unless stdin is given, no input. At the timeout the command and everything it started are killed. Start servers in the background with their output in a file: "server > log 2>&1 &".',
   inputSchema: {
     type: 'object',
     properties: {
       command: { type: 'string', description: 'As typed into bash; several lines are fine.' },
-      cwd: { type: 'string', description: 'Folder in the workspace to run it in; default the workspace itself.' },
+      cwd: { type: 'string', description: 'Folder in the workspace to run it in. Defaults to the workspace itself.' },
       timeoutSeconds: {
         type: 'number',
         minimum: 0.1,
@@ -44,7 +44,7 @@ const DESCRIPTION: Omit<Tool, 'run'> = {
   outputSchema: {
     type: 'object',
     properties: {
-      exitCode: { type: ['integer', 'null'], description: 'null when a signal ended it.' },
+      exitCode: { type: ['integer', 'null'], description: 'null if a signal ended it.' },
       signal: { type: ['string', 'null'] },
       timedOut: { type: 'boolean' },
       durationMs: { type: 'integer' },
@@ -61,13 +61,13 @@ const DESCRIPTION: Omit<Tool, 'run'> = {
 
 export interface CommandTool {
   tool: Tool
-  /** Ends every command that still runs, with all of its process group. */
+  /** Ends every running command with its whole process group. */
   killAll(): void
 }
 
 /**
- * `endBackground` ends everything in the sandbox but the server. It is the last resort when no process can be started: after a fork
- * bomb there is no other way left to end one.
+ * `endBackground` ends everything in the sandbox except the server. It is the last resort when no process can be started: after a
+ * fork bomb there is no other way to end one.
  */
 export function executeCommandTool(
   root: WorkspaceRoot,
@@ -82,7 +82,7 @@ export function executeCommandTool(
     run: async (args, context) => {
       const job = { ...readJob(root, args, context.expected), env, outOfSight, ...waiting(context) }
       if (active >= MAX_COMMANDS_AT_ONCE)
-        throw new ToolError(`${MAX_COMMANDS_AT_ONCE} commands are running already; wait for one to end and try again.`)
+        throw new ToolError(`${MAX_COMMANDS_AT_ONCE} commands are already running; wait for one to end and try again.`)
       active += 1
       try {
         return report(await runCommand(job, running), job.timeoutMs)
@@ -109,7 +109,8 @@ function readJob(root: WorkspaceRoot, args: Record<string, unknown>, expected: E
 function folder(root: WorkspaceRoot, named: string, expected: ExpectedTarget | undefined): string {
   try {
     const cwd = resolveExpected(root, named, expected)
-    if (!lstatSync(cwd).isDirectory()) throw new ToolError(`The argument "cwd" must name a folder; "${named}" is none.`)
+    if (!lstatSync(cwd).isDirectory())
+      throw new ToolError(`The argument "cwd" must name a folder; "${named}" is not one.`)
     return cwd
   } catch (error) {
     throw asToolError(error, named)
@@ -124,7 +125,7 @@ async function makeRoom(endBackground: () => Promise<boolean>): Promise<ToolErro
   const done = await endBackground()
   const outcome = done ? 'so all of them were ended; try again' : 'and they could not all be ended'
   return new ToolError(
-    `The command could not be started: background processes took every place in the sandbox, ${outcome}.`
+    `The command could not be started: background processes used up the sandbox's process limit, ${outcome}.`
   )
 }
 

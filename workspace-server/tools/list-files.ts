@@ -10,7 +10,7 @@ import { ToolArguments } from './tool-arguments.ts'
 const DEFAULT_ENTRIES = 1000
 const MAX_ENTRIES = 10_000
 const MAX_DEPTH = 64
-/** Of paths: each stands in the reply twice, and the reply must fit into one message. */
+/** For paths: each is in the reply twice, and the reply must fit into one message. */
 const MAX_PATH_CHARS = 700_000
 const ENTRIES_PER_TURN = 500
 
@@ -20,7 +20,7 @@ interface ListedFile {
   path: string
   type: FileType
   size: number
-  /** Of a file, in whole milliseconds: a restored one keeps those. */
+  /** Only for files, in whole milliseconds, which a restored file keeps. */
   mtimeMs?: number
   target?: string
 }
@@ -34,13 +34,13 @@ export function listFilesTool(root: WorkspaceRoot): Tool {
     inputSchema: {
       type: 'object',
       properties: {
-        path: { type: 'string', description: 'The folder; default the whole workspace.' },
+        path: { type: 'string', description: 'The folder. Defaults to the whole workspace.' },
         recursive: { type: 'boolean', description: 'Default false.' },
         maxEntries: {
           type: 'integer',
           minimum: 1,
           maximum: MAX_ENTRIES,
-          description: `Stop after this many; default ${DEFAULT_ENTRIES}.`
+          description: `Stop after this many entries. Defaults to ${DEFAULT_ENTRIES}.`
         }
       },
       additionalProperties: false
@@ -58,7 +58,7 @@ export function listFilesTool(root: WorkspaceRoot): Tool {
               type: { type: 'string', enum: ['file', 'directory', 'symlink', 'other'] },
               size: { type: 'integer' },
               mtimeMs: { type: 'integer', description: 'When a file was last changed.' },
-              target: { type: 'string', description: 'Of a symlink.' }
+              target: { type: 'string', description: 'The target of a symlink.' }
             },
             required: ['path', 'type', 'size'],
             additionalProperties: false
@@ -128,7 +128,10 @@ class Listing {
   }
 }
 
-/** Code units sort alike on every machine, unlike a locale. A folder that vanished or is closed to us has no children. */
+/**
+ * Sorts by code units, which are the same on every machine, unlike a locale. A folder that is gone or closed to us has no
+ * children.
+ */
 function sortedChildren(folder: string): Dirent[] {
   try {
     const children = readdirSync(folder, { withFileTypes: true })
@@ -147,7 +150,7 @@ function describe(real: string, path: string): ListedFile {
   return { path, type: 'symlink', size: stats.size, target: targetOf(real) }
 }
 
-/** Undefined when it is gone by now, or its folder does not let us look. */
+/** Returns undefined if it is gone by now, or its folder is closed to us. */
 function statsOf(real: string): Stats | undefined {
   try {
     return lstatSync(real, { throwIfNoEntry: false })

@@ -6,7 +6,6 @@ import { readRange } from '../files/read-range.ts'
 import { type LineRange, readLines } from '../files/text-lines.ts'
 import { wholeCharactersFromStart } from '../files/utf8.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
-import { imageType } from './image-type.ts'
 import { asToolError } from './system-error.ts'
 import { type Tool, type ToolContext, ToolError, type ToolReply } from './tool.ts'
 import { ToolArguments } from './tool-arguments.ts'
@@ -23,14 +22,14 @@ export function readFileTool(root: WorkspaceRoot): Tool {
     name: 'read_file',
     title: 'Read a file',
     description:
-      'Reads a file of the workspace. Text: offset is the first line (from 1), limit the number of lines. Binary files come as base64, where offset (from 0) and limit count bytes; images come as images. Long files are cut (256 kB of text, 1 MB of binary) and the reply says where to go on.',
+      'Reads a file of the workspace. Text: offset is the first line (from 1), limit the number of lines. Binary files come as base64, where offset (from 0) and limit count bytes; images come as images. Long files are cut (256 kB of text, 1 MB of binary) and the reply says where to continue.',
     inputSchema: {
       type: 'object',
       properties: {
         path: { type: 'string', description: 'Path in the workspace.' },
         offset: { type: 'integer', minimum: 0, description: 'First line of text (from 1), or first byte (from 0).' },
         limit: { type: 'integer', minimum: 1, description: 'Number of lines of text, or of bytes.' },
-        encoding: { type: 'string', enum: [...ENCODINGS], description: 'Default auto: text if it is valid UTF-8.' }
+        encoding: { type: 'string', enum: [...ENCODINGS], description: 'Defaults to auto: text if it is valid UTF-8.' }
       },
       required: ['path'],
       additionalProperties: false
@@ -41,12 +40,15 @@ export function readFileTool(root: WorkspaceRoot): Tool {
         path: { type: 'string' },
         encoding: { type: 'string', enum: ['utf8', 'base64', 'image'] },
         content: { type: 'string', description: 'Absent for images, which are in the content blocks.' },
-        mimeType: { type: 'string', description: 'Of an image.' },
-        size: { type: 'integer', description: 'Of the whole file, in bytes.' },
+        mimeType: { type: 'string', description: 'The type of an image.' },
+        size: { type: 'integer', description: 'Size of the whole file, in bytes.' },
         offset: { type: 'integer', description: 'First line or byte in this reply.' },
         count: { type: 'integer', description: 'Lines or bytes in this reply.' },
-        totalLines: { type: ['integer', 'null'], description: 'Of the whole file; null if it is too large to count.' },
-        truncated: { type: 'boolean', description: 'There is more after this.' }
+        totalLines: {
+          type: ['integer', 'null'],
+          description: 'Lines in the whole file; null if it is too large to count.'
+        },
+        truncated: { type: 'boolean', description: 'Whether there is more after this.' }
       },
       required: ['path', 'encoding', 'size', 'offset', 'count', 'truncated'],
       additionalProperties: false
@@ -78,7 +80,7 @@ async function read(
     const real = resolveExpected(root, path, expected)
     const { fd, stats } = root.open(real, constants.O_RDONLY)
     try {
-      // What is open can't be exchanged any more: this look makes the check hold for what is read.
+      // An open file can't be swapped any more, so this check holds for what is read.
       if (expected && !root.isAt(fd, real)) throw new TargetChangedError(pathTarget(root, path))
       if (stats.isDirectory()) throw new ToolError(`"${path}" is a folder; use list_files to see what is in it.`)
       if (!stats.isFile()) throw new ToolError(`"${path}" is not a regular file, so it can't be read.`)
@@ -125,7 +127,7 @@ function textReply(file: OpenFile, first: number, range: LineRange): ToolReply {
   const next = first + range.lines
   const where = range.cutInLine
     ? `line ${first} is longer than ${MAX_TEXT_BYTES} bytes and was cut; read the rest with encoding base64 or a command`
-    : `go on with offset ${next}`
+    : `continue with offset ${next}`
   const note = range.truncated ? `\n[cut after ${range.lines} of ${range.totalLines ?? 'many'} lines; ${where}]` : ''
   return {
     content: [{ type: 'text', text: `${content}${note}` }],
@@ -148,7 +150,7 @@ function binaryReply(file: OpenFile): ToolReply {
   const bytes = readRange(file.fd, offset, Math.min(file.limit ?? MAX_BINARY_BYTES, MAX_BINARY_BYTES))
   const truncated = offset + bytes.length < size
   const content = bytes.toString('base64')
-  const note = truncated ? `; go on with encoding base64 and offset ${offset + bytes.length}` : ''
+  const note = truncated ? `; continue with encoding base64 and offset ${offset + bytes.length}` : ''
   return {
     content: [
       {
@@ -167,4 +169,14 @@ function imageReply(file: OpenFile, mimeType: string): ToolReply {
     content: [{ type: 'image', data: bytes.toString('base64'), mimeType }],
     structuredContent: { path, encoding: 'image', mimeType, size, offset: 0, count: bytes.length, truncated: false }
   }
+}
+
+/** The type of an image that models can look at, from its first bytes. */
+function imageType(start: Buffer): string | undefined {
+  const text = start.toString('latin1', 0, 12)
+  if (text.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png'
+  if (text.startsWith('\xff\xd8\xff')) return 'image/jpeg'
+  if (text.startsWith('GIF87a') || text.startsWith('GIF89a')) return 'image/gif'
+  if (text.startsWith('RIFF') && text.slice(8) === 'WEBP') return 'image/webp'
+  return undefined
 }

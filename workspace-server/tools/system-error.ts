@@ -9,7 +9,7 @@ const SENTENCES: Record<string, (path: string) => string> = {
   EROFS: (path) => `"${path}" is on a read-only file system.`,
   ENOSPC: (path) => `The workspace is full, so "${path}" was not written; remove files and try again.`,
   EDQUOT: (path) => `The workspace is full, so "${path}" was not written; remove files and try again.`,
-  EFBIG: (path) => `"${path}" would be larger than a file may be.`,
+  EFBIG: (path) => `"${path}" would be larger than the limit for a file.`,
   ELOOP: (path) => `"${path}" changed into a symbolic link, or has too many of them.`,
   ENAMETOOLONG: (path) => `A name in "${path.slice(0, 80)}…" is too long.`,
   ENXIO: (path) => `"${path}" is not a regular file.`,
@@ -21,7 +21,7 @@ export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** The error of a file operation as a sentence about the path that the caller named; other errors as they are. */
+/** Turns the error of a file operation into a sentence about the path that the caller named; returns other errors unchanged. */
 export function asToolError(error: unknown, path: string): unknown {
   const code = errorCode(error)
   if (code === undefined || error instanceof ToolError) return error

@@ -5,7 +5,7 @@ export interface IntegerRange {
   max: number
 }
 
-/** Reads the arguments of one call; every complaint is a sentence that names the argument. */
+/** Reads the arguments of one call; every error is a sentence that names the argument. */
 export class ToolArguments {
   readonly #args: Record<string, unknown>
 
@@ -29,7 +29,7 @@ export class ToolArguments {
     return this.#args[name] === undefined ? undefined : this.text(name, maxChars)
   }
 
-  /** A text that reaches the kernel as a C string. */
+  /** Reads a text that the kernel gets as a C string. */
   textWithoutNul(name: string, maxChars: number): string {
     const value = this.text(name, maxChars)
     if (value.includes('\0')) throw new ToolError(`The argument "${name}" must not contain NUL characters.`)

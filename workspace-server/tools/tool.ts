@@ -1,7 +1,7 @@
 import type { JSONObject } from '@modelcontextprotocol/server'
 import type { ExpectedTarget } from '../protocol.ts'
 
-/** What every tool is made of. A tool throws ToolError for anything the model can do something about. */
+/** The parts of a tool. A tool throws ToolError for everything that the model can do something about. */
 
 /** A sentence for the model; becomes an `isError` result. */
 export class ToolError extends Error {}
@@ -15,9 +15,9 @@ export interface ToolReply {
 
 export interface ToolContext {
   signal: AbortSignal
-  /** Undefined when the caller asked for no progress. Resolves when the message is on its way. */
+  /** Undefined if the caller requested no progress. Resolves when the message is on its way. */
   progress?: ((message: string) => Promise<void>) | undefined
-  /** What a human was shown that the path of this call leads to. */
+  /** The target that a person was shown for this call's path. */
   expected?: ExpectedTarget | undefined
 }
 

@@ -23,25 +23,28 @@ import { ToolArguments } from './tool-arguments.ts'
 const { O_WRONLY, O_CREAT, O_EXCL, O_APPEND } = constants
 const EXECUTABLE = 0o111
 
-/** `onWritten` gets the real path of every file written. */
+/** `onWritten` gets the real path of every written file. */
 export function writeFileTool(root: WorkspaceRoot, onWritten: (real: string) => void): Tool {
   return {
     name: 'write_file',
     title: 'Write a file',
     description:
-      'Writes a file in the workspace, replacing it whole or appending to it. Missing folders are made. A replaced file is either completely old or completely new, never half written.',
+      'Writes a file in the workspace, replacing it as a whole or appending to it. Missing folders are created. A replaced file is either completely old or completely new, never half written.',
     inputSchema: {
       type: 'object',
       properties: {
         path: { type: 'string', description: 'Path in the workspace.' },
-        content: { type: 'string', description: 'The new content, or what is appended.' },
+        content: { type: 'string', description: 'The new content, or what to append.' },
         encoding: {
           type: 'string',
           enum: ['utf8', 'base64'],
-          description: 'How content is written here; default utf8.'
+          description: 'The encoding of content. Defaults to utf8.'
         },
-        append: { type: 'boolean', description: 'Add to the end instead of replacing; default false.' },
-        executable: { type: 'boolean', description: 'Make the file executable; default false leaves the mode alone.' }
+        append: { type: 'boolean', description: 'Append instead of replacing. Defaults to false.' },
+        executable: {
+          type: 'boolean',
+          description: 'Make the file executable. Defaults to false, which does not change the mode.'
+        }
       },
       required: ['path', 'content'],
       additionalProperties: false
@@ -99,14 +102,14 @@ interface WriteJob {
   bytes: Buffer
   existing: Stats | undefined
   executable: boolean
-  /** What a human was shown that is there. */
+  /** What a person was shown to be there. */
   approved: ExpectedTarget['is']
 }
 
-/** What the kernel says when something was put in the way after the path was resolved. */
+/** Errors of the kernel if something was put in the way after the path was resolved. */
 const CHANGED = new Set(['ELOOP', 'ENOTDIR', 'EEXIST', 'ENOENT'])
 
-/** Checking and writing go through the same open folder, so that no command can exchange it in between. */
+/** The check and the write use the same open folder, so that no command can swap it in between. */
 function inApprovedFolder(job: WriteJob, path: string, put: (job: WriteJob, folder: string) => void): void {
   const { root, real, approved } = job
   try {
@@ -130,7 +133,7 @@ function replace({ root, real, bytes, existing, executable, approved }: WriteJob
     }
     const place = join(folder, basename(real))
     if (approved === 'new')
-      linkSync(temporary, place) // unlike a rename, it never replaces anything
+      linkSync(temporary, place) // unlike a rename, this never replaces anything
     else renameSync(temporary, place)
   } catch (error) {
     unlinkSync(temporary)
@@ -139,7 +142,7 @@ function replace({ root, real, bytes, existing, executable, approved }: WriteJob
   if (approved === 'new') unlinkSync(temporary)
 }
 
-/** Takes back a half-written end, so that a full disk leaves the file as it was. */
+/** Removes a half-written end, so that a full disk leaves the file as it was. */
 function appendTo({ root, real, bytes, existing, executable, approved }: WriteJob, folder: string): void {
   const place = join(folder, basename(real))
   const creation = approved === 'new' ? O_CREAT | O_EXCL : approved === 'file' ? 0 : O_CREAT
