@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, closeSync, fstatSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { AppError, messageOf } from '../lib/errors.ts'
+import { AppError, errorCode, messageOf } from '../lib/errors.ts'
 import { makeFolder } from '../lib/files/make-folder.ts'
 import { type AuditFamily, auditFileName, byChain, headOf, listAuditFiles } from './audit-files.ts'
 import { FIRST_PREV, type RowBody, sealRow } from './audit-row.ts'
@@ -167,7 +167,7 @@ export class AuditWriter {
   }
 
   #failed(error: unknown): AppError {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : messageOf(error)
+    const code = errorCode(error) ?? messageOf(error)
     const { dir } = this.#options
     const reason = `Can't write the audit log in ${dir} (${code}): free some space there or fix its permissions.`
     this.#trouble = { since: new Date().toISOString(), refused: 0, ...this.#trouble, reason }

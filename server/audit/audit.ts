@@ -2,12 +2,13 @@
  * The audit log: who called what, which tool was chosen, and how it ended. Owns what the rows say and that they hold no secret;
  * the writer owns the chain and its files. Invariant: a call is recorded before it is made, or it is not made.
  */
+
 import { hash as digest } from 'node:crypto'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import type { AuditOutcome } from '../../contract/audit.ts'
 import type { Caller } from '../calls/caller.ts'
-import { canonicalJson } from '../calls/offered-tool.ts'
 import type { ToolObserver } from '../calls/tool-observer.ts'
+import { canonicalJson } from '../lib/canonical-json.ts'
 import type { KnownSecrets } from '../lib/known-secrets.ts'
 import type { Candidate, Who } from './audit-row.ts'
 import { AuditWriter, type AuditWriterOptions } from './audit-writer.ts'

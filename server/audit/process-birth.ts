@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { hasCode } from '../lib/errors.ts'
 
 const START_TIME = 19
 
@@ -24,7 +25,7 @@ export function mayLive({ pid, born, host }: { pid: number; born: string; host: 
   try {
     process.kill(pid, 0)
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false
+    if (hasCode(error, 'ESRCH')) return false
   }
   return processBirth(pid) === born
 }

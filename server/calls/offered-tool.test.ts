@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { approvalHash, canonicalJson, definitionHash, offerTools, WORKSPACE } from './offered-tool.ts'
+import { canonicalJson } from '../lib/canonical-json.ts'
+import { approvalHash, definitionHash, offerTools, WORKSPACE } from './offered-tool.ts'
 
 const inputSchema = { type: 'object' }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { canonicalJson } from '../lib/canonical-json.ts'
 
 /** A tool as it is offered to the model and shown to the user. */
 export interface OfferedTool {
@@ -94,15 +95,6 @@ export function approvalHash(parts: {
 }): string {
   const { sessionId, callId, definition, args, target } = parts
   return sha256(canonicalJson([sessionId, callId, definition, args, ...(target === undefined ? [] : [target])]))
-}
-
-/** Sorts the keys, so that the same value always gives the same text. */
-export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
-  const entries = Object.entries(value).filter(([, item]) => item !== undefined)
-  entries.sort(([a], [b]) => (a < b ? -1 : 1))
-  return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`).join(',')}}`
 }
 
 function sha256(text: string): string {

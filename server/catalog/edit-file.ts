@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { AppError, isAppError } from '../lib/errors.ts'
+import { AppError, hasCode, isAppError } from '../lib/errors.ts'
 import { withFileLock } from '../lib/files/file-lock.ts'
 import { makeFolder } from '../lib/files/make-folder.ts'
 
@@ -41,7 +41,7 @@ async function unlessMissing<T>(job: Promise<T>): Promise<T | undefined> {
   try {
     return await job
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    if (hasCode(error, 'ENOENT')) return undefined
     throw error
   }
 }

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { AppError, messageOf } from '../lib/errors.ts'
+import { AppError, hasCode, messageOf } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { editFile } from './edit-file.ts'
 import { hasPlaceholder } from './placeholders.ts'
@@ -98,7 +98,7 @@ function readText(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    if (hasCode(error, 'ENOENT')) return undefined
     throw unreadable(file, messageOf(error))
   }
 }

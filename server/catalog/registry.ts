@@ -2,7 +2,7 @@
  * The registry of MCP servers: what `mcp.json` says, entry by entry. Owns reading and comparing it; starts nothing, and knows no
  * secret. Invariant: an entry that can't be read is reported with its line and hides no other.
  */
-import { AppError, messageOf } from '../lib/errors.ts'
+import { AppError, hasCode, messageOf } from '../lib/errors.ts'
 import { readSmallFile } from '../lib/files/read-small-file.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { EntryProblem } from './entry-values.ts'
@@ -32,7 +32,7 @@ export async function loadRegistry(file: string, options: { optional: boolean })
   try {
     text = readSmallFile(file, MAX_BYTES, { anyKind: true })
   } catch (error) {
-    const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    const missing = hasCode(error, 'ENOENT')
     if (missing && options.optional) return { servers: new Map(), problems: [] }
     const reason = missing ? 'there is no such file' : messageOf(error)
     throw new AppError('invalid', 'registry_unreadable', `${file} can't be used: ${reason}.`, { cause: error })

@@ -3,7 +3,7 @@ import { chmodSync, lstatSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { resolve } from 'node:path'
 import { decimal, type ParseValue, wholeNumber } from '../config/parse-value.ts'
-import { AppError } from '../lib/errors.ts'
+import { AppError, hasCode } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
 import { CEILINGS } from '../sandbox/engine-proxy/create-rules.ts'
 import { closeEngineProxy, createEngineProxy } from '../sandbox/engine-proxy/engine-proxy.ts'
@@ -73,7 +73,7 @@ async function makeRoom(path: string): Promise<void> {
   try {
     await once(socket, 'connect')
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED') rmSync(path)
+    if (hasCode(error, 'ECONNREFUSED')) rmSync(path)
     return
   } finally {
     socket.destroy()

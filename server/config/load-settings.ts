@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
-import { AppError, messageOf } from '../lib/errors.ts'
+import { AppError, hasCode, messageOf } from '../lib/errors.ts'
 import { readSmallFile } from '../lib/files/read-small-file.ts'
 import { flagOf, SETTINGS, type SettingName, type Settings } from './settings.ts'
 
@@ -47,8 +47,7 @@ export function readDotenv(path = '.env'): string {
   try {
     return readSmallFile(path, MAX_DOTENV_BYTES, { anyKind: true }).replace(/^\uFEFF/, '')
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
-    if (code === 'ENOENT' || code === 'EISDIR' || isOutOfSight(path)) return ''
+    if (hasCode(error, 'ENOENT', 'EISDIR') || isOutOfSight(path)) return ''
     // It may contain AUTH_TOKEN, so don't start without it.
     const message = `${resolve(path)} can't be read (${messageOf(error)}): let this user read it, or start in another folder.`
     throw new AppError('invalid', 'invalid_setting', message, { cause: error })

@@ -5,7 +5,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import fastifyStatic from '@fastify/static'
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Transcript } from '../../contract/transcript.ts'
-import { AppError, type ErrorKind, isAppError, messageOf } from '../lib/errors.ts'
+import { AppError, type ErrorKind, errorCode, isAppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { Refusal, ReportRefusal } from '../lib/refusals.ts'
 import { wireError } from '../lib/web/wire-error.ts'
@@ -148,7 +148,7 @@ async function listen(server: FastifyInstance, at: { port: number; host: string 
   try {
     return await server.listen(at)
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    const code = errorCode(error)
     if (code === 'EADDRINUSE') {
       const message = `Port ${at.port} is in use: stop what uses it, or set PORT to another one.`
       throw new AppError('conflict', 'port_in_use', message, { cause: error })

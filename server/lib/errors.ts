@@ -38,3 +38,12 @@ export function isAppError(error: unknown, code?: string): error is AppError {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
+
+/** The code of a system error, such as ENOENT. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+export function hasCode(error: unknown, ...codes: string[]): boolean {
+  return codes.includes(errorCode(error) ?? '')
+}

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { canonicalJson, type OfferedTool, type ToolDefinitionInput } from '../calls/offered-tool.ts'
+import type { OfferedTool, ToolDefinitionInput } from '../calls/offered-tool.ts'
+import { canonicalJson } from '../lib/canonical-json.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
 
 const SPACE = 'tool-definitions'

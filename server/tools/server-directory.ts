@@ -2,6 +2,7 @@
  * Manages the registry's servers for a person: their health and tools; adding, testing, switching and removing them. Its only
  * state is the file. Invariant: nothing is added that was not shown before, word for word, to the person who adds it.
  */
+
 import { createHmac, randomBytes } from 'node:crypto'
 import type {
   AddedReply,
@@ -13,7 +14,7 @@ import type {
   ServersReply,
   TestReply
 } from '../../contract/servers.ts'
-import { canonicalJson, offerTools } from '../calls/offered-tool.ts'
+import { offerTools } from '../calls/offered-tool.ts'
 import { describeTarget, showTarget } from '../catalog/describe-target.ts'
 import { addServers, removeServer, switchServer } from '../catalog/edit-registry.ts'
 import { type Grants, grantHash } from '../catalog/grants.ts'
@@ -24,6 +25,7 @@ import type { Registry, RegistryProblem } from '../catalog/registry.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { type Connections, unknownServer } from '../connections/connections.ts'
+import { canonicalJson } from '../lib/canonical-json.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
 import type { DefinitionGuard } from '../policy/definition-guard.ts'

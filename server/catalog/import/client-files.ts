@@ -1,7 +1,7 @@
 /** The files of other MCP clients: where they are, and which servers are in them. Reads only. */
 import { dirname, extname, join } from 'node:path'
 import { parseEnv } from 'node:util'
-import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { AppError, hasCode, isAppError, messageOf } from '../../lib/errors.ts'
 import { readSmallFile } from '../../lib/files/read-small-file.ts'
 import { EntryProblem } from '../entry-values.ts'
 import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from '../json-with-lines.ts'
@@ -161,7 +161,7 @@ async function locate(file: string): Promise<LocatedJson> {
   } catch (error) {
     if (isAppError(error)) throw error
     if (error instanceof JsonSyntaxError) throw unusable(`${file}, line ${error.line}: ${error.message}.`)
-    const isMissing = error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')
+    const isMissing = hasCode(error, 'ENOENT', 'ENOTDIR')
     throw unusable(`${file} can't be used: ${isMissing ? 'there is no such file' : messageOf(error)}.`, isMissing)
   }
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { Settings } from '../../config/settings.ts'
-import { messageOf } from '../../lib/errors.ts'
+import { errorCode, messageOf } from '../../lib/errors.ts'
 import type { Found } from './doctor-servers.ts'
 
 const ASK_MS = 2000
@@ -18,7 +18,7 @@ export async function describePort({ HOST, PORT }: Pick<Settings, 'HOST' | 'PORT
     await listening
     return PORT === 0 ? `any free port of ${HOST}` : `${where} is free`
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    const code = errorCode(error)
     if (code === 'EACCES') throw new Error(`This user may not use ${where}: set PORT to 1024 or higher.`)
     if (code !== 'EADDRINUSE')
       throw new Error(`Can't listen on ${where} (${messageOf(error)}): set HOST to an address of this machine.`)

@@ -7,7 +7,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import type { Duplex } from 'node:stream'
-import { AppError, messageOf } from '../../lib/errors.ts'
+import { AppError, hasCode, messageOf } from '../../lib/errors.ts'
 
 export interface Confinement {
   /** Folders that the child can use but neither rename nor remove, outermost first. */
@@ -176,10 +176,8 @@ async function works(candidate: Isolation, probeMs: number): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>()
   child.once('spawn', () => candidate.settle(child, confinement))
   // It could not be tried for lack of files, memory or processes.
-  child.once('error', (error: NodeJS.ErrnoException) =>
-    error.code === 'ENOENT' || error.code === 'EACCES' || error.code === 'EPERM'
-      ? resolve(false)
-      : reject(undecided(messageOf(error)))
+  child.once('error', (error) =>
+    hasCode(error, 'ENOENT', 'EACCES', 'EPERM') ? resolve(false) : reject(undecided(messageOf(error)))
   )
   child.once('exit', (code) => resolve(code === 42))
   const timer = setTimeout(() => {

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { realpathSync, statSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { AppError, messageOf } from '../../lib/errors.ts'
+import { AppError, errorCode, messageOf } from '../../lib/errors.ts'
 import type { Child } from './child.ts'
 import { confine, type OurPlaces } from './child-covers.ts'
 import { findIsolation, type Isolation, type Settled } from './child-isolation.ts'
@@ -206,7 +206,7 @@ export class ChildProcesses {
 }
 
 function cannotRun(server: string, command: string, cwd: string | undefined, error: unknown): AppError {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = errorCode(error)
   const say = (reason: string) =>
     new AppError('unavailable', 'server_not_startable', `The server "${server}" can't be started: ${reason}.`, {
       cause: error,

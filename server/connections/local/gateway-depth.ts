@@ -1,6 +1,6 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { AppError } from '../../lib/errors.ts'
+import { AppError, hasCode } from '../../lib/errors.ts'
 
 /** Number of gateways above a process. Every child gets it, so that a gateway that is its own server ends the recursion. */
 export const DEPTH = 'MCP_ORCHESTRATOR_DEPTH'
@@ -33,7 +33,7 @@ function isCovered(file: string): boolean {
     accessSync(dirname(file), constants.W_OK)
     return false
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EROFS'
+    return hasCode(error, 'EROFS')
   }
 }
 

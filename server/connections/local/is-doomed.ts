@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { hasCode } from '../../lib/errors.ts'
 
 const SIGKILL_BIT = 1n << 8n
 
@@ -11,7 +12,7 @@ export function isDoomed(pid: number): boolean {
   try {
     status = readFileSync(`/proc/${pid}/status`, 'latin1')
   } catch (error) {
-    return process.platform === 'linux' && error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    return process.platform === 'linux' && hasCode(error, 'ENOENT')
   }
   if (/^State:\s+[ZX]/m.test(status)) return true
   const masks = [...status.matchAll(/^(?:SigPnd|ShdPnd):\s+([0-9a-f]+)/gm)]

@@ -3,6 +3,7 @@
  * clients of the older ones get a request from us; those of the newer one get a result that says what is needed, and call again
  * with it.
  */
+
 import { createHash } from 'node:crypto'
 import {
   CLIENT_CAPABILITIES_META_KEY,
@@ -14,7 +15,7 @@ import {
   type Server,
   type ServerContext
 } from '@modelcontextprotocol/server'
-import { canonicalJson } from '../../calls/offered-tool.ts'
+import { canonicalJson } from '../../lib/canonical-json.ts'
 import { AppError } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import type { Continuation, Continuations } from './continuations.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { AppError } from '../errors.ts'
+import { AppError, hasCode } from '../errors.ts'
 
 const LOOK_AGAIN_MS = 25
 
@@ -29,7 +29,7 @@ function take(file: string, text: string): boolean {
     writeFileSync(file, text, { flag: 'wx', mode: 0o600 })
     return true
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false
+    if (hasCode(error, 'EEXIST')) return false
     throw error
   }
 }

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { hasCode } from '../../lib/errors.ts'
 import type { BackupFolder } from '../backup/backup-folder.ts'
-import { hasCode } from './file-io.ts'
 import { listFiles } from './session-folder.ts'
 
 const ATTEMPTS = 10

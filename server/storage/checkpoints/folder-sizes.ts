@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { hasCode } from './file-io.ts'
+import { hasCode } from '../../lib/errors.ts'
 
 const AT_ONCE = 16
 

@@ -1,10 +1,10 @@
 import { constants } from 'node:fs'
 import { copyFile, type FileHandle, link, open, readdir, rename, rm, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { AppError } from '../../lib/errors.ts'
+import { AppError, hasCode } from '../../lib/errors.ts'
 import { makeFolder } from '../../lib/files/make-folder.ts'
 import { leaseLost } from '../store-errors.ts'
-import { hasCode, writeFully } from './file-io.ts'
+import { writeFully } from './file-io.ts'
 
 type Kind = 'manifest' | 'pack' | 'tmp'
 

@@ -1,4 +1,4 @@
-import { AppError, messageOf } from '../../lib/errors.ts'
+import { AppError, hasCode, messageOf } from '../../lib/errors.ts'
 import { storeUnavailable } from '../store-errors.ts'
 
 /** SQLite's primary result codes that matter to the user. */
@@ -42,5 +42,5 @@ function reason(code: number, error: unknown): string {
 }
 
 function isClosed(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_INVALID_STATE'
+  return hasCode(error, 'ERR_INVALID_STATE')
 }

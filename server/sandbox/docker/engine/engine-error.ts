@@ -1,5 +1,5 @@
 import type Dockerode from 'dockerode'
-import { AppError, type ErrorKind, isAppError, messageOf } from '../../../lib/errors.ts'
+import { AppError, type ErrorKind, errorCode, isAppError, messageOf } from '../../../lib/errors.ts'
 
 interface Rule {
   when: RegExp
@@ -129,6 +129,5 @@ export async function engineAddress(docker: Dockerode): Promise<string> {
 
 /** For a failed connection, Node puts the reason in `code` and wraps several attempts in one error without a message. */
 function describe(error: unknown): string {
-  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? `${error.code} ` : ''
-  return `${code}${messageOf(error)}`.trim()
+  return `${errorCode(error) ?? ''} ${messageOf(error)}`.trim()
 }

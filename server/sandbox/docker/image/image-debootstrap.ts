@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { AppError } from '../../../lib/errors.ts'
+import { AppError, hasCode } from '../../../lib/errors.ts'
 import type { ImageAssets } from './image-assets.ts'
 
 const SUITE = 'bookworm'
@@ -49,6 +49,6 @@ function reason(lines: string[]): string {
 }
 
 function notInstalled(cause: Error): Error {
-  if (!('code' in cause) || cause.code !== 'ENOENT') return cause
+  if (!hasCode(cause, 'ENOENT')) return cause
   return new AppError('unavailable', 'mmdebstrap_missing', 'mmdebstrap is not installed', { cause })
 }
