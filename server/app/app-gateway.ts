@@ -2,6 +2,7 @@
  * The second composition root: the gateway alone. It is separate from `app.ts` because it must start as fast as a bare MCP server. What a
  * call needs (store, router, MCP client) is loaded with the first call, and nothing of the workspace is loaded.
  */
+
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Grants, openGrants } from '../catalog/grants.ts'
@@ -14,6 +15,7 @@ import type { GatewayOptions, GatewayServices } from '../gateway/gateway-service
 import { AppError } from '../lib/errors.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import type { Logger } from '../lib/logger.ts'
+import { Lazy } from '../lib/waiting/lazy.ts'
 import { dataPaths } from './data-paths.ts'
 import type { LoadedGateway, LoadOptions } from './load-gateway.ts'
 import type { SharedParts } from './shared-parts.ts'
@@ -69,20 +71,13 @@ export async function createGatewayApp(
   }
   for (const problem of registry.problems) logger.warn(describeProblem(file, problem))
   const grants = openGrants(settings.DATA_DIR, settings.MCP_CONFIG)
-  let loading: Promise<LoadedGateway> | undefined
-  const load = () => {
-    loading ??= loadWith(settings, logger, { ...options, grants }, registry).catch((error) => {
-      loading = undefined
-      throw error
-    })
-    return loading
-  }
+  const gateway = new Lazy(() => loadWith(settings, logger, { ...options, grants }, registry))
   const watch = new RegistryWatch(registry, {
     file,
     logger,
     async onChange(next, { removed, changed, metadataChanged }) {
       registry = next
-      const loaded = await loading
+      const loaded = await gateway.opened
       loaded?.update(next)
       const off = metadataChanged.filter(({ enabled }) => !enabled)
       for (const { name } of [...removed, ...changed, ...off]) loaded?.core.connections.retire(name)
@@ -96,7 +91,7 @@ export async function createGatewayApp(
     return registry.servers.size === 0 && !existsSync(file) ? `${file} is missing, so there are no servers.` : undefined
   }
   const core = async () => {
-    loaded ??= { ...(await load()).core, registryProblem }
+    loaded ??= { ...(await gateway.get()).core, registryProblem }
     return loaded
   }
   const expose = readExpose(settings.GATEWAY_EXPOSE, file, registry)
@@ -113,14 +108,14 @@ export async function createGatewayApp(
     logDir: dataPaths(settings.DATA_DIR).serverLogs,
     grants,
     credentialsFile: settings.CREDENTIALS_FILE,
-    ...(expose ? { exposed: exposedOnce({ only: expose.only, ...face }, core) } : {}),
+    ...(expose ? { exposed: lazyExposed({ only: expose.only, ...face }, core) } : {}),
     watch: () => watch.start(),
     async stop() {
       watch.close()
       // Shutdown waits on timers that don't keep the process alive. Without this timer, the process would end too early.
       const awake = setTimeout(() => {}, MAX_STOP_MS)
       try {
-        await (await loading?.catch(() => undefined))?.close()
+        await (await gateway.opened?.catch(() => undefined))?.close()
       } finally {
         clearTimeout(awake)
       }
@@ -161,17 +156,10 @@ function readExpose(wish: string | undefined, file: string, { servers }: Registr
   throw new AppError('invalid', 'invalid_setting', message)
 }
 
-function exposedOnce(options: Omit<ExposedOptions, 'core'>, core: () => Promise<GatewayServices>) {
-  let opening: Promise<Exposed> | undefined
-  const open = async () => {
+function lazyExposed(options: Omit<ExposedOptions, 'core'>, core: () => Promise<GatewayServices>) {
+  const exposed = new Lazy(async () => {
     const { Exposed } = await import('../gateway/expose/exposed.ts')
     return new Exposed({ ...options, core: await core() })
-  }
-  return () => {
-    opening ??= open().catch((error) => {
-      opening = undefined
-      throw error
-    })
-    return opening
-  }
+  })
+  return () => exposed.get()
 }

@@ -2,6 +2,7 @@
  * One instance of a server: started when first needed, restarted after a crash, stopped when idle. Owns when that happens; `open-
  * server.ts` owns how. Invariant: one process at a time, and a call that may have run is not repeated.
  */
+
 import { setTimeout as delay } from 'node:timers/promises'
 import { quotedLine } from '../../contract/hidden-characters.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
@@ -11,6 +12,7 @@ import type { Logger } from '../lib/logger.ts'
 import { backoffMs } from '../lib/waiting/backoff.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'
 import { PacedJob } from '../lib/waiting/paced-job.ts'
+import { SingleFlight } from '../lib/waiting/single-flight.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
 import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
 import type { ServerLog } from './server-log.ts'
@@ -56,11 +58,11 @@ export class ServerConnection {
   #live: LiveServer | undefined
   /** No longer used for new calls; calls that run on a remote server still finish. */
   readonly #left = new Set<LiveServer>()
-  #starting: Promise<LiveServer> | undefined
+  readonly #starting = new SingleFlight<LiveServer>()
   #idleTimer: NodeJS.Timeout | undefined
   #usedAt = 0
   #busy = 0
-  #pulse: Promise<void> | undefined
+  readonly #pulse = new SingleFlight<void>()
   #starts = 0
   #startedAt = 0
   #lastError: ServerState['lastError']
@@ -77,7 +79,7 @@ export class ServerConnection {
     const running = this.isRunning
     const pid = running ? this.#live?.pid : undefined
     return {
-      state: this.#starting ? 'starting' : running ? 'running' : 'stopped',
+      state: this.#starting.running ? 'starting' : running ? 'running' : 'stopped',
       breaker: this.#breaker.state,
       busy: this.#busy,
       starts: this.#starts,
@@ -157,7 +159,7 @@ export class ServerConnection {
   async stop(): Promise<void> {
     clearTimeout(this.#idleTimer)
     this.#idleTimer = undefined
-    const live = this.#live ?? (await this.#starting?.catch(() => undefined))
+    const live = this.#live ?? (await this.#starting.running?.catch(() => undefined))
     this.#live = undefined
     // A second `stop` meanwhile waits for this one too.
     if (live) this.#left.add(live)
@@ -210,9 +212,7 @@ export class ServerConnection {
 
   /** The next calls wait until it is known whether the server is alive; otherwise a hanging one would take them too. */
   #suspect(live: LiveServer): void {
-    this.#pulse ??= this.#stopIfHanging(live).finally(() => {
-      this.#pulse = undefined
-    })
+    void this.#pulse.run(() => this.#stopIfHanging(live))
   }
 
   /** Stops a hanging server, so that the next call gets a new one. */
@@ -235,11 +235,9 @@ export class ServerConnection {
       const message = `The server "${this.entry.name}" was changed or removed.`
       throw new AppError('unavailable', 'server_retired', message, { details: { sent: false, start: true } })
     }
-    if (this.#pulse) await this.#pulse
+    if (this.#pulse.running) await this.#pulse.running
     if (this.#live?.isOpen) return this.#live
-    this.#starting ??= this.#start().finally(() => {
-      this.#starting = undefined
-    })
+    void this.#starting.run(() => this.#start())
     const { startMs, listMs } = this.entry.timeouts
     // A waiting caller may give up; the start continues for the others.
     return withDeadline(
@@ -249,7 +247,7 @@ export class ServerConnection {
         signal,
         code: 'server_start_timeout'
       },
-      () => this.#starting ?? Promise.reject(signal.reason)
+      () => this.#starting.running ?? Promise.reject(signal.reason)
     )
   }
 

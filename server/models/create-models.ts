@@ -2,7 +2,9 @@
  * Owns the models: which ones exist, whether one works, and how to run one streamed step, with a vendor's model or the demo. Owns
  * no conversation and runs no tools. Keys stay in the endpoints: no message, log line or error contains one.
  */
+
 import { AppError } from '../lib/errors.ts'
+import { SingleFlight } from '../lib/waiting/single-flight.ts'
 import { DEMO_INFO } from './demo/demo-info.ts'
 import { demoStep } from './demo/demo-step.ts'
 import { buildCatalog } from './detection/build-catalog.ts'
@@ -31,7 +33,7 @@ class DetectedModels implements Models {
   readonly #endpoints: Endpoint[]
   readonly #proofs: Proofs
   #last: { at: number; detected: Detected[]; catalog: ModelCatalog } | undefined
-  #running: Promise<ModelCatalog> | undefined
+  readonly #detection = new SingleFlight<ModelCatalog>()
 
   constructor(options: ModelsOptions) {
     this.#options = options
@@ -42,10 +44,7 @@ class DetectedModels implements Models {
 
   async catalog({ refresh = false }: { refresh?: boolean } = {}): Promise<ModelCatalog> {
     if (this.#last !== undefined && !refresh) return this.#last.catalog
-    this.#running ??= this.#detect().finally(() => {
-      this.#running = undefined
-    })
-    return this.#running
+    return this.#detection.run(() => this.#detect())
   }
 
   async resolve(requested: string | undefined): Promise<string> {

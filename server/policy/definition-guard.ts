@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { OfferedTool, ToolDefinitionInput } from '../calls/offered-tool.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
+import { Lazy } from '../lib/waiting/lazy.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
 
 const SPACE = 'tool-definitions'
@@ -48,22 +49,12 @@ export function createDefinitionGuard(keyValues: KeyValueStore) {
     accepted.set(server, kept)
     return kept
   }
-  let loading: Promise<void> | undefined
-  const load = () => {
-    loading ??= keyValues.list(SPACE).then(
-      (rows) => {
-        for (const { key, value } of rows) {
-          const [server, name] = JSON.parse(key)
-          keptOf(server).set(name, String(value))
-        }
-      },
-      (error) => {
-        loading = undefined
-        throw error
-      }
-    )
-    return loading
-  }
+  const stored = new Lazy(async () => {
+    for (const { key, value } of await keyValues.list(SPACE)) {
+      const [server, name] = JSON.parse(key)
+      keptOf(server).set(name, String(value))
+    }
+  })
   /** The accepted definition. A new tool's current definition is accepted; undefined if there is no room for it. */
   const acceptedText = async (tool: DefinedTool, text: string): Promise<string | undefined> => {
     const kept = keptOf(tool.server)
@@ -78,7 +69,7 @@ export function createDefinitionGuard(keyValues: KeyValueStore) {
   return {
     /** The changes of the offered tools whose definition is not the accepted one, by model name. */
     async changes(tools: DefinedTool[]): Promise<Map<string, DefinitionChange>> {
-      await load()
+      await stored.get()
       const changed = new Map<string, DefinitionChange>()
       for (const tool of tools) {
         const after = describe(tool.whole)

@@ -2,8 +2,11 @@
  * A store for small values that belong to no log, such as a session's owner or an accepted tool definition. Values are JSON;
  * spaces are flat.
  */
+import { randomBytes } from 'node:crypto'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+
+const SECRETS = 'gateway-keys'
 
 export interface KeyValueStore {
   get(space: string, key: string): Promise<Json>
@@ -12,4 +15,12 @@ export interface KeyValueStore {
   set(space: string, key: string, value: Json): Promise<void>
   remove(space: string, key: string): Promise<void>
   list(space: string): Promise<{ key: string; value: Json }[]>
+}
+
+/** A secret that all instances on a store share. The first one to ask for it makes it. */
+export async function sharedSecret(keyValues: Pick<KeyValueStore, 'get' | 'add'>, name: string): Promise<string> {
+  const known = await keyValues.get(SECRETS, name)
+  if (typeof known === 'string') return known
+  const fresh = randomBytes(32).toString('base64url')
+  return (await keyValues.add(SECRETS, name, fresh)) ? fresh : String(await keyValues.get(SECRETS, name))
 }

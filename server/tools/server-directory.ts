@@ -3,7 +3,7 @@
  * state is the file. Invariant: nothing is added that was not shown before, word for word, to the person who adds it.
  */
 
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import type {
   AddedReply,
   PlanReply,
@@ -29,7 +29,7 @@ import { canonicalJson } from '../lib/canonical-json.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
 import type { DefinitionGuard } from '../policy/definition-guard.ts'
-import type { KeyValueStore } from '../storage/key-value-store.ts'
+import { type KeyValueStore, sharedSecret } from '../storage/key-value-store.ts'
 import { serverHealth } from './server-health.ts'
 import type { ToolIndex } from './tool-index.ts'
 
@@ -57,7 +57,6 @@ export interface AddRequest {
   confirm?: string | undefined
 }
 
-const KEYS = 'gateway-keys'
 const HIDDEN_TARGET = { target: null, cwd: null, env: [], headers: [], sandbox: null, log: null, hash: null }
 
 export class ServerDirectory {
@@ -106,10 +105,13 @@ export class ServerDirectory {
 
   /** Without the right `confirm` it only returns what would be added. */
   async add(request: AddRequest): Promise<PlanReply | AddedReply> {
-    const { file, credentialsFile } = this.#options
+    const { file, credentialsFile, keyValues } = this.#options
     const { confirm } = request
     const { plan, secrets } = this.#plan(request)
-    const hash = createHmac('sha256', await this.#key())
+    // Only a client that can read our reply can confirm it; a page on another site can make a browser send a request, but can't read
+    // the reply. All instances on a store share the key, because the confirmation may reach another instance than the plan.
+    const key = await sharedSecret(keyValues, 'server-plans')
+    const hash = createHmac('sha256', key)
       .update(canonicalJson([plan.raw, [...secrets]]))
       .digest('base64url')
     if (confirm === undefined) {
@@ -169,20 +171,6 @@ export class ServerDirectory {
   async remove(name: string): Promise<void> {
     await removeServer(this.#options.file, name)
     await this.#options.reload()
-  }
-
-  /**
-   * Only a client that can read our reply can confirm it; a page on another site can make a browser send a request, but can't
-   * read the reply. All instances on a store share the key, because the confirmation may reach another instance than the plan.
-   */
-  async #key(): Promise<string> {
-    const { keyValues } = this.#options
-    const known = await keyValues.get(KEYS, 'server-plans')
-    if (typeof known === 'string') return known
-    const fresh = randomBytes(32).toString('base64url')
-    return (await keyValues.add(KEYS, 'server-plans', fresh))
-      ? fresh
-      : String(await keyValues.get(KEYS, 'server-plans'))
   }
 
   #plan({ text, moveSecrets }: AddRequest): { plan: ServersPlan; secrets: Map<string, string> } {

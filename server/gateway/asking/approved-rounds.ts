@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { callHash } from './client-prompter.ts'
 import type { ToolRequest } from './tool-request.ts'
 
@@ -16,11 +17,9 @@ const MAX_OPEN = 1000
 
 /** An approval of a call also covers its next round, once per round. Only in this process: another one asks again. */
 export class ApprovedRounds {
-  readonly #open = new Map<string, { by: ApprovedBy; until: number }>()
+  readonly #open = new BoundedMap<string, { by: ApprovedBy; until: number }>(MAX_OPEN)
 
   keep(round: NextRound, by: ApprovedBy): void {
-    const [oldest] = this.#open.keys()
-    if (this.#open.size >= MAX_OPEN && oldest !== undefined) this.#open.delete(oldest)
     this.#open.set(keyOf(round), { by, until: Date.now() + HOLD_MS })
   }
 

@@ -2,6 +2,7 @@
  * A request from a client of the newer revision to a server of an older one: the server asks during the request, while the client
  * expects the question as the result and sends the request again with the answer. Owns the request between these rounds.
  */
+
 import {
   isInputRequiredResult,
   type Progress,
@@ -12,6 +13,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { RawResult } from '../../connections/live-server.ts'
 import type { PeerNotification, PeerRequest } from '../../connections/peer.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { reachesLevel } from './log-level.ts'
 import type { Scope } from './scope.ts'
 
@@ -120,7 +122,7 @@ interface Held {
 
 /** The calls that wait for their client. Only in this process: another instance does not know them. */
 export class HeldCalls {
-  readonly #held = new Map<string, Held>()
+  readonly #held = new BoundedMap<string, Held>(MAX_HELD, release)
 
   isOne(state: string | undefined): state is string {
     return state?.startsWith(PREFIX) === true
@@ -143,16 +145,11 @@ export class HeldCalls {
   }
 
   close(): void {
-    for (const { call, timer } of this.#held.values()) {
-      clearTimeout(timer)
-      call.end()
-    }
+    for (const held of this.#held.values()) release(held)
     this.#held.clear()
   }
 
   #hold(call: HeldCall, request: string): string {
-    const [oldest] = this.#held.keys()
-    if (this.#held.size >= MAX_HELD && oldest !== undefined) this.#drop(oldest)
     const state = `${PREFIX}${crypto.randomUUID()}`
     this.#held.set(state, { call, request, timer: setTimeout(() => this.#drop(state), HOLD_MS).unref() })
     return state
@@ -161,7 +158,11 @@ export class HeldCalls {
   #drop(state: string): void {
     const held = this.#held.get(state)
     this.#held.delete(state)
-    clearTimeout(held?.timer)
-    held?.call.end()
+    if (held) release(held)
   }
+}
+
+function release({ call, timer }: Held): void {
+  clearTimeout(timer)
+  call.end()
 }

@@ -1,6 +1,7 @@
 import type { ClientCapabilities } from '@modelcontextprotocol/server'
 import type { Caller } from '../../calls/caller.ts'
 import { capabilityKey } from '../../connections/peer.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { ClientLane } from './client-lane.ts'
 
 export interface LaneRequest {
@@ -33,7 +34,7 @@ const MAX_IDLE = 2
 export class OwnLanes implements Lanes {
   readonly #open: OpenLane
   /** In the newer revision every request states the client's capabilities; usually they stay the same. */
-  readonly #lanes = new Map<string, ClientLane>()
+  readonly #lanes = boundedLanes()
 
   constructor(open: OpenLane) {
     this.#open = open
@@ -57,7 +58,7 @@ export class OwnLanes implements Lanes {
 /** For requests without a connection: many clients, and none may receive what belongs to another. */
 export class SharedLanes implements Lanes {
   readonly #open: OpenLane
-  readonly #common = new Map<string, ClientLane>()
+  readonly #common = boundedLanes()
   readonly #idle = new Map<string, ClientLane[]>()
   readonly #busy = new Set<ClientLane>()
 
@@ -97,14 +98,13 @@ export class SharedLanes implements Lanes {
   }
 }
 
+function boundedLanes(): Map<string, ClientLane> {
+  return new BoundedMap(MAX_LANES, (lane) => lane.close())
+}
+
 function getOrOpen(lanes: Map<string, ClientLane>, key: string, open: () => ClientLane): ClientLane {
   const known = lanes.get(key)
   if (known) return known
-  const [oldest] = lanes.keys()
-  if (lanes.size >= MAX_LANES && oldest !== undefined) {
-    lanes.get(oldest)?.close()
-    lanes.delete(oldest)
-  }
   const lane = open()
   lanes.set(key, lane)
   return lane

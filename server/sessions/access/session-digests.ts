@@ -1,5 +1,6 @@
 import { setImmediate as othersTurn } from 'node:timers/promises'
 import { pendingCalls, type Transcript } from '../../../contract/transcript.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import type { EventLog } from '../../storage/event-log.ts'
 import type { SessionMeta } from './session-access.ts'
@@ -23,7 +24,7 @@ const MAX_KNOWN = 5000
 export class SessionDigests {
   readonly #events: Pick<EventLog, 'lastSeq'>
   readonly #transcript: (sessionId: string) => Promise<Transcript>
-  readonly #known = new Map<string, Digest>()
+  readonly #known = new BoundedMap<string, Digest>(MAX_KNOWN)
   readonly #lock = new KeyedLock()
 
   constructor(events: Pick<EventLog, 'lastSeq'>, transcript: (sessionId: string) => Promise<Transcript>) {
@@ -41,7 +42,7 @@ export class SessionDigests {
   #find(key: string, seq: number): Digest | undefined {
     const known = this.#known.get(key)
     if (known?.seq !== seq) return undefined
-    this.#keep(key, known)
+    this.#known.set(key, known)
     return known
   }
 
@@ -50,17 +51,9 @@ export class SessionDigests {
     const known = this.#find(key, seq)
     if (known) return known
     const digest = digestOf(await this.#transcript(sessionId))
-    this.#keep(key, digest)
+    this.#known.set(key, digest)
     await othersTurn()
     return digest
-  }
-
-  /** Replaces the least recently requested one. */
-  #keep(key: string, digest: Digest): void {
-    this.#known.delete(key)
-    this.#known.set(key, digest)
-    const [oldest] = this.#known.keys()
-    if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest)
   }
 }
 

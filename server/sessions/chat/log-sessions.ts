@@ -4,6 +4,7 @@
  */
 
 import type { CallEnd } from '../../audit/audit.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { StoredEvent } from '../../storage/event-log.ts'
 import type { SessionFeed } from './session-feed.ts'
@@ -68,13 +69,12 @@ const MAX_KNOWN_CALLS = 1000
 
 export function logSessions(feed: SessionFeed, logger: Logger): void {
   /** Calls without a result yet, as far as this instance knows. */
-  const calls = new Map<string, KnownCall>()
+  const calls = new BoundedMap<string, KnownCall>(MAX_KNOWN_CALLS)
   const follow = ({ type, data }: StoredEvent): KnownCall | undefined => {
     const callId = String(data.callId)
     const known = calls.get(callId)
     if (type === 'tool:approval_required') {
       calls.set(callId, { turnId: data.turnId, server: data.server, tool: data.name })
-      if (calls.size > MAX_KNOWN_CALLS) calls.delete(calls.keys().next().value ?? '')
     }
     if (type === 'tool:started' && known) known.isStartedHere = true
     if (type === 'tool:result' || data.approved === false) calls.delete(callId)

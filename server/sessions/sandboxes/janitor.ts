@@ -2,7 +2,9 @@
  * Removes what nobody uses: sandboxes that were idle for too long, our containers without a session, and expired sessions. It
  * never acts on missing knowledge: if the store or the engine is unreachable or was emptied, nothing is removed.
  */
+
 import { messageOf } from '../../lib/errors.ts'
+import { SingleFlight } from '../../lib/waiting/single-flight.ts'
 import type { ContainerSummary } from '../../sandbox/port.ts'
 import type { SessionRecord } from '../../storage/session-store.ts'
 import type { LiveSession } from './live-session.ts'
@@ -30,7 +32,7 @@ export interface JanitorOptions {
 export class Janitor {
   readonly #options: JanitorOptions
   #suspects = new Set<string>()
-  #running: Promise<void> | undefined
+  readonly #rounds = new SingleFlight<void>()
 
   constructor(options: JanitorOptions) {
     this.#options = options
@@ -38,14 +40,11 @@ export class Janitor {
 
   /** Runs one round; a call during a round waits for that one. */
   round(): Promise<void> {
-    this.#running ??= this.#round().finally(() => {
-      this.#running = undefined
-    })
-    return this.#running
+    return this.#rounds.run(() => this.#round())
   }
 
   async stop(): Promise<void> {
-    await this.#running
+    await this.#rounds.running
   }
 
   /** For the last instance to stop: removes what killed instances left behind, however fresh it is. */

@@ -3,7 +3,9 @@
  * definition, and kept in the store. A request waits only briefly for its own vector. Invariant: a failure here never fails a
  * call.
  */
+
 import { createHash } from 'node:crypto'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import { BATCH, type Embedder } from '../../models/embedder.ts'
@@ -39,9 +41,9 @@ export class ToolMeanings {
   readonly #job: BackgroundJob
   readonly #warn: (error: unknown) => void
   /** By definition. */
-  readonly #vectors = new Map<string, Float32Array>()
+  readonly #vectors = new BoundedMap<string, Float32Array>(MAX_REQUESTS)
   /** Vectors of the latest requests. */
-  readonly #requests = new Map<string, Float32Array>()
+  readonly #requests = new BoundedMap<string, Float32Array>(MAX_REQUESTS)
   #restsUntil = 0
 
   constructor(options: ToolMeaningsOptions) {
@@ -90,14 +92,11 @@ export class ToolMeanings {
     const { embedder } = this.#options
     const now = this.#options.now ?? Date.now
     const kept = this.#requests.get(request)
-    this.#requests.delete(request)
     if (!kept && now() < this.#restsUntil) return undefined
     try {
       const what = { what: 'the embedding of a request', ms: REQUEST_MS, signal }
       const vector = kept ?? (await withDeadline(what, (inner) => embedder.embed([request], inner)))[0]
       if (vector) this.#requests.set(request, vector)
-      const [oldest] = this.#requests.keys()
-      if (this.#requests.size > MAX_REQUESTS && oldest !== undefined) this.#requests.delete(oldest)
       return vector
     } catch (error) {
       if (signal.aborted) return undefined

@@ -3,9 +3,11 @@
  * know about containers that use it. Invariant: an image with our name has been tested, and its name changes with its content.
  * Images of older versions stay until the user removes them (images/README.md).
  */
+
 import type Dockerode from 'dockerode'
 import { AppError, isAppError } from '../../../lib/errors.ts'
 import type { Logger } from '../../../lib/logger.ts'
+import { SingleFlight } from '../../../lib/waiting/single-flight.ts'
 import { DEFAULT_UIDS, type UidRange } from '../../uid-range.ts'
 import { engineAddress, isProxyRefusal, neverReached, translateEngineError } from '../engine/engine-error.ts'
 import { IMAGE_LABEL, type ImageAssets, readImageAssets, repoAndTag, sandboxImageName } from './image-assets.ts'
@@ -42,7 +44,7 @@ export function createImageBuilder(docker: Dockerode, options: ImageBuilderOptio
   const { image: own, logger, assets: readAssets = readImageAssets, uids = DEFAULT_UIDS } = options
   const recipe = `${RECIPE}${uids.first}-${uids.last}`
   const listeners = new Set<Say>()
-  let running: Promise<string> | undefined
+  const builds = new SingleFlight<string>()
 
   const say: Say = (line) => {
     logger.debug({ line }, 'sandbox image')
@@ -80,11 +82,8 @@ export function createImageBuilder(docker: Dockerode, options: ImageBuilderOptio
     },
     async ensure(onProgress) {
       if (onProgress) listeners.add(onProgress)
-      running ??= make().finally(() => {
-        running = undefined
-      })
       try {
-        return await running
+        return await builds.run(make)
       } catch (error) {
         if (neverReached(error)) {
           throw translateEngineError(error, 'build', { address: await engineAddress(docker) })
