@@ -37,9 +37,9 @@ it('stays where the person reads when another tab sends and decides, and says th
   session.append('tool:approval_resolved', { callId: 'a', approved: true, by: 'human' })
   session.append('turn:end', { turnId: 't', reason: 'done' })
   session.append('user:message', { turnId: 'other', text: 'from another tab' })
-  await me.button('New below').waitFor()
+  await me.button('New messages').waitFor()
   expect(Math.abs(Number(await top()) - Number(place))).toBeLessThan(100)
-  await me.button('New below').click()
+  await me.button('New messages').click()
   await me.page.getByText('from another tab').waitFor()
 })
 

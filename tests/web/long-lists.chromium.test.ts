@@ -25,7 +25,7 @@ it('opens a long conversation at its end, and loads what is older as it is scrol
   session.live('session:snapshot', session.snapshot())
   session.append('user:message', { turnId: 'last', text: 'the very last' })
   // It came from elsewhere: the reader stays, and goes there when they like.
-  await me.button('New below').click()
+  await me.button('New messages').click()
   await list.getByText('the very last').waitFor()
   await list.hover()
   await expect
