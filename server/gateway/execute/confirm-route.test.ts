@@ -55,3 +55,18 @@ it('sends nothing to a found tool that has no such parameter', () => {
   expect(why(request, { params: { constructor: 1 } })).toContain('"constructor"')
   expect(why(request, { params: { query: 'x' } })).toBeUndefined()
 })
+
+it('takes names, numbers in words and times for values too', () => {
+  const unused = [
+    'search the notes in Berlin',
+    'search the notes of Acme',
+    'search zero notes',
+    'search the notes tomorrow',
+    'search the notes every hour'
+  ]
+  expect(unused.filter((request) => why(request, {}) === undefined)).toEqual([])
+  const used = ['Search the notes', 'search the Notes, please', 'I need to search the notes. Show them in JSON']
+  expect(used.filter((request) => why(request, {}) !== undefined)).toEqual([])
+  expect(why('search the notes for Berlin', { params: { query: 'Berlin' } })).toBeUndefined()
+  expect(why('search the notes for two', { params: { query: '2' } })).toBeUndefined()
+})

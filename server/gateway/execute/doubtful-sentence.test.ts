@@ -91,3 +91,57 @@ it('trusts a sentence that plainly asks for something', () => {
 it('doubts a text that is too long for a sentence', () => {
   expect(doubtAboutReading(`read the text file ${'and the log '.repeat(1000)}`, tool)).toContain('too long')
 })
+
+const devices = { name: 'list_devices', description: 'List all devices on the network.' }
+const logs = { name: 'get_router_logs', description: 'Get the logs of the router.' }
+
+it('doubts what takes itself back or leaves something out', () => {
+  const doubtful = [
+    'list devices (do not really run it)',
+    'list devices? no thanks',
+    'under no circumstances list devices',
+    'list no devices',
+    'hold off on listing all devices',
+    'without listing all devices tell me a joke',
+    'list devices - scratch that',
+    'list devices, or rather leave it',
+    'list all devices except the router',
+    'skip listing all devices',
+    'unlist all devices',
+    'pretend to list all devices'
+  ]
+  expect(doubtful.filter((request) => doubtAboutReading(request, devices) === undefined)).toEqual([])
+})
+
+it('doubts orders by their form, also verbs that no list has', () => {
+  const orders = [
+    'list devices and turn them all off',
+    'list devices, zap them',
+    'list all devices & unpair them',
+    'kick all devices off the list',
+    'get all devices off',
+    'make the router list all devices',
+    ...['ban', 'block', 'lock', 'unpair', 'sell', 'Flash', 'frobnicate'].map((verb) => `${verb} all listed devices`)
+  ]
+  expect(orders.filter((request) => doubtAboutReading(request, devices) === undefined)).toEqual([])
+  const caused = [
+    'get the router logs wiped',
+    'have the router logs shredded',
+    'get order "55" reversed',
+    'get logs; rm -rf',
+    'list orders of customer "Acme" and refund them'
+  ]
+  expect(caused.filter((request) => doubtAboutReading(request, logs) === undefined)).toEqual([])
+})
+
+it('takes plain requests for readers at their word', () => {
+  const plain = [
+    'list all devices',
+    'show me the devices',
+    'which devices are there?',
+    'Please list devices.',
+    'devices'
+  ]
+  expect(plain.filter((request) => doubtAboutReading(request, devices) !== undefined)).toEqual([])
+  expect(doubtAboutReading('get the logs of the router', logs)).toBeUndefined()
+})

@@ -6,6 +6,7 @@ import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { WRITE_ORDERS } from '../../policy/effect-words.ts'
 import { meansEffect, wordsOf } from '../../policy/plain-reader.ts'
 import { isPlainEnglish } from './plain-english.ts'
+import { doubtAboutForm } from './sentence-form.ts'
 
 type ToolText = Pick<StoredTool, 'name' | 'description'>
 
@@ -58,6 +59,8 @@ export function doubtAboutReading(request: string, tool: ToolText): string | und
   const sentence = withoutValues(request)
   const order = orderIn(sentence, tool)
   if (order !== undefined) return `The request says "${order}", and this tool only reads.`
+  const form = doubtAboutForm(sentence, tool)
+  if (form !== undefined) return form
   if (!isPlainEnglish(sentence, tool)) return 'The request is not plainly in English, so its meaning is uncertain.'
   return undefined
 }

@@ -17,17 +17,46 @@ interface Filled {
 /** Returns a sentence; undefined if every value is used. */
 export function unusedValues({ request, server, tool, params }: Filled): string | undefined {
   const leaves = leavesOf(params)
-  const own = `${server} ${tool.name} ${tool.description}`.toLowerCase()
+  const own = `${server} ${tool.name} ${tool.description} ${Object.keys(params).join(' ')}`.toLowerCase()
   const { id, ...values } = findValues(request, new Set())
   // "The s3 buckets" names the tool, not a value.
   const ids = id.filter((value) => !own.includes(String(value).toLowerCase()))
-  const unused = [...Object.values(values).flat(), ...ids].filter(
-    (value) => !leaves.some((leaf) => isSaid(value, leaf))
-  )
+  const unused = [
+    ...[...Object.values(values).flat(), ...ids].filter((value) => !leaves.some((leaf) => isSaid(value, leaf))),
+    ...wordsUnused(request, leaves, own)
+  ]
   if (unused.length === 0) return undefined
   const named = unused.slice(0, MAX_NAMED).map((value) => JSON.stringify(value).slice(0, MAX_CHARS))
   const more = unused.length > MAX_NAMED ? ` and ${unused.length - MAX_NAMED} more` : ''
   return `These values of the request are in none of "params": ${named.join(', ')}${more}.`
+}
+
+const NUMBERS = 'zero one two three four five six seven eight nine ten eleven twelve'.split(' ')
+/** Names, numbers in words, and times. "One" is an article more often than a number. */
+const VALUES_IN_WORDS = new RegExp(
+  String.raw`(?<=[\p{L}\p{N},]\s+)\p{Lu}[\p{L}\p{N}'’-]*|\b(?:${NUMBERS.filter((word) => word !== 'one').join('|')}|dozens?|hundreds?|thousands?)\b|` +
+    String.raw`\b(?:tomorrow|yesterday|tonight|later|hourly|daily|weekly|monthly|yearly|every\s+(?:second|minute|hour|day|night|morning|week|month|year)|(?:next|last)\s+(?:hour|day|night|week|month|year)s?)\b`,
+  'gu'
+)
+/** Capitalised, and no values. */
+const NO_NAMES = new Set(
+  'i i’m i’d i’ll i’ve im api apis id ids url urls json xml csv html http pdf ok tv english mcp please thanks'.split(
+    ' '
+  )
+)
+
+/** A server, tool or description may say the word itself: "Kubernetes", "daily". */
+function wordsUnused(request: string, leaves: string[], own: string): string[] {
+  const free = request.replace(/"[^"]*"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|\S*(?:[/\\@]|\d)\S*/g, ' , ')
+  const given = leaves.join('\n').toLowerCase()
+  const found = [...new Set(free.match(VALUES_IN_WORDS) ?? [])]
+  return found.filter((value) => {
+    const word = value.toLowerCase().replace(/'/g, '’')
+    const bare = word.replace(/’s$/, '')
+    if (NO_NAMES.has(word) || own.includes(bare) || given.includes(bare)) return false
+    const number = NUMBERS.indexOf(word)
+    return number < 0 || !leaves.includes(String(number))
+  })
 }
 
 function leavesOf(value: unknown, depth = 0): string[] {

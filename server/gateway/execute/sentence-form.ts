@@ -1,0 +1,88 @@
+/**
+ * Doubts by the form of a sentence, for tools that only read. Invariant: what a clause begins with must be known to ask for
+ * something; no list has to know every order there is.
+ */
+import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { wordsOf } from '../../policy/plain-reader.ts'
+import { STOP_WORDS, WEAK_WORDS } from '../../routing/words/stop-words.ts'
+
+type Told = Pick<StoredTool, 'name' | 'description'>
+
+/** Verbs that ask to be shown or told something, and common first words of a request. */
+const ASKING = new Set(
+  `add analyze analyse ask browse calculate check compare compute count define describe determine discover display estimate evaluate
+  examine explain explore extract fetch figure filter find forecast gather get give identify inform inspect list locate look lookup
+  measure obtain outline peek predict present print provide pull query quote read recommend remind report research retrieve return
+  review scan search see show sort summarise summarize suggest tell track translate view
+  x could please kindly greetings good dear anyone anybody during regarding considering given looking planning trying`.split(
+    /\s+/
+  )
+)
+/** Known words that make somebody do something when they begin a clause: "let the router …", "have the logs shredded". */
+const CAUSING = new Set('make makes let have take use using enable allow come go'.split(' '))
+
+const NEGATION =
+  /\b(?:no|not|never|without|instead|except|excluding|excepting|scratch|nobody|nothing|neither|nor|cannot|\w+n['’]t)\b(?:\s+(\w+))?/gi
+/** "Issues that are not closed" describes; "not only", "no more than" and "can't find" deny nothing. */
+const DESCRIBES =
+  /\b(?:that|which|who|whose|where|are|is|was|were|have|has|i|we|they|if|why|am|it|whether\s+or)(?:\s+(?:do|does|did))?\s*$/i
+const HARMLESS_NEXT = new Set(
+  `only just limited sure more less later matter longer need mind care have know understand find seem think want like yet necessarily
+  exceeding any hassle doubt`.split(/\s+/)
+)
+
+/** "…, wipe them", "- scratch that": a verb with its object, in a clause of its own. */
+const SECOND_ORDER =
+  /(?:\b(?:and|then|or|but|rather)\b|[,;:&–—]|\s-\s|\()\s*(?:then|also|rather|just|please)?\s*(\w+)\s+(?:it|them|those|these|him|her|everything|that(?=\s*(?:$|[.,;!?)])))\b/gi
+/** "Get the logs wiped", "have the order reversed", "get all devices off". */
+const CAUSED =
+  /(?:^|[.;!?,]\s*|\b(?:please|to|and|then|you)\s+)(?:get|gets|have|has|see|want|need)\s+(?:\w+\s+){1,6}(\w+ed|\w+wn|off|out|up|down|away|gone|sent|paid|sold|cut|shut|done|back|ready|rid)\s*(?:$|[.;!?,])/i
+
+const NO_CHANGE = new Set('need feed speed seed red bed related based listed used updated interested'.split(' '))
+/** "Ban all users", "Kick the router": a capital letter at the start of a sentence makes no name. */
+const LIKE_AN_ORDER = /^\s*[A-Z][a-z]+\s+(?:all|the|every|my|it|them)\b/
+
+export function doubtAboutForm(said: string, tool: Told): string | undefined {
+  const own = new Set([...wordsOf(tool.name), ...wordsOf(tool.description.slice(0, 2000))])
+  if (deniesSomething(said)) return 'The request says what not to do.'
+  const order = secondOrder(said, own) ?? causedChange(said, own) ?? unknownOpening(said, own)
+  return order === undefined ? undefined : `The request says "${order}", and this tool only reads.`
+}
+
+function deniesSomething(said: string): boolean {
+  return [...said.matchAll(NEGATION)].some((match) => {
+    const before = said.slice(0, match.index)
+    if (HARMLESS_NEXT.has((match[1] ?? '').toLowerCase())) return false
+    return !DESCRIBES.test(before)
+  })
+}
+
+function secondOrder(said: string, own: ReadonlySet<string>): string | undefined {
+  for (const [, verb = ''] of said.matchAll(SECOND_ORDER)) {
+    const word = verb.toLowerCase()
+    if (!/ing$/.test(word) && !isKnown(word, own)) return word
+  }
+  return undefined
+}
+
+function causedChange(said: string, own: ReadonlySet<string>): string | undefined {
+  const word = CAUSED.exec(said)?.[1]?.toLowerCase()
+  return word === undefined || own.has(word) || NO_CHANGE.has(word) ? undefined : word
+}
+
+/** The first word of each sentence must be one that asks, or a word of the tool: "router logs" asks for them. */
+function unknownOpening(said: string, own: ReadonlySet<string>): string | undefined {
+  for (const clause of said.split(/[.;!?\n]+(?:\s|$)/)) {
+    const first = /^[\s"'(*-]*([A-Za-z]+)/.exec(clause)?.[1]
+    if (first === undefined) continue
+    const word = first.toLowerCase()
+    // In a later sentence, a name or a remark: "Paris is fine too."
+    if (clause !== said && /^[A-Z]/.test(first) && !LIKE_AN_ORDER.test(clause)) continue
+    if (CAUSING.has(word) || !isKnown(word, own)) return word
+  }
+  return undefined
+}
+
+function isKnown(word: string, own: ReadonlySet<string>): boolean {
+  return ASKING.has(word) || STOP_WORDS.has(word) || WEAK_WORDS.has(word) || own.has(word) || own.has(`${word}s`)
+}
