@@ -115,7 +115,9 @@ describe('a remote server', () => {
     await new Promise<void>((ready) => other.listen(0, '127.0.0.1', ready))
     closing.push(() => void other.close())
     remote.redirect = `http://127.0.0.1:${(other.address() as AddressInfo).port}/steal`
-    await expect(call('far', 'echo')).rejects.toThrow('"far"')
+    await expect(call('far', 'echo')).rejects.toThrow(
+      type === 'http' ? '"far" answered with HTTP 307. Redirects are not followed' : '"far"'
+    )
     expect(seen).toEqual([])
   })
 

@@ -114,7 +114,10 @@ function remoteFailure(server: string, error: unknown, text: string): RemoteFail
     }
     // The session is gone on the server; it rejected the request unread.
     const details = { sent: status !== 404, ...(status === undefined ? {} : { status }) }
-    return { kind: 'unavailable', code: 'child_lost', message: `"${server}" answered with HTTP ${status}.`, details }
+    const isRedirect = status !== undefined && status >= 300 && status < 400
+    const hint = isRedirect ? ' Redirects are not followed: put its final address into mcp.json.' : ''
+    const message = `"${server}" answered with HTTP ${status}.${hint}`
+    return { kind: 'unavailable', code: 'child_lost', message, details }
   }
   const chain = causesOf(error)
   const reason = chain.map((each) => ('code' in each ? String(each.code) : '')).find((code) => UNREACHED.has(code))

@@ -10,6 +10,7 @@ import { ApprovalInbox } from '../../policy/approval-inbox.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
 import { createDefinitionGuard } from '../../policy/definition-guard.ts'
 import { runTool } from '../execute/run-tool.ts'
+import { askingPrompter } from './client-prompter.ts'
 import { openApprovals } from './open-approvals.ts'
 
 const closers: (() => Promise<void>)[] = []
@@ -68,6 +69,24 @@ describe('an approval', () => {
     use('production')
     await write(always)
     expect(questions).toBe(2)
+  })
+
+  it('is none where the client fails to ask', async () => {
+    const { use, write, isWritten } = await open()
+    use('staging')
+    const fail = async () => {
+      throw new Error('Method not found')
+    }
+    await expect(write(fail)).rejects.toMatchObject({
+      code: 'approval_unavailable',
+      message: expect.stringContaining('your client could not ask')
+    })
+    const { choose } = askingPrompter({ elicitation: {} }, async () => ({ action: 'ACCEPT' }))
+    const question = { about: 'x', message: 'Run it?', choices: ['Yes, run it'] as [string] }
+    await expect(choose?.(question, new AbortController().signal)).rejects.toMatchObject({
+      code: 'approval_unavailable'
+    })
+    expect(isWritten('staging')).toBe(false)
   })
 
   // Checked with the defence off: any answer is remembered → the second call runs without a card.

@@ -8,7 +8,7 @@ import type { ApprovalAnswer } from '../../../contract/rest.ts'
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import type { Connections } from '../../connections/connections.ts'
 import { definitionChanged } from '../../connections/wire/call-failure.ts'
-import { AppError } from '../../lib/errors.ts'
+import { AppError, isAppError } from '../../lib/errors.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { ApprovalInbox } from '../../policy/approval-inbox.ts'
 import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
@@ -16,7 +16,7 @@ import type { ChangedTools } from '../../policy/changed-tools.ts'
 import type { DefinitionChange } from '../../policy/definition-guard.ts'
 import type { ToolIndex } from '../../tools/tool-index.ts'
 import type { ApprovedBy, ApprovedRounds } from './approved-rounds.ts'
-import { callHash } from './client-prompter.ts'
+import { callHash, clientCouldNotAsk, InputNeeded } from './client-prompter.ts'
 import type { Continuations } from './continuations.ts'
 import { OWN_QUESTION } from './name-asker.ts'
 import { showAsData, showName } from './show-as-data.ts'
@@ -148,7 +148,10 @@ async function ask(
       : [APPROVE, REJECT, APPROVE_ALWAYS]
     const chosen = await ticking(context, name, () =>
       withDeadline(deadline, (signal) => choose({ about: approvalRequest.hash, message, choices }, signal))
-    )
+    ).catch((error) => {
+      if (isAppError(error) || error instanceof InputNeeded || context.signal.aborted) throw error
+      throw clientCouldNotAsk()
+    })
     return {
       answer: { approved: chosen === APPROVE || chosen === APPROVE_ALWAYS, remember: chosen === APPROVE_ALWAYS },
       by: 'client'

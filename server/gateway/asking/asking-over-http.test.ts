@@ -90,7 +90,7 @@ describe('an approval given in rounds', () => {
     // Without an answer in it, or with a no, nothing runs.
     const third = await call(write('three'))
     const empty = await call({ ...write('three'), requestState: third.requestState })
-    expect([empty.isError, textOf(empty)]).toEqual([true, expect.stringContaining('was rejected')])
+    expect([empty.isError, textOf(empty)]).toEqual([true, expect.stringContaining('could not ask')])
     expect(written()).toEqual(['one'])
   })
 

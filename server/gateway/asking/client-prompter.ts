@@ -45,6 +45,7 @@ export interface ClientPrompter {
 const MAX_WAIT_MS = 24 * 3600_000
 const MAX_TEXT = 16_000
 const KEY = 'answer'
+const ACTIONS = new Set<unknown>(['accept', 'decline', 'cancel'])
 
 /** For clients of the older revisions, over a connection that carries requests both ways. */
 export function pushPrompter(server: Server): ClientPrompter {
@@ -167,7 +168,8 @@ function sampling({ system, prompt, maxTokens }: TextRequest) {
 
 /** Reads the client's unchecked answer. */
 function readChoice(response: unknown, { choices }: Question): string | null {
-  if (!isRecord(response) || response.action !== 'accept' || !isRecord(response.content)) return null
+  if (!isRecord(response) || !ACTIONS.has(response.action)) throw clientCouldNotAsk()
+  if (response.action !== 'accept' || !isRecord(response.content)) return null
   const { answer } = response.content
   return choices.find((choice) => choice === answer) ?? null
 }
@@ -177,6 +179,13 @@ function readText(response: unknown): string {
   const parts: unknown[] = Array.isArray(content) ? content : [content]
   const texts = parts.map((part) => (isRecord(part) && typeof part.text === 'string' ? part.text : ''))
   return texts.join('').slice(0, MAX_TEXT)
+}
+
+/** The client announced that it can ask, but answered with an error or with nonsense. */
+export function clientCouldNotAsk(): AppError {
+  const message =
+    'Nothing was run: this call needs approval, and your client could not ask for it. Update the client, or run "mcp-orchestrator serve" on the same store and use a client without forms, so that the web page asks.'
+  return new AppError('forbidden', 'approval_unavailable', message)
 }
 
 function stale(): AppError {
