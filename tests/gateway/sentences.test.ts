@@ -239,4 +239,28 @@ describe('a sentence', { timeout: 60_000 }, () => {
     })
     expect(ran()).toEqual([])
   })
+
+  it('is asked back where two servers have the same tool and it names neither', async () => {
+    const tools = ({ dir }: { dir: string }) => {
+      writeFileSync(join(dir, 'pods.json'), JSON.stringify(KUBERNETES))
+      return child('shaped', [join(dir, 'pods.json'), join(dir, 'calls')])
+    }
+    const gateway = await startGateway((at) => ({ prod: tools(at), staging: tools(at) }))
+    closers.push(() => gateway.end())
+    const execute = (request: string) => gateway.call('execute', { request })
+    const { structuredContent } = await execute('get all pods of kubernetes')
+    expect(structuredContent).toMatchObject({ status: 'needs_choice' })
+    expect(JSON.stringify(structuredContent)).toMatch(/"prod".*"staging"|"staging".*"prod"/)
+    expect(textOf(await execute('get all pods of kubernetes on staging'))).toBe('ran get_pods')
+  })
+
+  it('hears that a server is still starting, where no other has a tool for it', async () => {
+    const gateway = await startGateway({
+      slow: { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)'] }
+    })
+    closers.push(() => gateway.end())
+    const { structuredContent } = await gateway.call('execute', { request: 'list devices' })
+    expect(structuredContent).toMatchObject({ status: 'needs_choice', pending: ['slow'] })
+    expect(JSON.stringify(structuredContent)).toContain('still starting (slow): call again')
+  })
 })

@@ -15,6 +15,7 @@ import { doubtAbout } from './doubtful-sentence.ts'
 import { type RouteSummary, recordDecision } from './record-route.ts'
 import { routeRequest } from './route-request.ts'
 import { refuseDenied, runTool } from './run-tool.ts'
+import { hasTwin } from './twin-tools.ts'
 
 export interface ExecuteInput {
   request?: string | undefined
@@ -101,7 +102,7 @@ async function choose(
   context: CallContext
 ): Promise<Choice | Question> {
   const found = await findRoute(core, discovery, input, context)
-  if (!('tool' in found)) return { status: 'needs_choice', ...found, ...deadEnd(core, found.candidates) }
+  if (!('tool' in found)) return { status: 'needs_choice', ...found, ...deadEnd(core, found) }
   const { server, tool, confidence, explicit } = found
   const { name, inputSchema } = tool
   refuseDenied(core, server, name)
@@ -128,8 +129,17 @@ async function choose(
 }
 
 /** Without candidates the caller needs a hint what to do next. */
-function deadEnd({ enrichment }: GatewayServices, candidates: Candidate[]): { reason?: string } {
+function deadEnd(
+  { enrichment }: GatewayServices,
+  { candidates, pending = [] }: { candidates: Candidate[]; pending?: string[] }
+): { reason?: string } {
   if (candidates.length > 0) return {}
+  if (pending.length > 0) {
+    const named = pending.slice(0, CANDIDATES).join(', ')
+    return {
+      reason: `Nothing was run. Servers that may have a tool for this are still starting (${named}): call again.`
+    }
+  }
   const english = enrichment ? '' : ', or say it in English (other languages need EMBEDDING_MODEL)'
   return {
     reason: `No tool fits this request; nothing was run. See "list_capabilities" and name "server" and "tool"${english}.`
@@ -215,7 +225,7 @@ async function bySentence(
   const [best] = matches
   const tool = best && core.index.tool(best.server, best.tool)
   const candidates = matches.map((match) => toCandidate(core, match))
-  if (best && tool && !abstained) {
+  if (best && tool && !abstained && !hasTwin(core, request, matches)) {
     return { server: best.server, tool, confidence: roundConfidence(best.confidence), explicit: false, candidates }
   }
   return { candidates, ...(pending.length > 0 ? { pending } : {}) }
