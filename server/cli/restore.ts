@@ -4,7 +4,8 @@ import type { Settings } from '../config/settings.ts'
 import { AppError } from '../lib/errors.ts'
 import { makeFolder } from '../lib/files/make-folder.ts'
 import { createLogger } from '../lib/logger.ts'
-import { copyFile, makeEmptyFolder, verifyBackup } from '../storage/backup/backup-folder.ts'
+import { plural } from '../lib/plural.ts'
+import { makeEmptyFolder, restoreFile, verifyBackup } from '../storage/backup/backup-folder.ts'
 import type { Command } from './command.ts'
 
 export const restoreCommand: Command = {
@@ -24,12 +25,18 @@ export const restoreCommand: Command = {
     checkKind(store, settings)
     await makeEmptyFolder(dataDir, 'The data folder')
     if (settings.REDIS_URL) await restoreRedis(settings, join(dir, 'redis.jsonl'))
-    for (const { path } of files.filter(({ path }) => path !== 'redis.jsonl')) {
+    for (const file of files.filter(({ path }) => path !== 'redis.jsonl')) {
+      const { path } = file
       const to = join(dataDir, path.startsWith('config/') ? `restored-${path}` : path)
       makeFolder(dirname(to))
-      await copyFile(join(dir, path), to)
+      await restoreFile(dir, file, to)
     }
     say(`Restored the backup of ${madeAt} to ${dataDir}.`)
+    const logins = files.filter(({ path }) => path.startsWith('logins/')).length
+    if (logins > 0) say(`It contains ${plural(logins, 'OAuth login')}: servers are used with them from now on.`)
+    if (files.some(({ path }) => path === 'grants.json')) {
+      say('It contains accepted entries (grants.json): servers that were accepted there get their secrets here too.')
+    }
     if (files.some(({ path }) => path.startsWith('config/'))) {
       say(
         `mcp.json and the credentials file are in ${join(dataDir, 'restored-config')}: move them to where you need them.`

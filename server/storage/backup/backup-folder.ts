@@ -3,9 +3,9 @@
  * and checks files; it does not know what they mean.
  */
 import { createHash, type Hash } from 'node:crypto'
-import { createReadStream, createWriteStream } from 'node:fs'
-import { open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { dirname, join, normalize, relative } from 'node:path'
+import { constants, createReadStream, createWriteStream } from 'node:fs'
+import { type FileHandle, open, readdir, realpath, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { AppError, messageOf } from '../../lib/errors.ts'
@@ -21,6 +21,11 @@ export interface BackupManifest {
 
 const MANIFEST = 'manifest.json'
 const MAX_MANIFEST_BYTES = 512 * 1024 * 1024
+const NAME = '(?!\\.{1,2}$)[^/\\0]+'
+/** What `backup` makes. A manifest that names anything else (a lock, for example) was not written by it. */
+const PATHS = new RegExp(
+  `^(store\\.db|redis\\.jsonl|grants\\.json|checkpoints/[0-9a-f]{64}/${NAME}|(audit|logins|config)/${NAME})$`
+)
 
 export class BackupFolder {
   readonly dir: string
@@ -43,7 +48,7 @@ export class BackupFolder {
 
   /** Adds a file that was written into the folder. */
   async add(path: string): Promise<void> {
-    const { size, sha256 } = await hashFile(join(this.dir, path))
+    const { size, sha256 } = await hashFile(this.dir, path)
     this.#files.set(path, { path, size, sha256 })
   }
 
@@ -78,25 +83,48 @@ export async function makeEmptyFolder(dir: string, what: string): Promise<void> 
 export async function verifyBackup(dir: string): Promise<BackupManifest> {
   const manifest = await readManifest(dir)
   for (const { path, size, sha256 } of manifest.files) {
-    const seen = await hashFile(join(dir, path)).catch((error) => damaged(`${path}: ${messageOf(error)}`))
+    const seen = await hashFile(dir, path).catch((error) => damaged(`${path}: ${messageOf(error)}`))
     if (seen.size !== size || seen.sha256 !== sha256) damaged(`${path} has changed`)
   }
   return manifest
 }
 
+/** Copies a file of a backup that was verified. Throws if it has changed since. */
+export async function restoreFile(dir: string, file: BackupManifest['files'][number], to: string): Promise<void> {
+  const count = counter()
+  const handle = await openRegular(dir, file.path).catch((error) => damaged(`${file.path}: ${messageOf(error)}`))
+  await pipeline(handle.createReadStream(), count.through, createWriteStream(to, { mode: 0o600, flush: true }))
+  if (count.result().sha256 !== file.sha256) damaged(`${file.path} has changed`)
+}
+
 async function readManifest(dir: string): Promise<BackupManifest> {
-  const file = join(dir, MANIFEST)
-  const handle = await open(file).catch((error) => damaged(`there is no ${MANIFEST} (${messageOf(error)})`))
+  const handle = await openRegular(dir, MANIFEST).catch((error) =>
+    damaged(`there is no ${MANIFEST} (${messageOf(error)})`)
+  )
+  let text: string
   try {
     if ((await handle.stat()).size > MAX_MANIFEST_BYTES) damaged(`${MANIFEST} is too large`)
+    text = await handle.readFile('utf8')
   } finally {
     await handle.close()
   }
-  const manifest = parse(await readFile(file, 'utf8'))
+  const manifest = parse(text)
   if (manifest.version !== 1 || !Array.isArray(manifest.files))
     damaged(`${MANIFEST} has a version that this program does not know`)
-  for (const { path } of manifest.files) if (!isInside(path)) damaged('a path leads out of it')
+  for (const { path } of manifest.files)
+    if (typeof path !== 'string' || !PATHS.test(path))
+      damaged(`it names ${JSON.stringify(path)}, which no backup contains`)
   return manifest
+}
+
+/** Never follows a link, out of the folder or within it, and never waits for the writer of a pipe. */
+async function openRegular(dir: string, path: string): Promise<FileHandle> {
+  const file = join(dir, path)
+  if ((await realpath(file)) !== join(await realpath(dir), path)) throw new Error('it is a link')
+  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  if ((await handle.stat()).isFile()) return handle
+  await handle.close()
+  throw new Error('it is not a regular file')
 }
 
 function parse(text: string): BackupManifest {
@@ -105,11 +133,6 @@ function parse(text: string): BackupManifest {
   } catch {
     return damaged(`${MANIFEST} is not valid JSON`)
   }
-}
-
-function isInside(path: unknown): path is string {
-  if (typeof path !== 'string' || path === '' || path.includes('\0')) return false
-  return normalize(path) === path && !path.startsWith('/') && !relative('/x', join('/x', path)).startsWith('..')
 }
 
 function damaged(why: string): never {
@@ -128,9 +151,10 @@ export async function copyFile(
   return count.result()
 }
 
-async function hashFile(file: string): Promise<{ size: number; sha256: string }> {
+async function hashFile(dir: string, path: string): Promise<{ size: number; sha256: string }> {
   const count = counter()
-  await pipeline(createReadStream(file), count.through, async (source) => {
+  const handle = await openRegular(dir, path)
+  await pipeline(handle.createReadStream(), count.through, async (source) => {
     for await (const _ of source);
   })
   return count.result()

@@ -1,0 +1,84 @@
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { loadSettings } from '../config/load-settings.ts'
+import { restoreCommand } from './restore.ts'
+
+const SECRET = 'what only root may read'
+let dir = ''
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'restore-'))
+  writeFileSync(join(dir, 'outside'), SECRET)
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+/** A backup with these files; `place` puts something else where a file should be. */
+function backupOf(paths: string[], place?: (file: string) => void): string {
+  const from = join(dir, 'backup')
+  const files = paths.map((path) => {
+    mkdirSync(dirname(join(from, path)), { recursive: true })
+    place ? place(join(from, path)) : writeFileSync(join(from, path), SECRET)
+    return { path, size: SECRET.length, sha256: createHash('sha256').update(SECRET).digest('hex') }
+  })
+  const manifest = { version: 1, madeAt: 'now', program: '0', store: 'embedded', files }
+  writeFileSync(join(from, 'manifest.json'), JSON.stringify(manifest))
+  return from
+}
+
+async function restore(from: string): Promise<string> {
+  let said = ''
+  vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
+    said += text
+    return true
+  })
+  const settings = loadSettings({ env: { DATA_DIR: join(dir, 'data') } })
+  await restoreCommand.run(settings, { words: [from], rest: [], flags: {}, isNamed: () => false })
+  return said
+}
+
+describe('restore', () => {
+  it('takes what a backup has, and says that logins and accepted entries come along', async () => {
+    const said = await restore(
+      backupOf(['store.db', 'logins/a.json', 'logins/b.json', 'grants.json', 'config/mcp.json'])
+    )
+    expect(said).toMatch(/2 OAuth logins.*accepted entries \(grants.json\).*restored-config/s)
+    expect(readFileSync(join(dir, 'data/logins/b.json'), 'utf8')).toBe(SECRET)
+  })
+
+  // Checked with the defence off: links are followed → the file outside is in the data folder; the pipe is waited for without end.
+  it.each([
+    ['a link', (file: string) => symlinkSync(join(dir, 'outside'), file)],
+    ['a pipe', (file: string) => execFileSync('mkfifo', [file])],
+    [
+      'a file in a folder that is a link',
+      (file: string) => {
+        rmSync(dirname(file), { recursive: true })
+        mkdirSync(join(dir, 'elsewhere'))
+        writeFileSync(join(dir, 'elsewhere', 'a'), SECRET)
+        symlinkSync(join(dir, 'elsewhere'), dirname(file))
+      }
+    ]
+  ])('takes no file that is %s', async (_what, place) => {
+    await expect(restore(backupOf(['audit/a'], place))).rejects.toThrow(/audit\/a: it is (a link|not a regular file)/)
+    expect(existsSync(join(dir, 'data'))).toBe(false)
+  })
+
+  // Checked with the defence off: any path inside is taken → the lock is in the data folder.
+  it.each(['lock.json', 'other', 'audit/a/b', 'config/..', 'checkpoints/x/y', 'server-logs/a'])(
+    'takes nothing that no backup contains: %s',
+    async (path) => {
+      const from = backupOf(['store.db'])
+      const manifest = JSON.parse(readFileSync(join(from, 'manifest.json'), 'utf8'))
+      manifest.files[0].path = path
+      writeFileSync(join(from, 'manifest.json'), JSON.stringify(manifest))
+      await expect(restore(from)).rejects.toThrow('which no backup contains')
+    }
+  )
+})
