@@ -18,6 +18,7 @@ import type { DockerWorkspaceConnection } from './workspace/docker-workspace-con
 import { openConnection } from './workspace/open-connection.ts'
 
 const QUICK_MS = 10_000
+const MAX_REMEMBERED = 1000
 const SLOW_MS = 30_000
 
 export interface DockerEngineOptions {
@@ -38,6 +39,8 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
   const context = { image: options.image ?? 'of this project', runtime: limits.runtime, network: limits.network }
   const call = createEngineCall(docker, context)
   const connections = new Set<DockerWorkspaceConnection>()
+  /** Containers that we have begun to remove, newest last. */
+  const removed = new Set<string>()
   const gvisor = isGvisor(limits)
 
   return {
@@ -56,7 +59,8 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
     },
 
     async connect(containerId, epoch, { resume = false } = {}) {
-      const connection = await openConnection({ docker, call, logger, containerId, epoch, resume, gvisor })
+      const isEnding = () => removed.has(containerId)
+      const connection = await openConnection({ docker, call, logger, containerId, epoch, resume, gvisor, isEnding })
       connections.add(connection)
       void connection.closed.then(() => connections.delete(connection))
       return connection
@@ -73,6 +77,8 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
     unpause: (containerId) => unpauseContainer(docker, call, containerId),
 
     async remove(containerId) {
+      removed.add(containerId)
+      if (removed.size > MAX_REMEMBERED) removed.delete([...removed][0] ?? '')
       // Killing a paused gVisor container takes the full 10 seconds.
       if (gvisor) await unpauseContainer(docker, call, containerId).catch(() => {})
       await removeContainer(docker, call, containerId)

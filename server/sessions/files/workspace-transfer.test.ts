@@ -118,3 +118,10 @@ it('lists files with their size and the time of their last change', async () => 
   const listing = await new WorkspaceTransfer(fakeWorkspace({ 'a/b': 'one' })).list('s')
   expect(listing).toEqual({ files: [{ path: 'a/b', type: 'file', size: 3, mtimeMs: 7 }], truncated: false })
 })
+
+it('refuses an archive of what can not be listed whole, and says every reason that there can be', async () => {
+  const callUnrecorded = async () => ({ content: [], structuredContent: { entries: [], truncated: true } })
+  const sessions = { run: (_id: string, job: (workspace: never) => unknown) => job({ callUnrecorded } as never) }
+  const transfer = new WorkspaceTransfer(sessions as never)
+  await expect(transfer.archive('s')).rejects.toThrow(/more than 10000, .* too long, or folders are nested too deeply/)
+})

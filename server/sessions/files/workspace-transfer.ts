@@ -61,7 +61,7 @@ export class WorkspaceTransfer {
       throw new AppError(
         'invalid',
         'too_many_files',
-        `There are more than ${MAX_ENTRIES} files: pack them with a command.`
+        `Not all files can be listed: there are more than ${MAX_ENTRIES}, their paths are too long, or folders are nested too deeply. Pack them with a command.`
       )
     const paths = files.filter(({ type }) => type === 'file').map(({ path }) => path)
     return archiveOf(paths, (path) => this.read(sessionId, path))

@@ -21,6 +21,8 @@ const CLOSE_GRACE_MS = 250
 export interface TransportOptions {
   logger: Logger
   maxLineBytes?: number
+  /** Whether we are ending the sandbox. */
+  isEnding?: () => boolean
 }
 
 export class DockerStreamTransport implements Transport {
@@ -46,7 +48,8 @@ export class DockerStreamTransport implements Transport {
   constructor(stream: Duplex, options: TransportOptions) {
     this.#stream = stream
     this.#maxLineBytes = options.maxLineBytes ?? MAX_LINE_BYTES
-    this.#filter = new MessageFilter(this.#ids, this.#maxLineBytes, options.logger)
+    const isEnding = () => !this.#open || options.isEnding?.() === true
+    this.#filter = new MessageFilter(this.#ids, this.#maxLineBytes, options.logger, isEnding)
     this.#demuxer = new StreamDemuxer({
       stdout: (payload) => this.#filter.push(payload),
       stderr: (payload) => this.#stderr.push(payload)

@@ -43,9 +43,13 @@ export class MessageFilter {
   readonly #report: ReturnType<typeof createThrottledLog>
   #passed: JSONRPCMessage[] = []
 
-  constructor(ids: WireIds, maxLineBytes: number, logger: Logger) {
+  /** `isEnding`: we are ending this sandbox, so whatever comes from there now is no reason for a warning. */
+  constructor(ids: WireIds, maxLineBytes: number, logger: Logger, isEnding = () => false) {
     this.#ids = ids
-    this.#report = createThrottledLog(logger)
+    const report = createThrottledLog(logger)
+    this.#report = (sentence, fields, detail) => {
+      if (!isEnding()) report(sentence, fields, detail)
+    }
     this.#lines = new LineReader(maxLineBytes, {
       line: (bytes) => this.#onLine(bytes),
       oversize: (line) => this.#onOversize(line)

@@ -42,6 +42,8 @@ export interface OpenConnectionOptions {
   gvisor: boolean
   /** How long the server may take for its first answer. */
   initializeMs?: number | undefined
+  /** Whether we are removing the container. */
+  isEnding?: () => boolean
 }
 
 /** Starts a server in the container and performs the MCP handshake. Leaves no stream behind when it fails. */
@@ -60,10 +62,10 @@ export async function openConnection(options: OpenConnectionOptions): Promise<Do
 }
 
 async function tryOpen(options: OpenConnectionOptions): Promise<DockerWorkspaceConnection> {
-  const { containerId, logger, initializeMs = INITIALIZE_MS } = options
+  const { containerId, logger, initializeMs = INITIALIZE_MS, isEnding = () => false } = options
   const exec = await createExec(options)
   const stream = await startExec(exec, options)
-  const transport = new DockerStreamTransport(stream, { logger: logger.child({ containerId }) })
+  const transport = new DockerStreamTransport(stream, { logger: logger.child({ containerId }), isEnding })
   const client = new Client({ name: 'mcp-orchestrator', version: '1' }, { jsonSchemaValidator: noValidator })
   client.onerror = (error) =>
     logger.debug({ err: error, containerId }, 'The connection to a sandbox reported an error.')

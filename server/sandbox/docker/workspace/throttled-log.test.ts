@@ -22,3 +22,17 @@ it('says in plain words what a sandbox sent in place of an answer, once, and sho
   expect(JSON.stringify(written)).not.toContain('my secret text')
   expect(logOf('debug', flood).map(({ detail }) => detail)).toContain('my secret text')
 })
+
+it('warns of nothing that comes from a sandbox that we are ending', () => {
+  const written: string[] = []
+  const logger = createLogger('info', { write: (line: string) => void written.push(line) })
+  let isEnding = false
+  const filter = new MessageFilter(new WireIds(), 1000, logger, () => isEnding)
+  isEnding = true
+  filter.push(Buffer.from('OCI runtime exec failed: container is not running\n'))
+  expect(written).toEqual([])
+  expect(filter.noise()).toContain('OCI runtime exec failed')
+  isEnding = false
+  filter.push(Buffer.from('noise\n'))
+  expect(written).toHaveLength(1)
+})
