@@ -124,7 +124,7 @@ it('is not ready while the audit log can not be written, and is again when its f
   const { audit, look } = open()
   const call = () =>
     audit.begin({ caller: { owner: 'local', door: 'stdio' }, server: 's', tool: 't', args: {} })({ outcome: 'ok' })
-  expect(call).toThrow(/can't be written/)
+  expect(call).toThrow(/Can't write the audit log/)
   expect(await look()).toMatchObject({ ok: false, parts: { audit: { ok: false }, disk: { ok: true } } })
   rmSync(join(dataDir, 'audit'))
   expect((await look()).parts.audit).toMatchObject({

@@ -12,7 +12,7 @@ const input = { limits, owner: { deployment: 'd', instance: 'i' }, image: 'image
 describe('containerSpec', () => {
   it('has the idle time that the docs promise', () => {
     const guide = readFileSync(join(packageRoot(), 'docs/guides/troubleshooting.md'), 'utf8')
-    expect(guide).toContain('end by themselves after half an hour')
+    expect(guide).toContain('running containers end after half an hour')
     expect(containerSpec(input).Cmd).toEqual(['1800'])
   })
 
