@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
+import { outsidePid } from '../../tests/fixtures/outside-pid.ts'
 import {
   child,
   isAlive,
@@ -63,7 +64,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     for (let round = 0; round < 5; round++) {
       const pid = textOf((await call('a', 'pid')).result)
       pids.add(pid)
-      process.kill(Number(pid), 'SIGKILL')
+      process.kill(outsidePid(pid), 'SIGKILL')
       const { result } = await call('a', 'write', { message: `m${round}` }, { mustNotRepeat: true })
       expect(textOf(result)).toBe('written')
     }
@@ -168,7 +169,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     )
     expect((await crash).message).not.toContain('outside-value')
     // Secrets that stand in mcp.json as plain text are hidden too.
-    expect((await tells).message).toMatch(/its last words: .*\[secret\]/)
+    expect((await tells).message).toMatch(/the end of its log: .*\[secret\]/)
     expect((await tells).message).not.toMatch(/b4dpassw|pa55word/)
     expect((await absent).message).toMatch(/it said: Error: Cannot find module '\/nowhere\.js'\. See its log\.$/)
     expect((await hang).message).toMatch(/"hang" to start \(2 tries; "timeoutMs" gives each 500 ms\)/)

@@ -106,7 +106,7 @@ export class Connections {
   /** A sentence about what servers without `sandbox` can reach here but should not. */
   async exposure(): Promise<string | undefined> {
     try {
-      return (await this.#processes.isolation())?.covers ? undefined : EXPOSED
+      return (await this.#processes.isolation())?.holdsSignals ? undefined : EXPOSED
     } catch (error) {
       return messageOf(error)
     }

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { outsidePid } from '../../tests/fixtures/outside-pid.ts'
 import { child, openTestConnections, type TestConnections, textOf, until } from './connections.fixture.ts'
 
 const opened: TestConnections[] = []
@@ -10,7 +11,7 @@ afterEach(async () => {
 })
 
 const fresh = (name: string) => join(mkdtempSync(join(tmpdir(), 'instances-')), name)
-const pidOf = ({ result }: { result: Record<string, unknown> }): number => JSON.parse(textOf(result)).pid
+const pidOf = ({ result }: { result: Record<string, unknown> }): string => JSON.parse(textOf(result)).pid
 
 async function open(servers: Record<string, unknown>) {
   const test = await openTestConnections(servers)
@@ -42,7 +43,7 @@ describe('instances of one server', { timeout: 60_000 }, () => {
     const held = call('a', 'hold', { file })
     await until('the first to run', () => instances()[0]?.state === 'running')
     // Each of these finds the first busy, tries the second in vain, and goes to the first after all.
-    for (let i = 0; i < 4; i++) expect(pidOf(await call('a', 'who'))).toBe(connections.childPids[0])
+    for (let i = 0; i < 4; i++) expect(outsidePid(pidOf(await call('a', 'who')))).toBe(connections.childPids[0])
     expect(instances()).toMatchObject([
       { state: 'running', breaker: 'closed' },
       { state: 'stopped', breaker: 'open', lastError: { message: expect.stringContaining('exit code 8') } }
@@ -78,7 +79,7 @@ describe('instances of one server', { timeout: 60_000 }, () => {
     writeFileSync(file, '')
     await Promise.all(held)
     await until('both to stop', () => connections.childPids.length === 0)
-    expect(pidOf(await call('a', 'who'))).toBe(connections.childPids[0])
+    expect(outsidePid(pidOf(await call('a', 'who')))).toBe(connections.childPids[0])
   })
 })
 

@@ -2,6 +2,7 @@ import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { outsidePid } from '../../tests/fixtures/outside-pid.ts'
 import type { Caller } from '../calls/caller.ts'
 import { child, openTestConnections, type TestConnections, textOf, until } from './connections.fixture.ts'
 import { readServerLog } from './server-log.ts'
@@ -30,7 +31,7 @@ async function open(servers: Record<string, unknown>, credentials: string) {
   opened.push(test)
   const env = async (server: string, who: Caller) => {
     const { TOKEN, pid } = JSON.parse(textOf((await test.call(server, 'who', {}, { caller: who })).result))
-    return { TOKEN, pid }
+    return { TOKEN, pid: outsidePid(pid) }
   }
   return { ...test, env }
 }

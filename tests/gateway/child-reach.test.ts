@@ -1,10 +1,20 @@
 /** What a hostile server without `sandbox` gets at: nothing of ours, however it asks. */
-import { existsSync, linkSync, mkdirSync, mkdtempSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  writeFileSync
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { child, textOf } from '../../server/connections/connections.fixture.ts'
-import { type GatewayProcess, startGateway } from './gateway-process.ts'
+import { outsidePid } from '../fixtures/outside-pid.ts'
+import { type GatewayProcess, processesWith, startGateway } from './gateway-process.ts'
 
 const running: GatewayProcess[] = []
 afterEach(async () => {
@@ -30,6 +40,16 @@ async function open(inside: boolean) {
   await run('true')
   writeFileSync(join(data, 'chat.txt'), CHAT)
   return { gateway, dir, data, config, run }
+}
+
+/** In the form of `ownName`, for the server that runs the command. */
+const OWN_NAME = 'echo "$(readlink /proc/self/ns/pid) $PPID"'
+
+function guardsOf(pid: number): number[] {
+  const space = readlinkSync(`/proc/${pid}/ns/mnt`)
+  return processesWith('mcp-orchestrator-guard').filter(
+    (guard) => existsSync(`/proc/${guard}`) && readlinkSync(`/proc/${guard}/ns/mnt`) === space
+  )
 }
 
 /** Every way to a file that was thought of. */
@@ -75,7 +95,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
     ['in the folder of mcp.json', true]
   ])('that works %s sees nothing of an mcp.json that was replaced while it runs', async (_where, inside) => {
     const { dir, config, run } = await open(inside)
-    const pid = await run('echo $PPID')
+    const pid = await run(OWN_NAME)
     for (const round of [1, 2]) {
       const { mcpServers } = JSON.parse(readFileSync(config, 'utf8'))
       const fresh = { ...mcpServers, [`other${round}`]: child('steady', [], { env: { API_KEY: `${KEY}-${round}` } }) }
@@ -84,18 +104,39 @@ describe('a hostile server', { timeout: 120_000 }, () => {
       await expect.poll(() => run(`cat '${config}'`)).not.toContain(KEY)
     }
     // The same process all the time, which was covered again.
-    expect(await run('echo $PPID')).toBe(pid)
+    expect(await run(OWN_NAME)).toBe(pid)
     expect(readFileSync(config, 'utf8')).toContain('other2')
   })
 
-  // Checked with the defence off: nobody looks whether it is gone → the call is answered.
-  it('that ends what keeps mcp.json covered is ended itself', async () => {
-    const { run, gateway } = await open(true)
-    const pid = Number(await run('echo $PPID'))
-    // Of its own session only.
-    await run("kill -9 $(pgrep -s 0 -f '[o]rchestrator-guard'); sleep 60").catch(() => '')
-    await expect.poll(() => existsSync(`/proc/${pid}`)).toBe(false)
+  // Checked with the defence off: nobody looks whether it is gone or waits for its answer → the server lives on.
+  it.each(['SIGKILL', 'SIGSTOP'] as const)('whose guard of mcp.json gets %s is ended itself', async (signal) => {
+    const { run, gateway, config } = await open(true)
+    const pid = outsidePid(await run(OWN_NAME))
+    for (const guard of guardsOf(pid)) process.kill(guard, signal)
+    writeFileSync(`${config}.draft`, readFileSync(config))
+    renameSync(`${config}.draft`, config)
+    await expect.poll(() => existsSync(`/proc/${pid}`), { timeout: 60_000 }).toBe(false)
     expect(gateway.process.exitCode).toBe(null)
+  })
+
+  // Checked with the defence off: no PID namespace → “reached” for each of them.
+  it('reaches neither the gateway, nor a sibling, nor the guard with a signal', async () => {
+    const { run, gateway } = await open(true)
+    const pid = outsidePid(await run(OWN_NAME))
+    const victim = () => gateway.call('execute', { server: 'victim', tool: 'pid', params: {} }).then(textOf)
+    const sibling = outsidePid(await victim())
+    const guards = guardsOf(pid)
+    expect([guards.length, sibling > 0, pid > 0]).toEqual([1, true, true])
+    const targets = [gateway.process.pid, sibling, ...guards, pid].join(' ')
+    const seen = await run(`
+      for signal in USR1 STOP KILL; do for pid in ${targets}; do kill -$signal $pid 2>/dev/null && echo reached $pid; done; done
+      for signal in STOP KILL; do kill -$signal 1; done
+      ls -d /proc/[0-9]* | wc -l`)
+    expect(seen).not.toContain('reached')
+    // Itself, the first process of its namespace, and the shell with its pipe.
+    expect(Number(seen)).toBeLessThanOrEqual(5)
+    expect(outsidePid(await victim())).toBe(sibling)
+    expect(outsidePid(await run(OWN_NAME))).toBe(pid)
   })
 
   // Checked with the defence off: folders above are not held → the folder is gone, and the next start finds what the server put there.

@@ -147,13 +147,18 @@ class PipeTransport implements Transport {
   }
 }
 
-/** The processes whose command line has this word in it, without the gateway that was given it in a file. */
+/**
+ * The processes whose command line has this word in it, without the gateway that was given it in a file, and without the shells that
+ * start a child in its namespaces, which end with it.
+ */
 export function processesWith(word: string): number[] {
   return readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name)) return []
     try {
       const isZombie = /^State:\s+Z/m.test(readFileSync(`/proc/${name}/status`, 'utf8'))
-      return !isZombie && readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(word) ? [Number(name)] : []
+      const words = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0')
+      const isShell = /^mcp-orchestrator-(child|init)$/.test(words[3] ?? '')
+      return !isZombie && !isShell && words.join(' ').includes(word) ? [Number(name)] : []
     } catch {
       return []
     }

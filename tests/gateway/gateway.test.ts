@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { child, isAlive, real, textOf, until } from '../../server/connections/connections.fixture.ts'
+import { outsidePid } from '../fixtures/outside-pid.ts'
 import { type GatewayProcess, processesWith, spawnGateway, startGateway } from './gateway-process.ts'
 
 const running: GatewayProcess[] = []
@@ -110,7 +111,7 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     writeFileSync(config, JSON.stringify({ mcpServers: servers }))
     const known = async () => JSON.stringify(data(await call('list_capabilities', {}))).includes('"b"')
     for (const end = Date.now() + 10_000; !(await known()); ) if (Date.now() > end) throw new Error('b never came')
-    const other = Number(textOf(await call('execute', { server: 'b', tool: 'pid' })))
+    const other = outsidePid(textOf(await call('execute', { server: 'b', tool: 'pid' })))
     writeFileSync(config, '{ "mcpServers": { ')
     const problem = async () => data(await call('list_capabilities', {})).problem
     for (const end = Date.now() + 30_000; (await problem()) === undefined; )

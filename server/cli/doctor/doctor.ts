@@ -136,7 +136,7 @@ function describeNetwork(settings: Settings): Found {
 
 async function describeChildren({ AUTH_TOKEN }: Settings): Promise<Found> {
   const isolation = await findIsolation()
-  if (isolation?.covers) return isolation.text
+  if (isolation?.holdsSignals) return isolation.text
   const hosted = 'With AUTH_TOKEN, servers without "sandbox" are not started.'
   return { warn: AUTH_TOKEN === undefined ? EXPOSED : `${EXPOSED} ${hosted}` }
 }

@@ -36,7 +36,7 @@ const ENGINE_COMMANDS = new Set(['docker', 'podman', 'nerdctl'])
 /** Throws if the child is given a path in the data folder: it would find nothing there. */
 export function confine(child: StartedChild, places: OurPlaces | undefined): Confinement {
   const cwd = resolve(child.cwd ?? '.')
-  if (!places) return { held: [], folders: [], files: [], cwd }
+  if (!places) return { held: [], folders: [], files: [], readOnly: [], cwd }
   const dataDir = real(places.dataDir)
   const isHome = isWithin(real(child.env.HOME ?? '/'), dataDir)
   if (!isHome) refuseData(child, cwd, dataDir)
@@ -53,7 +53,7 @@ export function confine(child: StartedChild, places: OurPlaces | undefined): Con
     for (const place of (places.engines ?? []).filter((path) => existsSync(path)))
       (statSync(place).isDirectory() ? folders : files).add(real(place))
   }
-  return { held, folders: [...folders].sort(byLength), files: [...files].filter(isOneLine), cwd }
+  return { held, folders: [...folders].sort(byLength), files: [...files].filter(isOneLine), readOnly: [], cwd }
 }
 
 /**

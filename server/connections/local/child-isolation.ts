@@ -1,13 +1,14 @@
 /**
  * Isolates the children of one user from each other: each runs in its own user namespace, where the kernel refuses access to the
- * memory, environment and streams of every process outside, and in a mount namespace where our own files are covered. Its uid,
- * HOME, files and caches are unchanged. docs/decisions/0006 says why not a uid per child.
+ * memory, environment and streams of every process outside, in a mount namespace where our own files are covered, and in a PID
+ * namespace, which no signal leaves. Its uid, HOME, files and caches are unchanged. docs/decisions/0006 says why not a uid per child.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import type { Duplex } from 'node:stream'
 import { AppError, hasCode, messageOf } from '../../lib/errors.ts'
+import { EXEC, GUARD, INIT, PROC, READ_ONLY, SCRIPT, SPLIT } from './child-scripts.ts'
 
 export interface Confinement {
   /** Folders that the child can use but neither rename nor remove, outermost first. */
@@ -16,6 +17,8 @@ export interface Confinement {
   folders: string[]
   /** Files that look empty to the child, even after they are replaced. */
   files: string[]
+  /** Files and folders that the child can read but not change. */
+  readOnly: string[]
   /** Where the command starts. */
   cwd: string
 }
@@ -27,6 +30,8 @@ export interface Isolation {
   settle(process: ChildProcess, confinement: Confinement): Settled
   /** False if our files can't be covered on this system, so that a child can read them. */
   covers: boolean
+  /** True only where files are covered too. False if a child can send signals to processes of its user that are outside. */
+  holdsSignals: boolean
   /** Description for people. */
   text: string
 }
@@ -36,130 +41,145 @@ export interface Settled {
   coverAgain(): void
   /** Resolves when the files can no longer be covered. Never, if there are none to cover again. */
   lost: Promise<void>
+  /** The process of the command, once it is known. It is not the process that was started if there is a PID namespace. */
+  pid(): number | undefined
 }
 
-/**
- * Covers the file that each input line names, until the input ends. It runs in the child's mount namespace with the right to
- * mount, which the child lacks; the child can kill it, but not use it.
- */
-const GUARD = `
-while IFS= read -r file <&3; do
-  if [ -e "$file" ] && [ ! -c "$file" ]; then "$MOUNT" --bind /dev/null "$file" || exit 125; fi
-done
-`
+/** How much isolation is tried. */
+interface Extent {
+  covers: boolean
+  /** With a PID namespace, and with its own /proc or not: a /proc of which parts are hidden can't be mounted again. */
+  pids?: 'own proc' | 'same proc'
+}
 
-/**
- * Reports that it is inside, waits until its ids are mapped, starts the guard, holds folders in place (\`=FOLDER\`: a mount point
- * can't be renamed), covers what is named before \`--\`, enters its working folder again (the current one is under the cover),
- * and becomes the command.
- */
-const SCRIPT = `
-printf . >&3
-IFS= read -r settled <&3 || exit 125
-guard=$1 cwd=$2
-shift 2
-if [ -n "$guard" ]; then ( /bin/sh -c "$guard" mcp-orchestrator-guard </dev/null >/dev/null 2>&1 & ); fi
-exec 3>&-
-while [ "$1" != -- ]; do
-  folder=\${1#=}
-  if [ "$folder" != "$1" ]; then
-    if [ -d "$folder" ]; then "$MOUNT" --rbind "$folder" "$folder" || exit 125; fi
-  elif [ -d "$1" ]; then "$MOUNT" -t tmpfs -o ro,size=4k,mode=0755 none "$1" || exit 125
-  elif [ -e "$1" ] && [ ! -c "$1" ]; then "$MOUNT" --bind /dev/null "$1" || exit 125
-  fi
-  shift
-done
-shift
-READ_ONLY
-cd -- "$cwd" 2>/dev/null || cd / || exit 125
-unset OLDPWD
-exec "$@"
-`
-
-/**
- * As root, a child could still write settings that the kernel runs as root outside every namespace, such as the handler of core
- * dumps or of an empty control group. A mount below another keeps its own flags, so each is made read-only. Private: later mounts
- * there stay outside.
- */
-const READ_ONLY = `
-for path in /proc/sys /proc/sysrq-trigger /sys; do
-  if [ -e "$path" ]; then
-    "$MOUNT" --rbind "$path" "$path" && "$MOUNT" --make-rprivate "$path" || exit 125
-    "$MOUNT" -o remount,bind,ro,nosuid,nodev,noexec "$path" || exit 125
-  fi
-done
-while read -r id parent device root at rest; do
-  case "$at $rest" in
-    *' - autofs '*) ;;
-    /sys/*|/proc/sys/*|*' - cgroup '*|*' - cgroup2 '*)
-      "$MOUNT" -o remount,bind,ro,nosuid,nodev,noexec "$at" || exit 125 ;;
-  esac
-done </proc/self/mountinfo
-`
 const FOLDERS = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
 /** Far more than a probe needs on a busy machine. */
 const PROBE_MS = 20_000
+/** Far more than the guard needs on a busy machine. */
+const COVER_MS = 10_000
 const ISOLATION_FD = 3
+const EXTENTS: Extent[] = [
+  { covers: true, pids: 'own proc' },
+  { covers: true, pids: 'same proc' },
+  { covers: true },
+  { covers: false }
+]
 
 /**
  * Resolves to undefined if this machine can't isolate children. Tries it for real, because machines refuse different things.
  * Rejects if it could not be tried in time: a busy machine must not be taken for one that can't isolate.
  */
-export async function findIsolation(probeMs = PROBE_MS): Promise<Isolation | undefined> {
+export async function findIsolation(probeMs = PROBE_MS, extents = EXTENTS): Promise<Isolation | undefined> {
   if (process.platform !== 'linux') return undefined
-  for (const candidate of [isolation(true), isolation(false)]) {
+  for (const extent of extents) {
+    const candidate = isolation(extent)
     if (candidate && (await works(candidate, probeMs))) return candidate
   }
   return undefined
 }
 
-function isolation(covers: boolean): Isolation | undefined {
-  const [unshare, mount, setpriv] = ['unshare', 'mount', 'setpriv'].map(programOf)
+function isolation(extent: Extent): Isolation | undefined {
+  const { covers, pids } = extent
+  const [unshare, mount, setpriv, env] = ['unshare', 'mount', 'setpriv', 'env'].map(programOf)
   const [uid, gid] = [process.geteuid?.() ?? -1, process.getegid?.() ?? -1]
-  if (!unshare || !mount || !setpriv || uid < 0) return undefined
+  if (!unshare || !mount || !setpriv || !env || uid < 0) return undefined
   const isRoot = uid === 0
-  // Covering files needs root inside. The child must not be root: it could uncover them, or inspect the guard.
+  // Covering files needs root inside. The child must not have it: it could uncover them, or look into the guard.
   const leave = isRoot
     ? [setpriv, '--bounding-set', '-sys_admin,-sys_ptrace', '--']
     : [unshare, '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--']
   const inside = (id: number) => (isRoot ? '0 0 4294967295' : `${covers ? 0 : id} ${id} 1`)
-  const script = SCRIPT.replace('READ_ONLY', isRoot && covers ? READ_ONLY : '').replaceAll('$MOUNT', mount)
+  const fill = (script: string) =>
+    script.replaceAll('$MOUNT', mount).replaceAll('$UNSHARE', unshare).replaceAll('$ENV', env)
+  const script = fill(scriptFor(extent, isRoot))
   return {
     covers,
-    text: covers
-      ? 'each server in its own user namespace, our files hidden'
-      : 'each server in its own user namespace; our files can be read',
-    wrap(command, args, { held, folders, files, cwd }) {
-      const guard = covers && files.length > 0 ? GUARD.replaceAll('$MOUNT', mount) : ''
+    holdsSignals: pids !== undefined,
+    text: describeExtent(extent),
+    wrap(command, args, { held, folders, files, readOnly, cwd }) {
+      const guard = covers && files.length > 0 ? fill(GUARD) : ''
       const sh = ['/bin/sh', '-c', script, 'mcp-orchestrator-child', guard, cwd]
-      const words = covers ? [...held.map((folder) => `=${folder}`), ...folders, ...files, '--', ...leave] : ['--']
+      const places = [...held.map((path) => `=${path}`), ...readOnly.map((path) => `+${path}`), ...folders, ...files]
+      const words = covers ? [...places, '--', ...leave] : ['--']
       const spaces = covers ? ['--user', '--mount', '--propagation', 'unchanged'] : ['--user']
       return { command: unshare, args: [...spaces, '--', ...sh, ...words, command, ...args] }
     },
     settle(child, { files }) {
-      const line = child.stdio[ISOLATION_FD] as Duplex | null | undefined
-      const isGuarded = covers && files.length > 0
-      if (!line) return { coverAgain: () => {}, lost: Promise.resolve() }
-      line.on('error', () => {})
-      line.once('data', () => {
-        try {
-          if (!isRoot) writeFileSync(`/proc/${child.pid}/setgroups`, 'deny')
-          writeFileSync(`/proc/${child.pid}/uid_map`, inside(uid))
-          writeFileSync(`/proc/${child.pid}/gid_map`, inside(gid))
-          if (isGuarded) line.write('\n')
-          else line.end('\n')
-        } catch {
-          // Without its ids it must not continue; it exits when the pipe closes.
-          line.destroy()
-        }
-      })
-      if (!isGuarded) return { coverAgain: () => {}, lost: new Promise(() => {}) }
-      child.once('exit', () => line.end())
-      return {
-        coverAgain: () => void (line.writable && line.write(files.map((file) => `${file}\n`).join(''))),
-        lost: new Promise((resolve) => line.once('close', resolve))
+      const mapIds = () => {
+        if (!isRoot) writeFileSync(`/proc/${child.pid}/setgroups`, 'deny')
+        writeFileSync(`/proc/${child.pid}/uid_map`, inside(uid))
+        writeFileSync(`/proc/${child.pid}/gid_map`, inside(gid))
       }
+      return settle(child, { mapIds, isSplit: pids !== undefined, guarded: covers ? files : [] })
     }
+  }
+}
+
+function scriptFor({ covers, pids }: Extent, isRoot: boolean): string {
+  const init = INIT.replace('PROC', pids === 'own proc' ? PROC : '')
+  const start = pids === undefined ? EXEC : SPLIT.replace('INIT', () => init)
+  return SCRIPT.replace('READ_ONLY', isRoot && covers ? READ_ONLY : '').replace('START', () => start)
+}
+
+function describeExtent({ covers, pids }: Extent): string {
+  if (!covers) return 'each server in a user namespace of its own; our files can be read'
+  return pids === undefined
+    ? 'each server in a user namespace of its own, our files covered; servers can signal the processes of this user'
+    : 'each server in user and PID namespaces of its own, our files covered'
+}
+
+interface SettleOptions {
+  mapIds(): void
+  /** The command is a grandchild of the process that was started. */
+  isSplit: boolean
+  guarded: string[]
+}
+
+function settle(child: ChildProcess, { mapIds, isSplit, guarded }: SettleOptions): Settled {
+  const line = child.stdio[ISOLATION_FD] as Duplex | null | undefined
+  const isGuarded = guarded.length > 0
+  let pid = isSplit ? undefined : child.pid
+  if (!line) return { coverAgain: () => {}, lost: Promise.resolve(), pid: () => pid }
+  let waiting: NodeJS.Timeout | undefined
+  const onSign = (sign: string) => {
+    if (sign === '.') {
+      mapIds()
+      if (isGuarded || isSplit) line.write('\n')
+      else line.end('\n')
+    } else if (sign === '+') pid = firstChildOf(firstChildOf(child.pid))
+    else {
+      clearTimeout(waiting)
+      waiting = undefined
+    }
+  }
+  line.on('error', () => {})
+  line.on('data', (signs: Buffer) => {
+    try {
+      for (const sign of signs.toString('latin1')) onSign(sign)
+    } catch {
+      // Without its ids it must not go on. It ends when the line does.
+      line.destroy()
+    }
+  })
+  line.once('close', () => clearTimeout(waiting))
+  child.once('exit', () => line.end())
+  if (!isGuarded) return { coverAgain: () => {}, lost: new Promise(() => {}), pid: () => pid }
+  const coverAgain = () => {
+    if (!line.writable) return
+    line.write(`${guarded.map((file) => `${file}\n`).join('')}\n`)
+    // A guard that was stopped does not answer: the files are as open as if it had ended.
+    waiting ??= setTimeout(() => line.destroy(), COVER_MS).unref()
+  }
+  return { coverAgain, lost: new Promise((resolve) => line.once('close', resolve)), pid: () => pid }
+}
+
+function firstChildOf(pid: number | undefined): number | undefined {
+  try {
+    const [first] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ')
+    return Number(first) || undefined
+  } catch {
+    // It has ended already, or this kernel does not tell.
+    return undefined
   }
 }
 
@@ -169,6 +189,7 @@ async function works(candidate: Isolation, probeMs: number): Promise<boolean> {
     held: [tmpdir()],
     folders: [tmpdir()],
     files: candidate.covers ? [process.execPath] : [],
+    readOnly: candidate.covers ? [import.meta.dirname] : [],
     cwd: '/'
   }
   const { command, args } = candidate.wrap('/bin/sh', ['-c', 'exit 42'], confinement)

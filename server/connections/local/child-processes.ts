@@ -32,9 +32,9 @@ const GRACE_MS = 1000
 export interface ChildProcessesOptions {
   /** Files and folders of ours that no child may see. */
   places?: OurPlaces | undefined
-  /** Set if people other than the owner of this machine use it: a child that could read our files is not started. */
+  /** Set if people other than the owner of this machine use it: a child that could read our files or signal our processes is not started. */
   isHosted?: boolean | undefined
-  /** Called once if children can read our files. */
+  /** Called once if children can read our files or signal our processes. */
   onExposed?: ((sentence: string) => void) | undefined
   /** Replaces the check of this machine. */
   findIsolation?: (() => Promise<Isolation | undefined>) | undefined
@@ -42,12 +42,13 @@ export interface ChildProcessesOptions {
 
 /** Explains to people what it means that this machine can't isolate servers. */
 export const EXPOSED =
-  'On this system, servers without "sandbox" can read each other\'s secrets, DATA_DIR and mcp.json. Allow user namespaces, or give servers a "sandbox" in mcp.json.'
+  'On this system, servers without "sandbox" can read each other\'s secrets, DATA_DIR and mcp.json, or send signals to other processes. Allow user namespaces, or give servers a "sandbox" in mcp.json.'
 
 export class ChildProcesses {
   readonly #id = randomBytes(16).toString('hex')
   readonly #inherited: Record<string, string>
-  readonly #children = new Set<Child>()
+  /** Each with the process that leads its session, which is not that of the command if there is a PID namespace. */
+  readonly #children = new Map<Child, number>()
   readonly #places: OurPlaces | undefined
   readonly #options: ChildProcessesOptions
   /** Covers our files again, per child. */
@@ -77,13 +78,13 @@ export class ChildProcesses {
   }
 
   get pids(): number[] {
-    return [...this.#children].map(({ pid }) => pid)
+    return [...this.#children.keys()].map(({ pid }) => pid)
   }
 
   /** Whether a connection on this machine comes from a child, or from a process that it started. */
   senderOf(socket: PeerSocket): Sender {
     const dataDir = this.#places && realpathSync(this.#places.dataDir)
-    return senderOf(socket, { pids: this.pids, mark: this.#id, dataDir })
+    return senderOf(socket, { pids: [...this.#children.values(), ...this.pids], mark: this.#id, dataDir })
   }
 
   /** Rejects if the command can't be run at all. */
@@ -109,7 +110,7 @@ export class ChildProcesses {
       process.once('error', reject)
       await spawned
       const settled = isolation?.settle(process, confinement)
-      const child = this.#adopt(process, mark)
+      const child = this.#adopt(process, mark, settled)
       if (settled && confinement.files.length > 0) this.#keepCovered(child, settled)
       return child
     } catch (error) {
@@ -129,9 +130,9 @@ export class ChildProcesses {
   }
 
   #checkIsolation(server: string, isolation: Isolation | undefined): void {
-    if (isolation?.covers) return
+    if (isolation?.holdsSignals) return
     if (this.#options.isHosted) {
-      const message = `The server "${server}" was not started: with AUTH_TOKEN set, servers without "sandbox" run only if our files can be hidden from them. ${EXPOSED}`
+      const message = `The server "${server}" was not started: with AUTH_TOKEN set, servers without "sandbox" run only if our files and processes can be hidden from them. ${EXPOSED}`
       throw new AppError('forbidden', 'isolation_unavailable', message, { details: { permanent: true } })
     }
     if (!this.#isWarned) this.#options.onExposed?.(EXPOSED)
@@ -142,8 +143,8 @@ export class ChildProcesses {
   async stopAll(): Promise<void> {
     this.#stopping = true
     this.#coverWatch.close()
-    for (const child of this.#children) child.stdin.end()
-    const polite = Promise.all([...this.#children].map((child) => child.exited))
+    for (const child of this.#children.keys()) child.stdin.end()
+    const polite = Promise.all([...this.#children.keys()].map((child) => child.exited))
     await Promise.race([polite, delay(GRACE_MS, undefined, { ref: false })])
     const watchdog = this.#watchdog
     this.#watchdog = undefined
@@ -157,7 +158,7 @@ export class ChildProcesses {
     void settled.lost.then(() => (this.#children.has(child) ? child.stop(0) : undefined))
   }
 
-  #adopt(process: ChildProcess, mark: string): Child {
+  #adopt(process: ChildProcess, mark: string, settled: Settled | undefined): Child {
     const { stdin, stdout, stderr, pid } = process
     if (!stdin || !stdout || !stderr || pid === undefined) throw new Error('it has no streams')
     stdin.on('error', () => {})
@@ -172,7 +173,9 @@ export class ChildProcesses {
       stdin,
       stdout,
       stderr,
-      pid,
+      get pid() {
+        return settled?.pid() ?? pid
+      },
       exited,
       stop: async (graceMs = GRACE_MS) => {
         stdin.end()
@@ -180,7 +183,7 @@ export class ChildProcesses {
         await sweep()
       }
     }
-    this.#children.add(child)
+    this.#children.set(child, pid)
     this.#watchdog?.began(pid)
     process.once('exit', (code, signal) => {
       this.#children.delete(child)
@@ -196,7 +199,7 @@ export class ChildProcesses {
     if (this.#watchdog) return
     const watchdog = prepareSweep(`${this.#id}.`, this.#inherited.PATH ?? DEFAULT_PATH)
     this.#watchdog = watchdog
-    for (const pid of this.pids) watchdog.began(pid)
+    for (const pid of this.#children.values()) watchdog.began(pid)
     void watchdog.gone.then(() => {
       if (this.#watchdog !== watchdog) return
       this.#watchdog = undefined

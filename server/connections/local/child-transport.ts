@@ -32,7 +32,6 @@ export class ChildTransport implements Transport {
   onmessage?: ((message: JSONRPCMessage) => void) | undefined
   /** These two tell the SDK that it talks to a process: silence then means an old server, not an outage. */
   readonly stderr = null
-  readonly pid: number
   /** Why it ended, once it has. */
   reason: string | undefined
 
@@ -53,13 +52,16 @@ export class ChildTransport implements Transport {
 
   constructor(child: Child, options: ChildTransportOptions) {
     this.#child = child
-    this.pid = child.pid
     this.#options = options
     this.#lines = new LineReader(options.maxLineBytes ?? MAX_LINE_BYTES, {
       line: (bytes) => this.#onLine(bytes),
       oversize: (line) => this.#onOversize(line)
     })
     void this.#follow()
+  }
+
+  get pid(): number {
+    return this.#child.pid
   }
 
   /** False once the child is leaving: new calls need the next process, not three refusals by this one. */

@@ -1,0 +1,125 @@
+/**
+ * The shell scripts that start a child in namespaces of its own. `$MOUNT`, `$UNSHARE` and `$ENV` are replaced by absolute paths, because the
+ * PATH that a child is given must not choose what runs with privileges. They talk to us on file descriptor 3: `.` when the user
+ * namespace is there, `+` when the command has been started, `k` when all files have been covered again.
+ */
+
+/**
+ * Covers the file that each line names, and answers an empty line, until the stream ends. It runs in the child's mount namespace and may
+ * mount there, which the child itself may not.
+ */
+export const GUARD = `
+while IFS= read -r file <&3; do
+  if [ -z "$file" ]; then printf k >&3
+  elif [ -e "$file" ] && [ ! -c "$file" ]; then "$MOUNT" --bind /dev/null "$file" || exit 125
+  fi
+done
+`
+
+/**
+ * Waits until its ids are mapped and starts the guard. Then it goes through the words before \`--\`: a folder \`=FOLDER\` is held in place
+ * (a mount point can't be renamed), \`+PATH\` is made read-only, everything else is covered. Then it starts the command.
+ */
+export const SCRIPT = `
+printf . >&3
+IFS= read -r settled <&3 || exit 125
+guard=$1 cwd=$2
+shift 2
+if [ -n "$guard" ]; then ( /bin/sh -c "$guard" mcp-orchestrator-guard </dev/null >/dev/null 2>&1 & ); fi
+while [ "$1" != -- ]; do
+  case $1 in
+    =*) if [ -d "\${1#=}" ]; then "$MOUNT" --rbind "\${1#=}" "\${1#=}" || exit 125; fi ;;
+    +*)
+      path=\${1#+}
+      "$MOUNT" --bind "$path" "$path" || exit 125
+      # Flags that the mount had outside can't be taken away here, so they have to be named.
+      "$MOUNT" -o remount,bind,ro "$path" 2>/dev/null ||
+        "$MOUNT" -o remount,bind,ro,nosuid,nodev "$path" 2>/dev/null ||
+        "$MOUNT" -o remount,bind,ro,nosuid,nodev,noatime "$path" 2>/dev/null ||
+        "$MOUNT" -o remount,bind,ro,nosuid,nodev,noexec "$path" || exit 125 ;;
+    *)
+      if [ -d "$1" ]; then "$MOUNT" -t tmpfs -o ro,size=4k,mode=0755 none "$1" || exit 125
+      elif [ -e "$1" ] && [ ! -c "$1" ]; then "$MOUNT" --bind /dev/null "$1" || exit 125
+      fi ;;
+  esac
+  shift
+done
+shift
+READ_ONLY
+START
+`
+
+/** Becomes the command. The working folder is entered again, because the one that it is in lies under a cover. */
+export const EXEC = `
+exec 3>&-
+cd -- "$cwd" 2>/dev/null || cd / || exit 125
+unset OLDPWD
+exec "$@"
+`
+
+/**
+ * Starts INIT as the first process of a PID namespace and waits for it, outside of that namespace, where the child can't signal it. It
+ * keeps no stream of the child open: when the command closes its output, we must see that. Ends in the same way as the command.
+ */
+export const SPLIT = `
+exec "$UNSHARE" --pid -- /bin/sh -c '
+  init=$1 cwd=$2
+  shift 2
+  exec 4<&0
+  /bin/sh -c "$init" mcp-orchestrator-init "$cwd" "$@" <&4 4<&- &
+  exec 3>&- 4<&- </dev/null >/dev/null 2>&1
+  wait $!
+  code=$?
+  case $code in 129|13[0-24-79]|14[123]|159) kill "-$((code - 128))" $$ ;; esac
+  exit $code
+' mcp-orchestrator-child 'INIT' "$cwd" "$@"
+`
+
+/**
+ * The first process of the PID namespace: when it ends, the kernel ends everything in the namespace. A shell starts what it does not wait
+ * for at once with SIGINT and SIGQUIT ignored, which is undone where `env` can do that. Single quotes must not occur in it.
+ */
+export const INIT = `
+cwd=$1
+shift
+PROC
+cd -- "$cwd" 2>/dev/null || cd / || exit 125
+unset OLDPWD
+exec 4<&0
+"$ENV" --default-signal=INT,QUIT true 2>/dev/null && set -- "$ENV" --default-signal=INT,QUIT "$@"
+"$@" <&4 4<&- 3>&- &
+printf + >&3
+exec 3>&- 4<&- </dev/null >/dev/null 2>&1
+wait $!
+exit $?
+`
+
+/** Shows the child its own processes only. What READ_ONLY did to the previous /proc has to be done again. */
+export const PROC = `
+"$MOUNT" -t proc -o nosuid,nodev,noexec proc /proc || exit 125
+for path in /proc/sys /proc/sysrq-trigger; do
+  if [ -e "$path" ]; then
+    "$MOUNT" --bind "$path" "$path" && "$MOUNT" -o remount,bind,ro,nosuid,nodev,noexec "$path" || exit 125
+  fi
+done
+`
+
+/**
+ * As root, a child may still write what the kernel runs as root outside every namespace, such as the handler of core dumps or of an empty
+ * control group. A mount below another keeps its own flags, so each is made read-only. Private: what is mounted there later stays outside.
+ */
+export const READ_ONLY = `
+for path in /proc/sys /proc/sysrq-trigger /sys; do
+  if [ -e "$path" ]; then
+    "$MOUNT" --rbind "$path" "$path" && "$MOUNT" --make-rprivate "$path" || exit 125
+    "$MOUNT" -o remount,bind,ro,nosuid,nodev,noexec "$path" || exit 125
+  fi
+done
+while read -r id parent device root at rest; do
+  case "$at $rest" in
+    *" - autofs "*) ;;
+    /sys/*|/proc/sys/*|*" - cgroup "*|*" - cgroup2 "*)
+      "$MOUNT" -o remount,bind,ro,nosuid,nodev,noexec "$at" || exit 125 ;;
+  esac
+done </proc/self/mountinfo
+`
