@@ -49,7 +49,7 @@ export interface App {
   /** Lets open requests and turns end, saves the files, removes the sandboxes. `hurry` shortens the waits. */
   stop(hurry?: AbortSignal): Promise<void>
   /** Number of sessions that `stop` has saved, and the sessions that are not saved (yet). */
-  ending(): { saved: number; unsaved: string[] }
+  ending(): { saved: number; unsaved: string[]; left: number }
 }
 
 const MB = 1024 * 1024

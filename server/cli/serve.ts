@@ -60,7 +60,8 @@ async function runApp(app: App, signals: StopSignals, announce: Announce): Promi
     seconds = await stopInTime(app, signals, announce)
   }
   const isSaved = app.ending().unsaved.length === 0
-  announce(`Stopped.${notSaved(app)}`, { seconds, ...app.ending() }, isSaved ? 'info' : 'error')
+  const level = isSaved ? (app.ending().left > 0 ? 'warn' : 'info') : 'error'
+  announce(`Stopped.${leftBehind(app)}${notSaved(app)}`, { seconds, ...app.ending() }, level)
   return isSaved ? 0 : 1
 }
 
@@ -85,6 +86,14 @@ async function stopInTime(app: App, { hurry, atOnce }: StopSignals, announce: An
     clearTimeout(timer)
   }
   return seconds()
+}
+
+function leftBehind(app: App): string {
+  const { left: all, unsaved } = app.ending()
+  // Those with unsaved changes are named in the next sentence.
+  const left = all - unsaved.length
+  if (left <= 0) return ''
+  return ` ${left} ${left === 1 ? 'sandbox' : 'sandboxes'} could not be removed: the next start removes what is no longer needed.`
 }
 
 function notSaved(app: App): string {

@@ -24,6 +24,8 @@ export class SandboxShutdown {
   /** Containers whose files are saved. */
   readonly #saved: string[] = []
   #count = 0
+  /** Containers without unsaved changes that could not be removed. */
+  left = 0
 
   constructor(options: SandboxShutdownOptions) {
     this.#options = options
@@ -101,6 +103,7 @@ export class SandboxShutdown {
     try {
       await engine.remove(containerId)
     } catch (error) {
+      this.left += 1
       logger.warn({ containerId }, `A container is left to be removed by the next start: ${messageOf(error)}`)
     }
   }

@@ -54,6 +54,7 @@ export class SessionManager {
   readonly pool: WarmPool
   readonly janitor: Janitor
   #shutdown: SandboxShutdown | undefined
+  #bound = 0
   #deployment = ''
   /** The store's origin, as last seen; this instance's sandboxes are registered there. */
   #origin = ''
@@ -148,10 +149,13 @@ export class SessionManager {
     return this.#sessions.get(sessionId)?.sandbox.state ?? 'none'
   }
 
-  /** How many sessions `stop` has saved, and the ones not saved yet: their sandboxes are left for the next start. */
-  get ending(): { saved: number; unsaved: string[] } {
-    const { saved = 0, unsaved = [] } = this.#shutdown ?? {}
-    return { saved, unsaved }
+  /**
+   * How many sessions `stop` has saved, the ones not saved yet, whose sandboxes are left for the next start, and how many sandboxes
+   * are left in all, as far as it could find out.
+   */
+  get ending(): { saved: number; unsaved: string[]; left: number } {
+    const { saved = 0, unsaved = [], left = 0 } = this.#shutdown ?? {}
+    return { saved, unsaved, left: Math.max(unsaved.length, this.#bound) + left + this.pool.left }
   }
 
   /** Number of sandboxes that this instance is connected to. */
@@ -234,7 +238,16 @@ export class SessionManager {
     ])
     await Promise.race([work.then(() => this.#recycleLeftovers(shutdown, late.signal)), isLate])
     clearTimeout(timer)
+    this.#bound = await this.#countBound(sessions).catch(() => 0)
     await this.#deps.store.signOff(this.#deps.instanceId).catch(() => {})
+  }
+
+  /** Sessions whose sandbox is still there, for example because the engine is away. */
+  async #countBound(sessions: readonly LiveSession[]): Promise<number> {
+    const { store, instanceId } = this.#deps
+    const records = await Promise.all(sessions.map(({ sessionId }) => store.get(sessionId)))
+    const isOurs = (holder: string | null) => holder === null || holder === instanceId
+    return records.filter((record) => record?.containerId && isOurs(record.holder)).length
   }
 
   async #recycleLeftovers(shutdown: SandboxShutdown, late: AbortSignal): Promise<void> {
