@@ -48,7 +48,7 @@ export interface GatewayApp {
 
 export interface GatewayAppOptions
   extends Pick<GatewayOptions, 'refused'>,
-    Pick<LoadOptions, 'environment' | 'models' | 'dotenv'> {
+    Pick<LoadOptions, 'environment' | 'models' | 'dotenv' | 'readsDotenv'> {
   /** Treat a missing registry as empty. */
   optionalRegistry: boolean
   /** Parts that are already open; the caller closes them. */

@@ -70,7 +70,7 @@ export async function createApp(
   const { keyValues } = core.store
   const shared = sharedParts(keyValues, openTrail(settings, metrics.observer))
   const { trail, guard, inbox } = shared
-  const common = { shared, models, dotenv: dotenvWithSecrets(), refused }
+  const common = { shared, models, dotenv: dotenvWithSecrets(), readsDotenv: true, refused }
   const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, ...common })
   const servers = chatServers(gateway, logger)
   const chat = createChat(settings, core, models, servers, guard, trail.audit, logger, refused)

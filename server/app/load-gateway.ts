@@ -1,10 +1,12 @@
 /** Loads what the gateway needs for a call: connections, router, tool index and approvals. `app-gateway.ts` imports it with the first call. */
-import { resolve } from 'node:path'
+import { statSync } from 'node:fs'
+import { isAbsolute, join, resolve } from 'node:path'
 import type { Tracing } from '../calls/tracing/tracing.ts'
 import { openCredentials } from '../catalog/credentials.ts'
 import type { Grants } from '../catalog/grants.ts'
 import type { Registry } from '../catalog/registry.ts'
 import { StoredTools } from '../catalog/stored-tools.ts'
+import { holdDotenv } from '../config/hold-dotenv.ts'
 import { sandboxLimits } from '../config/sandbox-limits.ts'
 import type { Settings } from '../config/settings.ts'
 import { Connections } from '../connections/connections.ts'
@@ -12,6 +14,7 @@ import { enginePlaces } from '../connections/local/engine-places.ts'
 import { openApprovals } from '../gateway/asking/open-approvals.ts'
 import type { GatewayServices } from '../gateway/gateway-services.ts'
 import { makeFolder } from '../lib/files/make-folder.ts'
+import { packageRoot } from '../lib/files/package-root.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { Models } from '../models/port.ts'
@@ -36,6 +39,8 @@ export interface LoadOptions {
   models?: Models | undefined
   /** The `.env` that settings were read from. */
   dotenv?: string | undefined
+  /** Set if settings are read from the `.env` of the working folder. */
+  readsDotenv?: boolean
 }
 
 export interface LoadedGateway {
@@ -66,6 +71,7 @@ export async function loadGateway(
   const { index, enrichment } = await openIndex(settings, means, approvals.definitions.look)
   const first = await grants.begin(registry.servers.values())
   if (first.length > 0) logger.warn({ servers: first }, FIRST_GRANT)
+  const releaseDotenv = options.readsDotenv ? holdDotenv() : () => {}
   const connections = new Connections({
     ...{ index, credentials, grants, environment },
     openContainers: () => openContainers(settings, logger),
@@ -97,6 +103,7 @@ export async function loadGateway(
     },
     async close() {
       await Promise.all([connections.close(), tracing?.close(), enrichment?.close()])
+      releaseDotenv()
       await usage.flush()
     }
   }
@@ -145,16 +152,42 @@ async function openEnrichment(settings: Settings, { write, ...means }: Enrichmen
 }
 
 /** The files that no child may see. */
-function ourPlaces(settings: Settings, { dotenv, environment }: LoadOptions) {
+function ourPlaces(settings: Settings, { dotenv, readsDotenv, environment }: LoadOptions) {
   const { DATA_DIR, MCP_CONFIG, CREDENTIALS_FILE, AUTH_TOKEN } = settings
   const { root: dataDir, logins: loginDir } = dataPaths(DATA_DIR)
   // Only existing files can be hidden.
   makeFolder(loginDir)
-  const files = [MCP_CONFIG, CREDENTIALS_FILE, dotenv].filter((file) => file !== undefined)
+  const isEmpty = readsDotenv && statSync('.env', { throwIfNoEntry: false })?.size === 0
+  const files = [MCP_CONFIG, CREDENTIALS_FILE, isEmpty ? '.env' : dotenv].filter((file) => file !== undefined)
   // On a personal machine, some servers use the engine.
   const engines = AUTH_TOKEN === undefined ? [] : enginePlaces(environment)
   const isHosted = AUTH_TOKEN !== undefined
-  return { loginDir, isHosted, places: { dataDir, files: files.map((file) => resolve(file)), engines } }
+  const places = { dataDir, files: files.map((file) => resolve(file)), engines, userFolders: userFolders(environment) }
+  const readableFile = readsDotenv ? resolve('.env') : undefined
+  return { loginDir, isHosted, places: { ...places, programs: ourPrograms(), readableFile } }
+}
+
+/** The default places of every instance of this user. They are made, because a server could put its own files where nothing is. */
+function userFolders({ HOME, XDG_CONFIG_HOME, XDG_DATA_HOME }: LoadOptions['environment']): string[] {
+  const bases = [
+    XDG_CONFIG_HOME || (HOME && join(HOME, '.config')),
+    XDG_DATA_HOME || (HOME && join(HOME, '.local/share'))
+  ]
+  return bases.flatMap((base) => {
+    if (!base || !isAbsolute(base)) return []
+    const folder = join(base, 'mcp-orchestrator')
+    try {
+      makeFolder(folder)
+    } catch {
+      // A server can't make it either.
+    }
+    return [folder]
+  })
+}
+
+/** What the next start runs. */
+function ourPrograms(): string[] {
+  return [...['bin', 'dist', 'images'].map((name) => join(packageRoot(), name)), process.execPath]
 }
 
 /** Loaded with the first sandboxed server, because the engine's client is large and most users have no engine. */

@@ -152,9 +152,12 @@ describe('a hostile server', { timeout: 120_000 }, () => {
 
   // Checked with the defence off: only the top mount of /sys is read-only → the control groups are listed.
   it.runIf(process.getuid?.() === 0)(
-    'that is root writes to no control group and no setting of the kernel',
+    'that is root writes to no control group and no setting of the kernel, and opens no disk',
     async () => {
       const { run } = await open(false)
+      const disks = 'find /dev -type b -o -path /dev/kmsg -o -path /dev/mem'
+      expect(await run(`for disk in $(${disks}); do (: <"$disk") 2>/dev/null && echo "$disk"; done`)).toBe('')
+      expect((await run('echo x >/dev/null && head -c 3 /dev/urandom | wc -c')).trim()).toBe('3')
       const mounts = "awk '/ - cgroup2? / { print $5 }' /proc/self/mountinfo"
       expect(await run(`find /sys /proc/sys $(${mounts}) -maxdepth 3 -writable 2>/dev/null | head`)).toBe('')
       expect(await run(`for at in $(${mounts}); do mkdir "$at/made-by-a-server" 2>/dev/null && echo "$at"; done`)).toBe(

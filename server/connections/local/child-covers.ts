@@ -17,6 +17,12 @@ export interface OurPlaces {
    * engine's keep them.
    */
   engines?: string[]
+  /** Folders of other instances of the same user: the default places for settings and data. */
+  userFolders?: string[]
+  /** Programs of ours, which a child may run but not change. */
+  programs?: string[]
+  /** A file that settings are read from, and that servers may read too. */
+  readableFile?: string | undefined
 }
 
 interface StartedChild {
@@ -36,7 +42,7 @@ const ENGINE_COMMANDS = new Set(['docker', 'podman', 'nerdctl'])
 /** Throws if the child is given a path in the data folder: it would find nothing there. */
 export function confine(child: StartedChild, places: OurPlaces | undefined): Confinement {
   const cwd = resolve(child.cwd ?? '.')
-  if (!places) return { held: [], folders: [], files: [], readOnly: [], cwd }
+  if (!places) return { held: [], folders: [], files: [], readOnly: [], replaceable: [], cwd }
   const dataDir = real(places.dataDir)
   const isHome = isWithin(real(child.env.HOME ?? '/'), dataDir)
   if (!isHome) refuseData(child, cwd, dataDir)
@@ -48,12 +54,28 @@ export function confine(child: StartedChild, places: OurPlaces | undefined): Con
     if (isOurs(folder, [...places.files.map(real), dataDir]) && !uses(child, cwd, folder)) folders.add(folder)
     else files.add(file)
   }
-  const held = [...new Set([...folders, ...files].flatMap(foldersAbove))].sort(byLength)
+  for (const folder of (places.userFolders ?? []).filter((path) => existsSync(path)).map(real)) {
+    const isCovered = [...folders].some((covered) => isWithin(folder, covered))
+    if (!isCovered && folder !== dataDir && !uses(child, cwd, folder)) folders.add(folder)
+  }
+  const isOpen = (path: string) => ![...folders].some((folder) => isWithin(path, folder)) && !files.has(path)
+  const present = (paths: (string | undefined)[]) =>
+    paths.flatMap((path) => (path !== undefined && existsSync(path) ? [real(path)] : [])).filter(isOpen)
+  const replaceable = present([places.readableFile])
+  const readOnly = [...new Set([...present(places.programs ?? []), ...replaceable])]
+  const held = [...new Set([...folders, ...files, ...readOnly].flatMap(foldersAbove))].sort(byLength)
   if (!ENGINE_COMMANDS.has(basename(child.command))) {
     for (const place of (places.engines ?? []).filter((path) => existsSync(path)))
       (statSync(place).isDirectory() ? folders : files).add(real(place))
   }
-  return { held, folders: [...folders].sort(byLength), files: [...files].filter(isOneLine), readOnly: [], cwd }
+  return {
+    held,
+    folders: [...folders].sort(byLength),
+    files: [...files].filter(isOneLine),
+    readOnly,
+    replaceable: replaceable.filter(isOneLine),
+    cwd
+  }
 }
 
 /**

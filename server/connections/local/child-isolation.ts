@@ -19,6 +19,8 @@ export interface Confinement {
   files: string[]
   /** Files and folders that the child can read but not change. */
   readOnly: string[]
+  /** Those of `readOnly` that others may replace: the child sees the new one empty. */
+  replaceable: string[]
   /** Where the command starts. */
   cwd: string
 }
@@ -96,21 +98,25 @@ function isolation(extent: Extent): Isolation | undefined {
     covers,
     holdsSignals: pids !== undefined,
     text: describeExtent(extent),
-    wrap(command, args, { held, folders, files, readOnly, cwd }) {
-      const guard = covers && files.length > 0 ? fill(GUARD) : ''
+    wrap(command, args, { held, folders, files, readOnly, replaceable, cwd }) {
+      const guard = covers && files.length + replaceable.length > 0 ? fill(GUARD) : ''
       const sh = ['/bin/sh', '-c', script, 'mcp-orchestrator-child', guard, cwd]
       const places = [...held.map((path) => `=${path}`), ...readOnly.map((path) => `+${path}`), ...folders, ...files]
       const words = covers ? [...places, '--', ...leave] : ['--']
       const spaces = covers ? ['--user', '--mount', '--propagation', 'unchanged'] : ['--user']
       return { command: unshare, args: [...spaces, '--', ...sh, ...words, command, ...args] }
     },
-    settle(child, { files }) {
+    settle(child, { files, replaceable }) {
       const mapIds = () => {
         if (!isRoot) writeFileSync(`/proc/${child.pid}/setgroups`, 'deny')
         writeFileSync(`/proc/${child.pid}/uid_map`, inside(uid))
         writeFileSync(`/proc/${child.pid}/gid_map`, inside(gid))
       }
-      return settle(child, { mapIds, isSplit: pids !== undefined, guarded: covers ? files : [] })
+      return settle(child, {
+        mapIds,
+        isSplit: pids !== undefined,
+        guarded: covers ? [...files, ...replaceable.map((path) => `+${path}`)] : []
+      })
     }
   }
 }
@@ -190,6 +196,7 @@ async function works(candidate: Isolation, probeMs: number): Promise<boolean> {
     folders: [tmpdir()],
     files: candidate.covers ? [process.execPath] : [],
     readOnly: candidate.covers ? [import.meta.dirname] : [],
+    replaceable: [],
     cwd: '/'
   }
   const { command, args } = candidate.wrap('/bin/sh', ['-c', 'exit 42'], confinement)

@@ -101,7 +101,7 @@ export class ChildProcesses {
       if (isolation) checkCommand(command, env.PATH ?? DEFAULT_PATH, cwd)
       const words = isolation?.wrap(command, args, confinement) ?? { command, args }
       // Before the start, so that every later replacement is noticed.
-      this.#coverWatch.add(confinement.files)
+      this.#coverWatch.add([...confinement.files, ...confinement.replaceable])
       const stdio: 'pipe'[] = ['pipe', 'pipe', 'pipe', ...(isolation ? ['pipe' as const] : [])]
       // Its own session distinguishes what it starts from everything else.
       const process = spawn(words.command, words.args, { cwd, detached: true, stdio, env })
@@ -111,7 +111,7 @@ export class ChildProcesses {
       await spawned
       const settled = isolation?.settle(process, confinement)
       const child = this.#adopt(process, mark, settled)
-      if (settled && confinement.files.length > 0) this.#keepCovered(child, settled)
+      if (settled && confinement.files.length + confinement.replaceable.length > 0) this.#keepCovered(child, settled)
       return child
     } catch (error) {
       throw cannotRun(server, command, cwd, error)

@@ -5,12 +5,14 @@
  */
 
 /**
- * Covers the file that each line names, and answers an empty line, until the stream ends. It runs in the child's mount namespace and may
+ * Covers the file that each line names (\`+FILE\`: if it is not read-only any more), and answers an empty line, until the stream ends. It runs in the child's mount namespace and may
  * mount there, which the child itself may not.
  */
 export const GUARD = `
 while IFS= read -r file <&3; do
   if [ -z "$file" ]; then printf k >&3
+  elif [ "\${file#+}" != "$file" ]; then
+    if [ -w "\${file#+}" ]; then "$MOUNT" --bind /dev/null "\${file#+}" || exit 125; fi
   elif [ -e "$file" ] && [ ! -c "$file" ]; then "$MOUNT" --bind /dev/null "$file" || exit 125
   fi
 done
@@ -105,6 +107,8 @@ done
 `
 
 /**
+ * No device of /dev can be opened except the harmless ones and terminals: a disk has all files on it.
+ *
  * As root, a child may still write what the kernel runs as root outside every namespace, such as the handler of core dumps or of an empty
  * control group. A mount below another keeps its own flags, so each is made read-only. Private: what is mounted there later stays outside.
  */
@@ -122,4 +126,9 @@ while read -r id parent device root at rest; do
       "$MOUNT" -o remount,bind,ro,nosuid,nodev,noexec "$at" || exit 125 ;;
   esac
 done </proc/self/mountinfo
+"$MOUNT" --rbind /dev /dev && "$MOUNT" --make-rprivate /dev || exit 125
+for node in null zero full random urandom tty; do
+  if [ -c "/dev/$node" ]; then "$MOUNT" --bind "/dev/$node" "/dev/$node" || exit 125; fi
+done
+"$MOUNT" -o remount,bind,nosuid,nodev /dev || exit 125
 `

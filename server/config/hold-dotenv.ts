@@ -1,0 +1,19 @@
+import { rmSync, statSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+
+/**
+ * Makes an empty `.env` if there is none. A file that does not exist can't be covered: a server could create it, and the next start
+ * would read its settings. Returns a function that removes it again if it is still empty.
+ */
+export function holdDotenv(path = '.env'): () => void {
+  const file = resolve(path)
+  try {
+    writeFileSync(file, '', { flag: 'wx', mode: 0o600 })
+  } catch {
+    // It exists, or a process with our rights can't create it.
+    return () => {}
+  }
+  return () => {
+    if (statSync(file, { throwIfNoEntry: false })?.size === 0) rmSync(file, { force: true })
+  }
+}

@@ -1,0 +1,69 @@
+/** What a real child can do to places of ours that the next start would use. */
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { holdDotenv } from '../../config/hold-dotenv.ts'
+import { ChildProcesses } from './child-processes.ts'
+
+describe.runIf(process.platform === 'linux')('a child', { timeout: 120_000 }, () => {
+  // Checked with the defence off: each is left out of the places → what the child wrote is there.
+  it('plants no .env, changes no readable one, and writes to no default folder and no program of ours', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'places-'))
+    const at = (name: string) => join(dir, name)
+    for (const name of ['data', 'work', 'other', 'config/ours', 'program']) mkdirSync(at(name), { recursive: true })
+    writeFileSync(at('config/ours/credentials'), 'secret-3f')
+    writeFileSync(at('program/main.mjs'), 'code')
+    writeFileSync(at('other/.env'), 'PORT=1')
+    const release = holdDotenv(at('work/.env'))
+    const processes = new ChildProcesses(process.env, {
+      places: {
+        dataDir: at('data'),
+        files: [at('work/.env')],
+        userFolders: [at('config/ours')],
+        programs: [at('program')],
+        readableFile: at('other/.env')
+      }
+    })
+    const attack = `
+      for file in work/.env other/.env config/ours/credentials program/main.mjs; do
+        cat $file; echo evil > $file; rm -f $file; echo evil > new && mv -f new $file; mv $file away; mv \${file%/*} away
+      done
+      echo evil > config/ours/mcp.json; mv config away; mv program away; echo attacked > done; read -r line`
+    const child = await processes.start({ server: 'x', command: 'sh', args: ['-c', attack], cwd: dir, env: {} })
+    const said = Promise.all([text(child.stdout), text(child.stderr)])
+    await expect.poll(() => existsSync(at('done')), { timeout: 60_000 }).toBe(true)
+    child.stdin.end('\\n')
+    expect((await said).join()).toContain('PORT=1')
+    expect((await said).join()).not.toContain('secret-3f')
+    const files = ['work/.env', 'other/.env', 'config/ours/credentials', 'program/main.mjs']
+    expect(files.map((name) => readFileSync(at(name), 'utf8'))).toEqual(['', 'PORT=1', 'secret-3f', 'code'])
+    expect(existsSync(at('config/ours/mcp.json'))).toBe(false)
+    await processes.stopAll()
+    release()
+    expect(existsSync(at('work/.env'))).toBe(false)
+  })
+
+  // Checked with the defence off: the guard is not told of it → “evil” in the new file.
+  it('does not change a readable .env that was replaced while it runs', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'places-'))
+    const [file, draft] = [join(dir, '.env'), join(dir, 'draft')]
+    mkdirSync(join(dir, 'data'))
+    writeFileSync(file, 'PORT=1')
+    const processes = new ChildProcesses(process.env, {
+      places: { dataDir: join(dir, 'data'), files: [], readableFile: file }
+    })
+    // As soon as the child sees the new file empty, it is covered.
+    const attack =
+      'echo ready; while [ ! -c .env ]; do sleep 0.05; done; echo evil > .env; rm -f .env; mv .env away; cat .env'
+    const child = await processes.start({ server: 'x', command: 'sh', args: ['-c', attack], cwd: dir, env: {} })
+    const said = text(child.stdout)
+    await new Promise((done) => child.stdout.once('data', done))
+    writeFileSync(draft, 'PORT=2')
+    renameSync(draft, file)
+    expect(await said).not.toContain('PORT')
+    expect(readFileSync(file, 'utf8')).toBe('PORT=2')
+    await processes.stopAll()
+  })
+})
