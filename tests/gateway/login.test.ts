@@ -96,7 +96,9 @@ describe('a remote server that wants OAuth', { timeout: 60_000 }, () => {
     oauth.moveTo(other.issuer)
     oauth.expire()
     const answer = textOf(await hello(gateway))
-    expect(answer).toMatch(new RegExp(`now names ${other.issuer}.* as the issuer .* your login is from ${oauth.issuer}`))
+    expect(answer).toMatch(
+      new RegExp(`now names ${other.issuer}.* as the issuer .* your login is from ${oauth.issuer}`)
+    )
     expect([oauth.refreshes, other.refreshes]).toEqual([0, 0])
   })
 

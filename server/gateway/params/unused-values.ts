@@ -34,7 +34,7 @@ export function unusedValues({ request, server, tool, params }: Filled): string 
 const NUMBERS = 'zero one two three four five six seven eight nine ten eleven twelve'.split(' ')
 /** Names, numbers in words, and times. "One" is an article more often than a number. */
 const VALUES_IN_WORDS = new RegExp(
-  String.raw`(?<=[\p{L}\p{N},]\s+)\p{Lu}[\p{L}\p{N}'’-]*|\b(?:${NUMBERS.filter((word) => word !== 'one').join('|')}|dozens?|hundreds?|thousands?)\b|` +
+  String.raw`(?<=[\p{L}\p{N},]\s+)\p{Lu}[\p{L}\p{N}'\u2019-]*|\b(?:${NUMBERS.filter((word) => word !== 'one').join('|')}|dozens?|hundreds?|thousands?)\b|` +
     String.raw`\b(?:tomorrow|yesterday|tonight|later|hourly|daily|weekly|monthly|yearly|every\s+(?:second|minute|hour|day|night|morning|week|month|year)|(?:next|last)\s+(?:hour|day|night|week|month|year)s?)\b`,
   'gu'
 )
