@@ -1,5 +1,6 @@
 import { setImmediate as othersTurn } from 'node:timers/promises'
 import { pendingCalls, type Transcript } from '../../../contract/transcript.ts'
+import { WORKSPACE } from '../../calls/offered-tool.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import type { EventLog } from '../../storage/event-log.ts'
@@ -9,9 +10,10 @@ import type { SessionMeta } from './session-access.ts'
 export interface Digest {
   seq: number
   model: string | null
-  /** When its log last grew; null if it never did. */
+  /** When a person, the model or a tool last did something; null: never. What a restart writes into the log does not count. */
   lastAt: number | null
-  hadCalls: boolean
+  /** Whether a call ran in a sandbox; those on MCP servers need none. */
+  usedSandbox: boolean
   pendingApprovals: number
 }
 
@@ -58,12 +60,25 @@ export class SessionDigests {
 }
 
 export function digestOf(transcript: Transcript): Digest {
-  const { seq, model, entries, calls } = transcript
+  const { seq, model, calls } = transcript
   return {
     seq,
     model,
-    lastAt: entries.at(-1)?.at ?? null,
-    hadCalls: Object.values(calls).some(({ startedAt }) => startedAt !== undefined),
+    lastAt: lastActivity(transcript),
+    usedSandbox: Object.values(calls).some(({ server, startedAt }) => server === WORKSPACE && startedAt !== undefined),
     pendingApprovals: pendingCalls(transcript).length
   }
+}
+
+function lastActivity({ entries, calls }: Transcript): number | null {
+  let last: number | null = null
+  const note = (at: number) => {
+    last = Math.max(last ?? at, at)
+  }
+  for (const { kind, at } of entries) if (kind !== 'notice' && kind !== 'error') note(at)
+  for (const { decision, result } of Object.values(calls)) {
+    if (decision && decision.by !== 'cancel') note(decision.at)
+    if (result && result.interruptedBy !== 'server') note(result.at)
+  }
+  return last
 }

@@ -97,7 +97,8 @@ describe('the list', () => {
       next = page.next
     }
     expect(seen.map(({ sessionId }) => sessionId).sort()).toEqual([...ids].sort())
-    expect(seen.map(({ activeAt }) => activeAt)).toEqual(seen.map(({ activeAt }) => activeAt).sort((a, b) => b - a))
+    const times = first.sessions.map(({ activeAt }) => activeAt)
+    expect(times).toEqual(times.toSorted((a, b) => b - a))
   })
 
   it('finds sessions by a part of their title, in pages too, and by the calls that wait in them', async () => {
@@ -133,10 +134,46 @@ describe('the list', () => {
     reads = []
     expect(await listed('me')).toHaveLength(ids.length)
     expect(reads).toEqual([])
-    await fake.chat.notice('session-7', 'x', 'news')
+    const later = { type: 'user:message', data: { turnId: 't', text: 'news' } }
+    const newest = Math.max(...(await listed('me')).map(({ activeAt }) => activeAt))
+    await expect.poll(() => Date.now()).toBeGreaterThan(newest)
+    await fake.store.events.append('session-7', [later])
     const seen = await listed('me')
     expect(new Set(reads)).toEqual(new Set(['session-7']))
     expect(seen[0]?.sessionId).toBe('session-7')
+  })
+
+  // Seen before: after a restart every session that had a sandbox was active "just now".
+  it('counts what a person or the model did as activity, and no bookkeeping of ours', async () => {
+    const [first] = await fake.store.events.append('session-3', [
+      { type: 'user:message', data: { turnId: 't1', text: 'go' } },
+      asked('c')
+    ])
+    await fake.store.events.append('session-3', [{ type: 'tool:started', data: { callId: 'c' } }])
+    const before = (await directory.summary('session-3')).activeAt
+    expect(before).toBeGreaterThanOrEqual(first?.at ?? Infinity)
+    await expect.poll(() => Date.now()).toBeGreaterThan(before + 5)
+    await fake.store.sessions.acquire('session-3', 'me', 1000)
+    await fake.store.events.append('session-3', [
+      { type: 'tool:result', data: { callId: 'c', isError: true, content: [], interruptedBy: 'server' } },
+      { type: 'turn:end', data: { turnId: 't1', reason: 'error' } }
+    ])
+    await fake.chat.notice('session-3', 'sandbox_recycled', 'gone')
+    expect((await directory.summary('session-3')).activeAt).toBe(before)
+  })
+
+  it('calls a sandbox recycled only where a call ran in one', async () => {
+    const { data, type } = asked('c')
+    const message = { type: 'user:message', data: { turnId: 't1', text: 'go' } }
+    const started = { type: 'tool:started', data: { callId: 'c' } }
+    for (const [id, server] of [
+      ['session-3', 'notes'],
+      ['session-4', 'workspace']
+    ] as const)
+      await fake.store.events.append(id, [message, { type, data: { ...data, server } }, started])
+    expect((await directory.summary('session-3')).sandbox).toBe('none')
+    expect((await directory.state('session-3')).sandbox).toBe('none')
+    expect((await directory.summary('session-4')).sandbox).toBe('recycled')
   })
 
   it('takes a session that was removed and opened again for a new one', async () => {

@@ -105,8 +105,8 @@ export class SessionDirectory {
     const { store, chat } = this.#deps
     const record = await store.get(sessionId)
     // A conversation in memory needs no queueing.
-    const hadCalls = record?.containerId ? true : digestOf(await chat.transcript(sessionId)).hadCalls
-    return this.#stateOf(sessionId, record, hadCalls)
+    const usedSandbox = record?.containerId ? true : digestOf(await chat.transcript(sessionId)).usedSandbox
+    return this.#stateOf(sessionId, record, usedSandbox)
   }
 
   /** Deletes container, files, conversation and ownership for good. */
@@ -157,9 +157,9 @@ export class SessionDirectory {
     }
   }
 
-  async #stateOf(sessionId: string, record: SessionRecord | null, hadCalls: boolean): Promise<SessionState> {
+  async #stateOf(sessionId: string, record: SessionRecord | null, usedSandbox: boolean): Promise<SessionState> {
     const { sessions, store, idleMs, network } = this.#deps
-    if (!record?.containerId) return { sandbox: hadCalls ? 'recycled' : 'none', recycleInMs: null, network }
+    if (!record?.containerId) return { sandbox: usedSandbox ? 'recycled' : 'none', recycleInMs: null, network }
     const here = sessions.state(sessionId)
     const recycleInMs = Math.max(0, record.activeAt + idleMs - (await store.now()))
     return { sandbox: here === 'none' ? 'running' : here, recycleInMs, network }
@@ -168,14 +168,14 @@ export class SessionDirectory {
   async #summarize(meta: SessionMeta): Promise<SessionSummary> {
     const { sessionId, title, createdAt } = meta
     const [digest, record] = await Promise.all([this.#digests.of(meta), this.#deps.store.get(sessionId)])
-    const { model, lastAt, pendingApprovals, hadCalls } = digest
-    const { sandbox, recycleInMs } = await this.#stateOf(sessionId, record, hadCalls)
+    const { model, lastAt, pendingApprovals, usedSandbox } = digest
+    const { sandbox, recycleInMs } = await this.#stateOf(sessionId, record, usedSandbox)
     return {
       sessionId,
       title: title || UNTITLED,
       model,
       createdAt,
-      activeAt: Math.max(lastAt ?? createdAt, record?.activeAt ?? 0),
+      activeAt: lastAt ?? createdAt,
       sandbox: sandbox === 'starting' ? 'running' : sandbox,
       recycleInMs,
       pendingApprovals
