@@ -59,6 +59,8 @@ export const EVENT_SCHEMAS = {
     approved: z.boolean(),
     by: z.enum(DECIDERS),
     reason: z.string().optional(),
+    /** The person always allowed this tool in this session with this decision. */
+    always: z.literal(true).optional(),
     /** The arguments as edited by the person, and where their path led at that time. */
     args: args.optional(),
     target: pathTarget.optional()

@@ -24,6 +24,7 @@ export interface CallEntry {
     by: Decider
     at: number
     reason?: string | undefined
+    always?: true | undefined
     editedArgs?: Record<string, unknown> | undefined
     editedTarget?: PathTarget | undefined
   }
@@ -180,8 +181,9 @@ function dropCall(call: CallEntry, at: number, reason?: string): void {
 function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
   if (!call) return
   if (event.type === 'tool:approval_resolved' && !call.decision) {
-    const { approved, by, reason, args, target } = event.data
-    call.decision = { approved, by, at: event.at, reason, editedArgs: args, ...(target && { editedTarget: target }) }
+    const { approved, by, reason, args, target, always } = event.data
+    const more = { ...(always && { always }), ...(target && { editedTarget: target }) }
+    call.decision = { approved, by, at: event.at, reason, editedArgs: args, ...more }
   } else if (event.type === 'tool:started' && call.startedAt === undefined) {
     call.startedAt = event.at
   } else if (event.type === 'tool:result' && !call.result) {

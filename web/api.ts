@@ -28,6 +28,8 @@ export class ApiError extends Error {
   }
 }
 
+export const isOffline = (error: unknown): boolean => error instanceof ApiError && error.code === 'offline'
+
 /** A timeout for connections that died silently, for example while the computer was asleep. */
 const ANSWER_WITHIN_MS = 30_000
 /** For files, and for requests that start or stop something. */
@@ -187,6 +189,11 @@ export const api = {
   answerApproval: ({ id, hash }: ApprovalCard, answer: ApprovalAnswer) =>
     request(`/api/approvals/${encodeURIComponent(id)}`, sending('POST', { ...answer, hash })),
   login: async (token: string) => expectOk(await send('/api/login', sending('POST', { token }))),
+  /** Whether the server answers now. */
+  isThere: async (): Promise<boolean> => {
+    const response = await fetch('/healthz', { cache: 'no-store', signal: AbortSignal.timeout(5000) }).catch(() => null)
+    return response !== null
+  },
   /** Returns the report whether the server is healthy or not. */
   health: async (): Promise<Health | null> => {
     try {

@@ -1,5 +1,6 @@
 /** The page leaves people where they are, and says what waits and what they have just done. */
 import { expect, it } from 'vitest'
+import { PHONE } from './browser.ts'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
 
@@ -57,6 +58,7 @@ it('names in the inbox the chats in which calls wait', async () => {
 it('says that a tool is always allowed from now on, and how that ends', async () => {
   const { me, session } = await now().arrive(asking('a'))
   await me.button(/^Always allow/).click()
+  await me.alwaysAllow()
   await me.page.getByText('You always allowed execute_command in this session.').waitFor()
   expect(Object.keys(session.transcript.allowed)).toHaveLength(1)
 })
@@ -121,4 +123,93 @@ it('keeps the keyboard in the message after Send, and after calls of a list are 
   await me.approveListed()
   await me.page.getByRole('dialog').waitFor({ state: 'hidden' })
   await expect.poll(() => me.page.evaluate(FOCUSED)).toBe('composer')
+})
+
+it('opens no second empty session, and shows the menu of a session whole', async () => {
+  const { me } = await now().arrive()
+  const id = me.sessionId()
+  for (let round = 0; round < 3; round++) await me.button('New session').first().click()
+  await me.page.evaluate('fetch("/healthz")')
+  expect(me.sessionId()).toBe(id)
+  expect(now().fake.sessions.size).toBe(1)
+  await me.say('hello')
+  await me.button(/^More for hello/).click()
+  const menu = await me.page.getByRole('group', { name: /^More for hello/ }).boundingBox()
+  expect(menu?.x).toBeGreaterThanOrEqual(0)
+})
+
+const RESTARTED =
+  'The server was stopped or restarted while this ran. It may have run in part, in full or not at all, and was not run again.'
+
+type Result = Omit<Parameters<FakeSession['append']>[1], 'callId'>
+/** Each call with a result, all approved; without one it still runs. */
+const ended = (results: Record<string, Result | null>) => (session: FakeSession) => {
+  session.append('user:message', { turnId: 't', text: 'go' })
+  session.ask('t', Object.keys(results).map(run))
+  for (const [callId, result] of Object.entries(results)) {
+    session.append('tool:approval_resolved', { callId, approved: true, by: 'human' })
+    session.append('tool:started', { callId })
+    if (result) session.append('tool:result', { isError: false, content: [], ...result, callId })
+  }
+}
+
+// Checked with the defence off: one waiting call → one click allows the tool for the whole session.
+it('asks before it always allows a tool, also for one call, and the row says “Always allowed”', async () => {
+  const { me, session } = await now().arrive(asking('a'))
+  await me.button(/^Always allow/).click()
+  const dialog = me.page.getByRole('dialog', { name: 'Always allow execute_command?' })
+  await dialog.getByText('This call runs now.').waitFor()
+  expect(session.answers).toEqual([])
+  await dialog.getByRole('button', { name: 'Always allow' }).and(me.page.locator('[aria-disabled=false]')).click()
+  await me.page.getByText('You always allowed execute_command in this session.').waitFor()
+  await me.page.getByText('Always allowed in this session', { exact: true }).first().waitFor()
+  expect(await me.page.getByText('You approved it').count()).toBe(0)
+})
+
+it('keeps “Always allow” away from Reject on a phone', async () => {
+  const { me } = await now().arrive(asking('a'), { viewport: PHONE })
+  const [reject, edit, always] = await Promise.all(
+    [/^Reject/, /^Edit/, /^Always allow/].map((name) => me.button(name).first().boundingBox())
+  )
+  expect(edit?.y).toBeGreaterThan((reject?.y ?? 0) + 20)
+  expect(always?.y).toBeGreaterThan((edit?.y ?? 0) + 20)
+})
+
+it.each([
+  ['a wide page', { width: 1440, height: 900 }],
+  ['a phone', PHONE]
+])('wraps our own sentence about a call, and names the tool: %s', async (_name, viewport) => {
+  const content = [{ type: 'text', text: RESTARTED }]
+  const long = 'x'.repeat(400)
+  const { me } = await now().arrive(
+    ended({
+      a: { isError: true, outcome: 'unknown', interruptedBy: 'server', content },
+      b: { content: [{ type: 'text', text: long }] }
+    }),
+    { viewport }
+  )
+  const note = me.page.getByText(RESTARTED)
+  await note.waitFor()
+  const box = await note.boundingBox()
+  expect((box?.x ?? 0) + (box?.width ?? 9999)).toBeLessThanOrEqual(viewport.width)
+  expect(box?.height).toBeGreaterThan(30)
+  await me.page.locator('.console-row').getByText(long).waitFor()
+  expect(await me.page.locator('code').getByText('execute_command').first().isVisible()).toBe(true)
+})
+
+it('heads only a call that succeeded with a check mark', async () => {
+  const ending = { exitCode: 2, signal: null, timedOut: false, durationMs: 5 }
+  const { me } = await now().arrive(
+    ended({
+      good: {},
+      stopped: { isError: true, interruptedBy: 'person' },
+      unknown: { isError: true, outcome: 'unknown' },
+      failed: { isError: true },
+      exited: { ending, content: [{ type: 'text', text: '[exit code 2, 5 ms]' }] },
+      running: null
+    })
+  )
+  await me.page.getByText('Outcome unknown').waitFor()
+  const marks = await me.page.evaluate(`[...document.querySelectorAll('[data-mark]')].map((each) => each.dataset.mark)`)
+  expect(marks).toEqual(['good', 'unsure', 'unsure', 'bad', 'bad', 'running'])
 })

@@ -140,7 +140,11 @@ export class FakeSession {
       const callId = String(input.callId)
       this.answers.push(input)
       const { approved, reason, args } = input as EventData<'tool:approval_resolved'>
-      const edit = { ...(reason && { reason }), ...(args && { args }) }
+      const edit = {
+        ...(reason && { reason }),
+        ...(args && { args }),
+        ...(input.remember === true && { always: true as const })
+      }
       const call = this.transcript.calls[callId]
       this.hashes.push(String(input.hash))
       this.append('tool:approval_resolved', { callId, approved, by: 'human', ...edit })

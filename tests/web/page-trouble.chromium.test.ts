@@ -1,6 +1,8 @@
 /** What a person sees and hears when something is missing or refused; and that nothing of it is a dead end. */
 import { expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
+import type { FakeSession } from './fake-server.ts'
+import type { WorkspacePage } from './workspace-page.ts'
 
 const now = useFakePage()
 
@@ -167,4 +169,98 @@ it('shows the state of the open session and its waiting calls in header and list
   session.append('tool:approval_resolved', { callId: 'a', approved: false, by: 'human' })
   await me.page.getByText('You rejected it').first().waitFor()
   expect(await row.textContent()).not.toContain('waiting')
+})
+
+/** Only in the first session of a page. */
+const asking = (session: FakeSession) => {
+  now().fake.onOpen = () => {}
+  session.append('user:message', { turnId: 't', text: 'my chat' })
+  session.ask('t', [{ callId: 'a', name: 'execute_command', args: { command: 'make' } }])
+}
+
+async function goAway({ page }: WorkspacePage, isNoticed = true): Promise<() => Promise<void>> {
+  const gate = Promise.withResolvers<void>()
+  now().fake.gate = gate.promise
+  await page.route(/\/(api|healthz|readyz)/, (route) => route.abort())
+  if (isNoticed) {
+    now().fake.breakConnections()
+    await page.getByText('The connection to the server is lost').waitFor()
+  }
+  return async () => {
+    await page.unroute(/\/(api|healthz|readyz)/)
+    gate.resolve()
+    await page.getByText('The connection to the server is lost').waitFor({ state: 'hidden' })
+  }
+}
+
+async function removeOpen(me: WorkspacePage): Promise<void> {
+  await me
+    .button(/^More for/)
+    .first()
+    .click()
+  await me.page.getByRole('button', { name: 'Delete', exact: true }).click()
+  const dialog = me.page.getByRole('dialog', { name: 'Delete this session?' })
+  await dialog.getByRole('button', { name: 'Delete' }).and(me.page.locator('[aria-disabled=false]')).click()
+  await dialog.waitFor({ state: 'hidden' })
+}
+
+it.each([
+  ['that the page knows of', true],
+  ['that nobody has noticed yet', false]
+])('deletes no session and opens none while there is no connection: one %s', async (_name, isNoticed) => {
+  const { me } = await now().arrive(asking)
+  await me.cards.first().waitFor()
+  const id = me.sessionId()
+  await me.page.getByText('my chat').nth(1).waitFor()
+  const comeBack = await goAway(me, isNoticed)
+  await removeOpen(me)
+  const notDeleted = me.page.getByText('Not deleted: no connection.')
+  await notDeleted.waitFor()
+  await me.button('New session').first().click()
+  await me.page.getByText('No new session: no connection.').waitFor()
+  expect(me.sessionId()).toBe(id)
+  expect(await me.cards.count()).toBe(1)
+  expect(await me.page.getByText('2 waiting').count()).toBe(0)
+  if (!isNoticed) return
+  await comeBack()
+  expect(await notDeleted.count()).toBe(0)
+  expect(await me.cards.count()).toBe(1)
+})
+
+it('goes to a new session once the open one is deleted, without a word about it', async () => {
+  const { me } = await now().arrive(asking)
+  await me.cards.first().waitFor()
+  const id = me.sessionId()
+  await me.page.route(`**/api/sessions/${id}`, async (route) => {
+    if (route.request().method() !== 'DELETE') return route.continue()
+    now().fake.delete(id)
+    await me.page.evaluate('new Promise((done) => setTimeout(done, 200))')
+    await route.fulfill({ json: {} })
+  })
+  await removeOpen(me)
+  await me.cards.first().waitFor({ state: 'hidden' })
+  await me.composer.waitFor()
+  await expect.poll(() => me.sessionId()).not.toBe(id)
+  expect(await me.page.getByText('This session was deleted').count()).toBe(0)
+})
+
+it('switches the buttons of a card off while there is no connection, and says that nothing was approved', async () => {
+  const { me, session } = await now().arrive(asking)
+  const approve = me.cards.first().getByRole('button', { name: /^Approve/ })
+  await me.cards.first().locator('[data-approve][aria-disabled=false]').waitFor()
+  const comeBack = await goAway(me)
+  for (const name of [/^Approve/, /^Reject/, /^Edit/, /^Always allow/])
+    expect(await me.cards.first().getByRole('button', { name }).getAttribute('aria-disabled')).toBe('true')
+  await approve.click({ force: true })
+  await me.page.getByText('Not approved: there is no connection.').waitFor()
+  await me.cards
+    .first()
+    .getByRole('button', { name: /^Reject/ })
+    .click({ force: true })
+  await me.page.getByText('Not rejected: there is no connection.').waitFor()
+  await comeBack()
+  expect(await me.page.getByText('Not approved').count()).toBe(0)
+  expect(session.answers).toEqual([])
+  await me.approve()
+  await expect.poll(() => session.answers.length).toBe(1)
 })

@@ -104,6 +104,7 @@ describe('decisions', () => {
     const me = await arrive()
     await me.ask('run echo 1')
     await me.button(/^Always allow/).click()
+    await me.alwaysAllow()
     await me.quiet()
     await me.say('run echo two-$((1+1))')
     await me.page.getByText('Approved by “Always allow” in this session').first().waitFor()

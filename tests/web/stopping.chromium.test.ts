@@ -104,3 +104,22 @@ it('takes a click on Stop within a second of Send for none, and complains of no 
   await me.page.clock.runFor(100)
   expect(await me.page.getByText('There is nothing to stop').count()).toBe(0)
 })
+
+it('says that the command which runs now is cut off by a stop', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    working(opened)
+    const calls = ['a', 'b'].map((callId) => ({ callId, name: 'execute_command', args: { command: 'make' } }))
+    opened.ask('t', calls)
+    opened.append('tool:approval_resolved', { callId: 'a', approved: true, by: 'human' })
+    opened.append('tool:started', { callId: 'a' })
+  })
+  await me.cards.first().waitFor()
+  await me.page.keyboard.press('Escape')
+  await dialog(me).getByText('The command that runs now will be cut off.').waitFor()
+  await dialog(me).getByText('1 call that needs your approval will be cancelled').waitFor()
+  await me.page.keyboard.press('Escape')
+  session.append('tool:approval_resolved', { callId: 'b', approved: false, by: 'human' })
+  await me.cards.first().waitFor({ state: 'hidden' })
+  await me.page.keyboard.press('Escape')
+  await prompt(me).getByText('The command that runs now will be cut off.').waitFor()
+})

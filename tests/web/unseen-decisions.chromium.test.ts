@@ -244,24 +244,49 @@ it('opens at the first call that waits, however long the conversation and the ca
   expect(await me.page.evaluate(place)).toBe(true)
 })
 
-it('keeps the keyboard on the card, and what was changed in it, through an Escape; not the one that ends a composition', async () => {
+it('asks before an Escape discards an edit, and keeps the keyboard on the card; not for one that ends a composition', async () => {
   const { me, session } = await now().arrive(asking('a'))
   await me.page.keyboard.press('Alt+P')
   await me.page.locator(armed).first().waitFor()
   await me.page.keyboard.press('e')
   const field = me.page.locator('.approval-card textarea')
+  const question = me.page.getByRole('dialog', { name: 'Discard your changes?' })
   await field.fill('echo changed')
   await field.dispatchEvent('keydown', { key: 'Escape', isComposing: true, bubbles: true })
-  await me.page.keyboard.press('Escape')
+  expect(await question.count()).toBe(0)
+  for (let round = 0; round < 2; round++) {
+    await field.press('Escape')
+    await question.waitFor()
+    await me.page.keyboard.press('Escape')
+    await question.waitFor({ state: 'hidden' })
+    expect(await field.inputValue()).toBe('echo changed')
+  }
+  await field.press('Escape')
+  await question.getByRole('button', { name: 'Discard' }).and(me.page.locator('[aria-disabled=false]')).click()
   await field.waitFor({ state: 'hidden' })
   await me.page.locator(armed).first().waitFor()
   await me.page.keyboard.press('r')
   await me.page.getByLabel('Reason for the model').press('Escape')
   await me.page.locator(armed).first().waitFor()
   await me.page.keyboard.press('e')
-  await expect.poll(() => field.inputValue()).toBe('echo changed')
-  await me.page.locator('.approval-card [type=submit][aria-disabled=false]').click()
-  await expect.poll(() => session.transcript.calls.a?.decision?.editedArgs).toEqual({ command: 'echo changed' })
+  await expect.poll(() => field.inputValue()).toBe('echo a')
+  await field.press('Escape')
+  await field.waitFor({ state: 'hidden' })
+  expect(decided(session)).toEqual([])
+})
+
+it.each([
+  ['edit', /^Edit, then approve/, 'Your edit was not used: this call was decided elsewhere.'],
+  ['reason', /^Reject/, 'Your reason was not sent: this call was decided elsewhere.']
+])('says that what was written is overtaken by a decision elsewhere: %s', async (_name, button, words) => {
+  const { me, session } = await now().arrive(asking('a', 'b'))
+  const card = me.page.locator('[data-call="a"]')
+  await card.locator('[data-approve][aria-disabled=false]').waitFor()
+  await card.getByRole('button', { name: button }).click()
+  await card.locator('textarea, input').fill('something else')
+  session.append('tool:approval_resolved', { callId: 'b', approved: true, by: 'human' })
+  session.append('tool:approval_resolved', { callId: 'a', approved: true, by: 'human' })
+  await me.page.getByText(words).waitFor()
 })
 
 it('says that an edit is too much to send, and keeps it', async () => {

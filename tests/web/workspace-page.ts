@@ -77,6 +77,14 @@ export class WorkspacePage {
       .and(this.page.locator('[aria-disabled=false]'))
       .click()
   }
+  /** In the dialog that “Always allow” opens. */
+  async alwaysAllow(): Promise<void> {
+    await this.page
+      .getByRole('dialog', { name: /^Always allow/ })
+      .getByRole('button', { name: 'Always allow' })
+      .and(this.page.locator('[aria-disabled=false]'))
+      .click()
+  }
   /** A turn has ended: nothing waits, and nothing can be stopped. */
   async quiet(): Promise<void> {
     await this.button(/^Stop/).first().waitFor({ state: 'hidden' })

@@ -1,8 +1,8 @@
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef, toRaw, watch } from 'vue'
 import { revealPlainly } from '../../contract/hidden-characters.ts'
-import { type CallEntry, coveredCalls } from '../../contract/transcript.ts'
-import { useCallViews } from './call-views.ts'
+import { type CallEntry, callOf, coveredCalls } from '../../contract/transcript.ts'
+import { isEdited, useCallViews } from './call-views.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
@@ -78,6 +78,21 @@ export const useApprovals = defineStore('approvals', () => {
     { flush: 'sync' }
   )
 
+  /** An edit or a reason is lost when its call is decided elsewhere; the person is told. */
+  watch(
+    () => session.pendingIds,
+    (now, before) => {
+      for (const id of before) {
+        const call = callOf(toRaw(session.transcript), id)
+        if (!call || now.includes(id) || deciding.value.has(id)) continue
+        const view = views.viewOf(id)
+        const why = call.decision?.by === 'cancel' ? 'the turn has ended.' : 'this call was decided elsewhere.'
+        if (view.mode === 'edit' && isEdited(view, call.args)) notices.show(`Your edit was not used: ${why}`)
+        if (view.mode === 'reject' && view.reason !== '') notices.show(`Your reason was not sent: ${why}`)
+      }
+    }
+  )
+
   /** A call that is asked about again has another hash, so the earlier decision does not count for it. */
   watch(
     () => session.pending.filter(({ callId, hash }) => (answered.get(callId) ?? hash) !== hash),
@@ -110,11 +125,16 @@ export const useApprovals = defineStore('approvals', () => {
       return
     }
     deciding.value.delete(call.callId)
-    notices.show(reply.error.message, 'error')
+    if (reply.error.code === 'offline') sayOffline(approved)
+    else notices.show(reply.error.message, 'error')
+  }
+  function sayOffline(approved: boolean): void {
+    notices.showOffline(`Not ${approved ? 'approved' : 'rejected'}: there is no connection.`)
   }
 
   /** Approves the listed calls, each with the hash that was shown. */
   async function approveListed(): Promise<void> {
+    if (!session.connected) return sayOffline(true)
     const always = listing.value?.always
     const calls = always ? [always] : listed.value
     listing.value = null
@@ -123,7 +143,7 @@ export const useApprovals = defineStore('approvals', () => {
   }
 
   return {
-    ...{ deciding, timelineOf, redrawn, arrangement, plain, answer },
+    ...{ deciding, timelineOf, redrawn, arrangement, plain, answer, sayOffline },
     ...{ listing, listed, coveredBy, listAll, listAlways, approveListed }
   }
 })

@@ -21,6 +21,19 @@ interface EditField {
   text: string
 }
 
+/** The arguments of a call as they are edited: words as they are, everything else as JSON. */
+export function editFields(args: Record<string, unknown>): EditField[] {
+  return Object.entries(args).map(([name, value]) => ({
+    name,
+    isText: typeof value === 'string',
+    text: typeof value === 'string' ? value : JSON.stringify(value, null, 2)
+  }))
+}
+
+export function isEdited({ edit }: CallView, args: Record<string, unknown>): boolean {
+  return edit !== null && JSON.stringify(edit) !== JSON.stringify(editFields(args))
+}
+
 const INBOX = 'inbox:'
 
 export const useCallViews = defineStore('call-views', () => {

@@ -1,10 +1,13 @@
 import { defineStore } from 'pinia'
 import { ref } from 'vue'
+import { isOffline } from '../api.ts'
 
 export interface Toast {
   id: number
   tone: 'info' | 'error'
   text: string
+  /** Shown because there was no connection; dismissed when it is back. */
+  isOffline?: true
 }
 
 /** Long enough for a screen reader to notice that the text was cleared. */
@@ -17,10 +20,18 @@ export const useNotices = defineStore('notices', () => {
   let nextId = 1
   const unsaid: string[] = []
 
-  function show(text: string, tone: Toast['tone'] = 'info'): void {
+  function show(text: string, tone: Toast['tone'] = 'info', more: Pick<Toast, 'isOffline'> = {}): void {
     const id = nextId++
-    toasts.value = [...toasts.value.slice(-3), { id, tone, text }]
+    toasts.value = [...toasts.value.slice(-3), { id, tone, text, ...more }]
     setTimeout(() => dismiss(id), tone === 'error' ? 9000 : 4000)
+  }
+  /** Says what was not done because there is no connection; never twice at the same time. */
+  function showOffline(text: string): void {
+    toasts.value = toasts.value.filter((toast) => toast.text !== text)
+    show(text, 'error', { isOffline: true })
+  }
+  function dropOffline(): void {
+    toasts.value = toasts.value.filter(({ isOffline }) => !isOffline)
   }
   function dismiss(id: number): void {
     toasts.value = toasts.value.filter((toast) => toast.id !== id)
@@ -45,9 +56,11 @@ export const useNotices = defineStore('notices', () => {
     try {
       return await work()
     } catch (error) {
-      show(error instanceof Error ? error.message : String(error), 'error')
+      const text = error instanceof Error ? error.message : String(error)
+      if (isOffline(error)) showOffline(text)
+      else show(text, 'error')
       return undefined
     }
   }
-  return { toasts, announcement, show, dismiss, announce, attempt }
+  return { toasts, announcement, show, showOffline, dropOffline, dismiss, announce, attempt }
 })

@@ -66,6 +66,8 @@ export const useSession = defineStore('session', () => {
   const socket = shallowRef<PageSocket | null>(null)
   const listeners = new Set<(event: SessionEvent) => void>()
   let inStep = false
+  /** The person is deleting this session, so the server's disconnect is expected. */
+  let isLeaving = false
 
   const pendingIds = computed(() => {
     void version.value
@@ -76,6 +78,12 @@ export const useSession = defineStore('session', () => {
     void version.value
     return lastCalls(toRaw(transcript.value)).find((call) => call.decision?.approved && !call.result)
   })
+  /** What stopping the turn would cancel or interrupt. */
+  const stopped = computed(() => ({
+    waiting: pendingIds.value.length,
+    hasTurn: transcript.value.turnId !== null,
+    running: runningCall.value?.startedAt === undefined ? undefined : runningCall.value
+  }))
   const activity = computed((): Activity => {
     void version.value
     if (!connected.value) return 'reconnecting'
@@ -140,7 +148,7 @@ export const useSession = defineStore('session', () => {
     from.on('disconnect', (reason) => {
       connected.value = false
       inStep = false
-      if (reason === 'io server disconnect') void onSentAway(from)
+      if (reason === 'io server disconnect' && !isLeaving) void onSentAway(from)
     })
     from.on('connect_error', (error) => onRefused(from, error))
     from.on('system:progress', (news) => {
@@ -176,6 +184,7 @@ export const useSession = defineStore('session', () => {
     state.value = { ...snapshot.state, at: Date.now() }
     isKnown.value = true
     connected.value = true
+    notices.dropOffline()
     phase.value = 'open'
     inStep = true
     addressSession(sessionId.value)
@@ -254,6 +263,20 @@ export const useSession = defineStore('session', () => {
     startAnew('This session was deleted. Here is a new one.')
   }
 
+  /** Runs a request that deletes the open session. If it fails, the page stays on the session. */
+  async function whileLeaving<T>(work: () => Promise<T>): Promise<T> {
+    const from = socket.value
+    isLeaving = true
+    try {
+      return await work()
+    } catch (error) {
+      if (from && socket.value === from && !from.active) void onSentAway(from)
+      throw error
+    } finally {
+      isLeaving = false
+    }
+  }
+
   /** The session no longer exists: continue in a new one, with the draft. */
   function startAnew(why: string): void {
     notices.show(why)
@@ -281,8 +304,8 @@ export const useSession = defineStore('session', () => {
 
   return {
     ...{ sessionId, deletedId, phase, refusal, connected, isLost, progress, ready, state, isKnown },
-    ...{ transcript, version, pending, pendingIds, runningCall, activity, olderBefore, loadOlder },
-    ...{ open, close, openNew: () => open(newId()), send, onEvent }
+    ...{ transcript, version, pending, pendingIds, runningCall, stopped, activity, olderBefore, loadOlder },
+    ...{ open, close, openNew: () => open(newId()), whileLeaving, send, onEvent }
   }
 })
 

@@ -2,13 +2,14 @@ import { defineStore } from 'pinia'
 import { computed, ref, watch } from 'vue'
 import type { SandboxState } from '../../contract/live.ts'
 import type { SessionSummary } from '../../contract/rest.ts'
-import { api } from '../api.ts'
-import { forgetAllWritten, forgetWritten } from './composer.ts'
+import { api, isOffline } from '../api.ts'
+import { forgetAllWritten, forgetWritten, useComposer } from './composer.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
 const PAGE = 50
 const MAX_LISTED = 1000
+const NOT_DELETED = 'Not deleted: no connection.'
 /** Delay between the last keystroke and the search. */
 const SEARCH_AFTER_MS = 250
 
@@ -117,14 +118,48 @@ export const useSessions = defineStore('sessions', () => {
     await load()
   }
   async function remove(id: string): Promise<void> {
-    if (id === session.sessionId) session.openNew()
-    if (await notices.attempt(() => api.deleteSession(id))) forgetWritten(id)
+    const isGone = await deleted(() => api.deleteSession(id), id === session.sessionId)
+    if (isGone) {
+      if (id === session.sessionId) session.openNew()
+      forgetWritten(id)
+    }
     await load()
   }
   async function removeAll(): Promise<void> {
-    session.openNew()
-    if (await notices.attempt(() => api.deleteAllSessions())) forgetAllWritten(session.sessionId)
+    const isGone = await deleted(() => api.deleteAllSessions(), true)
+    if (isGone) {
+      session.openNew()
+      forgetAllWritten(session.sessionId)
+    }
     await load()
+  }
+  /** Deletes before the page leaves the session: without a connection, the conversation stays on the screen. */
+  async function deleted(work: () => Promise<unknown>, isOpenToo: boolean): Promise<boolean> {
+    if (isAway()) {
+      notices.showOffline(NOT_DELETED)
+      return false
+    }
+    try {
+      await (isOpenToo ? session.whileLeaving(work) : work())
+      return true
+    } catch (error) {
+      if (isOffline(error)) notices.showOffline(NOT_DELETED)
+      else notices.show(`Not deleted: ${error instanceof Error ? error.message : String(error)}`, 'error')
+      return false
+    }
+  }
+  /** A server that refuses this session still answers requests. */
+  const isAway = () => session.isLost && session.phase !== 'refused'
+
+  /** Reuses the open session if it is empty and nothing is written in it. */
+  async function openNew(): Promise<void> {
+    const { draft, queued, sending } = useComposer()
+    const isUnwritten = draft === '' && queued === null && !sending
+    if (isUnwritten && session.isKnown && session.connected && session.transcript.entries.length === 0) return
+    const from = session.sessionId
+    if (isAway() || !(await api.isThere())) return notices.showOffline('No new session: no connection.')
+    // A second click may have opened one meanwhile.
+    if (session.sessionId === from) session.openNew()
   }
   /** Keeps the list up to date while the page is open. */
   function bindEvents(): void {
@@ -136,7 +171,7 @@ export const useSessions = defineStore('sessions', () => {
     }, 30_000)
   }
   return {
-    ...{ list, total, next, wanted, current, load, loadMore, countAll, rename, remove, removeAll, bindEvents },
+    ...{ list, total, next, wanted, current, load, loadMore, countAll, rename, remove, removeAll, openNew, bindEvents },
     ...{ waitingChats, unlistedWaiting, loadWaiting }
   }
 })

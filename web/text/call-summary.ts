@@ -7,6 +7,9 @@ export const WORKSPACE = 'workspace'
 
 const text = (value: unknown, fallback = '') => (typeof value === 'string' ? value : fallback)
 
+/** A command's result ends with a line that says how it ended. */
+export const isCommand = ({ server, name }: CallEntry) => server === WORKSPACE && name === 'execute_command'
+
 /** The arguments that count: those that ran, or will run. */
 export function effectiveArgs(call: CallEntry): Record<string, unknown> {
   return call.decision?.editedArgs ?? call.args

@@ -3,11 +3,12 @@ import type { CallEntry } from '../../contract/transcript.ts'
 /** Who decided what, in a few words. */
 export function decisionWords({ decision }: CallEntry): string {
   if (!decision) return 'Waiting for you'
-  const { approved, by, reason, editedArgs } = decision
+  const { approved, by, reason, editedArgs, always } = decision
   if (by === 'cancel')
     return reason === undefined ? 'Not run: you stopped the turn' : 'Not run: cancelled before you decided'
   if (by === 'policy') return approved ? 'Allowed by policy' : 'Denied by policy'
   if (by === 'session') return approved ? 'Approved by “Always allow” in this session' : 'Rejected in this session'
   if (!approved) return 'You rejected it'
+  if (always) return 'Always allowed in this session'
   return editedArgs ? 'You edited and approved it' : 'You approved it'
 }

@@ -1,5 +1,11 @@
 import type { CallEntry } from '../../contract/transcript.ts'
 
+/** Whether the result is our own sentence instead of output: the call did not run, or its outcome is unknown. */
+export function isOwnSentence({ result, startedAt }: CallEntry): boolean {
+  if (!result) return false
+  return interruptionWords(result) !== undefined || (result.isError && startedAt === undefined)
+}
+
 /** How a call was interrupted; undefined if it was not. */
 export function interruptionWords({ outcome, interruptedBy }: NonNullable<CallEntry['result']>): string | undefined {
   if (interruptedBy === 'server') return 'Outcome unknown: the server was restarted'

@@ -288,7 +288,8 @@ function decisionOn(call: CallEntry, answer: CommandData<'tool:approval'>): NewE
   if (args && !approved) throw new AppError('invalid', 'edit_of_rejection', 'Edited arguments need an approval.')
   const target = args && editedTarget(call, args, answer.target)
   const edit = { ...(args ? { args } : {}), ...(target ? { target } : {}) }
-  return resolution(call, { approved, by: 'human', ...(reason ? { reason } : {}), ...edit })
+  const always = approved && answer.remember ? { always: true as const } : {}
+  return resolution(call, { approved, by: 'human', ...(reason ? { reason } : {}), ...always, ...edit })
 }
 
 function cancellations(calls: CallEntry[], why?: string): NewEvent[] {
