@@ -1,4 +1,4 @@
-export const APPROVAL_RULES = ['allow', 'ask', 'deny'] as const
+const APPROVAL_RULES = ['allow', 'ask', 'deny'] as const
 
 /** What happens to calls of a tool: they run, they wait for approval, or they are refused. */
 export type ApprovalRule = (typeof APPROVAL_RULES)[number]

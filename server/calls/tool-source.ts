@@ -16,7 +16,7 @@ export interface ToolCallInput {
   times?: number | undefined
 }
 
-export interface ListInput {
+interface ListInput {
   caller: Caller
   signal: AbortSignal
   /** Lists the tools of the running server and starts it if necessary; stored tools may come from another version of it. */

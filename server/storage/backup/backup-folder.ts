@@ -139,7 +139,7 @@ function damaged(why: string): never {
   throw new AppError('invalid', 'backup_damaged', `This backup can't be used: ${why}.`)
 }
 
-export async function copyFile(
+async function copyFile(
   from: string,
   to: string,
   bytes = Number.POSITIVE_INFINITY
