@@ -17,12 +17,17 @@ export interface SandboxShutdownOptions {
   late: AbortSignal
 }
 
+interface SavedSandbox {
+  sessionId: string
+  containerId: string
+}
+
 export class SandboxShutdown {
   readonly #options: SandboxShutdownOptions
   readonly #unsaved = new Set<string>()
   readonly #waiting: LiveSession[]
   /** Containers whose files are saved. */
-  readonly #saved: string[] = []
+  readonly #saved: SavedSandbox[] = []
   #count = 0
   /** Containers without unsaved changes that could not be removed. */
   left = 0
@@ -54,9 +59,9 @@ export class SandboxShutdown {
   async #work(): Promise<void> {
     while (!this.#options.late.aborted) {
       const session = this.#waiting.shift()
-      const containerId = session ? undefined : this.#saved.shift()
+      const saved = session ? undefined : this.#saved.shift()
       if (session) await this.#save(session)
-      else if (containerId !== undefined) await this.#remove(containerId)
+      else if (saved) await this.#remove(saved)
       else return
     }
   }
@@ -82,7 +87,7 @@ export class SandboxShutdown {
           return session.sandbox.disconnect()
         }
         const containerId = await session.saveAndRelease(taken.record, () => this.#note(sessionId))
-        if (containerId) this.#saved.push(containerId)
+        if (containerId) this.#saved.push({ sessionId, containerId })
       })
     } catch (error) {
       deps.logger.warn({ sessionId }, `Left for the next start: ${messageOf(error)}`)
@@ -98,10 +103,11 @@ export class SandboxShutdown {
   }
 
   /** A container that can't be removed no longer belongs to a session, so the next start removes it. */
-  async #remove(containerId: string): Promise<void> {
+  async #remove({ sessionId, containerId }: SavedSandbox): Promise<void> {
     const { engine, logger } = this.#options.deps
     try {
       await engine.remove(containerId)
+      logger.info({ sessionId, containerId }, 'Sandbox recycled.')
     } catch (error) {
       this.left += 1
       logger.warn({ containerId }, `A container is left to be removed by the next start: ${messageOf(error)}`)
