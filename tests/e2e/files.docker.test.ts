@@ -81,7 +81,7 @@ describe("a session's files over HTTP", () => {
   it('are bounded in size', async () => {
     const refused = await put('huge', Buffer.alloc(10 * 1024 * 1024 + 1))
     expect(refused.status).toBe(413)
-    expect(await refused.text()).toContain('a file may have 10 MB (MAX_UPLOAD_MB)')
+    expect(await refused.text()).toContain('the limit is 10 MB (MAX_UPLOAD_MB)')
   })
 
   it('leave no trace in the conversation, which can be taken away as Markdown and JSON', async () => {

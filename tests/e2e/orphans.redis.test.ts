@@ -85,6 +85,7 @@ describe('containers of a server that was killed', () => {
 describe('several instances on one Redis', () => {
   it('leave the containers of live ones alone, and a start removes those of one that has ended', async () => {
     redis = await ownRedis()
+    const began = Date.now()
     const env = { REDIS_URL: redis.url, WARM_POOL_SIZE: '1' }
     const dataDir = temporaryFolder()
     const [one, two] = await Promise.all([serve(env, { dataDir }), serve(env, { dataDir })])
@@ -99,6 +100,8 @@ describe('several instances on one Redis', () => {
       return (await admin.zcount(key, Date.now(), '+inf')) === 2
     })
     await admin.quit()
+    // Until then a store that is new proves nothing about instances.
+    await eventually('the store is old enough', async () => Date.now() - began > 20_000)
     const four = await serve({ ...env, WARM_POOL_SIZE: '0' }, { dataDir })
     expect(four.deployment).toBe(one.deployment)
     expect(await idsOf(one.deployment)).toEqual(live)

@@ -191,7 +191,7 @@ describe('pass-through', { timeout: 60_000 }, () => {
     const server = child('steady', [], { approval: { pid: 'ask' } })
     const { client, asked } = await open('stdio', era, { a: server }, { only: 'a' })
     const result = await client.callTool({ name: 'pid', arguments: {} })
-    expect([result.isError ?? false, text(result)]).toEqual([false, expect.stringMatching(/^\d+$/)])
+    expect([result.isError ?? false, text(result)]).toEqual([false, expect.stringMatching(/^(pid:\[\d+\] )?\d+/)])
     expect(asked).toEqual(['elicitation/create'])
   })
 

@@ -152,7 +152,8 @@ it.each(['at the end', 'further up'])('keeps a card in its place while output ab
   }`)
   for (let round = 1; round <= 8; round++) {
     print(session, 1)
-    await me.page.waitForFunction(`document.querySelectorAll('[aria-label=Output] *').length >= ${round}`)
+    const lines = () => me.page.evaluate<number>(`document.querySelectorAll('[aria-label=Output] *').length`)
+    await expect.poll(lines).toBeGreaterThanOrEqual(round)
   }
   await me.page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
   expect(await me.page.evaluate('[...new Set(seen)]')).toHaveLength(1)

@@ -19,7 +19,10 @@ const asking = (session: FakeSession) => {
 const stopQuestion = ({ page }: WorkspacePage) => page.getByRole('dialog', { name: 'Stop this turn?' })
 
 it('uploads all files into the session in which they were chosen', async () => {
-  const { me, session } = await now().arrive()
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'hello' })
+    opened.append('turn:end', { turnId: 't', reason: 'done' })
+  })
   const asked: string[] = []
   const first = Promise.withResolvers<void>()
   await me.page.route('**/file?path=*', async (route) => {

@@ -86,7 +86,7 @@ async function tryOpen(options: OpenConnectionOptions): Promise<DockerWorkspaceC
 async function createExec(options: OpenConnectionOptions): Promise<Dockerode.Exec> {
   const { docker, call, containerId, epoch, resume, gvisor } = options
   const container = docker.getContainer(containerId)
-  const create = () =>
+  return unpaused(options, () =>
     call({ to: 'prepare a server in a container', ms: EXEC_MS }, (abortSignal) =>
       container.exec({
         AttachStdin: true,
@@ -107,19 +107,28 @@ async function createExec(options: OpenConnectionOptions): Promise<Dockerode.Exe
         abortSignal
       })
     )
-  try {
-    return await create()
-  } catch (error) {
-    if (!isAppError(error, 'container_paused')) throw error
-    await call({ to: 'unpause a container', ms: EXEC_MS }, (abortSignal) => container.unpause({ abortSignal }))
-    return create()
-  }
+  )
 }
 
-async function startExec(exec: Dockerode.Exec, { call }: OpenConnectionOptions): Promise<Duplex> {
-  return call({ to: 'start a server in a container', ms: EXEC_MS }, (abortSignal) =>
-    exec.start({ hijack: true, stdin: true, Detach: false, Tty: false, abortSignal })
+async function startExec(exec: Dockerode.Exec, options: OpenConnectionOptions): Promise<Duplex> {
+  return unpaused(options, () =>
+    options.call({ to: 'start a server in a container', ms: EXEC_MS }, (abortSignal) =>
+      exec.start({ hijack: true, stdin: true, Detach: false, Tty: false, abortSignal })
+    )
   )
+}
+
+/** Does the work, if need be after unpausing the container: an engine may accept a command that it then refuses to start. */
+async function unpaused<T>({ docker, call, containerId }: OpenConnectionOptions, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!isAppError(error, 'container_paused')) throw error
+    await call({ to: 'unpause a container', ms: EXEC_MS }, (abortSignal) =>
+      docker.getContainer(containerId).unpause({ abortSignal })
+    )
+    return work()
+  }
 }
 
 /** The exec knows the exit code; the output is only for the log. */
