@@ -10,7 +10,6 @@ type RawServers = Record<string, unknown>
 type Change = [path: string[], value: unknown]
 
 const LENIENT = { allowTrailingComma: true }
-const NOTHING: Jsonc.Node = { type: 'object', offset: 0, length: 0 }
 
 /**
  * Changes the servers in the file and leaves everything else in it as it is, comments too. The result is checked before it replaces
@@ -28,7 +27,8 @@ async function editRegistry(file: string, edit: (servers: RawServers) => Change[
     for (const [path, value] of edit(servers)) {
       const [name = ''] = path
       const isNew = path.length === 1 && !Object.hasOwn(servers, name)
-      const list = isNew ? jsonc.findNodeAtLocation(jsonc.parseTree(text, [], LENIENT) ?? NOTHING, [root]) : undefined
+      const tree = isNew ? jsonc.parseTree(text, [], LENIENT) : undefined
+      const list = tree && jsonc.findNodeAtLocation(tree, [root])
       const last = list?.children?.at(-1)
       text =
         list && last
@@ -47,7 +47,7 @@ function append(jsonc: typeof Jsonc, text: string, [list, last]: [Jsonc.Node, Js
   const comma = jsonc.stripComments(between).includes(',') ? '' : ','
   const lineStart = text.lastIndexOf('\n', last.offset) + 1
   const indent = /^[ \t]*/.exec(text.slice(lineStart, last.offset))?.[0] ?? ''
-  const eol = text.includes('\r\n') ? '\r\n' : '\n'
+  const { eol } = formatOf(text)
   const added = `${eol}${member.replaceAll(/^(?!$)/gm, indent).replaceAll('\n', eol)}`
   const kept = between.trimEnd()
   return [

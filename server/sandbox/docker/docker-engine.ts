@@ -7,7 +7,7 @@ import { isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ContainerSummary, SandboxEngine, SandboxLimits, SandboxOwner } from '../port.ts'
 import { APP, containerSpec, isGvisor, LABEL } from './engine/container-spec.ts'
-import { inspectContainer } from './engine/container-state.ts'
+import { inspectContainer, unpauseContainer } from './engine/container-state.ts'
 import { createContainer } from './engine/create-container.ts'
 import { createEngineCall, type EngineCall } from './engine/engine-call.ts'
 import { readEngineStatus } from './engine/engine-status.ts'
@@ -121,16 +121,6 @@ async function startContainer({ docker, call, limits, image, owner, logger }: St
     await removeContainer(docker, call, id).catch((err) => logger.warn({ err, id }, 'container left behind'))
     throw error
   }
-}
-
-async function unpauseContainer(docker: Dockerode, call: EngineCall, containerId: string): Promise<void> {
-  await call({ to: 'unpause a container', ms: QUICK_MS }, async (abortSignal) => {
-    try {
-      await docker.getContainer(containerId).unpause({ abortSignal })
-    } catch (error) {
-      if (!/is not paused/i.test(String(error))) throw error
-    }
-  })
 }
 
 async function readHostConfig(docker: Dockerode, call: EngineCall, id: string): Promise<Dockerode.HostConfig> {

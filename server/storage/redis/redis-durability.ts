@@ -1,4 +1,4 @@
-import { AppError } from '../../lib/errors.ts'
+import { isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { connectRedis } from './redis-client.ts'
 import { script } from './scripts.ts'
@@ -19,7 +19,7 @@ export async function findRedisRisks(url: string, logger: Logger): Promise<strin
       risks.push('Redis forgets what it got since its last snapshot when it crashes: set appendonly yes.')
     return risks
   } catch (error) {
-    if (error instanceof AppError && error.code === 'store_unavailable') throw error
+    if (isAppError(error, 'store_unavailable')) throw error
     return []
   } finally {
     await client.close()

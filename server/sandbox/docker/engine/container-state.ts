@@ -4,6 +4,7 @@ import type { EngineCall } from './engine-call.ts'
 import { engineStatus } from './engine-error.ts'
 
 const INSPECT_MS = 10_000
+const UNPAUSE_MS = 10_000
 
 export async function inspectContainer(
   docker: Dockerode,
@@ -31,6 +32,22 @@ export async function isRunning(
     orNull(exec.inspect({ abortSignal }))
   )
   return started?.Running ?? false
+}
+
+/** A container that is not paused is fine. */
+export async function unpauseContainer(
+  docker: Dockerode,
+  call: EngineCall,
+  containerId: string,
+  ms = UNPAUSE_MS
+): Promise<void> {
+  await call({ to: 'unpause a container', ms }, async (abortSignal) => {
+    try {
+      await docker.getContainer(containerId).unpause({ abortSignal })
+    } catch (error) {
+      if (!/is not paused/i.test(String(error))) throw error
+    }
+  })
 }
 
 async function orNull<T>(asked: Promise<T>): Promise<T | null> {

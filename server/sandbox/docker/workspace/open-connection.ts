@@ -6,7 +6,7 @@ import { INSIDE, SERVER_EXIT } from '../../../../workspace-server/protocol.ts'
 import { AppError, isAppError } from '../../../lib/errors.ts'
 import type { Logger } from '../../../lib/logger.ts'
 import { backoffMs } from '../../../lib/waiting/backoff.ts'
-import { isRunning } from '../engine/container-state.ts'
+import { isRunning, unpauseContainer } from '../engine/container-state.ts'
 import type { EngineCall } from '../engine/engine-call.ts'
 import { execExitCode } from '../engine/exec-exit-code.ts'
 import { staleEpoch, translateCallError } from './call-error.ts'
@@ -124,9 +124,7 @@ async function unpaused<T>({ docker, call, containerId }: OpenConnectionOptions,
     return await work()
   } catch (error) {
     if (!isAppError(error, 'container_paused')) throw error
-    await call({ to: 'unpause a container', ms: EXEC_MS }, (abortSignal) =>
-      docker.getContainer(containerId).unpause({ abortSignal })
-    )
+    await unpauseContainer(docker, call, containerId, EXEC_MS)
     return work()
   }
 }
