@@ -12,7 +12,7 @@ import { packageVersion } from '../lib/files/package-version.ts'
 import { KnownSecrets } from '../lib/known-secrets.ts'
 import { dataPaths } from './data-paths.ts'
 
-export interface Trail {
+export interface AuditLog {
   audit: Audit
   /** Observer for metrics. */
   observer: ToolObserver | undefined
@@ -25,7 +25,7 @@ export interface Trail {
 const DAY_MS = 86_400_000
 const MB = 1024 * 1024
 
-export function openTrail(settings: Settings, observer?: ToolObserver): Trail {
+export function openAuditLog(settings: Settings, observer?: ToolObserver): AuditLog {
   const secrets = new KnownSecrets()
   secrets.add((Object.keys(SETTINGS) as SettingName[]).filter(isSecret).map((name) => settings[name]?.toString()))
   const noted = (value: string | undefined) => {
@@ -66,9 +66,9 @@ export function openTrail(settings: Settings, observer?: ToolObserver): Trail {
 }
 
 /** For the page: each owner sees their own rows. */
-export function trailReader(
+export function auditReader(
   settings: Settings,
-  { audit }: Trail,
+  { audit }: AuditLog,
   ownerOf: (cookies: string | undefined) => string
 ): AuditReader {
   const dir = dataPaths(settings.DATA_DIR).audit

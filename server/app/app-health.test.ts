@@ -9,7 +9,7 @@ import { openCheckpointStore } from '../storage/checkpoints/checkpoint-files.ts'
 import { openEmbeddedStore } from '../storage/embedded/open-embedded-store.ts'
 import { observedCheckpoints } from '../storage/observed-store.ts'
 import type { Store } from '../storage/store.ts'
-import { openTrail } from './app-audit.ts'
+import { openAuditLog } from './app-audit.ts'
 import { type Examined, openReadiness, SaveWatch } from './app-health.ts'
 
 let dataDir: string
@@ -27,19 +27,19 @@ afterEach(async () => {
 
 /** All parts are there but for what the test does to the folders; the clock stands still unless a test moves it. */
 function open(saves = new SaveWatch()) {
-  const trail = openTrail(loadSettings({ env: { DATA_DIR: dataDir } }))
+  const auditLog = openAuditLog(loadSettings({ env: { DATA_DIR: dataDir } }))
   const others = {
     engine: { status: async () => ({ version: '1' }), hasImage: async () => true },
     sessions: { isSwept: true },
     progress: { current: { message: '' } }
   }
-  const parts = { ...others, store, saves, trail, dataDir, minFreeMb: 0 } as unknown as Examined
+  const parts = { ...others, store, saves, auditLog, dataDir, minFreeMb: 0 } as unknown as Examined
   const readiness = openReadiness(parts, recordingLogger([]))
   const look = async (afterMs = 3000) => {
     vi.setSystemTime(Date.now() + afterMs)
     return readiness.look()
   }
-  return { audit: trail.audit, look }
+  return { audit: auditLog.audit, look }
 }
 
 /** Puts a file where a folder is, so that nothing can be written there; the returned function takes it away. */

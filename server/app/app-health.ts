@@ -7,7 +7,7 @@ import type { SandboxEngine } from '../sandbox/port.ts'
 import type { SessionManager } from '../sessions/sandboxes/session-manager.ts'
 import type { Store } from '../storage/store.ts'
 import { probeFolder, probeStore } from '../storage/write-probe.ts'
-import type { Trail } from './app-audit.ts'
+import type { AuditLog } from './app-audit.ts'
 import { dataPaths } from './data-paths.ts'
 
 export interface Examined {
@@ -16,7 +16,7 @@ export interface Examined {
   sessions: SessionManager
   progress: { readonly current: { message: string } }
   saves: SaveWatch
-  trail: Trail
+  auditLog: AuditLog
   dataDir: string
   minFreeMb: number
 }
@@ -59,7 +59,7 @@ export class SaveWatch {
 
 export function openReadiness(examined: Examined, logger: Logger): Readiness {
   const { engine, store, sessions, progress, saves, dataDir, minFreeMb } = examined
-  const { audit } = examined.trail
+  const { audit } = examined.auditLog
   const checks: Record<string, HealthCheck> = {
     engine: async () => `Docker ${(await engine.status()).version}`,
     async store() {

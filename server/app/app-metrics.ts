@@ -10,7 +10,7 @@ import type { SessionFeed } from '../sessions/chat/session-feed.ts'
 import type { SessionManager } from '../sessions/sandboxes/session-manager.ts'
 import type { SocketServer } from '../socket/create-socket-server.ts'
 import type { Store } from '../storage/store.ts'
-import type { Trail } from './app-audit.ts'
+import type { AuditLog } from './app-audit.ts'
 import type { GatewayApp } from './app-gateway.ts'
 
 export interface Watched {
@@ -19,7 +19,7 @@ export interface Watched {
   feed: SessionFeed
   gateway: GatewayApp
   inbox: ApprovalInbox
-  trail: Trail
+  auditLog: AuditLog
   sockets: SocketServer
   readiness: Readiness
   dataDir: string
@@ -30,7 +30,7 @@ export interface Watched {
 const SAME_ON_ALL = 'Every instance reports the same number: take the maximum, not the sum.'
 
 export function watchFigures(metrics: Metrics, watched: Watched): void {
-  const { store, sessions, feed, gateway, inbox, trail, sockets, dataDir } = watched
+  const { store, sessions, feed, gateway, inbox, auditLog, sockets, dataDir } = watched
   metrics.watch({
     live_sandboxes: { help: 'Sandboxes that this instance is connected to.', read: () => sessions.liveSandboxes },
     warm_sandboxes: { help: 'Sandboxes kept ready by this instance.', read: () => sessions.pool.ready },
@@ -43,7 +43,7 @@ export function watchFigures(metrics: Metrics, watched: Watched): void {
       help: `Gateway calls that wait in the inbox. ${SAME_ON_ALL}`,
       read: async () => (await inbox.open()).length
     },
-    audit_failing: { help: '1: nothing can be recorded.', read: () => (trail.audit.problem === undefined ? 0 : 1) },
+    audit_failing: { help: '1: nothing can be recorded.', read: () => (auditLog.audit.problem === undefined ? 0 : 1) },
     data_free_bytes: { help: 'Free space where DATA_DIR is.', read: async () => space(await statfs(dataDir)).free },
     data_total_bytes: { help: 'Size of the disk of DATA_DIR.', read: async () => space(await statfs(dataDir)).total }
   })

@@ -31,7 +31,7 @@ import { WorkspaceTransfer } from '../sessions/files/workspace-transfer.ts'
 import { createSocketServer } from '../socket/create-socket-server.ts'
 import { openSocketAdapter, type SocketAdapter } from '../storage/redis/socket-adapter.ts'
 import type { Store } from '../storage/store.ts'
-import { openTrail, trailReader } from './app-audit.ts'
+import { auditReader, openAuditLog } from './app-audit.ts'
 import { createGatewayApp, type GatewayApp } from './app-gateway.ts'
 import { openReadiness } from './app-health.ts'
 import { stopApp } from './app-lifecycle.ts'
@@ -68,19 +68,19 @@ export async function createApp(
   const core = await createCore(settings, logger, { ...start, instanceId, observer: metrics.core })
   const models = observedModels(openModels(settings, logger), metrics.core.modelStep)
   const { keyValues } = core.store
-  const shared = sharedParts(keyValues, openTrail(settings, metrics.observer))
-  const { trail, guard, inbox } = shared
+  const shared = sharedParts(keyValues, openAuditLog(settings, metrics.observer))
+  const { auditLog, guard, inbox } = shared
   const common = { shared, models, dotenv: dotenvWithSecrets(), readsDotenv: true, refused }
   const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, ...common })
   const servers = chatServers(gateway, logger)
-  const chat = createChat(settings, core, models, servers, guard, trail.audit, logger, refused)
+  const chat = createChat(settings, core, models, servers, guard, auditLog.audit, logger, refused)
   const { sessions, feed, access, progress } = core
   const directory = openDirectory(settings, core, chat, logger)
   const entrance = openEntrance(settings, keyValues, access, logger)
   const senders = openSenderCheck(gateway, entrance)
   const door = openMcpDoor(gateway, logger)
   const dataDir = dataPaths(settings.DATA_DIR).root
-  const readiness = openReadiness({ ...core, trail, dataDir, minFreeMb: settings.MIN_FREE_MB }, logger)
+  const readiness = openReadiness({ ...core, auditLog, dataDir, minFreeMb: settings.MIN_FREE_MB }, logger)
   const http = await createHttpServer({
     inbox,
     readiness,
@@ -93,7 +93,7 @@ export async function createApp(
     metrics: metrics.text,
     refused,
     servers: serverDirectory(gateway, keyValues, servers.policy, guard),
-    audit: trailReader(settings, trail, ownerOfCookies),
+    audit: auditReader(settings, auditLog, ownerOfCookies),
     mcp: limitedMcp(mcpLimit(settings.MCP_REQUESTS_PER_MINUTE), entrance, door.handle, refused),
     webRoot: join(packageRoot(), 'dist', 'web'),
     logger
@@ -109,7 +109,7 @@ export async function createApp(
     adapter: live?.adapter,
     isDraining: () => http.drain.isDraining
   })
-  watchFigures(metrics, { ...core, gateway, inbox, trail, sockets, readiness, dataDir, refused })
+  watchFigures(metrics, { ...core, gateway, inbox, auditLog, sockets, readiness, dataDir, refused })
   logSessions(feed, logger)
   let url = ''
   return {
@@ -123,7 +123,7 @@ export async function createApp(
     },
     ending: () => sessions.ending,
     stop: (hurry) =>
-      stopApp({ http, inbox, chat, sockets, door, gateway, sessions, audit: trail.audit, live, core, logger }, hurry)
+      stopApp({ http, inbox, chat, sockets, door, gateway, sessions, audit: auditLog.audit, live, core, logger }, hurry)
   }
 }
 

@@ -56,9 +56,9 @@ export async function loadGateway(
   registry: Registry
 ): Promise<LoadedGateway> {
   const { environment, grants } = options
-  const { keyValues, trail } = options.shared
-  const credentials = trail.trackSecrets(openCredentials({ file: settings.CREDENTIALS_FILE, environment }))
-  trail.registerSecrets(registry, credentials)
+  const { keyValues, auditLog } = options.shared
+  const credentials = auditLog.trackSecrets(openCredentials({ file: settings.CREDENTIALS_FILE, environment }))
+  auditLog.registerSecrets(registry, credentials)
   const tracing = await openTracer(settings)
   const router = createRouter()
   let ruled: ApprovalPolicy = createPolicy(rulesOf(registry.servers.values()))
@@ -78,7 +78,7 @@ export async function loadGateway(
     logDir: dataPaths(settings.DATA_DIR).serverLogs,
     ...ourPlaces(settings, options),
     version: packageVersion(),
-    ...{ observer: trail.observer, tracing },
+    ...{ observer: auditLog.observer, tracing },
     logger
   })
   await index.load(registry)
@@ -91,14 +91,14 @@ export async function loadGateway(
     core: {
       ...{ index, connections, router, approvals, tracing, enrichment, writeText, grants },
       policy: (server, tool) => policy(server, tool),
-      audit: trail.audit,
+      audit: auditLog.audit,
       learn: usage.learn,
       forgetUsage: usage.forget
     },
     update(next) {
       ruled = createPolicy(rulesOf(next.servers.values()))
       policy = policyOf(next)
-      trail.registerSecrets(next, credentials)
+      auditLog.registerSecrets(next, credentials)
       index.update(next)
     },
     async close() {

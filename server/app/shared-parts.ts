@@ -4,18 +4,18 @@ import type { Logger } from '../lib/logger.ts'
 import { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { createDefinitionGuard, type DefinitionGuard } from '../policy/definition-guard.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
-import { openTrail, type Trail } from './app-audit.ts'
+import { type AuditLog, openAuditLog } from './app-audit.ts'
 import { openStore } from './open-store.ts'
 
 export interface SharedParts {
   keyValues: KeyValueStore
-  trail: Trail
+  auditLog: AuditLog
   inbox: ApprovalInbox
   guard: DefinitionGuard
 }
 
-export function sharedParts(keyValues: KeyValueStore, trail: Trail): SharedParts {
-  return { keyValues, trail, inbox: new ApprovalInbox(keyValues), guard: createDefinitionGuard(keyValues) }
+export function sharedParts(keyValues: KeyValueStore, auditLog: AuditLog): SharedParts {
+  return { keyValues, auditLog, inbox: new ApprovalInbox(keyValues), guard: createDefinitionGuard(keyValues) }
 }
 
 export async function openSharedParts(
@@ -23,11 +23,11 @@ export async function openSharedParts(
   logger: Logger
 ): Promise<SharedParts & { close(): Promise<void> }> {
   const store = await openStore(settings, logger)
-  const trail = openTrail(settings)
+  const auditLog = openAuditLog(settings)
   return {
-    ...sharedParts(store.keyValues, trail),
+    ...sharedParts(store.keyValues, auditLog),
     async close() {
-      await trail.audit.close()
+      await auditLog.audit.close()
       await store.close()
     }
   }

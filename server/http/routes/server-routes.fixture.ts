@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
-import { openTrail } from '../../app/app-audit.ts'
+import { openAuditLog } from '../../app/app-audit.ts'
 import { createGatewayApp } from '../../app/app-gateway.ts'
 import { chatServers, openSenderCheck, serverDirectory } from '../../app/app-servers.ts'
 import { sharedParts } from '../../app/shared-parts.ts'
@@ -32,7 +32,7 @@ export async function openServerRoutes(
   writeFileSync(secretsFile, credentials, { mode: 0o600 })
   if (mcpServers) writeFileSync(file, JSON.stringify({ mcpServers, other: 'kept' }))
   const settings = loadSettings({ env: { MCP_CONFIG: file, DATA_DIR: dir, CREDENTIALS_FILE: secretsFile, ...tokens } })
-  const shared = sharedParts(memoryKeyValues(), openTrail(settings))
+  const shared = sharedParts(memoryKeyValues(), openAuditLog(settings))
   const { keyValues, guard } = shared
   const environment = { PATH: process.env.PATH }
   const gateway = await createGatewayApp(settings, silentLogger, { environment, optionalRegistry: true, shared })
@@ -74,7 +74,7 @@ export async function openServerRoutes(
   const url = await http.listen({ port: 0, host: '127.0.0.1' })
   closers.push(
     () => rmSync(dir, { recursive: true, force: true }),
-    () => shared.trail.audit.close(),
+    () => shared.auditLog.audit.close(),
     () => gateway.stop(),
     () => http.close()
   )
