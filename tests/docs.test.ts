@@ -62,6 +62,13 @@ function anchors(path: string): Set<string> {
   )
 }
 
+/** Every three words in a row, without numbers, short quoted names and placeholders. */
+function triples(text: string): string[] {
+  const words = text.replace(/\$\{[^}]*\}|…|"[^"]{1,12}"|\d+/g, ' # ').match(/[\w']+|#/g) ?? []
+  const rows = words.slice(2).map((_, at) => words.slice(at, at + 3).join(' '))
+  return rows.filter((row) => !row.includes('#'))
+}
+
 /** The `name: '…'` of each command of the command line. */
 function commands(): string[] {
   return below('server/cli', '.ts').flatMap((path) =>
@@ -135,6 +142,18 @@ describe('the docs', () => {
     const documented = read('docs/ERRORS.md')
     expect(codes().size).toBeGreaterThan(50)
     expect([...codes()].filter((code) => !documented.includes(`\`${code}\``))).toEqual([])
+  })
+
+  it('quote error messages as the code writes them', () => {
+    const known = new Set([...sources, 'bin/mcp-orchestrator'].flatMap((path) => triples(read(path))))
+    const quotes = [...read('docs/guides/troubleshooting.md').matchAll(/\*\*`([^`]+)`/g)].map(([, quote = '']) => quote)
+    // The code puts some messages together from parts, so half of the triples is enough.
+    const differs = (quote: string) => {
+      const rows = triples(quote.split('it said:')[0] ?? '')
+      return rows.length > 1 && rows.filter((row) => known.has(row)).length < rows.length / 2
+    }
+    expect(quotes.length).toBeGreaterThan(30)
+    expect(quotes.filter(differs)).toEqual([])
   })
 
   it('document every setting', () => {
