@@ -2,7 +2,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { isAppError } from '../lib/errors.ts'
 import type { Operation } from '../lib/observed.ts'
-import type { Face } from '../lib/refusals.ts'
+import type { CountRefusal } from '../lib/refusals.ts'
 
 interface ModelStep {
   provider: string
@@ -21,7 +21,7 @@ export interface CoreObserver {
   modelStep(step: ModelStep): void
   turnEnded(reason: string): void
   /** A request that was answered with an error, at one of the faces. */
-  refused(face: Face, code: string): void
+  refused: CountRefusal
 }
 
 const STORE_SECONDS = [0.0005, 0.002, 0.01, 0.05, 0.25, 1, 5]
@@ -49,7 +49,8 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
     'refusals_total',
     'Requests, connections, commands, turns and calls that were answered with an error.',
     'face',
-    'code'
+    'code',
+    'reason'
   )
   return {
     stored(part, { name, ms, error }) {
@@ -74,7 +75,7 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
       if (error !== undefined && !isAppError(error, 'cancelled')) modelErrors.inc({ provider, code: codeOf(error) })
     },
     turnEnded: (reason) => turns.inc({ reason }),
-    refused: (face, code) => refusals.inc({ face, code })
+    refused: (face, code, reason) => refusals.inc({ face, code, ...(reason && { reason }) })
   }
 }
 

@@ -8,7 +8,7 @@ import type { Transcript } from '../../contract/transcript.ts'
 import { AppError, type ErrorKind, errorCode, isAppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { Refusal, ReportRefusal } from '../lib/refusals.ts'
-import { wireError } from '../lib/web/wire-error.ts'
+import { type WireError, wireError } from '../lib/web/wire-error.ts'
 import type { Models } from '../models/port.ts'
 import type { SenderCheck } from '../sessions/access/sender-check.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
@@ -95,7 +95,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
     const body = own ? { code: 'invalid_request', message: sentenceOf(error, options) } : wireError(error, logger)
     if ('retryAfterSeconds' in body) reply.header('retry-after', body.retryAfterSeconds)
     const answered = STATUS_OF_CODE[body.code] ?? status
-    options.refused?.(refusalOf(request, answered, body.code, options))
+    options.refused?.(refusalOf(request, answered, body, options))
     return reply.code(answered).send({ error: body })
   })
   const drain = registerDrain(server)
@@ -129,13 +129,18 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   return { raw: server.server, listen: (at) => listen(server, at), drain, close: () => server.close() }
 }
 
-function refusalOf(request: FastifyRequest, status: number, code: string, { addressOf }: HttpServerOptions): Refusal {
+function refusalOf(
+  request: FastifyRequest,
+  status: number,
+  { code, reason }: Pick<WireError, 'code' | 'reason'>,
+  { addressOf }: HttpServerOptions
+): Refusal {
   if (!LOGGED.has(status)) return { face: 'http', code }
   const { id: requestId, method, routeOptions } = request
   const address = addressOf(request.raw)
   const fields = { requestId, method, route: routeOptions.url, status, address }
   const sender = `${address} ${method} ${routeOptions.url}`
-  return { face: 'http', code, line: { sentence: 'Request refused.', sender, fields } }
+  return { face: 'http', code, reason, line: { sentence: 'Request refused.', sender, fields } }
 }
 
 /** Keeps Fastify's messages for its own errors, except for uploads that are too large. */

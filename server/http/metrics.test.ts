@@ -67,6 +67,7 @@ it('counts failures below the faces, and not the answers that belong to the prot
   core.modelStep({ provider: 'demo', ms: 20, error: new AppError('unavailable', 'model_overloaded', 'Later.') })
   core.turnEnded('error')
   core.refused('socket', 'too_fast')
+  core.refused('http', 'too_fast', 'wrong_tokens')
   const shown = await text()
   for (const line of [
     'store_errors_total{part="checkpoints",operation="commit",code="disk_full"} 1',
@@ -77,7 +78,8 @@ it('counts failures below the faces, and not the answers that belong to the prot
     'model_tokens_total{provider="demo",direction="output"} 7',
     'model_errors_total{provider="demo",code="model_overloaded"} 1',
     'turns_total{reason="error"} 1',
-    'refusals_total{face="socket",code="too_fast"} 1'
+    'refusals_total{face="socket",code="too_fast"} 1',
+    'refusals_total{face="http",code="too_fast",reason="wrong_tokens"} 1'
   ])
     expect(shown).toContain(`mcp_orchestrator_${line}`)
   expect(shown).not.toContain('event_exists')

@@ -1,6 +1,29 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { recordingLogger } from '../../tests/fixtures/model-servers/wires.ts'
 import { Readiness } from './readiness.ts'
+
+it('logs each end of an outage only after its beginning, also of parts with the same reason and of one that fails again', async () => {
+  vi.useFakeTimers({ toFake: ['Date'] })
+  const log: string[] = []
+  let fails = false
+  const check = async () => {
+    if (fails) throw new Error('The engine does not answer.')
+    return 'ready'
+  }
+  const readiness = new Readiness({ engine: check, image: check }, recordingLogger(log))
+  for (const state of [false, true, false, true, false]) {
+    fails = state
+    await readiness.look()
+    vi.setSystemTime(Date.now() + 3000)
+  }
+  vi.useRealTimers()
+  const lines = log.map((line) => JSON.parse(line) as { part: string; msg: string })
+  for (const part of ['engine', 'image']) {
+    const own = lines.filter((line) => line.part === part).map(({ msg }) => msg)
+    const outage = [`Not ready: ${part}: The engine does not answer.`, `Ready again: ${part}.`]
+    expect(own).toEqual([...outage, ...outage])
+  }
+})
 
 // Checked with the defence off: every question is a look → 200 writes.
 it('looks at the parts once, however many ask at the same time', async () => {

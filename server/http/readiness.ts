@@ -29,6 +29,7 @@ export class Readiness {
   readonly #checks: Record<string, HealthCheck>
   readonly #logger: Logger
   readonly #failing = new Set<string>()
+  readonly #outages = new Map<string, number>()
   #hasBeenReady = false
   #last: { health: Promise<Health>; at: number; isOver: boolean } | undefined
   #timer: NodeJS.Timeout | undefined
@@ -86,11 +87,16 @@ export class Readiness {
       return { ok: true, detail }
     } catch (error) {
       const detail = messageOf(error)
-      // An unfinished startup is not a failure yet.
-      const level = this.#hasBeenReady ? 'warn' : 'info'
-      if (!this.#failing.has(part)) this.#logger[level]({ part }, `Not ready: ${detail}`)
-      this.#failing.add(part)
+      if (!this.#failing.has(part)) this.#reportOutage(part, detail)
       return { ok: false, detail }
     }
+  }
+
+  #reportOutage(part: string, detail: string): void {
+    this.#failing.add(part)
+    const outage = (this.#outages.get(part) ?? 0) + 1
+    this.#outages.set(part, outage)
+    // An unfinished startup is not a failure yet. The number keeps the logger from taking a new outage for a repeated line.
+    this.#logger[this.#hasBeenReady ? 'warn' : 'info']({ part, outage }, `Not ready: ${part}: ${detail}`)
   }
 }

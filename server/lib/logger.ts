@@ -8,27 +8,22 @@ const SECRET_PATHS = ['token', 'accessToken', 'apiKey', 'authorization', 'cookie
   (key) => [key, `*.${key}`]
 )
 const WARN = 40
-const AS_IT_IS = { write: true, skipped: 0 }
 /** Lines about different things are different lines, even if the sentence is the same. */
-const SUBJECTS = ['id', 'sessionId', 'server', 'callId', 'containerId', 'code', 'address']
+const SUBJECTS = ['id', 'sessionId', 'server', 'callId', 'containerId', 'code', 'address', 'part', 'outage']
 
 /** JSON lines on stderr: stdout belongs to stdio MCP. Repeated warnings and errors are collapsed. */
 export function createLogger(level: string, destination: DestinationStream = process.stderr): Logger {
   const repeated = new RepeatedLines()
   const logMethod = function (this: Logger, args: Parameters<LogFn>, method: LogFn, lineLevel: number): void {
     const { fields, words } = partsOf(args)
-    const { write, skipped } =
-      lineLevel < WARN ? AS_IT_IS : repeated.take(keyOf({ ...this.bindings(), ...fields }, words, lineLevel))
-    if (!write) return
     const { err } = fields
     // Many lines end with the error's own sentence: once is enough.
     const isSaid = err instanceof AppError && words[0]?.includes(err.message)
-    const shown = {
-      ...fields,
-      ...(isSaid ? { err: new AppError(err.kind, err.code, '', { cause: err.cause }) } : {}),
-      ...(skipped > 0 ? { repeated: skipped } : {})
-    }
-    Reflect.apply(method, this, [shown, ...words])
+    const said = isSaid ? { err: new AppError(err.kind, err.code, '', { cause: err.cause }) } : {}
+    const write = (skipped: number) =>
+      Reflect.apply(method, this, [{ ...fields, ...said, ...(skipped > 0 && { repeated: skipped }) }, ...words])
+    if (lineLevel < WARN) write(0)
+    else repeated.take(keyOf({ ...this.bindings(), ...fields }, words, lineLevel), write)
   }
   return pino(
     {

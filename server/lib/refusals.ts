@@ -11,6 +11,8 @@ export type Face = 'http' | 'socket' | 'mcp' | 'chat'
 export interface Refusal {
   face: Face
   code: string
+  /** Tells refusals with the same code apart. */
+  reason?: string | undefined
   /** Undefined: it is counted, and another line of the log tells of it. */
   line?: {
     sentence: string
@@ -22,18 +24,16 @@ export interface Refusal {
 
 export type ReportRefusal = (refusal: Refusal) => void
 
-const SWEEP_MS = 5000
+export type CountRefusal = (face: Face, code: string, reason?: string) => void
 
-export function createRefusals(logger: Logger, count: (face: Face, code: string) => void): ReportRefusal {
+export function createRefusals(logger: Logger, count: CountRefusal): ReportRefusal {
   const lines = new RepeatedLines()
-  setInterval(() => lines.sweep(), SWEEP_MS).unref()
-  return ({ face, code, line }) => {
-    count(face, code)
+  return ({ face, code, reason, line }) => {
+    count(face, code, reason)
     if (!line) return
     const { sentence, sender, fields } = line
-    const say = (skipped: number) =>
-      logger.info({ ...fields, face, code, ...(skipped > 0 ? { repeated: skipped } : {}) }, sentence)
-    const { write, skipped } = lines.take([face, code, sentence, sender].join(' '), Date.now(), say)
-    if (write) say(skipped)
+    lines.take([face, code, reason, sentence, sender].join(' '), (skipped) => {
+      logger.info({ ...fields, face, code, reason, ...(skipped > 0 && { repeated: skipped }) }, sentence)
+    })
   }
 }

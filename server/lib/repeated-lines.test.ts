@@ -5,19 +5,20 @@ import { RepeatedLines } from './repeated-lines.ts'
 
 it('writes the first line of a kind, and counts the others on the next one', () => {
   const lines = new RepeatedLines(1000)
-  expect(lines.take('a', 0)).toEqual({ write: true, skipped: 0 })
-  expect(lines.take('a', 10)).toMatchObject({ write: false })
-  expect(lines.take('a', 999)).toMatchObject({ write: false })
-  expect(lines.take('b', 999)).toEqual({ write: true, skipped: 0 })
-  expect(lines.take('a', 1000)).toEqual({ write: true, skipped: 2 })
-  expect(lines.take('a', 2000)).toEqual({ write: true, skipped: 0 })
+  const written: string[] = []
+  const take = (key: string, now: number) => lines.take(key, (skipped) => void written.push(`${key} ${skipped}`), now)
+  for (const now of [0, 10, 999]) take('a', now)
+  take('b', 999)
+  for (const now of [1000, 2000]) take('a', now)
+  expect(written).toEqual(['a 0', 'b 0', 'a 2', 'a 0'])
 })
 
 it('remembers a bounded number of lines', () => {
   const lines = new RepeatedLines(1000, 2)
-  for (const key of ['a', 'b', 'c']) lines.take(key, 0)
-  expect(lines.take('b', 1).write).toBe(false)
-  expect(lines.take('a', 1).write).toBe(true)
+  const written: string[] = []
+  for (const key of ['a', 'b', 'c', 'b', 'a']) lines.take(key, (skipped) => void written.push(`${key} ${skipped}`), 0)
+  // The last "a" is a new line, and "b" gives up its place with its count.
+  expect(written).toEqual(['a 0', 'b 0', 'c 0', 'b 1', 'a 0'])
 })
 
 it('collapses warnings about the same thing, and neither news nor warnings about another', () => {

@@ -1,10 +1,19 @@
 interface Seen {
   since: number
   skipped: number
-  atEnd: ((skipped: number) => void) | undefined
+  write: (skipped: number) => void
 }
 
-/** Collapses repeated log lines: the first is written, those that follow within the window are only counted. */
+const SWEEP_MS = 5000
+const all = new Set<RepeatedLines>()
+process.once('exit', () => {
+  for (const lines of all) lines.sweep(Number.POSITIVE_INFINITY)
+})
+
+/**
+ * Collapses repeated log lines: the first is written, those that follow within the window are only counted. The next line, the end of
+ * the window or the end of the process reports the count.
+ */
 export class RepeatedLines {
   readonly #windowMs: number
   readonly #maxKeys: number
@@ -13,23 +22,22 @@ export class RepeatedLines {
   constructor(windowMs = 60_000, maxKeys = 1000) {
     this.#windowMs = windowMs
     this.#maxKeys = maxKeys
+    setInterval(() => this.sweep(), SWEEP_MS).unref()
+    all.add(this)
   }
 
-  /**
-   * Whether to write this line. `skipped`: how many like it were not written since the last one that was. `sweep` calls `atEnd`
-   * with that number if no further line reports it.
-   */
-  take(key: string, now = Date.now(), atEnd?: (skipped: number) => void): { write: boolean; skipped: number } {
+  /** Calls `write` with the number of lines like it that were not written since the last one that was, or counts this line. */
+  take(key: string, write: (skipped: number) => void, now = Date.now()): void {
     const known = this.#seen.get(key)
     if (known && now - known.since < this.#windowMs) {
       known.skipped += 1
-      return { write: false, skipped: known.skipped }
+      return
     }
     this.#seen.delete(key)
-    this.#seen.set(key, { since: now, skipped: 0, atEnd })
+    this.#seen.set(key, { since: now, skipped: 0, write })
     // The oldest key goes first: a map keeps the order in which its keys were added.
     if (this.#seen.size > this.#maxKeys) this.#end(this.#seen.keys().next().value ?? '')
-    return { write: true, skipped: known?.skipped ?? 0 }
+    write(known?.skipped ?? 0)
   }
 
   /** Reports the lines whose window is over. */
@@ -43,6 +51,6 @@ export class RepeatedLines {
   #end(key: string): void {
     const known = this.#seen.get(key)
     this.#seen.delete(key)
-    if (known && known.skipped > 0) known.atEnd?.(known.skipped)
+    if (known && known.skipped > 0) known.write(known.skipped)
   }
 }

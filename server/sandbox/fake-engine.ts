@@ -174,9 +174,9 @@ export class FakeEngine implements SandboxEngine {
     if (container) container.state.paused = false
   }
 
-  async remove(containerId: string): Promise<void> {
+  async remove(containerId: string): Promise<boolean> {
     await this.containers.get(containerId)?.connection?.close()
-    this.containers.delete(containerId)
+    return this.containers.delete(containerId)
   }
 
   async list(deployment: string) {

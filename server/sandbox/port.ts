@@ -122,8 +122,8 @@ export interface SandboxEngine {
   inspect(containerId: string): Promise<ContainerState | null>
   pause(containerId: string): Promise<void>
   unpause(containerId: string): Promise<void>
-  /** Removes a container in any state. It is not an error if the container is already gone. */
-  remove(containerId: string): Promise<void>
+  /** Removes a container in any state. Returns false if it is already gone or another call removes it. */
+  remove(containerId: string): Promise<boolean>
   /** Lists the containers of a deployment, in any state. */
   list(deployment: string): Promise<ContainerSummary[]>
   /** Throws `limits_not_enforced` if the container sees other limits than those requested. */

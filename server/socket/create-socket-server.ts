@@ -208,7 +208,7 @@ function connectError(error: unknown, socket: ClientSocket, options: SocketServe
   const fields = { sessionId, connection: socket.id, address }
   options.refused?.({
     face: 'socket',
-    code: data.code,
+    ...data,
     line: { sentence: 'Connection refused.', sender: address, fields }
   })
   return Object.assign(new Error(message), { data })

@@ -27,7 +27,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'leaked-container': {
     file: '/server/sessions/sandboxes/janitor.ts',
     replace: 'await engine.remove(id)',
-    by: '',
+    by: 'false',
     caught: /belongs to no session/
   }
 }

@@ -75,6 +75,8 @@ it('follows a session from its opening to the end of its connection, with every 
     ms: expect.any(Number)
   })
   expect(own.filter(({ msg }) => msg === 'Tool call cancelled.')).toHaveLength(1)
+  await server.stop()
+  expect(lines(server, 'Command refused.').map(({ repeated }) => repeated)).toEqual([undefined, 19])
 })
 
 it('counts the refusals of every face, writes a flood of them once, and shows what is used of each limit', async () => {

@@ -53,9 +53,10 @@ export class RateLimit {
   }
 }
 
-export function tooFast(what: string, waitMs: number): AppError {
+/** `reason` says for operators which limit it was, if not the usual one for requests. */
+export function tooFast(what: string, waitMs: number, reason?: string): AppError {
   const retryAfterSeconds = Math.ceil(waitMs / 1000)
   const time = retryAfterSeconds === 1 ? 'a second' : `${retryAfterSeconds} seconds`
   const message = `Too many ${what} in a short time: try again in ${time}.`
-  return new AppError('unavailable', 'too_fast', message, { details: { retryAfterSeconds } })
+  return new AppError('unavailable', 'too_fast', message, { details: { retryAfterSeconds, reason } })
 }

@@ -7,14 +7,21 @@ export interface WireError {
   message: string
   /** Present when the same request may succeed later. */
   retryAfterSeconds?: number
+  /** Tells errors with the same code apart. */
+  reason?: string
 }
 
 /** An error as a client may see it: ours as they are, any other as an id to look for in the log. */
 export function wireError(error: unknown, logger: Logger): WireError {
   if (isAppError(error)) {
-    const { retryAfterSeconds } = error.details
+    const { retryAfterSeconds, reason } = error.details
     const { code, message } = error
-    return { code, message, ...(typeof retryAfterSeconds === 'number' ? { retryAfterSeconds } : {}) }
+    return {
+      code,
+      message,
+      ...(typeof retryAfterSeconds === 'number' && { retryAfterSeconds }),
+      ...(typeof reason === 'string' && { reason })
+    }
   }
   const id = randomUUID()
   logger.error({ err: error, id }, 'Unexpected error.')

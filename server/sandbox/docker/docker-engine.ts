@@ -81,7 +81,7 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
       if (removed.size > MAX_REMEMBERED) removed.delete([...removed][0] ?? '')
       // Killing a paused gVisor container takes the full 10 seconds.
       if (gvisor) await unpauseContainer(docker, call, containerId).catch(() => {})
-      await removeContainer(docker, call, containerId)
+      return removeContainer(docker, call, containerId)
     },
 
     list: (deployment) => listContainers(docker, call, deployment),

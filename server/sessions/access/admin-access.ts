@@ -5,8 +5,8 @@
 import type { ServersAdmin } from '../../../contract/servers.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
-import { RateLimit, tooFast } from '../../lib/web/rate-limit.ts'
 import { sameSecret } from './session-access.ts'
+import { WrongTokens } from './wrong-tokens.ts'
 
 export interface AdminRequest {
   headers: Record<string, string | string[] | undefined>
@@ -27,15 +27,12 @@ const CLI_ONLY =
 export class AdminAccess {
   readonly #token: string | undefined
   readonly #isShared: boolean
-  readonly #logger: Logger
-  readonly #wrong: RateLimit
-  readonly #told = new RateLimit(1, 60_000)
+  readonly #wrong: WrongTokens
 
   constructor(tokens: AdminSettings, logger: Logger) {
-    this.#wrong = new RateLimit(tokens.WRONG_TOKENS_PER_MINUTE ?? 20, 60_000)
+    this.#wrong = new WrongTokens('admin', logger, tokens.WRONG_TOKENS_PER_MINUTE)
     this.#token = tokens.ADMIN_TOKEN
     this.#isShared = tokens.AUTH_TOKEN !== undefined
-    this.#logger = logger
   }
 
   /** Returns what the sender may do. Throws if the request contains a wrong admin token. */
@@ -44,7 +41,7 @@ export class AdminAccess {
     const shown = headers[ADMIN_HEADER]
     if (shown === undefined) return 'token_needed'
     if (typeof shown === 'string' && sameSecret(shown, this.#token)) return 'allowed'
-    this.#count(address)
+    this.#wrong.count(address)
     throw new AppError('forbidden', 'admin_required', 'Wrong admin token.')
   }
 
@@ -65,13 +62,5 @@ export class AdminAccess {
       const message = `Changing servers needs the admin token (ADMIN_TOKEN), in the header ${ADMIN_HEADER}.`
       throw new AppError('forbidden', 'admin_required', message)
     }
-  }
-
-  #count(address: string): void {
-    const waitMs = this.#wrong.tryTake(address)
-    if (waitMs === 0) return
-    if (this.#told.tryTake(address) === 0)
-      this.#logger.warn({ address }, 'Many wrong admin tokens come from one address.')
-    throw tooFast('wrong admin tokens from your address', waitMs)
   }
 }

@@ -25,7 +25,9 @@ describe('the access token of the instance', () => {
     const access = new InstanceAccess(RIGHT, silentLogger)
     const codes = Array.from({ length: 30 }, (_, at) => codeOf(() => access.check(shown(`wrong ${at}`, 'a'))))
     expect(codes).toEqual([...Array(20).fill('unauthorized'), ...Array(10).fill('too_fast')])
-    expect(codeOf(() => access.checkLogin('wrong', 'a'))).toBe('too_fast')
+    expect(() => access.checkLogin('wrong', 'a')).toThrow(
+      expect.objectContaining({ code: 'too_fast', details: expect.objectContaining({ reason: 'wrong_tokens' }) })
+    )
     expect(codeOf(() => access.check(shown('wrong', 'b')))).toBe('unauthorized')
     // Those who have it are not shut out by those who guess.
     expect(codeOf(() => access.check(shown(RIGHT, 'a')))).toBe('in')

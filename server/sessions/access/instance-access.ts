@@ -15,8 +15,8 @@ import {
   OWNER_PROOF_HEADER,
   readCookies
 } from '../../lib/web/browser-proof.ts'
-import { RateLimit, tooFast } from '../../lib/web/rate-limit.ts'
 import { sameSecret } from './session-access.ts'
+import { WrongTokens } from './wrong-tokens.ts'
 
 export interface Credentials {
   headers: IncomingHttpHeaders
@@ -32,14 +32,11 @@ const MIN_PROOF = 43
 
 export class InstanceAccess {
   readonly #token: string | undefined
-  readonly #logger: Logger
-  readonly #wrong: RateLimit
-  readonly #told = new RateLimit(1, 60_000)
+  readonly #wrong: WrongTokens
 
-  constructor(token: string | undefined, logger: Logger, wrongPerMinute = 20) {
+  constructor(token: string | undefined, logger: Logger, wrongPerMinute?: number) {
     this.#token = token
-    this.#wrong = new RateLimit(wrongPerMinute, 60_000)
-    this.#logger = logger
+    this.#wrong = new WrongTokens('access', logger, wrongPerMinute)
   }
 
   get needsToken(): boolean {
@@ -59,14 +56,14 @@ export class InstanceAccess {
     if (shown.some((one) => this.#isRight(one))) return
     const expected = this.cookieFor(proof)
     if (expected !== undefined && loginCookies(headers).some((cookie) => sameSecret(cookie, expected))) return
-    if (shown.length > 0) this.#count(address)
+    if (shown.length > 0) this.#wrong.count(address)
     throw new AppError('forbidden', 'unauthorized', 'This server needs an access token.')
   }
 
   /** Throws unless this is the access token that was typed in at a login. */
   checkLogin(token: unknown, address: string): asserts token is string {
     if (this.#isRight(token)) return
-    this.#count(address)
+    this.#wrong.count(address)
     throw new AppError('forbidden', 'unauthorized', 'Wrong access token.')
   }
 
@@ -98,14 +95,6 @@ export class InstanceAccess {
 
   #isRight(shown: unknown): boolean {
     return typeof shown === 'string' && this.#token !== undefined && sameSecret(shown, this.#token)
-  }
-
-  #count(address: string): void {
-    const waitMs = this.#wrong.tryTake(address)
-    if (waitMs === 0) return
-    if (this.#told.tryTake(address) === 0)
-      this.#logger.warn({ address }, 'Many wrong access tokens come from one address.')
-    throw tooFast('wrong access tokens from your address', waitMs)
   }
 }
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
-import { silentLogger } from '../../lib/logger.ts'
+import { createLogger, silentLogger } from '../../lib/logger.ts'
 import { FakeEngine } from '../../sandbox/fake-engine.ts'
 import type { CheckpointStore } from '../../storage/checkpoint-store.ts'
 import { openCheckpointStore } from '../../storage/checkpoints/checkpoint-files.ts'
@@ -16,6 +16,8 @@ export interface FakeSessions {
   checkpoints: CheckpointStore
   /** Sessions that were reported as expired. */
   forgotten: string[]
+  /** What the managers logged. */
+  log: Record<string, unknown>[]
   /** `close` stops these. */
   managers: SessionManager[]
   create(instanceId: string, options?: Partial<SessionsOptions>): SessionManager
@@ -32,11 +34,13 @@ export async function fakeSessions(): Promise<FakeSessions> {
   const checkpoints = openCheckpointStore({ dir: folder, maxSessionBytes: 2 ** 24, logger: silentLogger })
   const managers: SessionManager[] = []
   const forgotten: string[] = []
+  const log: FakeSessions['log'] = []
+  const logger = createLogger('info', { write: (line: string) => void log.push(JSON.parse(line)) })
   const create: FakeSessions['create'] = (instanceId, options = {}) => {
     const { sessions, events } = store
     // Sessions whose ids have the same text before the dash belong to one owner.
     const ownerOf = async (sessionId: string) => sessionId.split('-')[0] ?? ''
-    const deps = { instanceId, engine, store: sessions, events, checkpoints, ownerOf, logger: silentLogger }
+    const deps = { instanceId, engine, store: sessions, events, checkpoints, ownerOf, logger }
     const manager = new SessionManager(
       { ...deps, publish: () => {}, forgotten: async (sessionId) => void forgotten.push(sessionId) },
       { ...DEFAULT_SESSIONS_OPTIONS, warmPoolSize: 0, ...options }
@@ -45,7 +49,7 @@ export async function fakeSessions(): Promise<FakeSessions> {
     return manager
   }
   return {
-    ...{ dir, store, engine, checkpoints, forgotten, managers, create },
+    ...{ dir, store, engine, checkpoints, forgotten, log, managers, create },
     async start(instanceId, options) {
       const manager = create(instanceId, options)
       await manager.start()

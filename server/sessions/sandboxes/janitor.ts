@@ -180,8 +180,7 @@ export class Janitor {
     const { engine, logger } = this.#options.deps
     for (let at = 0; at < containers.length; at += REMOVE_AT_ONCE) {
       const removed = containers.slice(at, at + REMOVE_AT_ONCE).map(async ({ id, instance }) => {
-        await engine.remove(id)
-        logger.info({ containerId: id, owner: instance }, `Removed a container ${why}.`)
+        if (await engine.remove(id)) logger.info({ containerId: id, owner: instance }, `Removed a container ${why}.`)
       })
       const failed = (await Promise.allSettled(removed)).find(({ status }) => status === 'rejected')
       if (failed?.status === 'rejected') throw failed.reason

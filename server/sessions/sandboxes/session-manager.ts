@@ -232,9 +232,8 @@ export class SessionManager {
     const work = Promise.allSettled([
       this.pool.stop(),
       this.janitor.stop(),
-      // A start that is interrupted leaves no more than it found.
-      this.sweep().catch((error) => this.#deps.logger.debug({ err: error }, 'Containers are left for the next start.')),
-      shutdown.run()
+      // A start that is interrupted leaves no more than it found. Sandboxes that are being recycled are not swept.
+      shutdown.run().then(() => this.sweep())
     ])
     await Promise.race([work.then(() => this.#recycleLeftovers(shutdown, late.signal)), isLate])
     clearTimeout(timer)

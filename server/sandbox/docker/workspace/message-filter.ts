@@ -4,7 +4,6 @@ import { ByteTail } from '../../../lib/streams/byte-tail.ts'
 import { parseHostileJson } from '../../../lib/streams/hostile-json.ts'
 import { LineReader, type OversizeLine } from '../../../lib/streams/line-reader.ts'
 import { readIncoming, type WireError } from './incoming-message.ts'
-import { createThrottledLog } from './throttled-log.ts'
 import type { WireIds } from './wire-ids.ts'
 
 /** JSON-RPC error codes that we send on behalf of the sandbox. */
@@ -34,22 +33,24 @@ export interface FilterCounters {
   oversize: number
 }
 
-/** Filters the bytes on a sandbox's stdout. Only answers to pending requests, their progress and a few notifications pass. */
+/**
+ * Filters the bytes on a sandbox's stdout. Only answers to pending requests, their progress and a few notifications pass. The logger
+ * must collapse repeated warnings, because a sandbox can send any number of wrong messages.
+ */
 export class MessageFilter {
   readonly counters: FilterCounters = { noise: 0, forged: 0, refused: 0, oversize: 0 }
   readonly #ids: WireIds
   readonly #lines: LineReader
   readonly #noise = new ByteTail(NOISE_TAIL_BYTES)
-  readonly #report: ReturnType<typeof createThrottledLog>
+  readonly #logger: Logger
+  readonly #isEnding: () => boolean
   #passed: JSONRPCMessage[] = []
 
   /** `isEnding`: we are ending this sandbox, so whatever comes from there now is no reason for a warning. */
   constructor(ids: WireIds, maxLineBytes: number, logger: Logger, isEnding = () => false) {
     this.#ids = ids
-    const report = createThrottledLog(logger)
-    this.#report = (sentence, fields, detail) => {
-      if (!isEnding()) report(sentence, fields, detail)
-    }
+    this.#logger = logger
+    this.#isEnding = isEnding
     this.#lines = new LineReader(maxLineBytes, {
       line: (bytes) => this.#onLine(bytes),
       oversize: (line) => this.#onOversize(line)
@@ -70,6 +71,13 @@ export class MessageFilter {
   /** The last part of what was not JSON-RPC. An engine writes there why it could not start the process. */
   noise(): string {
     return this.#noise.text()
+  }
+
+  /** `detail` is what the sandbox wrote. */
+  #report(sentence: string, fields: Record<string, unknown>, detail?: string): void {
+    if (this.#isEnding()) return
+    const isDebug = this.#logger.isLevelEnabled('debug')
+    this.#logger.warn({ ...fields, ...(isDebug && { detail }) }, sentence)
   }
 
   #onLine(bytes: Buffer): void {
