@@ -9,7 +9,7 @@ export interface Verdict {
   callP99: number
   turnP50: number
   turnP99: number
-  /** Mean of the last quarter against the mean of the second: what grows, shows. */
+  /** Mean of the last quarter relative to the mean of the second, which reveals growth. */
   memoryGrowth: number
   filesGrowth: number
   containersMost: number
@@ -21,7 +21,7 @@ const WIDTH = 720
 const HEIGHT = 150
 const LEFT = 56
 
-/** While sessions are opened, a first call waits for its container to be made: that is another figure. */
+/** Calls in the first minute are left out: they also wait for their containers to start. */
 const WARM_UP_MS = 60_000
 
 export function verdict({ timings, samples, errors, options }: LoadRun): Verdict {
@@ -54,8 +54,8 @@ export function toMarkdown(run: LoadRun, pictureFile: string): string {
   const lines = [
     '# Under load',
     '',
-    `${sessions} sessions on one server and one engine for ${seconds} s, every one with its own container, each with a turn of the demo`,
-    'model and a real tool call every few seconds, every call approved. Made by `npm run test:load`; the clients run on the same machine.',
+    `${sessions} sessions on one server and one engine for ${seconds} s, each with its own container. Every few seconds each session runs a`,
+    'turn of the demo model with a real tool call, which is approved. Measured by `npm run test:load`; the clients run on the same machine.',
     '',
     `![Latency, memory, open files and containers over time](${pictureFile})`,
     '',
@@ -63,7 +63,7 @@ export function toMarkdown(run: LoadRun, pictureFile: string): string {
     '|---|---|',
     `| turns | ${all.turns} |`,
     `| errors | ${all.errors} |`,
-    `| tool call after the first minute, from the yes to the result, p50 / p99 | ${all.callP50} / ${all.callP99} ms (${round(all.callP99 / all.callP50)} times) |`,
+    `| tool call after the first minute, from the approval to the result, p50 / p99 | ${all.callP50} / ${all.callP99} ms (${round(all.callP99 / all.callP50)} times) |`,
     `| turn after the first minute, from the message to its end, p50 / p99 | ${all.turnP50} / ${all.turnP99} ms |`,
     `| memory of the server, last quarter against the second | ${percent(all.memoryGrowth)} |`,
     `| open files of the server, the same | ${percent(all.filesGrowth)} |`,
