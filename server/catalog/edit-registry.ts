@@ -1,4 +1,4 @@
-import type * as Jsonc from 'jsonc-parser'
+import { applyEdits, findNodeAtLocation, modify, type Node, parseTree, stripComments } from 'jsonc-parser'
 import { AppError } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { editFile } from './edit-file.ts'
@@ -16,8 +16,6 @@ const LENIENT = { allowTrailingComma: true }
  * the file in one step.
  */
 async function editRegistry(file: string, edit: (servers: RawServers) => Change[]): Promise<void> {
-  // Loaded late: the gateway starts without it.
-  const jsonc = await import('jsonc-parser')
   await editFile(file, (before = '{\n  "mcpServers": {}\n}\n') => {
     let text = before.replace(/^\uFEFF/, '')
     const document = parse(text, file)
@@ -27,13 +25,13 @@ async function editRegistry(file: string, edit: (servers: RawServers) => Change[
     for (const [path, value] of edit(servers)) {
       const [name = ''] = path
       const isNew = path.length === 1 && !Object.hasOwn(servers, name)
-      const tree = isNew ? jsonc.parseTree(text, [], LENIENT) : undefined
-      const list = tree && jsonc.findNodeAtLocation(tree, [root])
+      const tree = isNew ? parseTree(text, [], LENIENT) : undefined
+      const list = tree && findNodeAtLocation(tree, [root])
       const last = list?.children?.at(-1)
       text =
         list && last
-          ? append(jsonc, text, [list, last], `${JSON.stringify(name)}: ${JSON.stringify(value, null, format.indent)}`)
-          : jsonc.applyEdits(text, jsonc.modify(text, [root, ...path], value, { formattingOptions: format }))
+          ? append(text, [list, last], `${JSON.stringify(name)}: ${JSON.stringify(value, null, format.indent)}`)
+          : applyEdits(text, modify(text, [root, ...path], value, { formattingOptions: format }))
     }
     readRegistry(text, file)
     return text.endsWith('\n') ? text : `${text}\n`
@@ -41,10 +39,10 @@ async function editRegistry(file: string, edit: (servers: RawServers) => Change[
 }
 
 /** Unlike `modify`, this leaves a comment behind the last member where it is. */
-function append(jsonc: typeof Jsonc, text: string, [list, last]: [Jsonc.Node, Jsonc.Node], member: string): string {
+function append(text: string, [list, last]: [Node, Node], member: string): string {
   const close = list.offset + list.length - 1
   const between = text.slice(last.offset + last.length, close)
-  const comma = jsonc.stripComments(between).includes(',') ? '' : ','
+  const comma = stripComments(between).includes(',') ? '' : ','
   const lineStart = text.lastIndexOf('\n', last.offset) + 1
   const indent = /^[ \t]*/.exec(text.slice(lineStart, last.offset))?.[0] ?? ''
   const { eol } = formatOf(text)

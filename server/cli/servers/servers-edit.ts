@@ -9,11 +9,8 @@ import { readEntry } from '../../catalog/read-entry.ts'
 import { AppError } from '../../lib/errors.ts'
 import { oneName, print, type ServersContext } from './servers-context.ts'
 
-export const COMMAND_AFTER_DASHES = "Put the server's command after a lone --: servers add NAME -- COMMAND …"
-
 export async function addServer(context: ServersContext): Promise<number> {
-  const { file, flags, rest, names } = context
-  if (names.length > 1 && rest.length === 0) throw new AppError('invalid', 'usage', `${COMMAND_AFTER_DASHES}.`)
+  const { file, flags, rest } = context
   const name = oneName(context)
   const [command, ...args] = rest
   const raw = {

@@ -6,29 +6,6 @@ import { describeProblem, loadRegistry } from '../../catalog/registry.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { Command, CommandFlag, CommandInput } from '../command.ts'
 import { sayWhatIsUsed, userDefaults } from '../user-folders.ts'
-import { acceptChanges } from './servers-accept.ts'
-import type { ServersContext } from './servers-context.ts'
-import { addServer, COMMAND_AFTER_DASHES, removeServer, switchServer } from './servers-edit.ts'
-import { importServers } from './servers-import.ts'
-import { loginServer, logoutServer } from './servers-login.ts'
-import { listServers, showHealth, showLogs, testServers } from './servers-show.ts'
-import { showUsage } from './servers-usage.ts'
-
-const ACTIONS: Record<string, (context: ServersContext) => Promise<number>> = {
-  list: listServers,
-  test: testServers,
-  health: showHealth,
-  logs: showLogs,
-  add: addServer,
-  remove: removeServer,
-  enable: (context) => switchServer(context, true),
-  disable: (context) => switchServer(context, false),
-  import: importServers,
-  login: loginServer,
-  logout: logoutServer,
-  accept: acceptChanges,
-  usage: showUsage
-}
 
 const FLAGS: Record<string, CommandFlag> = {
   json: { type: 'boolean', help: 'print JSON' },
@@ -40,9 +17,12 @@ const FLAGS: Record<string, CommandFlag> = {
   owner: { type: 'string', help: 'log in or out for this owner only', for: ['login', 'logout'] },
   description: { type: 'string', help: 'what the server is for', for: ['add'] }
 }
+const COMMAND_AFTER_DASHES = "Put the server's command after a lone --: servers add NAME -- COMMAND …"
 const MAX_NAMES: Record<string, number> = { list: 0, import: 1 }
 
 function refuseForeign(action: string, names: string[], { flags, rest }: Pick<CommandInput, 'flags' | 'rest'>): void {
+  if (action === 'add' && names.length > 1 && rest.length === 0)
+    throw new AppError('invalid', 'usage', `${COMMAND_AFTER_DASHES}.`)
   const flag = Object.keys(flags).find((name) => FLAGS[name]?.for?.includes(action) === false)
   const word = names[MAX_NAMES[action] ?? names.length] ?? (action === 'add' ? undefined : rest[0])
   const foreign = flag === undefined ? word && `"${word.slice(0, 100)}"` : `--${flag}`
@@ -75,6 +55,8 @@ export const serversCommand: Command = {
   // Use the registry in this folder if there is one, otherwise the user's, like the stdio gateway.
   defaults: (env) => (existsSync('mcp.json') ? {} : userDefaults(env)),
   async run(settings, { words: [action = 'list', ...names], flags, rest, isNamed }) {
+    // Loaded on demand: the gateway shares this bundle and must start fast.
+    const { ACTIONS } = await import('./servers-actions.ts')
     const act = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined
     if (!act)
       throw new AppError('invalid', 'usage', `There is no "servers ${action}". See mcp-orchestrator servers --help.`)

@@ -1,5 +1,5 @@
-/** Turns text into terms: Unicode words, identifiers split into parts, stop words removed, stems. */
-import { stem } from './stem.ts'
+/** Turns text into terms: Unicode words, identifiers split into parts, stop words removed, Porter stems. */
+import { stemmer } from 'stemmer'
 import { STOP_WORDS } from './stop-words.ts'
 
 const MAX_TEXT = 8000
@@ -14,7 +14,7 @@ const MAX_STEMS = 20_000
 function cachedStem(word: string): string {
   const known = stems.get(word)
   if (known !== undefined) return known
-  const result = stem(word)
+  const result = /^[a-z]+$/.test(word) ? stemmer(word) : word
   // Cleared as a whole, not evicted one by one: it is only a cache.
   if (stems.size >= MAX_STEMS) stems.clear()
   stems.set(word, result)
