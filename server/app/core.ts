@@ -135,7 +135,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     },
     { ...sessionsOptions(settings), ...overrides.sessions }
   )
-  const progress = new ProgressBoard<Progress['stage']>('engine', 'Looking for the container engine')
+  const progress = new ProgressBoard<Progress['stage']>('engine', 'Looking for the container engine…')
   const stopping = new AbortController()
   return {
     engine,

@@ -100,7 +100,7 @@ it('tells a screen reader of every call that waits, of the answer, and of an err
     new MutationObserver(note).observe(region, { childList: true, characterData: true, subtree: true })
   }`)
   const heard = (...texts: string[]) => expect.poll(() => me.page.evaluate('heard')).toEqual(texts)
-  const waits = '1 tool call waits for your decision.'
+  const waits = '1 tool call needs your approval.'
   session.append('user:message', { turnId: 't', text: 'go' })
   session.ask('t', [{ callId: 'a', name: 'read_file', args: {} }])
   await heard(waits)
@@ -151,6 +151,30 @@ it.each([
     })
   })`
   expect(await me.page.evaluate(isCovered)).toEqual([false])
+})
+
+// Seen before: only a line of the build's log was shown, and it stayed after a reconnect.
+it('says in banner, header, chat and card that the sandbox image is being built, and when it works', async () => {
+  const { me, session } = await now().arrive()
+  await me.say('go')
+  session.live('session:state', { sandbox: 'none', recycleInMs: null, network: 'none' })
+  session.live('system:progress', { stage: 'image', message: 'Step 8/15 : WORKDIR /workspace' })
+  const being = me.page.getByText('The sandbox image is being built (step 8 of 15).')
+  await expect.poll(() => being.count()).toBe(2)
+  await me.page.getByText('You can chat, but calls in the sandbox don’t work yet.').waitFor()
+  await me.page.getByText('Sandbox not ready yet').waitFor()
+  session.ask(session.transcript.turnId ?? '', [{ callId: 'a', name: 'read_file', args: { path: 'a' } }])
+  await me.cards.getByText('If you approve this call now, it fails.').waitFor()
+  session.live('system:progress', { stage: 'ready', message: 'Ready' })
+  await me.page.getByText('The sandbox is ready.').waitFor()
+  await being.first().waitFor({ state: 'hidden' })
+  await me.cards.getByText('it fails').waitFor({ state: 'hidden' })
+
+  session.live('system:progress', { stage: 'engine', message: 'The container engine does not answer.' })
+  await me.page.getByText('The container engine does not answer. You can chat').waitFor()
+  // The server has become ready meanwhile, so it has no progress to report.
+  now().fake.breakConnections()
+  await me.page.getByText('The container engine does not answer.').first().waitFor({ state: 'hidden' })
 })
 
 // Seen before: the list knew of a new state only when it was asked for again.

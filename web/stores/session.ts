@@ -19,6 +19,7 @@ import { newId } from '../new-id.ts'
 import { isKept } from '../owner-proof.ts'
 import { addressSession } from '../session-address.ts'
 import { command, openSocket, type PageSocket } from '../socket.ts'
+import { preparationWords } from '../text/preparation-words.ts'
 import { useCallViews } from './call-views.ts'
 import { useNotices } from './notices.ts'
 import { withOlderEntries } from './older-entries.ts'
@@ -53,8 +54,13 @@ export const useSession = defineStore('session', () => {
   /** Disconnected for long enough to show a banner; not while changing sessions or for short breaks. */
   const isLost = ref(false)
   const progress = ref<Progress | null>(null)
+  const preparation = computed(() => preparationWords(progress.value))
   const ready = ref<Ready | null>(null)
   const state = ref<SessionState & { at: number }>({ sandbox: 'none', recycleInMs: null, network: 'none', at: 0 })
+  /** There is no sandbox, and none can be made yet. */
+  const isSandboxMissing = computed(
+    () => preparation.value !== null && ['none', 'recycled'].includes(state.value.sandbox)
+  )
   /** Whether `state` and `transcript` belong to the open session. */
   const isKnown = ref(false)
   const transcript = shallowRef<Transcript>(reactive(emptyTranscript()))
@@ -148,11 +154,14 @@ export const useSession = defineStore('session', () => {
     from.on('disconnect', (reason) => {
       connected.value = false
       inStep = false
+      // A server that is ready reports no progress to the next connection.
+      progress.value = null
       if (reason === 'io server disconnect' && !isLeaving) void onSentAway(from)
     })
     from.on('connect_error', (error) => onRefused(from, error))
     from.on('system:progress', (news) => {
-      progress.value = news
+      if (progress.value && news.stage === 'ready') notices.show('The sandbox is ready.')
+      progress.value = news.stage === 'ready' ? null : news
     })
     from.on('system:ready', (news) => {
       ready.value = news
@@ -303,7 +312,19 @@ export const useSession = defineStore('session', () => {
   }
 
   return {
-    ...{ sessionId, deletedId, phase, refusal, connected, isLost, progress, ready, state, isKnown },
+    ...{
+      sessionId,
+      deletedId,
+      phase,
+      refusal,
+      connected,
+      isLost,
+      preparation,
+      isSandboxMissing,
+      ready,
+      state,
+      isKnown
+    },
     ...{ transcript, version, pending, pendingIds, runningCall, stopped, activity, olderBefore, loadOlder },
     ...{ open, close, openNew: () => open(newId()), whileLeaving, send, onEvent }
   }

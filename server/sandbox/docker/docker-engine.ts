@@ -3,7 +3,7 @@
  * builder provides the image. Invariant: every call to the engine has a deadline, and a failed create leaves no container behind.
  */
 import Dockerode from 'dockerode'
-import { isAppError } from '../../lib/errors.ts'
+import { AppError, isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ContainerSummary, SandboxEngine, SandboxLimits, SandboxOwner } from '../port.ts'
 import { APP, containerSpec, isGvisor, LABEL } from './engine/container-spec.ts'
@@ -35,7 +35,7 @@ export interface DockerEngineOptions {
 export function createDockerEngine(options: DockerEngineOptions): SandboxEngine {
   const { limits, logger, docker = new Dockerode() } = options
   const images = options.images ?? createImageBuilder(docker, { image: options.image, uids: limits.uids, logger })
-  let imageName: string | undefined
+  const image = sandboxImage(images)
   const context = { image: options.image ?? 'of this project', runtime: limits.runtime, network: limits.network }
   const call = createEngineCall(docker, context)
   const connections = new Set<DockerWorkspaceConnection>()
@@ -47,15 +47,10 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
     status: () => readEngineStatus(docker, call),
     hasImage: () => call({ to: 'look for the sandbox image', ms: SLOW_MS }, () => images.exists()),
 
-    async ensureImage(onProgress) {
-      imageName = await images.ensure(onProgress)
-      return imageName
-    },
+    ensureImage: image.ensure,
 
     async create(owner) {
-      // To compute the name, the builder reads and hashes files. Do that once, not at every cold start.
-      imageName ??= await images.name()
-      return startContainer({ docker, call, limits, image: imageName, owner, logger })
+      return startContainer({ docker, call, limits, image: await image.name(), owner, logger })
     },
 
     async connect(containerId, epoch, { resume = false } = {}) {
@@ -95,6 +90,31 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
 
     async close() {
       await Promise.all([...connections].map((connection) => connection.close()))
+    }
+  }
+}
+
+/** Computes the name once, because the builder reads and hashes files for it; there is none while the image is being built. */
+function sandboxImage(images: ImageBuilder): Pick<ImageBuilder, 'ensure' | 'name'> {
+  let name: string | undefined
+  let isBuilding = false
+  return {
+    async ensure(onProgress) {
+      try {
+        name = await images.ensure((line) => {
+          isBuilding = true
+          onProgress?.(line)
+        })
+        return name
+      } finally {
+        isBuilding = false
+      }
+    },
+    async name() {
+      if (isBuilding)
+        throw new AppError('unavailable', 'image_missing', 'The sandbox image is being built. Try again in a minute.')
+      name ??= await images.name()
+      return name
     }
   }
 }

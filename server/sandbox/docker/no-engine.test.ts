@@ -18,3 +18,23 @@ it('is said as such, also by what makes the image; and no container is said to b
   expect(lines).toEqual([])
   await expect(createDockerEngine({ limits, logger, docker }).ensureImage()).rejects.toThrow(sentence)
 })
+
+// Seen before: while the image was being built, the chat told people to build it.
+it('refuses a sandbox while its image is being built, and says so', async () => {
+  const { promise: built, reject } = Promise.withResolvers<never>()
+  const images = {
+    name: async () => 'x',
+    exists: async () => false,
+    async ensure(say?: (line: string) => void) {
+      say?.('Step 1/2 : FROM base')
+      return built
+    }
+  }
+  const engine = createDockerEngine({ limits, logger: pino({ enabled: false }), docker, images })
+  const ensured = engine.ensureImage()
+  const message = 'The sandbox image is being built. Try again in a minute.'
+  await expect(engine.create({ deployment: 'd', instance: 'i' })).rejects.toMatchObject({ message })
+  reject(new Error('failed'))
+  await expect(ensured).rejects.toThrow('failed')
+  await expect(engine.create({ deployment: 'd', instance: 'i' })).rejects.toThrow(sentence)
+})
