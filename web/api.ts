@@ -148,7 +148,6 @@ const exportUrl = (id: string, format: 'md' | 'json') => `${session(id)}/export?
 
 export interface SessionsQuery {
   limit: number
-  before?: string
   /** A part of the title. */
   title?: string
   /** Only sessions with calls that need approval. */

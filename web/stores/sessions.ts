@@ -27,7 +27,7 @@ export const useSessions = defineStore('sessions', () => {
   const loadedAt = ref(0)
   /** Number of all sessions, loaded or not, or of those that the search finds. */
   const total = ref(0)
-  const next = ref<string | null>(null)
+  const hasMore = ref(false)
   /** Search text: a part of the title. */
   const wanted = ref('')
   /** The open session, listed or not. */
@@ -45,6 +45,8 @@ export const useSessions = defineStore('sessions', () => {
   )
 
   let asked = 0
+  /** Number of rows to list. */
+  let rows = PAGE
   let isLoadingMore = false
   const title = () => wanted.value.trim()
 
@@ -52,12 +54,11 @@ export const useSessions = defineStore('sessions', () => {
   async function load(): Promise<void> {
     const mine = ++asked
     try {
-      const limit = Math.min(MAX_LISTED, Math.max(PAGE, loaded.value.length))
-      const page = await api.sessions({ limit, title: title() })
+      const page = await api.sessions({ limit: Math.min(MAX_LISTED, rows), title: title() })
       if (mine !== asked) return
       loaded.value = page.sessions
       total.value = page.total
-      next.value = page.next
+      hasMore.value = page.next !== null && page.sessions.length < MAX_LISTED
       loadedAt.value = Date.now()
       if (!loaded.value.some(isOpen) && (page.next !== null || title() !== '')) await loadCurrent(mine)
     } catch {
@@ -71,21 +72,13 @@ export const useSessions = defineStore('sessions', () => {
     open.value = found
     if (title() === '' && !loaded.value.some(isOpen)) loaded.value = [...loaded.value, found]
   }
+  /** Loads all listed rows again with the next ones, because a session that became active meanwhile has moved to another page. */
   async function loadMore(): Promise<void> {
-    const [mine, before] = [asked, next.value]
-    if (before === null || isLoadingMore) return
+    if (!hasMore.value || isLoadingMore) return
     isLoadingMore = true
-    try {
-      const page = await api.sessions({ limit: PAGE, before, title: title() })
-      if (mine !== asked) return
-      const ids = new Set(page.sessions.map(({ sessionId }) => sessionId))
-      loaded.value = [...loaded.value.filter(({ sessionId }) => !ids.has(sessionId)), ...page.sessions]
-      next.value = page.next
-    } catch {
-      // As above; scrolling tries again.
-    } finally {
-      isLoadingMore = false
-    }
+    rows = loaded.value.length + PAGE
+    await load()
+    isLoadingMore = false
   }
   let searchTimer: ReturnType<typeof setTimeout>
   watch(wanted, () => {
@@ -93,6 +86,7 @@ export const useSessions = defineStore('sessions', () => {
     clearTimeout(searchTimer)
     searchTimer = setTimeout(() => {
       loaded.value = []
+      rows = PAGE
       void load()
     }, SEARCH_AFTER_MS)
   })
@@ -171,7 +165,21 @@ export const useSessions = defineStore('sessions', () => {
     }, 30_000)
   }
   return {
-    ...{ list, total, next, wanted, current, load, loadMore, countAll, rename, remove, removeAll, openNew, bindEvents },
+    ...{
+      list,
+      total,
+      hasMore,
+      wanted,
+      current,
+      load,
+      loadMore,
+      countAll,
+      rename,
+      remove,
+      removeAll,
+      openNew,
+      bindEvents
+    },
     ...{ waitingChats, unlistedWaiting, loadWaiting }
   }
 })
