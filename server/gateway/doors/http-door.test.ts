@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { noAudit } from '../../audit/audit.fixture.ts'
+import type { Audit } from '../../audit/audit.ts'
 import { child, openTestConnections, real, textOf } from '../../connections/connections.fixture.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
@@ -19,9 +20,14 @@ afterEach(async () => {
 })
 
 /** Without `parsed` the SDK answers all. */
-async function serve(servers: Record<string, unknown>, parsed = true, credentials?: string): Promise<URL> {
+async function serve(
+  servers: Record<string, unknown>,
+  parsed = true,
+  credentials?: string,
+  audit: Audit = noAudit
+): Promise<URL> {
   const test = await openTestConnections(servers, credentials === undefined ? {} : { credentials })
-  const core = { ...test, policy: createPolicy([{ glob: '*', rule: 'allow' }]), audit: noAudit, learn: () => {} }
+  const core = { ...test, policy: createPolicy([{ glob: '*', rule: 'allow' }]), audit, learn: () => {} }
   const gateway = new Gateway({ version: '1', logger: silentLogger, core: async () => core })
   const door = openHttpDoor(gateway, '1', silentLogger, (cookies) => cookies ?? 'local')
   const { url, close } = await serveDoor(door, { parsed })
@@ -49,6 +55,21 @@ describe('the gateway over HTTP', () => {
     }
     const asked = [who({ cookie: 'anna' }), who({}), who({ cookie: 'ben' }), who({ cookie: 'cleo' })]
     expect(await Promise.all(asked)).toEqual(['of-anna', 'common', 'of-ben', 'common'])
+  })
+
+  // Seen before: the inbox and the audit log had no name for such a client.
+  it('names a client of an older revision after its User-Agent', async () => {
+    const clients: (string | undefined)[] = []
+    const begin: Audit['begin'] = (call) => {
+      clients.push(call.caller.client)
+      return noAudit.begin(call)
+    }
+    const url = await serve({ a: child('who') }, true, undefined, { ...noAudit, begin })
+    for (const mode of ['legacy', 'auto'] as const) {
+      const client = await connect(url, mode, { 'user-agent': 'editor/1.2' })
+      await client.callTool({ name: 'execute', arguments: { server: 'a', tool: 'who' } })
+    }
+    expect(clients).toEqual(['editor/1.2', 'test/1'])
   })
 
   it.each([

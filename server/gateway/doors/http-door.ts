@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { createMcpHandler, type McpRequestContext, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
-import { LOCAL_OWNER, type OwnerOf } from '../../calls/caller.ts'
+import { type Caller, LOCAL_OWNER, type OwnerOf } from '../../calls/caller.ts'
 import { traceFromHeaders } from '../../calls/tracing/tracing.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
@@ -18,6 +18,7 @@ export interface HttpDoor {
 }
 
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024
+const MAX_CLIENT_CHARS = 100
 
 /**
  * Serves the gateway over Streamable HTTP, in every revision, without sessions: any instance can answer any request. `ownerOf`
@@ -33,7 +34,7 @@ export function openHttpDoor(
   const serve = ({ requestInfo }: McpRequestContext) => {
     const owner = ownerOf(requestInfo?.headers.get('cookie') ?? undefined)
     const trace = traceFromHeaders((name) => requestInfo?.headers.get(name))
-    return createGatewayServer(gateway, version, { owner, door: 'http' }, trace)
+    return createGatewayServer(gateway, version, httpCaller(owner, requestInfo?.headers.get('user-agent')), trace)
   }
   const onerror = (error: Error) => logger.debug({ err: error }, 'gateway request')
   const handler = exposed ?? createMcpHandler(serve, { maxRequestBodySize: MAX_BODY_BYTES, onerror })
@@ -47,7 +48,8 @@ export function openHttpDoor(
       try {
         const plain = exposed ? undefined : readFastRequest(request, body)
         if (plain && isGatewayTool(plain.name)) {
-          const caller = namedCaller({ owner: ownerOf(request.headers.cookie), door: 'http' }, plain.client)
+          const { cookie, 'user-agent': userAgent } = request.headers
+          const caller = namedCaller(httpCaller(ownerOf(cookie), userAgent), plain.client)
           const trace = traceFromHeaders((name) => request.headers[name]?.toString())
           const call = { ...plain, meta: { ...trace, ...plain.meta } }
           const result = await answerFastCall(gateway, version, call, { caller, signal: gone.signal })
@@ -65,6 +67,11 @@ export function openHttpDoor(
     },
     close: () => handler.close()
   }
+}
+
+/** Older revisions name the client in `initialize` only, which is another request: then its User-Agent has to do. */
+function httpCaller(owner: string, userAgent: string | null | undefined): Caller {
+  return { owner, door: 'http', ...(userAgent && { client: userAgent.slice(0, MAX_CLIENT_CHARS) }) }
 }
 
 /** A call whose headers and body agree and that wants no progress: a single JSON answer is enough. */
