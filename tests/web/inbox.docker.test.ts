@@ -67,7 +67,7 @@ describe('the inbox', () => {
     await card.waitFor()
     expect(await card.textContent()).toContain('evilU+202E<img src=x onerror=alert(1)>')
     expect(await card.textContent()).toContain('from the inbox')
-    await expect.poll(() => page.title()).toContain('(1) Waiting for you')
+    await expect.poll(() => page.title()).toContain('(1) Needs your approval')
     await card.focus()
     await new WorkspacePage(page).approveByKeyboard()
     expect(textOf(await first)).toBe('written')

@@ -237,7 +237,7 @@ it('tells of a call that waits, and comes to the front when that is clicked', as
   await me.page.evaluate('last.onclick()')
   expect(await me.page.evaluate('made')).toEqual([
     'You will be notified when a call needs your approval.',
-    '1 tool call waits for your decision.',
+    '1 tool call needs your approval.',
     'focus'
   ])
 })

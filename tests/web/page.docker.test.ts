@@ -35,7 +35,7 @@ describe('a first minute', () => {
     await me.ask('write hello.txt: first line')
     await me.cards.getByText('New file').waitFor()
     await me.cards.getByText('first line').first().waitFor()
-    await expect.poll(() => me.page.title()).toMatch(/^\(1\) Waiting for you/)
+    await expect.poll(() => me.page.title()).toMatch(/^\(1\) Needs your approval/)
     await me.approve()
     await me.quiet()
     await me.button('Show the files').click()

@@ -21,7 +21,7 @@ export function useAttention(title: () => string): void {
     [() => waitingIds().length, title],
     ([waiting, name]) => {
       const place = name === '' ? NAME : `${revealPlainly(name, 'prose')} · ${NAME}`
-      document.title = waiting > 0 ? `(${waiting}) Waiting for you · ${place}` : place
+      document.title = waiting > 0 ? `(${waiting}) Needs your approval · ${place}` : place
       const icon = document.getElementById('favicon')
       icon?.setAttribute('href', waiting > 0 ? '/favicon-waiting.svg' : '/favicon.svg')
     },
@@ -29,7 +29,7 @@ export function useAttention(title: () => string): void {
   )
   watch(waitingIds, (waiting, before) => {
     if (waiting.every((id) => before.includes(id))) return
-    const text = `${count(waiting.length, 'tool call waits', 'tool calls wait')} for your decision.`
+    const text = `${count(waiting.length, 'tool call needs', 'tool calls need')} your approval.`
     notices.announce(text)
     if (document.visibilityState === 'hidden' && notificationsWanted()) notify(text, session.sessionId)
   })
