@@ -51,7 +51,7 @@ describe('credentials', () => {
     expect(openSecrets({ file: fileWith(text), environment: {} }).secret('A')).toBe(value)
   })
 
-  it('never show in a complaint about the file', () => {
+  it('never appear in an error about the file', () => {
     const file = fileWith('{"KEY": "hunter2"')
     expect(() => openSecrets({ file, environment: {} })).toThrow(/no valid JSON/)
     expect(() => openSecrets({ file, environment: {} })).not.toThrow(/hunter2/)
@@ -73,7 +73,7 @@ describe('credentials', () => {
     expect(fill).not.toThrow(/hush/)
   })
 
-  it('fill placeholders, wherever they stand in a text, and are remembered as secrets', () => {
+  it('fill placeholders anywhere in a text, and are remembered as secrets', () => {
     const source = openSecrets({ file: fileWith('A=one\nB=$&two'), environment: { HOME: '/home/x' } })
     const filled = fillPlaceholders(
       's',

@@ -13,7 +13,7 @@ export interface CredentialsOptions {
 }
 
 export interface Credentials {
-  /** Fills placeholders with an owner's own values first; without an owner, with what is common to all. */
+  /** Fills placeholders with the owner's own values first, or without an owner, with the shared ones. */
   source(owner?: string): SecretSource
   /** Whether this owner has a value of their own for one of these secrets. */
   differsFor(owner: string, names: string[]): boolean
@@ -26,7 +26,10 @@ interface Stored {
 
 const NOTHING: Stored = { common: {}, owners: {} }
 
-/** Looks at the file anew every time, so that a rotated secret needs no restart. `secret:` looks there first, then outside. */
+/**
+ * Reads the file again whenever it has changed, so that a rotated secret needs no restart. `secret:` uses the file first, then the
+ * environment.
+ */
 export function openCredentials({ file, environment }: CredentialsOptions): Credentials {
   const read = file === undefined ? () => NOTHING : credentialsReader(file)
   const env = (name: string) => own(environment, name)
@@ -47,7 +50,7 @@ function own<T>(values: Record<string, T>, name: string): T | undefined {
   return Object.hasOwn(values, name) ? values[name] : undefined
 }
 
-/** It is asked before every call, so an unchanged file is not read again. */
+/** Called before every call, so an unchanged file is not read again. */
 function credentialsReader(file: string): () => Stored {
   let seen = ''
   let stored = NOTHING
@@ -71,7 +74,7 @@ function readCredentials(file: string, text: string): Stored {
   try {
     value = JSON.parse(text)
   } catch {
-    // The parser's own words would quote the file.
+    // The parser's message would quote the file.
     throw unreadable(file, 'it is no valid JSON')
   }
   if (!isRecord(value)) throw unreadable(file, 'it must be one JSON object of texts')
@@ -88,7 +91,7 @@ function readCredentials(file: string, text: string): Stored {
   }
 }
 
-/** `parseEnv` skips or cuts what it can't read, and a server would get a part of its secret: such a file is refused. */
+/** `parseEnv` skips or cuts lines that it can't read, and a server would get only a part of its secret. Such a file is refused. */
 function parseLines(file: string, text: string): Record<string, unknown> {
   const line =
     /(?<blank>[^\S\n]*(?:#[^\n]*)?)(?:\n|$)|[^\S\n]*(?:export\s+)?[\w.-]+[^\S\n]*=[^\S\n]*(?:(?<quote>['"`])(?:(?!\k<quote>)[\s\S])*\k<quote>[^\S\n]*(?:#[^\n]*)?|[^'"`\s][^\n]*|)(?:\n|$)/y

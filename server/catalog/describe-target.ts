@@ -3,7 +3,7 @@ import { looksSecret } from './literal-secrets.ts'
 import { isPlaceholder } from './placeholders.ts'
 import type { ServerEntry } from './server-entry.ts'
 
-/** The exact command or address: what a person has to see before it is run. Placeholders stay what they are. */
+/** The exact command or address, which a person must see before it is run. Placeholders are not filled. */
 export function describeTarget(entry: ServerEntry): string {
   if (entry.kind === 'remote') return entry.url
   return [entry.command, ...entry.args]
@@ -11,7 +11,7 @@ export function describeTarget(entry: ServerEntry): string {
     .join(' ')
 }
 
-/** All that decides what is run and whether it is asked for; of values only those that are no secret. */
+/** Everything that decides what is run and whether it needs approval, without secret values. */
 export function showTarget(entry: ServerEntry): ServerTarget & { target: string } {
   const local = entry.kind === 'local' ? entry : undefined
   return {

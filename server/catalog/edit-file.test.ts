@@ -15,7 +15,7 @@ afterEach(() => discard(dir))
 const serversIn = (file: string) => Object.keys(JSON.parse(readFileSync(file, 'utf8')).mcpServers).sort()
 
 describe('a file that is changed', () => {
-  it('keeps the changes of all, also when several processes make them at once', async () => {
+  it('keeps all changes, even if several processes make them at once', async () => {
     const file = join(dir, 'mcp.json')
     const names = ['a', 'b', 'c', 'd', 'e', 'f']
     const ends = names.map(async (name) => {
@@ -28,7 +28,7 @@ describe('a file that is changed', () => {
     expect(serversIn(file)).toEqual(names)
   })
 
-  it('keeps all secrets that are stored at once', async () => {
+  it('keeps all secrets that are stored at the same time', async () => {
     const file = join(dir, 'credentials')
     writeFileSync(file, 'OLD=1\n', { mode: 0o600 })
     const names = ['ONE', 'TWO', 'THREE', 'FOUR']
@@ -37,7 +37,7 @@ describe('a file that is changed', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
-  it('is changed behind a link, which stays', async () => {
+  it('is changed at the target of a link, and the link stays', async () => {
     mkdirSync(join(dir, 'elsewhere'))
     const [file, link] = [join(dir, 'elsewhere/mcp.json'), join(dir, 'mcp.json')]
     writeFileSync(file, '{"mcpServers":{}}')

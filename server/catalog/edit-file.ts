@@ -8,8 +8,9 @@ import { makeFolder } from '../lib/files/make-folder.ts'
 const STALE_LOCK_MS = 10_000
 
 /**
- * Replaces a file in one step by what `edit` makes of its text; undefined stands for one that is not there. One change at a time,
- * over all processes: of two at once, the second would undo the first. Behind a link, the file itself is changed.
+ * Replaces a file's text with the result of `edit` in one step; `edit` gets undefined if the file does not exist. Only one process
+ * at a time changes the file, because otherwise the second change would undo the first. If the path is a link, the link stays and
+ * its target is changed.
  */
 export async function editFile(file: string, edit: (before: string | undefined) => string): Promise<void> {
   try {

@@ -55,7 +55,7 @@ it('keeps comments, trailing commas, indentation and the order of everything els
 `)
 })
 
-it('adds, switches and removes whatever the name, and leaves all others as they were', async () => {
+it('adds, switches and removes servers of any name, and leaves the others unchanged', async () => {
   const entry = fc.record({
     command: fc.string({ minLength: 1, maxLength: 20 }),
     env: fc.dictionary(fc.stringMatching(/^[A-Z]{1,5}$/), fc.string())
@@ -93,8 +93,8 @@ it.each(['{}', '{"mcpServers":{}}', '\uFEFF{\r\n  "servers": {}\r\n}\r\n'])(
   }
 )
 
-it('says of a file that can not be written what to look at', async () => {
-  // Not even root makes files there.
+it('explains what to check if the file can not be written', async () => {
+  // Not even root can create files there.
   const adding = addServers('/proc/mcp.json', { x: { command: 'true' } })
   await expect(adding).rejects.toMatchObject({ code: 'file_unwritable', kind: 'unavailable' })
   await expect(adding).rejects.toThrow(/^\/proc\/mcp\.json can't be changed \(.*\): check its permissions/)

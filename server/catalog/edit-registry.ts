@@ -6,15 +6,12 @@ import { parseJsonWithLines } from './json-with-lines.ts'
 import { readRegistry } from './registry.ts'
 
 type RawServers = Record<string, unknown>
-/** The value that a member gets; undefined removes it. */
+/** The new value of a member; undefined removes it. */
 type Change = [path: string[], value: unknown]
 
 const LENIENT = { allowTrailingComma: true }
 
-/**
- * Changes the servers in the file and leaves everything else in it as it is, comments too. The result is checked before it replaces
- * the file in one step.
- */
+/** Changes the servers in the file and nothing else in it, not even comments. The result is checked before it replaces the file. */
 async function editRegistry(file: string, edit: (servers: RawServers) => Change[]): Promise<void> {
   await editFile(file, (before = '{\n  "mcpServers": {}\n}\n') => {
     let text = before.replace(/^\uFEFF/, '')
@@ -38,7 +35,7 @@ async function editRegistry(file: string, edit: (servers: RawServers) => Change[
   })
 }
 
-/** Unlike `modify`, this leaves a comment behind the last member where it is. */
+/** Unlike `modify`, this keeps a comment after the last member in its place. */
 function append(text: string, [list, last]: [Node, Node], member: string): string {
   const close = list.offset + list.length - 1
   const between = text.slice(last.offset + last.length, close)
@@ -63,20 +60,20 @@ function parse(text: string, file: string): Record<string, unknown> {
     const { value } = parseJsonWithLines(text)
     if (isRecord(value)) return value
   } catch {
-    // Says where the file is wrong.
+    // Throws an error that says where the file is invalid.
     readRegistry(text, file)
   }
   throw new AppError('invalid', 'registry_malformed', `${file}, line 1: it must be an object.`)
 }
 
-/** New lines look like those that are there. */
+/** New lines use the indentation of the existing ones. */
 function formatOf(text: string) {
   const [, indent = '  '] = /\n([ \t]+)\S/.exec(text) ?? []
   const eol = text.includes('\r\n') ? '\r\n' : '\n'
   return { indent, insertSpaces: !indent.startsWith('\t'), tabSize: indent.length, eol }
 }
 
-/** None of them may be there already. */
+/** Throws if one of them already exists. */
 export async function addServers(file: string, added: RawServers): Promise<void> {
   await editRegistry(file, (servers) => {
     const taken = Object.keys(added).find((name) => Object.hasOwn(servers, name))

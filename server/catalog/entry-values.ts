@@ -1,4 +1,4 @@
-/** What is wrong with a member of an entry; `path` leads to it from the entry. */
+/** An invalid member of an entry; `path` is its path within the entry. */
 import { isRecord } from '../lib/is-record.ts'
 export class EntryProblem extends Error {
   readonly path: string[]
@@ -31,7 +31,7 @@ export function text(value: unknown, path: string[]): string {
 
 export function texts(value: unknown, path: string[]): string[] {
   if (!Array.isArray(value) || value.length > MAX_ITEMS) throw new EntryProblem(path, 'must be a list of texts')
-  // An empty word is a legitimate argument.
+  // An empty string is a valid argument.
   return value.map((item, index) => (item === '' ? '' : text(item, [...path, String(index)])))
 }
 

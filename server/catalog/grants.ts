@@ -1,7 +1,8 @@
 /**
- * Which entries of the registry may have their secrets: those that a person added or accepted, word for word. Owns the record of it, one
- * file in the data folder, where no server can write. Invariant: an entry that was added or changed in the file by anyone else gets no
- * secret. Of a registry that has no record yet (before an upgrade, or new), all present entries are taken as accepted, once.
+ * Decides which entries of the registry get their secrets: those that a person added or accepted, word for word. Owns the record of
+ * accepted entries, a file in the data folder, where no server can write. Invariant: an entry that anyone else added or changed in
+ * the file gets no secret. For a registry without a record (a new one, or one from before an upgrade), all current entries count as
+ * accepted, once.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync, realpathSync } from 'node:fs'
@@ -16,13 +17,13 @@ import type { ServerEntry } from './server-entry.ts'
 type Accepted = Record<string, Record<string, string>>
 
 export interface Grants {
-  /** Whether the entry uses secrets that nobody has granted to it as it stands. */
+  /** Whether the entry uses secrets, and nobody has accepted it in its current form. */
   isWaiting(entry: ServerEntry): boolean
-  /** Throws if so. */
+  /** Throws if `isWaiting` is true. */
   check(entry: ServerEntry): void
-  /** What was shown to a person, and accepted. `present`: what the registry had before. */
+  /** Records entries that a person was shown and accepted. `present` are the entries that the registry had before. */
   accept(entries: Iterable<ServerEntry>, present?: Iterable<ServerEntry>): Promise<void>
-  /** Takes these as accepted if there is no record of this registry yet. Resolves to the names of those that got secrets by it. */
+  /** Accepts these entries if there is no record of this registry yet. Resolves to the names of those that use secrets. */
   begin(present: Iterable<ServerEntry>): Promise<string[]>
 }
 
@@ -58,14 +59,14 @@ export function openGrants(dataDir: string, registryFile: string): Grants {
           return accepted ?? first
         })
       }
-      // From here on, a record that is gone has been removed by somebody.
+      // If the record is missing from now on, someone has removed it.
       hasBegun = true
       return Object.keys(first)
     }
   }
 }
 
-/** Of all that decides who gets the secrets. Not of limits and descriptions, which may change freely. */
+/** Covers everything that decides who gets the secrets. Limits and descriptions may change freely. */
 export function grantHash(entry: ServerEntry): string {
   const what =
     entry.kind === 'local'
@@ -84,7 +85,7 @@ function hashes(entries: Iterable<ServerEntry>): Record<string, string> {
   return Object.fromEntries([...entries].filter(usesSecrets).map((entry) => [entry.name, grantHash(entry)]))
 }
 
-/** The same file by whatever name its folder has. */
+/** Resolves links in the folder, so that the same file always has the same key. */
 function registryKey(file: string): string {
   const path = resolve(file)
   try {
@@ -109,7 +110,7 @@ function readAccepted(file: string, text: string | undefined): Accepted {
     const value: unknown = JSON.parse(text)
     if (isRecord(value) && Object.values(value).every(isHashes)) return value as Accepted
   } catch {
-    // As one that has another form.
+    // Invalid JSON is treated like any other invalid content.
   }
   throw unreadable(file, 'it is damaged')
 }
@@ -127,7 +128,7 @@ function notGranted(name: string): AppError {
   return new AppError('forbidden', 'secret_not_granted', message, { details: { permanent: true } })
 }
 
-/** Ready to paste. */
+/** Quoted for a shell if necessary. */
 function shellWord(name: string): string {
   return /^[\w.@-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`
 }

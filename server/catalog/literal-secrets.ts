@@ -1,11 +1,11 @@
 /**
- * Secrets that stand in `mcp.json` as plain text. People are warned of them, and they are removed from logs and errors like those that a
- * placeholder stands for.
+ * Finds secrets that are in `mcp.json` as plain text. We warn about them, and redact them in logs and errors like the values of
+ * placeholders.
  */
 import type { ServerEntry } from './server-entry.ts'
 
 const SECRET_NAME = /key|token|secret|passw|pwd|auth|credential|cookie|private|bearer|session|signature|\bsig\b|jwt/i
-/** `Authorization: Bearer …`, also with other schemes, and values that are known by their beginning. */
+/** `Authorization: Bearer …`, also with other schemes, and values that begin like known kinds of secrets. */
 const SECRET_VALUE =
   /^((Bearer|Basic|Token|ApiKey|Api-Key|Key|Digest|Negotiate|DPoP|AWS4-HMAC-SHA256) |sk-|[prs]k_(live|test)_|gh[pousr]_|github_pat_|xox[a-z]-|AKIA|AIza|glpat-|npm_|hf_|pypi-|dop_v1_|SG\.|ya29\.|eyJ)/i
 
@@ -21,14 +21,14 @@ export function looksSecret(name: string, value: string): boolean {
   return [SECRET_VALUE, ...CONNECTION_PASSWORDS].some((known) => known.test(value)) || SECRET_NAME.test(name)
 }
 
-/** `--token abc`, `--token=abc`, or a value that is known by its beginning. */
+/** `--token abc`, `--token=abc`, or a value that begins like a known kind of secret. */
 export function isSecretWord(word: string, at: number, words: string[]): boolean {
   const before = words[at - 1] ?? ''
   const [name = '', value = ''] = word.split('=', 2)
   return looksSecret(before.startsWith('-') ? before : '', word) || (value !== '' && looksSecret(name, value))
 }
 
-/** Finds a user and password, `?api_key=…`, or a long random part of the path, as some providers have it. */
+/** Finds a user and password, `?api_key=…`, or a long random part of the path, which some providers use as a key. */
 export function secretsInUrl(address: string): string[] {
   const { username, password, searchParams, pathname, hash } = new URL(address)
   const query = [...searchParams, ...new URLSearchParams(hash.slice(1))].filter(
@@ -38,7 +38,7 @@ export function secretsInUrl(address: string): string[] {
   return [username, password, ...query.map(([, value]) => value), ...parts].filter((part) => part !== '')
 }
 
-/** 24 characters or more with letters and digits mixed: no word. A UUID names things rather than proving anything. */
+/** At least 24 characters with letters and digits mixed, so not a word. UUIDs don't count: they are names, not secrets. */
 function isRandom(part: string): boolean {
   return (
     /^[\w.~-]{24,}$/.test(part) &&
@@ -48,14 +48,16 @@ function isRandom(part: string): boolean {
   )
 }
 
-/** Whether a person's sentence seems to name a secret: `password is hunter2`, or a word that is known by its form. */
+/**
+ * Whether a person's sentence seems to contain a secret: `password is hunter2`, or a word in the form of a known kind of secret.
+ */
 export function mentionsSecret(sentence: string): boolean {
   if (/\b(password|passwd|passphrase|pwd|token|secret|pin|api[ _-]?key|key)\b(\s+is|\s*[:=]|\s+["'`])/i.test(sentence))
     return true
   return sentence.split(/[\s"'`,;()]+/).some((word) => looksSecret('', word) || isRandom(word))
 }
 
-/** The texts to remove from what a server's log and errors say. */
+/** The texts to redact in a server's log and errors. */
 export function literalSecrets(entry: ServerEntry): string[] {
   const values = Object.entries(entry.kind === 'local' ? entry.env : entry.headers)
     .filter(([name, value]) => looksSecret(name, value))

@@ -1,11 +1,11 @@
 import { AppError } from '../lib/errors.ts'
 
 const PLACEHOLDER = /(?<!\$)\$\{(secret|env):([A-Za-z_][A-Za-z0-9_.-]*)\}/g
-/** Stands for `${` as it is. */
+/** An escaped `${`. */
 const ESCAPED = /\$\$\{/g
 
 export interface SecretSource {
-  /** undefined: there is none of this name. */
+  /** Returns undefined if there is no value with this name. */
   secret(name: string): string | undefined
   env(name: string): string | undefined
 }
@@ -14,12 +14,12 @@ export function hasPlaceholder(text: string): boolean {
   return text.search(PLACEHOLDER) !== -1
 }
 
-/** The secrets that these texts ask for. */
+/** The secrets that these texts refer to. */
 export function secretNames(texts: Record<string, string>): string[] {
   return namesOf('secret', texts)
 }
 
-/** The variables of our own environment that these texts ask for by `${env:NAME}`. */
+/** The variables of our own environment that these texts refer to with `${env:NAME}`. */
 export function environmentNames(texts: Record<string, string>): string[] {
   return namesOf('env', texts)
 }
@@ -29,7 +29,7 @@ function namesOf(wanted: 'secret' | 'env', texts: Record<string, string>): strin
   return [...new Set(found.flatMap(([, kind, name]) => (kind === wanted && name !== undefined ? [name] : [])))]
 }
 
-/** Nothing but a placeholder: it tells nobody anything. */
+/** The text consists of a placeholder only, so it reveals nothing. */
 export function isPlaceholder(text: string): boolean {
   return /^\$\{(secret|env):[A-Za-z_][A-Za-z0-9_.-]*\}$/.test(text)
 }
@@ -38,7 +38,7 @@ const UNFIT = { env: /\0/, headers: /[^\t\x20-\x7e\x80-\xff]/ }
 
 export interface FilledTexts {
   values: Record<string, string>
-  /** What must never be seen outside the child. */
+  /** Values that must never be seen outside the child. */
   secrets: string[]
 }
 
@@ -52,7 +52,7 @@ export function fillPlaceholders(
   const secrets = new Set<string>()
   const values: Record<string, string> = {}
   for (const [key, text] of Object.entries(texts)) {
-    // Piece by piece: what comes from a secret is no escape.
+    // Piece by piece, so that the text of a secret is not treated as an escape.
     const pieces = text.split(/((?<!\$)\$\{(?:secret|env):[A-Za-z_][A-Za-z0-9_.-]*\})/)
     values[key] = pieces
       .map((piece) => {
@@ -60,7 +60,7 @@ export function fillPlaceholders(
         if (kind === '') return piece.replace(ESCAPED, '${')
         const value = kind === 'secret' ? source.secret(name) : source.env(name)
         if (value === undefined) throw missing(server, piece, kind)
-        // Node's own complaint would quote it.
+        // Node's own error message would quote it.
         if (UNFIT[place].test(value.trim())) throw unfit(server, piece, place)
         secrets.add(value)
         return value

@@ -14,14 +14,14 @@ import {
 
 type Raw = Record<string, unknown>
 
-/** Ours, those of the clients whose files are pasted, and those that such clients write for themselves only. */
+/** Our own keys, those of the clients whose files are pasted, and those that only matter to such clients. */
 export const ENTRY_KEYS = new Set(
   `command args env cwd url serverUrl headers type transport disabled enabled description keywords examples sandbox
    timeoutMs idleSeconds instances alternatives approval readOnly autoApprove alwaysAllow disabledTools`.split(/\s+/)
 )
 const MAX_MS = 86_400_000
 const NO_URL = { protocol: '', username: '', password: '' }
-/** Addresses are shown and logged, and `fetch` takes none with a password in it. */
+/** Addresses are shown and logged, and `fetch` refuses one with a password in it. */
 const PASSWORD_IN_URL = `must hold no user or password: put it into an "Authorization" header with \${secret:NAME}`
 
 export function unknownKeys(raw: Raw): string[] {

@@ -32,7 +32,7 @@ describe('sandbox in mcp.json', () => {
     expect(() => read(more)).toThrow(reason)
   })
 
-  it('leaves the folder of a server without one alone', () => {
+  it('does not change the folder of a server without one', () => {
     expect(read({ cwd: '.' })?.cwd).toBe('.')
   })
 })

@@ -5,9 +5,9 @@ import { parseHostPattern } from '../lib/web/host-pattern.ts'
 import { EntryProblem, number, onlyKeys, text, texts } from './entry-values.ts'
 import type { SandboxRequest } from './server-entry.ts'
 
-/** Too much at once: whoever means a part of it can name that. */
+/** These would share too much at once; an entry can name a folder inside them instead. */
 const TOO_MUCH = /^\/(bin|boot|etc|lib|lib64|opt|sbin|srv|tmp|usr|var|workspace)?$/
-/** Not files, or the sandbox's own. */
+/** These contain no files, or are the sandbox's own. */
 const NEVER = /^\/(proc|sys|dev|run|var\/run|opt\/mcp)(\/|$)/
 
 export const SANDBOX_KEYS = ['image', 'network', 'folders', 'memoryMb', 'cpus']
@@ -41,7 +41,7 @@ function readFolders(value: unknown, path: string[]): string[] {
   return texts(value, path).map((folder, index) => sharedFolder(folder, [...path, String(index)]))
 }
 
-/** Not the name of an engine's network: that would be a way out past the list. */
+/** Not the name of an engine network, because that would bypass the list. */
 function readNetwork(value: unknown, path: string[]): string[] {
   if (value === 'none' || value === false) return []
   if (!Array.isArray(value)) throw new EntryProblem(path, 'must be "none" or a list of hosts, like ["api.example.com"]')

@@ -5,7 +5,7 @@ import { describeProblem, diffRegistries, loadRegistry, readRegistry } from './r
 const read = (mcpServers: Record<string, unknown>) => readRegistry(JSON.stringify({ mcpServers }), 'mcp.json')
 
 describe('the registry', () => {
-  it("takes a client's servers as pasted", () => {
+  it("accepts a client's servers as pasted", () => {
     const { servers, problems } = readRegistry(
       `{
         // from a client's file
@@ -30,7 +30,7 @@ describe('the registry', () => {
     expect(servers.get('old')).toMatchObject({ kind: 'remote', sse: true, enabled: false })
   })
 
-  it('takes our own keys', () => {
+  it('accepts our own keys', () => {
     const { servers, problems } = read({
       a: {
         command: 'a',
@@ -98,7 +98,7 @@ describe('the registry', () => {
     expect(() => readRegistry(text, 'mcp.json')).toThrow(sentence)
   })
 
-  it('takes any text without an end or another error than its own', () => {
+  it('accepts any text, or fails with its own error', () => {
     const words = fc.constantFrom(
       ...[
         '{',
@@ -129,7 +129,7 @@ describe('the registry', () => {
     )
   })
 
-  it('takes any entry for a server or a problem', () => {
+  it('turns any entry into a server or a problem', () => {
     const known = ['command', 'args', 'env', 'url', 'headers', 'sandbox', 'timeoutMs', 'approval', 'instances', 'cwd']
     const name = fc.oneof(fc.constantFrom('__proto__', 'constructor', 'toString', ''), fc.string())
     const entry = fc.dictionary(fc.constantFrom(...known, '__proto__', 'enabled'), fc.jsonValue())
@@ -151,12 +151,12 @@ describe('the registry', () => {
     expect(() => readRegistry(`{"mcpServers":{${many}}}`, 'f')).toThrow(/more than 1000 servers/)
   })
 
-  it('takes a missing file for an empty one only where that is meant', async () => {
+  it('treats a missing file as empty only with `optional`', async () => {
     expect((await loadRegistry('/nowhere/mcp.json', { optional: true })).servers.size).toBe(0)
     await expect(loadRegistry('/nowhere/mcp.json', { optional: false })).rejects.toThrow(/there is no such file/)
   })
 
-  it('tells a changed process from changed words', () => {
+  it('distinguishes a change of the process from a change of the descriptions', () => {
     const before = read({ a: { command: 'a' }, b: { command: 'b' }, c: { command: 'c' }, d: { command: 'd' } })
     const after = read({
       e: { command: 'e' },

@@ -1,6 +1,6 @@
 /**
- * The registry of MCP servers: what `mcp.json` says, entry by entry. Owns reading and comparing it; starts nothing, and knows no
- * secret. Invariant: an entry that can't be read is reported with its line and hides no other.
+ * The registry of MCP servers: the entries of `mcp.json`. Owns reading and comparing them; starts nothing and knows no secrets.
+ * Invariant: an entry that can't be read is reported with its line and does not hide the others.
  */
 import { AppError, hasCode, messageOf } from '../lib/errors.ts'
 import { readSmallFile } from '../lib/files/read-small-file.ts'
@@ -14,7 +14,7 @@ export interface RegistryProblem {
   server?: string
   line: number
   reason: string
-  /** False: the entry works, but something in it means nothing to us. */
+  /** False if the entry works, but contains something that we don't know. */
   fatal: boolean
 }
 
@@ -26,7 +26,7 @@ export interface Registry {
 const MAX_BYTES = 4 * 1024 * 1024
 const MAX_SERVERS = 1000
 
-/** Throws when the file as a whole can't be used; a missing one is an empty registry if `optional`. */
+/** Throws if the file as a whole can't be used. With `optional`, a missing file is an empty registry. */
 export async function loadRegistry(file: string, options: { optional: boolean }): Promise<Registry> {
   let text: string
   try {
@@ -89,9 +89,9 @@ export function describeProblem(file: string, { server, line, reason, fatal }: R
 export interface RegistryDiff {
   added: ServerEntry[]
   removed: ServerEntry[]
-  /** Another command, address or limit: a running child must be replaced. */
+  /** The command, address or limits changed: a running child must be replaced. */
   changed: ServerEntry[]
-  /** Other words about it, or switched on or off. */
+  /** Descriptions or rules changed, or it was switched on or off. */
   metadataChanged: ServerEntry[]
 }
 

@@ -1,4 +1,4 @@
-/** An MCP server as the registry knows it: what to start or to reach, and what its owner says about it. */
+/** An entry of the registry: what to start or to reach, and what its owner says about it. */
 
 import type { ApprovalRule } from '../../contract/approval-rule.ts'
 
@@ -10,9 +10,9 @@ export interface OperationTimeouts {
 
 export interface SandboxRequest {
   image?: string
-  /** The hosts that it may reach, as `host-pattern.ts` reads them; none when there is none. */
+  /** Patterns of the hosts that it may reach, for `host-pattern.ts`; without any, it has no network. */
   network?: string[]
-  /** What it may read of this machine, beside `cwd`. */
+  /** Folders of this machine that it may read, besides `cwd`. */
   folders?: string[]
   memoryMb?: number
   cpus?: number
@@ -20,7 +20,7 @@ export interface SandboxRequest {
 
 export interface EntryBase {
   name: string
-  /** Where it stands in the file. */
+  /** Its line in the file. */
   line: number
   enabled: boolean
   description?: string
@@ -30,9 +30,9 @@ export interface EntryBase {
   idleMs: number
   instances: number
   alternatives: string[]
-  /** By glob of tool names. */
+  /** The key is a glob of tool names. */
   approval: Record<string, ApprovalRule>
-  /** Globs of tool names that the owner says only read: a sentence may run them. */
+  /** Globs of tools that only read, according to the owner; a sentence alone may run them. */
   readOnly: string[]
   /** Changes when, and only when, a running child must be replaced. */
   fingerprint: string
@@ -42,7 +42,7 @@ export interface LocalEntry extends EntryBase {
   kind: 'local'
   command: string
   args: string[]
-  /** With its placeholders; they are filled when the child is started, never before. */
+  /** Contains placeholders, which are filled only when the child is started. */
   env: Record<string, string>
   cwd?: string
   sandbox?: SandboxRequest
@@ -52,7 +52,7 @@ export interface RemoteEntry extends EntryBase {
   kind: 'remote'
   url: string
   headers: Record<string, string>
-  /** The transport of the first revision, for servers that never moved on. */
+  /** Uses the transport of the first protocol revision, for old servers. */
   sse: boolean
 }
 

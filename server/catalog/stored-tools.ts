@@ -1,6 +1,6 @@
 /**
- * The tools last seen from each server, so that listing, searching and explaining start no child. Written by whoever lists a
- * server's tools; a record of another fingerprint is of another server and does not count.
+ * The tools last seen on each server, so that listing, searching and explaining start no child. Written whenever a server's tools
+ * are listed. A record with another fingerprint belongs to another server and does not count.
  */
 import { createHash } from 'node:crypto'
 import { isRecord } from '../lib/is-record.ts'
@@ -11,13 +11,13 @@ export interface StoredTool {
   inputSchema: Record<string, unknown>
   outputSchema?: Record<string, unknown>
   annotations?: Record<string, unknown>
-  /** What else a client may be shown: title, icons, `_meta`. */
+  /** Other fields for clients: title, icons, `_meta`. */
   shown?: Record<string, unknown>
-  /** Of all the above. */
+  /** Covers all fields above. */
   hash: string
 }
 
-/** What a server says of itself when it is greeted. */
+/** What a server says about itself in `initialize`. */
 export interface ServerAbout {
   capabilities: Record<string, unknown>
   instructions?: string
@@ -25,26 +25,26 @@ export interface ServerAbout {
 
 export interface StoredServer {
   fingerprint: string
-  /** When the tools were last listed; 0 when they never were. */
+  /** When the tools were last listed; 0 if never. */
   seenAt: number
   tools: StoredTool[]
   about?: ServerAbout
-  /** Its tools for clients that can do more than answer, by what these can do; the latest few. */
+  /** Its tools for clients with more capabilities, by capabilities; only the latest few. */
   offers?: Record<string, StoredTool[]>
-  /** Which revision it speaks, as found out at `revisionAt`. */
+  /** The revision that it speaks, as detected at `revisionAt`. */
   revision?: { kind: 'legacy' } | { kind: 'modern'; discover: Record<string, unknown> }
   revisionAt?: number
   startMs?: number
   lastError?: { at: number; message: string }
-  /** Hosts that its sandbox refused it, by host and port. */
+  /** Hosts that the egress proxy refused, by host and port. */
   denied?: Record<string, { count: number; at: number }>
-  /** Tools that it listed and that can't be offered, each with the reason. */
+  /** Tools that it listed but that can't be offered, each with the reason. */
   leftOut?: string[]
 }
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
-/** What is needed of the key-value store. */
+/** The part of the key-value store that is needed here. */
 export interface CatalogStore {
   set(space: string, key: string, value: Json): Promise<void>
   remove(space: string, key: string): Promise<void>
@@ -86,12 +86,12 @@ export function toolHash(tool: Omit<StoredTool, 'hash'>): string {
     .digest('hex')
 }
 
-/** Another version of this program may have hashed other parts of it. */
+/** Another version of this program may have hashed other fields. */
 function withHash(tool: StoredTool): StoredTool {
   return { ...tool, hash: toolHash(tool) }
 }
 
-/** What lies in the store was written by this program, perhaps by another version of it. */
+/** Stored values were written by this program, perhaps by another version of it. */
 function readStored(value: unknown): StoredServer | undefined {
   if (!isRecord(value) || typeof value.fingerprint !== 'string' || !Array.isArray(value.tools)) return undefined
   if (typeof value.seenAt !== 'number' || !value.tools.every(isStoredTool)) return undefined

@@ -54,7 +54,7 @@ async function watched(
 }
 
 describe('watching the registry', () => {
-  it('sees a change, and a file put in its place', async () => {
+  it('sees a change, and a replaced file', async () => {
     const { file, dir, write, next } = await watched({ a: { command: 'a' } })
     expect((await next(() => write({ a: { command: 'a' }, b: { command: 'b' } })))?.added[0]?.name).toBe('b')
     const diff = await next(() => {
@@ -64,7 +64,7 @@ describe('watching the registry', () => {
     expect([diff?.removed[0]?.name, diff?.changed[0]?.name]).toEqual(['a', 'b'])
   })
 
-  it('changes nothing while the file is broken', async () => {
+  it('changes nothing while the file is invalid', async () => {
     const { file, write, next, diffs, watch } = await watched({ a: { command: 'a' } })
     writeFileSync(file, '{ "mcpServers": ')
     await watch.reload()
@@ -82,7 +82,7 @@ describe('watching the registry', () => {
     await expect.poll(() => diffs.at(-1)?.added[0]?.name).toBe('b')
   })
 
-  it('takes a file that is gone for a moment for one that is being replaced', async () => {
+  it('waits for a file that is missing for a moment while it is replaced', async () => {
     const { file, write, next, diffs, watch } = await watched({ a: { command: 'a' } })
     rmSync(file)
     setTimeout(() => write({ a: { command: 'a' } }), 100)

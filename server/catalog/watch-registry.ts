@@ -9,7 +9,7 @@ import { describeProblem, diffRegistries, loadRegistry, type Registry, type Regi
 export interface RegistryWatchOptions {
   file: string
   logger: Logger
-  /** Never while an earlier one runs. */
+  /** Not called while an earlier call still runs. */
   onChange(registry: Registry, diff: RegistryDiff): Promise<void>
   debounceMs?: number
   lookMs?: number
@@ -20,8 +20,8 @@ const NAP_MS = 1000
 const LOOK_MS = 5000
 
 /**
- * Watches the folder, because editors replace the file; and looks at the file now and then, because a link may lead to another
- * folder and not every disk tells. A file that can't be read meanwhile changes nothing.
+ * Watches the folder, because editors replace the file. Also polls the file, because a link may lead to another folder and not
+ * every file system sends events. While the file can't be read, nothing changes.
  */
 export class RegistryWatch {
   readonly #options: RegistryWatchOptions
@@ -41,7 +41,7 @@ export class RegistryWatch {
     const { file, lookMs = LOOK_MS } = this.#options
     watchFile(file, { persistent: false, interval: lookMs }, this.#soon)
     this.#watchFolder()
-    // `watchFile` compares with its own first look, which comes later: it misses a change that was made since the file was read.
+    // `watchFile` compares with its own first read, which comes later, so it would miss a change since the file was loaded.
     setTimeout(this.#soon, lookMs).unref()
   }
 
@@ -59,7 +59,7 @@ export class RegistryWatch {
     }
   }
 
-  /** Why the file as it stands now can't be used. */
+  /** Why the current file can't be used. */
   get problem(): string | undefined {
     return this.#problem
   }
@@ -94,7 +94,7 @@ export class RegistryWatch {
     if (this.#closed) return
     const { file, logger, onChange } = this.#options
     try {
-      // Not every program replaces a file in one step; without it, all servers would be stopped.
+      // Not every program replaces a file in one step. A missing file must not stop all servers.
       if (this.#current.servers.size > 0 && !existsSync(file)) await delay(NAP_MS, undefined, { ref: false })
       const next = await loadRegistry(file, { optional: true })
       if (this.#closed) return

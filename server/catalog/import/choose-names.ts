@@ -4,8 +4,9 @@ import type { ServerEntry } from '../server-entry.ts'
 import type { FoundServer } from './client-files.ts'
 
 /**
- * Which of the found servers are added, and under which names. The first of a name keeps it. Another one of a single project gets the
- * project's name added; any other is left out, and so is what the registry has a server for already: both are said.
+ * Decides which of the found servers are added, and under which names. The first server with a name keeps it. If another one
+ * belongs to a single project, the project's name is added to its name; otherwise it is left out. Servers that the registry already
+ * has are left out too. Everything left out is reported.
  */
 export function chooseNames(
   found: FoundServer[],

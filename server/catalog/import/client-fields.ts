@@ -1,10 +1,10 @@
-/** Fields of other clients: those with a counterpart are renamed, all others are named and taken out. Nothing is dropped without a note. */
+/** Fields of other clients: those that we have too are renamed; all others are removed, with a note for each. */
 import { isRecord } from '../../lib/is-record.ts'
 import { ENTRY_KEYS } from '../read-entry.ts'
 
 type Raw = Record<string, unknown>
 
-/** Field of another client → ours, if ours is not there as well. */
+/** Field of another client → our field, which is used only if the entry does not have ours as well. */
 const RENAMED: Record<string, string> = {
   httpUrl: 'url',
   baseUrl: 'url',
@@ -27,7 +27,7 @@ const WHY: Record<string, string> = {
   sandboxEnabled: 'write "sandbox" to run it in a container',
   envFile: `write its variables under "env", with \${secret:NAME} for secrets`
 }
-/** Fields that say nothing beyond what the entry says anyway. */
+/** Fields that add nothing to the rest of the entry. */
 const IMPLIED: Record<string, unknown[]> = { source: ['custom'], isActive: [true], trust: [false] }
 const LOCAL_ONLY = ['args', 'env', 'cwd', 'sandbox']
 const REMOTE_ONLY = ['headers']
@@ -114,7 +114,7 @@ function toolRules(raw: Raw): { approval: Raw; note: string } | undefined {
   return { approval, note: `${note}, as in the client: see "approval"` }
 }
 
-/** Each client has its own unit. */
+/** Clients use different units. */
 function timeoutOf(value: unknown, client: string | undefined): number | undefined {
   if (typeof value !== 'number' || value < 1) return
   if (client === 'Gemini CLI' || client === 'LibreChat') return value

@@ -21,7 +21,7 @@ describe('the files of other clients', () => {
     return file
   }
 
-  it('have placeholders of their own: some become ours, and servers with others are left out by name', async () => {
+  it('have their own placeholders: some are translated, and servers with others are left out and named', async () => {
     const env = { A: of('TOKEN'), B: `Bearer ${of('input:my-key')}`, C: of('env:KEPT'), D: '$$' + '{as-it-is}' }
     const file = put('.mcp.json', {
       mcpServers: {
@@ -39,7 +39,7 @@ describe('the files of other clients', () => {
     expect(problems).toEqual(said.map((words) => expect.stringContaining(words)))
   })
 
-  it('are found, those for this folder alone among them', async () => {
+  it('are found, including those for this folder only', async () => {
     put('.config/Claude/claude_desktop_config.json', { mcpServers: { desktop: { command: 'a' } } })
     put('.claude.json', {
       mcpServers: { code: { command: 'b' } },
@@ -62,7 +62,7 @@ describe('the files of other clients', () => {
     expect(problems).toEqual([])
   })
 
-  it('hide nothing by what is wrong in them, and say what it is', async () => {
+  it('report what is invalid, and still yield everything else', async () => {
     const bad = put('.cursor/mcp.json', '{ "mcpServers": {\n "fine": { "command": "a" },\n "odd": { "args": [1] } } }')
     const broken = put('.claude.json', '{ "mcpServers": ')
     put('.codeium/windsurf/mcp_config.json', {})
@@ -116,7 +116,7 @@ describe('the files of other clients', () => {
     expect(problems).toEqual([expect.stringContaining(`"odd": has ${of('B')}`)])
   })
 
-  it('name folders and defaults by placeholders, which become what they are here', async () => {
+  it('name folders and defaults with placeholders, which are replaced by their values here', async () => {
     const file = put('w/.vscode/mcp.json', {
       servers: {
         folders: {
@@ -150,7 +150,7 @@ describe('the files of other clients', () => {
     expect(own.problems).toEqual([expect.stringContaining(of('workspaceFolder'))])
   })
 
-  it('have fields of their own: each is translated, or named', async () => {
+  it('have their own fields: each is translated, or named', async () => {
     const envFile = put('w/.env', "TOKEN=hidden\nKEPT='x'\n")
     const read = async (path: string, content: unknown) => {
       const { servers, problems } = await readClientFile(put(path, content), place())
@@ -230,7 +230,7 @@ describe('the files of other clients', () => {
     ])
   })
 
-  it('of Claude Code have servers of single projects, and servers that are off there', async () => {
+  it('of Claude Code have servers of single projects, and servers that are switched off there', async () => {
     const code = { command: './c' }
     put('.claude.json', {
       projects: {
@@ -244,7 +244,7 @@ describe('the files of other clients', () => {
     const { fresh } = chooseNames(servers, new Map())
     expect(fresh.map(({ name, project, raw }) => ({ name, project, ...raw }))).toEqual([
       { name: 'db', project: '/p/one', command: './c', cwd: '/p/one' },
-      // Started elsewhere, it would run whatever "o.js" is there.
+      // In another folder, it would run another "o.js".
       { name: 'off', project: '/p/one', command: 'node', args: ['o.js'], cwd: '/p/one', enabled: false },
       { name: 'db-two', project: '/p/two', command: './c', cwd: '/p/two' },
       { name: 'shared', project: undefined, command: 's', cwd: home, enabled: false }

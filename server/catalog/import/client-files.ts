@@ -1,4 +1,4 @@
-/** The files of other MCP clients: where they are, and which servers are in them. Reads only. */
+/** The files of other MCP clients: where they are, and which servers they contain. Only reads them. */
 import { dirname, extname, join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { AppError, hasCode, isAppError, messageOf } from '../../lib/errors.ts'
@@ -15,17 +15,17 @@ export interface FoundServer extends TranslatedEntry {
   client: string
   file: string
   name: string
-  /** The folder that the client has it for, where that is one alone. */
+  /** The folder that the server is for, if it is for one folder only. */
   project?: string
 }
 
 export interface ClientServers {
   servers: FoundServer[]
-  /** What can't be taken over, and why; a sentence each. */
+  /** One sentence for each thing that can't be imported, with the reason. */
   problems: string[]
 }
 
-/** Where we are, and what may be looked at. */
+/** The folders to search, and what may be read. */
 export interface ImportPlace {
   home: string
   folder: string
@@ -37,7 +37,7 @@ const MAX_ENV_BYTES = 1024 * 1024
 const CODE = ['.config/Code/User', 'Library/Application Support/Code/User']
 const CLINE = 'globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json'
 
-/** Where other clients keep their servers, under the user's home and the folder that we are in. */
+/** Where other clients keep their servers, below the user's home and the current folder. */
 const FILES: [client: string, path: string][] = [
   ['Claude Desktop', '.config/Claude/claude_desktop_config.json'],
   ['Claude Desktop', 'Library/Application Support/Claude/claude_desktop_config.json'],
@@ -58,10 +58,10 @@ const LOCAL: [client: string, path: string][] = [
   ['Zed', '.zed/settings.json'],
   ['Gemini CLI', '.gemini/settings.json']
 ]
-/** The Codex CLI and LibreChat have these. */
+/** The formats of the Codex CLI and LibreChat. */
 const OTHER_FORMATS: Record<string, string> = { '.toml': 'TOML', '.yaml': 'YAML', '.yml': 'YAML' }
 
-/** The servers in all those files. What can't be read hides no other. */
+/** The servers in all those files. An unreadable file or entry does not hide the others. */
 export async function findClientServers(place: ImportPlace): Promise<ClientServers> {
   const files = [
     ...FILES.map(([, path]) => join(place.home, path)),
@@ -78,7 +78,7 @@ export async function findClientServers(place: ImportPlace): Promise<ClientServe
   return { servers: found.flatMap(({ servers }) => servers), problems: found.flatMap(({ problems }) => problems) }
 }
 
-/** Throws when the file as a whole can't be used. */
+/** Throws if the file as a whole can't be used. */
 export async function readClientFile(file: string, place: ImportPlace): Promise<ClientServers> {
   const located = await locate(file)
   const lists = serverLists(located.value, file, place.folder)
@@ -126,7 +126,7 @@ function readList({ list, isOff, lineOf, context, source }: ListSource, result: 
   }
 }
 
-/** Which client's file it is, and for which folder it is, if it is not the user's own. */
+/** The client that the file belongs to, and the folder if it is not the user's own file. */
 function knownFile(file: string, home: string): { client: string; path: string; workspace?: string } | undefined {
   const isAt = ([, path]: [string, string]) => file.endsWith(`/${path}`)
   const [client, path] = LOCAL.find(isAt) ?? FILES.find(isAt) ?? []
@@ -138,7 +138,7 @@ function knownFile(file: string, home: string): { client: string; path: string; 
   return file.endsWith('/cline_mcp_settings.json') ? { client: 'Cline', path: CLINE } : undefined
 }
 
-/** Names that Claude Code's user has switched off for the project. */
+/** Names of servers that the user has switched off in Claude Code for the project. */
 async function offInProject(folder: string, home: string): Promise<string[]> {
   const files = [
     join(home, '.claude.json'),
@@ -171,7 +171,7 @@ function otherFormat(file: string, format: string, hasServers: boolean): AppErro
   return unusable(`${file} is ${format}, and only JSON can be imported: ${how}.`, !hasServers)
 }
 
-/** `silent`: nothing to speak of where the file was only looked for. */
+/** With `silent`, a missing file is not reported. */
 function unusable(message: string, silent = false): AppError {
   return new AppError('invalid', 'registry_unreadable', message, { details: { silent } })
 }

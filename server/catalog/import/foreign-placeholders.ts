@@ -1,14 +1,14 @@
 import { AppError } from '../../lib/errors.ts'
 import type { ServerEntry } from '../server-entry.ts'
 
-/** Any placeholder, whoever fills it; `$${` stands for `${` itself. */
+/** Any placeholder, ours or another client's; `$${` is an escaped `${`. */
 export const ANY_PLACEHOLDER = /(?<!\$)\$\{[^${}]{1,200}\}/g
 /** One inside another, such as `${A:-${B}}`: filling the inner one alone would leave the outer one as text. */
 const NESTED = /(?<!\$)\$\{[^${}]{0,200}\$\{[^{}]{0,200}\}[^{}]{0,200}\}/g
-/** In variables and headers, ours are filled before: what is left is another client's. */
+/** In variables and headers, ours are filled first; what is left belongs to another client. */
 const LEFT = /(?<!\$)\$\{(?!(?:secret|env):[A-Za-z_][A-Za-z0-9_.-]*\})[^${}]{1,200}\}/g
 
-/** Throws when the entry has a placeholder that nobody fills here: sent as it is, it would be taken for the value. */
+/** Throws if the entry has a placeholder that we don't fill: the server would take its text for the value. */
 export function refuseForeignPlaceholders(entry: ServerEntry): void {
   const values = Object.values(entry.kind === 'local' ? entry.env : entry.headers)
   const inValues = values.flatMap((text) => [...nestedIn(text), ...[...text.matchAll(LEFT)].map(([whole]) => whole)])
@@ -32,7 +32,10 @@ export function nestedIn(text: string): string[] {
   return [...text.matchAll(NESTED)].map(([whole]) => whole)
 }
 
-/** In a command line, an address or a folder. A shell's own variables are its business, and so is code that is given as an argument. */
+/**
+ * Foreign placeholders in a command line, an address or a folder. Variables of a shell, and code that is passed as an argument,
+ * don't count.
+ */
 export function foreignIn(command: unknown, value: unknown): string[] {
   const words = (Array.isArray(value) ? value : [value]).filter((word) => typeof word === 'string')
   return words.flatMap((word) => {
@@ -41,13 +44,13 @@ export function foreignIn(command: unknown, value: unknown): string[] {
   })
 }
 
-/** Whether a client fills this placeholder in this word, and not a shell or a program later on. */
+/** Whether a client would fill this placeholder, not a shell or a program later. */
 export function isOfClient(command: unknown, word: string, placeholder: string): boolean {
   const isShell = typeof command === 'string' && /(^|[/\\])(ba|da|z|k|fi|a)?sh$/.test(command)
   return isKnown(placeholder) || (!isShell && !/[\s`]/.test(word))
 }
 
-/** Forms that only clients have. */
+/** Forms that only clients use. */
 function isKnown(placeholder: string): boolean {
   return /^\$\{(input:|workspaceFolder|userHome\}|pathSeparator\}|config:|command:)/.test(placeholder)
 }

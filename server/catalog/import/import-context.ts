@@ -1,11 +1,16 @@
-/** What is known about the place that a foreign entry comes from. Everything that is absent stays untranslated, and is named. */
+/**
+ * What is known about the source of a foreign entry. A placeholder that needs something unknown is not translated, but reported.
+ */
 export interface ImportContext {
-  /** The client whose file it is, as `client-files.ts` names it. */
+  /** The client that the file belongs to, as `client-files.ts` names it. */
   client?: string
   home?: string
   /** The folder that the client would call the workspace or the project. */
   workspace?: string
   environment?: Record<string, string | undefined>
-  /** The names of the variables in an env file; throws when it can't be read. Absent where files of this machine are none of the asker's business. */
+  /**
+   * Returns the names of the variables in an env file; throws if it can't be read. Missing if the requester may not read files of
+   * this machine.
+   */
   envFileNames?(file: string): string[]
 }

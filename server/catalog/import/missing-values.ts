@@ -7,7 +7,7 @@ export interface MissingValue {
   servers: string[]
 }
 
-/** The values that these servers need before they can be started, and that are nowhere yet. */
+/** The values that these servers need to start and that are not set anywhere yet. */
 export function missingValues(entries: ServerEntry[], source: SecretSource): MissingValue[] {
   const found = new Map<string, MissingValue>()
   const add = (kind: MissingValue['kind'], name: string, server: string) => {

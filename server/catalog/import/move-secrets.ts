@@ -7,7 +7,7 @@ import { looksSecret } from '../literal-secrets.ts'
 
 type Raw = Record<string, unknown>
 
-/** What looks like a secret in variables and headers, replaced by placeholders, and beside it by the names of those. */
+/** Replaces values that look like secrets in variables and headers by placeholders, and returns the secrets by name. */
 export function takeSecretsOut(servers: Record<string, Raw>): {
   servers: Record<string, Raw>
   secrets: Map<string, string>
@@ -43,10 +43,10 @@ export function takeSecretsOut(servers: Record<string, Raw>): {
   return { servers: Object.fromEntries(cleaned), secrets }
 }
 
-/** Adds them in the form that the file has, and replaces it in one step. A name that means something else already is not touched. */
+/** Adds the secrets in the file's own format, in one step. A name that already has another value is not changed. */
 export function storeSecrets(file: string, secrets: Map<string, string>): Promise<void> {
   return editFile(file, (before = '') => {
-    // With the same demands as for using it; what the environment has does not count.
+    // The file must meet the same requirements as for using it. The environment does not count.
     const known = openCredentials({ file, environment: {} }).source()
     const fresh = [...secrets].filter(([name]) => known.secret(name) === undefined)
     const taken = [...secrets].find(([name, value]) => ![undefined, value].includes(known.secret(name)))

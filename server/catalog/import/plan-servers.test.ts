@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { planServers } from './plan-servers.ts'
 
-it('warns of the gateway itself, which is pasted along with what it replaced', () => {
+it('warns about the gateway itself, if it is pasted together with other servers', () => {
   const text = JSON.stringify({
     mcpServers: { me: { command: '/opt/bin/mcp-orchestrator', args: ['gateway'] }, files: { command: 'npx' } }
   })

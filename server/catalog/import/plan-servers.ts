@@ -1,6 +1,6 @@
 /**
- * From a client's `mcpServers`, as pasted or as an object, to what would be added: read by the same strict reader as the registry
- * itself. Writes nothing and starts nothing; what it returns to be shown has no value of a variable in it.
+ * Turns a client's `mcpServers`, pasted text or an object, into a plan of what would be added. Uses the same strict reader as the
+ * registry. Writes nothing and starts nothing. What it returns for display contains no values of variables.
  */
 import type { PlannedServer } from '../../../contract/servers.ts'
 import { isRecord } from '../../lib/is-record.ts'
@@ -16,14 +16,14 @@ import { translateEntry } from './translate-entry.ts'
 
 export interface ServersPlan {
   servers: PlannedServer[]
-  /** As they will stand in the file. */
+  /** As they will be written to the file. */
   raw: Record<string, Record<string, unknown>>
   problems: RegistryProblem[]
 }
 
 const PASTED = 'what was pasted'
 
-/** Throws, with the line, when the text as a whole can't be read. Names that are taken are reported, not replaced. */
+/** Throws an error with the line if the text as a whole can't be read. Names that are taken are reported, not replaced. */
 export function planServers(text: string, taken: (name: string) => boolean): ServersPlan {
   const source = wrapped(text)
   const located = parsed(source)
@@ -36,7 +36,7 @@ export function planServers(text: string, taken: (name: string) => boolean): Ser
       plan.problems.push({ server, line: lineOf(path), reason, fatal })
     try {
       if (taken(server)) throw new EntryProblem([], 'there is a server of this name already; remove it first')
-      // Files of this machine, its folders and its variables are none of the business of whoever pastes.
+      // A person who pastes an entry must not read files, folders or variables of this machine.
       const { raw, entry, notes } = translateEntry(server, theirs, lineOf([]), {})
       for (const note of notes) report(note, false, fieldOf(note))
       raws.set(server, raw)
@@ -50,19 +50,19 @@ export function planServers(text: string, taken: (name: string) => boolean): Ser
   return { ...plan, raw: Object.fromEntries(raws) }
 }
 
-/** The field that a note begins with, for its line. */
+/** The field that a note is about, to find its line. */
 function fieldOf(note: string): string[] {
   return /^"([^"]+)"/.exec(note)?.slice(1) ?? []
 }
 
 function parsed(source: string): LocatedJson {
   const value = tryParse(source)
-  // The registry's own reader says what is wrong with the text as a whole, and where.
+  // The registry's reader reports what is wrong with the text as a whole, and where.
   if (!isRecord(value) || !isRecord(value.context_servers)) readRegistry(source, PASTED)
   return parseJsonWithLines(source)
 }
 
-/** Some clients' documentation shows the inner object alone. The lines stay as they are. */
+/** The docs of some clients show only the inner object. Line numbers stay the same. */
 function wrapped(text: string): string {
   const value = tryParse(text)
   if (!isRecord(value) || [value.mcpServers, value.servers, value.context_servers].some(isRecord)) return text
@@ -76,16 +76,16 @@ function tryParse(text: string): unknown {
   try {
     return parseJsonWithLines(text).value
   } catch {
-    // The reader says what is wrong, and where.
+    // The reader reports what is wrong, and where.
     return undefined
   }
 }
 
-/** They decide what a command loads before its own first line. */
+/** These variables make a command load other code before its own. */
 const LOADERS =
   /^(NODE_OPTIONS|NODE_PATH|LD_.*|DYLD_.*|PYTHON(PATH|STARTUP|HOME)|PERL5(OPT|LIB)|RUBYOPT|BASH_ENV|PATH)$/i
 
-/** What a person should look at twice before they say yes. */
+/** Risks that a person should check before they confirm. */
 export function warnings(entry: ServerEntry): string[] {
   const found: string[] = []
   const values = entry.kind === 'local' ? entry.env : entry.headers

@@ -6,9 +6,9 @@ type Raw = Record<string, unknown>
 const HARMLESS = new Set(['--allow-http', '--debug', '--silent', '--enable-proxy'])
 
 /**
- * `npx mcp-remote URL --header "Authorization:${AUTH}"` starts a local bridge to a remote server, which fills in the header from its own
- * variables. Here this is a remote server with a header. Undefined: it is no such bridge, has no header, or has a flag that only the
- * bridge understands; then it stays the command that it is.
+ * `npx mcp-remote URL --header "Authorization:${AUTH}"` starts a local bridge to a remote server, which fills in the header from
+ * its own variables. Here this is a remote server with a header. Returns undefined if it is no such bridge, has no header, or has a
+ * flag that only the bridge understands; it then stays a command.
  */
 export function unwrapBridge(raw: Raw): { raw: Raw; notes: string[] } | undefined {
   const { command, args, env, cwd: _, ...rest } = raw

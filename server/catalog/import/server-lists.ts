@@ -7,7 +7,7 @@ type Raw = Record<string, unknown>
 export interface ServerList {
   path: string[]
   list: Raw
-  /** The folder that the list is for, where it is for one alone. */
+  /** The folder that the list is for, if it is for one folder only. */
   project?: string
   /** Servers that the client has switched off outside their entries. */
   isOff(name: string): boolean
@@ -15,7 +15,7 @@ export interface ServerList {
 
 const NEVER = () => false
 
-/** `folder`: the one that we are in. */
+/** `folder` is the current folder. */
 export function serverLists(value: unknown, file: string, folder: string | undefined): ServerList[] {
   if (!isRecord(value)) return []
   const plain = [['mcpServers'], ['servers'], ['context_servers'], ['mcp', 'servers']]
@@ -39,7 +39,7 @@ function projectLists(projects: unknown): ServerList[] {
   })
 }
 
-/** Gemini CLI: `mcp.excluded` and `mcp.allowed`. Claude Code: what is off in the folder that we are in. */
+/** Gemini CLI: `mcp.excluded` and `mcp.allowed`. Claude Code: servers that are switched off in the current folder. */
 function isOffInFile(value: Raw, folder: string | undefined): ServerList['isOff'] {
   const { mcp, projects } = value
   const here = folder !== undefined && isRecord(projects) ? projects[folder] : undefined

@@ -1,6 +1,6 @@
 import type { ServerEntry } from '../server-entry.ts'
 
-/** Whoever has moved to the gateway has it in their client's file: it must not become a child of itself. */
+/** Users of the gateway have it in their client's file; it must not become its own child. */
 export function isThisGateway(entry: ServerEntry): boolean {
   if (entry.kind !== 'local') return false
   const words = [entry.command, ...entry.args]

@@ -1,6 +1,6 @@
 /**
- * From another client's entry to one of ours. Writes nothing. Invariant: what can't be taken over is named, either as the reason why the
- * server is left out or as a note; nothing is sent to a server that its client would have replaced.
+ * Translates another client's entry into ours. Writes nothing. Invariant: everything that can't be translated is reported, either
+ * as the reason why the server is left out or as a note. A server never gets a placeholder that its client would have replaced.
  */
 import { isAbsolute, resolve } from 'node:path'
 import { messageOf } from '../../lib/errors.ts'
@@ -17,11 +17,11 @@ import { translatePlaceholders } from './translate-placeholders.ts'
 export interface TranslatedEntry {
   raw: Record<string, unknown>
   entry: ServerEntry
-  /** What is different from the client, or is not taken over; sentences without the full stop. */
+  /** Differences from the client, and fields that are not imported; sentences without the full stop. */
   notes: string[]
 }
 
-/** Throws EntryProblem when the server can't be taken over. */
+/** Throws EntryProblem if the server can't be imported. */
 export function translateEntry(name: string, theirs: unknown, line: number, context: ImportContext): TranslatedEntry {
   if (!isRecord(theirs)) throw new EntryProblem([], 'must be an object')
   const isBare = [theirs.command, theirs.url].every((value) => value === undefined)
@@ -50,7 +50,7 @@ interface Changed {
   notes: string[]
 }
 
-/** Its variables become secrets: their values stay where they are, and out of mcp.json. */
+/** Its variables become secrets, so that their values stay out of mcp.json. */
 function takeEnvFile(raw: Record<string, unknown>, { envFileNames, workspace }: ImportContext): Changed {
   const { envFile, ...rest } = raw
   if (typeof envFile !== 'string' || envFile === '' || !envFileNames) return { raw, notes: [] }
@@ -82,7 +82,10 @@ function takeEnvFile(raw: Record<string, unknown>, { envFileNames, workspace }: 
   }
 }
 
-/** The client starts a project's server in the project's folder. Elsewhere its command line could find another file of the same name. */
+/**
+ * The client starts a project's server in the project's folder. In another folder, its command line could find another file of the
+ * same name.
+ */
 function inWorkspace(raw: Record<string, unknown>, { workspace }: ImportContext): Changed {
   const { cwd } = raw
   if (typeof cwd === 'string' && cwd !== '' && !isAbsolute(cwd)) {

@@ -8,18 +8,18 @@ export interface Translated {
   raw: unknown
   /** Placeholders of another client that have no meaning here. */
   left: string[]
-  /** What the user should know of the translation; sentences without the full stop. */
+  /** Notes for the user about the translation; sentences without the full stop. */
   notes: string[]
 }
 
-/** Where ours are filled. */
+/** Fields in which we fill placeholders. */
 const FILLED = new Set(['env', 'headers'])
-/** Where another client would fill its own. */
+/** Fields in which another client fills its own placeholders. */
 const READ = new Set(['command', 'args', 'cwd', 'url', 'serverUrl', 'envFile'])
 
 /**
- * A bare name is a variable of the environment (Claude Code), `env:` is one for VS Code and Cursor as it is here, and what VS Code asks the
- * user for (`input:`) is a secret. Folders become what they are on this machine. Everything else has no counterpart.
+ * A bare name is an environment variable (Claude Code), and so is `env:` (VS Code, Cursor, and here). What VS Code asks the user
+ * for (`input:`) becomes a secret. Folders are replaced by their paths on this machine. Nothing else can be translated.
  */
 export function translatePlaceholders(raw: unknown, context: ImportContext = {}): Translated {
   const left = new Set<string>()
@@ -27,7 +27,7 @@ export function translatePlaceholders(raw: unknown, context: ImportContext = {})
   if (!isRecord(raw)) return { raw, left: [], notes: [] }
   const byDefault = (whole: string): string | undefined => {
     const [, name = '', usual] = /^\$\{([A-Za-z_]\w*):-([^{}]*)\}$/.exec(whole) ?? []
-    // A set variable may hold a secret, or another address: neither may be written down or passed over.
+    // If the variable is set, its value may be a secret or another address, which must be neither written to the file nor ignored.
     if (usual === undefined || !context.environment || context.environment[name]) return undefined
     notes.add(`${whole} is written as its default "${usual}", because ${name} is not set now`)
     return usual
@@ -64,7 +64,7 @@ function mapTexts(values: Record<string, unknown>, fill: (text: string) => strin
   )
 }
 
-/** The placeholder as one of ours. */
+/** The same placeholder in our form. */
 function asOurs(whole: string, { environment }: ImportContext): string | undefined {
   const [, name, usual] = /^\$\{([A-Za-z_]\w*)(:-[^{}]*)?\}$/.exec(whole) ?? []
   if (name !== undefined && (usual === undefined || environment?.[name])) return `\${env:${name}}`
@@ -81,7 +81,7 @@ function folderOf(whole: string, { home, workspace }: ImportContext): string | u
   return name === 'pathSeparator' || name === '/' ? '/' : undefined
 }
 
-/** A home folder is no secret: a command line may have it. */
+/** A home folder is not a secret, so a command line may contain it. */
 function homeOf(whole: string, { home }: ImportContext): string | undefined {
   return /^\$\{(env:)?HOME\}$/.test(whole) ? home : undefined
 }
