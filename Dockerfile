@@ -1,5 +1,5 @@
-# The orchestrator as an image, for compose.yaml: from a checkout on Linux after `npm ci`. Fetches nothing but its base, which
-# may be any with glibc, libstdc++ and a shell: docker build --build-arg BASE=an-image-you-have .
+# The orchestrator's image, for compose.yaml. Build it in a checkout on Linux after `npm ci`. It downloads only its base image,
+# which can be any image with glibc, libstdc++ and a shell: docker build --build-arg BASE=an-image-you-have .
 ARG BASE=debian:bookworm-slim
 FROM ${BASE}
 WORKDIR /opt/mcp-orchestrator
@@ -9,7 +9,7 @@ COPY node_modules/node/bin/node node_modules/node/bin/node
 COPY images images
 COPY bin bin
 COPY dist dist
-# A new volume takes over owner and mode of these. The proxy's socket is for its group, and only the proxy may make one.
+# A new volume gets the owner and mode of these folders. Only the proxy may create its socket, and only its group may use it.
 RUN ["/bin/sh", "-c", "mkdir -p /data /run/engine && chown 10002:10002 /data && chmod 700 /data && chown 0:10002 /run/engine && chmod 750 /run/engine"]
 ENV HOST=0.0.0.0 PORT=3000 DATA_DIR=/data MCP_CONFIG=/data/mcp.json
 WORKDIR /data

@@ -21,7 +21,7 @@ export async function heapPerIdleSession(): Promise<object> {
     clients.postMessage(BATCH)
     await once(clients, 'message')
   }
-  await open() // what is made once, with the first sessions, is no session's own
+  await open() // objects that are created once, with the first sessions, don't count
   const before = heapUsed()
   await open()
   const bytes = Math.round((heapUsed() - before) / BATCH)

@@ -7,7 +7,7 @@ import type { RoutableTool, UsageExample } from '../server/routing/port.ts'
 
 export interface LabelledRequest {
   query: string
-  /** Right tools as `server::tool`; none when no tool serves the request. */
+  /** Right tools as `server::tool`; empty if no tool serves the request. */
   gold: string[]
 }
 

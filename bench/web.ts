@@ -60,7 +60,7 @@ async function streaming(browser: Browser, fake: FakeServer): Promise<object> {
   const id = /#\/s\/(.+)$/.exec(page.url())?.[1] ?? ''
   const idle = await lostFrames(page, () => wait(STREAM_SECONDS * 1000))
   const busy = await lostFrames(page, () => stream(fake.session(id)))
-  await page.getByText('told slowly').last().waitFor() // else nothing was streamed
+  await page.getByText('told slowly').last().waitFor() // otherwise nothing was streamed
   await page.close()
   return { deltasPerSecond: DELTAS_PER_SECOND, seconds: STREAM_SECONDS, lostFrames: busy, lostFramesIdle: idle }
 }

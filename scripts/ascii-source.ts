@@ -3,10 +3,10 @@
  * strings, templates, regular expressions and comments, where an escape means the same.
  */
 export function asciiSource(code: string): string {
-  // The text of these is what stands in the source, so an escape would be another text.
+  // String.raw returns these as written in the source, so an escape would change the text.
   const raw = /\bString\.raw\s*`[^`]*[^\p{ASCII}][^`]*`/u.exec(code)
   if (raw) throw new Error(`String.raw with other characters than ASCII can't be escaped: ${raw[0].slice(0, 100)}`)
-  // A backslash before a character that needs none goes: it would escape the escape.
+  // Removes a backslash that is not needed: it would escape the escape.
   return code.replaceAll(/(\\*)([^\p{ASCII}])/gu, (_all, slashes: string, character: string) => {
     const before = slashes.length % 2 === 0 ? slashes : slashes.slice(1)
     return before + escaped(character)

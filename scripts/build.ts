@@ -18,7 +18,7 @@ interface Bundle {
   entry: string
   file: string
   options: BuildOptions
-  /** What is imported later becomes files of their own. */
+  /** Modules that are imported on demand become separate files. */
   split?: boolean
 }
 
@@ -55,8 +55,8 @@ const bundles: Bundle[] = [
     file: 'main.mjs',
     options: LEAN
   },
-  // Without the workspace, because every client waits for the gateway to start; and in parts, because in one file the modules
-  // of Node that a later part wants would be loaded at the start too. Names stay readable in its stack traces.
+  // Without the workspace, because every client waits for the gateway to start. Split into parts, because in one file Node would
+  // load the modules of later parts at startup. Names stay readable in its stack traces.
   {
     entry: 'server/gateway-main.ts',
     file: 'gateway.mjs',
@@ -93,7 +93,8 @@ async function bundle({ entry, file, options, split = false }: Bundle): Promise<
     console.error(`build: ${entry} is not there, dist/${file} left out`)
     return
   }
-  // Written beside and renamed: a server or a test that starts meanwhile sees the old files or the new ones, never half.
+  // Written to a draft folder and renamed, so that a server or test that starts meanwhile sees the old or the new files, never a
+  // mix.
   const draft = join(dist, `.draft-${process.pid}`)
   const parts = file.replace('.mjs', '')
   const chunkFileNames = `${parts}/[hash].mjs`
@@ -110,7 +111,7 @@ async function bundle({ entry, file, options, split = false }: Bundle): Promise<
     remember(made)
     for (const { fileName } of made) await writeAscii(join(draft, fileName))
     if (split) await moveParts(join(draft, parts), join(dist, parts))
-    // Last, when all that it asks for is there.
+    // Last, when all its parts are in place.
     await rename(join(draft, file), join(dist, file))
   } finally {
     await rm(draft, { recursive: true, force: true })
@@ -135,7 +136,7 @@ async function moveParts(from: string, to: string): Promise<void> {
 
 async function page(): Promise<void> {
   if (!existsSync(join(root, 'web/index.html'))) return
-  process.env.NODE_ENV = 'production' // a test runner that builds would get the page's debug code
+  process.env.NODE_ENV = 'production' // otherwise a test runner that builds would get the page's debug code
   const { build: buildPage } = await import('vite')
   const record: PagePlugin = {
     name: 'record-modules',

@@ -14,7 +14,7 @@ const LOOK_EVERY_MS = 500
 interface Found {
   line: string
   isUp: boolean
-  /** Of a server with `sandbox`: it ends by itself when whoever started it is gone. */
+  /** The container of a server with `sandbox` ends by itself when the process that started it is gone. */
   isChild: boolean
 }
 

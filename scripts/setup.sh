@@ -9,7 +9,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 node=$root/node_modules/.bin/node
-# Not $HOME, which services and cron jobs may lack.
+# Not $HOME, which may be missing in services and cron jobs.
 state=${XDG_STATE_HOME:-~/.local/state}/mcp-orchestrator
 # What this script started: "PID START-TIME" of a dockerd, or "systemd".
 started=$state/engine
@@ -30,7 +30,7 @@ as_root() {
 
 may_be_root() { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }
 
-# may_install WHAT ADVICE: one sentence and the end where this script can't help.
+# may_install WHAT ADVICE: ends with a message if this script can't install it.
 may_install() {
   if ! command -v apt-get >/dev/null; then die "$1 is missing and this machine has no apt: $2"; fi
   if ! may_be_root; then die "$1 is missing and installing it needs root: $2"; fi
@@ -39,7 +39,7 @@ may_install() {
 # --- packages ---------------------------------------------------------------------------------------------------------
 
 apt() {
-  # RUNLEVEL=1: without systemd, the packages' own scripts must not start services behind our back.
+  # RUNLEVEL=1: without systemd, the packages' own scripts must not start services.
   as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 RUNLEVEL=1 \
     apt-get -q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 "$@"
 }
@@ -61,13 +61,13 @@ install_packages() {
 
 # --- the engine -------------------------------------------------------------------------------------------------------
 
-# Prints why when it does not answer.
+# Prints the reason if the engine does not answer.
 engine_problem() { "$node" "$root/scripts/engine-problem.ts"; }
 
 start_time() {
   local line fields
   line=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
-  # The command's name may hold spaces and parentheses; the 22nd field is the 20th behind it.
+  # The command's name may contain spaces and parentheses. The 22nd field is the 20th after it.
   read -r -a fields <<<"${line##*) }"
   echo "${fields[19]}"
 }
@@ -109,7 +109,7 @@ start_engine() {
   wait_for_engine
 }
 
-# After a crash dockerd finds its old pid file, and refuses to start when another process has that pid now.
+# After a crash, dockerd finds its old pid file and refuses to start if another process has that pid now.
 forget_dead_engine() {
   local file=/var/run/docker.pid pid
   pid=$(cat "$file" 2>/dev/null) || return 0

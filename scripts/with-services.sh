@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# with-services.sh COMMAND…: runs a command with what the tests need: an engine, the sandbox image, a fresh bundle, and a
-# Redis of its own (TEST_REDIS_URL, unless that is set). Stops what it started itself, and ends with the command's status.
+# with-services.sh COMMAND…: runs a command with everything that the tests need: an engine, the sandbox image, a fresh bundle, and
+# its own Redis (unless TEST_REDIS_URL is set). Stops what it started, and exits with the command's status.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -41,7 +41,7 @@ free_port() {
 
 redis_answers() { [ "$(timeout 2 redis-cli -p "$1" ping 2>/dev/null)" = PONG ]; }
 
-# Another process may take the port between the asking and the start: hence more than one try.
+# Another process may take the port before Redis does, so try several times.
 start_redis() {
   local port
   for _ in 1 2 3; do
@@ -65,7 +65,7 @@ start_redis() {
   exit 1
 }
 
-# The tests run what ships: a stale bundle in the image would let them pass on yesterday's server.
+# The tests run the bundle, so an old one would let them pass without testing the current code.
 "$node" "$root/scripts/build.ts"
 "$root/scripts/setup.sh" --tests
 if [ -z "${TEST_REDIS_URL:-}" ]; then start_redis; fi

@@ -167,7 +167,9 @@ function ourPlaces(settings: Settings, { dotenv, readsDotenv, environment }: Loa
   return { loginDir, isHosted, places: { ...places, programs: ourPrograms(), readableFile } }
 }
 
-/** The default places of every instance of this user. They are made, because a server could put its own files where nothing is. */
+/**
+ * The default folders of all instances of this user. They are created, because otherwise a server could put its own files there.
+ */
 function userFolders({ HOME, XDG_CONFIG_HOME, XDG_DATA_HOME }: LoadOptions['environment']): string[] {
   const bases = [
     XDG_CONFIG_HOME || (HOME && join(HOME, '.config')),
@@ -179,13 +181,13 @@ function userFolders({ HOME, XDG_CONFIG_HOME, XDG_DATA_HOME }: LoadOptions['envi
     try {
       makeFolder(folder)
     } catch {
-      // A server can't make it either.
+      // If we can't create it, a server can't either.
     }
     return [folder]
   })
 }
 
-/** What the next start runs. */
+/** The program that the next start runs. */
 function ourPrograms(): string[] {
   return [...['bin', 'dist', 'images'].map((name) => join(packageRoot(), name)), process.execPath]
 }

@@ -97,7 +97,7 @@ export function sealRow(
   return { line: `${text.slice(0, -1)},"hash":"${hash}"}`, hash }
 }
 
-/** undefined if the line's hash does not match its text. */
+/** Returns undefined if the line's hash does not match its text. */
 export function openRow(line: string): Row | undefined {
   const seal = SEAL.exec(line)?.[1]
   if (seal === undefined) return undefined

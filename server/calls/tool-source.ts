@@ -12,7 +12,7 @@ export interface ToolCallInput {
   onOutput?: ((chunk: OutputChunk) => void) | undefined
   /** What its path must lead to, if it was approved for a certain file. Only the sandbox can check it. */
   expected?: ExpectedTarget | undefined
-  /** How many times approval was asked for, this time included. */
+  /** How many times approval was requested, including this time. */
   times?: number | undefined
 }
 
@@ -26,7 +26,7 @@ interface ListInput {
 /** What offers tools to the chat's model: the session's own sandbox, or a server of the registry. */
 export interface ToolSource {
   readonly server: string
-  /** What a person calls it, where that is not the name of a server. */
+  /** Its name for people, if it is not the name of a server. */
   readonly title?: string
   list(asking: ListInput): Promise<ToolDefinitionInput[]>
   call(input: ToolCallInput): Promise<ToolResult>

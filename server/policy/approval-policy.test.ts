@@ -6,7 +6,7 @@ import { createPolicy } from './approval-policy.ts'
 
 const policy = (...rules: [string, ApprovalRule][]) => createPolicy(rules.map(([glob, rule]) => ({ glob, rule })))
 
-/** What a glob means, slowly and plainly. */
+/** A slow and simple implementation of globs, to compare with. */
 function fits(glob: string, text: string): boolean {
   if (glob === '') return text === ''
   if (glob[0] === '*') return fits(glob.slice(1), text) || (text !== '' && fits(glob, text.slice(1)))

@@ -41,7 +41,7 @@ export function isPlainReader({ name, description, inputSchema }: Reader): boole
   return about !== undefined && isReaderDescription(description, about) && hasHarmlessParameters(inputSchema)
 }
 
-/** What the name says is read; undefined where it is no plain reader's name. */
+/** The words that name what is read; undefined if the name is not plainly a reader's. */
 function objectOfName(name: string): string[] | undefined {
   if (!PLAIN_TEXT.test(name)) return undefined
   const parts = wordsOf(name)

@@ -102,17 +102,17 @@ function isNoun(word: string): boolean {
   return !/(?:ed|ly|ing)$/.test(word) && !OTHER.has(word)
 }
 
-/** Of a name, what the description need not say again. */
+/** Words of a name that the description does not have to repeat. */
 const SMALL = new Set('a an the all of by for in from list info information details detail id ids tool'.split(' '))
 
-/** Whether the words of a tool's name, after its verb, are what the description speaks of. */
+/** Whether the description mentions the words of the tool's name after its verb. */
 export function speaksOf(description: string, words: string[]): boolean {
   const said = description.toLowerCase().match(/[a-z0-9]+/g) ?? []
   const isSaid = (word: string) => SMALL.has(word) || said.some((other) => isSameWord(word, other))
   return words.every((word) => !OTHER.has(word) && isSaid(word))
 }
 
-/** In any number; a name may shorten data: `docs` is said by "documentation". */
+/** Compares without the plural. A name may abbreviate: `docs` matches "documentation". */
 function isSameWord(a: string, b: string): boolean {
   const [one, other] = [singular(a), singular(b)]
   return one === other || (one.length >= 3 && DATA.has(b) && other.startsWith(one))

@@ -87,7 +87,7 @@ describe('an approval given in rounds', () => {
     const both = await Promise.allSettled([call(answered), callOther(answered)])
     expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
     expect(written()).toEqual(['one'])
-    // Without an answer in it, or with a no, nothing runs.
+    // Without an answer, or with a rejection, nothing runs.
     const third = await call(write('three'))
     const empty = await call({ ...write('three'), requestState: third.requestState })
     expect([empty.isError, textOf(empty)]).toEqual([true, expect.stringContaining('could not ask')])

@@ -16,7 +16,7 @@ const call = (id: number, params: object = {}) => ({
   params: { name: 'known', arguments: {}, ...params }
 })
 
-/** `sdk` is what came the long way, `short` what did not, `written` what the client got. */
+/** `sdk` has the messages that went through the SDK, `short` those on the fast path, `written` what the client got. */
 async function open(
   answer: (call: FastCall, signal: AbortSignal) => Promise<Record<string, unknown>> = async () => ({})
 ) {

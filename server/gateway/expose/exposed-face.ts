@@ -34,7 +34,7 @@ export interface FaceOptions {
 
 export type Job = (context: CallContext, lane: ClientLane) => Promise<RawResult>
 
-/** The user may have to be fetched. */
+/** The user may be away. */
 const QUESTION_MS = 600_000
 
 export class ExposedFace {

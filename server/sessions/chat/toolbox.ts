@@ -1,4 +1,7 @@
-/** The tools of a chat: those of the session's own sandbox and of every enabled server. One that fails to answer hides no other. */
+/**
+ * The tools of a chat: those of the session's own sandbox and of every enabled server. A source that fails does not hide the
+ * others.
+ */
 import type { CallEntry } from '../../../contract/transcript.ts'
 import type { OutputChunk } from '../../../workspace-server/protocol.ts'
 import type { Audit, CallEnd } from '../../audit/audit.ts'
@@ -29,7 +32,7 @@ export interface ToolboxOptions {
   policy: ApprovalPolicy
   audit: Audit
   logger: Logger
-  /** Hears of every tool or sandbox that a session was refused. */
+  /** Called for every tool or sandbox that a session was refused. */
   refused?: ReportRefusal
 }
 
@@ -42,7 +45,7 @@ export class Toolbox {
     this.#sandboxTools = new SandboxTools(options)
   }
 
-  /** What the model may be offered; who could not be asked is named, with the reason. */
+  /** The tools to offer to the model. `missing` names the sources that could not be listed, with the reason. */
   async offer(
     hold: HeldSession,
     sessionId: string,
@@ -68,7 +71,7 @@ export class Toolbox {
     }
   }
 
-  /** Runs what was approved, and only that: another definition or other arguments than the human saw are refused. */
+  /** Runs exactly what was approved: a call with another definition or other arguments than the person saw is refused. */
   async run(hold: HeldSession, input: RunInput): Promise<void> {
     const { sessionId, call, signal, onOutput } = input
     const { callId, server, name, decision } = call
@@ -90,7 +93,7 @@ export class Toolbox {
     }
   }
 
-  /** Returns what ends the call: in the audit log, in the log and in the metrics. */
+  /** Returns a function that records the end of the call in the audit log, the log and the metrics. */
   #begin({ sessionId, call }: RunInput, caller: Caller, args: ToolCallInput['args']): (end: CallEnd) => void {
     const { audit, logger, refused } = this.#options
     const { turnId, callId, server, name: tool } = call
@@ -117,7 +120,7 @@ export class Toolbox {
         `${server}/${name} is not the tool that was approved: it has changed since.`
       )
     }
-    // A human takes their time, and the rules may have changed meanwhile.
+    // The rules may have changed while the person decided.
     if (this.#options.policy(server, name) === 'deny') {
       throw new AppError('forbidden', 'denied_by_policy', `The policy in mcp.json does not allow ${server}/${name}.`)
     }
@@ -127,7 +130,7 @@ export class Toolbox {
     return { owner: await this.#options.ownerOf(sessionId), door: 'chat', session: sessionId }
   }
 
-  /** The first of a name counts: a server that has the sandbox's name must not pass for the sandbox. */
+  /** The first source with a name counts, so that a server with the sandbox's name can't pose as the sandbox. */
   #sources(hold: HeldSession): ToolSource[] {
     const servers = this.#options.sources().map((source) => recorded(source, hold))
     const byName = Map.groupBy([this.#sandboxTools.source(hold), ...servers], ({ server }) => server)

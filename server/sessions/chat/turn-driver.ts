@@ -1,6 +1,6 @@
 /**
- * Carries one session's turn on: looks at the log, does what comes next, and stops when the turn waits for a human or is over.
- * Keeps nothing that a restart would miss; any instance that is woken comes to the same next action. One drive at a time.
+ * Drives one session's turn: reads the log, does what comes next, and stops when the turn waits for a person or is over. It has no
+ * state that a restart would lose: any instance comes to the same next action. Only one drive runs at a time.
  */
 import type { TurnEndReason } from '../../../contract/events.ts'
 import { type CallEntry, callOf } from '../../../contract/transcript.ts'
@@ -21,7 +21,7 @@ import type { ChatDeps } from './chat-options.ts'
 import type { Conversation } from './conversation.ts'
 import { endOf, keyed, notRun, stopped } from './turn-events.ts'
 
-/** While calls run, answers that another instance appended are looked for this often. */
+/** While calls run, the log is checked this often for decisions that another instance appended. */
 const LOOK_MS = 500
 const RETRY = { firstMs: 500, maxMs: 10_000 }
 const RETRY_BUSY = { firstMs: 50, maxMs: LOOK_MS }
@@ -31,7 +31,7 @@ export class TurnDriver {
   readonly #sessionId: string
   readonly #conversation: Conversation
   readonly #onQuiet: () => void
-  /** Calls that run here, each with the turn it belongs to. */
+  /** Calls that run here, each with its turn. */
   readonly #calls = new Map<string, string>()
   #abort = new AbortController()
   #driving: Promise<void> | undefined
@@ -40,7 +40,7 @@ export class TurnDriver {
   #closed = false
   #retry: NodeJS.Timeout | undefined
   #failures = 0
-  /** Why no more calls can be started under this hold. */
+  /** Why no more calls can be started while the session is held. */
   #lost: unknown
 
   constructor(sessionId: string, conversation: Conversation, deps: ChatDeps, onQuiet: () => void) {
@@ -50,12 +50,12 @@ export class TurnDriver {
     this.#onQuiet = onQuiet
   }
 
-  /** Is at it, or means to try again. */
+  /** Whether it is driving, or will retry. */
   get isBusy(): boolean {
     return this.#driving !== undefined || this.#retry !== undefined
   }
 
-  /** Something was appended, or someone came back: see what the turn needs. */
+  /** Call this when something was appended or someone came back. */
   wake(): void {
     if (this.#closed) return
     this.#hasNews = true
@@ -69,14 +69,14 @@ export class TurnDriver {
     })
   }
 
-  /** Stops the model's stream and the running commands; the log has been told by the caller. */
+  /** Stops the model's stream and the running commands. The caller has already recorded that in the log. */
   cancel(): void {
     this.#abort.abort(stopped())
     this.#abort = new AbortController()
     this.wake()
   }
 
-  /** Lets go of the turn, which stays open in the log for whoever drives it next. `why` is recorded with the calls that run. */
+  /** Releases the turn, which stays open in the log for the next driver. `why` is recorded for the running calls. */
   async close(why = stopped()): Promise<void> {
     this.#closed = true
     clearTimeout(this.#retry)
@@ -91,7 +91,7 @@ export class TurnDriver {
     this.#hasNews = false
     try {
       await this.#conversation.refresh()
-      // Another instance that has the session may do what is needed: who stood in line for it would then take it for nothing.
+      // Don't wait for the lease: another instance that holds it may do the work, and then nothing is left to do.
       const options = { waitMs: 0 }
       if (!this.#isQuiet(this.#next())) await sessions.hold(this.#sessionId, (hold) => this.#drive(hold), options)
       this.#failures = 0
@@ -100,7 +100,7 @@ export class TurnDriver {
     }
   }
 
-  /** What failed for want of the lease or the store is tried again; anything else ends the turn. */
+  /** Retries if the lease or the store was not available; any other failure ends the turn. */
   async #onFailure(error: unknown): Promise<void> {
     const { logger } = this.#deps
     if (isOwnershipError(error)) {
@@ -113,7 +113,7 @@ export class TurnDriver {
       const { turnId } = await this.#conversation.refresh()
       if (turnId) await this.#failTurn(turnId, error)
     } catch {
-      // It stays open in the log, and is looked at again when someone comes back to it.
+      // The turn stays open in the log and continues when someone comes back to it.
     }
   }
 
@@ -128,7 +128,7 @@ export class TurnDriver {
     return nextAction(transcript, stepsInTurn(recent, transcript.turnId), this.#deps.options.limits)
   }
 
-  /** A call that was started and is not ours was interrupted, or is another instance's: taking the lease tells which. */
+  /** A started call that is not ours was interrupted, or runs on another instance. Taking the lease tells which. */
   #isQuiet(action: NextAction): boolean {
     if (this.#neverRun().length > 0) return false
     if (action.type === 'idle') return true
@@ -144,7 +144,7 @@ export class TurnDriver {
     })
   }
 
-  /** Approved in a turn that is over, before their time had come. */
+  /** Calls that were approved, but whose turn ended before they were run. */
   #neverRun(): CallEntry[] {
     const { calls, turnId } = this.#conversation.transcript
     return Object.values(calls).filter((call) => {
@@ -159,14 +159,14 @@ export class TurnDriver {
       try {
         if (await this.#advance(hold)) return
       } catch (error) {
-        // Who let go of the session while calls run here would leave it to others, who then end them.
+        // Don't release the session while calls run here: another instance would take it over and end them.
         if (this.#calls.size === 0 || !isOwnershipError(error)) throw error
         await this.#newsOrTime()
       }
     }
   }
 
-  /** Does what comes next; true: there is nothing more to do for now. */
+  /** Does what comes next. Returns true if there is nothing more to do for now. */
   async #advance(hold: HeldSession): Promise<boolean> {
     this.#hasNews = false
     this.#news = Promise.withResolvers()
@@ -187,7 +187,10 @@ export class TurnDriver {
     return false
   }
 
-  /** Calls that were approved while there was room are answered, not run, once there is none. True: they were. */
+  /**
+   * Calls that were approved before the quota was reached are not run; they get an error as their result. Returns true if there
+   * were any.
+   */
   async #refuseOverQuota(calls: CallEntry[], epoch: number): Promise<boolean> {
     const waiting = calls.filter(({ callId }) => !this.#calls.has(callId))
     if (waiting.length === 0) return false
@@ -207,14 +210,14 @@ export class TurnDriver {
     clearTimeout(timer)
   }
 
-  /** The turn may have been stopped through another instance, which can't reach what runs here. */
+  /** The turn may have been stopped through another instance, which can't stop the calls that run here. */
   #stopCallsOfOtherTurns(turnId: string | null): void {
     if ([...this.#calls.values()].every((turn) => turn === turnId) || this.#abort.signal.aborted) return
     this.#abort.abort(stopped())
     this.#abort = new AbortController()
   }
 
-  /** We hold the session: a call that was started and that nobody here runs is lost, and nobody will tell of it. */
+  /** We hold the session, so a started call that does not run here is lost, and nobody else will report it. */
   async #reportLost(ours: ReadonlySet<string>, epoch: number): Promise<boolean> {
     const lost = this.#startedElsewhere().filter(({ callId }) => !ours.has(callId))
     const events = lost.map(({ callId }) => lostWithServer(callId))
@@ -273,7 +276,7 @@ export class TurnDriver {
     })
   }
 
-  /** A turn that another instance ended must not go on streaming here. */
+  /** Stops streaming when another instance has ended the turn. */
   #stopWithTurn(turnId: string): () => void {
     const abort = this.#abort
     const look = async () => {
@@ -288,7 +291,7 @@ export class TurnDriver {
     for (const call of calls) {
       const { callId } = call
       if (this.#calls.has(callId)) continue
-      // One more might be refused by the sandbox, though a human has said yes to it.
+      // The sandbox would refuse one more, although a person has approved it.
       if (this.#calls.size === MAX_COMMANDS_AT_ONCE) return
       this.#calls.set(callId, call.turnId)
       void this.#runCall(hold, call, this.#abort.signal).finally(() => {
@@ -318,7 +321,7 @@ export class TurnDriver {
     }
   }
 
-  /** A call that failed before it left a trace still needs its answer, or the turn would wait for ever. */
+  /** A call that failed before it recorded anything still needs a result, or the turn would wait for ever. */
   async #answerUnanswered(callId: string, error: unknown, epoch: number): Promise<void> {
     const call = callOf(await this.#conversation.refresh(), callId)
     if (call?.result) return
@@ -345,7 +348,7 @@ export class TurnDriver {
     return this.#append([{ type: 'session:notice', data: { code, message } }], epoch)
   }
 
-  /** What a turn that is over for others still wants to say is not said. */
+  /** Ignores events of a turn that another instance has already ended. */
   async #append(events: NewEvent[], epoch?: number): Promise<void> {
     try {
       await appendEvents(this.#deps, this.#sessionId, events, epoch)

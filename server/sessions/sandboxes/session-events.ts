@@ -1,4 +1,4 @@
-/** What sessions write into the log themselves: calls as they start and end, and words to the user about the sandbox. */
+/** The events that sessions write themselves: starts and results of calls, and notices about the sandbox. */
 import type { EventData } from '../../../contract/events.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
@@ -18,7 +18,7 @@ export type SessionNoticeCode =
 
 type EventDeps = Pick<SessionsDeps, 'events' | 'publish' | 'logger'>
 
-/** Appends to a session's log and publishes what was stored. Without an epoch, whoever holds the session does not matter. */
+/** Appends to a session's log and publishes what was stored. Without an epoch, it does not matter who holds the session. */
 export async function appendEvents(
   deps: Pick<SessionsDeps, 'events' | 'publish'>,
   sessionId: string,
@@ -43,8 +43,8 @@ export class SessionEvents {
   }
 
   /**
-   * For the one result of a call, which has already happened and must not be lost: waits for a store that is away for a while. One
-   * that went away while it answered may have stored it; the result's key keeps it from being stored again.
+   * For the result of a call, which has already run, so its result must not be lost: waits for a store that is unavailable for a
+   * while. If the store failed while it answered, the result may be stored already; its key prevents a second one.
    */
   async appendResult(result: NewEvent, epoch: number): Promise<void> {
     const until = Date.now() + STORE_PATIENCE_MS
@@ -59,7 +59,7 @@ export class SessionEvents {
     }
   }
 
-  /** A word to the user; never an obstacle to the work it tells of. */
+  /** A notice to the user. If it can't be stored, the work continues. */
   async notice(code: SessionNoticeCode, message: string, epoch: number): Promise<void> {
     try {
       await this.append([{ type: 'session:notice', data: { code, message } }], epoch)
@@ -68,12 +68,12 @@ export class SessionEvents {
     }
   }
 
-  /** Calls that an earlier owner started and never finished: says so in the log, so that nobody waits or runs them again. */
+  /** Records in the log that calls of an earlier owner were interrupted, so that nobody waits for them or runs them again. */
   async reportInterrupted(epoch: number, running: ReadonlySet<string>): Promise<string[]> {
     const open = new Set<string>()
     for await (const { type, data } of this.#all()) {
       if (type === 'tool:started') open.add(String(data.callId))
-      // Asked for again: it did nothing.
+      // It needs approval again, so it did nothing.
       else if (type === 'tool:result' || type === 'tool:approval_required') open.delete(String(data.callId))
     }
     const interrupted = [...open].filter((callId) => !running.has(callId))
@@ -102,7 +102,7 @@ export class SessionEvents {
   }
 }
 
-/** A call has one result: of two, the first counts. */
+/** A call has one result: if there are two, the first one counts. */
 export function resultOf(callId: string, data: Omit<EventData<'tool:result'>, 'callId'>): NewEvent {
   return { type: 'tool:result', data: { callId, ...data }, key: `result:${callId}` }
 }
@@ -112,12 +112,14 @@ export function unknownOutcome(callId: string, why: string, interruptedBy?: 'ser
   return resultOf(callId, { isError: true, outcome: 'unknown', content, ...(interruptedBy && { interruptedBy }) })
 }
 
-/** For a call that an instance had started and did not finish: it was killed or restarted, or another one took the session over. */
+/**
+ * For a call that an instance started but did not finish: it was killed or restarted, or another instance took over the session.
+ */
 export function lostWithServer(callId: string): NewEvent {
   return unknownOutcome(callId, 'The server that ran this was restarted, or lost the session.', 'server')
 }
 
-/** Key of an event that is stored once each time that the call is asked for. */
+/** The key of an event that is stored once per approval request. */
 export function onceKey(what: 'decision' | 'started', callId: string, times: number): string {
   return times > 1 ? `${what}-${times}:${callId}` : `${what}:${callId}`
 }
