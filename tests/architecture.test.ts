@@ -20,7 +20,8 @@ const RANKS: string[][] = [
   ['server/policy', 'server/audit', 'server/routing', 'server/connections'],
   ['server/calls'],
   ['server/sandbox', 'server/models', 'server/storage', 'server/catalog'],
-  ['server/lib', 'contract', 'workspace-server']
+  ['workspace-server'],
+  ['server/lib', 'contract']
 ]
 
 /** The same rule inside the large rooms. */

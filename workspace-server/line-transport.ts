@@ -4,13 +4,14 @@
  */
 import type { Readable, Writable } from 'node:stream'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server'
+import { isRecord } from '../server/lib/is-record.ts'
+import { LineReader } from '../server/lib/streams/line-reader.ts'
 import { log } from './log.ts'
 import { MAX_LINE_BYTES } from './protocol.ts'
 
 const MAX_UNANSWERED_BYTES = 4 * MAX_LINE_BYTES
 const MAX_UNANSWERED = 1000
 const MAX_UNWRITTEN_BYTES = 2 * MAX_LINE_BYTES
-const NEWLINE = 10
 
 type Message = JSONRPCMessage
 
@@ -21,10 +22,7 @@ export class LineTransport implements Transport {
 
   readonly #input: Readable
   readonly #output: Writable
-  readonly #onLine: () => void
-  #parts: Buffer[] = []
-  #partBytes = 0
-  #tooLong = false
+  readonly #lines: LineReader
   #closed = false
   readonly #unanswered = new Map<unknown, number>()
   #unansweredBytes = 0
@@ -32,7 +30,16 @@ export class LineTransport implements Transport {
   constructor(input: Readable, output: Writable, onLine: () => void = () => {}) {
     this.#input = input
     this.#output = output
-    this.#onLine = onLine
+    this.#lines = new LineReader(MAX_LINE_BYTES, {
+      line: (line) => {
+        onLine()
+        if (line.length > 0 && !this.#closed) this.#deliver(line)
+      },
+      oversize: ({ bytes }) => {
+        onLine()
+        log(`A line of ${bytes} bytes was dropped: the limit is ${MAX_LINE_BYTES}`)
+      }
+    })
   }
 
   async start(): Promise<void> {
@@ -42,13 +49,15 @@ export class LineTransport implements Transport {
     this.#input.on('error', end)
     this.#input.on('end', end)
     this.#input.on('close', end)
-    this.#input.on('data', (chunk: Buffer) => this.#read(chunk))
+    this.#input.on('data', (chunk: Buffer) => {
+      this.#lines.push(chunk)
+      this.#breathe()
+    })
   }
 
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    this.#parts = []
     this.onclose?.()
   }
 
@@ -80,36 +89,6 @@ export class LineTransport implements Transport {
     log('A message over the line limit was not sent')
     const error = { code: -32603, message: 'The answer is longer than one message may be.' }
     return `${JSON.stringify({ jsonrpc: '2.0', id: 'id' in message ? message.id : null, error })}\n`
-  }
-
-  #read(chunk: Buffer): void {
-    let from = 0
-    for (let at = chunk.indexOf(NEWLINE); at !== -1 && !this.#closed; at = chunk.indexOf(NEWLINE, from)) {
-      this.#keep(chunk.subarray(from, at))
-      this.#endLine()
-      from = at + 1
-    }
-    if (from < chunk.length) this.#keep(chunk.subarray(from))
-    this.#breathe()
-  }
-
-  #keep(part: Buffer): void {
-    this.#partBytes += part.length
-    if (this.#partBytes > MAX_LINE_BYTES) {
-      this.#tooLong = true
-      this.#parts = []
-    } else this.#parts.push(part)
-  }
-
-  #endLine(): void {
-    const line = this.#parts.length === 1 ? this.#parts[0] : Buffer.concat(this.#parts)
-    const { tooLong, bytes } = { tooLong: this.#tooLong, bytes: this.#partBytes }
-    this.#parts = []
-    this.#partBytes = 0
-    this.#tooLong = false
-    this.#onLine()
-    if (tooLong) log(`A line of ${bytes} bytes was dropped: the limit is ${MAX_LINE_BYTES}`)
-    else if (line !== undefined && bytes > 0) this.#deliver(line)
   }
 
   #deliver(line: Buffer): void {
@@ -161,12 +140,8 @@ function parseMessage(line: Buffer): Message | null {
 
 /** Checks the outer shape only; the SDK checks the rest against the method's schema. */
 function isMessage(value: unknown): value is Message {
-  if (!isObject(value) || value.jsonrpc !== '2.0') return false
+  if (!isRecord(value) || value.jsonrpc !== '2.0') return false
   if ('id' in value && typeof value.id !== 'string' && typeof value.id !== 'number') return false
-  if ('method' in value) return typeof value.method === 'string' && (!('params' in value) || isObject(value.params))
+  if ('method' in value) return typeof value.method === 'string' && (!('params' in value) || isRecord(value.params))
   return 'id' in value && ('result' in value || 'error' in value)
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

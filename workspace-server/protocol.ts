@@ -99,23 +99,19 @@ export interface ChangesResult {
   skipped: { path: WorkspacePath; reason: string }[]
   /** There is more: request it with `ack` = `seq`. */
   more: boolean
-  /** This was a scan of the whole workspace: what is neither here nor acknowledged before does not exist. */
-  complete: boolean
 }
 
 export interface FetchParams {
   path: WorkspacePath
   offset: number
   length: number
-  /** Whether the caller understands `holes`. */
-  sparse?: boolean
 }
 
 export interface FetchResult {
-  /** Base64. With `holes`, only the bytes between them. */
+  /** Base64, without the bytes in `holes`. */
   data: string
   /** Runs of zeros in the range, in order; `at` counts from the requested offset. */
-  holes?: { at: number; length: number }[]
+  holes: { at: number; length: number }[]
   eof: boolean
 }
 

@@ -1,4 +1,5 @@
 /** Reads the parameters of the `workspace/…` requests. Throws an Error with a sentence that says what is wrong. */
+import { isRecord } from '../server/lib/is-record.ts'
 import {
   type ChangesParams,
   type ClaimParams,
@@ -24,8 +25,7 @@ export function changesParams(params: unknown): ChangesParams {
 
 export function fetchParams(params: unknown): FetchParams {
   const given = object(params)
-  const sparse = given.sparse === true ? { sparse: true } : {}
-  return { path: text(given, 'path'), offset: whole(given, 'offset'), length: whole(given, 'length'), ...sparse }
+  return { path: text(given, 'path'), offset: whole(given, 'offset'), length: whole(given, 'length') }
 }
 
 export function restoreParams(params: unknown): RestoreParams {
@@ -75,12 +75,8 @@ function restoredEntry(value: unknown): RestoreParams['entries'][number] {
 }
 
 function object(value: unknown): Record<string, unknown> {
-  if (!isObject(value)) throw new Error('The parameters must be an object.')
+  if (!isRecord(value)) throw new Error('The parameters must be an object.')
   return value
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function text(given: Record<string, unknown>, name: string): string {

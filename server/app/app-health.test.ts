@@ -62,9 +62,9 @@ async function openSaves(saves: SaveWatch) {
     async save(content = `content ${at++}`) {
       const { hash, size } = await checkpoint.addBlob(Buffer.from(content))
       const entry = { path: 'file', type: 'file', mode: 0o644, mtimeMs: 1, hash, size } as const
-      await checkpoint.commit({ put: [entry], deleted: [], complete: true })
+      await checkpoint.commit({ put: [entry], deleted: [] })
     },
-    saveNonsense: () => checkpoint.commit({ put: [{} as never], deleted: [], complete: true })
+    saveNonsense: () => checkpoint.commit({ put: [{} as never], deleted: [] })
   }
 }
 

@@ -2,6 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import type {
   ChangesResult,
+  FetchResult,
   LimitsResult,
   PathTarget,
   RestoreParams,
@@ -81,11 +82,11 @@ export class FakeConnection implements WorkspaceConnection {
       .map(([path, text]) => asEntry(path, text))
     const deleted = [...this.#reported.keys()].filter((path) => !files.has(path))
     this.#reported = new Map(files)
-    return { seq: ++this.#seq, put, deleted, skipped: [], more: false, complete: false }
+    return { seq: ++this.#seq, put, deleted, skipped: [], more: false }
   }
 
-  async fetch(): Promise<{ data: string; eof: boolean }> {
-    return { data: '', eof: true }
+  async fetch(): Promise<FetchResult> {
+    return { data: '', holes: [], eof: true }
   }
 
   async restore({ entries }: RestoreParams): Promise<RestoreResult> {
@@ -103,10 +104,6 @@ export class FakeConnection implements WorkspaceConnection {
   }
 
   async ping(): Promise<void> {}
-
-  stderr(): string {
-    return ''
-  }
 
   async close(): Promise<void> {
     this.isOpen = false
@@ -182,7 +179,7 @@ export class FakeEngine implements SandboxEngine {
   async list(deployment: string) {
     return [...this.containers.values()]
       .filter(({ owner }) => owner.deployment === deployment)
-      .map(({ id, owner }) => ({ id, ...owner, createdAt: 0, state: 'running' }))
+      .map(({ id, owner }) => ({ id, instance: owner.instance, createdAt: 0 }))
   }
 
   async verifyLimits(): Promise<LimitsResult> {

@@ -46,10 +46,8 @@ export interface EngineStatus {
 
 export interface ContainerSummary {
   id: string
-  deployment: string
   instance: string
   createdAt: number
-  state: 'created' | 'running' | 'paused' | 'exited' | 'dead' | string
 }
 
 export interface ContainerState {
@@ -100,8 +98,6 @@ export interface WorkspaceConnection {
   /** Resolves the paths of tool arguments, in the same order. */
   resolve(paths: string[]): Promise<PathTarget[]>
   ping(): Promise<void>
-  /** The last part of what the server wrote to stderr. */
-  stderr(): string
   close(): Promise<void>
 }
 

@@ -7,8 +7,6 @@ import type { WorkspaceEntry } from '../../workspace-server/protocol.ts'
 export interface CheckpointDelta {
   put: WorkspaceEntry[]
   deleted: string[]
-  /** Whether `put` is the whole workspace, so that all other entries are gone. */
-  complete: boolean
 }
 
 export interface Checkpoint {

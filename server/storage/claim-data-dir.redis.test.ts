@@ -85,7 +85,7 @@ describe('a data folder', () => {
     await useSession(await start(folder()))
     const checkpoint = await checkpointsIn(before).open('s', 1)
     const entry = { path: 'd', type: 'dir', mode: 0o755, mtimeMs: 0 } as const
-    await checkpoint.commit({ put: [entry], deleted: [], complete: false })
+    await checkpoint.commit({ put: [entry], deleted: [] })
     await checkpoint.close()
     await start(before)
   })

@@ -21,8 +21,6 @@ export class ChangeFeed {
   #acked = 0
   #said: { seq: number; page: ChangePage } | undefined
   #walked = false
-  /** Whether the reports since the owner knew nothing cover the whole workspace. */
-  #whole = true
 
   constructor(parts: { tree: RawTree; index: WorkspaceIndex; watcher: TreeWatcher; scanner: TreeScanner }) {
     this.#tree = parts.tree
@@ -31,18 +29,13 @@ export class ChangeFeed {
     this.#scanner = parts.scanner
   }
 
-  /** The owner wrote into the workspace itself, so it knows files that we never reported. */
-  ownerWrote(): void {
-    this.#whole = false
-  }
-
   async changes({ ack, full = false }: ChangesParams): Promise<ChangesResult> {
     const isNextPage = this.#acknowledge(ack)
     await this.#refresh(full, isNextPage)
     const page = await takePage(this.#tree, this.#index)
     this.#seq += 1
     this.#said = { seq: this.#seq, page }
-    return { seq: this.#seq, ...page.reply, complete: this.#whole && !page.reply.more }
+    return { seq: this.#seq, ...page.reply }
   }
 
   /** Returns true if this requests the next page of the same scan. */
@@ -51,7 +44,6 @@ export class ChangeFeed {
     this.#said = undefined
     if (said !== undefined && ack === said.seq) {
       this.#acked = ack
-      if (!said.page.reply.more) this.#whole = false
       return said.page.reply.more
     }
     if (ack === this.#acked) {
@@ -60,7 +52,6 @@ export class ChangeFeed {
     }
     // An owner that remembers something else than we do starts from nothing.
     this.#acked = 0
-    this.#whole = true
     this.#index.forgetReports()
     return false
   }

@@ -24,7 +24,6 @@ async function look(full = false) {
   const all = {
     put: new Map<string, ChangesResult['put'][number]>(),
     deleted: [] as string[],
-    complete: false,
     pages: 0
   }
   const skipped: ChangesResult['skipped'] = []
@@ -35,7 +34,6 @@ async function look(full = false) {
     all.deleted.push(...reply.deleted)
     skipped.push(...reply.skipped)
     more = reply.more
-    all.complete = reply.complete
   }
   return { ...all, skipped, paths: [...all.put.keys()] }
 }
@@ -52,7 +50,6 @@ describe('what is reported', () => {
     writeFileSync(at('a/file'), 'content', { mode: 0o755 })
     symlinkSync('/nowhere/at all', at('a/link'))
     const first = await look()
-    expect(first.complete).toBe(true)
     expect(first.paths).toEqual(['a', 'a/empty', 'a/file', 'a/link'])
     expect(first.put.get('a/file')).toMatchObject({
       type: 'file',
@@ -63,7 +60,7 @@ describe('what is reported', () => {
     })
     expect(first.put.get('a/link')).toMatchObject({ type: 'link', target: '/nowhere/at all' })
     const second = await look()
-    expect(second).toMatchObject({ paths: [], deleted: [], complete: false })
+    expect(second).toMatchObject({ paths: [], deleted: [] })
     appendFileSync(at('a/file'), '!')
     expect((await look()).paths).toEqual(['a/file'])
     rmSync(at('a'), { recursive: true })
@@ -197,7 +194,6 @@ describe('acknowledgement', () => {
     expect(first.put.map(({ path }) => path)).toEqual(['x'])
     const again = await owner.changes({ ack: 0 })
     expect(again.put).toEqual(first.put)
-    expect(again.complete).toBe(true)
     const none = await owner.changes({ ack: again.seq })
     expect(none.put).toEqual([])
     rmSync(at('x'))
@@ -212,10 +208,10 @@ describe('acknowledgement', () => {
     await look()
     expect((await look()).paths).toEqual([])
     const reset = await owner.changes({ ack: 0 })
-    expect(reset).toMatchObject({ complete: true, put: [{ path: 'x' }] })
+    expect(reset).toMatchObject({ put: [{ path: 'x' }] })
     ack = reset.seq
     expect((await look()).paths).toEqual([])
-    expect(await owner.changes({ ack: 12345 })).toMatchObject({ complete: true, put: [{ path: 'x' }] })
+    expect(await owner.changes({ ack: 12345 })).toMatchObject({ put: [{ path: 'x' }] })
   })
 })
 
@@ -226,7 +222,6 @@ describe('many files', () => {
     const storm = await look()
     expect(storm.pages).toBeGreaterThan(1)
     expect(storm.put.size).toBe(20_020)
-    expect(storm.complete).toBe(false)
     await owner.run('echo changed > d7/f500; rm d8/f1')
     expect(await look()).toMatchObject({ paths: ['d7/f500', 'd8'], deleted: ['d8/f1'] })
     await owner.run('rm -r d1 d2 d3')

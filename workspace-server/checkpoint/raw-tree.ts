@@ -9,7 +9,7 @@ import {
   readlinkSync,
   type Stats
 } from 'node:fs'
-import { errorCode } from '../tools/system-error.ts'
+import { hasCode } from '../../server/lib/errors.ts'
 import { fsPath, type RawPath, rawFromText } from './raw-path.ts'
 
 export const OWNER_ALL = 0o700
@@ -48,7 +48,7 @@ export class RawTree {
     try {
       return lstatSync(this.path(raw), { throwIfNoEntry: false })
     } catch (error) {
-      if (errorCode(error) === 'ENAMETOOLONG') return 'too long'
+      if (hasCode(error, 'ENAMETOOLONG')) return 'too long'
       return isDenied(error) ? 'denied' : undefined
     }
   }
@@ -97,6 +97,4 @@ export class RawTree {
   }
 }
 
-function isDenied(error: unknown): boolean {
-  return ['EACCES', 'EPERM'].includes(errorCode(error) ?? '')
-}
+const isDenied = (error: unknown) => hasCode(error, 'EACCES', 'EPERM')

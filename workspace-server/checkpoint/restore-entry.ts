@@ -15,8 +15,8 @@ import {
   utimesSync,
   writeSync
 } from 'node:fs'
+import { hasCode } from '../../server/lib/errors.ts'
 import type { RestoreParams, WorkspaceEntry } from '../protocol.ts'
-import { errorCode } from '../tools/system-error.ts'
 import { fromWire, fsPath, parentOf, type RawPath } from './raw-path.ts'
 import { OWNER_ALL, type RawTree } from './raw-tree.ts'
 
@@ -90,7 +90,7 @@ function openPart(tree: RawTree, raw: RawPath): number {
     return openSync(tree.path(raw), flags)
   } catch (error) {
     const stats = tree.stat(raw)
-    if (errorCode(error) !== 'EACCES' || typeof stats !== 'object' || !stats.isFile()) throw error
+    if (!hasCode(error, 'EACCES') || typeof stats !== 'object' || !stats.isFile()) throw error
     chmodSync(tree.path(raw), 0o600) // The part before it made the file read-only.
     return openSync(tree.path(raw), flags)
   }

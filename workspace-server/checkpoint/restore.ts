@@ -1,5 +1,6 @@
+import { hasCode } from '../../server/lib/errors.ts'
 import type { RestoreParams, RestoreResult } from '../protocol.ts'
-import { asToolError, errorCode } from '../tools/system-error.ts'
+import { asToolError } from '../tools/system-error.ts'
 import { fromWire, parentOf, pathFromWire, type RawPath } from './raw-path.ts'
 import type { RawTree } from './raw-tree.ts'
 import {
@@ -12,7 +13,7 @@ import {
 } from './restore-entry.ts'
 import { entryFrom, type WorkspaceIndex } from './workspace-index.ts'
 
-const NO_ROOM = new Set<string | undefined>(['ENOSPC', 'EDQUOT', 'EFBIG'])
+const NO_ROOM = ['ENOSPC', 'EDQUOT', 'EFBIG']
 
 interface FolderState {
   mode: number
@@ -43,7 +44,7 @@ export class Restorer {
         this.#restoreOne(raw, entry, touched)
         restored.push([raw, entry])
       } catch (error) {
-        failed.push({ path: entry.path, reason: reasonOf(error, entry.path), noRoom: NO_ROOM.has(errorCode(error)) })
+        failed.push({ path: entry.path, reason: reasonOf(error, entry.path), noRoom: hasCode(error, ...NO_ROOM) })
       }
     }
     this.#finishFolders(touched)

@@ -5,6 +5,7 @@
  */
 import { closeSync, type FSWatcher, mkdirSync, openSync, readFileSync, unlinkSync, watch } from 'node:fs'
 import { join } from 'node:path'
+import { hasCode } from '../../server/lib/errors.ts'
 import { childOf, nameOf, type RawPath } from './raw-path.ts'
 import type { RawTree } from './raw-tree.ts'
 
@@ -60,7 +61,7 @@ export class TreeWatcher {
       this.#watches.set(folder, made)
     } catch (error) {
       // If a folder is gone or closed to us, the others are still watched; its parent reports when that changes.
-      if (!isMissing(error)) this.#fail()
+      if (!hasCode(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'ELOOP')) this.#fail()
     }
   }
 
@@ -135,12 +136,6 @@ export class TreeWatcher {
     this.#sentinelWatch?.close()
     this.#sentinelWatch = undefined
   }
-}
-
-function isMissing(error: unknown): boolean {
-  return (
-    error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR', 'EACCES', 'ELOOP'].includes(String(error.code))
-  )
 }
 
 /** An overflow means that a full queue was waiting, so at least that many notices arrive; half of that is a safe sign. */

@@ -48,14 +48,11 @@ export class WorkspaceCheckpoint {
   }
 
   restore(params: RestoreParams): Promise<RestoreResult> {
-    return this.#inTurn(async () => {
-      this.#feed.ownerWrote()
-      return this.#restorer.restore(params)
-    })
+    return this.#inTurn(async () => this.#restorer.restore(params))
   }
 
   /** Throws an Error with a sentence if the file can't be read. */
-  fetch({ path, offset, length, sparse = false }: FetchParams): FetchResult {
+  fetch({ path, offset, length }: FetchParams): FetchResult {
     const raw = pathFromWire(path)
     const opened = raw === null ? 'gone' : this.#tree.open(raw)
     if (opened === 'gone') throw new Error(`There is no such file: ${JSON.stringify(path)}.`)
@@ -63,7 +60,9 @@ export class WorkspaceCheckpoint {
     try {
       const data = readRange(opened.fd, offset, Math.min(length, MAX_FETCH_BYTES))
       const eof = offset + data.length >= opened.stats.size
-      return sparse ? { ...packed(data), eof } : { data: data.toString('base64'), eof }
+      const runs = zeroRuns(data)
+      const holes = runs.flatMap(({ at, length, isZero }) => (isZero ? [{ at, length }] : []))
+      return { data: Buffer.from(withoutZeros(data, runs)).toString('base64'), holes, eof }
     } finally {
       closeSync(opened.fd)
     }
@@ -79,10 +78,4 @@ export class WorkspaceCheckpoint {
     this.#last = mine.catch(() => {})
     return mine
   }
-}
-
-function packed(bytes: Buffer): Pick<FetchResult, 'data' | 'holes'> {
-  const runs = zeroRuns(bytes)
-  const holes = runs.flatMap(({ at, length, isZero }) => (isZero ? [{ at, length }] : []))
-  return { data: Buffer.from(withoutZeros(bytes, runs)).toString('base64'), holes }
 }

@@ -1,4 +1,4 @@
-import { plural } from '../files/plural.ts'
+import { plural } from '../../server/lib/plural.ts'
 import { wholeCharactersFromStart, wholeCharactersToEnd } from '../files/utf8.ts'
 
 export interface KeptOutput {

@@ -14,7 +14,7 @@ import {
   type Stats
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { errorCode } from '../tools/system-error.ts'
+import { hasCode } from '../../server/lib/errors.ts'
 import { ToolError } from '../tools/tool.ts'
 
 /** Linux only, and missing in Node's constants: a descriptor that only refers to a place and needs no right to read it. */
@@ -119,7 +119,7 @@ function openStep(folder: string, mayCreate: boolean): number {
   try {
     return openSync(folder, FOLDER_FLAGS)
   } catch (error) {
-    if (!mayCreate || errorCode(error) !== 'ENOENT') throw error
+    if (!mayCreate || !hasCode(error, 'ENOENT')) throw error
   }
   mkdirSync(folder)
   return openSync(folder, FOLDER_FLAGS)
@@ -133,7 +133,7 @@ function realOrNull(path: string): string | null {
   try {
     return realpathSync(path)
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return null
+    if (hasCode(error, 'ENOENT')) return null
     throw error
   }
 }

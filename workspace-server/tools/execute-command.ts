@@ -1,12 +1,13 @@
 import { lstatSync } from 'node:fs'
+import { errorCode, hasCode } from '../../server/lib/errors.ts'
 import { LiveOutput } from '../command/live-output.ts'
 import { type CommandResult, killGroup, runCommand } from '../command/run-command.ts'
 import { commandEnvironment } from '../command/shell.ts'
 import { resolveExpected } from '../files/path-target.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
 import { type ExpectedTarget, MAX_COMMANDS_AT_ONCE, MAX_LINE_BYTES } from '../protocol.ts'
-import { asToolError, errorCode } from './system-error.ts'
-import { type Tool, type ToolContext, ToolError, type ToolReply } from './tool.ts'
+import { asToolError } from './system-error.ts'
+import { objectSchema, type Tool, type ToolContext, ToolError, type ToolReply } from './tool.ts'
 import { ToolArguments } from './tool-arguments.ts'
 
 const DEFAULT_TIMEOUT_SECONDS = 60
@@ -25,9 +26,8 @@ const DESCRIPTION: Omit<Tool, 'run'> = {
   title: 'Execute a command',
   description:
     'Runs a command with bash in the sandbox and waits for it. A command that fails is a normal result: look at exitCode. Output over 128 kB per stream is cut in the middle. There is no terminal and, unless stdin is given, no input. At the timeout the command and everything it started are killed. Start servers in the background with their output in a file: "server > log 2>&1 &".',
-  inputSchema: {
-    type: 'object',
-    properties: {
+  inputSchema: objectSchema(
+    {
       command: { type: 'string', description: 'As typed into bash; several lines are fine.' },
       cwd: { type: 'string', description: 'Folder in the workspace to run it in. Defaults to the workspace itself.' },
       timeoutSeconds: {
@@ -38,12 +38,10 @@ const DESCRIPTION: Omit<Tool, 'run'> = {
       },
       stdin: { type: 'string', description: 'Text for its standard input.' }
     },
-    required: ['command'],
-    additionalProperties: false
-  },
-  outputSchema: {
-    type: 'object',
-    properties: {
+    'command'
+  ),
+  outputSchema: objectSchema(
+    {
       exitCode: { type: ['integer', 'null'], description: 'null if a signal ended it.' },
       signal: { type: ['string', 'null'] },
       timedOut: { type: 'boolean' },
@@ -53,9 +51,13 @@ const DESCRIPTION: Omit<Tool, 'run'> = {
       stdoutOmittedBytes: { type: 'integer' },
       stderrOmittedBytes: { type: 'integer' }
     },
-    required: ['exitCode', 'signal', 'timedOut', 'durationMs', 'stdout', 'stderr'],
-    additionalProperties: false
-  },
+    'exitCode',
+    'signal',
+    'timedOut',
+    'durationMs',
+    'stdout',
+    'stderr'
+  ),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true }
 }
 
@@ -87,7 +89,7 @@ export function executeCommandTool(
       try {
         return report(await runCommand(job, running), job.timeoutMs)
       } catch (error) {
-        throw errorCode(error) === 'EAGAIN' && active === 1 ? await makeRoom(endBackground) : asStartError(error)
+        throw hasCode(error, 'EAGAIN') && active === 1 ? await makeRoom(endBackground) : asStartError(error)
       } finally {
         active -= 1
       }

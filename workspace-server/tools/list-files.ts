@@ -1,10 +1,10 @@
 import { type Dirent, lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { plural } from '../../server/lib/plural.ts'
 import { resolveExpected } from '../files/path-target.ts'
-import { plural } from '../files/plural.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
 import { asToolError } from './system-error.ts'
-import { type Tool, type ToolContext, ToolError, type ToolReply } from './tool.ts'
+import { objectSchema, READS, type Tool, type ToolContext, ToolError, type ToolReply } from './tool.ts'
 import { ToolArguments } from './tool-arguments.ts'
 
 const DEFAULT_ENTRIES = 1000
@@ -31,23 +31,18 @@ export function listFilesTool(root: WorkspaceRoot): Tool {
     title: 'List files',
     description:
       'Lists a folder of the workspace with types and sizes, sorted by name, hidden files included. With recursive, everything below it too. Symbolic links are shown, not followed.',
-    inputSchema: {
-      type: 'object',
-      properties: {
-        path: { type: 'string', description: 'The folder. Defaults to the whole workspace.' },
-        recursive: { type: 'boolean', description: 'Default false.' },
-        maxEntries: {
-          type: 'integer',
-          minimum: 1,
-          maximum: MAX_ENTRIES,
-          description: `Stop after this many entries. Defaults to ${DEFAULT_ENTRIES}.`
-        }
-      },
-      additionalProperties: false
-    },
-    outputSchema: {
-      type: 'object',
-      properties: {
+    inputSchema: objectSchema({
+      path: { type: 'string', description: 'The folder. Defaults to the whole workspace.' },
+      recursive: { type: 'boolean', description: 'Default false.' },
+      maxEntries: {
+        type: 'integer',
+        minimum: 1,
+        maximum: MAX_ENTRIES,
+        description: `Stop after this many entries. Defaults to ${DEFAULT_ENTRIES}.`
+      }
+    }),
+    outputSchema: objectSchema(
+      {
         path: { type: 'string' },
         entries: {
           type: 'array',
@@ -66,10 +61,11 @@ export function listFilesTool(root: WorkspaceRoot): Tool {
         },
         truncated: { type: 'boolean' }
       },
-      required: ['path', 'entries', 'truncated'],
-      additionalProperties: false
-    },
-    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+      'path',
+      'entries',
+      'truncated'
+    ),
+    annotations: READS,
     run: async (args, context) => list(root, args, context)
   }
 }

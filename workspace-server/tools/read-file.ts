@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, constants } from 'node:fs'
+import { plural } from '../../server/lib/plural.ts'
 import { pathTarget, resolveExpected, TargetChangedError } from '../files/path-target.ts'
-import { plural } from '../files/plural.ts'
 import { readRange } from '../files/read-range.ts'
 import { type LineRange, readLines } from '../files/text-lines.ts'
 import { wholeCharactersFromStart } from '../files/utf8.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
 import { asToolError } from './system-error.ts'
-import { type Tool, type ToolContext, ToolError, type ToolReply } from './tool.ts'
+import { objectSchema, READS, type Tool, type ToolContext, ToolError, type ToolReply } from './tool.ts'
 import { ToolArguments } from './tool-arguments.ts'
 
 const MAX_TEXT_BYTES = 256 * 1024
@@ -23,20 +23,17 @@ export function readFileTool(root: WorkspaceRoot): Tool {
     title: 'Read a file',
     description:
       'Reads a file of the workspace. Text: offset is the first line (from 1), limit the number of lines. Binary files come as base64, where offset (from 0) and limit count bytes; images come as images. Long files are cut (256 kB of text, 1 MB of binary) and the reply says where to continue.',
-    inputSchema: {
-      type: 'object',
-      properties: {
+    inputSchema: objectSchema(
+      {
         path: { type: 'string', description: 'Path in the workspace.' },
         offset: { type: 'integer', minimum: 0, description: 'First line of text (from 1), or first byte (from 0).' },
         limit: { type: 'integer', minimum: 1, description: 'Number of lines of text, or of bytes.' },
         encoding: { type: 'string', enum: [...ENCODINGS], description: 'Defaults to auto: text if it is valid UTF-8.' }
       },
-      required: ['path'],
-      additionalProperties: false
-    },
-    outputSchema: {
-      type: 'object',
-      properties: {
+      'path'
+    ),
+    outputSchema: objectSchema(
+      {
         path: { type: 'string' },
         encoding: { type: 'string', enum: ['utf8', 'base64', 'image'] },
         content: { type: 'string', description: 'Absent for images, which are in the content blocks.' },
@@ -50,10 +47,14 @@ export function readFileTool(root: WorkspaceRoot): Tool {
         },
         truncated: { type: 'boolean', description: 'Whether there is more after this.' }
       },
-      required: ['path', 'encoding', 'size', 'offset', 'count', 'truncated'],
-      additionalProperties: false
-    },
-    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+      'path',
+      'encoding',
+      'size',
+      'offset',
+      'count',
+      'truncated'
+    ),
+    annotations: READS,
     run: (args, context) => read(root, args, context)
   }
 }

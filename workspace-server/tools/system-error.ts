@@ -1,3 +1,4 @@
+import { errorCode } from '../../server/lib/errors.ts'
 import { ToolError } from './tool.ts'
 
 const SENTENCES: Record<string, (path: string) => string> = {
@@ -15,10 +16,6 @@ const SENTENCES: Record<string, (path: string) => string> = {
   ENXIO: (path) => `"${path}" is not a regular file.`,
   EMFILE: () => 'Too many files are open; try again when fewer commands run.',
   ENFILE: () => 'Too many files are open; try again when fewer commands run.'
-}
-
-export function errorCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
 /** Turns the error of a file operation into a sentence about the path that the caller named; returns other errors unchanged. */

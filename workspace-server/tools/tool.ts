@@ -30,12 +30,19 @@ interface ObjectSchema {
   additionalProperties: false
 }
 
+/** `required` names the properties that must be there; no others are allowed. */
+export function objectSchema(properties: ObjectSchema['properties'], ...required: string[]): ObjectSchema {
+  return { type: 'object', properties, ...(required.length > 0 ? { required } : {}), additionalProperties: false }
+}
+
+export const READS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false }
+
 export interface Tool {
   name: string
   title: string
   description: string
   inputSchema: ObjectSchema
   outputSchema: ObjectSchema
-  annotations: { readOnlyHint: boolean; destructiveHint: boolean; idempotentHint: boolean; openWorldHint: boolean }
+  annotations: typeof READS
   run(args: Record<string, unknown>, context: ToolContext): Promise<ToolReply>
 }

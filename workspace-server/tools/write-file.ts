@@ -12,12 +12,13 @@ import {
   writeSync
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { hasCode } from '../../server/lib/errors.ts'
+import { plural } from '../../server/lib/plural.ts'
 import { pathTarget, resolveExpected, TargetChangedError } from '../files/path-target.ts'
-import { plural } from '../files/plural.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
 import { type ExpectedTarget, MAX_LINE_BYTES } from '../protocol.ts'
-import { asToolError, errorCode } from './system-error.ts'
-import { type Tool, ToolError, type ToolReply } from './tool.ts'
+import { asToolError } from './system-error.ts'
+import { objectSchema, type Tool, ToolError, type ToolReply } from './tool.ts'
 import { ToolArguments } from './tool-arguments.ts'
 
 const { O_WRONLY, O_CREAT, O_EXCL, O_APPEND } = constants
@@ -30,9 +31,8 @@ export function writeFileTool(root: WorkspaceRoot, onWritten: (real: string) => 
     title: 'Write a file',
     description:
       'Writes a file in the workspace, replacing it as a whole or appending to it. Missing folders are created. A replaced file is either completely old or completely new, never half written.',
-    inputSchema: {
-      type: 'object',
-      properties: {
+    inputSchema: objectSchema(
+      {
         path: { type: 'string', description: 'Path in the workspace.' },
         content: { type: 'string', description: 'The new content, or what to append.' },
         encoding: {
@@ -46,20 +46,21 @@ export function writeFileTool(root: WorkspaceRoot, onWritten: (real: string) => 
           description: 'Make the file executable. Defaults to false, which does not change the mode.'
         }
       },
-      required: ['path', 'content'],
-      additionalProperties: false
-    },
-    outputSchema: {
-      type: 'object',
-      properties: {
+      'path',
+      'content'
+    ),
+    outputSchema: objectSchema(
+      {
         path: { type: 'string' },
         bytesWritten: { type: 'integer' },
         size: { type: 'integer', description: 'Size of the file afterwards.' },
         created: { type: 'boolean' }
       },
-      required: ['path', 'bytesWritten', 'size', 'created'],
-      additionalProperties: false
-    },
+      'path',
+      'bytesWritten',
+      'size',
+      'created'
+    ),
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
     run: async (args, { expected }) => write(root, onWritten, args, expected)
   }
@@ -107,7 +108,7 @@ interface WriteJob {
 }
 
 /** Errors of the kernel if something was put in the way after the path was resolved. */
-const CHANGED = new Set(['ELOOP', 'ENOTDIR', 'EEXIST', 'ENOENT'])
+const CHANGED = ['ELOOP', 'ENOTDIR', 'EEXIST', 'ENOENT']
 
 /** The check and the write use the same open folder, so that no command can swap it in between. */
 function inApprovedFolder(job: WriteJob, path: string, put: (job: WriteJob, folder: string) => void): void {
@@ -115,8 +116,7 @@ function inApprovedFolder(job: WriteJob, path: string, put: (job: WriteJob, fold
   try {
     root.inFolder(dirname(real), approved !== 'file', (folder) => put(job, folder))
   } catch (error) {
-    if (approved !== undefined && CHANGED.has(errorCode(error) ?? ''))
-      throw new TargetChangedError(pathTarget(root, path))
+    if (approved !== undefined && hasCode(error, ...CHANGED)) throw new TargetChangedError(pathTarget(root, path))
     throw error
   }
 }

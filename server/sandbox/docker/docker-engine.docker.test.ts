@@ -30,13 +30,8 @@ describe('a sandbox', () => {
     expect(tools.map(({ name }) => name).sort()).toEqual(['execute_command', 'list_files', 'read_file', 'write_file'])
     expect(await run(connection, 'echo hello; exit 3')).toMatchObject({ exitCode: 3, stdout: 'hello\n' })
     await connection.ping()
-    expect(await engine.list(owner.deployment)).toContainEqual({
-      id,
-      deployment: owner.deployment,
-      instance: 'test',
-      createdAt: expect.any(Number),
-      state: 'running'
-    })
+    const listed = { id, instance: 'test', createdAt: expect.any(Number) }
+    expect(await engine.list(owner.deployment)).toContainEqual(listed)
     await engine.remove(id)
     await connection.closed
     expect(await engine.inspect(id)).toBeNull()

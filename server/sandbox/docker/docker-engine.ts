@@ -3,18 +3,18 @@
  * builder provides the image. Invariant: every call to the engine has a deadline, and a failed create leaves no container behind.
  */
 import Dockerode from 'dockerode'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
-import type { ContainerSummary, SandboxEngine, SandboxLimits, SandboxOwner } from '../port.ts'
+import type { ContainerSummary, SandboxEngine, SandboxLimits, WorkspaceConnection } from '../port.ts'
 import { APP, containerSpec, isGvisor, LABEL } from './engine/container-spec.ts'
 import { inspectContainer, unpauseContainer } from './engine/container-state.ts'
-import { createContainer } from './engine/create-container.ts'
+import { startContainer } from './engine/create-container.ts'
 import { createEngineCall, type EngineCall } from './engine/engine-call.ts'
 import { readEngineStatus } from './engine/engine-status.ts'
 import { checkLimits } from './engine/limits-check.ts'
 import { removeContainer } from './engine/remove-container.ts'
 import { createImageBuilder, type ImageBuilder } from './image/image-builder.ts'
-import type { DockerWorkspaceConnection } from './workspace/docker-workspace-connection.ts'
 import { openConnection } from './workspace/open-connection.ts'
 
 const QUICK_MS = 10_000
@@ -38,9 +38,9 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
   const image = sandboxImage(images)
   const context = { image: options.image ?? 'of this project', runtime: limits.runtime, network: limits.network }
   const call = createEngineCall(docker, context)
-  const connections = new Set<DockerWorkspaceConnection>()
-  /** Containers that we have begun to remove, newest last. */
-  const removed = new Set<string>()
+  const connections = new Set<WorkspaceConnection>()
+  /** Containers that we have begun to remove. */
+  const removed = new BoundedMap<string, true>(MAX_REMEMBERED)
   const gvisor = isGvisor(limits)
 
   return {
@@ -50,7 +50,8 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
     ensureImage: image.ensure,
 
     async create(owner) {
-      return startContainer({ docker, call, limits, image: await image.name(), owner, logger })
+      const fixed = { limits, owner, image: await image.name(), createdAt: Date.now() }
+      return startContainer({ docker, call, uids: limits.uids, logger }, (uid) => containerSpec({ ...fixed, uid }))
     },
 
     async connect(containerId, epoch, { resume = false } = {}) {
@@ -66,14 +67,15 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
     async pause(containerId) {
       await call({ to: 'pause a container', ms: QUICK_MS }, (abortSignal) =>
         docker.getContainer(containerId).pause({ abortSignal })
-      ).catch(unless('container_paused'))
+      ).catch((error) => {
+        if (!isAppError(error, 'container_paused')) throw error
+      })
     },
 
     unpause: (containerId) => unpauseContainer(docker, call, containerId),
 
     async remove(containerId) {
-      removed.add(containerId)
-      if (removed.size > MAX_REMEMBERED) removed.delete([...removed][0] ?? '')
+      removed.set(containerId, true)
       // Killing a paused gVisor container takes the full 10 seconds.
       if (gvisor) await unpauseContainer(docker, call, containerId).catch(() => {})
       return removeContainer(docker, call, containerId)
@@ -83,8 +85,10 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
 
     async verifyLimits(connection) {
       const seen = await connection.limits()
-      const engine = gvisor ? await readHostConfig(docker, call, connection.containerId) : undefined
-      checkLimits(limits, seen, engine)
+      const container = docker.getContainer(connection.containerId)
+      const look = { to: 'inspect a container', ms: QUICK_MS }
+      const found = gvisor ? await call(look, (abortSignal) => container.inspect({ abortSignal })) : undefined
+      checkLimits(limits, seen, found?.HostConfig)
       return seen
     },
 
@@ -119,53 +123,14 @@ function sandboxImage(images: ImageBuilder): Pick<ImageBuilder, 'ensure' | 'name
   }
 }
 
-interface StartOptions {
-  docker: Dockerode
-  call: EngineCall
-  limits: SandboxLimits
-  image: string
-  owner: SandboxOwner
-  logger: Logger
-}
-
-async function startContainer({ docker, call, limits, image, owner, logger }: StartOptions): Promise<string> {
-  const id = await createContainer({ docker, call, uids: limits.uids, logger }, (uid) =>
-    containerSpec({ limits, owner, image, createdAt: Date.now(), uid })
-  )
-  try {
-    await call({ to: 'start a container', ms: SLOW_MS }, (abortSignal) =>
-      docker.getContainer(id).start({ abortSignal })
-    )
-    return id
-  } catch (error) {
-    await removeContainer(docker, call, id).catch((err) => logger.warn({ err, id }, 'container left behind'))
-    throw error
-  }
-}
-
-async function readHostConfig(docker: Dockerode, call: EngineCall, id: string): Promise<Dockerode.HostConfig> {
-  return call({ to: 'inspect a container', ms: QUICK_MS }, async (abortSignal) => {
-    const { HostConfig } = await docker.getContainer(id).inspect({ abortSignal })
-    return HostConfig
-  })
-}
-
 async function listContainers(docker: Dockerode, call: EngineCall, deployment: string): Promise<ContainerSummary[]> {
   const filters = { label: [`${LABEL.app}=${APP}`, `${LABEL.deployment}=${deployment}`] }
   const containers = await call({ to: 'list containers', ms: QUICK_MS }, (abortSignal) =>
     docker.listContainers({ all: true, filters, abortSignal })
   )
-  return containers.map(({ Id, Labels, Created, State }) => ({
+  return containers.map(({ Id, Labels, Created }) => ({
     id: Id,
-    deployment,
     instance: Labels[LABEL.instance] ?? '',
-    createdAt: Number(Labels[LABEL.created]) || Created * 1000,
-    state: State
+    createdAt: Number(Labels[LABEL.created]) || Created * 1000
   }))
-}
-
-function unless(code: string): (error: unknown) => void {
-  return (error) => {
-    if (!isAppError(error, code)) throw error
-  }
 }

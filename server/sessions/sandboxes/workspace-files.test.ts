@@ -35,7 +35,7 @@ it('keeps what is saved of a folder that a new server can not look into, and of 
   const connection = new FakeConnection(new FakeContainer({ deployment: 'd', instance: 'i' }))
   const skipped = [{ path: 'closed', reason: 'Its permissions do not allow reading it.' }]
   connection.changes = async (): Promise<ChangesResult> => {
-    return { seq: 1, put: [dir('closed', 0), dir('closed2')], deleted: [], skipped, more: false, complete: true }
+    return { seq: 1, put: [dir('closed', 0), dir('closed2')], deleted: [], skipped, more: false }
   }
   await new WorkspaceFiles(connection, checkpoint).sync({ everything: true })
   expect([...checkpoint.entries.keys()]).toEqual(['closed', 'closed/sub', 'closed/sub/work', name, 'closed2'])

@@ -67,7 +67,7 @@ export class WorkspaceFiles {
       const last = !changes.more
       const gone = everything && last ? this.#unseen(seen, closedOf(folders, [...skipped, ...changes.skipped])) : []
       const deleted = [...changes.deleted, ...gone]
-      if (put.length > 0 || deleted.length > 0) await this.#checkpoint.commit({ put, deleted, complete: false })
+      if (put.length > 0 || deleted.length > 0) await this.#checkpoint.commit({ put, deleted })
       this.#ack = changes.seq
       skipped.push(...changes.skipped)
       if (last) return skipped
@@ -92,7 +92,7 @@ export class WorkspaceFiles {
     // A file that grows while it is read ends at its announced size; the next checkpoint has the rest.
     for (let offset = 0; offset < entry.size; ) {
       const length = Math.min(CHUNK_BYTES, entry.size - offset)
-      const reply = await this.#connection.fetch({ path: entry.path, offset, length, sparse: true })
+      const reply = await this.#connection.fetch({ path: entry.path, offset, length })
       let received = 0
       for (const piece of piecesOf(reply, length)) {
         received += piece.length
@@ -160,7 +160,7 @@ class RestoreBatch {
 }
 
 /** The fetched range with its holes filled with zeros; never more than requested. */
-function* piecesOf({ data, holes = [] }: FetchResult, wanted: number): Iterable<Uint8Array> {
+function* piecesOf({ data, holes }: FetchResult, wanted: number): Iterable<Uint8Array> {
   const bytes = Buffer.from(data, 'base64')
   let used = 0
   let done = 0

@@ -68,7 +68,7 @@ export async function put(checkpoint: Checkpoint, files: Record<string, string |
     await checkpoint.addBlob(content)
     entries.push(fileEntry(path, content))
   }
-  await checkpoint.commit({ put: entries, deleted, complete: false })
+  await checkpoint.commit({ put: entries, deleted })
 }
 
 export async function contentOf(checkpoint: Checkpoint, hash: string, chunkBytes = 64 * 1024): Promise<Buffer> {

@@ -27,7 +27,7 @@ describe('keeping files', () => {
       fileEntry('__proto__', Buffer.from('hello')),
       fileEntry('../../etc/passwd', new Uint8Array(0))
     ]
-    await first.commit({ put: entries, deleted: [], complete: true })
+    await first.commit({ put: entries, deleted: [] })
     expect([...first.entries.values()]).toEqual(entries)
     await first.close()
     const second = await fixture.store.open('s', 2)
@@ -44,7 +44,7 @@ describe('keeping files', () => {
     const content = Buffer.from('abc')
     await checkpoint.addBlob(content)
     const noisy = { ...fileEntry('a', content), size: 999, data: 'x'.repeat(1000) }
-    await checkpoint.commit({ put: [noisy], deleted: [], complete: false })
+    await checkpoint.commit({ put: [noisy], deleted: [] })
     expect(checkpoint.entries.get('a')).toEqual(fileEntry('a', content))
     expect(fixture.weight('manifest')).toBeLessThan(600)
     const bad = [
@@ -55,7 +55,7 @@ describe('keeping files', () => {
       { ...fileEntry('b', content), hash: '../../x' }
     ]
     for (const entry of bad) {
-      const refused = checkpoint.commit({ put: [entry], deleted: ['a'], complete: false })
+      const refused = checkpoint.commit({ put: [entry], deleted: ['a'] })
       await expect(refused).rejects.toMatchObject({ kind: 'invalid', code: 'invalid_entry' })
     }
     expect(await files(checkpoint)).toEqual({ a: 'abc' })
@@ -66,11 +66,11 @@ describe('keeping files', () => {
     const checkpoint = await fixture.store.open('s', 1)
     await put(checkpoint, { a: '1' })
     const entry = fileEntry('b', Buffer.from('2'))
-    const refused = checkpoint.commit({ put: [entry], deleted: ['a'], complete: false })
+    const refused = checkpoint.commit({ put: [entry], deleted: ['a'] })
     await expect(refused).rejects.toMatchObject({ kind: 'invalid', code: 'checkpoint_content_missing' })
     expect(await files(checkpoint)).toEqual({ a: '1' })
     await checkpoint.addBlob(Buffer.from('2'))
-    await checkpoint.commit({ put: [entry], deleted: ['a'], complete: false })
+    await checkpoint.commit({ put: [entry], deleted: ['a'] })
     await checkpoint.close()
     expect(await fixture.filesAt(1)).toEqual({ b: '2' })
   })
@@ -83,7 +83,7 @@ describe('keeping files', () => {
     await checkpoint.addBlob(chunked(big, 9999))
     await put(checkpoint, { d: big })
     expect(fixture.weight('pack')).toBeLessThan(2 * big.length)
-    await checkpoint.commit({ put: [fileEntry('e', big)], deleted: [], complete: true })
+    await checkpoint.commit({ put: [fileEntry('e', big)], deleted: ['c', 'd'] })
     expect([...checkpoint.entries.keys()]).toEqual(['e'])
     expect((await contentOf(checkpoint, sha256(big))).equals(big)).toBe(true)
     await checkpoint.close()

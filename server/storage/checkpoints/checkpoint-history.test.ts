@@ -22,8 +22,7 @@ describe('random histories', () => {
         kind: fc.constant('commit' as const),
         put: fc.array(fc.record({ path, content, streamed: fc.boolean() }), { maxLength: 4 }),
         dirs: fc.array(path, { maxLength: 2 }),
-        deleted: fc.array(path, { maxLength: 3 }),
-        complete: fc.boolean()
+        deleted: fc.array(path, { maxLength: 3 })
       })
     },
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('reopen' as const), bump: fc.nat(2) }) },
@@ -55,7 +54,6 @@ describe('random histories', () => {
           }
           if (each.kind !== 'commit') continue
           const entries: WorkspaceEntry[] = []
-          if (each.complete) model.clear()
           for (const gone of each.deleted) model.delete(gone)
           for (const dirPath of each.dirs) {
             const entry: WorkspaceEntry = { path: dirPath, type: 'dir', mode: 0o700, mtimeMs: 0 }
@@ -68,7 +66,7 @@ describe('random histories', () => {
             entries.push(entry)
             model.set(file.path, { entry, content: file.content })
           }
-          await checkpoint.commit({ put: entries, deleted: each.deleted, complete: each.complete })
+          await checkpoint.commit({ put: entries, deleted: each.deleted })
         }
         await compare()
         await checkpoint.close()

@@ -56,8 +56,7 @@ export class CheckpointState {
   plan(delta: CheckpointDelta, sizeOf: (hash: string) => ContentSize | undefined): Change {
     const put = new Map<string, WorkspaceEntry>()
     for (const entry of delta.put) put.set(entry.path, this.#checked(entry, sizeOf))
-    const candidates = delta.complete ? this.entries.keys() : new Set(delta.deleted)
-    const deleted = [...candidates].filter((path) => this.entries.has(path) && !put.has(path))
+    const deleted = [...new Set(delta.deleted)].filter((path) => this.entries.has(path) && !put.has(path))
     const change: Change = {
       put: [...put.values()],
       deleted,
@@ -152,8 +151,7 @@ export function replay(state: CheckpointState, entry: ManifestRecord): Checkpoin
   }
   const before = entry.snapshot ? new CheckpointState() : state
   try {
-    const delta = { put: entry.put, deleted: entry.deleted, complete: entry.snapshot }
-    const change = before.plan(delta, (hash) => locations.get(hash))
+    const change = before.plan(entry, (hash) => locations.get(hash))
     return before.apply(change, (hash) => locations.get(hash) ?? { pack: '', offset: 0, length: 0, stored: 0 })
   } catch {
     return undefined

@@ -136,7 +136,7 @@ describe('kill -9', () => {
       for (let i = checkpoint.entries.get('count')?.mtimeMs ?? 0; ; i++) {
         const put = [await file('a', 'a' + i), await file('b', 'b' + i), await file('junk', randomBytes(150_000))]
         put.push({ path: 'count', type: 'dir', mode: 0, mtimeMs: i })
-        await checkpoint.commit({ put, deleted: [], complete: false })
+        await checkpoint.commit({ put, deleted: [] })
         process.stdout.write(i + '\\n')
       }`
     let acknowledged = -1

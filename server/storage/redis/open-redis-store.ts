@@ -11,7 +11,7 @@ import { connectRedisWithRetries, type Patience } from './redis-client.ts'
 import { redisEventLog } from './redis-event-log.ts'
 import { redisKeyValueStore } from './redis-key-value-store.ts'
 import { DEFAULT_DEPLOYMENT, deploymentPrefix, redisKeys } from './redis-keys.ts'
-import { RedisSessionStore } from './redis-session-store.ts'
+import { redisSessionStore } from './redis-session-store.ts'
 
 export interface RedisStoreOptions {
   url: string
@@ -36,7 +36,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   }
   const keys = redisKeys(options.keyPrefix ?? deploymentPrefix(deployment))
   return {
-    sessions: new RedisSessionStore(client, keys, options.deploymentId),
+    sessions: redisSessionStore(client, keys, options.deploymentId),
     events: redisEventLog(client, keys),
     keyValues: redisKeyValueStore(client, keys),
     close: () => client.close()

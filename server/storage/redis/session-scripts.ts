@@ -160,9 +160,7 @@ end
 return found
 `)
 
-export const count = script(`return redis.call('ZCARD', KEYS[1])`)
-
-export const countLive = script(`return redis.call('ZCARD', KEYS[1])`)
+export const size = script(`return redis.call('ZCARD', KEYS[1])`)
 
 /**
  * A removed session's epoch becomes the lower limit for new ones: a session that comes back in the same millisecond must not

@@ -1,7 +1,7 @@
 import type Dockerode from 'dockerode'
 import type { ContainerState } from '../../port.ts'
 import type { EngineCall } from './engine-call.ts'
-import { engineStatus } from './engine-error.ts'
+import { nullIfMissing } from './engine-error.ts'
 
 const INSPECT_MS = 10_000
 const UNPAUSE_MS = 10_000
@@ -12,7 +12,7 @@ export async function inspectContainer(
   id: string
 ): Promise<ContainerState | null> {
   return call({ to: 'inspect a container', ms: INSPECT_MS }, async (abortSignal) => {
-    const inspected = await orNull(docker.getContainer(id).inspect({ abortSignal }))
+    const inspected = await docker.getContainer(id).inspect({ abortSignal }).catch(nullIfMissing)
     if (inspected === null) return null
     const { Running, Paused, OOMKilled, ExitCode } = inspected.State
     return { running: Running, paused: Paused, oomKilled: OOMKilled, exitCode: ExitCode }
@@ -29,7 +29,7 @@ export async function isRunning(
   const container = await inspectContainer(docker, call, containerId)
   if (!container?.running) return false
   const started = await call({ to: 'inspect a server', ms: INSPECT_MS }, (abortSignal) =>
-    orNull(exec.inspect({ abortSignal }))
+    exec.inspect({ abortSignal }).catch(nullIfMissing)
   )
   return started?.Running ?? false
 }
@@ -48,13 +48,4 @@ export async function unpauseContainer(
       if (!/is not paused/i.test(String(error))) throw error
     }
   })
-}
-
-async function orNull<T>(asked: Promise<T>): Promise<T | null> {
-  try {
-    return await asked
-  } catch (error) {
-    if (engineStatus(error) === 404) return null
-    throw error
-  }
 }

@@ -9,10 +9,11 @@ import type { Logger } from '../../../lib/logger.ts'
 import { DEFAULT_UIDS, type UidRange, uidCount } from '../../uid-range.ts'
 import { LABEL } from './container-spec.ts'
 import type { EngineCall } from './engine-call.ts'
-import { engineStatus, neverReached } from './engine-error.ts'
+import { engineStatus, neverReached, nullIfMissing } from './engine-error.ts'
 import { removeContainer } from './remove-container.ts'
 
 const CREATE_MS = 30_000
+const START_MS = 30_000
 const LOOK_MS = 10_000
 const MAX_TRIES = 256
 
@@ -39,6 +40,20 @@ export async function createContainer(
   }
   const message = `No user id of ${uids.first}-${uids.last} is free on the container engine: close some sessions, or set SANDBOX_UIDS to a wider range.`
   throw new AppError('unavailable', 'sandbox_uids_used_up', message)
+}
+
+/** Creates a container and starts it. Leaves nothing behind when it fails. */
+export async function startContainer(...[options, specFor]: Parameters<typeof createContainer>): Promise<string> {
+  const { docker, call, logger } = options
+  const id = await createContainer(options, specFor)
+  const start = { to: 'start a container', ms: START_MS }
+  try {
+    await call(start, (abortSignal) => docker.getContainer(id).start({ abortSignal }))
+    return id
+  } catch (error) {
+    await removeContainer(docker, call, id).catch((err) => logger.warn({ err, id }, 'container left behind'))
+    throw error
+  }
 }
 
 /** Returns null if another container has this name. */
@@ -72,13 +87,8 @@ function nullIfTaken(error: unknown): null {
 
 /** Removes by id, because the name may belong to another container by now. */
 async function removeClaimed({ docker, call }: CreateContainerOptions, name: string, claim: string): Promise<void> {
-  const found = await call({ to: 'inspect a container', ms: LOOK_MS }, async (abortSignal) => {
-    try {
-      return await docker.getContainer(name).inspect({ abortSignal })
-    } catch (error) {
-      if (engineStatus(error) === 404) return null
-      throw error
-    }
-  })
+  const found = await call({ to: 'inspect a container', ms: LOOK_MS }, (abortSignal) =>
+    docker.getContainer(name).inspect({ abortSignal }).catch(nullIfMissing)
+  )
   if (found?.Config.Labels[LABEL.claim] === claim) await removeContainer(docker, call, found.Id)
 }

@@ -3,7 +3,8 @@ import { AppError, type ErrorKind, errorCode, isAppError, messageOf } from '../.
 
 interface Rule {
   when: RegExp
-  kind: ErrorKind
+  /** Defaults to `unavailable`. */
+  kind?: ErrorKind
   code: string
   say: (context: ErrorContext) => string
 }
@@ -19,54 +20,46 @@ export interface ErrorContext {
 const RULES: Rule[] = [
   {
     when: /\bEACCES\b|permission denied while trying to connect/,
-    kind: 'unavailable',
     code: 'engine_forbidden',
     say: ({ address }) =>
       `This user may not talk to the container engine at ${address}: add yourself to the docker group and log in again.`
   },
   {
     when: /\b(ECONNREFUSED|ENOENT|ENOTFOUND|EHOSTUNREACH|ECONNRESET|EPIPE|ETIMEDOUT|ENOTSOCK)\b|socket hang up/,
-    kind: 'unavailable',
     code: 'engine_unavailable',
     say: ({ address }) =>
       `The container engine does not answer at ${address}: start Docker, or run \`npm run setup\` in a checkout.`
   },
   {
     when: /unknown (or invalid )?runtime|runtime "?[\w.-]+"? (is )?not (found|installed)/i,
-    kind: 'unavailable',
     code: 'runtime_missing',
     say: ({ runtime }) => `The container engine has no runtime ${runtime}: install it, or unset SANDBOX_RUNTIME.`
   },
   {
     when: /no such image|unable to find image/i,
-    kind: 'unavailable',
     code: 'image_missing',
     say: ({ image }) =>
       `The sandbox image ${image} is missing: run \`npm run setup\` on the engine's machine to build it.`
   },
   {
     when: /network [\w.-]+ not found|could not find a network/i,
-    kind: 'unavailable',
     code: 'network_missing',
     say: ({ network }) => `The container engine has no network ${network}: create it, or unset SANDBOX_NETWORK.`
   },
   {
     when: /seccomp is not enabled|seccomp.*not supported|(loading|decoding) seccomp|seccomp profile/i,
-    kind: 'unavailable',
     code: 'seccomp_unavailable',
     say: () =>
       "The container engine can't limit the system calls of a sandbox (seccomp): use an engine and a kernel that have it, or gVisor (SANDBOX_RUNTIME=runsc)."
   },
   {
     when: /unmapped (user|group)|set[ug]id: invalid argument|"tmpfs"[^\n]*invalid argument/i,
-    kind: 'unavailable',
     code: 'uid_unmapped',
     say: () =>
       'The container engine does not have this user id: an engine without root, or with remapped users, has only its subordinate ids, often 65,536. Set SANDBOX_UIDS to ids that it has.'
   },
   {
     when: /no space left|cannot allocate memory|resource temporarily unavailable|too many open files|disk quota/i,
-    kind: 'unavailable',
     code: 'engine_full',
     say: () => 'The container engine has no space left: free disk space or memory, or close some sessions.'
   },
@@ -84,7 +77,6 @@ const RULES: Rule[] = [
   },
   {
     when: /is not running|container stopped|cannot exec in a stopped|is restarting|is marked for removal/i,
-    kind: 'unavailable',
     code: 'container_not_running',
     say: () => 'The container of this sandbox has ended.'
   }
@@ -95,18 +87,23 @@ export function translateEngineError(error: unknown, what: string, context: Erro
   if (isAppError(error)) return error
   const text = describe(error)
   const rule = RULES.find(({ when }) => when.test(text))
-  if (rule) return new AppError(rule.kind, rule.code, rule.say(context), { cause: error })
+  if (rule) return new AppError(rule.kind ?? 'unavailable', rule.code, rule.say(context), { cause: error })
   // Strip the status that the client library puts before the engine's message.
   const reason = text.replace(/^\(HTTP code \d+\) [^-]* - /, '').slice(0, 500)
-  return new AppError('unavailable', 'engine_error', `The container engine failed to ${what}: ${reason}`, {
-    cause: error
-  })
+  const message = `The container engine failed to ${what}: ${reason}`
+  return new AppError('unavailable', 'engine_error', message, { cause: error })
 }
 
 /** The HTTP status of the engine's response; undefined if the error does not come from the engine. */
 export function engineStatus(error: unknown): number | undefined {
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined
   return typeof status === 'number' ? status : undefined
+}
+
+/** For a promise's `catch`: null if the engine does not have what was asked for. */
+export function nullIfMissing(error: unknown): null {
+  if (engineStatus(error) === 404) return null
+  throw error
 }
 
 /** Whether no connection to the engine was made, so that nothing can have happened there. */

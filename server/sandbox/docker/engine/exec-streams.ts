@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type Duplex, PassThrough, type Readable, type Writable } from 'node:stream'
 import type Dockerode from 'dockerode'
 import type { EngineCall } from './engine-call.ts'
-import { execExitCode } from './exec-exit-code.ts'
+import { execExitCode, prepareExec, startExec } from './exec.ts'
 import { StreamDemuxer } from './stream-demuxer.ts'
 
 const EXEC_MS = 15_000
@@ -28,20 +28,8 @@ export interface ExecStreams {
 }
 
 export async function execStreams({ docker, call, containerId, cmd, workingDir }: ExecOptions): Promise<ExecStreams> {
-  const exec = await call({ to: 'prepare a command in a container', ms: EXEC_MS }, (abortSignal) =>
-    docker.getContainer(containerId).exec({
-      AttachStdin: true,
-      AttachStdout: true,
-      AttachStderr: true,
-      Tty: false,
-      Cmd: cmd,
-      WorkingDir: workingDir,
-      abortSignal
-    })
-  )
-  const stream = await call({ to: 'start a command in a container', ms: EXEC_MS }, (abortSignal) =>
-    exec.start({ hijack: true, stdin: true, Detach: false, Tty: false, abortSignal })
-  )
+  const exec = await prepareExec({ docker, call, containerId, cmd, workingDir, what: 'a command', ms: EXEC_MS })
+  const stream = await startExec(exec, call, 'a command', EXEC_MS)
   stream.on('error', () => {})
   const stdout = new PassThrough()
   const stderr = new PassThrough()

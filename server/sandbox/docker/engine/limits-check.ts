@@ -14,14 +14,8 @@ const FALLBACK_DEVICE = /^(lo|tunl0|gre0|gretap0|erspan0|ip_vti0|ip6_vti0|sit0|i
 export function checkLimits(asked: SandboxLimits, seen: LimitsResult, engine?: HostConfig): void {
   const off = [...unenforcedLimits(asked, seen, engine), ...unenforcedRestrictions(asked, seen, engine)]
   if (off.length === 0) return
-  throw new AppError(
-    'unavailable',
-    'limits_not_enforced',
-    `The container engine does not enforce: ${off.join('; ')}.`,
-    {
-      details: { seen: { ...seen } }
-    }
-  )
+  const message = `The container engine does not enforce: ${off.join('; ')}.`
+  throw new AppError('unavailable', 'limits_not_enforced', message, { details: { seen: { ...seen } } })
 }
 
 function unenforcedLimits(asked: SandboxLimits, seen: LimitsResult, engine: HostConfig | undefined): string[] {

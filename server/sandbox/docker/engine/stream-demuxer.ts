@@ -48,11 +48,6 @@ export class StreamDemuxer {
     }
   }
 
-  /** Whether the stream is between two frames and so may end here. */
-  get atBoundary(): boolean {
-    return this.#left === 0 && this.#headerBytes === 0
-  }
-
   #readHeader(chunk: Buffer, offset: number): number {
     const taken = chunk.copy(this.#header, this.#headerBytes, offset, offset + HEADER_BYTES - this.#headerBytes)
     this.#headerBytes += taken

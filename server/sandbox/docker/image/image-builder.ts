@@ -85,9 +85,7 @@ export function createImageBuilder(docker: Dockerode, options: ImageBuilderOptio
       try {
         return await builds.run(make)
       } catch (error) {
-        if (neverReached(error)) {
-          throw translateEngineError(error, 'build', { address: await engineAddress(docker) })
-        }
+        if (neverReached(error)) throw translateEngineError(error, 'build', { address: await engineAddress(docker) })
         throw isAppError(error) ? error : isProxyRefusal(error) ? needsBuild(error) : failed(error)
       } finally {
         if (onProgress) listeners.delete(onProgress)
@@ -117,10 +115,8 @@ async function derive(docker: Dockerode, derivation: Derivation): Promise<void> 
   say('Trying it…')
   const why = await whyUnusable(docker, id, uids.first)
   if (why) {
-    await docker
-      .getImage(id)
-      .remove({ force: true })
-      .catch(() => {})
+    const image = docker.getImage(id)
+    await image.remove({ force: true }).catch(() => {})
     throw unusable(own ?? name, why)
   }
   await docker.getImage(id).tag(repoAndTag(name))
@@ -137,12 +133,9 @@ async function context(docker: Dockerode, { assets, base, own, uids }: Derivatio
   const nodeImage = local ? null : assets.node.publicImage
   const binary = local && { file: local.path, size: local.size }
   const link = { link: '/opt/mcp/bin/node' }
+  const dockerfile = sandboxDockerfile({ base, nodeImage, linkNode, probe: probe !== undefined })
   return tarStream([
-    {
-      path: 'Dockerfile',
-      mode: 0o644,
-      content: Buffer.from(sandboxDockerfile({ base, nodeImage, linkNode, probe: probe !== undefined }))
-    },
+    { path: 'Dockerfile', mode: 0o644, content: Buffer.from(dockerfile) },
     { path: 'passwd', mode: 0o644, content: Buffer.from(passwd) },
     { path: 'group', mode: 0o644, content: Buffer.from(group) },
     ...(probe ? [{ path: 'kernel-probe', mode: 0o755, content: probe }] : []),
@@ -161,12 +154,6 @@ function needsBuild(cause: unknown): AppError {
 }
 
 function failed(cause: unknown): AppError {
-  return new AppError(
-    'unavailable',
-    'sandbox_image_failed',
-    `The sandbox image could not be built: ${engineMessage(cause)}`,
-    {
-      cause
-    }
-  )
+  const message = `The sandbox image could not be built: ${engineMessage(cause)}`
+  return new AppError('unavailable', 'sandbox_image_failed', message, { cause })
 }

@@ -1,5 +1,6 @@
 import type Dockerode from 'dockerode'
 import { withDeadline } from '../../../lib/waiting/deadline.ts'
+import { nullIfMissing } from '../engine/engine-error.ts'
 import { runEngineJob } from './image-progress.ts'
 
 const LOOKUP_MS = 15_000
@@ -9,14 +10,9 @@ const PULL_MS = 30 * 60_000
 
 /** Returns null if the engine does not have the image. */
 export async function inspectImage(docker: Dockerode, image: string): Promise<Dockerode.ImageInspectInfo | null> {
-  try {
-    return await withDeadline({ what: 'the engine to look for an image', ms: LOOKUP_MS }, () =>
-      docker.getImage(image).inspect()
-    )
-  } catch (error) {
-    if (error instanceof Error && 'statusCode' in error && error.statusCode === 404) return null
-    throw error
-  }
+  return withDeadline({ what: 'the engine to look for an image', ms: LOOKUP_MS }, () =>
+    docker.getImage(image).inspect().catch(nullIfMissing)
+  )
 }
 
 export async function pullUnlessPresent(

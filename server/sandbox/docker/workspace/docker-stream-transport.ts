@@ -22,7 +22,7 @@ export interface TransportOptions {
   logger: Logger
   maxLineBytes?: number
   /** Whether we are ending the sandbox. */
-  isEnding?: () => boolean
+  isEnding?: (() => boolean) | undefined
 }
 
 export class DockerStreamTransport implements Transport {

@@ -1,7 +1,7 @@
 import { Client } from '@modelcontextprotocol/client'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { frame, line, openTransport, STDOUT, type WireRequest } from './docker-frame.fixture.ts'
-import { DockerWorkspaceConnection } from './docker-workspace-connection.ts'
+import { workspaceConnection } from './docker-workspace-connection.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'setTimeout', 'clearInterval', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
@@ -25,7 +25,7 @@ async function open(holds: (method: string) => boolean) {
   void serve().catch(() => {})
   const client = new Client({ name: 'test', version: '1' })
   await client.connect(transport)
-  return { connection: new DockerWorkspaceConnection('id', client, transport, async () => true), held, answer }
+  return { connection: workspaceConnection('id', client, transport, async () => true), held, answer }
 }
 
 // Checked with the defence off: only the engine is asked → the call waits for its own deadline, and so does every one after it.

@@ -1,23 +1,16 @@
 import type { Client } from '@modelcontextprotocol/client'
 import {
-  type ChangesParams,
-  type ChangesResult,
-  type FetchParams,
-  type FetchResult,
-  type LimitsResult,
   MAX_RESOLVED_PATHS,
+  type OutputChunk,
   type PathTarget,
-  type RestoreParams,
-  type RestoreResult,
   TARGET_META,
   WORKSPACE_METHODS
 } from '../../../../workspace-server/protocol.ts'
 import { isAppError } from '../../../lib/errors.ts'
-import type { CallOptions, ToolDefinition, ToolResult, WorkspaceConnection } from '../../port.ts'
+import { isRecord } from '../../../lib/is-record.ts'
+import type { CallOptions, WorkspaceConnection } from '../../port.ts'
 import { translateCallError } from './call-error.ts'
 import { connectionLost, type DockerStreamTransport } from './docker-stream-transport.ts'
-import type { FilterCounters } from './message-filter.ts'
-import { readOutputChunk } from './output-chunk.ts'
 import {
   changesResult,
   emptyResult,
@@ -43,108 +36,29 @@ const CHECK_EVERY_MS = 2000
  * long enough for a server that shares a processor with a hundred others.
  */
 const SILENCE_MS = 30_000
+const MAX_OUTPUT_CHARS = 1024 * 1024
 
-type Params = Record<string, unknown>
-
-export class DockerWorkspaceConnection implements WorkspaceConnection {
-  readonly containerId: string
-  readonly #client: Client
-  readonly #transport: DockerStreamTransport
-  readonly #isServed: () => Promise<boolean>
-
-  constructor(containerId: string, client: Client, transport: DockerStreamTransport, isServed: () => Promise<boolean>) {
-    this.containerId = containerId
-    this.#client = client
-    this.#transport = transport
-    this.#isServed = isServed
-  }
-
-  get closed(): Promise<void> {
-    return this.#transport.closed
-  }
-
-  get isOpen(): boolean {
-    return this.#transport.isOpen
-  }
-
-  get isTampered(): boolean {
-    return this.counters.forged > 0
-  }
-
-  /** Counts what the other side wrote and should not have. */
-  get counters(): Readonly<FilterCounters> {
-    return this.#transport.counters
-  }
-
-  async listTools(): Promise<ToolDefinition[]> {
-    return this.#request('tools/list', {}, toolList, { timeoutMs: QUICK_MS })
-  }
-
-  async callTool(name: string, args: Params, options: CallOptions): Promise<ToolResult> {
-    const meta = options.expected ? { _meta: { [TARGET_META]: options.expected } } : {}
-    return this.#request('tools/call', { name, arguments: args, ...meta }, toolResult, options)
-  }
-
-  async claim(epoch: number): Promise<void> {
-    await this.#request(WORKSPACE_METHODS.claim, { epoch }, emptyResult, { timeoutMs: QUICK_MS })
-  }
-
-  async limits(): Promise<LimitsResult> {
-    return this.#request(WORKSPACE_METHODS.limits, {}, limitsResult, { timeoutMs: QUICK_MS })
-  }
-
-  async changes(params: ChangesParams): Promise<ChangesResult> {
-    return this.#request(WORKSPACE_METHODS.changes, { ...params }, changesResult, { timeoutMs: FILES_MS })
-  }
-
-  async fetch(params: FetchParams): Promise<FetchResult> {
-    return this.#request(WORKSPACE_METHODS.fetch, { ...params }, fetchResult, { timeoutMs: FILES_MS })
-  }
-
-  async restore(params: RestoreParams): Promise<RestoreResult> {
-    return this.#request(WORKSPACE_METHODS.restore, { ...params }, restoreResult, { timeoutMs: FILES_MS })
-  }
-
-  async resolve(paths: string[]): Promise<PathTarget[]> {
-    const targets: PathTarget[] = []
-    for (let from = 0; from < paths.length; from += MAX_RESOLVED_PATHS) {
-      const some = paths.slice(from, from + MAX_RESOLVED_PATHS)
-      const schema = resolveResult(some.length)
-      targets.push(
-        ...(await this.#request(WORKSPACE_METHODS.resolve, { paths: some }, schema, { timeoutMs: QUICK_MS }))
-      )
-    }
-    return targets
-  }
-
-  async ping(): Promise<void> {
-    await this.#request('ping', {}, emptyResult, { timeoutMs: QUICK_MS })
-  }
-
-  stderr(): string {
-    return this.#transport.stderr()
-  }
-
-  async close(): Promise<void> {
-    await this.#transport.close()
-  }
-
-  async #request<T>(method: string, params: Params, schema: ResultSchema<T>, options: CallOptions): Promise<T> {
+/** `isServed` asks the engine whether the server still runs. */
+export function workspaceConnection(
+  containerId: string,
+  client: Client,
+  transport: DockerStreamTransport,
+  isServed: () => Promise<boolean>
+): WorkspaceConnection {
+  const request = async <T>(method: string, params: object, schema: ResultSchema<T>, options: CallOptions) => {
     const { signal, timeoutMs, onOutput } = options
-    if (!this.isOpen) throw connectionLost(undefined, false)
-    const onprogress =
-      onOutput &&
-      ((progress: { message?: unknown }) => {
-        const chunk = readOutputChunk(progress.message)
-        if (chunk) onOutput(chunk)
-      })
-    const endWatch = this.#watch()
+    if (!transport.isOpen) throw connectionLost(undefined, false)
+    const onprogress = (progress: { message?: unknown }) => {
+      const chunk = readOutputChunk(progress.message)
+      if (chunk) onOutput?.(chunk)
+    }
+    const endWatch = watch(client, transport, isServed)
     try {
       // client.callTool() would list the tools first and compile a validator for each.
-      return await this.#client.request({ method, params }, schema, {
+      return await client.request({ method, params: { ...params } }, schema, {
         timeout: timeoutMs,
         ...(signal ? { signal } : {}),
-        ...(onprogress ? { onprogress } : {})
+        ...(onOutput ? { onprogress } : {})
       })
     } catch (error) {
       throw translateCallError(error, method, signal)
@@ -152,41 +66,85 @@ export class DockerWorkspaceConnection implements WorkspaceConnection {
       endWatch()
     }
   }
-
-  #watch(): () => void {
-    let isOver = false
-    let isLooking = false
-    let isAsking = false
-    let timesGone = 0
-    const look = async () => {
-      // If the engine does not respond, we learn nothing about the server.
-      const isServed = await this.#isServed().catch(() => true)
-      timesGone = isServed ? 0 : timesGone + 1
-      if (timesGone === 2) await this.close()
-      isLooking = false
-    }
-    const ask = async () => {
-      const answers = await this.#answers()
-      if (!answers && !isOver) await this.close()
-      isAsking = false
-    }
-    const timer = setInterval(() => {
-      if (!isLooking) void look()
-      if (!isAsking) void ask()
-      isLooking = isAsking = true
-    }, CHECK_EVERY_MS)
-    return () => {
-      isOver = true
-      clearInterval(timer)
-    }
+  const quick = { timeoutMs: QUICK_MS }
+  const files = { timeoutMs: FILES_MS }
+  return {
+    containerId,
+    closed: transport.closed,
+    get isOpen() {
+      return transport.isOpen
+    },
+    get isTampered() {
+      return transport.counters.forged > 0
+    },
+    listTools: () => request('tools/list', {}, toolList, quick),
+    callTool(name, args, options) {
+      const meta = options.expected ? { _meta: { [TARGET_META]: options.expected } } : {}
+      return request('tools/call', { name, arguments: args, ...meta }, toolResult, options)
+    },
+    claim: async (epoch) => void (await request(WORKSPACE_METHODS.claim, { epoch }, emptyResult, quick)),
+    limits: () => request(WORKSPACE_METHODS.limits, {}, limitsResult, quick),
+    changes: (params) => request(WORKSPACE_METHODS.changes, params, changesResult, files),
+    fetch: (params) => request(WORKSPACE_METHODS.fetch, params, fetchResult, files),
+    restore: (params) => request(WORKSPACE_METHODS.restore, params, restoreResult, files),
+    async resolve(paths) {
+      const targets: PathTarget[] = []
+      for (let from = 0; from < paths.length; from += MAX_RESOLVED_PATHS) {
+        const some = paths.slice(from, from + MAX_RESOLVED_PATHS)
+        targets.push(...(await request(WORKSPACE_METHODS.resolve, { paths: some }, resolveResult(some.length), quick)))
+      }
+      return targets
+    },
+    ping: async () => void (await request('ping', {}, emptyResult, quick)),
+    close: () => transport.close()
   }
+}
 
-  /** Any response will do, even an error. */
-  async #answers(): Promise<boolean> {
-    const asked = this.#client.request({ method: 'ping', params: {} }, emptyResult, { timeout: SILENCE_MS })
-    return asked.then(
-      () => true,
-      (error) => !isAppError(translateCallError(error, 'ping'), 'call_timeout')
-    )
+/** Closes the connection if its server is gone or silent. Returns a function that ends the watch. */
+function watch(client: Client, transport: DockerStreamTransport, isServed: () => Promise<boolean>): () => void {
+  let isOver = false
+  let isLooking = false
+  let isAsking = false
+  let timesGone = 0
+  const look = async () => {
+    // If the engine does not respond, we learn nothing about the server.
+    timesGone = (await isServed().catch(() => true)) ? 0 : timesGone + 1
+    if (timesGone === 2) await transport.close()
+    isLooking = false
   }
+  const ask = async () => {
+    if (!(await answers(client)) && !isOver) await transport.close()
+    isAsking = false
+  }
+  const timer = setInterval(() => {
+    if (!isLooking) void look()
+    if (!isAsking) void ask()
+    isLooking = isAsking = true
+  }, CHECK_EVERY_MS)
+  return () => {
+    isOver = true
+    clearInterval(timer)
+  }
+}
+
+/** Any response will do, even an error. */
+async function answers(client: Client): Promise<boolean> {
+  return client.request({ method: 'ping', params: {} }, emptyResult, { timeout: SILENCE_MS }).then(
+    () => true,
+    (error) => !isAppError(translateCallError(error, 'ping'), 'call_timeout')
+  )
+}
+
+/** Reads live output of a command from a progress notification's message; returns null for anything else. */
+export function readOutputChunk(message: unknown): OutputChunk | null {
+  if (typeof message !== 'string' || message.length > MAX_OUTPUT_CHARS) return null
+  let value: unknown
+  try {
+    value = JSON.parse(message)
+  } catch {
+    return null
+  }
+  if (!isRecord(value) || typeof value.text !== 'string') return null
+  const { stream, text } = value
+  return stream === 'stdout' || stream === 'stderr' ? { stream, text } : null
 }

@@ -1,4 +1,3 @@
-import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from '@modelcontextprotocol/client'
 import type Dockerode from 'dockerode'
@@ -6,12 +5,13 @@ import { INSIDE, SERVER_EXIT } from '../../../../workspace-server/protocol.ts'
 import { AppError, isAppError } from '../../../lib/errors.ts'
 import type { Logger } from '../../../lib/logger.ts'
 import { backoffMs } from '../../../lib/waiting/backoff.ts'
+import type { WorkspaceConnection } from '../../port.ts'
 import { isRunning, unpauseContainer } from '../engine/container-state.ts'
 import type { EngineCall } from '../engine/engine-call.ts'
-import { execExitCode } from '../engine/exec-exit-code.ts'
+import { execExitCode, prepareExec, startExec } from '../engine/exec.ts'
 import { staleEpoch, translateCallError } from './call-error.ts'
 import { DockerStreamTransport } from './docker-stream-transport.ts'
-import { DockerWorkspaceConnection } from './docker-workspace-connection.ts'
+import { workspaceConnection } from './docker-workspace-connection.ts'
 
 const EXEC_MS = 30_000
 /** With fifty servers starting at once on two processors, one takes half a minute. Starting another would only slow both down. */
@@ -43,11 +43,11 @@ export interface OpenConnectionOptions {
   /** How long the server may take for its first answer. */
   initializeMs?: number | undefined
   /** Whether we are removing the container. */
-  isEnding?: () => boolean
+  isEnding?: (() => boolean) | undefined
 }
 
 /** Starts a server in the container and performs the MCP handshake. Leaves no stream behind when it fails. */
-export async function openConnection(options: OpenConnectionOptions): Promise<DockerWorkspaceConnection> {
+export async function openConnection(options: OpenConnectionOptions): Promise<WorkspaceConnection> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await tryOpen(options)
@@ -61,17 +61,27 @@ export async function openConnection(options: OpenConnectionOptions): Promise<Do
   }
 }
 
-async function tryOpen(options: OpenConnectionOptions): Promise<DockerWorkspaceConnection> {
-  const { containerId, logger, initializeMs = INITIALIZE_MS, isEnding = () => false } = options
-  const exec = await createExec(options)
-  const stream = await startExec(exec, options)
+async function tryOpen(options: OpenConnectionOptions): Promise<WorkspaceConnection> {
+  const { docker, call, containerId, epoch, resume, gvisor, logger, isEnding } = options
+  // SIGUSR1 would open Node's debugger to every command in the container.
+  const server = [
+    gvisor ? INSIDE.readableNode : INSIDE.node,
+    '--disable-sigusr1',
+    INSIDE.server,
+    '--epoch',
+    String(epoch)
+  ]
+  const cmd = [...server, ...(resume ? ['--resume'] : []), ...(gvisor ? ['--hide'] : [])]
+  const request = { docker, call, containerId, cmd, workingDir: INSIDE.root, what: 'a server', ms: EXEC_MS }
+  const exec = await unpaused(options, () => prepareExec(request))
+  const stream = await unpaused(options, () => startExec(exec, call, 'a server', EXEC_MS))
   const transport = new DockerStreamTransport(stream, { logger: logger.child({ containerId }), isEnding })
   const client = new Client({ name: 'mcp-orchestrator', version: '1' }, { jsonSchemaValidator: noValidator })
   client.onerror = (error) =>
     logger.debug({ err: error, containerId }, 'The connection to a sandbox reported an error.')
   try {
     // We don't probe for a newer protocol version: we know this server, and a round trip takes time.
-    await client.connect(transport, { timeout: initializeMs })
+    await client.connect(transport, { timeout: options.initializeMs ?? INITIALIZE_MS })
   } catch (error) {
     const failure = translateCallError(error, 'initialize')
     // After a timeout the client closed the stream itself, so the server did not end first.
@@ -79,43 +89,7 @@ async function tryOpen(options: OpenConnectionOptions): Promise<DockerWorkspaceC
     await transport.close()
     throw ended ? await whyEnded(exec, transport, options) : failure
   }
-  const isServed = () => isRunning(options.docker, options.call, containerId, exec)
-  return new DockerWorkspaceConnection(containerId, client, transport, isServed)
-}
-
-async function createExec(options: OpenConnectionOptions): Promise<Dockerode.Exec> {
-  const { docker, call, containerId, epoch, resume, gvisor } = options
-  const container = docker.getContainer(containerId)
-  return unpaused(options, () =>
-    call({ to: 'prepare a server in a container', ms: EXEC_MS }, (abortSignal) =>
-      container.exec({
-        AttachStdin: true,
-        AttachStdout: true,
-        AttachStderr: true,
-        Tty: false,
-        // SIGUSR1 would open Node's debugger to every command in the container.
-        Cmd: [
-          gvisor ? INSIDE.readableNode : INSIDE.node,
-          '--disable-sigusr1',
-          INSIDE.server,
-          '--epoch',
-          String(epoch),
-          ...(resume ? ['--resume'] : []),
-          ...(gvisor ? ['--hide'] : [])
-        ],
-        WorkingDir: INSIDE.root,
-        abortSignal
-      })
-    )
-  )
-}
-
-async function startExec(exec: Dockerode.Exec, options: OpenConnectionOptions): Promise<Duplex> {
-  return unpaused(options, () =>
-    options.call({ to: 'start a server in a container', ms: EXEC_MS }, (abortSignal) =>
-      exec.start({ hijack: true, stdin: true, Detach: false, Tty: false, abortSignal })
-    )
-  )
+  return workspaceConnection(containerId, client, transport, () => isRunning(docker, call, containerId, exec))
 }
 
 /** Does the work, if need be after unpausing the container: an engine may accept a command that it then refuses to start. */
@@ -138,15 +112,11 @@ async function whyEnded(
   const code = await execExitCode(exec, call)
   if (code === SERVER_EXIT.staleEpoch) return staleEpoch()
   if (code === SERVER_EXIT.takeoverFailed) {
-    return new AppError(
-      'unavailable',
-      'takeover_failed',
-      'The previous server in this sandbox has not ended yet; try again.'
-    )
+    const message = 'The previous server in this sandbox has not ended yet; try again.'
+    return new AppError('unavailable', 'takeover_failed', message)
   }
-  if (code === SERVER_EXIT.nothingToResume) {
+  if (code === SERVER_EXIT.nothingToResume)
     return new AppError('conflict', 'container_restarted', 'The container was restarted and has lost its files.')
-  }
   const printed = `${transport.noise()}${transport.stderr()}`.trim().slice(-MAX_OUTPUT_CHARS)
   return new AppError('unavailable', 'server_crashed', `The server in the sandbox ended at once (exit code ${code}).`, {
     details: { exitCode: code, output: printed }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readOutputChunk } from './output-chunk.ts'
+import { readOutputChunk } from './docker-workspace-connection.ts'
 import {
   changesResult,
   fetchResult,
@@ -19,8 +19,7 @@ const changes = {
   put: [file],
   deleted: ['c'],
   skipped: [{ path: 'd', reason: 'socket' }],
-  more: false,
-  complete: true
+  more: false
 }
 
 describe('result schemas', () => {

@@ -95,13 +95,12 @@ export const changesResult = schema<ChangesResult>((value) => ({
   put: list(value.put, 'put', MAX_ENTRIES).map(readEntry),
   deleted: list(value.deleted, 'deleted', MAX_ENTRIES).map(path),
   skipped: list(value.skipped, 'skipped', MAX_ENTRIES).map(readReason),
-  more: flag(value.more, 'more'),
-  complete: flag(value.complete, 'complete')
+  more: flag(value.more, 'more')
 }))
 
 export const fetchResult = schema<FetchResult>(({ data, holes, eof }) => ({
   data: text(data, 'data'),
-  ...(holes === undefined ? {} : { holes: list(holes, 'holes', MAX_HOLES).map(readHole) }),
+  holes: list(holes, 'holes', MAX_HOLES).map(readHole),
   eof: flag(eof, 'eof')
 }))
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { JSONRPCMessage, ProgressToken, RequestId } from '@modelcontextprotocol/client'
+import { BoundedMap } from '../../../lib/bounded-map.ts'
 import { AppError } from '../../../lib/errors.ts'
 import { isRecord } from '../../../lib/is-record.ts'
 
@@ -21,7 +22,7 @@ export class WireIds {
   readonly #byId = new Map<RequestId, Pending>()
   readonly #tokens = new Map<string, ProgressToken>()
   /** The answers to these may still arrive: they are late, but not forged. */
-  readonly #cancelled = new Set<string>()
+  readonly #cancelled = new BoundedMap<string, true>(MAX_CANCELLED)
 
   /** The message to send, or null if it is no longer needed. */
   outgoing(message: JSONRPCMessage): Record<string, unknown> | null {
@@ -33,7 +34,7 @@ export class WireIds {
       typeof requestId === 'string' || typeof requestId === 'number' ? this.#byId.get(requestId) : undefined
     if (!pending) return null
     this.#drop(pending)
-    this.#rememberCancelled(pending.wireId)
+    this.#cancelled.set(pending.wireId, true)
     return { ...message, params: { ...message.params, requestId: pending.wireId } }
   }
 
@@ -74,7 +75,7 @@ export class WireIds {
   /** Whether a line is a progress notification, or an answer that nobody waits for any more. */
   isPastOrProgress(head: Buffer, tail: Buffer): boolean {
     const seen = (id: string) => head.includes(id) || tail.includes(id)
-    return [...this.#tokens.keys(), ...this.#cancelled].some(seen)
+    return [...this.#tokens.keys(), ...this.#cancelled.keys()].some(seen)
   }
 
   clear(): void {
@@ -86,11 +87,8 @@ export class WireIds {
 
   #request(id: RequestId, message: { params?: unknown }): Record<string, unknown> {
     if (this.#byWireId.size >= MAX_PENDING || this.#byId.has(id)) {
-      throw new AppError(
-        'unavailable',
-        'too_many_calls',
-        `The sandbox already has ${this.#byWireId.size} calls to answer.`
-      )
+      const message = `The sandbox already has ${this.#byWireId.size} calls to answer.`
+      throw new AppError('unavailable', 'too_many_calls', message)
     }
     const params = isRecord(message.params) ? message.params : undefined
     const meta = isRecord(params?._meta) ? params._meta : undefined
@@ -109,12 +107,6 @@ export class WireIds {
     this.#byWireId.delete(pending.wireId)
     this.#byId.delete(pending.id)
     if (pending.wireToken !== undefined) this.#tokens.delete(pending.wireToken)
-  }
-
-  #rememberCancelled(wireId: string): void {
-    this.#cancelled.add(wireId)
-    const [oldest] = this.#cancelled
-    if (this.#cancelled.size > MAX_CANCELLED && oldest !== undefined) this.#cancelled.delete(oldest)
   }
 }
 
