@@ -29,7 +29,7 @@ export interface SetOptions {
   distractors?: boolean
   /** Past requests per tool that are learned first. */
   examplesPerTool?: number
-  /** Requests that no tool serves, in place of those that have an answer. */
+  /** Use the requests that no tool serves instead of those that have an answer. */
   irrelevant?: boolean
 }
 
@@ -39,7 +39,7 @@ export function routingDataFolder(given: string | undefined): string | undefined
   return existsSync(join(folder, 'metatool', 'tools.json')) ? folder : undefined
 }
 
-/** Which half of a data set a request belongs to, independent of the order in the file: 0 for tuning, 1 held out. */
+/** The half of a data set that a request belongs to, independent of the order in the file: 0 for tuning, 1 held out. */
 export function halfOf(query: string): 0 | 1 {
   let hash = 2_166_136_261
   for (const character of query) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 16_777_619)

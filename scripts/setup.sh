@@ -11,7 +11,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 node=$root/node_modules/.bin/node
 # Not $HOME, which may be missing in services and cron jobs.
 state=${XDG_STATE_HOME:-~/.local/state}/mcp-orchestrator
-# What this script started: "PID START-TIME" of a dockerd, or "systemd".
+# Records the engine that this script started: "PID START-TIME" of a dockerd, or "systemd".
 started=$state/engine
 engine_log=$state/dockerd.log
 PATH=$PATH:/usr/sbin:/sbin
@@ -190,7 +190,7 @@ ensure_program() {
 
 has_systrap() { command -v runsc >/dev/null && [[ $(runsc flags 2>&1) == *systrap* ]]; }
 
-# Where this machine gets Debian's packages from.
+# The mirror from which this machine gets Debian packages.
 debian_source() {
   apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' | awk '$2 == "bookworm" { print $1; exit }'
 }

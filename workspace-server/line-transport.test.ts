@@ -17,7 +17,7 @@ async function connected() {
 const request = (id: number, text = '') => ({ jsonrpc: '2.0' as const, id, method: 'm', params: { text } })
 
 describe('reading', () => {
-  it('puts messages together however they are cut', async () => {
+  it('joins messages however they are split', async () => {
     const texts = fc.array(fc.string({ unit: 'grapheme' }), { maxLength: 5 })
     const property = fc.asyncProperty(texts, fc.integer({ min: 1, max: 9 }), async (all, size) => {
       const { input, messages } = await connected()
@@ -30,7 +30,7 @@ describe('reading', () => {
     await fc.assert(property, { numRuns: 50 })
   })
 
-  it('drops a line over the limit and goes on with the next', async () => {
+  it('drops a line over the limit and continues with the next', async () => {
     vi.spyOn(process.stderr, 'write').mockReturnValue(true)
     const { input, messages } = await connected()
     for (let sent = 0; sent <= MAX_LINE_BYTES; sent += 2 ** 20) input.write(Buffer.alloc(2 ** 20, 'x'))
@@ -39,7 +39,7 @@ describe('reading', () => {
     vi.restoreAllMocks()
   })
 
-  it('pauses while too much is unanswered, and goes on with each answer', async () => {
+  it('pauses while too many requests are unanswered, and continues with each answer', async () => {
     const { input, output, transport, messages } = await connected()
     output.resume()
     for (let id = 0; id < 40; id++) input.write(`${JSON.stringify(request(id, 'x'.repeat(2 ** 20)))}\n`)

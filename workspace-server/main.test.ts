@@ -35,7 +35,7 @@ describe('with the official client', () => {
       expect(tool.outputSchema).toBeDefined()
       expect(tool.annotations?.readOnlyHint).toBe(['read_file', 'list_files'].includes(tool.name))
     }
-    // The client checks structured results against the output schemas and throws when they do not fit.
+    // The client validates structured results against the output schemas and throws if they are invalid.
     await client.callTool({ name: 'write_file', arguments: { path: 'a', content: 'x' } })
     await client.callTool({ name: 'read_file', arguments: { path: 'a' } })
     await client.callTool({ name: 'list_files', arguments: {} })
@@ -47,7 +47,7 @@ describe('with the official client', () => {
 })
 
 describe('ownership', () => {
-  it('leaves when its owner does, and has shown a sign of life', async () => {
+  it('exits when its owner leaves, and has touched its sign of life', async () => {
     const owner = await start()
     expect(existsSync(join(owner.state, 'alive'))).toBe(true)
     owner.child.stdin?.end()
@@ -71,7 +71,7 @@ describe('ownership', () => {
     expect(await owner.run('echo still here')).toBe('still here\n')
   })
 
-  it('is not held up by a pipe that a command left where its sign of life belongs', async () => {
+  it('is not blocked by a pipe that a command put in place of its sign of life', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'workspace-server-'))
     mkdirSync(join(folder, 'state'))
     execFileSync('mkfifo', [join(folder, 'state/alive')])
@@ -79,7 +79,7 @@ describe('ownership', () => {
     expect(await owner.run('echo alive')).toBe('alive\n')
   })
 
-  it('leaves also when a command has removed its state', async () => {
+  it('exits even if a command has removed its state', async () => {
     const owner = await start()
     rmSync(owner.state, { recursive: true })
     owner.child.stdin?.end()
@@ -109,7 +109,7 @@ describe('ownership', () => {
 })
 
 describe('what an owner may send', () => {
-  it('survives lines that are no messages, too long, or wrong', async () => {
+  it('survives lines that are too long or not messages', async () => {
     const owner = await start()
     for (const line of [
       '',
@@ -128,7 +128,7 @@ describe('what an owner may send', () => {
     expect(owner.stderr).toContain('was dropped: the limit is')
   })
 
-  it('answers requests that are wrong with an error', async () => {
+  it('answers invalid requests with an error', async () => {
     const owner = await start()
     const ask = async (method: string, params: object) => (await owner.request(method, params)).error
     expect(await ask('tools/call', { name: 'nope', arguments: {} })).toMatchObject({ code: -32602 })
@@ -142,7 +142,7 @@ describe('what an owner may send', () => {
     expect(await owner.run('echo ok')).toBe('ok\n')
   })
 
-  it('takes 5,000 requests at once, some cancelled', async () => {
+  it('handles 5,000 requests at once, some of them cancelled', async () => {
     const owner = await start()
     const posted = Array.from({ length: 5000 }, () => owner.post('tools/call', { name: 'list_files', arguments: {} }))
     const cancelled = Array.from({ length: 1500 }, () => owner.post('ping', {}))

@@ -95,7 +95,7 @@ export interface ChangesResult {
   /** Small files have their content in `data`, as base64; the others are read with `fetch`. Parents come before children. */
   put: (WorkspaceEntry & { data?: string })[]
   deleted: WorkspacePath[]
-  /** What is not stored, with the reason: sockets, fifos, files over the limits. */
+  /** Files that are not stored, with the reason: sockets, fifos, files over the limits. */
   skipped: { path: WorkspacePath; reason: string }[]
   /** There is more: request it with `ack` = `seq`. */
   more: boolean
@@ -135,7 +135,7 @@ export interface ResolveParams {
 
 export const MAX_RESOLVED_PATHS = 100
 
-/** Where a path in a tool's arguments leads, with `..` and symbolic links resolved, and what is there. */
+/** The target of a path in a tool's arguments, with `..` and symbolic links resolved, and what is there. */
 export interface PathTarget {
   /** Absolute and without links; null if no tool may use it. */
   path: string | null

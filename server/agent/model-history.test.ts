@@ -53,7 +53,7 @@ describe('what the model is told', () => {
     ])
   })
 
-  it('keeps a question that was asked just before someone started afresh', () => {
+  it('keeps a question that was asked just before a fresh start', () => {
     expect(history(ask('t1'), end('t1'), ask('t2'), { type: 'model:selected', data: { model: 'm' } })).toEqual([
       { role: 'user', text: 't2' }
     ])
@@ -61,7 +61,7 @@ describe('what the model is told', () => {
     expect(sinceFreshStart(sinceFreshStart(events))).toEqual(sinceFreshStart(events))
   })
 
-  it('leaves out what a stopped turn still said, so that it is no answer to the next question', () => {
+  it('leaves out late text of a stopped turn, so that it does not answer the next question', () => {
     expect(history(ask('t1'), end('t1'), ask('t2'), say('t1', 'late'))).toEqual([
       { role: 'user', text: 't1' },
       { role: 'user', text: 't2' }
@@ -88,7 +88,7 @@ describe('what the model is told', () => {
     })
   })
 
-  it('is cut to size without half a character', () => {
+  it('is shortened without cutting a character', () => {
     const content = [{ type: 'text', text: `${'a'.repeat(29_999)}${'😀'.repeat(30_000)}` }]
     const told = answer(decided({}), { type: 'tool:result', data: { callId: 'c1', isError: false, content } })
     const text = told?.role === 'tool' ? (told.answers[0]?.text ?? '') : ''
@@ -96,7 +96,7 @@ describe('what the model is told', () => {
     expect(text.isWellFormed()).toBe(true)
   })
 
-  it('takes any content that a tool can return', () => {
+  it('accepts any content that a tool can return', () => {
     expect(contentText([null, 7, { type: 'image' }, { text: 'x' }, 'loose'])).toBe(
       '[unknown content]\n[unknown content]\n[image content]\nx\n[unknown content]'
     )

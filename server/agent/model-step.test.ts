@@ -81,7 +81,7 @@ describe('a step', () => {
     }
   )
 
-  it('asks for nothing that is not on offer', async () => {
+  it('requests no tool that is not offered', async () => {
     const { events } = await run(() => [done(call('read'), call('files__read', '{}', 'ok'))])
     expect(ofType(events, 'tool:approval_required').map(({ data }) => [data.name, data.totalInQueue])).toEqual([
       ['read', 1]
@@ -107,11 +107,11 @@ describe('a step', () => {
     expect(await by({ 'files/read': definition }, { policy, changed })).toEqual(['policy'])
   })
 
-  it('whose stream ends without a word is an error', async () => {
+  it('with an empty stream is an error', async () => {
     await expect(run(() => [{ type: 'text-delta', text: 'ha' }])).rejects.toMatchObject({ code: 'model_stream_cut' })
   })
 
-  it('trims harder as long as the provider says that it is too long, then gives up', async () => {
+  it('trims more as long as the provider reports that it is too long, then gives up', async () => {
     const history: ChatMessage[] = Array.from({ length: 20 }, (_, at) => ({ role: 'user', text: `${at} `.repeat(50) }))
     const sizes: number[] = []
     const full = () => new AppError('invalid', 'model_context_full', 'full')
@@ -121,7 +121,7 @@ describe('a step', () => {
         if (messages.length > 6) throw full()
         return [done({ type: 'text', text: 'ok' })]
       },
-      // Far more may be sent than there is: the provider's word counts.
+      // The limit is far higher than the history; only the provider's error counts.
       { history, maxHistoryTokens: 1_000_000 }
     )
     expect(sizes).toEqual([20, expect.any(Number), expect.any(Number)])

@@ -37,7 +37,7 @@ describe('what comes next', () => {
     expect(action).toMatchObject({ type: 'run', calls: [{ callId: 'c1' }] })
   })
 
-  it('ends at the limits; a raised one lets it go on', () => {
+  it('ends at the limits, and continues when one is raised', () => {
     expect(nextAction(open(), 3, LIMITS)).toEqual({ type: 'end', reason: 'step_limit' })
     const spent = { ...open(), usage: { inputTokens: 60, outputTokens: 40 } }
     const limits = { ...LIMITS, maxSessionTokens: 100 }

@@ -22,27 +22,27 @@ describe('what the model is told', () => {
     expect(told).not.toMatch(/python3|It has/)
   })
 
-  it('says that tools of MCP servers act elsewhere, and nothing of them where there are none', () => {
+  it('says that tools of MCP servers act elsewhere, only if there are any', () => {
     expect(systemPrompt({ ...plain, servers: ['mail', 'git"hub'] })).toMatch(
       /MCP servers \("mail", "git\\"hub"\)\. They act outside of the container/
     )
     expect(systemPrompt(plain)).not.toContain('MCP server')
   })
 
-  it('tells a missing sandbox from missing tools', () => {
+  it('distinguishes a missing sandbox from missing tools', () => {
     const told = systemPrompt({ ...plain, hasSandbox: false, servers: ['mail'] })
     expect(told).toContain('No sandbox is available')
     expect(told).toContain('"mail"')
     expect(told).not.toMatch(/no tools|\/workspace/)
   })
 
-  it('goes by the tools that are really offered', () => {
+  it('depends on the tools that are really offered', () => {
     const told = systemPromptFor([{ server: 'workspace' }, { server: 'mail' }, { server: 'mail' }], { network: 'none' })
     expect(told).toBe(systemPrompt({ ...plain, servers: ['mail'] }))
     expect(systemPromptFor([{ server: 'mail' }], { network: 'none' })).toContain('No sandbox')
   })
 
-  it('tells whether there is a network', () => {
+  it('says whether there is a network', () => {
     expect(systemPrompt(plain)).toMatch(/has no network.*nothing can be downloaded/s)
     expect(systemPrompt({ ...plain, network: 'bridge' })).not.toContain('nothing can be downloaded')
   })

@@ -49,7 +49,7 @@ describe('trimming', () => {
     )
   })
 
-  it('leaves alone what fits, and otherwise fits unless one question and one step are too long', () => {
+  it('changes nothing that fits; otherwise the result fits, unless one question and one step are too long', () => {
     fc.assert(
       fc.property(history, fc.nat(5000), (messages, maxTokens) => {
         const trimmed = trimHistory(messages, maxTokens).messages
@@ -59,7 +59,7 @@ describe('trimming', () => {
     )
   })
 
-  it('counts what a provider attached', () => {
+  it("counts the provider's attachments", () => {
     const signed = (meta: string): ChatMessage[] => [
       { role: 'assistant', parts: [{ type: 'reasoning', text: '', meta: { vendor: { signature: meta } } }] }
     ]

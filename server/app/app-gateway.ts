@@ -33,7 +33,7 @@ export interface GatewayApp {
   credentialsFile: string | undefined
   /** Folder with the stderr output of servers. */
   logDir: string
-  /** Which entries may use their secrets. */
+  /** Decides which entries may use their secrets. */
   grants: Grants
   /** The services behind the tools; loaded with the first call. */
   core(): Promise<GatewayServices>

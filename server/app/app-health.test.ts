@@ -25,7 +25,7 @@ afterEach(async () => {
   discard(dataDir)
 })
 
-/** All parts are there but for what the test does to the folders; the clock stands still unless a test moves it. */
+/** All parts work, except for what the test does to the folders. The clock stands still unless a test moves it. */
 function open(saves = new SaveWatch()) {
   const auditLog = openAuditLog(loadSettings({ env: { DATA_DIR: dataDir } }))
   const others = {
@@ -42,7 +42,7 @@ function open(saves = new SaveWatch()) {
   return { audit: auditLog.audit, look }
 }
 
-/** Puts a file where a folder is, so that nothing can be written there; the returned function takes it away. */
+/** Replaces a folder by a file, so that nothing can be written there; the returned function undoes it. */
 function block(name: string): () => void {
   const folder = join(dataDir, name)
   renameSync(folder, `${folder}.away`)
@@ -69,7 +69,7 @@ async function openSaves(saves: SaveWatch) {
 }
 
 // Checked with the defence off: failures are not noted → it stays ready.
-it('is not ready while the files of sessions can not be saved, and is again with the next save that succeeds', async () => {
+it('is not ready while the files of sessions can not be saved, until a save succeeds', async () => {
   const saves = new SaveWatch()
   const { look } = open(saves)
   const session = await openSaves(saves)
@@ -78,7 +78,7 @@ it('is not ready while the files of sessions can not be saved, and is again with
   const unblock = block('checkpoints')
   await expect(session.save()).rejects.toMatchObject({ code: 'checkpoint_failed' })
   expect(await look()).toMatchObject({ ok: false, parts: { checkpoints: { ok: false }, disk: { ok: true } } })
-  // However long ago it was: the folder still can't be written.
+  // However long ago the failure was, the folder is still not writable.
   expect((await look(600_000)).parts.checkpoints).toMatchObject({
     ok: false,
     detail: expect.stringMatching(/checkpoints can't be written .*: free space there/)
@@ -108,7 +108,7 @@ it('is ready again without another save, a minute after the last failure', async
 })
 
 // Checked with the defence off: every error counts → not ready.
-it('stays ready when one session saves too much, or what makes no sense', async () => {
+it('stays ready when one session saves too much, or something invalid', async () => {
   const saves = new SaveWatch()
   const { look } = open(saves)
   const session = await openSaves(saves)
@@ -119,7 +119,7 @@ it('stays ready when one session saves too much, or what makes no sense', async 
 })
 
 // Checked with the defence off: the audit log is not looked at → it stays ready.
-it('is not ready while the audit log can not be written, and is again when its folder can be', async () => {
+it('is not ready while the audit log can not be written, until its folder is writable again', async () => {
   writeFileSync(join(dataDir, 'audit'), 'a file where the folder should be')
   const { audit, look } = open()
   const call = () =>

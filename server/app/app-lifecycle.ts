@@ -47,7 +47,7 @@ export async function prepareEngine(core: Preparing, logger: Logger, signal: Abo
   }
 }
 
-/** What a shutdown needs from each part. */
+/** The parts that a shutdown uses. */
 interface AppParts {
   http: { drain: Drain; close(): Promise<void> }
   inbox: { leave(): Promise<void> }

@@ -14,7 +14,7 @@ function policyOf(approvals: Record<string, Record<string, string>>) {
 
 describe("an entry's rules in the chat", () => {
   // Checked with the defence off: one pattern of server and tool → the other server's tools run unasked.
-  it('are for its own tools alone, whatever is in its name', () => {
+  it('apply to its own tools only, whatever is in its name', () => {
     const policy = policyOf({
       acme: { '*': 'allow' },
       'acme/db': {},
@@ -28,7 +28,7 @@ describe("an entry's rules in the chat", () => {
     expect(policy('*', 'look')).toBe('allow')
   })
 
-  it('are not for the sandbox, whose name an entry may have', () => {
+  it('do not apply to the sandbox, even if the entry has its name', () => {
     expect(policyOf({ workspace: { '*': 'allow' } })('workspace', 'execute_command')).toBe('ask')
   })
 })

@@ -42,7 +42,7 @@ export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core'>, logg
   }
 }
 
-/** Which local programs may act here; loads nothing. */
+/** Checks which local programs may act here. Loads nothing. */
 export function openSenderCheck(
   { loaded, registry }: Pick<GatewayApp, 'loaded' | 'registry'>,
   entrance: Pick<SenderCheckOptions, 'instance' | 'admin' | 'addressOf'>

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path'
 
-/** Where each part keeps its files below DATA_DIR. */
+/** The files and folders of each part below DATA_DIR. */
 export function dataPaths(dataDir: string) {
   const root = resolve(dataDir)
   return {

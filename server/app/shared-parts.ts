@@ -1,4 +1,7 @@
-/** What the workspace and the gateway both need. `serve` opens it once for both; the gateway alone opens it with its first call. */
+/**
+ * The parts that the workspace and the gateway share. `serve` opens them once for both; the gateway alone opens them with its first
+ * call.
+ */
 import type { Settings } from '../config/settings.ts'
 import type { Logger } from '../lib/logger.ts'
 import { ApprovalInbox } from '../policy/approval-inbox.ts'

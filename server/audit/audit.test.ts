@@ -164,7 +164,7 @@ describe('the audit log', () => {
   it('pages through the rows of several processes without repeats or omissions', async () => {
     const logs = [open(), open(), open()]
     for (let i = 0; i < 30; i++) call(logs[i % 3] ?? open(), `t${i}`)
-    // Seen by chance: the clock of the files is behind the one of the rows by as long as the kernel was busy.
+    // We saw this once: file times lag behind the times in the rows while the kernel is busy.
     const behind = new Date(Date.now() - 100)
     utimesSync(onlyPath(), behind, behind)
     const seen: string[] = []
@@ -182,7 +182,7 @@ describe('the audit log', () => {
   })
 })
 
-/** In a process where no file may grow beyond so many blocks: the kernel takes a part of a write, as a full disk does. */
+/** Runs in a process with a limit on file size: the kernel then accepts only a part of a write, like a full disk. */
 async function withLimitedFiles(blocks: number, calls: number): Promise<string[]> {
   const script = `
     import { openAudit } from ${JSON.stringify(join(import.meta.dirname, 'audit.ts'))}
@@ -232,7 +232,7 @@ describe('an audit log that can not be written', () => {
   })
 
   it('stays intact if there is no room to record a removal', async () => {
-    // Their last words are more than a file may hold.
+    // Their last rows are larger than the limit for a file.
     mkdirSync(folder())
     for (let i = 0; i < 1000; i++) {
       const chain = String(i).padStart(16, '0')
@@ -265,7 +265,7 @@ describe('an audit log that can not be written', () => {
 })
 
 describe('verify', () => {
-  /** An older chain and the one after it, which saw its end. */
+  /** An older chain, and the next one, which recorded its end. */
   async function twoChains(): Promise<{ path: string; lines: string[] }[]> {
     rmSync(folder(), { recursive: true, force: true })
     for (const name of ['one', 'two']) {
@@ -274,13 +274,13 @@ describe('verify', () => {
       await audit.close()
     }
     expect(states()).toEqual(['intact', 'intact'])
-    // By what is in them: where the clock of the files is coarse, both are of the same moment.
+    // Sorted by content, because with coarse file times both may have the same time.
     const files = listAuditFiles(folder()).map(({ path }) => ({ path, lines: linesOf(path) }))
     return files.sort((a, b) => Number(a.lines.join().includes('two0')) - Number(b.lines.join().includes('two0')))
   }
 
   // Checked with the defence off: no look at the seal → the edited row is not found.
-  it('finds any row that was edited, removed, doubled or moved', async () => {
+  it('finds any row that was edited, removed, duplicated or moved', async () => {
     const files = await twoChains()
     const isSound = () => states().every((state) => state === 'intact') && states().length === 2
     fc.assert(
@@ -299,7 +299,7 @@ describe('verify', () => {
           const whole = `${lines.join('\n')}\n`
           writeFileSync(path, whole)
           chmodSync(path, 0o600)
-          // The last chain is known to nobody else: without its file there is no trace of it, and its last row can be made anew.
+          // No other chain records the last chain: without its file there is no trace of it, and its last row can be forged.
           const isLast = which === 1 && (changed === undefined || (deed === 'reseal' && at === lines.length - 1))
           const isInvisible = changed === whole || isLast
           return found || isInvisible

@@ -48,7 +48,7 @@ export function removalRecords(
     const own = last ? [{ chain: last.chain, seq: last.seq, hash: last.hash }] : []
     return [...inherited.filter(({ chain }) => left.has(chain)), ...own]
   })
-  // What these files recorded about files that were removed before them.
+  // The records in these files about files that were removed before them.
   const earlier = read.flatMap(({ rows }) => rows.flatMap((row) => (row.kind === 'pruned' ? (row.removed ?? []) : [])))
   const removed = joined([...earlier, ...read.flatMap(({ rows }) => removedRows(rows))])
   return { files, heads: lastHeads(heads), removed }

@@ -5,7 +5,7 @@ import { boundContent } from './bound-content.ts'
 const bytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
 describe('content that is kept', () => {
-  it('is left alone when it fits', () => {
+  it('is unchanged if it fits', () => {
     const content = [{ type: 'text', text: 'hi' }, null, 7, { type: 'image', data: 'xx' }]
     expect(boundContent(content)).toEqual(content)
   })

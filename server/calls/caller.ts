@@ -1,4 +1,4 @@
-/** Who makes a call. It decides whose credentials and connections are used, and the audit log records it. */
+/** The caller of a tool. It decides whose credentials and connections are used, and the audit log records it. */
 export interface Caller {
   /** `local` for the user who started this process; over HTTP, the owner that the request has proved to be. */
   owner: string

@@ -10,7 +10,7 @@ export interface ToolCallInput {
   args: Record<string, unknown>
   signal: AbortSignal
   onOutput?: ((chunk: OutputChunk) => void) | undefined
-  /** What its path must lead to, if it was approved for a certain file. Only the sandbox can check it. */
+  /** The target that its path must have, if it was approved for a certain file. Only the sandbox can check it. */
   expected?: ExpectedTarget | undefined
   /** How many times approval was requested, including this time. */
   times?: number | undefined
@@ -23,7 +23,7 @@ interface ListInput {
   live?: true | undefined
 }
 
-/** What offers tools to the chat's model: the session's own sandbox, or a server of the registry. */
+/** A source of tools for the chat's model: the session's own sandbox, or a server of the registry. */
 export interface ToolSource {
   readonly server: string
   /** Its name for people, if it is not the name of a server. */

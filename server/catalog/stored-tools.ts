@@ -17,7 +17,7 @@ export interface StoredTool {
   hash: string
 }
 
-/** What a server says about itself in `initialize`. */
+/** The server's description of itself in `initialize`. */
 export interface ServerAbout {
   capabilities: Record<string, unknown>
   instructions?: string

@@ -20,7 +20,7 @@ afterEach(() => {
   discard(dir)
 })
 
-/** Until it listens or ends. */
+/** Resolves when it listens or has ended. */
 async function proxy(listen: string, ...more: string[]) {
   const args = ['--disable-warning=ExperimentalWarning', main, 'engine-proxy', '--listen', listen, ...more]
   const child = spawn(process.execPath, args, { cwd: dir, stdio: ['ignore', 'ignore', 'pipe'] })
@@ -49,7 +49,7 @@ async function answers(path: string): Promise<boolean> {
 }
 
 describe('the engine proxy', { timeout: 60_000 }, () => {
-  it('leaves a socket alone that somebody listens at: it may be the engine’s own', async () => {
+  it("does not touch a socket that something listens at: it may be the engine's own", async () => {
     const path = join(dir, 'docker.sock')
     const engine = createServer().listen(path)
     await once(engine, 'listening')
@@ -62,7 +62,7 @@ describe('the engine proxy', { timeout: 60_000 }, () => {
     engine.close()
   })
 
-  it('takes the place of one that was killed', async () => {
+  it('replaces one that was killed', async () => {
     const path = join(dir, 'proxy.sock')
     const first = await proxy(path)
     first.child.kill('SIGKILL')
@@ -73,7 +73,7 @@ describe('the engine proxy', { timeout: 60_000 }, () => {
   })
 
   // Checked: when only the HTTP server was closed, it outlived two of them with a stream open.
-  it('ends at SIGTERM, and with it every stream that it has joined', async () => {
+  it('ends on SIGTERM, and closes every stream that it has joined', async () => {
     const [path, engineSocket] = [join(dir, 'proxy.sock'), join(dir, 'engine.sock')]
     const Id = 'a'.repeat(64)
     const inspected = JSON.stringify({ Id, Config: { Labels: { [LABEL.app]: APP } } })
@@ -98,7 +98,7 @@ describe('the engine proxy', { timeout: 60_000 }, () => {
     engine.closeAllConnections()
   })
 
-  it('takes a number for a path, and opens no port', async () => {
+  it('treats a number as a path, and opens no port', async () => {
     expect((await proxy('2375')).said()).toContain(`listens at ${join(dir, '2375')}`)
     expect(lstatSync(join(dir, '2375')).isSocket()).toBe(true)
   })

@@ -44,7 +44,7 @@ async function restore(from: string): Promise<string> {
 }
 
 describe('restore', () => {
-  it('takes what a backup has, and says that logins and accepted entries come along', async () => {
+  it('restores a backup, and reports that it includes logins and accepted entries', async () => {
     const said = await restore(
       backupOf(['store.db', 'logins/a.json', 'logins/b.json', 'grants.json', 'config/mcp.json'])
     )
@@ -65,14 +65,14 @@ describe('restore', () => {
         symlinkSync(join(dir, 'elsewhere'), dirname(file))
       }
     ]
-  ])('takes no file that is %s', async (_what, place) => {
+  ])('accepts no file that is %s', async (_what, place) => {
     await expect(restore(backupOf(['audit/a'], place))).rejects.toThrow(/audit\/a: it is (a link|not a regular file)/)
     expect(existsSync(join(dir, 'data'))).toBe(false)
   })
 
   // Checked with the defence off: any path inside is taken → the lock is in the data folder.
   it.each(['lock.json', 'other', 'audit/a/b', 'config/..', 'checkpoints/x/y', 'server-logs/a'])(
-    'takes nothing that no backup contains: %s',
+    'accepts nothing that no backup contains: %s',
     async (path) => {
       const from = backupOf(['store.db'])
       const manifest = JSON.parse(readFileSync(join(from, 'manifest.json'), 'utf8'))

@@ -13,7 +13,7 @@ const command: Command = {
 
 afterEach(() => vi.restoreAllMocks())
 
-it('leads who gives a wrong flag to the help that lists them', async () => {
+it('points to the help that lists the flags after a wrong flag', async () => {
   let err = ''
   vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
     err += text
@@ -35,7 +35,7 @@ it('shows the defaults that the command really has', async () => {
   expect(out).not.toContain('.env')
 })
 
-it('shows the help of one action alone, and where all settings are listed', async () => {
+it('shows the help of one action only, and where all settings are listed', async () => {
   let out = ''
   vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
     out += text

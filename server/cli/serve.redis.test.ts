@@ -16,7 +16,7 @@ const folders: string[] = []
 
 afterEach(() => folders.splice(0).forEach(discard))
 
-/** Killed, and without an exit code, when it does not end by itself. */
+/** If it does not end by itself, it is killed and has no exit code. */
 async function failingServe(cwd: string, env: Record<string, string>) {
   const redis = await testRedisEnv()
   const given = {
@@ -50,7 +50,7 @@ describe('a server with Redis that can not start', () => {
     expect(code).toBe(2)
   })
 
-  it('says which folder to set when its DATA_DIR is not the one of the deployment', async () => {
+  it("names the right folder if its DATA_DIR is not the deployment's", async () => {
     const redis = await testRedisEnv()
     const { REDIS_URL: url, DEPLOYMENT: deployment } = redis
     const store = await openRedisStore({ url, deployment, logger: silentLogger })
@@ -62,7 +62,7 @@ describe('a server with Redis that can not start', () => {
     expect(code).toBe(1)
   })
 
-  it('says why, although its live channel is cut off before it was there', async () => {
+  it('says why, even if its live channel is cut off before it is open', async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')
     const address = taken.address()

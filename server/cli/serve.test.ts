@@ -11,7 +11,7 @@ beforeEach(() => {
 })
 afterEach(() => discard(dir))
 
-it('stops as it should when nobody reads its log any more', { timeout: 60_000 }, async () => {
+it('shuts down normally when nobody reads its log any more', { timeout: 60_000 }, async () => {
   const env = {
     PATH: process.env.PATH,
     TMPDIR: process.env.TMPDIR,
@@ -27,13 +27,13 @@ it('stops as it should when nobody reads its log any more', { timeout: 60_000 },
     said += chunk
     if (said.includes('is at http')) break
   }
-  // Leaving the loop has closed our end.
+  // The loop has closed our end.
   expect(child.stderr.destroyed).toBe(true)
   child.kill('SIGTERM')
   expect(await exited).toEqual([0, null])
 })
 
-it('waits for a Redis that is not there yet, says so, and obeys Ctrl-C meanwhile', { timeout: 60_000 }, async () => {
+it('waits for a Redis that is not running yet, says so, and stops on Ctrl-C', { timeout: 60_000 }, async () => {
   const port = String(await freePort())
   const env = { PATH: process.env.PATH, PORT: '0', LLM_PROVIDER: 'demo', REDIS_URL: `redis://127.0.0.1:${port}` }
   const args = ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, '../main.ts'), 'serve']

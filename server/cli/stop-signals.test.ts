@@ -5,7 +5,7 @@ import { listenForStop } from './stop-signals.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-it('takes one Ctrl-C that arrives twice for one; later ones hurry, then end at once', async () => {
+it('counts a Ctrl-C that arrives twice once; later ones hurry, then end at once', async () => {
   const target = new EventEmitter()
   const { stop, hurry, atOnce } = listenForStop(target)
   target.emit('SIGINT')

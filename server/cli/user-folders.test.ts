@@ -6,7 +6,7 @@ vi.mock('node:os', () => ({
   }
 }))
 
-it('has folders also for a user that the machine does not know, without HOME', async () => {
+it('has folders even for an unknown user without HOME', async () => {
   const { userDefaults } = await import('./user-folders.ts')
   expect(userDefaults({})).toEqual({
     MCP_CONFIG: '/.config/mcp-orchestrator/mcp.json',

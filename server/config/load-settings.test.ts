@@ -15,27 +15,27 @@ describe('loadSettings', () => {
     expect(settings.REDIS_URL).toBeUndefined()
   })
 
-  it('lets flags win over the environment and the environment over .env', () => {
+  it('prefers flags to the environment, and the environment to .env', () => {
     const dotenv = 'PORT=1\nHOST=127.0.0.3\nWARM_POOL_SIZE=7'
     const settings = loadSettings({ flags: { port: '3' }, env: { PORT: '2', HOST: '127.0.0.2' }, dotenv })
     expect(settings).toMatchObject({ PORT: 3, HOST: '127.0.0.2', WARM_POOL_SIZE: 7 })
   })
 
-  it('takes an empty variable for one that is not set', () => {
+  it('treats an empty variable as not set', () => {
     expect(loadSettings({ env: { PORT: '' } }).PORT).toBe(3000)
   })
 
-  it('wants a value with a flag: an empty path would be this folder', () => {
+  it('requires a value for a flag: an empty path would be this folder', () => {
     expect(() => loadSettings({ flags: { 'data-dir': '' }, env: {} })).toThrow(/^--data-dir needs a value\.$/)
   })
 
-  it('goes on without a .env that is not there, but not without one that it can not read', () => {
+  it('continues without a missing .env, but not without an unreadable one', () => {
     const dir = temporaryFolder()
     const file = join(dir, '.env')
     expect(readDotenv(file)).toBe('')
     writeFileSync(file, '\uFEFFAUTH_TOKEN=of-a-windows-editor')
     expect(loadSettings({ env: {}, dotenv: readDotenv(file) }).AUTH_TOKEN).toBe('of-a-windows-editor')
-    // Root can read all but this.
+    // Even root can't read this.
     symlinkSync('loop', join(dir, 'loop'))
     expect(() => readDotenv(join(dir, 'loop'))).toThrow(/loop can't be read \(ELOOP.*let this user read it/)
     mkdirSync(join(dir, 'venv'))
@@ -43,7 +43,7 @@ describe('loadSettings', () => {
     discard(dir)
   })
 
-  it('takes proxies as addresses, ranges, or this machine', () => {
+  it('accepts proxies as addresses, ranges, or this machine', () => {
     expect(loadSettings({ env: {} }).TRUST_PROXY).toEqual([])
     const { TRUST_PROXY } = loadSettings({ env: { TRUST_PROXY: 'loopback, 10.0.0.0/8,2001:db8::1' } })
     expect(TRUST_PROXY).toEqual(['127.0.0.0/8', '::1', '10.0.0.0/8', '2001:db8::1'])
@@ -72,12 +72,12 @@ describe('loadSettings', () => {
     expect(() => loadSettings({ env: { [name]: value } })).toThrow(sentence)
   })
 
-  it('stops when the admin token is the one that everyone has', () => {
+  it('refuses an admin token that equals the access token', () => {
     const token = 'a-token-of-some-length'
     expect(() => loadSettings({ env: { AUTH_TOKEN: token, ADMIN_TOKEN: token } })).toThrow(/^ADMIN_TOKEN must differ/)
   })
 
-  it('names the flag when the flag is wrong', () => {
+  it('names the flag if its value is invalid', () => {
     expect(() => loadSettings({ flags: { port: 'x' }, env: {} })).toThrow(/^--port must be/)
   })
 
@@ -88,7 +88,7 @@ describe('loadSettings', () => {
   })
 
   // Checked with the defence off: the value is repeated → the value is in the sentence.
-  it('takes any texts for settings, or names the one that is wrong; and repeats no secret', () => {
+  it('accepts any texts for settings, or names the invalid one without repeating a secret', () => {
     const names = Object.keys(SETTINGS) as (keyof typeof SETTINGS)[]
     const secret = 'hush-5c1f'
     const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('-1', '1e9', '0x10', 'NaN', ' 1', secret))

@@ -20,7 +20,7 @@ import {
 interface Setting<T> {
   parse: ParseValue<T>
   fallback?: T
-  /** How the help shows the default, if the value is not plain text. */
+  /** The default as the help shows it, if the value is not plain text. */
   shown?: string
   secret?: true
   /** The flag, if it is not the name in kebab-case. */

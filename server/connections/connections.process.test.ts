@@ -111,7 +111,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     const { call } = await open({ a: child('steady', [file]) })
     const { result, attempts } = await call('a', 'read_and_die_once')
     expect([textOf(result), attempts]).toEqual(['read', 2])
-    // One that always dies is given up.
+    // A server that always dies is given up.
     await expect(call('a', 'die')).rejects.toMatchObject({ code: 'child_lost' })
   })
 
@@ -267,7 +267,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect(connections.logTail('a', 'local')).toBe('secret is x-[secret]\n')
     await connections.stop('a')
     expect(log('a')).toBe('secret is x-[secret]\n')
-    // It complains about what it does not know, in its own words.
+    // The server reports unknown variables in its own words.
     const failed = connections.request('a', { caller: LOCAL, method: 'tell/outside-value', params: {}, signal })
     await expect(failed).rejects.toMatchObject({
       message: expect.stringContaining('Method not found: tell/[secret]'),

@@ -42,7 +42,7 @@ describe('instances of one server', { timeout: 60_000 }, () => {
     const file = fresh('go')
     const held = call('a', 'hold', { file })
     await until('the first to run', () => instances()[0]?.state === 'running')
-    // Each of these finds the first busy, tries the second in vain, and goes to the first after all.
+    // Each of these calls finds the first instance busy, fails to start the second, and then uses the first.
     for (let i = 0; i < 4; i++) expect(outsidePid(pidOf(await call('a', 'who')))).toBe(connections.childPids[0])
     expect(instances()).toMatchObject([
       { state: 'running', breaker: 'closed' },

@@ -3,7 +3,7 @@ import { expect, it, vi } from 'vitest'
 import { ChildProcesses } from './local/child-processes.ts'
 import { prepareSweep } from './local/process-sweep.ts'
 
-// As Node's own when this process may open no more files: without streams, and it says why a moment later.
+// Like a child process of Node when no more files can be opened: it has no streams, and emits the error a moment later.
 vi.mock('node:child_process', () => ({
   spawn: () => {
     const child = Object.assign(new EventEmitter(), { ref() {}, unref() {} })
@@ -12,11 +12,11 @@ vi.mock('node:child_process', () => ({
   }
 }))
 
-// What nobody catches would end the process; here it fails the run.
+// An uncaught error would end the process; here it fails the test run.
 it('reports a server that can not be started because the process has no file descriptors left', async () => {
   const processes = new ChildProcesses({ PATH: process.env.PATH })
   const start = () => processes.start({ server: 'any', command: 'sh', args: [], env: {} })
-  // Nor is it started unprotected, on Linux, because nobody could find out how to protect it.
+  // On Linux it is not started unprotected either, although the check for isolation has failed.
   const code = process.platform === 'linux' ? 'isolation_undecided' : 'server_not_startable'
   await expect(start()).rejects.toMatchObject({ code })
   await expect(start()).rejects.toMatchObject({ code })

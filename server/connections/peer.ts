@@ -6,7 +6,7 @@ import type { ClientCapabilities } from '@modelcontextprotocol/client'
 import type { LiveServer, RawResult } from './live-server.ts'
 
 export interface Peer {
-  /** Servers are told these, and adapt what they offer. */
+  /** Sent to servers, which adapt what they offer. */
   capabilities: ClientCapabilities
   /**
    * Handles a server's own request: elicitation, sampling, roots. `postpone` extends the deadlines of the calls that may have led

@@ -28,7 +28,7 @@ export interface GatewayServices {
   approvals?: Approvals | undefined
   /** Why the current mcp.json is not in use; undefined if it is. */
   registryProblem?: (() => string | undefined) | undefined
-  /** Which entries may have their secrets. */
+  /** Decides which entries may have their secrets. */
   grants?: Grants | undefined
   /** Text generation by the model that the user has configured. */
   writeText?: ClientPrompter['write'] | undefined

@@ -26,6 +26,6 @@ test('without MAX_OUTPUT_TOKENS, Claude gets its own limit, up to what the READM
   expect(await limitOf(128_000)).toBe(most)
 })
 
-test('MAX_OUTPUT_TOKENS is what Claude is told', async () => {
+test('MAX_OUTPUT_TOKENS is sent to Claude', async () => {
   expect(await limitOf(128_000, { maxOutputTokens: 50_000 })).toBe(50_000)
 })

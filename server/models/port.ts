@@ -15,7 +15,7 @@ export type AssistantPart =
 export interface ToolAnswer {
   callId: string
   name: string
-  /** What the model is told: the tool's text, or the user's decision. */
+  /** The text for the model: the tool's result, or the user's decision. */
   text: string
   isError: boolean
 }

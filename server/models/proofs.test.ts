@@ -7,7 +7,7 @@ let connected: Connected | undefined
 afterEach(() => connected?.server.close())
 
 describe.each(WIRES)('$name', (wire: Wire) => {
-  test('one small call with a tool, remembered when good', async () => {
+  test('makes one small call with a tool, and remembers a success', async () => {
     connected = await connect(wire, { otherwise: () => ({ text: 'ok' }) })
     const { models, server } = connected
     await Promise.all([models.prove(wire.model), models.prove(wire.model)])
@@ -18,13 +18,13 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     expect(body).toMatch(/"(?:max_tokens|max_output_tokens|maxOutputTokens)":16\b/)
   })
 
-  test('a thinker that had no token left for a word is fine', async () => {
+  test('accepts a thinking model that had no tokens left for text', async () => {
     const stop = { anthropic: 'max_tokens', gemini: 'MAX_TOKENS', 'openai responses': 'max_output_tokens' }[wire.name]
     connected = await connect(wire, { replies: [{ stop: stop ?? 'length' }] })
     await connected.models.prove(wire.model)
   })
 
-  test('a model without tools fails with the words of its provider', async () => {
+  test("a model without tools fails with the provider's message", async () => {
     const body = {
       type: 'error',
       error: { code: 400, type: 'x', status: 'X', message: 'this model does not support tools' }
@@ -35,7 +35,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     await expect(proof).rejects.toThrow(/does not support tools/)
   })
 
-  test('a model that never answers fails in time, and the caller can leave earlier', async () => {
+  test('a model that never answers fails at the deadline, and the caller can abort earlier', async () => {
     connected = await connect(wire, { otherwise: () => ({ hang: 'before-headers' }) }, { proveMs: 300 })
     const left = connected.models.prove(wire.model, AbortSignal.timeout(20))
     await expect(left).rejects.toMatchObject({ kind: 'cancelled' })
@@ -43,7 +43,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
   })
 })
 
-test('the demo model needs no proof, an unknown one gets none', async () => {
+test('the demo model needs no proof, and an unknown one gets none', async () => {
   const models = createModels({ logger: silentLogger, openai: { apiKey: TEST_KEY } })
   await models.prove('demo/demo')
   await expect(models.prove('anthropic/x')).rejects.toMatchObject({ code: 'model_unknown' })

@@ -78,7 +78,7 @@ describe('a definition', () => {
     for (let turn = 0; turn < 10; turn++) await guard.changes(offered(turn))
     const kept = async () => (await store.keyValues.list('tool-definitions')).length
     expect(await kept()).toBe(2000)
-    // The same for who finds them in the store.
+    // The same is true for another guard that reads them from the store.
     const later = createDefinitionGuard(store.keyValues)
     expect((await later.changes(offered(1))).size).toBe(0)
     const beyond = await later.changes(offered(9))

@@ -49,7 +49,7 @@ const WRITERS: [name: string, description: string, parameters?: Record<string, s
   ['get_records', 'Get all records, dele\u200bting those that are old.'],
   ['listFilesAndPurge', 'List all files of a folder.'],
   ['GET_THEN_SET', 'Get all values of a key.'],
-  // Nothing in these is on a list of words: their form gives them away.
+  // No word list contains these; their form reveals them.
   ['list_me', 'List me in the public directory'],
   ['list_item', 'List the item in the shop window'],
   ['list_ship', 'List the ship to port side'],

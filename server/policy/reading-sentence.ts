@@ -4,7 +4,7 @@
  * clean", "Find my phone: it rings" and "View an ad and get a coin" fail by their form; no list has to know "clean" or "rings".
  */
 
-/** What the verb needs as its object. `data`: a noun that names data; `all`: also "all" or "available" with a plural. */
+/** The object that each verb needs. `data`: a noun that names data; `all`: also "all" or "available" with a plural. */
 const VERBS: Record<string, 'data' | 'all'> = {
   get: 'data',
   find: 'data',
@@ -30,7 +30,7 @@ const DATA = new Set(
 )
 
 const DETERMINERS = new Set('a an the all any each every this these those given specific specified'.split(' '))
-/** What shows that "list" means to show: nobody lists "all available" things for sale. */
+/** Words that show that "list" means to show: nobody lists "all available" things for sale. */
 const TOTAL = new Set('all available existing supported'.split(' '))
 const PREPOSITIONS = new Set('of for in from by about within across with'.split(' '))
 /** After "list", what could be the place where something is put: "list all flats for a client", "with a broker". */

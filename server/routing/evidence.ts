@@ -1,4 +1,4 @@
-/** How clear the first answer of a ranking is: the inputs of the confidence model. */
+/** The inputs of the confidence model, which measure how clear the first answer of a ranking is. */
 import type { LexicalScores } from './lexical/lexical-scorer.ts'
 import { nameKey } from './names/find-mentions.ts'
 import type { Candidate } from './ranking.ts'

@@ -10,7 +10,7 @@ export interface RoutableTool {
   examples?: readonly string[] | undefined
 }
 
-/** What the registry says about a server, in addition to its tools. */
+/** The registry's description of a server, in addition to its tools. */
 export interface ServerHints {
   description?: string | undefined
   keywords?: string[] | undefined

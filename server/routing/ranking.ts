@@ -12,7 +12,7 @@ const NO_VOTES = 0.01
 const PULL_WEIGHT = 7
 /** Per standard deviation; for comparison, the best tool's word match counts six. */
 const MEANING_WEIGHT = 2
-/** More than any caller may request. Of equal candidates at the end, all or none are kept. */
+/** More than any caller may request. Equal candidates at the end are all kept, or all left out. */
 const MAX_RANKED = 60
 
 export interface Candidate {
@@ -23,7 +23,7 @@ export interface Candidate {
   total: number
   /** Lexical score relative to the best one, 0 to 1. */
   lexical: number
-  /** What past requests say, 0 to 1. */
+  /** Score from past requests, 0 to 1. */
   usage: number
   /** By how many standard deviations its similarity in meaning stands out; 0 without embeddings. */
   meaning: number

@@ -35,7 +35,7 @@ function chmodNoFollow(file: string, mode: number): void {
   if (!fs.lstatSync(file).isSymbolicLink()) fs.chmodSync(file, mode)
 }
 
-/** Paths that do not fit the tree as it is are part of the game. */
+/** Paths that do not exist in the tree are intended. */
 function attempt(work: () => void): void {
   try {
     work()
@@ -96,14 +96,14 @@ class Model {
 describe.each(['with notices', 'without notices'])('deltas applied to a model give the tree, %s', (kind) => {
   it('after any sequence of operations', async () => {
     const owner = await FakeOwner.start()
-    // A file where the server wants a folder: it can never tell whether it has seen all notices, and has to walk.
+    // A file is where the server needs a folder, so it can't know whether it has seen all notices, and must scan everything.
     if (kind === 'without notices') fs.writeFileSync(join(owner.state, 'sync'), '')
     const model = new Model(owner)
     const property = fc.asyncProperty(script, async (rounds) => {
       for (const [steps, look] of rounds) {
         for (const [what, act] of steps) {
           attempt(() => act(owner.root))
-          // A link that is made, written through and gone before anybody looked is known to be missed without `full`.
+          // Without `full`, a link that is created, written through and removed between two scans is missed; this is a known limit.
           if (what.startsWith('ln ')) await model.look('stored')
         }
         await model.look(look)

@@ -19,7 +19,7 @@ let ack: number
 const at = (path: string) => join(owner.root, path)
 const sha = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
 
-/** One look with all its pages, acknowledged by the next. */
+/** One scan with all its pages, each acknowledged by the next request. */
 async function look(full = false) {
   const all = {
     put: new Map<string, ChangesResult['put'][number]>(),
@@ -85,7 +85,7 @@ describe('what is reported', () => {
     expect(swapped.deleted).toEqual(['x/y'])
   })
 
-  it('a changed file whose content is the same again is not', async () => {
+  it('a changed file with the same content as before is not', async () => {
     writeFileSync(at('x'), '1')
     utimesSync(at('x'), 1000, 1000)
     await look()
@@ -124,7 +124,7 @@ describe('what is reported', () => {
     expect((await look()).put.get('z/b/c/f')).toMatchObject({ hash: sha('6') })
   })
 
-  it('hard links under every name, whichever was written through', async () => {
+  it('hard links under all their names, whichever name was used to write', async () => {
     mkdirSync(at('a'))
     mkdirSync(at('b'))
     writeFileSync(at('a/x'), '1')
@@ -138,7 +138,7 @@ describe('what is reported', () => {
     expect((await look()).paths).toEqual([])
   })
 
-  it('names that are no UTF-8', async () => {
+  it('names that are not UTF-8', async () => {
     await owner.run("mkdir $'d\\xff'; echo 1 > $'d\\xff/\\xfe'; echo 2 > 'ünï'; ln -s $'\\xff' l")
     const name = (bytes: string) => `\0b64:${Buffer.from(bytes, 'latin1').toString('base64')}`
     const { put } = await look()
@@ -159,15 +159,15 @@ describe('what is reported', () => {
     expect((await look()).paths.sort()).toEqual(['big', 'pipe'])
   })
 
-  // Seen to fail in a sandbox when it was left closed: no look succeeded any more, and no command ran.
+  // We saw this fail in a sandbox: while the workspace stayed closed, no scan succeeded and no command ran.
   it('a workspace that a command closed is opened again', async () => {
     await owner.run('echo a > a; chmod 000 .')
     expect((await look()).paths).toEqual(['a'])
     expect((await owner.run('stat -c %a .')).trim()).toBe('700')
   })
 
-  // Seen to fail when what the kernel can't look at by its path counted as not there: nothing was said of it.
-  it('what lies deeper than a path may be long as skipped', async () => {
+  // We saw this fail when a file whose path is too long for the kernel counted as missing: it was not reported.
+  it('files whose path is too long as skipped', async () => {
     const long = Array.from({ length: 20 }, () => 'd'.repeat(240)).join('/')
     await owner.run(`mkdir -p ${long}`)
     const { skipped, paths } = await look()
@@ -177,7 +177,7 @@ describe('what is reported', () => {
     expect((await look(true)).skipped).toEqual([])
   })
 
-  it('a write that leaves no trace, when asked to look at everything', async () => {
+  it('a write that leaves no trace, with a full scan', async () => {
     writeFileSync(at('mapped'), 'a'.repeat(100))
     await look()
     await owner.run(
@@ -188,7 +188,7 @@ describe('what is reported', () => {
 })
 
 describe('acknowledgement', () => {
-  it('says again what was not acknowledged, also deletions', async () => {
+  it('repeats what was not acknowledged, including deletions', async () => {
     writeFileSync(at('x'), '1')
     const first = await owner.changes({ ack: 0 })
     expect(first.put.map(({ path }) => path)).toEqual(['x'])
@@ -203,7 +203,7 @@ describe('acknowledgement', () => {
     expect((await owner.changes({ ack: repeated.seq })).deleted).toEqual([])
   })
 
-  it('starts from nothing when the owner remembers something else', async () => {
+  it('starts again if the owner remembers another state', async () => {
     writeFileSync(at('x'), '1')
     await look()
     expect((await look()).paths).toEqual([])
@@ -228,19 +228,19 @@ describe('many files', () => {
     expect((await look()).deleted.length).toBe(3003)
   }, 60_000)
 
-  it('more notices than the kernel keeps are made up for', async () => {
+  it("an overflow of the kernel's queue of notices loses nothing", async () => {
     mkdirSync(at('many'))
     await look()
-    // While the server stands still nobody empties the queue, so it overflows for certain.
+    // While the server is stopped, nobody empties the queue, so it overflows.
     owner.child.kill('SIGSTOP')
     for (let count = 0; count < 20_000; count++) writeFileSync(at(`many/${count}`), '')
     owner.child.kill('SIGCONT')
-    await owner.run('true') // By the time it answers, what was left of the queue has been read.
+    await owner.run('true') // When it answers, it has read the rest of the queue.
     expect((await look()).put.size).toBe(20_001)
   }, 60_000)
 
-  // Seen to fail when every page looked for news: there was always one more.
-  it('that are written without end do not make a look endless', async () => {
+  // We saw this fail when every page included new changes: the scan never ended.
+  it('that are written all the time do not make a scan endless', async () => {
     const write = 'for (let n = 0; ; n++) fs.writeFileSync("f" + (n % 20), String(n).repeat(200000 / String(n).length))'
     await owner.run(
       `${process.execPath} -e '${write}' >/dev/null 2>&1 & echo $! > writer; until [ -e f19 ]; do :; done`
@@ -268,7 +268,7 @@ describe('many files', () => {
     expect(Buffer.concat(parts).equals(content)).toBe(true)
   })
 
-  it('a look goes on while commands change things', async () => {
+  it('a scan continues while commands change files', async () => {
     const busy = owner.call('execute_command', {
       command: 'for i in $(seq 300); do mkdir -p q$i; echo $i > q$i/f; [ $((i % 3)) = 0 ] && rm -r q$i; done; true'
     })

@@ -36,7 +36,7 @@ afterEach(async () => {
 })
 
 describe('round trip', () => {
-  it('makes the same tree somewhere else, which then has no changes', async () => {
+  it('creates the same tree elsewhere, which then has no changes', async () => {
     await owner.run(
       "mkdir -p a/b empty ro; echo 1 > a/b/f; chmod 750 a/b/f; ln -s ../../etc a/l; echo 2 > $'a/\\xff'; echo 3 > ro/f; chmod 444 ro/f; chmod 555 ro; touch -d 2001-02-03 a/b empty a"
     )
@@ -54,7 +54,7 @@ describe('round trip', () => {
     expect(changed.deleted).toEqual(['a/l'])
   })
 
-  it('takes large files in parts, zeros without room', async () => {
+  it('restores large files in parts, and zeros without using space', async () => {
     const content = Buffer.concat([Buffer.alloc(1_000_000, 'x'), Buffer.alloc(8_000_000), Buffer.alloc(1_000_000, 'y')])
     const hash = createHash('sha256').update(content).digest('hex')
     for (let offset = 0; offset < content.length; offset += 1_000_000) {
@@ -78,7 +78,7 @@ describe('round trip', () => {
 })
 
 describe('hostile or unlucky entries', () => {
-  it('never writes outside or through links, and goes on with the others', async () => {
+  it('never writes outside or through links, and continues with the other entries', async () => {
     mkdirSync(join(owner.folder, 'target'))
     symlinkSync(join(owner.folder, 'target'), at('out'))
     writeFileSync(join(owner.folder, 'target/precious'), 'old')
@@ -108,7 +108,7 @@ describe('hostile or unlucky entries', () => {
     expect(await owner.run('find . -type f')).toBe('')
   })
 
-  it('keeps link targets as they are and replaces what stands in the way', async () => {
+  it('keeps link targets unchanged and replaces what is in the way', async () => {
     writeFileSync(at('l'), 'file')
     await owner.restore([{ path: 'l', type: 'link', target: '/a/../b\n', mtimeMs: 5000 }])
     expect(readlinkSync(at('l'))).toBe('/a/../b\n')

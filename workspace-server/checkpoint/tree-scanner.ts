@@ -74,7 +74,7 @@ export class TreeScanner {
     for (const name of gone) this.#remove(childOf(folder, name))
   }
 
-  /** With `deep`, a known folder is scanned as well, and watched anew. */
+  /** With `deep`, a known folder is scanned and watched again as well. */
   async #examine(raw: RawPath, reread: boolean, deep: boolean): Promise<void> {
     await this.#breathe()
     const stats = this.#tree.stat(raw)

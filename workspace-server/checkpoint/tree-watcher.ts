@@ -17,7 +17,7 @@ const MAX_WATCHES = 20_000
 export interface Dirty {
   /** Something about these changed. */
   paths: Set<RawPath>
-  /** These were created, removed or moved, so a folder among them must be watched anew. */
+  /** These were created, removed or moved, so a folder among them must be watched again. */
   renamed: Set<RawPath>
 }
 

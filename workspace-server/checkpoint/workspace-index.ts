@@ -1,6 +1,6 @@
 /**
- * What is known about every file: its state when last examined, and what the owner has not been told yet. Does not know how
- * changes are found or sent. Invariant: the owner knows every entry that is not pending exactly as it is here.
+ * Keeps the state of every file when last examined, and which changes the owner does not know yet. Does not know how changes are
+ * found or sent. Invariant: the owner knows every entry that is not pending exactly as it is here.
  */
 import type { Stats } from 'node:fs'
 import { childOf, nameOf, parentOf, type RawPath } from './raw-path.ts'
@@ -15,7 +15,7 @@ export interface IndexEntry {
   ctimeMs: number
   size: number
   ino: number
-  /** Of a file as last read; '' before that. */
+  /** Hash of the file as last read; '' before that. */
   hash: string
   /** Only for links. */
   target: RawPath

@@ -5,7 +5,7 @@ import { OutputKeeper } from './output-keeper.ts'
 const LIMIT = 50
 
 describe('OutputKeeper', () => {
-  it('keeps all of what fits, wherever it is cut', () => {
+  it('keeps everything that fits, however it is split', () => {
     const property = fc.property(fc.string({ unit: 'grapheme', maxLength: 40 }), fc.nat(), (text, seed) => {
       const bytes = Buffer.from(text)
       fc.pre(bytes.length <= 2 * LIMIT)
@@ -18,7 +18,7 @@ describe('OutputKeeper', () => {
     fc.assert(property)
   })
 
-  it('keeps whole characters of head and tail, and counts the rest', () => {
+  it('keeps whole characters at both ends, and counts the rest', () => {
     const chunks = fc.array(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 30 }), {
       minLength: 20,
       maxLength: 60

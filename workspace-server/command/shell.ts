@@ -24,7 +24,7 @@ export function shellCall(command: string, outOfSight = false): ShellCall {
   return { file, args: ['-c', `${OFFER_TO_OOM_KILLER} exec ${around}${file} -c "$1" ${basename(file)}`, file, command] }
 }
 
-/** What commands see: nothing from the server's own environment except the image's PATH. */
+/** The environment of commands: nothing from the server's own environment except the image's PATH. */
 export function commandEnvironment(home: string): Record<string, string> {
   return {
     PATH: process.env.PATH ?? DEFAULT_PATH,

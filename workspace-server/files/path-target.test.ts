@@ -21,7 +21,7 @@ async function resolve(...paths: string[]): Promise<PathTarget[]> {
   return (await owner.result<{ targets: PathTarget[] }>('workspace/resolve', { paths })).targets
 }
 
-/** What a call answers whose human has seen this target. */
+/** The answer to a call for which a person has seen this target. */
 async function callExpecting(name: string, args: object, expected: ExpectedTarget) {
   const { result, error } = await owner.request('tools/call', {
     name,
@@ -46,7 +46,7 @@ describe('where a path leads', () => {
     expect(await resolve(named)).toEqual([{ path: at(path), ...rest }])
   })
 
-  it('is told for absolute paths with more slashes than one, and for those that nobody can use', async () => {
+  it('is reported for absolute paths with several slashes, and for unusable ones', async () => {
     symlinkSync('/etc', at('out'))
     symlinkSync('nowhere', at('dangling'))
     const targets = await resolve(`/${at('precious.txt')}`, '/etc/passwd', '../x', 'out/passwd', 'dangling', 'a\0b', '')
@@ -107,7 +107,7 @@ describe('a call that was approved for one target', () => {
   })
 
   // Checked with the defence off: the file is made and renamed by its path → some land in `other`.
-  it('never writes elsewhere, however fast a command exchanges the folder', async () => {
+  it('never writes elsewhere, however fast a command swaps the folder', async () => {
     for (const name of ['other', 'sw']) mkdirSync(at(name))
     writeFileSync(at('sw/x'), 'x')
     symlinkSync('other', at('toOther'))

@@ -7,7 +7,7 @@ const SELF = 50
 const init = `/sbin/docker-init\0--\0${INSIDE.idle}\x0060\0`
 const idle = `/bin/sh\0${INSIDE.idle}\x0060\0`
 
-/** A process table of its own; `onKill` may start new processes, as a fork bomb would. */
+/** A fake process table; `onKill` may start new processes, as a fork bomb would. */
 function fakeTable(processes: Record<number, string>, onKill: (pid: number) => void = () => {}) {
   const table = new Map(Object.entries(processes).map(([pid, line]) => [Number(pid), line]))
   const killed: number[] = []
@@ -86,7 +86,7 @@ describe('in a container', () => {
     expect(without.killed).toEqual([60])
   })
 
-  it('looks again until nothing is left that forks', async () => {
+  it('repeats until no forking process is left', async () => {
     let next = 100
     const { fake, table, killed } = fakeTable({ 1: init, 60: 'forker' }, () => {
       if (next < 105) table.set(next++, 'child')
@@ -101,7 +101,7 @@ describe('in a container', () => {
     })
     const { pids } = fake
     let next = 62
-    // It forks between any two looks, as long as one of it runs.
+    // The bomb forks between any two checks as long as one of its processes runs.
     fake.pids = () => {
       const seen = pids()
       if (next < 70 && seen.some((pid) => pid !== 1 && !stopped.has(pid))) table.set(next++, 'bomb')
@@ -111,7 +111,7 @@ describe('in a container', () => {
     expect(killed.length).toBe(10)
   })
 
-  it('gives up on what does not die, and when told to', async () => {
+  it('gives up on a process that does not die, and when told to', async () => {
     expect(await end(fakeTable({ 1: init, 60: 'immortal' }).fake)).toBe(false)
     const { fake, killed } = fakeTable({ 1: init, 60: 'x' })
     expect(await end(fake, () => false)).toBe(false)

@@ -22,7 +22,7 @@ it('touches the file at the start and every 20 s', () => {
   expect(statSync(join(state, 'alive')).mtimeMs).toBeGreaterThan(Date.now() - 10_000)
 })
 
-it('notices 30 minutes of silence, counted anew from every word', () => {
+it('notices 30 minutes of silence, counted from the last message', () => {
   const onSilence = vi.fn()
   const life = startSignOfLife(state, onSilence)
   vi.advanceTimersByTime(29 * 60_000)

@@ -23,7 +23,7 @@ it('remembers the highest epoch only, across servers', () => {
   expect(seen()).toEqual(['1790000000000'])
 })
 
-it('ignores names that are no epochs', () => {
+it('ignores names that are not epochs', () => {
   const fence = new EpochFence(state)
   for (const name of ['x', '-1', '1e9', '99999999999999999999']) mkdirSync(join(state, 'epochs', name))
   expect(fence.raise(3)).toBe(true)
@@ -55,6 +55,6 @@ it('stops killing as soon as a higher epoch is there', async () => {
   expect(asked).toBe(false)
 })
 
-it('says when others could not be ended', async () => {
+it('reports that others could not be ended', async () => {
   expect(await takeOver(new EpochFence(state), 4, async () => false)).toBe(SERVER_EXIT.takeoverFailed)
 })

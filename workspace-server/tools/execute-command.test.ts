@@ -39,7 +39,7 @@ describe('results', () => {
     })
   })
 
-  it('gives the environment, folder and input it says', async () => {
+  it('uses the given environment, folder and input', async () => {
     await owner.run('mkdir -p sub')
     expect(await run('pwd; cat', { cwd: 'sub', stdin: 'given' })).toMatchObject({
       stdout: `${join(owner.root, 'sub')}\ngiven`
@@ -63,7 +63,7 @@ describe('results', () => {
     expect(kept).toBeLessThanOrEqual(128 * 1024)
   })
 
-  it('survives output that is no UTF-8', async () => {
+  it('survives output that is not UTF-8', async () => {
     expect(await run("printf '\\xff\\x00\\xe2\\x82'")).toMatchObject({ stdout: '\ufffd\0\ufffd' })
   })
 })
@@ -96,10 +96,10 @@ describe('ending', () => {
   it('ends while a background child keeps writing', async () => {
     const result = await run('(echo $BASHPID > noisy; while echo more; do sleep 0.05; done) & sleep 0.1')
     expect(result.timedOut).toBe(false)
-    await isGone(await pidIn('noisy')) // Its output is closed, so writing ends it.
+    await isGone(await pidIn('noisy')) // Its output is closed, so its next write ends it.
   })
 
-  it('refuses a ninth command and takes it later', async () => {
+  it('refuses a ninth command, and accepts it later', async () => {
     const eight = Array.from({ length: 8 }, () => run('until [ -e go ]; do sleep 0.02; done'))
     const ninth = await vi.waitUntil(async () => {
       const answer = await owner.call('execute_command', { command: 'true' })

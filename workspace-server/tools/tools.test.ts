@@ -72,7 +72,7 @@ describe('confinement', () => {
   })
 
   // Checked with the defence off: no look behind links → the file behind the link is read.
-  it('refuses symbolic links that lead out, at any place in the path', async () => {
+  it('refuses symbolic links that lead out, anywhere in the path', async () => {
     mkdirSync(at('links/deep'), { recursive: true })
     mkdirSync(join(owner.folder, 'rootless'))
     writeFileSync(join(owner.folder, 'rootless/secret'), 'secret')
@@ -89,7 +89,7 @@ describe('confinement', () => {
     expect(readFileSync(join(owner.folder, 'rootless/secret'), 'utf8')).toBe('secret')
   })
 
-  it('takes absolute paths and links inside the workspace', async () => {
+  it('accepts absolute paths and links inside the workspace', async () => {
     writeFileSync(at('inside'), 'yes')
     symlinkSync('inside', at('to-inside'))
     for (const path of [at('inside'), 'to-inside', './x/../inside'])
@@ -123,7 +123,7 @@ describe('read_file', () => {
     expect(await refusal('read_file', { path: 'lines', offset: 5 })).toContain('has only 4 lines')
   })
 
-  it('cuts long text between lines and says where to go on', async () => {
+  it('cuts long text between lines and says where to continue', async () => {
     const line = `${'é'.repeat(500)}\n`
     writeFileSync(at('long'), line.repeat(1000))
     const first = await read({ path: 'long' })
@@ -160,7 +160,7 @@ describe('read_file', () => {
     expect(content).toEqual([{ type: 'image', mimeType: 'image/png', data: png.toString('base64') }])
   })
 
-  it('takes text with one bad byte far in as binary, unless told otherwise', async () => {
+  it('treats text with one invalid byte as binary, unless told otherwise', async () => {
     writeFileSync(at('mixed'), Buffer.concat([Buffer.from('a\n'.repeat(10_000)), Buffer.from([0xff])]))
     expect(await read({ path: 'mixed' })).toMatchObject({ encoding: 'base64' })
     expect(await read({ path: 'mixed', encoding: 'utf8', offset: 10_001 })).toMatchObject({ content: '\ufffd' })

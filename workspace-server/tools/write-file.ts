@@ -103,7 +103,7 @@ interface WriteJob {
   bytes: Buffer
   existing: Stats | undefined
   executable: boolean
-  /** What a person was shown to be there. */
+  /** The file that a person was shown. */
   approved: ExpectedTarget['is']
 }
 

@@ -37,7 +37,7 @@ const MAX_ENV_BYTES = 1024 * 1024
 const CODE = ['.config/Code/User', 'Library/Application Support/Code/User']
 const CLINE = 'globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json'
 
-/** Where other clients keep their servers, below the user's home and the current folder. */
+/** The files in which other clients keep their servers, below the user's home and the current folder. */
 const FILES: [client: string, path: string][] = [
   ['Claude Desktop', '.config/Claude/claude_desktop_config.json'],
   ['Claude Desktop', 'Library/Application Support/Claude/claude_desktop_config.json'],

@@ -1,6 +1,4 @@
-/**
- * What is known about the source of a foreign entry. A placeholder that needs something unknown is not translated, but reported.
- */
+/** Known facts about the source of a foreign entry. A placeholder that needs something unknown is not translated, but reported. */
 export interface ImportContext {
   /** The client that the file belongs to, as `client-files.ts` names it. */
   client?: string

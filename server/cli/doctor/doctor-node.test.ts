@@ -18,7 +18,7 @@ it('refuses another program in the place of the pinned Node', async () => {
   await expect(describeNode(binary('node_modules/node/bin'), version)).rejects.toThrow(/is not the pinned Node/)
 })
 
-it("lets a machine have its own, and says that it is that one's", async () => {
+it("accepts the machine's own Node, and says so", async () => {
   expect(await describeNode(binary('bin'), version)).toMatch(/from this machine/)
   expect(await describeNode(binary('bin'), '99.0.0')).toMatch(/hash not known/)
 })

@@ -17,16 +17,16 @@ beforeEach(() => {
 afterEach(() => discard(dir))
 
 describe('the data folder', () => {
-  it('is written to and read back, and left as it was, also when it is not there yet', () => {
+  it('is written to, read back and left as it was, even if it did not exist', () => {
     expect(describeDataDir(dir)).toBe(`${dir} is writable`)
     expect(describeDataDir(join(dir, 'a/b'))).toMatch(/is writable; the first start creates it$/)
     expect(readdirSync(dir)).toEqual([])
   })
 
-  it('fails with a sentence where it is no folder, or what writes to it fails', () => {
+  it('fails with a message if it is not a folder, or can not be written to', () => {
     writeFileSync(join(dir, 'file'), '')
     expect(() => describeDataDir(join(dir, 'file'))).toThrow(/can't be written \(.*\): check DATA_DIR, its permissions/)
-    // Permissions don't hold root back; a file system that can't be written to does.
+    // Permissions don't stop root, but a read-only file system does.
     expect(() => describeDataDir('/sys/mcp-orchestrator')).toThrow(/check DATA_DIR/)
     mkdirSync(join(dir, 'kept'))
     expect(readdirSync(dir).toSorted()).toEqual(['file', 'kept'])
@@ -50,7 +50,7 @@ describe('the port', () => {
     ours.close()
   })
 
-  it('can not be had at an address that is not of this machine', async () => {
+  it('can not be used at an address that this machine does not have', async () => {
     await expect(describePort({ HOST: '192.0.2.1', PORT: 0 })).rejects.toThrow(/set HOST to an address of this machine/)
   })
 })
@@ -65,14 +65,14 @@ describe('the credentials file', () => {
   }
   const server = (raw: object) => [readEntry('files', { command: 'x', ...raw }, 1)]
 
-  it('is fine in a folder of its own, also below a folder that a server is given', () => {
+  it('is fine in its own folder, even below a folder that a server uses', () => {
     const file = place('own/credentials')
     expect(describeCredentials(file, server({ args: [dir] }), [])).toBe(`${file}, readable by its owner only`)
     writeFileSync(join(dir, 'own/mcp.json'), '{}')
     expect(describeCredentials(file, server({ args: [dir] }), ['mcp.json'])).toBeTypeOf('string')
   })
 
-  it('is warned of where others can write, to its folder or to one above', () => {
+  it('gets a warning if others can write to its folder or to one above', () => {
     const others = /others on this machine can write to .*open\. Move it to a folder of its own/
     expect(describeCredentials(place('open/credentials', 0o777), [], [])).toMatchObject({ warn: others })
     expect(describeCredentials(place('open/inner/credentials'), [], [])).toMatchObject({ warn: others })
@@ -95,7 +95,7 @@ describe('the credentials file', () => {
     expect(describeCredentials(file, server({ ...raw(dir), enabled: false }), [])).toBeTypeOf('string')
   })
 
-  it('fails where it can not be used', () => {
+  it('fails if it can not be used', () => {
     const file = place('own/credentials')
     chmodSync(file, 0o644)
     expect(() => describeCredentials(file, [], [])).toThrow(/run chmod 600/)

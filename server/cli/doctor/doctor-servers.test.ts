@@ -37,7 +37,7 @@ async function diagnose(registry: string | Record<string, unknown> | undefined, 
   return said
 }
 
-it('says of each server what it lacks, and starts none', async () => {
+it('reports what each server lacks, and starts none', async () => {
   const http = createServer((_request, response) => response.writeHead(405).end()).listen(0, '127.0.0.1')
   closers.push(() => http.close())
   await new Promise((ready) => http.once('listening', ready))
@@ -62,7 +62,7 @@ it('says of each server what it lacks, and starts none', async () => {
   ])
 })
 
-it('starts them when asked to, and says what is wrong with the file', async () => {
+it('starts them if requested, and reports what is wrong with the file', async () => {
   const said = await diagnose({ fine: child('steady'), sick: child('crash-on-start') }, true)
   expect(said).toEqual([
     expect.stringMatching(/^ok server fine: .*; \d+ tools$/),

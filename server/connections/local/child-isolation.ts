@@ -21,7 +21,7 @@ export interface Confinement {
   readOnly: string[]
   /** Those of `readOnly` that others may replace: the child sees the new one empty. */
   replaceable: string[]
-  /** Where the command starts. */
+  /** The working folder of the command. */
   cwd: string
 }
 
@@ -47,7 +47,7 @@ export interface Settled {
   pid(): number | undefined
 }
 
-/** How much isolation is tried. */
+/** A degree of isolation to try. */
 interface Extent {
   covers: boolean
   /** With a PID namespace, and with its own /proc or not: a /proc of which parts are hidden can't be mounted again. */

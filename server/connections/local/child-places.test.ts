@@ -1,4 +1,4 @@
-/** What a real child can do to places of ours that the next start would use. */
+/** Tries what a real child can do to our files that the next start would use. */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

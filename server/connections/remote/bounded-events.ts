@@ -22,7 +22,7 @@ interface LastWord {
 }
 
 /**
- * Checks server-sent events one by one and writes them anew, so that the next reader sees the same lines. `refusal` replaces an
+ * Checks server-sent events one by one and writes them again, so that the next reader sees the same lines. `refusal` replaces an
  * event that is too large and ends the stream; without a `refusal`, only that event is dropped. At the end `lastWord` is sent in
  * place of a missing answer; a reader that already has its answer ignores it, and a resumable stream needs none.
  */

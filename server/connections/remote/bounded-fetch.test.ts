@@ -13,7 +13,7 @@ const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`
 const asked = { method: 'POST', body: '{"jsonrpc":"2.0","id":7,"method":"tools/call"}' }
 const refusal = { jsonrpc: '2.0', id: 7, error: { code: -32_050, message: 'result_too_large' } }
 
-/** What is left of an answer that comes in pieces of `size` bytes. */
+/** Passes an answer through in pieces of `size` bytes, and returns what is left of it. */
 function through(text: string, type: string, { status = 200, size = 7, init = asked as RequestInit } = {}) {
   const bytes = Buffer.from(text)
   const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>

@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close()
 })
 
-/** The least that is a remote server of the older revisions: its tool `wait` answers when it is let go, `fail` with an HTTP status. */
+/** A minimal remote server of the older revisions: its tool `wait` answers when released, `fail` answers with an HTTP status. */
 async function openRemote(headers: Record<string, string> = {}, more: Record<string, unknown> = {}) {
   const credentials = join(mkdtempSync(join(tmpdir(), 'remote-')), 'credentials.json')
   const keep = (token: string) => writeFileSync(credentials, JSON.stringify({ TOKEN: token }), { mode: 0o600 })
@@ -98,7 +98,7 @@ describe('a remote server', () => {
     }
     keep('token-b')
     expect(textOf((await call('far', 'echo', {}, { mustNotRepeat: true })).result)).toBe('done')
-    // Changed on both sides between two calls: nobody notices, and the conversation goes on.
+    // The secret changes on both sides between two calls: nobody notices, and the session continues.
     remote.token = 'token-c'
     keep('token-c')
     expect(textOf((await call('far', 'echo', {}, { mustNotRepeat: true })).result)).toBe('done')

@@ -5,8 +5,8 @@ const PER_WINDOW = 20
 const MAX_MESSAGE_CHARS = 2000
 
 /**
- * Limits the rate of a call's progress reports: an ordinary server's all go through, of a flood only the newest, a few times a
- * second. Otherwise each report would wait in memory for a client that may never read it.
+ * Limits the rate of a call's progress reports. At an ordinary rate all of them are passed on; in a flood, only the newest, a few
+ * times a second. Otherwise each report would wait in memory for a client that may never read it.
  */
 export class CalmProgress {
   readonly #tell: (progress: Progress) => void

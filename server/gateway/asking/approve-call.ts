@@ -22,7 +22,7 @@ import { OWN_QUESTION } from './name-asker.ts'
 import { showAsData, showName } from './show-as-data.ts'
 import type { CallContext, ToolRequest } from './tool-request.ts'
 
-/** What approvals need. Without it, only the client itself can be asked. */
+/** The services that approvals use. Without them, only the client itself can be asked. */
 export interface Approvals {
   inbox: ApprovalInbox
   definitions: ChangedTools

@@ -2,7 +2,7 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import { callHash } from './client-prompter.ts'
 import type { ToolRequest } from './tool-request.ts'
 
-/** Who approved a call: the client's user, the inbox, or an earlier "do not ask again". */
+/** The source of an approval: the client's user, the inbox, or an earlier "do not ask again". */
 export type ApprovedBy = 'client' | 'inbox' | 'memory'
 
 /** A call that its server answered with a question, and that the client makes again with the answer. */

@@ -4,7 +4,7 @@ import { AppError } from '../../lib/errors.ts'
 import { Lazy } from '../../lib/waiting/lazy.ts'
 import { type KeyValueStore, sharedSecret } from '../../storage/key-value-store.ts'
 
-/** What a client of the newer revision carries from one round of a call to the next. */
+/** The state that a client of the newer revision carries from one round of a call to the next. */
 export interface Continuation {
   call: string
   /** Hash of the question that its `inputResponses` answer. */

@@ -20,7 +20,7 @@ export interface ToolRequest {
   server: string
   tool: StoredTool
   args: Record<string, unknown>
-  /** Which source filled which argument, for those that the caller did not give. */
+  /** The source of each argument that the caller did not give. */
   filledBy?: Record<string, string> | undefined
   /** Needs approval whatever the policy: nobody named this tool, or its arguments are a guess and it may write. */
   requiresApproval?: boolean | undefined

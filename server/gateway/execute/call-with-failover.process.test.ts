@@ -32,7 +32,7 @@ const FAULTS = [
   'goes deaf'
 ]
 const CANCELLED = 'is cancelled while it runs'
-/** Long enough for one that answers at all, with all the others at work beside it. */
+/** Long enough for a working server to answer while all the others are busy. */
 const CALL_MS = 4000
 
 const opened: TestConnections[] = []
@@ -42,7 +42,7 @@ afterEach(async () => {
 
 type Shape = 'alone' | 'with instances' | 'with an alternative'
 
-/** One server for each fault, all at work at the same time. */
+/** One server for each fault, all running at the same time. */
 async function open(shape: Shape) {
   const dir = mkdtempSync(join(tmpdir(), 'faults-'))
   const faults = [...FAULTS, CANCELLED]
@@ -103,7 +103,8 @@ describe('a call that fails at any of its steps', { timeout: 120_000 }, () => {
       )
       expect(outcomes.filter(({ ran }) => ran > 1)).toEqual([])
       expect(outcomes.filter(({ first, ran }) => first && ran !== 1)).toEqual([])
-      // Whatever the first has met, the next call finds a server that works; but one that is just leaving may have read it.
+      // Whatever happened to the first call, the next one finds a working server; but a server that is just ending may have read
+      // it.
       const failing = outcomes.filter(({ next, nextRan }) => !next || nextRan !== 1)
       expect(failing.filter(({ fault, nextRan }) => fault !== 'answers and exits' || nextRan > 1)).toEqual([])
       const succeeded = outcomes.filter(({ first }) => first).map(({ fault }) => fault)

@@ -12,7 +12,7 @@ import type { ResolvedParams } from '../params/resolve-params.ts'
 import { unusedValues } from '../params/unused-values.ts'
 import { doubtAbout, doubtAboutReading } from './doubtful-sentence.ts'
 
-/** What a person can still read in a client's dialog. */
+/** Maximum length that a person can still read in a client's dialog. */
 const MAX_SHOWN = 10_000
 /** Below this, no value of the sentence is sent to a server that nobody named. */
 const SURE_ENOUGH = 0.6

@@ -21,7 +21,7 @@ export const ABILITIES = [
   'For real conversations, set the key of a model provider and choose one of its models.'
 ].join('\n')
 
-/** What the model is about to request, before the user decides. */
+/** Announces what the model is about to request, before the user decides. */
 export function announce(calls: ToolCall[]): string {
   if (calls.length === 0) return ''
   const list = calls.map((call) => `- ${describe(call)}`).join('\n')

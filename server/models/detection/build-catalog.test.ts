@@ -93,7 +93,7 @@ test('without any key there is the demo model', async () => {
 })
 
 describe('what is offered', () => {
-  test('anthropic: everything, newest first, with its context', async () => {
+  test('anthropic: all models, newest first, with their context size', async () => {
     const catalog = await models(await start(anthropic, { models: LISTS.anthropic, apiKey: TEST_KEY })).catalog()
     expect(idsOf(catalog)).toEqual(['anthropic/claude-new-5-20260101', 'anthropic/claude-old-4', 'demo/demo'])
     expect(catalog.models[0]).toMatchObject({ name: 'Claude New 5', contextTokens: 200_000 })
@@ -101,7 +101,7 @@ describe('what is offered', () => {
     expect(servers[0]?.listRequests[0]?.headers).toMatchObject({ 'anthropic-version': '2023-06-01' })
   })
 
-  test('gemini: what can chat, by version, previews last', async () => {
+  test('gemini: models that can chat, by version, previews last', async () => {
     const catalog = await models(await start(gemini, { models: LISTS.gemini, apiKey: TEST_KEY })).catalog()
     expect(idsOf(catalog)).toEqual([
       'gemini/gemini-3-flash',
@@ -111,12 +111,12 @@ describe('what is offered', () => {
     ])
   })
 
-  test('openai: what can chat, newest first, special variants last', async () => {
+  test('openai: models that can chat, newest first, special variants last', async () => {
     const catalog = await models(await start(openai, { models: LISTS.openai, apiKey: TEST_KEY })).catalog()
     expect(idsOf(catalog)).toEqual(['openai/gpt-9', 'openai/gpt-8', 'openai/o9-mini', 'openai/gpt-9-pro', 'demo/demo'])
   })
 
-  test('compatible: in the order of the server, without embeddings, also without a key', async () => {
+  test("compatible: in the server's order, without embedding models, even without a key", async () => {
     const server = await compatible.start({ models: LISTS.compatible })
     servers.push(server)
     const catalog = await models({ openaiCompatible: { baseUrl: `${server.url}/v1/` } }).catalog()
@@ -138,7 +138,7 @@ describe('what is offered', () => {
     expect(servers[0]?.listRequests).toHaveLength(3)
   })
 
-  test('a list without an end is left after some pages', async () => {
+  test('an endless list is abandoned after some pages', async () => {
     const endless = Array.from({ length: 500 }, (_, i) => ({ id: `claude-${i}` }))
     const catalog = await models(await start(anthropic, { models: endless, pageSize: 1 })).catalog()
     expect(catalog.models.length).toBeLessThan(100)
@@ -165,7 +165,7 @@ describe('a provider that fails', () => {
     }
   })
 
-  test('hides no other, and holds nobody up for longer than the deadline', async () => {
+  test('does not hide the others, and delays nobody beyond the deadline', async () => {
     const options = {
       ...(await start(anthropic, { models: { hang: 'before-headers' } })),
       ...(await start(gemini, { models: { hang: 'after-headers' } })),
@@ -206,7 +206,7 @@ describe('the default', () => {
     expect((await models({ ...(await both()), ...requested }).catalog()).default).toBe(expected)
   })
 
-  test('a model that is not offered is said beside the provider', async () => {
+  test('a model that is not offered is reported with its provider', async () => {
     const { providers } = await models({ ...(await both()), provider: 'openai', model: 'gpt-77' }).catalog()
     expect(providers[1]).toMatchObject({
       id: 'openai',
@@ -222,7 +222,7 @@ describe('the default', () => {
     expect((await models({ ...options, ...requested }).catalog()).default).toBe('openai-compatible/openai/gpt-oss-20b')
   })
 
-  test('a configured provider without a key, or out of order, leaves the demo model and the reason', async () => {
+  test('a configured provider without a key, or that fails, leads to the demo model, with the reason', async () => {
     const keyless = await models({ provider: 'gemini' }).catalog()
     expect(keyless.default).toBe('demo/demo')
     expect(keyless.providers[0]).toMatchObject({
@@ -237,7 +237,7 @@ describe('the default', () => {
 })
 
 describe('resolve', () => {
-  test('finds full ids, aliases and bare ids, and names what to do otherwise', async () => {
+  test('finds full ids, aliases and bare ids; otherwise the error says what to do', async () => {
     const offered = models({
       ...(await start(anthropic, { models: LISTS.anthropic })),
       ...(await start(openai, { models: { status: 500 } }))
@@ -250,7 +250,7 @@ describe('resolve', () => {
     await expect(offered.resolve('openai/gpt-9')).rejects.toThrow(/answered 500/)
   })
 
-  test('detection runs once for many who ask, and again on request', async () => {
+  test('detection runs once for many callers, and again on request', async () => {
     const options = await start(openai, { models: LISTS.openai })
     const offered = models(options)
     await Promise.all(Array.from({ length: 20 }, () => offered.catalog()))

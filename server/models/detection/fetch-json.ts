@@ -4,7 +4,7 @@ import type { Endpoint } from '../providers/endpoint.ts'
 
 const MAX_BYTES = 4 * 1024 * 1024
 
-/** What is requested, as it appears in messages. */
+/** Describes the request in error messages. */
 interface Wanted {
   name: string
   code: string

@@ -24,7 +24,7 @@ async function read(options: Partial<typeof OPTIONS>, text: string, ending: 'end
   return { watch, reading }
 }
 
-test('what arrives is passed on unchanged', async () => {
+test('passes bytes on unchanged', async () => {
   const { reading, watch } = await read({}, 'hello')
   expect(await reading).toContain('"content":"hello"')
   expect(watch.failure).toBeUndefined()
@@ -38,13 +38,13 @@ test('an answer over the limit is cut off', async () => {
   expect(await server?.requests[0]?.closed).toEqual({ early: true })
 })
 
-test('a talker without an end is cut off', async () => {
+test('cuts off an endless answer', async () => {
   const { reading, watch } = await read({ totalMs: 100 }, 'hello', 'hang')
   await expect(reading).rejects.toThrow()
   expect(watch.failure).toMatchObject({ code: 'model_timeout' })
 })
 
-test('a model that thinks for three minutes without a word is waited for', async () => {
+test('waits for a model that thinks for three minutes in silence', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const thinking = new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -68,7 +68,7 @@ test('a model that thinks for three minutes without a word is waited for', async
   }
 })
 
-test('a reader that is slow is not taken for a silent model', async () => {
+test('does not treat a slow reader as a silent model', async () => {
   server = await startOpenAiServer({
     replies: [{ text: ['a'.repeat(40_000), 'b'.repeat(40_000)], delivery: { chunkBytes: 1_000 } }]
   })

@@ -12,7 +12,7 @@ const toolCalls = [
 ]
 const thinking = { text: 'Let me think… 🤔', signature: 'c2lnbmF0dXJl+/==' }
 
-/** Two steps with the log's JSON in between, as after a restart; gives the second request's body. */
+/** Runs two steps with the log's JSON in between, as after a restart. Returns the body of the second request. */
 async function twoSteps(wire: Wire, first: object): Promise<{ parts: AssistantPart[]; body: Record<string, unknown> }> {
   connected = await connect(wire, { replies: [first, { text: 'done' }] })
   const { done, error } = await collect(connected.step('go'))
@@ -68,7 +68,7 @@ test('gemini: the thought signature goes back on its function call, and on no ot
   expect(contents[2]?.parts).toMatchObject([{ functionResponse: {} }, { functionResponse: {} }])
 })
 
-test('gemini: calls without an id of their own get different ones', async () => {
+test('gemini: calls without an id get different ones', async () => {
   const { parts } = await twoSteps(gemini, { toolCalls: toolCalls.map((call) => ({ ...call, id: '' })) })
   const ids = parts.map((part) => (part.type === 'tool-call' ? part.callId : ''))
   expect(new Set(ids).size).toBe(2)

@@ -22,14 +22,14 @@ async function talk(wire: Wire, script: ScriptedServerOptions, timeouts?: Partia
   return connected
 }
 afterEach(async () => {
-  // Whatever happened in a test: the key is in no log line.
+  // After every test: no log line contains the key.
   for (const { log } of open) expect(log.join('')).not.toContain(TEST_KEY)
   await Promise.all(open.splice(0).map(({ server }) => server.close()))
 })
 
 const [anthropic, gemini, responses, chat] = WIRES as [Wire, Wire, Wire, Wire]
 
-/** An error body as this vendor words it. */
+/** An error body in this vendor's format. */
 function errorBody(wire: Wire, message: string, code?: string): unknown {
   if (wire === anthropic) return { type: 'error', error: { type: code ?? 'api_error', message } }
   if (wire === gemini) return { error: { code: 500, message, status: code ?? 'INTERNAL' } }
@@ -79,7 +79,7 @@ describe.each(WIRES)('$name', (wire) => {
     ])
   })
 
-  test('a wait that is longer than we wait is an error at once', async () => {
+  test('a requested wait above our maximum is an error at once', async () => {
     const limited = { status: 429, headers: { 'retry-after': '3600' }, body: errorBody(wire, 'slow down') }
     const { step, server } = await talk(wire, { replies: [limited] })
     const { error } = await collect(step('hi'))
@@ -115,7 +115,7 @@ describe.each(WIRES)('$name', (wire) => {
     expect(server.requests).toHaveLength(1)
   })
 
-  test('a connection that is reset before any output is tried again', async () => {
+  test('retries after a connection reset before any output', async () => {
     const cut = { text: 'never seen', delivery: { stopAfter: 10, ending: 'reset' as const } }
     const { step, server } = await talk(wire, { replies: [{ reset: true }, cut, { text: 'third time lucky' }] })
     const { text, retries, error } = await collect(step('hi'))
@@ -175,7 +175,7 @@ describe.each(WIRES)('$name', (wire) => {
     expect(server.requests).toHaveLength(0)
   })
 
-  test('an answer that is no stream at all', async () => {
+  test('an answer that is not a stream', async () => {
     const { step } = await talk(wire, { otherwise: () => ({ status: 200, body: '<html>Welcome to the hotel</html>' }) })
     expect((await collect(step('hi'))).error).toMatchObject({ code: 'model_stream_cut' })
   })
@@ -219,7 +219,7 @@ describe('context full', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  test('an ordinary complaint about a limit is not taken for it', async () => {
+  test('does not confuse it with an ordinary error about a limit', async () => {
     const body = errorBody(
       anthropic,
       'max_tokens: 100000 > 8192, which is the maximum allowed',
@@ -281,20 +281,20 @@ describe('errors inside the stream', () => {
     expect((await collect(step('hi'))).text).toBe('better')
   })
 
-  test.each(WIRES)('$name: events that are no JSON', async (wire) => {
+  test.each(WIRES)('$name: events that are not JSON', async (wire) => {
     const { step } = await talk(wire, { otherwise: () => ({ events: ['not', 'an', 'event'] }) })
     expect((await collect(step('hi'))).error).toMatchObject({ code: 'model_stream_cut' })
   })
 })
 
-test('no money is not tried again', async () => {
+test('does not retry when the account has no credit', async () => {
   const body = errorBody(responses, 'You exceeded your current quota', 'insufficient_quota')
   const { step, server } = await talk(responses, { replies: [{ status: 429, body }] })
   expect((await collect(step('hi'))).error).toMatchObject({ code: 'model_rate_limited' })
   expect(server.requests).toHaveLength(1)
 })
 
-test("gemini's own way to tell the wait is honoured", async () => {
+test("respects Gemini's own way to request a wait", async () => {
   const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '0.02s' }]
   const body = { error: { code: 429, message: 'quota', status: 'RESOURCE_EXHAUSTED', details } }
   const { step } = await talk(gemini, { replies: [{ status: 429, body }, { text: 'here' }] })

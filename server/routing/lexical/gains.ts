@@ -92,7 +92,7 @@ export function createGains(index: LexicalIndex): GainsOf {
           found.name.push(name)
           continue
         }
-        // Of a word and its related words only the best counts; otherwise a thesaurus would outweigh the words themselves.
+        // Only the best of a word and its related words counts; otherwise a thesaurus would outweigh the words themselves.
         found.score[place] = Math.max(found.score[place] ?? 0, score)
         found.cover[place] = Math.max(found.cover[place] ?? 0, rarity)
         found.name[place] = Math.max(found.name[place] ?? 0, name)

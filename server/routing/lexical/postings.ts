@@ -1,4 +1,4 @@
-/** Which tools have a term, and in which fields. A term without tools is removed. */
+/** Maps each term to the tools that have it, with the fields. A term without tools is removed. */
 
 export interface Posting {
   slots: number[]

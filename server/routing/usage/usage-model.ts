@@ -36,7 +36,7 @@ export function pullsOn(store: UsageStore, known: readonly Feature[], norm: numb
 /** The store as flat arrays, because training reads all of it several times. */
 interface Flat {
   tools: UsedTool[]
-  /** Where the pairs of each feature begin; one more element for the end of the last. */
+  /** The start of each feature's pairs; one more element for the end of the last. */
   starts: Uint32Array
   pairTools: Uint16Array
   pulls: Float64Array
