@@ -7,5 +7,7 @@ export interface Store {
   sessions: SessionStore
   events: EventLog
   keyValues: KeyValueStore
+  /** Finds settings of the store with which it could lose what it has acknowledged. */
+  findRisks?(): Promise<string[]>
   close(): Promise<void>
 }

@@ -153,17 +153,11 @@ async function describeStore(settings: Settings): Promise<Found> {
     const found = `${settings.REDIS_URL ? 'Redis' : `embedded in ${settings.DATA_DIR}`}, ${live} live sandboxes`
     const wrong = await findWrongFolder(settings, store, logger)
     if (wrong !== undefined) throw new Error(`${wrong} Set DATA_DIR to the folder that all instances share.`)
-    const risks = await redisRisks(settings)
+    const risks = (await store.findRisks?.()) ?? []
     return risks.length > 0 ? { warn: [`${found}.`, ...risks].join(' ') } : found
   } finally {
     await store.close()
   }
-}
-
-async function redisRisks({ REDIS_URL: url }: Settings): Promise<string[]> {
-  if (!url) return []
-  const { findRedisRisks } = await import('../../storage/redis/redis-durability.ts')
-  return findRedisRisks(url, createLogger('silent'))
 }
 
 async function describeModels(settings: Settings): Promise<Found> {

@@ -3,8 +3,8 @@ import { buffer } from 'node:stream/consumers'
 import cookie from '@fastify/cookie'
 import fastify from 'fastify'
 import { afterEach, expect, it } from 'vitest'
+import { fakeWorkspace } from '../../sessions/files/fake-workspace.ts'
 import { WorkspaceTransfer } from '../../sessions/files/workspace-transfer.ts'
-import { fakeWorkspace } from '../../sessions/sandboxes/fake-workspace.ts'
 import { registerFileRoutes } from './file-routes.ts'
 
 const MB = 1024 * 1024

@@ -4,6 +4,7 @@ import type { ToolSource } from '../../calls/tool-source.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { StepEvent } from '../../models/port.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
+import { storeUnavailable } from '../../storage/store-errors.ts'
 import { called, type FakeChat, type FakeChatOptions, fakeChat, said } from './fake-chat.ts'
 
 let fake: FakeChat
@@ -298,22 +299,33 @@ describe('a turn', () => {
     for (const { messages } of requests) expect(messages).toEqual([{ role: 'user', text: 'kept' }])
   })
 
-  it('of a session that ends is over, and nothing is written afterwards', async () => {
-    const { chat, until, log, store } = await open({
-      async *model({ signal }): AsyncGenerator<StepEvent> {
-        yield { type: 'text-delta', text: 'half' }
-        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
-      }
-    })
-    await chat.send('s1', { text: 'go' })
-    await until('session:notice') // the model is asked next
-    await chat.end('s1')
-    expect((await log()).at(-1)).toMatchObject({ type: 'turn:end', data: { reason: 'cancelled' } })
-    await store.events.remove('s1')
-    await expect(chat.send('s1', { text: 'ghost' })).rejects.toMatchObject({ code: 'unknown_session' })
-    await expect(chat.reset('s1')).rejects.toMatchObject({ code: 'unknown_session' })
-    expect(await log()).toEqual([])
-  })
+  it.each([false, true])(
+    'of a session that ends is over, and nothing is written afterwards (full store: %s)',
+    async (isFull) => {
+      let isAborted = false
+      const { chat, until, log, store } = await open({
+        async *model({ signal }): AsyncGenerator<StepEvent> {
+          yield { type: 'text-delta', text: 'half' }
+          await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))).finally(
+            () => {
+              isAborted = true
+            }
+          )
+        }
+      })
+      await chat.send('s1', { text: 'go' })
+      await until('session:notice') // the model is asked next
+      if (isFull) vi.spyOn(store.events, 'append').mockRejectedValue(storeUnavailable('full'))
+      await chat.end('s1')
+      vi.restoreAllMocks()
+      expect(isAborted).toBe(true)
+      if (!isFull) expect((await log()).at(-1)).toMatchObject({ type: 'turn:end', data: { reason: 'cancelled' } })
+      await store.events.remove('s1')
+      await expect(chat.send('s1', { text: 'ghost' })).rejects.toMatchObject({ code: 'unknown_session' })
+      await expect(chat.reset('s1')).rejects.toMatchObject({ code: 'unknown_session' })
+      expect(await log()).toEqual([])
+    }
+  )
 
   it('whose session is removed under it is not driven on, and a new one begins from nothing', async () => {
     const [asked, removed, refused] = [0, 1, 2].map(() => Promise.withResolvers<void>())

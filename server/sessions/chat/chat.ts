@@ -207,7 +207,11 @@ export class Chat {
   /** Ends the turn on every instance and drops the session from memory before it is removed. */
   async end(sessionId: string): Promise<void> {
     const { turnId } = await this.transcript(sessionId)
-    if (turnId !== null) await this.#stopAnd(sessionId, () => [], { only: turnId })
+    const stopped = turnId === null ? undefined : this.#stopAnd(sessionId, () => [], { only: turnId })
+    await stopped?.catch((error) => {
+      // A full store can't record the end of the turn. Deleting the session makes room.
+      if (!isAppError(error, 'store_unavailable')) throw error
+    })
     await this.forget(sessionId)
   }
 

@@ -15,17 +15,18 @@ const ZEROS = Buffer.alloc(64 * 1024)
 
 /**
  * Packs these files as tar.gz while reading them. A file that can't be read does not affect the others: a list at the end names
- * it.
+ * it. Calls `done` when nothing more is read.
  */
-export function archiveOf(paths: string[], read: ReadFile): Readable {
+export function archiveOf(paths: string[], read: ReadFile, done: () => Promise<void> = async () => {}): Readable {
   const archive = pack()
   const gzip = createGzip()
   // The reader of the gzip gets the failure. Without this callback, a broken stream would end the process.
   pipeline(archive, gzip, () => {})
-  fill(archive, paths, read).then(
+  const filled = fill(archive, paths, read).then(
     () => archive.finalize(),
     (error) => archive.destroy(error)
   )
+  void filled.then(done).catch(() => {})
   return gzip
 }
 

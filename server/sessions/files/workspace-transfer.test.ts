@@ -5,7 +5,7 @@ import { extract } from 'tar-stream'
 import { describe, expect, it } from 'vitest'
 import { AppError } from '../../lib/errors.ts'
 import type { ToolResult } from '../../sandbox/port.ts'
-import { fakeWorkspace } from '../sandboxes/fake-workspace.ts'
+import { fakeWorkspace } from './fake-workspace.ts'
 import { WorkspaceTransfer } from './workspace-transfer.ts'
 
 const MB = 1024 * 1024
@@ -121,7 +121,10 @@ it('lists files with their size and the time of their last change', async () => 
 
 it('refuses an archive of what can not be listed whole, and says every reason that there can be', async () => {
   const callUnrecorded = async () => ({ content: [], structuredContent: { entries: [], truncated: true } })
-  const sessions = { run: (_id: string, job: (workspace: never) => unknown) => job({ callUnrecorded } as never) }
+  const sessions = {
+    state: () => 'running',
+    run: (_id: string, job: (workspace: never) => unknown) => job({ callUnrecorded } as never)
+  }
   const transfer = new WorkspaceTransfer(sessions as never)
   await expect(transfer.archive('s')).rejects.toThrow(/more than 10000, .* too long, or folders are nested too deeply/)
 })

@@ -1,6 +1,8 @@
 /**
- * A person's own access to the files of a session: list, download, upload. It uses the sandbox's tools, so the same confinement
- * and limits apply. It needs no approval, because the person requests it themselves, and leaves no trace in the conversation.
+ * A person's own access to the files of a session: list, download, upload. It needs no approval, because the person requests it
+ * themselves, and leaves no trace in the conversation. If the sandbox is open on this instance, its own tools are used, so the same
+ * confinement and limits apply. Otherwise downloads are of the files as last saved: they start no sandbox, and don't take one from
+ * another instance.
  */
 import type { Readable } from 'node:stream'
 import type { FileListing, WorkspaceFile } from '../../../contract/rest.ts'
@@ -8,26 +10,32 @@ import { AppError } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import type { ToolResult } from '../../sandbox/port.ts'
 import type { SessionManager, Workspace } from '../sandboxes/session-manager.ts'
+import { listSaved, readSaved } from './saved-files.ts'
 import { archiveOf, type OpenedFile } from './workspace-archive.ts'
 
 const CHUNK_BYTES = 1024 * 1024
 const MAX_ENTRIES = 10_000
 
+export type TransferSessions = Pick<SessionManager, 'run' | 'state' | 'openSaved'>
+
 export class WorkspaceTransfer {
-  readonly #sessions: Pick<SessionManager, 'run'>
+  readonly #sessions: TransferSessions
   readonly #checkQuota: (sessionId: string) => Promise<void>
 
   /** `checkQuota` throws if the session may not store anything new. */
-  constructor(
-    sessions: Pick<SessionManager, 'run'>,
-    checkQuota: (sessionId: string) => Promise<void> = async () => {}
-  ) {
+  constructor(sessions: TransferSessions, checkQuota: (sessionId: string) => Promise<void> = async () => {}) {
     this.#sessions = sessions
     this.#checkQuota = checkQuota
   }
 
-  list(sessionId: string): Promise<FileListing> {
-    return this.#sessions.run(sessionId, async (workspace) => {
+  async list(sessionId: string): Promise<FileListing> {
+    if (!this.#isOpenHere(sessionId)) {
+      const saved = await this.#sessions.openSaved(sessionId)
+      await saved.close()
+      const files = listSaved(saved)
+      return { files: files.slice(0, MAX_ENTRIES), truncated: files.length > MAX_ENTRIES }
+    }
+    return this.#inSandbox(sessionId, async (workspace) => {
       const reply = await ask(workspace, 'list_files', { recursive: true, maxEntries: MAX_ENTRIES })
       const entries = Array.isArray(reply.entries) ? reply.entries : []
       return { files: entries.filter(isRecord).map(asFile), truncated: reply.truncated === true }
@@ -39,6 +47,16 @@ export class WorkspaceTransfer {
    * early. Never returns more than the announced size; a file that has become shorter is an error.
    */
   async read(sessionId: string, path: string): Promise<OpenedFile> {
+    if (this.#isOpenHere(sessionId)) return this.#read(sessionId, path)
+    const saved = await this.#sessions.openSaved(sessionId)
+    try {
+      return await readSaved(saved, path, CHUNK_BYTES)
+    } finally {
+      await saved.close() // what is being read stays open
+    }
+  }
+
+  async #read(sessionId: string, path: string): Promise<OpenedFile> {
     const first = await this.#chunk(sessionId, path, 0)
     const more = (offset: number) => this.#chunk(sessionId, path, offset)
     async function* chunks(): AsyncIterable<Buffer> {
@@ -56,6 +74,11 @@ export class WorkspaceTransfer {
 
   /** Every regular file that can be read, as tar.gz. */
   async archive(sessionId: string): Promise<Readable> {
+    if (!this.#isOpenHere(sessionId)) {
+      const saved = await this.#sessions.openSaved(sessionId)
+      const read = (path: string) => readSaved(saved, path, CHUNK_BYTES)
+      return archiveOf(pathsOf(listSaved(saved)), read, () => saved.close())
+    }
     const { files, truncated } = await this.list(sessionId)
     if (truncated)
       throw new AppError(
@@ -63,8 +86,7 @@ export class WorkspaceTransfer {
         'too_many_files',
         `Not all files can be listed: there are more than ${MAX_ENTRIES}, their paths are too long, or folders are nested too deeply. Pack them with a command.`
       )
-    const paths = files.filter(({ type }) => type === 'file').map(({ path }) => path)
-    return archiveOf(paths, (path) => this.read(sessionId, path))
+    return archiveOf(pathsOf(files), (path) => this.#read(sessionId, path))
   }
 
   async write(sessionId: string, path: string, content: Buffer): Promise<void> {
@@ -79,7 +101,7 @@ export class WorkspaceTransfer {
   }
 
   #chunk(sessionId: string, path: string, offset: number): Promise<{ bytes: Buffer; size: number }> {
-    return this.#sessions.run(sessionId, async (workspace) => {
+    return this.#inSandbox(sessionId, async (workspace) => {
       const reply = await ask(workspace, 'read_file', { path, encoding: 'base64', offset, limit: CHUNK_BYTES })
       const { size } = reply
       if (!Number.isSafeInteger(size) || Number(size) < 0)
@@ -87,7 +109,20 @@ export class WorkspaceTransfer {
       return { bytes: Buffer.from(String(reply.content ?? ''), 'base64'), size: Number(size) }
     })
   }
+
+  #isOpenHere(sessionId: string): boolean {
+    return this.#sessions.state(sessionId) !== 'none'
+  }
+
+  /** A download that began in the sandbox does not follow it to another instance, nor start another sandbox. */
+  #inSandbox<T>(sessionId: string, job: (workspace: Workspace) => Promise<T>): Promise<T> {
+    if (this.#isOpenHere(sessionId)) return this.#sessions.run(sessionId, job)
+    const message = 'The sandbox ended or went to another instance meanwhile. Start the download again.'
+    return Promise.reject(new AppError('unavailable', 'connection_lost', message))
+  }
 }
+
+const pathsOf = (files: WorkspaceFile[]) => files.filter(({ type }) => type === 'file').map(({ path }) => path)
 
 async function ask(
   workspace: Workspace,

@@ -26,6 +26,7 @@ export class LiveSession {
   readonly #lock: KeyedLock
   #epoch = 0
   #held = false
+  #isDeleted = false
   #inside = 0
   #queued = 0
   #opening = 0
@@ -105,6 +106,11 @@ export class LiveSession {
   async loseLease(): Promise<void> {
     this.#held = false
     await this.sandbox.disconnect()
+  }
+
+  /** Nobody may work here from now on: those who waited for it would create the session's record anew. */
+  markDeleted(): void {
+    this.#isDeleted = true
   }
 
   /** Someone works in it or is about to, or its container is being changed. If not, the caller can lock it at once. */
@@ -189,6 +195,7 @@ export class LiveSession {
 
   async #ensureLease(signal?: AbortSignal, waitMs?: number): Promise<void> {
     signal?.throwIfAborted()
+    if (this.#isDeleted) throw new AppError('not-found', 'unknown_session', 'The session was deleted.')
     if (this.#held) return
     const { epoch } = await this.#takeLease(signal, waitMs)
     if (epoch === this.#epoch) return

@@ -7,6 +7,7 @@ import { messageOf } from '../../lib/errors.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import { shuttingDown } from '../../lib/waiting/shutting-down.ts'
 import type { ToolDefinition, ToolResult } from '../../sandbox/port.ts'
+import type { Checkpoint } from '../../storage/checkpoint-store.ts'
 import { Janitor } from './janitor.ts'
 import { type EnterOptions, LiveSession, sessionBusy } from './live-session.ts'
 import { journal, runSandboxTool, type ToolCall } from './run-sandbox-tool.ts'
@@ -132,6 +133,12 @@ export class SessionManager {
     return this.hold(sessionId, async (hold) => job(await hold.workspace(signal)), { signal })
   }
 
+  /** Opens the files as last saved. It takes no lease: it moves no sandbox, does not count as use, and creates no record. */
+  async openSaved(sessionId: string): Promise<Checkpoint> {
+    const { store, checkpoints } = this.#deps
+    return checkpoints.open(sessionId, (await store.get(sessionId))?.epoch ?? 0)
+  }
+
   /** Call this when someone looks at the session (a tab is open), so that its sandbox is not paused. */
   attach(sessionId: string): () => void {
     const session = this.#session(sessionId)
@@ -180,8 +187,9 @@ export class SessionManager {
       await checkpoints.remove(sessionId)
       await events.remove(sessionId)
       await store.remove(sessionId, taken.record.epoch)
+      session.markDeleted()
     })
-    this.#forget(session)
+    this.#sessions.delete(sessionId)
   }
 
   /** Sessions that have a sandbox here. */
@@ -206,8 +214,9 @@ export class SessionManager {
       for (const id of new Set([containerId, here])) if (id) await engine.remove(id)
       await events.remove(sessionId)
       await store.remove(sessionId, epoch)
+      session.markDeleted()
     })
-    this.#forget(session)
+    this.#sessions.delete(sessionId)
   }
 
   /**

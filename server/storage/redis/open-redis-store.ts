@@ -8,6 +8,7 @@ import type { Logger } from '../../lib/logger.ts'
 import type { Store } from '../store.ts'
 import { migrateKeys } from './migrate-keys.ts'
 import { connectRedisWithRetries, type Patience } from './redis-client.ts'
+import { findRedisRisks } from './redis-durability.ts'
 import { redisEventLog } from './redis-event-log.ts'
 import { redisKeyValueStore } from './redis-key-value-store.ts'
 import { DEFAULT_DEPLOYMENT, deploymentPrefix, redisKeys } from './redis-keys.ts'
@@ -39,6 +40,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     sessions: redisSessionStore(client, keys, options.deploymentId),
     events: redisEventLog(client, keys),
     keyValues: redisKeyValueStore(client, keys),
+    findRisks: () => findRedisRisks(client),
     close: () => client.close()
   }
 }

@@ -1,13 +1,11 @@
 import { isAppError } from '../../lib/errors.ts'
-import type { Logger } from '../../lib/logger.ts'
-import { connectRedis } from './redis-client.ts'
+import type { RedisClient } from './redis-client.ts'
 import { script } from './scripts.ts'
 
 const info = script(`return redis.call('INFO', 'memory') .. redis.call('INFO', 'persistence')`)
 
 /** Finds settings of this Redis with which it could lose what it has acknowledged. A Redis that does not tell is not judged. */
-export async function findRedisRisks(url: string, logger: Logger): Promise<string[]> {
-  const client = await connectRedis(url, logger)
+export async function findRedisRisks(client: RedisClient): Promise<string[]> {
   try {
     const text = String(await client.run(info, []))
     const value = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(text)?.[1]
@@ -21,7 +19,5 @@ export async function findRedisRisks(url: string, logger: Logger): Promise<strin
   } catch (error) {
     if (isAppError(error, 'store_unavailable')) throw error
     return []
-  } finally {
-    await client.close()
   }
 }

@@ -1,5 +1,6 @@
 import type { ToolResult } from '../../sandbox/port.ts'
-import type { SessionManager, Workspace } from './session-manager.ts'
+import type { Workspace } from '../sandboxes/session-manager.ts'
+import type { TransferSessions } from './workspace-transfer.ts'
 
 interface Read {
   path: string
@@ -11,7 +12,7 @@ interface Read {
 export function fakeWorkspace(
   files: Record<string, string>,
   read: (input: Read) => ToolResult | undefined = () => undefined
-): Pick<SessionManager, 'run'> {
+): TransferSessions {
   const list = () => ({
     entries: Object.entries(files).map(([path, { length: size }]) => ({ path, type: 'file', size, mtimeMs: 7 }))
   })
@@ -31,5 +32,6 @@ export function fakeWorkspace(
     saveFiles: async () => {},
     resolve: async () => []
   }
-  return { run: (_, job) => job(workspace) }
+  const openSaved = () => Promise.reject(new Error('not open'))
+  return { run: (_, job) => job(workspace), state: () => 'running', openSaved }
 }
