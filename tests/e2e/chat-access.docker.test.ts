@@ -341,7 +341,7 @@ describe('a long conversation', () => {
 
 describe('retention', () => {
   it('removes a conversation with its owner, also one that nobody ever wrote in, and tells its tabs', async () => {
-    const core = await startCore({}, { sessions: { retentionMs: 300, janitorIntervalMs: 60_000 } })
+    const core = await startCore({}, { sessions: { retentionMs: 300, janitorIntervalMs: 60_000, clockTrustMs: 0 } })
     const gone: string[] = []
     core.feed.subscribe({ gone: (sessionId) => gone.push(sessionId) })
     const ids = [newId(), newId()]

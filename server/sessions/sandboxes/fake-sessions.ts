@@ -43,7 +43,7 @@ export async function fakeSessions(): Promise<FakeSessions> {
     const deps = { instanceId, engine, store: sessions, events, checkpoints, ownerOf, logger }
     const manager = new SessionManager(
       { ...deps, publish: () => {}, forgotten: async (sessionId) => void forgotten.push(sessionId) },
-      { ...DEFAULT_SESSIONS_OPTIONS, warmPoolSize: 0, ...options }
+      { ...DEFAULT_SESSIONS_OPTIONS, warmPoolSize: 0, clockTrustMs: 0, ...options }
     )
     managers.push(manager)
     return manager

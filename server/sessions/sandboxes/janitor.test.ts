@@ -39,6 +39,25 @@ describe('retention', () => {
     expect(fake.engine.containers.get(container)?.files.get('a')).toBe('kept')
   })
 
+  it('removes nothing because of a clock that jumped, until that clock has run evenly for a while', async () => {
+    const manager = await fake.start('one', { retentionMs: 86_400_000, clockTrustMs: 60_000 })
+    await write(manager, 's', 'kept')
+    await fake.store.sessions.unbind('s', (await fake.store.sessions.get('s'))?.epoch ?? 0)
+    let passed = 0
+    const [clock, real] = [performance.now.bind(performance), fake.store.sessions.now]
+    vi.spyOn(performance, 'now').mockImplementation(() => clock() + passed)
+    vi.spyOn(fake.store.sessions, 'now').mockImplementation(async () => (await real()) + passed)
+    passed = 61_000
+    await manager.janitor.round()
+    vi.mocked(fake.store.sessions.now).mockImplementation(async () => (await real()) + 2 * 86_400_000 + passed)
+    await manager.janitor.round()
+    expect(fake.forgotten).toEqual([])
+    passed += 61_000
+    await manager.janitor.round()
+    expect(fake.forgotten).toEqual(['s'])
+    vi.restoreAllMocks()
+  })
+
   // Checked: with the record gone first, the log and the ownership of one that failed half-way stayed for good.
   it('comes back to what it could not remove, and is kept from no other session by it', async () => {
     const manager = await fake.start('one', { retentionMs: 1 })

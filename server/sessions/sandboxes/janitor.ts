@@ -9,6 +9,7 @@ import type { ContainerSummary } from '../../sandbox/port.ts'
 import type { SessionRecord } from '../../storage/session-store.ts'
 import type { LiveSession } from './live-session.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
+import { SteadyClock } from './steady-clock.ts'
 
 const REAP_AT_ONCE = 20
 const REAP_LEASE_MS = 30_000
@@ -31,6 +32,7 @@ export interface JanitorOptions {
 
 export class Janitor {
   readonly #options: JanitorOptions
+  readonly #clock = new SteadyClock()
   #suspects = new Set<string>()
   readonly #rounds = new SingleFlight<void>()
 
@@ -194,6 +196,7 @@ export class Janitor {
   async #expire(): Promise<void> {
     const { deps, options } = this.#options
     const now = await deps.store.now()
+    if (this.#clock.steadyMs(now, Date.now()) < options.clockTrustMs) return
     const isExpired = ({ live, activeAt }: SessionRecord) => !live && now - activeAt > options.retentionMs
     const records = await deps.store.list()
     for (const { sessionId } of records.filter(isExpired)) {

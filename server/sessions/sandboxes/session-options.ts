@@ -20,6 +20,8 @@ export interface SessionsOptions {
   acquireTimeoutMs: number
   /** A container younger than this never counts as an orphan. */
   orphanGraceMs: number
+  /** Nothing expires until the clocks have run evenly for this long: a clock that was set wrong makes every session look old. */
+  clockTrustMs: number
 }
 
 export const DEFAULT_SESSIONS_OPTIONS: SessionsOptions = {
@@ -32,7 +34,8 @@ export const DEFAULT_SESSIONS_OPTIONS: SessionsOptions = {
   retentionMs: 30 * 86_400_000,
   leaseMs: 5_000,
   acquireTimeoutMs: 30_000,
-  orphanGraceMs: 15_000
+  orphanGraceMs: 15_000,
+  clockTrustMs: 900_000
 }
 
 export interface SessionsDeps {

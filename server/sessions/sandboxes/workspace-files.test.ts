@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import type { ChangesResult, WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { FakeConnection, FakeContainer } from '../../sandbox/fake-engine.ts'
 import type { Checkpoint } from '../../storage/checkpoint-store.ts'
@@ -39,4 +39,21 @@ it('keeps what is saved of a folder that a new server can not look into, and of 
   }
   await new WorkspaceFiles(connection, checkpoint).sync({ everything: true })
   expect([...checkpoint.entries.keys()]).toEqual(['closed', 'closed/sub', 'closed/sub/work', name, 'closed2'])
+})
+
+it('removes what was deleted before a crash also if the first save after it fails half-way, and nothing else', async () => {
+  const checkpoint = checkpointOf([link('first'), link('second'), link('deleted')])
+  const connection = new FakeConnection(new FakeContainer({ deployment: 'd', instance: 'i' }))
+  const pages = [link('first'), link('second')]
+  connection.changes = async (params?: { ack: number }): Promise<ChangesResult> => {
+    const ack = params?.ack ?? 0
+    return { seq: ack + 1, put: pages.slice(ack, ack + 1), deleted: [], skipped: [], more: ack === 0 }
+  }
+  const { commit } = checkpoint
+  const commits = vi.spyOn(checkpoint, 'commit').mockImplementationOnce(commit).mockRejectedValueOnce(new Error('disk'))
+  const files = new WorkspaceFiles(connection, checkpoint)
+  await expect(files.sync({ everything: true })).rejects.toThrow('disk')
+  await files.sync()
+  expect(commits).toHaveBeenCalledTimes(3)
+  expect([...checkpoint.entries.keys()]).toEqual(['first', 'second'])
 })

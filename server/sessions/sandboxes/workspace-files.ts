@@ -32,10 +32,18 @@ export interface SyncOptions {
   everything?: boolean
 }
 
+interface Census {
+  seen: Set<string>
+  folders: Set<string>
+  skipped: ChangesResult['skipped']
+}
+
 export class WorkspaceFiles {
   readonly #connection: WorkspaceConnection
   readonly #checkpoint: Checkpoint
   #ack = 0
+  /** What a server without state has reported so far. It counts until a sync succeeds, because what was acknowledged is not reported again. */
+  #census: Census | undefined
   #tail: Promise<unknown> = Promise.resolve()
 
   constructor(connection: WorkspaceConnection, checkpoint: Checkpoint) {
@@ -52,30 +60,33 @@ export class WorkspaceFiles {
 
   async #sync({ full = false, everything = false }: SyncOptions): Promise<ChangesResult['skipped']> {
     const skipped: ChangesResult['skipped'] = []
-    const seen = new Set<string>()
-    const folders = new Set<string>()
+    if (everything) this.#census ??= { seen: new Set(), folders: new Set(), skipped: [] }
     for (let page = 0; ; page++) {
       if (page === MAX_PAGES) throw new AppError('unavailable', 'checkpoint_failed', 'The workspace keeps changing.')
       const changes = await this.#connection.changes({ ack: this.#ack, full: full && page === 0 })
       const put: WorkspaceEntry[] = []
       for (const entry of changes.put) {
-        seen.add(entry.path)
-        if (entry.type === 'dir') folders.add(entry.path)
+        this.#census?.seen.add(entry.path)
+        if (entry.type === 'dir') this.#census?.folders.add(entry.path)
         put.push(await this.#keep(entry))
       }
-      for (const { path } of changes.skipped) seen.add(path)
+      for (const { path } of changes.skipped) this.#census?.seen.add(path)
+      this.#census?.skipped.push(...changes.skipped)
       const last = !changes.more
-      const gone = everything && last ? this.#unseen(seen, closedOf(folders, [...skipped, ...changes.skipped])) : []
+      const gone = this.#census && last ? this.#unseen(this.#census) : []
       const deleted = [...changes.deleted, ...gone]
       if (put.length > 0 || deleted.length > 0) await this.#checkpoint.commit({ put, deleted })
       this.#ack = changes.seq
       skipped.push(...changes.skipped)
-      if (last) return skipped
+      if (!last) continue
+      this.#census = undefined
+      return skipped
     }
   }
 
   /** The content of a folder that could not be read was not seen either, and is kept. */
-  #unseen(seen: ReadonlySet<string>, closed: ReadonlySet<string>): string[] {
+  #unseen({ seen, folders, skipped }: Census): string[] {
+    const closed = closedOf(folders, skipped)
     const unseen = [...this.#checkpoint.entries.keys()].filter((path) => !seen.has(path))
     return closed.size === 0 ? unseen : unseen.filter((path) => !isBelow(fromWire(path), closed))
   }
