@@ -5,8 +5,7 @@
  * the fit did not use it.
  */
 
-import { confidenceOf } from '../server/routing/confidence.ts'
-import { EVIDENCE_NAMES } from '../server/routing/evidence.ts'
+import { confidenceOf, WEIGHTS } from '../server/routing/confidence.ts'
 import { DEFAULT_THRESHOLD } from '../server/routing/router.ts'
 import { createToolCorpus, toolKey } from '../server/routing/tool-corpus.ts'
 import { AT_ONCE, createUsageMemory } from '../server/routing/usage/usage-memory.ts'
@@ -38,6 +37,7 @@ const MIX: { name: string; options: SetOptions; weight: number }[] = [
   { name: 'bfcl_live', options: { irrelevant: true }, weight: 0.3 },
   { name: 'bfcl_live', options: { irrelevant: true, distractors: true }, weight: 0 }
 ]
+const EVIDENCE = Object.keys(WEIGHTS)
 const MAX_SAMPLES = 1200
 const RIDGE = 0.0005
 const ROUNDS = 15
@@ -81,7 +81,7 @@ function solve(matrix: number[][], right: number[]): number[] {
 
 /** Newton's method. */
 function fitWeights(samples: Sample[]): number[] {
-  let weights: number[] = EVIDENCE_NAMES.map(() => 0)
+  let weights: number[] = EVIDENCE.map(() => 0)
   const total = samples.reduce((sum, { weight }) => sum + weight, 0)
   for (let round = 0; round < ROUNDS; round += 1) {
     const slope = weights.map((value) => RIDGE * value)
@@ -138,4 +138,4 @@ for (const set of new Set(samples.map((sample) => sample.set))) {
     others
   )
 }
-for (const [at, name] of EVIDENCE_NAMES.entries()) console.log(`  ${(weights[at] ?? 0).toFixed(3)}, // ${name}`)
+for (const [at, name] of EVIDENCE.entries()) console.log(`  ${name}: ${(weights[at] ?? 0).toFixed(3)},`)

@@ -7,8 +7,8 @@ import { randomUUID } from 'node:crypto'
 import type { EventData, EventType } from '../../contract/events.ts'
 import { approvalHash, type OfferedTool } from '../calls/offered-tool.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
-import { parseHostileJson } from '../lib/streams/hostile-json.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
+import { readArguments } from '../models/step/read-arguments.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
 import type { DefinitionChange } from '../policy/definition-guard.ts'
 import { estimateTokens, trimHistory } from './trim-history.ts'
@@ -137,7 +137,7 @@ function validated(input: ModelStepInput, part: ToolCallPart): ToolCallPart {
   if (!input.tools.some(({ modelName }) => modelName === part.name)) {
     return { ...part, invalid: `There is no tool named "${part.name.slice(0, 100)}".` }
   }
-  return parseArgs(part.args) ? part : { ...part, invalid: 'The arguments must be a JSON object.' }
+  return argsOf(part) ? part : { ...part, invalid: 'The arguments must be a JSON object.' }
 }
 
 function requestCall(
@@ -147,7 +147,7 @@ function requestCall(
   totalInQueue: number
 ): AgentEvent[] {
   const tool = input.tools.find(({ modelName }) => modelName === part.name)
-  const args = parseArgs(part.args)
+  const args = argsOf(part)
   if (!tool || !args) return []
   const { sessionId, turnId } = input
   const { server, name, definition } = tool
@@ -174,10 +174,6 @@ function decide(
   return allowed[`${server}/${name}`] === definition ? { approved: true, by: 'session' } : undefined
 }
 
-function parseArgs(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = parseHostileJson(Buffer.from(text === '' ? '{}' : text))
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-  } catch {}
-  return undefined
+function argsOf({ args }: ToolCallPart): Record<string, unknown> | undefined {
+  return readArguments(args || '{}').value
 }

@@ -64,22 +64,10 @@ export function serverDirectory(
   policy: ApprovalPolicy,
   guard: DefinitionGuard
 ): ServerDirectory {
-  const { file, registry, registryProblem: problem, reload, core, logDir, credentialsFile, grants } = gateway
+  const { core, logDir } = gateway
   const log = async (server: string, owner: string) => {
     const live = (await core()).connections.logTail(server, owner)
     return live === '' ? ((await readServerLog(logDir, server, LOG_LINES, owner)) ?? []).join('\n') : live
   }
-  return new ServerDirectory({
-    file,
-    keyValues,
-    registry,
-    problem,
-    reload,
-    core,
-    policy,
-    guard,
-    grants,
-    log,
-    credentialsFile
-  })
+  return new ServerDirectory({ ...gateway, problem: gateway.registryProblem, keyValues, policy, guard, log })
 }

@@ -116,23 +116,8 @@ function entryId({ at, chain, seq }: Row): string {
 }
 
 function routeEntry(row: RowOf<'route'>): AuditEntry {
-  const { at, who, by, request, requestHash, requestLength, candidates, outcome, server, tool, ms, code } = row
-  return defined({
-    id: entryId(row),
-    at,
-    kind: 'route',
-    ...who,
-    by,
-    request,
-    requestHash,
-    requestLength,
-    candidates,
-    server,
-    tool,
-    ms,
-    outcome,
-    code
-  })
+  const { chain: _, seq: __, prev: ___, hash: ____, who, ...decision } = row
+  return { id: entryId(row), ...who, ...decision }
 }
 
 function callEntry(row: RowOf<'begin'>, end: RowOf<'end'> | undefined, isOver: () => boolean): AuditEntry {

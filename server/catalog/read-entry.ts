@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type ApprovalRule, isApprovalRule } from '../../contract/approval-rule.ts'
 import { isRecord } from '../lib/is-record.ts'
+import { wordSet } from '../lib/word-set.ts'
 import { EntryProblem, flag, number, onlyKeys, optional, required, text, textMap, texts } from './entry-values.ts'
 import { hasPlaceholder } from './placeholders.ts'
 import { readSandbox, sharedFolder } from './read-sandbox.ts'
@@ -15,10 +16,9 @@ import {
 type Raw = Record<string, unknown>
 
 /** Our own keys, those of the clients whose files are pasted, and those that only matter to such clients. */
-export const ENTRY_KEYS = new Set(
-  `command args env cwd url serverUrl headers type transport disabled enabled description keywords examples sandbox
-   timeoutMs idleSeconds instances alternatives approval readOnly autoApprove alwaysAllow disabledTools`.split(/\s+/)
-)
+export const ENTRY_KEYS =
+  wordSet(`command args env cwd url serverUrl headers type transport disabled enabled description keywords examples sandbox
+   timeoutMs idleSeconds instances alternatives approval readOnly autoApprove alwaysAllow disabledTools`)
 const MAX_MS = 86_400_000
 const NO_URL = { protocol: '', username: '', password: '' }
 /** Addresses are shown and logged, and `fetch` refuses one with a password in it. */

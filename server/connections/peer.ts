@@ -2,7 +2,9 @@
  * The client behind a lane. A server's own requests and notifications carry no address, so whatever comes over a connection of
  * the lane is meant for this client. `connections.ts` makes the connections.
  */
+
 import type { ClientCapabilities } from '@modelcontextprotocol/client'
+import { wordSet } from '../lib/word-set.ts'
 import type { LiveServer, RawResult } from './live-server.ts'
 
 export interface Peer {
@@ -39,6 +41,6 @@ export function capabilityKey({ elicitation, sampling, roots }: ClientCapabiliti
 }
 
 /** Only these count: clients may declare anything else, which would give an unlimited number of keys. */
-const KNOWN_PARTS = new Set(
-  'elicitation elicitation.form elicitation.url sampling sampling.tools sampling.context roots'.split(' ')
+const KNOWN_PARTS = wordSet(
+  'elicitation elicitation.form elicitation.url sampling sampling.tools sampling.context roots'
 )

@@ -2,10 +2,11 @@
  * Words in a tool's name, description or parameters that suggest an effect. Data for `plain-reader.ts`, which derives other forms
  * from these base forms.
  */
+import { wordSet } from '../lib/word-set.ts'
 
 /** They suggest an effect wherever they occur. */
-export const EFFECT_WORDS = new Set(
-  `abort accept accrue acknowledge acquire activate add adjust allocate amend annotate append apply approve archive
+export const EFFECT_WORDS =
+  wordSet(`abort accept accrue acknowledge acquire activate add adjust allocate amend annotate append apply approve archive
   assign attach authenticate authorize authorise automate auto backfill ban bid blacklist block bookmark boot borrow
   broadcast bump burn buy calibrate cancel capture cast change charge checkout checkin claim clean cleanup clear click
   clone close collapse compile compose configure confirm connect consume control convert copy correct create creation
@@ -36,14 +37,11 @@ export const EFFECT_WORDS = new Set(
   overwritten rewritten written wrote sent paid bought sold sell spoken woken taken made kept bid forced
   presigned signed temporary temp onetime otp invitation upsertion dequeued newly automatically permanently
   irreversible irreversibly rid done going deliver loan hail aloud speech highlight animation fake random greet sale
-  marketplace auction ql idempotent immediately whenever caches cached caching persists`
-    .split(/\s+/)
-    .filter(Boolean)
-)
+  marketplace auction ql idempotent immediately whenever caches cached caching persists`)
 
 /** They suggest an effect only where they can be verbs: "and tag them", but not "the tags of an image". */
-export const AMBIGUOUS_WORDS = new Set(
-  `address adopt advance alert alter alarm answer arrange ask audit award back bill book branch build call cap check close comment commit
+export const AMBIGUOUS_WORDS =
+  wordSet(`address adopt advance alert alter alarm answer arrange ask audit award back bill book branch build call cap check close comment commit
   contact contract cover credit cross cue date deal delay design direct document draft draw drive email endorse engage enter escrow
   exit express favorite favourite fetch file fill filter flag follow force fork form format free fund gift group hand hire hold
   host hook index inform insure interest invest issue keep key label learn like limit link log map
@@ -52,17 +50,11 @@ export const AMBIGUOUS_WORDS = new Set(
   rate rebase record refer release remember remind rent report request rescue return reverse review roll root round route sample
   scan schedule score screen secure select sell serve service ship shop show sink slice sort source spot spread sponsor stamp star step
   stream structure subscription suggest supply support surface survey table tag target task test text tip title top track travel treat
-  trust try tune type unite vote walk watch water whisper wire work wrap`
-    .split(/\s+/)
-    .filter(Boolean)
-)
+  trust try tune type unite vote walk watch water whisper wire work wrap`)
 
 /** Verbs in a request that order a change. "run", "make" and "open" are left out, because they can also mean to look. */
-export const WRITE_ORDERS = new Set(
-  `append archive assign cancel clean cleanup clear close commit create deactivate delete deploy destroy disable disconnect drop edit
+export const WRITE_ORDERS =
+  wordSet(`append archive assign cancel clean cleanup clear close commit create deactivate delete deploy destroy disable disconnect drop edit
   email empty enable erase evict forward grant insert install kill merge modify move mute overwrite patch pay post publish purge
   push reboot rename remove replace reply reset restart restore revoke rollback save send share shred shut shutdown stop store submit
-  suspend terminate transfer trash truncate undo uninstall unsubscribe update upgrade upload upsert wipe write add set put insert change`
-    .split(/\s+/)
-    .filter(Boolean)
-)
+  suspend terminate transfer trash truncate undo uninstall unsubscribe update upgrade upload upsert wipe write add set put insert change`)

@@ -3,28 +3,28 @@
  * their tools. Invariant: when in doubt, no. A reader that fails this test costs one confirmation; a writer that passes would run
  * without being asked about. `bench/readers.ts` prints what passes in the routing data sets.
  */
+
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { isRecord } from '../lib/is-record.ts'
+import { wordSet } from '../lib/word-set.ts'
 import { AMBIGUOUS_WORDS, EFFECT_WORDS } from './effect-words.ts'
 import { saysReading, speaksOf } from './reading-sentence.ts'
 
 /** The name must begin with one of these; the name of the service may come before it (`slack_list_channels`). */
-const NAME_VERBS = new Set('get list read search find describe view count lookup retrieve'.split(' '))
+const NAME_VERBS = wordSet('get list read search find describe view count lookup retrieve')
 
 /** Rule out `get_or_create`, `get_next_job` (takes it off a queue) and `get_new_address` (creates one). */
-const NAME_TRAPS = new Set('and or then with next new first random once replace lock token'.split(' '))
+const NAME_TRAPS = wordSet('and or then with next new first random once replace lock token')
 
 /** A verb may follow these words; after any other word, an ambiguous word counts as a noun. */
-const BEFORE_VERB = new Set(
-  `and or then to will would can could may might must should shall also before after while by it they which that who not
-   optionally possibly either both additionally afterwards subsequently`.split(/\s+/)
-)
+const BEFORE_VERB =
+  wordSet(`and or then to will would can could may might must should shall also before after while by it they which that who not
+   optionally possibly either both additionally afterwards subsequently`)
 
 /** Parameters with these names hold something that is run, sent or written. */
-const PARAMETER_TRAPS = new Set(
-  `code script command cmd statement expression method body payload content contents data patch value values action operation
-   mode output destination dest target force confirm dry`.split(/\s+/)
-)
+const PARAMETER_TRAPS =
+  wordSet(`code script command cmd statement expression method body payload content contents data patch value values action operation
+   mode output destination dest target force confirm dry`)
 
 /** "… and leases it for ten minutes": whatever the verb is, something is done to the item after reading it. */
 const DONE_TO_IT = /\b(?:and|then|before|after|while)\s+(?:[\w-]+\s+){1,3}(?:it|them|those|these)\b/i

@@ -3,6 +3,7 @@
  * known prepositions, nothing else. Invariant: a sentence of any other form is not one, whatever its words are. So "Get the house
  * clean", "Find my phone: it rings" and "View an ad and get a coin" fail by their form; no list has to know "clean" or "rings".
  */
+import { wordSet } from '../lib/word-set.ts'
 
 /** The object that each verb needs. `data`: a noun that names data; `all`: also "all" or "available" with a plural. */
 const VERBS: Record<string, 'data' | 'all'> = {
@@ -19,30 +20,26 @@ const VERBS: Record<string, 'data' | 'all'> = {
 }
 
 /** Nouns that name data, and nothing that a person could be given, hand out or use up. */
-const DATA = new Set(
-  `attributes availability branches categories changelog columns commits comments configuration contents content coordinates count
+const DATA =
+  wordSet(`attributes availability branches categories changelog columns commits comments configuration contents content coordinates count
   countries currencies dashboards databases definition definitions description descriptions details detail documentation documents
   entries fields files folders graph graphs history ids identifiers indexes indices info information issues languages list lists log
   logs metadata metrics names overview pages parameters permissions price prices projects properties rates records repositories rows
-  schema schemas settings statistics stats status summaries summary timeline usage variables version versions weather`.split(
-    /\s+/
-  )
-)
+  schema schemas settings statistics stats status summaries summary timeline usage variables version versions weather`)
 
-const DETERMINERS = new Set('a an the all any each every this these those given specific specified'.split(' '))
+const DETERMINERS = wordSet('a an the all any each every this these those given specific specified')
 /** Words that show that "list" means to show: nobody lists "all available" things for sale. */
-const TOTAL = new Set('all available existing supported'.split(' '))
-const PREPOSITIONS = new Set('of for in from by about within across with'.split(' '))
+const TOTAL = wordSet('all available existing supported')
+const PREPOSITIONS = wordSet('of for in from by about within across with')
 /** After "list", what could be the place where something is put: "list all flats for a client", "with a broker". */
-const PLACING = new Set('for with'.split(' '))
+const PLACING = wordSet('for with')
 /** Words that begin a second statement, name a person, or say where something goes. */
-const OTHER = new Set(
-  `and or but then so if when while which that who it they them its me you us we i my our your yourself myself ourselves mine yours
+const OTHER =
+  wordSet(`and or but then so if when while which that who it they them its me you us we i my our your yourself myself ourselves mine yours
   him her to into onto on at as off out up down away over back aside through via upon ready aloud publicly public not no never
-  instead one first last next oldest newest`.split(/\s+/)
-)
+  instead one first last next oldest newest`)
 /** Allowed right after a preposition. */
-const OWNERS = new Set('your its their'.split(' '))
+const OWNERS = wordSet('your its their')
 
 const MAX_WORDS = 25
 const MAX_PHRASE = 6
@@ -103,7 +100,7 @@ function isNoun(word: string): boolean {
 }
 
 /** Words of a name that the description does not have to repeat. */
-const SMALL = new Set('a an the all of by for in from list info information details detail id ids tool'.split(' '))
+const SMALL = wordSet('a an the all of by for in from list info information details detail id ids tool')
 
 /** Whether the description mentions the words of the tool's name after its verb. */
 export function speaksOf(description: string, words: string[]): boolean {

@@ -3,28 +3,6 @@ import type { LexicalScores } from './lexical/lexical-scorer.ts'
 import { nameKey } from './names/find-mentions.ts'
 import type { Candidate } from './ranking.ts'
 
-export const EVIDENCE_NAMES = [
-  'bias',
-  'margin',
-  'marginToFifth',
-  'strength',
-  'coverage',
-  'nameCoverage',
-  'nearTies',
-  'requestLength',
-  'asks',
-  'sameServer',
-  'restricted',
-  'known',
-  'crowd',
-  'namesakes',
-  'corpusSize',
-  'usageShare',
-  'usageMargin',
-  'nearestRequest',
-  'agreement'
-] as const
-
 const TIE = 0.9
 const RIVAL = 0.6
 const CROWD_SHARPNESS = 8
@@ -62,7 +40,7 @@ function crowdOf(ranked: readonly Candidate[], first: Candidate): number {
 export function evidenceOf(input: EvidenceInput): number[] {
   const { ranked, lexical, serverOf, nearest } = input
   const [first, second] = ranked
-  if (!first) return EVIDENCE_NAMES.map(() => 0)
+  if (!first) return []
   const fifth = ranked[4]?.lexical ?? 0
   // The first fifty are enough: ties are at the top.
   const ties = ranked.slice(1, 50).filter(({ lexical: share }) => share >= TIE * first.lexical).length

@@ -2,7 +2,9 @@
  * Recognizes sentences that don't plainly ask for what they name, so that not even a tool that reads runs for them without
  * confirmation. Invariant: a sentence in a form that these rules don't know, such as another language, is doubtful.
  */
+
 import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { wordSet } from '../../lib/word-set.ts'
 import { WRITE_ORDERS } from '../../policy/effect-words.ts'
 import { meansEffect, wordsOf } from '../../policy/plain-reader.ts'
 import { isPlainEnglish } from './plain-english.ts'
@@ -30,15 +32,11 @@ const CONDITIONAL = new RegExp(`${CLAUSE}${IF}|\\b(?:${ONLY_THEN})|${WHEN}|${UNT
 const ABOUT_A_TOOL = /^\s*(?:what|how)\s+(?:does|do|would|will)\b.{0,100}\b(?:do|work|mean)\s*[?.!]*\s*$/i
 
 /** Words that may come before an order inside a clause. */
-const BEFORE_ORDER = new Set(
-  'please and then or you just must should will now also to help directly finally'.split(' ')
-)
+const BEFORE_ORDER = wordSet('please and then or you just must should will now also to help directly finally')
 /** "To" makes an order only after these: "where to send it" is a question. */
-const BEFORE_TO = new Set('want wants need needs like love have has going try you wish able ask asked sure'.split(' '))
+const BEFORE_TO = wordSet('want wants need needs like love have has going try you wish able ask asked sure')
 /** Words that may come before the order at the beginning of a clause. */
-const FILLERS = new Set(
-  'please now just also then kindly finally first quickly next afterwards ok okay hey so go'.split(' ')
-)
+const FILLERS = wordSet('please now just also then kindly finally first quickly next afterwards ok okay hey so go')
 /** "Add two numbers" is arithmetic. */
 const SUM = /^(?:up|together|\d+|two|three|four|five|numbers?|these|the\s+(?:two\s+)?numbers?)$/i
 

@@ -2,25 +2,22 @@
  * Decides whether a sentence is plainly English. The rules for negations, conditions and orders know only English, so a sentence
  * in another language must not pass just because they don't recognize its words.
  */
+
 import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { wordSet } from '../../lib/word-set.ts'
 import { AMBIGUOUS_WORDS, EFFECT_WORDS } from '../../policy/effect-words.ts'
 import { meansEffect, wordsOf } from '../../policy/plain-reader.ts'
 import { STOP_WORDS, WEAK_WORDS } from '../../routing/words/stop-words.ts'
 
 /** Common short words of German, French, Spanish, Italian, Portuguese and Dutch that are not English words. */
-const FOREIGN = new Set(
-  `nicht kein keine keinen niemals das der den dem und oder wenn falls bitte ist sind mir alle zeige zeig liste lies lösche auf mit für
+const FOREIGN =
+  wordSet(`nicht kein keine keinen niemals das der den dem und oder wenn falls bitte ist sind mir alle zeige zeig liste lies lösche auf mit für
   ne pas le les du des et ou si quand jamais aucun une sur avec dans est sont affiche montre lis supprime efface
   el los las una unos y cuando nunca nada ningún del por para con en muestra lee leas borra elimina
   il lo gli dei della quando mai nessun non leggi leggere mostra cancella elenca
   não nao um uma os quando nunca leia apague liste exiba
-  het een niet geen als wanneer nooit lees toon verwijder bestand van voor met`
-    .split(/\s+/)
-    .filter(Boolean)
-)
-const KNOWN_VERBS = new Set(
-  'get list read search find describe view count lookup retrieve return look browse query'.split(' ')
-)
+  het een niet geen als wanneer nooit lees toon verwijder bestand van voor met`)
+const KNOWN_VERBS = wordSet('get list read search find describe view count lookup retrieve return look browse query')
 /** Share of the words, names excluded, that must be known. */
 const MIN_KNOWN = 0.34
 

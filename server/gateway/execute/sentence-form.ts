@@ -2,34 +2,32 @@
  * Doubts by the form of a sentence, for tools that only read. Invariant: what a clause begins with must be known to ask for
  * something; no list has to know every order there is.
  */
+
 import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { wordSet } from '../../lib/word-set.ts'
 import { wordsOf } from '../../policy/plain-reader.ts'
 import { STOP_WORDS, WEAK_WORDS } from '../../routing/words/stop-words.ts'
 
 type Told = Pick<StoredTool, 'name' | 'description'>
 
 /** Verbs that ask to be shown or told something, and common first words of a request. */
-const ASKING = new Set(
-  `add analyze analyse ask browse calculate check compare compute count define describe determine discover display estimate evaluate
+const ASKING =
+  wordSet(`add analyze analyse ask browse calculate check compare compute count define describe determine discover display estimate evaluate
   examine explain explore extract fetch figure filter find forecast gather get give identify inform inspect list locate look lookup
   measure obtain outline peek predict present print provide pull query quote read recommend remind report research retrieve return
   review scan search see show sort summarise summarize suggest tell track translate view
-  x could please kindly greetings good dear anyone anybody during regarding considering given looking planning trying`.split(
-    /\s+/
-  )
-)
+  x could please kindly greetings good dear anyone anybody during regarding considering given looking planning trying`)
 /** Known words that make somebody do something when they begin a clause: "let the router …", "have the logs shredded". */
-const CAUSING = new Set('make makes let have take use using enable allow come go'.split(' '))
+const CAUSING = wordSet('make makes let have take use using enable allow come go')
 
 const NEGATION =
   /\b(?:no|not|never|without|instead|except|excluding|excepting|scratch|nobody|nothing|neither|nor|cannot|\w+n['’]t)\b(?:\s+(\w+))?/gi
 /** "Issues that are not closed" describes; "not only", "no more than" and "can't find" deny nothing. */
 const DESCRIBES =
   /\b(?:that|which|who|whose|where|are|is|was|were|have|has|i|we|they|if|why|am|it|whether\s+or)(?:\s+(?:do|does|did))?\s*$/i
-const HARMLESS_NEXT = new Set(
-  `only just limited sure more less later matter longer need mind care have know understand find seem think want like yet necessarily
-  exceeding any hassle doubt`.split(/\s+/)
-)
+const HARMLESS_NEXT =
+  wordSet(`only just limited sure more less later matter longer need mind care have know understand find seem think want like yet necessarily
+  exceeding any hassle doubt`)
 
 /** "…, wipe them", "- scratch that": a verb with its object, in a clause of its own. */
 const SECOND_ORDER =
@@ -38,7 +36,7 @@ const SECOND_ORDER =
 const CAUSED =
   /(?:^|[.;!?,]\s*|\b(?:please|to|and|then|you)\s+)(?:get|gets|have|has|see|want|need)\s+(?:\w+\s+){1,6}(\w+ed|\w+wn|off|out|up|down|away|gone|sent|paid|sold|cut|shut|done|back|ready|rid)\s*(?:$|[.;!?,])/i
 
-const NO_CHANGE = new Set('need feed speed seed red bed related based listed used updated interested'.split(' '))
+const NO_CHANGE = wordSet('need feed speed seed red bed related based listed used updated interested')
 /** "Ban all users", "Kick the router": a capital letter at the start of a sentence makes no name. */
 const LIKE_AN_ORDER = /^\s*[A-Z][a-z]+\s+(?:all|the|every|my|it|them)\b/
 

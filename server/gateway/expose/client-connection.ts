@@ -4,17 +4,17 @@ import type { PeerNotification } from '../../connections/peer.ts'
 import { rawResult } from '../../connections/wire/raw-result.ts'
 import { createExposedServer } from './create-exposed-server.ts'
 import type { Exposed } from './exposed.ts'
-import { OwnLanes } from './lanes.ts'
+import { Lanes } from './lanes.ts'
 
 export interface ClientConnection {
   server: Server
-  lanes: OwnLanes
+  lanes: Lanes
 }
 
 /** A client that stays connected: notifications are sent to it, and its lanes are closed with it. */
 export function connectClient(exposed: Exposed, caller: Caller, era: 'legacy' | 'modern'): ClientConnection {
   const news = (notification: PeerNotification) => void server.notification(notification).catch(() => {})
-  const lanes = new OwnLanes((of, capabilities) =>
+  const lanes = new Lanes((of, capabilities) =>
     exposed.openLane(of, capabilities, {
       tell: (notification) => {
         // In the newer revision, log messages belong to a request that has asked for them.

@@ -19,59 +19,33 @@ export interface Borrowed {
   release(): void
 }
 
-export interface Lanes {
-  borrow(request: LaneRequest): Borrowed
-  all(): ClientLane[]
-  close(): void
-}
-
 type OpenLane = (caller: Caller, capabilities: ClientCapabilities) => ClientLane
 
 const MAX_LANES = 256
 const MAX_IDLE = 2
 
-/** For one client, with a connection or a session: all its requests use the same lane. */
-export class OwnLanes implements Lanes {
+/** The lanes of one client (a connection or a session), or of all clients without one: then none may receive what belongs to another. */
+export class Lanes {
   readonly #open: OpenLane
-  /** In the newer revision every request states the client's capabilities; usually they stay the same. */
-  readonly #lanes = boundedLanes()
-
-  constructor(open: OpenLane) {
-    this.#open = open
-  }
-
-  borrow({ caller, capabilities }: LaneRequest): Borrowed {
-    const key = JSON.stringify([caller.owner, capabilityKey(capabilities)])
-    return { lane: getOrOpen(this.#lanes, key, () => this.#open(caller, capabilities)), release: () => {} }
-  }
-
-  all(): ClientLane[] {
-    return [...this.#lanes.values()]
-  }
-
-  close(): void {
-    for (const lane of this.#lanes.values()) lane.close()
-    this.#lanes.clear()
-  }
-}
-
-/** For requests without a connection: many clients, and none may receive what belongs to another. */
-export class SharedLanes implements Lanes {
-  readonly #open: OpenLane
-  readonly #common = boundedLanes()
+  readonly #isShared: boolean
+  readonly #common = new BoundedMap<string, ClientLane>(MAX_LANES, (lane) => lane.close())
   readonly #idle = new Map<string, ClientLane[]>()
   readonly #busy = new Set<ClientLane>()
 
-  constructor(open: OpenLane) {
+  constructor(open: OpenLane, { isShared = false } = {}) {
     this.#open = open
+    this.#isShared = isShared
   }
 
   borrow({ server, caller, capabilities: declared, isModern, alone }: LaneRequest): Borrowed {
-    // So that one connection serves all kinds of clients.
-    const capabilities = isModern ? {} : declared
+    // Shared: so that one connection serves all kinds of clients.
+    const capabilities = this.#isShared && isModern ? {} : declared
     const key = JSON.stringify([caller.owner, capabilityKey(capabilities)])
-    if (!alone) {
-      return { lane: getOrOpen(this.#common, key, () => this.#open(caller, capabilities)), release: () => {} }
+    if (!alone || !this.#isShared) {
+      const known = this.#common.get(key)
+      const lane = known ?? this.#open(caller, capabilities)
+      if (!known) this.#common.set(key, lane)
+      return { lane, release: () => {} }
     }
     const place = `${server}\n${key}`
     const lane = this.#idle.get(place)?.pop() ?? this.#open(caller, capabilities)
@@ -96,16 +70,4 @@ export class SharedLanes implements Lanes {
     if (idle.length >= MAX_IDLE || this.#idle.size >= MAX_LANES) lane.close()
     else this.#idle.set(place, [...idle, lane])
   }
-}
-
-function boundedLanes(): Map<string, ClientLane> {
-  return new BoundedMap(MAX_LANES, (lane) => lane.close())
-}
-
-function getOrOpen(lanes: Map<string, ClientLane>, key: string, open: () => ClientLane): ClientLane {
-  const known = lanes.get(key)
-  if (known) return known
-  const lane = open()
-  lanes.set(key, lane)
-  return lane
 }

@@ -1,5 +1,7 @@
 /** Finds values in the sentence that no parameter got: running without them would do something else. */
+
 import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { wordSet } from '../../lib/word-set.ts'
 import { findValues } from './fill-params.ts'
 import { isSaid } from './resolve-params.ts'
 
@@ -39,10 +41,8 @@ const VALUES_IN_WORDS = new RegExp(
   'gu'
 )
 /** Capitalised, and no values. */
-const NO_NAMES = new Set(
-  'i i’m i’d i’ll i’ve im api apis id ids url urls json xml csv html http pdf ok tv english mcp please thanks'.split(
-    ' '
-  )
+const NO_NAMES = wordSet(
+  'i i’m i’d i’ll i’ve im api apis id ids url urls json xml csv html http pdf ok tv english mcp please thanks'
 )
 
 /** A server, tool or description may say the word itself: "Kubernetes", "daily". */

@@ -26,49 +26,105 @@ const count = z.number().int().positive().optional().catch(undefined)
 const id = z.string().min(1).max(200)
 const name = z.string().max(200).optional().catch(undefined)
 
-const anthropicModel = z.object({
-  id,
-  display_name: name,
-  created_at: z.string().optional().catch(undefined),
-  max_input_tokens: count,
-  max_tokens: count
-})
-const anthropicPage = z.object({
-  data: z.array(anthropicModel).max(MAX_MODELS),
-  has_more: z.boolean().catch(false),
-  last_id: z.string().max(200).nullish().catch(undefined)
-})
+const models = <M extends z.ZodType>(model: M) => z.array(model).max(MAX_MODELS)
 
-const geminiModel = z.object({
-  name: id,
-  displayName: name,
-  inputTokenLimit: count,
-  outputTokenLimit: count,
-  supportedGenerationMethods: z.array(z.string()).catch([])
-})
-const geminiPage = z.object({
-  models: z.array(geminiModel).max(MAX_MODELS).default([]),
-  nextPageToken: z.string().max(2_000).optional().catch(undefined)
-})
+const anthropicModel = z
+  .object({
+    id,
+    display_name: name,
+    created_at: z.string().optional().catch(undefined),
+    max_input_tokens: count,
+    max_tokens: count
+  })
+  .transform((model): ListedModel => {
+    const created = Date.parse(model.created_at ?? '')
+    return {
+      id: model.id,
+      name: model.display_name || model.id,
+      createdMs: Number.isNaN(created) ? undefined : created,
+      contextTokens: model.max_input_tokens,
+      maxOutputTokens: model.max_tokens
+    }
+  })
+
+const geminiModel = z
+  .object({
+    name: id,
+    displayName: name,
+    inputTokenLimit: count,
+    outputTokenLimit: count,
+    supportedGenerationMethods: z.array(z.string()).catch([])
+  })
+  .transform((model): ListedModel => {
+    const short = model.name.replace(/^models\//, '')
+    return {
+      id: short,
+      name: model.displayName || short,
+      contextTokens: model.inputTokenLimit,
+      maxOutputTokens: model.outputTokenLimit,
+      methods: model.supportedGenerationMethods
+    }
+  })
 
 /** `max_model_len` is from vLLM, `context_length` from OpenRouter and others. */
-const openaiModel = z.object({
-  id,
-  name,
-  created: z.number().nonnegative().optional().catch(undefined),
-  max_model_len: count,
-  context_length: count
-})
-const openaiPage = z.object({ data: z.array(openaiModel).max(MAX_MODELS) })
+const openaiModel = z
+  .object({
+    id,
+    name,
+    created: z.number().nonnegative().optional().catch(undefined),
+    max_model_len: count,
+    context_length: count
+  })
+  .transform((model): ListedModel => {
+    return {
+      id: model.id,
+      name: model.name || model.id,
+      createdMs: model.created === undefined ? undefined : model.created * 1000,
+      contextTokens: model.context_length ?? model.max_model_len
+    }
+  })
+
+const openai = {
+  model: openaiModel,
+  page: z.object({ data: models(openaiModel) }).transform(({ data }): Page => ({ models: data }))
+}
+const formats = {
+  anthropic: {
+    model: anthropicModel,
+    page: z
+      .object({
+        data: models(anthropicModel),
+        has_more: z.boolean().catch(false),
+        last_id: z.string().max(200).nullish().catch(undefined)
+      })
+      .transform(({ data, has_more, last_id }): Page => {
+        return { models: data, next: has_more ? (last_id ?? undefined) : undefined }
+      })
+  },
+  gemini: {
+    model: geminiModel,
+    page: z
+      .object({
+        models: models(geminiModel).default([]),
+        nextPageToken: z.string().max(2_000).optional().catch(undefined)
+      })
+      .transform((page): Page => ({ models: page.models, next: page.nextPageToken || undefined }))
+  },
+  openai,
+  'openai-compatible': openai
+}
 
 /** Lists all models that the provider offers for this key. */
 export async function listModels(endpoint: Endpoint, signal: AbortSignal): Promise<ListedModel[]> {
   const found: ListedModel[] = []
   let next: string | undefined
   for (let page = 0; page < MAX_PAGES && found.length < MAX_MODELS; page++) {
-    const read = readPage(endpoint, await fetchJson(endpoint, pagePath(endpoint, next), signal))
-    found.push(...read.models)
-    next = read.next
+    const { data } = formats[endpoint.provider].page.safeParse(
+      await fetchJson(endpoint, pagePath(endpoint, next), signal)
+    )
+    if (data === undefined) throw nonsense(endpoint)
+    found.push(...data.models)
+    next = data.next
     if (next === undefined) break
   }
   return found
@@ -85,8 +141,8 @@ export async function findModel(
     if (isAppError(error)) return undefined
     throw error
   })
-  const read = parsers[endpoint.provider].one(document)
-  return read && { ...read, id: modelId }
+  const { data } = formats[endpoint.provider].model.safeParse(document)
+  return data && { ...data, id: modelId }
 }
 
 function pagePath({ provider }: Endpoint, next: string | undefined): string {
@@ -94,83 +150,4 @@ function pagePath({ provider }: Endpoint, next: string | undefined): string {
   if (provider === 'anthropic') return `/models?limit=1000${cursor && `&after_id=${cursor}`}`
   if (provider === 'gemini') return `/models?pageSize=1000${cursor && `&pageToken=${cursor}`}`
   return '/models'
-}
-
-function readPage(endpoint: Endpoint, document: unknown): Page {
-  const page = parsers[endpoint.provider].page(document)
-  if (page === undefined) throw nonsense(endpoint)
-  return page
-}
-
-interface Parser {
-  page(document: unknown): Page | undefined
-  one(document: unknown): ListedModel | undefined
-}
-
-const openai: Parser = {
-  page: (document) => {
-    const { data } = openaiPage.safeParse(document)
-    return data && { models: data.data.map(fromOpenAi) }
-  },
-  one: (document) => {
-    const { data } = openaiModel.safeParse(document)
-    return data && fromOpenAi(data)
-  }
-}
-
-const parsers: Record<Endpoint['provider'], Parser> = {
-  anthropic: {
-    page: (document) => {
-      const { data } = anthropicPage.safeParse(document)
-      const next = data?.has_more ? (data.last_id ?? undefined) : undefined
-      return data && { models: data.data.map(fromAnthropic), next }
-    },
-    one: (document) => {
-      const { data } = anthropicModel.safeParse(document)
-      return data && fromAnthropic(data)
-    }
-  },
-  gemini: {
-    page: (document) => {
-      const { data } = geminiPage.safeParse(document)
-      return data && { models: data.models.map(fromGemini), next: data.nextPageToken || undefined }
-    },
-    one: (document) => {
-      const { data } = geminiModel.safeParse(document)
-      return data && fromGemini(data)
-    }
-  },
-  openai,
-  'openai-compatible': openai
-}
-
-function fromAnthropic(model: z.infer<typeof anthropicModel>): ListedModel {
-  const created = Date.parse(model.created_at ?? '')
-  return {
-    id: model.id,
-    name: model.display_name || model.id,
-    createdMs: Number.isNaN(created) ? undefined : created,
-    contextTokens: model.max_input_tokens,
-    maxOutputTokens: model.max_tokens
-  }
-}
-
-function fromGemini(model: z.infer<typeof geminiModel>): ListedModel {
-  const short = model.name.replace(/^models\//, '')
-  return {
-    id: short,
-    name: model.displayName || short,
-    contextTokens: model.inputTokenLimit,
-    maxOutputTokens: model.outputTokenLimit,
-    methods: model.supportedGenerationMethods
-  }
-}
-
-function fromOpenAi(model: z.infer<typeof openaiModel>): ListedModel {
-  return {
-    id: model.id,
-    name: model.name || model.id,
-    createdMs: model.created === undefined ? undefined : model.created * 1000,
-    contextTokens: model.context_length ?? model.max_model_len
-  }
 }

@@ -1,10 +1,7 @@
 /** English function words, and polite phrases that say nothing about the request itself. */
+import { wordSet } from '../../lib/word-set.ts'
 
-function list(text: string): ReadonlySet<string> {
-  return new Set(text.split(/\s+/).filter(Boolean))
-}
-
-export const STOP_WORDS = list(`
+export const STOP_WORDS = wordSet(`
   a an the this that these those such some any each every all both either neither no nor not only own same so than too very
   i me my mine myself we us our ours ourselves you your yours yourself he him his himself she her hers herself it its itself
   they them their theirs themselves who whom whose which what
@@ -22,7 +19,7 @@ export const STOP_WORDS = list(`
 `)
 
 /** Words with little meaning: they count, but less than their rarity in a small index suggests. */
-export const WEAK_WORDS = list(`
+export const WEAK_WORDS = wordSet(`
   want wants wanted need needs needed like likes would love looking help helps helping helpful assist assistance assisting
   tell let know knowing give gives giving given show showing make makes making take taking see seeing use uses using used
   get gets getting got go going come think try trying feel feeling able possible way ways best good great new specific

@@ -1,4 +1,5 @@
 import {
+  type ClientCapabilities,
   createMcpHandler,
   InMemoryServerEventBus,
   isLegacyRequest,
@@ -10,7 +11,7 @@ import type { Logger } from '../../../lib/logger.ts'
 import { MAX_BODY_BYTES } from '../../max-body-bytes.ts'
 import { createExposedServer } from '../create-exposed-server.ts'
 import type { Exposed } from '../exposed.ts'
-import { SharedLanes } from '../lanes.ts'
+import { Lanes } from '../lanes.ts'
 import { listenOf } from '../listen-filter.ts'
 import { watchWhile } from '../watch-while.ts'
 import { bodyEnd } from './body-end.ts'
@@ -28,7 +29,7 @@ export interface ExposedHttp {
 export function openExposedHttp(expose: () => Promise<Exposed>, logger: Logger, ownerOf: OwnerOf): ExposedHttp {
   const onerror = (error: Error) => logger.debug({ err: error }, 'gateway request')
   const bus = new InMemoryServerEventBus(onerror)
-  let opened: { exposed: Exposed; lanes: SharedLanes; close(): void } | undefined
+  let opened: { exposed: Exposed; lanes: Lanes; close(): void } | undefined
   const open = async () => {
     const exposed = await expose()
     opened ??= openShared(exposed, bus)
@@ -75,9 +76,9 @@ export function openExposedHttp(expose: () => Promise<Exposed>, logger: Logger, 
 }
 
 function openShared(exposed: Exposed, bus: ServerEventBus) {
-  const lanes = new SharedLanes((of, capabilities) =>
+  const open = (of: Caller, capabilities: ClientCapabilities) =>
     exposed.openLane(of, capabilities, { tell: (notification) => publish(bus, notification) })
-  )
+  const lanes = new Lanes(open, { isShared: true })
   const stopHearing = exposed.core.index.onChange((server) => {
     if (exposed.shows(server)) bus.publish({ kind: 'tools_list_changed' })
   })
