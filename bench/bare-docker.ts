@@ -5,34 +5,20 @@ import { promisify } from 'node:util'
 import { INSIDE } from '../workspace-server/protocol.ts'
 
 const run = promisify(execFile)
-const LIMITS = [
-  '--memory',
-  '512m',
-  '--memory-swap',
-  '512m',
-  '--cpus',
-  '0.5',
-  '--pids-limit',
-  '128',
-  '--network',
-  'none'
-]
+const LIMITS = '--memory 512m --memory-swap 512m --cpus 0.5 --pids-limit 128 --network none'.split(' ')
 const MOUNTS = ['--tmpfs', `${INSIDE.root}:exec,uid=10001,size=256m`, '--tmpfs', `${INSIDE.state}:uid=10001,size=1m`]
 const HARDENED = ['--init', '--read-only', '--user', '10001:10001', '--cap-drop', 'ALL', ...LIMITS, ...MOUNTS]
 
-const INITIALIZE = {
-  jsonrpc: '2.0',
-  id: 'bench-1',
-  method: 'initialize',
-  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'bench', version: '1' } }
-}
+export const SERVER_COMMAND = [INSIDE.node, '--disable-sigusr1', INSIDE.server, '--epoch', '1']
+const clientInfo = { name: 'bench', version: '1' }
+export const INITIALIZE = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo }
 
 /** Runs a container of the image with the workspace server as its command, until it has answered `initialize`. */
 export async function coldDockerRun(image: string): Promise<number> {
   const start = performance.now()
-  const server = [INSIDE.node, '--disable-sigusr1', INSIDE.server, '--epoch', '1']
-  const child = spawn('docker', ['run', '--rm', '-i', ...HARDENED, image, ...server])
-  child.stdin.write(`${JSON.stringify(INITIALIZE)}\n`)
+  const child = spawn('docker', ['run', '--rm', '-i', ...HARDENED, image, ...SERVER_COMMAND])
+  const message = { jsonrpc: '2.0', id: 'bench-1', method: 'initialize', params: INITIALIZE }
+  child.stdin.write(`${JSON.stringify(message)}\n`)
   await once(child.stdout, 'data')
   const took = performance.now() - start
   child.stdin.end()

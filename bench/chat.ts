@@ -8,7 +8,7 @@ import { startAnthropicServer } from '../tests/fixtures/model-servers/anthropic-
 import { TEST_KEY } from '../tests/fixtures/model-servers/wires.ts'
 import { type Served, serve, stopServers } from '../tests/fixtures/serve.ts'
 import { heapPerIdleSession } from './idle-sessions.ts'
-import { round, summary, timed } from './statistics.ts'
+import { round, step, summary, timed } from './statistics.ts'
 
 /** A session accepts 30 messages per minute. */
 const TURNS_PER_SESSION = 20
@@ -19,19 +19,14 @@ export async function chatFigures(): Promise<object> {
   try {
     return {
       server: bundle ? 'bundle' : 'source',
-      firstTokenToDeltaMs: await step('first token to delta', () => firstTokenToDelta(bundle)),
-      approvalToCommandStartMs: await step('approval to command', () => approvalToStart(bundle)),
-      demoTurnsPerSecondAt50Sessions: await step('turns per second', () => turnsPerSecond(bundle)),
-      heapPerIdleSession: await step('heap per idle session', heapPerIdleSession)
+      firstTokenToDeltaMs: await step('chat: first token to delta', () => firstTokenToDelta(bundle)),
+      approvalToCommandStartMs: await step('chat: approval to command', () => approvalToStart(bundle)),
+      demoTurnsPerSecondAt50Sessions: await step('chat: turns per second', () => turnsPerSecond(bundle)),
+      heapPerIdleSession: await step('chat: heap per idle session', heapPerIdleSession)
     }
   } finally {
     await stopServers()
   }
-}
-
-function step<T>(name: string, job: () => Promise<T>): Promise<T> {
-  console.error(`chat: ${name} …`)
-  return job()
 }
 
 async function open(server: Served): Promise<Client> {

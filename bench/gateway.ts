@@ -11,22 +11,18 @@ import { callTimes, throughput } from './gateway/calls.ts'
 import { startTimes } from './gateway/start.ts'
 import { toolsListBytes } from './gateway/tools-list.ts'
 import { EVERYTHING, everythingEntry, httpWays, registryFolder, stdioWays, type Way } from './gateway/ways.ts'
+import { step } from './statistics.ts'
 
 export async function gatewayFigures(): Promise<object> {
   for (const file of ['gateway.mjs', 'main.mjs']) {
     if (!existsSync(join(packageRoot(), 'dist', file))) throw new Error(`dist/${file} is missing: run npm run build.`)
   }
   return {
-    ...(await step('start and memory', startTimes)),
-    ...(await step('calls over stdio', stdioFigures)),
-    ...(await step('calls over HTTP', httpFigures)),
-    toolsListBytes: await step('lists of tools', toolsListBytes)
+    ...(await step('gateway: start and memory', startTimes)),
+    ...(await step('gateway: calls over stdio', stdioFigures)),
+    ...(await step('gateway: calls over HTTP', httpFigures)),
+    toolsListBytes: await step('gateway: lists of tools', toolsListBytes)
   }
-}
-
-function step<T>(name: string, job: () => Promise<T>): Promise<T> {
-  console.error(`gateway: ${name} …`)
-  return job()
 }
 
 async function stdioFigures(): Promise<object> {

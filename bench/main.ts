@@ -4,6 +4,7 @@ import { chatFigures } from './chat.ts'
 import { gatewayFigures } from './gateway.ts'
 import { readerFigures } from './readers.ts'
 import { routingFigures } from './routing.ts'
+import { withRoutingData } from './routing-data.ts'
 import { sandboxFigures } from './sandbox.ts'
 import { webFigures } from './web.ts'
 
@@ -12,8 +13,8 @@ const SUITES: Record<string, () => Promise<object>> = {
   chat: chatFigures,
   web: webFigures,
   gateway: gatewayFigures,
-  routing: () => routingFigures(),
-  readers: () => readerFigures(process.argv.includes('--list'))
+  routing: () => withRoutingData(routingFigures),
+  readers: () => withRoutingData((folder) => readerFigures(folder, process.argv.includes('--list')))
 }
 
 const wanted = process.argv.slice(2).filter((word) => word !== '--list')

@@ -2,16 +2,8 @@
  * Counts the tools in the routing data sets that are taken for readers (`npm run bench -- readers`). `--list` prints each of them, so that
  * a person can check that none of them writes.
  */
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { isPlainReader } from '../server/policy/plain-reader.ts'
-import { routingDataFolder } from './routing-data.ts'
-
-interface DataTool {
-  name: string
-  description: string
-  params?: string[]
-}
+import { read, type StoredTool } from './routing-data.ts'
 
 const SETS = ['haystack_mcpzero', 'mcpproxy_golden', 'stabletoolbench', 'bfcl_live', 'metatool']
 
@@ -24,14 +16,10 @@ function schemaOf(params: string[] = []): Record<string, unknown> {
   return { type: 'object', properties: Object.fromEntries(properties) }
 }
 
-export async function readerFigures(list: boolean, given = process.env.ROUTING_DATA): Promise<object> {
-  const folder = routingDataFolder(given)
-  if (folder === undefined) {
-    return { skipped: 'The routing data is not on this machine; set ROUTING_DATA to its folder.' }
-  }
+export async function readerFigures(folder: string, list: boolean): Promise<object> {
   const figures: Record<string, object> = {}
   for (const set of SETS) {
-    const tools: DataTool[] = JSON.parse(await readFile(join(folder, set, 'tools.json'), 'utf8'))
+    const tools = await read<StoredTool[]>(folder, set, 'tools.json')
     const readers = tools.filter(({ name, description, params }) =>
       isPlainReader({ name, description, inputSchema: schemaOf(params) })
     )

@@ -18,7 +18,7 @@ export interface RoutingSet {
   usage: UsageExample[]
 }
 
-interface StoredTool {
+export interface StoredTool {
   server: string
   name: string
   description: string
@@ -33,10 +33,16 @@ export interface SetOptions {
   irrelevant?: boolean
 }
 
-/** Undefined if the data is not on this machine. */
-export function routingDataFolder(given: string | undefined): string | undefined {
-  const folder = given ? resolve(given) : resolve(packageRoot(), '../shared/routing')
+/** The folder of the data, from ROUTING_DATA; undefined if it is not on this machine. */
+export function routingDataFolder(given = process.env.ROUTING_DATA): string | undefined {
+  const folder = resolve(given || join(packageRoot(), '../shared/routing'))
   return existsSync(join(folder, 'metatool', 'tools.json')) ? folder : undefined
+}
+
+export async function withRoutingData(job: (folder: string) => Promise<object>): Promise<object> {
+  const folder = routingDataFolder()
+  if (folder !== undefined) return job(folder)
+  return { skipped: 'The routing data is not on this machine; set ROUTING_DATA to its folder.' }
 }
 
 /** The half of a data set that a request belongs to, independent of the order in the file: 0 for tuning, 1 held out. */
@@ -46,7 +52,7 @@ export function halfOf(query: string): 0 | 1 {
   return (hash >>> 0) % 2 === 0 ? 0 : 1
 }
 
-async function read<T>(folder: string, ...path: string[]): Promise<T> {
+export async function read<T>(folder: string, ...path: string[]): Promise<T> {
   return JSON.parse(await readFile(join(folder, ...path), 'utf8'))
 }
 

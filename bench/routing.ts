@@ -3,14 +3,7 @@ import type { Router } from '../server/routing/port.ts'
 import { createRouter, DEFAULT_THRESHOLD } from '../server/routing/router.ts'
 import { AT_ONCE } from '../server/routing/usage/usage-memory.ts'
 import { calibrationError, chanceError } from './calibration.ts'
-import {
-  byServer,
-  halfOf,
-  type RoutingSet,
-  readRoutingSet,
-  routingDataFolder,
-  type SetOptions
-} from './routing-data.ts'
+import { byServer, halfOf, type RoutingSet, readRoutingSet, type SetOptions } from './routing-data.ts'
 import { quantile, round } from './statistics.ts'
 
 interface Answer {
@@ -43,7 +36,8 @@ function routerFor(set: RoutingSet): Router {
   return router
 }
 
-function ask(router: Router, set: RoutingSet): Answer[] {
+function ask(set: RoutingSet): Answer[] {
+  const router = routerFor(set)
   return set.requests.map(({ query, gold }) => {
     const { matches, abstained } = router.find(query, { limit: 5 })
     const right = matches.map(({ server, tool }) => gold.includes(`${server}::${tool}`))
@@ -86,8 +80,7 @@ async function speed(folder: string): Promise<object> {
   const set = await readRoutingSet(folder, 'metatool', { distractors: true, examplesPerTool: 1000 })
   const long = await readRoutingSet(folder, 'stabletoolbench')
   const before = heapMb()
-  const router = createRouter({ schedule: AT_ONCE })
-  for (const [server, tools] of byServer(set.tools)) router.setServer(server, tools)
+  const router = routerFor({ ...set, usage: [] })
   const indexMb = heapMb() - before
   const time = (requests: { query: string }[]): { p50: number; p95: number } => {
     const times = requests.map(({ query }) => {
@@ -122,16 +115,11 @@ async function speed(folder: string): Promise<object> {
   }
 }
 
-export async function routingFigures(given = process.env.ROUTING_DATA): Promise<object> {
-  const folder = routingDataFolder(given)
-  if (folder === undefined) {
-    return { skipped: 'The routing data is not on this machine; set ROUTING_DATA to its folder.' }
-  }
+export async function routingFigures(folder: string): Promise<object> {
   const sets: Record<string, object> = {}
   for (const { label, name, options } of SETS) {
     console.error(`routing: ${label}`)
-    const set = await readRoutingSet(folder, name, options)
-    const answers = ask(routerFor(set), set)
+    const answers = ask(await readRoutingSet(folder, name, options))
     sets[label] = {
       tuned: figuresOf(answers.filter(({ half }) => half === 0)),
       heldOut: figuresOf(answers.filter(({ half }) => half === 1)),
@@ -139,6 +127,6 @@ export async function routingFigures(given = process.env.ROUTING_DATA): Promise<
     }
   }
   const irrelevant = await readRoutingSet(folder, 'bfcl_live', { irrelevant: true })
-  const refused = percent(ask(routerFor(irrelevant), irrelevant), ({ abstained }) => abstained)
+  const refused = percent(ask(irrelevant), ({ abstained }) => abstained)
   return { threshold: DEFAULT_THRESHOLD, sets, irrelevantAbstained: refused, speed: await speed(folder) }
 }

@@ -9,10 +9,9 @@ import { openFresh } from '../server/sessions/sandboxes/warm-pool.ts'
 import { WorkspaceFiles } from '../server/sessions/sandboxes/workspace-files.ts'
 import { openCheckpointStore } from '../server/storage/checkpoints/checkpoint-files.ts'
 import { bareContainers, coldDockerRun, removeContainers } from './bare-docker.ts'
-import { round, summary, timed } from './statistics.ts'
+import { round, step, summary, timed } from './statistics.ts'
 import { measureToolCall } from './tool-call.ts'
 
-const say = (text: string) => console.error(`bench: ${text}`)
 const newId = () => `bench-${randomUUID()}`
 const acquire = (core: Core, id: string) => core.sessions.run(id, async ({ containerId }) => containerId)
 
@@ -22,11 +21,11 @@ export async function sandboxFigures(): Promise<object> {
   const image = await core.engine.ensureImage()
   try {
     return {
-      acquire: await acquireFigures(core, image),
-      toolCall: await toolCallFigures(core),
-      twentyAtOnce: await twentyAtOnce(core, image),
-      checkpoint: await checkpointFigures(core, dataDir),
-      memory: await memoryFigures(core)
+      acquire: await step('sandbox: warm and cold acquire against docker run', () => acquireFigures(core, image)),
+      toolCall: await step('sandbox: a tool call against a bare pipe', () => measureToolCall(core.engine)),
+      twentyAtOnce: await step('sandbox: 20 sessions against 20 containers', () => twentyAtOnce(core, image)),
+      checkpoint: await step('sandbox: checkpoints', () => checkpointFigures(core, dataDir)),
+      memory: await step('sandbox: memory of 50 idle sessions', () => memoryFigures(core))
     }
   } finally {
     await core.stop()
@@ -35,7 +34,6 @@ export async function sandboxFigures(): Promise<object> {
 }
 
 async function acquireFigures(core: Core, image: string): Promise<object> {
-  say('warm and cold acquire against docker run')
   const coldDir = mkdtempSync(join(tmpdir(), 'mcpo-bench-'))
   const coldCore = await openCore(coldDir, '0')
   const warm: number[] = []
@@ -65,7 +63,7 @@ async function acquireFigures(core: Core, image: string): Promise<object> {
 async function openCore(dataDir: string, pool: string): Promise<Core> {
   const env = { DATA_DIR: dataDir, WARM_POOL_SIZE: pool, MAX_SESSIONS: '200', PAUSE_AFTER_SECONDS: '3600' }
   const core = await createCore(loadSettings({ env }), createLogger('error'))
-  await core.engine.ensureImage(say)
+  await core.engine.ensureImage(console.error)
   await core.start()
   return core
 }
@@ -74,13 +72,7 @@ async function poolIsFull(core: Core): Promise<void> {
   while (core.sessions.pool.ready < 1) await new Promise((resolve) => setTimeout(resolve, 10))
 }
 
-async function toolCallFigures(core: Core): Promise<object> {
-  say('one tool call against a bare docker exec -i pipe')
-  return measureToolCall(core.engine)
-}
-
 async function twentyAtOnce(core: Core, image: string): Promise<object> {
-  say('20 sessions at once against 20 bare containers')
   const bare = await bareContainers(image, 20)
   await removeContainers(bare.ids)
   await poolIsFull(core)
@@ -91,7 +83,6 @@ async function twentyAtOnce(core: Core, image: string): Promise<object> {
 }
 
 async function checkpointFigures(core: Core, dataDir: string): Promise<object> {
-  say('checkpoint of one changed file')
   const store = openCheckpointStore({ dir: join(dataDir, 'bench'), maxSessionBytes: 2 ** 30, logger: silentLogger })
   const figures: Record<string, object> = {}
   for (const count of [1, 100, 10_000]) {
@@ -115,7 +106,6 @@ async function checkpointFigures(core: Core, dataDir: string): Promise<object> {
 }
 
 async function memoryFigures(core: Core): Promise<object> {
-  say('memory of 50 idle sessions')
   const before = process.memoryUsage().rss
   const engineBefore = shimBytes()
   const ids = Array.from({ length: 50 }, newId)
@@ -123,7 +113,7 @@ async function memoryFigures(core: Core): Promise<object> {
   global.gc?.()
   const server = process.memoryUsage().rss
   const shims = shimBytes() - engineBefore
-  const inside = ids.length === 0 ? 0 : await containerBytes(core, ids)
+  const inside = await containerBytes(core, ids)
   await Promise.all(ids.map((id) => core.sessions.destroy(id)))
   const mb = (bytes: number) => round(bytes / 2 ** 20)
   return {
@@ -154,11 +144,7 @@ async function containerBytes(core: Core, ids: string[]): Promise<number> {
     ids.map((id) =>
       core.sessions.hold(id, async (hold) => {
         const command = 'cat /sys/fs/cgroup/memory.current /sys/fs/cgroup/memory/memory.usage_in_bytes 2>/dev/null'
-        const { content } = await hold.runTool({
-          callId: randomUUID(),
-          name: 'execute_command',
-          args: { command }
-        })
+        const { content } = await hold.runTool({ callId: randomUUID(), name: 'execute_command', args: { command } })
         return Number(/\d+/.exec((content[0] as { text: string }).text)?.[0] ?? 0)
       })
     )

@@ -2,22 +2,15 @@
  * One tool call through our transport, against a bare `docker exec -i` pipe that carries the same bytes to the same server in a
  * container of the same kind. The two alternate, so that other load on the machine affects both alike.
  */
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { SandboxEngine } from '../server/sandbox/port.ts'
-import { INSIDE } from '../workspace-server/protocol.ts'
-
-export interface ToolCallFigures {
-  rounds: number
-  ours: { p50: number; p99: number }
-  bare: { p50: number; p99: number }
-  /** ours / bare at p50. */
-  ratio: number
-}
+import { INITIALIZE, SERVER_COMMAND } from './bare-docker.ts'
+import { round, summary } from './statistics.ts'
 
 const TOOL = { name: 'read_file', arguments: { path: 'bench.txt' } }
 
-export async function measureToolCall(engine: SandboxEngine, rounds = 2000): Promise<ToolCallFigures> {
+export async function measureToolCall(engine: SandboxEngine, rounds = 2000) {
   const owner = { deployment: `bench-${randomUUID()}`, instance: 'bench' }
   const ids = await Promise.all([engine.create(owner), engine.create(owner)])
   try {
@@ -33,8 +26,8 @@ export async function measureToolCall(engine: SandboxEngine, rounds = 2000): Pro
     const [ours = [], bare = []] = await inTurns(ways, rounds)
     pipe.child.kill()
     await connection.close()
-    const figures = { rounds, ours: percentiles(ours), bare: percentiles(bare) }
-    return { ...figures, ratio: Math.round((figures.ours.p50 / figures.bare.p50) * 100) / 100 }
+    const figures = { ours: summary(ours), bare: summary(bare) }
+    return { ...figures, ratio: round(figures.ours.p50 / figures.bare.p50) }
   } finally {
     await Promise.all(ids.map((id) => engine.remove(id)))
   }
@@ -55,8 +48,7 @@ async function inTurns(ways: (() => Promise<unknown>)[], rounds: number): Promis
 
 /** The minimum that a client can do: write a line, read a line, without parsing it. */
 async function openBarePipe(containerId: string) {
-  const command = [INSIDE.node, '--disable-sigusr1', INSIDE.server, '--epoch', '1']
-  const child: ChildProcessWithoutNullStreams = spawn('docker', ['exec', '-i', containerId, ...command])
+  const child = spawn('docker', ['exec', '-i', containerId, ...SERVER_COMMAND])
   let answered: (() => void) | undefined
   child.stdout.on('data', (chunk: Buffer) => {
     if (chunk.at(-1) === 0x0a) answered?.()
@@ -68,14 +60,7 @@ async function openBarePipe(containerId: string) {
     child.stdin.write(`${JSON.stringify({ method, params, jsonrpc: '2.0', id })}\n`)
     return promise
   }
-  const clientInfo = { name: 'bench', version: '1' }
-  await request('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo })
+  await request('initialize', INITIALIZE)
   child.stdin.write(`${JSON.stringify({ method: 'notifications/initialized', jsonrpc: '2.0' })}\n`)
   return { child, request }
-}
-
-function percentiles(times: number[]) {
-  const sorted = times.toSorted((a, b) => a - b)
-  const at = (share: number) => Math.round((sorted[Math.floor((sorted.length - 1) * share)] ?? 0) * 1000) / 1000
-  return { p50: at(0.5), p99: at(0.99) }
 }

@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib'
 import type { Browser, Page } from 'playwright-core'
 import { launchBrowser } from '../tests/web/browser.ts'
 import { FakeServer, type FakeSession } from '../tests/web/fake-server.ts'
+import { quantile, timed } from './statistics.ts'
 
 const WEB = join(import.meta.dirname, '../dist/web')
 const ROUNDS = 5
@@ -20,12 +21,17 @@ export async function webFigures(): Promise<object> {
     const firstLoad = await firstLoadBytes(browser, fake.url)
     const usable: number[] = []
     for (let round = 0; round < ROUNDS; round++) usable.push(await usableMs(browser, fake.url))
-    const median = usable.sort((a, b) => a - b)[Math.floor(ROUNDS / 2)]
-    return { ...firstLoad, usableMs: Math.round(median ?? 0), streaming: await streaming(browser, fake) }
+    return { ...firstLoad, usableMs: Math.round(quantile(usable, 0.5)), streaming: await streaming(browser, fake) }
   } finally {
     await browser.close()
     await fake.stop()
   }
+}
+
+/** Resolves when a message can be written. */
+async function openPage(page: Page, url: string): Promise<void> {
+  await page.goto(url, { waitUntil: 'commit' })
+  await page.getByRole('textbox', { name: 'Message' }).waitFor()
 }
 
 /** Everything that a first visit loads before a message can be written. */
@@ -33,8 +39,7 @@ async function firstLoadBytes(browser: Browser, url: string): Promise<object> {
   const page = await browser.newPage()
   const asked = new Set<string>()
   page.on('response', (response) => asked.add(new URL(response.url()).pathname))
-  await page.goto(url)
-  await page.getByRole('textbox', { name: 'Message' }).waitFor()
+  await openPage(page, url)
   await page.close()
   const files = [...asked].filter((path) => path === '/' || /\.(js|css|svg)$/.test(path))
   let bytes = 0
@@ -45,18 +50,14 @@ async function firstLoadBytes(browser: Browser, url: string): Promise<object> {
 /** Time from opening the address to a working composer, with an empty cache. */
 async function usableMs(browser: Browser, url: string): Promise<number> {
   const page = await browser.newPage()
-  const started = performance.now()
-  await page.goto(url, { waitUntil: 'commit' })
-  await page.getByRole('textbox', { name: 'Message' }).waitFor()
-  const ms = performance.now() - started
+  const ms = await timed(() => openPage(page, url))
   await page.close()
   return ms
 }
 
 async function streaming(browser: Browser, fake: FakeServer): Promise<object> {
   const page = await browser.newPage()
-  await page.goto(fake.url)
-  await page.getByRole('textbox', { name: 'Message' }).waitFor()
+  await openPage(page, fake.url)
   const id = /#\/s\/(.+)$/.exec(page.url())?.[1] ?? ''
   const idle = await lostFrames(page, () => wait(STREAM_SECONDS * 1000))
   const busy = await lostFrames(page, () => stream(fake.session(id)))

@@ -11,45 +11,47 @@ const BURSTS = 7
 
 /** Times of sequential calls, their ratio to `direct` (and `directStdio`) at p50, and the CPU time of the process in between. */
 export async function callTimes(ways: Record<string, Way>): Promise<object> {
-  const all = Object.entries(ways).map(([name, way]) => ({ name, way, times: [] as number[], cpu: [] as number[] }))
-  for (let block = -WARM_UP_BLOCKS; block < BLOCKS; block++) {
-    for (const each of rotated(all, block)) {
-      const cpu = cpuMs(each.way.pid)
-      const times = await oneByOne(each.way)
-      if (block < 0) continue
-      each.times.push(...times)
-      each.cpu.push((cpuMs(each.way.pid) - cpu) / BLOCK)
-    }
-  }
-  const p50 = (wanted: string) => summary(all.find(({ name }) => name === wanted)?.times ?? []).p50
-  return Object.fromEntries(
-    all.map(({ name, times, cpu }) => {
-      const ms = summary(times)
-      const ratio = round(ms.p50 / p50('direct'))
-      const toStdio = 'directStdio' in ways ? { ratioToStdio: round(ms.p50 / p50('directStdio')) } : {}
-      return [name, { ...ms, ratio, ...toStdio, cpuMsPerCall: summary(cpu).p50 }]
-    })
-  )
+  const measured = await inTurns(ways, { rounds: BLOCKS, warmUps: WARM_UP_BLOCKS, calls: BLOCK }, oneByOne)
+  const p50 = (wanted: string) => summary(measured[wanted]?.values ?? []).p50
+  return mapValues(measured, ({ values, cpuMsPerCall }) => {
+    const ms = summary(values)
+    const toStdio = 'directStdio' in ways ? { ratioToStdio: round(ms.p50 / p50('directStdio')) } : {}
+    return { ...ms, ratio: round(ms.p50 / p50('direct')), ...toStdio, cpuMsPerCall }
+  })
 }
 
 /** Calls per second with 32 in flight; the median of several bursts. */
 export async function throughput(ways: Record<string, Way>): Promise<object> {
-  const all = Object.entries(ways).map(([name, way]) => ({ name, way, rates: [] as number[], cpu: [] as number[] }))
-  for (let burst = -2; burst < BURSTS; burst++) {
-    for (const each of rotated(all, burst)) {
-      const cpu = cpuMs(each.way.pid)
-      const rate = await burstRate(each.way)
-      if (burst < 0) continue
-      each.rates.push(rate)
-      each.cpu.push((cpuMs(each.way.pid) - cpu) / BURST)
+  const measured = await inTurns(ways, { rounds: BURSTS, warmUps: 2, calls: BURST }, burstRate)
+  const direct = summary(measured.direct?.values ?? []).p50
+  const figures = mapValues(measured, ({ values, cpuMsPerCall }) => {
+    const { p50 } = summary(values)
+    return { callsPerSecond: Math.round(p50), share: round(p50 / direct), cpuMsPerCall }
+  })
+  return { inFlight: IN_FLIGHT, ...figures }
+}
+
+/** Measures all ways, round by round, beginning with another one each time. */
+async function inTurns(
+  ways: Record<string, Way>,
+  { rounds, warmUps, calls }: { rounds: number; warmUps: number; calls: number },
+  run: (way: Way) => Promise<number[]>
+) {
+  const all = Object.entries(ways).map(([name, way]) => ({ name, way, values: [] as number[], cpu: [] as number[] }))
+  for (let turn = 0; turn < warmUps + rounds; turn++) {
+    for (const { way, values, cpu } of [...all.slice(turn % all.length), ...all.slice(0, turn % all.length)]) {
+      const before = cpuMs(way.pid)
+      const found = await run(way)
+      if (turn < warmUps) continue
+      values.push(...found)
+      cpu.push((cpuMs(way.pid) - before) / calls)
     }
   }
-  const direct = summary(all.find(({ name }) => name === 'direct')?.rates ?? []).p50
-  const figures = all.map(({ name, rates, cpu }) => {
-    const { p50 } = summary(rates)
-    return [name, { callsPerSecond: Math.round(p50), share: round(p50 / direct), cpuMsPerCall: summary(cpu).p50 }]
-  })
-  return { inFlight: IN_FLIGHT, ...Object.fromEntries(figures) }
+  return Object.fromEntries(all.map(({ name, values, cpu }) => [name, { values, cpuMsPerCall: summary(cpu).p50 }]))
+}
+
+function mapValues<T, R>(record: Record<string, T>, change: (value: T) => R): Record<string, R> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]))
 }
 
 async function oneByOne(way: Way): Promise<number[]> {
@@ -62,18 +64,12 @@ async function oneByOne(way: Way): Promise<number[]> {
   return times
 }
 
-async function burstRate(way: Way): Promise<number> {
+async function burstRate(way: Way): Promise<number[]> {
   let next = 0
   const started = performance.now()
   const lane = async () => {
     while (next < BURST) await way.echo(`hello ${next++}`)
   }
   await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
-  return BURST / ((performance.now() - started) / 1000)
-}
-
-/** Rotates the order, so that each goes first once. */
-function rotated<T>(items: T[], by: number): T[] {
-  const at = ((by % items.length) + items.length) % items.length
-  return [...items.slice(at), ...items.slice(0, at)]
+  return [BURST / ((performance.now() - started) / 1000)]
 }
