@@ -1,8 +1,9 @@
 /** Checks whether others can get at the credentials file through its folder. The mode of the file is checked whenever it is read. */
-import { readdirSync, realpathSync, statSync } from 'node:fs'
-import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
+import { realpathSync, statSync } from 'node:fs'
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { openCredentials } from '../../catalog/credentials.ts'
 import type { LocalEntry, ServerEntry } from '../../catalog/server-entry.ts'
+import { isOurs, isWithin, real } from '../../connections/local/child-covers.ts'
 import type { Found } from './doctor-servers.ts'
 
 const STICKY = 0o1000
@@ -32,7 +33,7 @@ function openFolders(file: string): string[] {
 
 /** A folder with nothing else in it is hidden from servers as a whole. Otherwise only the file is hidden, and not from sandboxes. */
 function readers(file: string, servers: ServerEntry[], ours: string[]): string[] {
-  const isHidden = isAlone(file, ours)
+  const isHidden = isOurs(dirname(file), [file, ...ours.map((path) => join(dirname(file), basename(path)))])
   return servers.flatMap((entry) => {
     if (entry.kind !== 'local' || !entry.enabled) return []
     const given = givenPaths(entry).find((path) => {
@@ -41,11 +42,6 @@ function readers(file: string, servers: ServerEntry[], ours: string[]): string[]
     })
     return given === undefined ? [] : [`The server "${entry.name}" can use ${given}, which contains it.`]
   })
-}
-
-function isAlone(file: string, ours: string[]): boolean {
-  const names = [file, ...ours].map((path) => basename(path))
-  return readdirSync(dirname(file)).every((name) => names.some((our) => name === our || name.startsWith(`${our}.`)))
 }
 
 /** The paths in its arguments and variables, and its working folder. A container sees only its own folders. */
@@ -57,17 +53,4 @@ function givenPaths({ args, env, cwd, sandbox }: LocalEntry): string[] {
 /** Also finds the paths in `--root=PATH` and in a list `A:B`. */
 function pathsIn(word: string): string[] {
   return [word, word.slice(word.indexOf('=') + 1)].flatMap((text) => [text, ...text.split(':')])
-}
-
-function real(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return join(path)
-  }
-}
-
-function isWithin(path: string, folder: string): boolean {
-  const rest = relative(folder, path)
-  return rest === '' || !(rest === '..' || rest.startsWith('../') || isAbsolute(rest))
 }

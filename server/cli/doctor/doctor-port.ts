@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { Settings } from '../../config/settings.ts'
+import { holdersOf } from '../../connections/local/peer-process.ts'
 import { errorCode, messageOf } from '../../lib/errors.ts'
 import type { Found } from './doctor-servers.ts'
 
@@ -45,14 +46,13 @@ async function isOurs(host: string, port: number): Promise<boolean> {
 /** Names the process if possible: the open files of another user's process are not visible. */
 function holderOf(port: number): string {
   try {
-    const inodes = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listenersIn(file, port)))
-    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-      if (holds(pid, inodes)) return ` by ${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`
-    }
+    const inodes = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listenersIn(file, port))
+    const [pid] = inodes.flatMap(holdersOf)
+    return pid === undefined ? '' : ` by ${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`
   } catch {
     // There is no /proc, or it can't be read.
+    return ''
   }
-  return ''
 }
 
 function listenersIn(file: string, port: number): string[] {
@@ -60,20 +60,6 @@ function listenersIn(file: string, port: number): string[] {
   const rows = readFileSync(file, 'utf8').split('\n').slice(1)
   return rows.flatMap((row) => {
     const [, local = '', , state, , , , , , inode = ''] = row.trim().split(/\s+/)
-    return state === LISTENING && local.endsWith(`:${hex}`) ? [`socket:[${inode}]`] : []
+    return state === LISTENING && local.endsWith(`:${hex}`) ? [inode] : []
   })
-}
-
-function holds(pid: string, inodes: ReadonlySet<string>): boolean {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).some((fd) => {
-      try {
-        return inodes.has(readlinkSync(`/proc/${pid}/fd/${fd}`))
-      } catch {
-        return false
-      }
-    })
-  } catch {
-    return false
-  }
 }

@@ -103,7 +103,7 @@ function refuseData(child: StartedChild, cwd: string, dataDir: string): void {
 }
 
 /** Whether the folder contains only our files, their locks and their drafts. */
-function isOurs(folder: string, ours: string[]): boolean {
+export function isOurs(folder: string, ours: string[]): boolean {
   if (folder === '/') return false
   const names = ours.filter((path) => dirname(path) === folder).map((path) => basename(path))
   try {
@@ -125,7 +125,7 @@ function pathsIn(word: string): string[] {
   return at < 0 ? [word] : [word, word.slice(at + 1)]
 }
 
-function real(path: string): string {
+export function real(path: string): string {
   const absolute = resolve(path)
   try {
     return realpathSync(absolute)
@@ -136,7 +136,7 @@ function real(path: string): string {
   }
 }
 
-function isWithin(path: string, folder: string): boolean {
+export function isWithin(path: string, folder: string): boolean {
   const rest = relative(folder, path)
   return rest === '' || !(rest === '..' || rest.startsWith('../') || isAbsolute(rest))
 }

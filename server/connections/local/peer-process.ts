@@ -92,7 +92,8 @@ function plain(address: string): string {
   return new SocketAddress({ address: bare, family: 'ipv6' }).address.replace(/^::ffff:(?=\d+\.)/i, '')
 }
 
-function holdersOf(inode: string): number[] {
+/** The processes that have the socket open, as far as we may see. */
+export function holdersOf(inode: string): number[] {
   const name = `socket:[${inode}]`
   const pids = list('/proc').filter((entry) => /^\d+$/.test(entry))
   return pids.filter((pid) => list(`/proc/${pid}/fd`).some((fd) => link(`/proc/${pid}/fd/${fd}`) === name)).map(Number)

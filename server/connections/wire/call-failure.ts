@@ -25,54 +25,63 @@ const UNREACHED = new Set([
 /** Turns the failure of a request into an `AppError`. `details.sent` is false if it certainly had no effect. */
 export function callFailure(server: string, what: string, error: unknown, signal?: AbortSignal): AppError {
   if (isAppError(error)) return error
-  const fail = (kind: AppError['kind'], code: string, message: string, sent: boolean) =>
-    new AppError(kind, code, message, { cause: error, details: { sent } })
+  const fail = (kind: AppError['kind'], code: string, message: string, details: Details = { sent: true }) =>
+    new AppError(kind, code, message, { cause: error, details })
   if (signal?.aborted) {
-    return isAppError(signal.reason) ? signal.reason : fail('cancelled', 'cancelled', 'The call was cancelled.', true)
+    return isAppError(signal.reason) ? signal.reason : fail('cancelled', 'cancelled', 'The call was cancelled.')
   }
   const text = messageOf(error).slice(0, MAX_TEXT_CHARS)
-  const lost = () =>
-    fail(
-      'unavailable',
-      'child_lost',
-      `"${server}" ended before it answered ${what}. It may have run. A call that may change something is not repeated.`,
-      true
-    )
+  const lost = `"${server}" ended before it answered ${what}. It may have run. A call that may change something is not repeated.`
   if (error instanceof ProtocolError) {
-    if (error.code === ANSWER_LOST) return lost()
-    if (error.code === RESULT_TOO_LARGE) {
-      return fail(
-        'invalid',
-        'result_too_large',
-        `The answer of "${server}" is too large. Ask for a smaller part.`,
-        true
-      )
-    }
-    return fail('invalid', 'child_refused', `"${server}" refused ${what}: ${text}`, true)
-  }
-  const code = error instanceof SdkError ? error.code : undefined
-  if (code === SdkErrorCode.RequestTimeout) {
-    return fail('timeout', 'child_timeout', `"${server}" did not answer ${what} in time.`, true)
-  }
-  if (code === SdkErrorCode.InvalidResult || code === SdkErrorCode.UnsupportedResultType) {
-    return fail(
-      'unavailable',
-      'child_answer_invalid',
-      `"${server}" answered ${what} with something invalid: ${text}`,
-      true
-    )
+    if (error.code === ANSWER_LOST) return fail('unavailable', 'child_lost', lost)
+    if (error.code !== RESULT_TOO_LARGE) return fail('invalid', 'child_refused', `"${server}" refused ${what}: ${text}`)
+    const message = `The answer of "${server}" is too large. Ask for a smaller part.`
+    return fail('invalid', 'result_too_large', message)
   }
   if (error instanceof UnauthorizedError || error instanceof OAuthClientFlowError) {
     return loginNeeded(server, `refuses its login (${text.slice(0, 200)})`)
   }
-  const remote = remoteFailure(server, error, text)
-  if (remote) {
-    const { kind, code: known, message, details } = remote
-    return new AppError(kind, known, message, { cause: error, details })
+  const code = error instanceof SdkError ? error.code : undefined
+  if (code === SdkErrorCode.RequestTimeout) {
+    return fail('timeout', 'child_timeout', `"${server}" did not answer ${what} in time.`)
   }
-  if (code === SdkErrorCode.NotConnected)
-    return fail('unavailable', 'child_lost', `"${server}" is not connected.`, false)
-  return lost()
+  if (code === SdkErrorCode.InvalidResult || code === SdkErrorCode.UnsupportedResultType) {
+    const message = `"${server}" answered ${what} with something invalid: ${text}`
+    return fail('unavailable', 'child_answer_invalid', message)
+  }
+  if (error instanceof SdkHttpError) return httpFailure(server, error.status, fail)
+  const chain = causesOf(error)
+  const reason = chain.map((each) => ('code' in each ? String(each.code) : '')).find((code) => UNREACHED.has(code))
+  if (reason !== undefined) {
+    return fail('unavailable', 'child_unreachable', `"${server}" can't be reached (${reason}).`, { sent: false })
+  }
+  if (chain.some((each) => each instanceof TypeError)) {
+    const why = chain.at(-1)?.message.slice(0, MAX_TEXT_CHARS) ?? text
+    return fail('unavailable', 'child_lost', `The connection to "${server}" broke: ${why}`)
+  }
+  if (code !== SdkErrorCode.NotConnected) return fail('unavailable', 'child_lost', lost)
+  return fail('unavailable', 'child_lost', `"${server}" is not connected.`, { sent: false })
+}
+
+interface Details extends Record<string, unknown> {
+  sent: boolean
+}
+
+function httpFailure(
+  server: string,
+  status: number | undefined,
+  fail: (kind: AppError['kind'], code: string, message: string, details: Details) => AppError
+): AppError {
+  if (status === 401 || status === 403) {
+    const message = `"${server}" refuses our credentials (HTTP ${status}): check its headers in mcp.json.`
+    // A retry costs nothing, and works as soon as the credentials are fixed.
+    return fail('forbidden', 'child_forbidden', message, { sent: false, permanent: true, status })
+  }
+  const isRedirect = status !== undefined && status >= 300 && status < 400
+  const hint = isRedirect ? ' Redirects are not followed: put its final address into mcp.json.' : ''
+  // 404: the session is gone on the server; it rejected the request unread.
+  const details = { sent: status !== 404, ...(status === undefined ? {} : { status }) }
+  return fail('unavailable', 'child_lost', `"${server}" answered with HTTP ${status}.${hint}`, details)
 }
 
 /** A server may quote its own token in an error. Its original answer stays the cause, because it may be passed on. */
@@ -94,50 +103,6 @@ function redactData(data: unknown, redact: (text: string) => string): unknown {
     // The secret looked like a part of the JSON itself.
     return undefined
   }
-}
-
-interface RemoteFailure {
-  kind: AppError['kind']
-  code: string
-  message: string
-  details: { sent: boolean; status?: number; permanent?: true }
-}
-
-function remoteFailure(server: string, error: unknown, text: string): RemoteFailure | undefined {
-  if (error instanceof SdkHttpError) {
-    const { status } = error
-    if (status === 401 || status === 403) {
-      const message = `"${server}" refuses our credentials (HTTP ${status}): check its headers in mcp.json.`
-      // A retry costs nothing, and works as soon as the credentials are fixed.
-      const details = { sent: false, permanent: true, status } as const
-      return { kind: 'forbidden', code: 'child_forbidden', message, details }
-    }
-    // The session is gone on the server; it rejected the request unread.
-    const details = { sent: status !== 404, ...(status === undefined ? {} : { status }) }
-    const isRedirect = status !== undefined && status >= 300 && status < 400
-    const hint = isRedirect ? ' Redirects are not followed: put its final address into mcp.json.' : ''
-    const message = `"${server}" answered with HTTP ${status}.${hint}`
-    return { kind: 'unavailable', code: 'child_lost', message, details }
-  }
-  const chain = causesOf(error)
-  const reason = chain.map((each) => ('code' in each ? String(each.code) : '')).find((code) => UNREACHED.has(code))
-  if (reason !== undefined) {
-    return {
-      kind: 'unavailable',
-      code: 'child_unreachable',
-      message: `"${server}" can't be reached (${reason}).`,
-      details: { sent: false }
-    }
-  }
-  if (chain.some((each) => each instanceof TypeError)) {
-    return {
-      kind: 'unavailable',
-      code: 'child_lost',
-      message: `The connection to "${server}" broke: ${chain.at(-1)?.message.slice(0, MAX_TEXT_CHARS) ?? text}`,
-      details: { sent: true }
-    }
-  }
-  return undefined
 }
 
 /** The SDK wraps failures of initialization, and `fetch` those of requests: the innermost error says what happened. */
