@@ -107,7 +107,7 @@ it('is ready again without another save, a minute after the last failure', async
   await session.close()
 })
 
-// Checked with the defence off: every error counts → not ready.
+// Checked: if every error counts, the instance is not ready.
 it('stays ready when one session saves too much, or something invalid', async () => {
   const saves = new SaveWatch()
   const { look } = open(saves)

@@ -13,7 +13,7 @@ function policyOf(approvals: Record<string, Record<string, string>>) {
 }
 
 describe("an entry's rules in the chat", () => {
-  // Checked with the defence off: one pattern of server and tool → the other server's tools run unasked.
+  // Checked: if they are matched as one text, the other server's tools run without approval.
   it('apply to its own tools only, whatever is in its name', () => {
     const policy = policyOf({
       acme: { '*': 'allow' },

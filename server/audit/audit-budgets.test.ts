@@ -35,7 +35,7 @@ const everything = () =>
     .map((name) => readFileSync(join(dir, name), 'utf8'))
     .join('')
 
-// Checked with the defence off: both in one family → the transfer is gone.
+// Checked: if they share one limit, the call is gone.
 it('keeps a call, however many requests are routed after it', async () => {
   const audit = open()
   call(audit, 'transfer')

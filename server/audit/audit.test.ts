@@ -93,7 +93,7 @@ describe('the audit log', () => {
     expect(states()).toEqual(['running'])
   })
 
-  // Checked with the defence off: nothing is redacted → the secret is in the file.
+  // Checked: if nothing is redacted, the secret is in the file.
   it('contains no secret, wherever it occurs', async () => {
     const secrets = new KnownSecrets()
     secrets.add(['p"ss\nword', 'sk-12345', 'sk-12345-long'])
@@ -279,7 +279,7 @@ describe('verify', () => {
     return files.sort((a, b) => Number(a.lines.join().includes('two0')) - Number(b.lines.join().includes('two0')))
   }
 
-  // Checked with the defence off: no look at the seal → the edited row is not found.
+  // Checked: if the hash is not checked, the edited row is not found.
   it('finds any row that was edited, removed, duplicated or moved', async () => {
     const files = await twoChains()
     const isSound = () => states().every((state) => state === 'intact') && states().length === 2

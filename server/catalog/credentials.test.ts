@@ -26,7 +26,7 @@ describe('credentials', () => {
     expect(secrets.env('KEY')).toBe('outside')
   })
 
-  // Checked with the defence off: any mode → the file is taken.
+  // Checked: if any mode is accepted, the file is used.
   it.each([0o644, 0o640, 0o604])('are refused from a file that others can read (%o)', (mode) => {
     expect(() => openSecrets({ file: fileWith('KEY=x', mode), environment: {} })).toThrow(/chmod 600/)
   })

@@ -59,5 +59,5 @@ export function flag(value: unknown, path: string[]): boolean {
 
 export function onlyKeys(value: Raw, known: string[], path: string[]): void {
   const odd = Object.keys(value).find((key) => !known.includes(key))
-  if (odd !== undefined) throw new EntryProblem([...path, odd], `is unknown here; known are ${known.join(', ')}`)
+  if (odd !== undefined) throw new EntryProblem([...path, odd], `is unknown; valid keys are ${known.join(', ')}`)
 }

@@ -124,7 +124,7 @@ function own<T>(values: Record<string, T>, key: string): T | undefined {
 }
 
 function notGranted(name: string): AppError {
-  const message = `The server "${name}" is new or changed in mcp.json and uses secrets, which it gets when a person has accepted it: under Servers in the page, or with: mcp-orchestrator servers accept ${shellWord(name)}`
+  const message = `The server "${name}" was added or changed in mcp.json by hand, so it gets no secrets until someone accepts it: under Servers in the page, or with: mcp-orchestrator servers accept ${shellWord(name)}`
   return new AppError('forbidden', 'secret_not_granted', message, { details: { permanent: true } })
 }
 
@@ -134,6 +134,6 @@ function shellWord(name: string): string {
 }
 
 function unreadable(file: string, reason: string): AppError {
-  const message = `The record of accepted servers, ${file}, can't be used (${reason}): restore it, or remove it and accept the servers again as they stand.`
+  const message = `The record of accepted servers, ${file}, can't be used (${reason}): restore it, or remove it and accept the servers again.`
   return new AppError('unavailable', 'grants_unreadable', message, { details: { permanent: true } })
 }

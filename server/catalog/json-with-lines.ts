@@ -45,7 +45,7 @@ export function parseJsonWithLines(source: string): LocatedJson {
       onArrayBegin: checkDepth,
       onObjectProperty(name, _at, _length, line, _column, path) {
         const key = keyOf([...path(), name])
-        if (lines.has(key)) throw new JsonSyntaxError(line + 1, `"${name.slice(0, 80)}" stands here twice`)
+        if (lines.has(key)) throw new JsonSyntaxError(line + 1, `"${name.slice(0, 80)}" occurs twice`)
         lines.set(key, line + 1)
       },
       onError(code, at, _length, line) {

@@ -18,7 +18,7 @@ describe('sandbox in mcp.json', () => {
 
   it.each([
     [{ sandbox: 'yes' }, 'must be true, false or an object'],
-    [{ sandbox: { colour: 1 } }, 'is unknown here'],
+    [{ sandbox: { colour: 1 } }, 'is unknown; valid keys are'],
     [{ sandbox: { network: 'bridge' } }, 'must be "none" or a list of hosts'],
     [{ sandbox: { network: ['http://a.com'] } }, 'must be a host'],
     [{ sandbox: { folders: ['x'] } }, 'must be an absolute path'],

@@ -86,10 +86,10 @@ describe('the registry', () => {
     ])
   })
 
-  // Checked with the defence off: no look at doubles → no error.
+  // Checked: if duplicates are not checked, there is no error.
   it.each([
     ['', /line 1: the file ends too early/],
-    ['{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', /line 1: "a" stands here twice/],
+    ['{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', /line 1: "a" occurs twice/],
     ['{\n\n"mcpServers": [1,]\n}', /line 1: it needs an object "mcpServers"/],
     ['{"mcpServers": {\n"a": "unfinished\n}}', /line 2: a text does not end/],
     ['{"mcpServers": {}} {}', /line 1: something follows/],

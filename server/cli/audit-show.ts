@@ -6,6 +6,7 @@ import type { PrunedRows } from '../audit/audit-row.ts'
 import { type AuditFilter, readAudit } from '../audit/read-audit.ts'
 import { verifyAudit } from '../audit/verify-audit.ts'
 import { AppError } from '../lib/errors.ts'
+import { plural } from '../lib/plural.ts'
 import type { CommandInput } from './command.ts'
 
 const DEFAULT_LIMIT = 20
@@ -34,14 +35,14 @@ function verify(dir: string, json: boolean): number {
   if (!existsSync(dir)) throw new AppError('not-found', 'no_audit', `There is no audit log in ${dir}.`)
   const chains = verifyAudit(dir)
   const lines = chains.flatMap(({ chain, state, rows, problems, pruned }) => [
-    `${state.padEnd(9)} ${chain} ${rows} rows`,
+    `${state.padEnd(9)} ${chain} ${plural(rows, 'row')}`,
     ...(pruned ? [`          ${prunedText(pruned)}`] : []),
     ...problems.map(({ file, line, reason }) => `          ${file === '' ? '' : `${file}:${line}: `}${reason}`)
   ])
   const isBroken = chains.some(({ state }) => state === 'broken')
   const text = json
     ? chains.map((chain) => escapeJson(JSON.stringify(chain)))
-    : [...lines, `${chains.length} chains in ${dir}`]
+    : [...lines, `${plural(chains.length, 'chain')} in ${dir}`]
   process.stdout.write(text.map((line) => `${revealPlainly(line)}\n`).join(''))
   return isBroken ? 1 : 0
 }

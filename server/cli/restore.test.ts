@@ -52,7 +52,7 @@ describe('restore', () => {
     expect(readFileSync(join(dir, 'data/logins/b.json'), 'utf8')).toBe(SECRET)
   })
 
-  // Checked with the defence off: links are followed → the file outside is in the data folder; the pipe is waited for without end.
+  // Checked: if links are followed, the outside file gets into the data folder, and the pipe blocks for ever.
   it.each([
     ['a link', (file: string) => symlinkSync(join(dir, 'outside'), file)],
     ['a pipe', (file: string) => execFileSync('mkfifo', [file])],
@@ -70,7 +70,7 @@ describe('restore', () => {
     expect(existsSync(join(dir, 'data'))).toBe(false)
   })
 
-  // Checked with the defence off: any path inside is taken → the lock is in the data folder.
+  // Checked: if any path inside is accepted, the lock is in the data folder.
   it.each(['lock.json', 'other', 'audit/a/b', 'config/..', 'checkpoints/x/y', 'server-logs/a'])(
     'accepts nothing that no backup contains: %s',
     async (path) => {

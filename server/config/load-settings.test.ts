@@ -64,7 +64,7 @@ describe('loadSettings', () => {
     ['TRUST_PROXY', 'true', /^TRUST_PROXY must be addresses or CIDR/],
     ['TRUST_PROXY', '10.0.0.0/33', /^TRUST_PROXY must be/],
     ['AUTH_TOKEN', 'short', /^AUTH_TOKEN must have/],
-    ['AUTH_TOKEN', '$(openssl rand -hex 32)', /^AUTH_TOKEN holds a shell expression/],
+    ['AUTH_TOKEN', '$(openssl rand -hex 32)', /^AUTH_TOKEN contains a shell expression/],
     ['ADMIN_TOKEN', 'short', /^ADMIN_TOKEN must have/],
     ['EMBEDDING_MODEL', 'small', /^EMBEDDING_MODEL must be openai\/MODEL or/],
     ['EMBEDDING_MODEL', 'openai/small', /^EMBEDDING_MODEL is .* set OPENAI_API_KEY too/]
@@ -87,7 +87,7 @@ describe('loadSettings', () => {
     )
   })
 
-  // Checked with the defence off: the value is repeated → the value is in the sentence.
+  // Checked: if the value is repeated, it is in the message.
   it('accepts any texts for settings, or names the invalid one without repeating a secret', () => {
     const names = Object.keys(SETTINGS) as (keyof typeof SETTINGS)[]
     const secret = 'hush-5c1f'
@@ -112,7 +112,7 @@ describe('loadSettings', () => {
     }
   })
 
-  // Checked with the defence off: no check → it would listen.
+  // Checked: without the check, it would listen.
   it.each(['0.0.0.0', '::', '192.0.2.1', 'example.test'])('refuses to listen on %s without AUTH_TOKEN', (HOST) => {
     expect(() => loadSettings({ env: { HOST } })).toThrow(/AUTH_TOKEN/)
     expect(loadSettings({ env: { HOST, AUTH_TOKEN: 'a-token-of-some-length' } }).HOST).toBe(HOST)

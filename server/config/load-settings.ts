@@ -96,7 +96,7 @@ function checkToken(name: SettingName, token: string | undefined): void {
   if (token.length < 16) throw new AppError('invalid', 'invalid_setting', `${name} must have at least 16 characters.`)
   // `.env` does not run commands. The literal text of a documented command would be a token that everyone knows.
   if (/\$[({]/.test(token)) {
-    const message = `${name} holds a shell expression, which is not executed: put its result there.`
+    const message = `${name} contains a shell expression, which is not executed: write its result instead.`
     throw new AppError('invalid', 'invalid_setting', message)
   }
 }

@@ -214,7 +214,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect(log('a')).toContain('Starting up')
   })
 
-  // Checked with the defence off: no limit on noise → the flooding server is not ended.
+  // Checked: without the limit, the flooding server keeps running.
   it('contains floods of 100 MB, in lines and in one line', async () => {
     const { call, connections } = await open({
       lines: child('noise', ['lines']),

@@ -37,7 +37,7 @@ async function open(servers: Record<string, unknown>, credentials: string) {
 }
 
 describe('connections by owner', { timeout: 60_000 }, () => {
-  // Checked with the defence off: all share one connection → one owner’s key for all.
+  // Checked: if all share one connection, one owner's key is used for all.
   it("use each owner's own credentials, and the shared ones for owners without", async () => {
     const common = { KEY: 'common-key', OTHER: 'x' }
     const owners = { anna: { KEY: 'annas-key' }, ben: { KEY: 'bens-key' }, cleo: { UNRELATED: 'y' } }

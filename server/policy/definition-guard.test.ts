@@ -69,7 +69,7 @@ describe('a definition', () => {
     expect((await guard.changes(tool('two', WORKSPACE))).size).toBe(1)
   })
 
-  // Checked with the defence off: no limit → 10,000 definitions in the store.
+  // Checked: without the limit, 10,000 definitions are in the store.
   it('is not stored beyond the limit per server; further ones are reported until accepted', async () => {
     const names = (turn: number) =>
       Array.from({ length: 1000 }, (_, at) => ({ name: `t${turn}-${at}`, inputSchema: { type: 'object' } }))

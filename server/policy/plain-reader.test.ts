@@ -87,7 +87,7 @@ const WRITERS: [name: string, description: string, parameters?: Record<string, s
 ]
 
 describe('a tool that plainly reads', () => {
-  // Checked with the defence off: the name’s first word decides → 31 of these pass.
+  // Checked: if the first word of the name decides, these tools pass.
   it('is not one that begins like a reader but does more', () => {
     expect(WRITERS.filter(([name, text, parameters]) => isPlainReader(tool(name, text, parameters)))).toEqual([])
   })

@@ -106,7 +106,7 @@ describe('a call that was approved for one target', () => {
     expect(readdirSync(owner.root)).toEqual(before)
   })
 
-  // Checked with the defence off: the file is made and renamed by its path → some land in `other`.
+  // Checked: if they are created and renamed by path, some land elsewhere.
   it('never writes elsewhere, however fast a command swaps the folder', async () => {
     for (const name of ['other', 'sw']) mkdirSync(at(name))
     writeFileSync(at('sw/x'), 'x')

@@ -51,7 +51,7 @@ describe('results', () => {
     expect(await run('true', { stdin: 'x'.repeat(1_000_000) })).toMatchObject({ exitCode: 0 })
   })
 
-  // Checked with the defence off: no limit → the answer is too long for a message.
+  // Checked: without the limit, the result is too long for a message.
   it('keeps head and tail of huge output and counts the rest', async () => {
     const { stdout, stdoutOmittedBytes } = await run('echo start; yes € | head -n 2000000; echo end')
     expect(stdout).toMatch(/^start\n€\n/)

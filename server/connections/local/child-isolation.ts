@@ -128,10 +128,10 @@ function scriptFor({ covers, pids }: Extent, isRoot: boolean): string {
 }
 
 function describeExtent({ covers, pids }: Extent): string {
-  if (!covers) return 'each server in a user namespace of its own; our files can be read'
+  if (!covers) return 'each server has its own user namespace; our files can be read'
   return pids === undefined
-    ? 'each server in a user namespace of its own, our files covered; servers can signal the processes of this user'
-    : 'each server in user and PID namespaces of its own, our files covered'
+    ? 'each server has its own user namespace, and our files are hidden; servers can signal the processes of this user'
+    : 'each server has its own user and PID namespaces, and our files are hidden'
 }
 
 interface SettleOptions {

@@ -8,7 +8,7 @@ import { holdDotenv } from '../../config/hold-dotenv.ts'
 import { ChildProcesses } from './child-processes.ts'
 
 describe.runIf(process.platform === 'linux')('a child', { timeout: 120_000 }, () => {
-  // Checked with the defence off: each is left out of the places → what the child wrote is there.
+  // Checked: if a place is left out, the server's file is there.
   it('plants no .env, changes no readable one, and writes to no default folder and no program of ours', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'places-'))
     const at = (name: string) => join(dir, name)
@@ -45,7 +45,7 @@ describe.runIf(process.platform === 'linux')('a child', { timeout: 120_000 }, ()
     expect(existsSync(at('work/.env'))).toBe(false)
   })
 
-  // Checked with the defence off: the guard is not told of it → “evil” in the new file.
+  // Checked: if the guard is not told, the new file is never covered, and the test times out.
   it('does not change a readable .env that was replaced while it runs', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'places-'))
     const [file, draft] = [join(dir, '.env'), join(dir, 'draft')]

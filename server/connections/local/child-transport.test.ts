@@ -66,7 +66,7 @@ describe('what a child writes', () => {
     )
   })
 
-  // Checked with the defence off: any id answers the oldest call → “forged”.
+  // Checked: if any id answers the oldest call, the forged answer is returned.
   it('answers only pending calls, once, whatever ids it makes up', async () => {
     const { call, say } = await open()
     const first = call()

@@ -161,7 +161,7 @@ describe('a remote server', () => {
     listener.close()
   })
 
-  // Checked with the defence off: the SDK's plain fetch → the deep answers come through, the endless ones have no end.
+  // Checked: with the SDK's plain `fetch`, 100,000 levels are accepted, and an endless answer is read for ever.
   it.each(tools)('does no harm with an answer that is $name', async ({ name }) => {
     await expect(test.call('evil', name)).rejects.toMatchObject({ code: 'result_too_large' })
     expect(textOf((await test.call('good', 'echo', { message: 'on' })).result)).toBe('on')

@@ -9,7 +9,7 @@ import { Logins } from './logins.ts'
 
 const MB = 1024 * 1024
 
-// Checked with the defence off: the whole answer is read → all of its 200 MB.
+// Checked: if the whole answer is read, all 200 MB are.
 it('stops reading an endless answer during discovery', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'logins-'))
   let sent = 0

@@ -7,7 +7,7 @@ const MINUTE = 60_000
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-// Checked with the defence off: every progress puts the deadline off → still waited for after two hours.
+// Checked: if every report extends the deadline, the call still waits after two hours.
 it('waits for a call that reports progress, but not for ever', async () => {
   const sent: JSONRPCMessage[] = []
   const calls = new RawCalls((message) => void sent.push(message))

@@ -7,7 +7,7 @@ afterEach(() => void vi.useRealTimers())
 const tool = { name: 'send', description: '', inputSchema: {}, hash: 'h' }
 const round = { owner: 'o', server: 's', tool, args: { to: 'me' }, state: 'x' }
 
-// Checked with the defence off: no arguments in the key → other arguments go on without a yes.
+// Checked: if the key has no arguments, other arguments run without approval.
 it.each([
   { ...round, owner: 'another' },
   { ...round, server: 'another' },

@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).toReversed()) await close()
 })
 
-/** Two instances that share a store, as behind a balancer. */
+/** Two instances that share a store, as behind a load balancer. */
 async function serveTwo() {
   const dir = temporaryFolder()
   closers.push(() => discard(dir))
@@ -63,7 +63,7 @@ async function connect(url: URL) {
 }
 
 describe('an approval given in rounds', () => {
-  // Checked with the defence off: counts more than once → both rounds run.
+  // Checked: if one counts more than once, both rounds run.
   it('runs the call that was shown, once, on whichever instance it arrives', async () => {
     const { one, other, written } = await serveTwo()
     const [call, callOther] = [await connect(one.url), await connect(other.url)]

@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).toReversed()) await close()
 })
 
-// Checked with the defence off: results as they are → the human is asked in the gateway's name.
+// Checked: if results pass unchanged, the user is asked in the gateway's name.
 it('drops a question in the newer form from a server of an older revision', async () => {
   const test = await openTestConnections({ a: child('forged-question') })
   const core = { ...test, policy: createPolicy([{ glob: '*', rule: 'allow' }]), audit: noAudit, learn: () => {} }

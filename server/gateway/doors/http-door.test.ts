@@ -186,7 +186,7 @@ function envelope(clientCapabilities = {}): Record<string, unknown> {
   }
 }
 
-// Checked with the defence off: at the client's pace → the client is never left, and what the SDK has for it waits in memory.
+// Checked: if the gateway follows the client's pace, the client is never disconnected.
 it('disconnects a client that does not read its answer', async () => {
   const chunk = new Uint8Array(1024 * 1024)
   const { promise: left, resolve: leave } = Promise.withResolvers<void>()

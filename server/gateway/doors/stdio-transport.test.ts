@@ -104,7 +104,7 @@ describe('the client side of the stdio door', () => {
     expect(sdk.slice(1)).toEqual([cancel(9)])
   })
 
-  // Checked with the defence off: no try → an unhandled rejection, which ends the process.
+  // Checked: without `try`, an unhandled rejection ends the process.
   it('answers with an error if a result can not be serialized, and continues', async () => {
     const deep = { deep: JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`) }
     const { say, written } = await greeted(async ({ id }) => (id === 1 ? deep : {}))
@@ -115,7 +115,7 @@ describe('the client side of the stdio door', () => {
     ])
   })
 
-  // Checked with the defence off: all is queued → 20 MB, and a warning of thousands of listeners.
+  // Checked: if everything is queued, the queue grows to 20 MB.
   it('limits notifications, but not answers, for a client that does not read', async () => {
     const { say, transport, output, written } = await greeted()
     const params = { level: 'info' as const, data: 'x'.repeat(2000) }

@@ -126,7 +126,7 @@ describe('a call that fails at any of its steps', { timeout: 120_000 }, () => {
     expect(outcomes.filter(({ ok, ran }) => !ok || !ran)).toEqual([])
   })
 
-  // Checked with the defence off: alternatives are called as they are → the writer runs.
+  // Checked: if alternatives are not checked, the writer runs.
   it('never falls back from a tool that reads to one that may write', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'readers-'))
     const shaped = (name: string, readOnlyHint: boolean, alternatives: string[]) => {

@@ -47,7 +47,7 @@ it('keeps the subscription for the others when the first gives up, and releases 
   }
 })
 
-// Checked with the defence off: every question is passed on → 5,000 of them wait, each with a timer of its own.
+// Checked: if every question is passed on, 5,000 wait, each with its own timer.
 it('limits the questions that a server may ask a client at once', async () => {
   const { connections, close } = await openTestConnections({ c: child('steady') })
   try {

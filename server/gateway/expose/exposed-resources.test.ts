@@ -9,7 +9,7 @@ describe('the server of a URI', () => {
     expect(resources.target('note://1/2')).toBeUndefined()
   })
 
-  // Checked with the defence off: the SDK's own match → no end within 20 s, and a TypeError of `{+}`.
+  // Checked: with the SDK's matcher, matching does not end within 20 s, and `{+}` throws a TypeError.
   it('is found quickly, whatever templates a server has', () => {
     const resources = new ExposedResources(undefined)
     for (const count of [8, 16]) resources.learnTemplate('evil', `${'{+a}'.repeat(count)}!`)

@@ -49,7 +49,7 @@ it('replaces a session whose request has failed', async () => {
   }
 })
 
-// Checked with the defence off: no look at a body that is given up → 503, for ever.
+// Checked: if an abandoned body is not noticed, the answer is 503 for ever.
 it.each(['given up', 'left'] as const)('replaces a session whose stream was %s', async (how) => {
   const { send, listen, close } = await openOne()
   try {
