@@ -87,7 +87,7 @@ export type ServerHealth = 'ok' | 'failing' | 'unseen' | 'off'
 export interface ServerSummary {
   name: string
   kind: 'local' | 'remote'
-  /** Null where only an administrator may see it. */
+  /** With secrets masked; null if only an administrator may see it. */
   target: string | null
   enabled: boolean
   health: ServerHealth

@@ -91,17 +91,31 @@ function readCredentials(file: string, text: string): Stored {
   }
 }
 
-/** `parseEnv` skips or cuts lines that it can't read, and a server would get only a part of its secret. Such a file is refused. */
-function parseLines(file: string, text: string): Record<string, unknown> {
+interface CredentialLine {
+  text: string
+  /** undefined for an empty line or a comment. */
+  name?: string | undefined
+}
+
+/** Splits a file into its lines; a quoted value may span several. `wrong` is the number of the first line that can't be read. */
+export function linesOf(text: string): { lines: CredentialLine[]; wrong?: number } {
   const line =
-    /(?<blank>[^\S\n]*(?:#[^\n]*)?)(?:\n|$)|[^\S\n]*(?:export\s+)?[\w.-]+[^\S\n]*=[^\S\n]*(?:(?<quote>['"`])(?:(?!\k<quote>)[\s\S])*\k<quote>[^\S\n]*(?:#[^\n]*)?|[^'"`\s][^\n]*|)(?:\n|$)/y
+    /[^\S\n]*(?:#[^\n]*)?(?:\n|$)|[^\S\n]*(?:export\s+)?(?<name>[\w.-]+)[^\S\n]*=[^\S\n]*(?:(?<quote>['"`])(?:(?!\k<quote>)[\s\S])*\k<quote>[^\S\n]*(?:#[^\n]*)?|[^'"`\s][^\n]*|)(?:\n|$)/y
+  const lines: CredentialLine[] = []
   while (line.lastIndex < text.length) {
     const at = line.lastIndex
-    if (line.test(text)) continue
-    const number = text.slice(0, at).split('\n').length
-    throw unreadable(file, `line ${number} is not NAME='value'; put a value that has a ' in it between other quotes`)
+    const found = line.exec(text)
+    if (!found) return { lines, wrong: text.slice(0, at).split('\n').length }
+    lines.push({ text: found[0], name: found.groups?.name })
   }
-  return parseEnv(text)
+  return { lines }
+}
+
+/** `parseEnv` skips or cuts lines that it can't read, and a server would get only a part of its secret. Such a file is refused. */
+function parseLines(file: string, text: string): Record<string, unknown> {
+  const { wrong } = linesOf(text)
+  if (wrong === undefined) return parseEnv(text)
+  throw unreadable(file, `line ${wrong} is not NAME='value'; put a value that has a ' in it between other quotes`)
 }
 
 function isTexts(value: unknown): boolean {

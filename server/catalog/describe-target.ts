@@ -1,5 +1,5 @@
 import type { ServerTarget, ShownValue } from '../../contract/servers.ts'
-import { looksSecret } from './literal-secrets.ts'
+import { looksSecret, maskUrl, maskWord } from './literal-secrets.ts'
 import { isPlaceholder } from './placeholders.ts'
 import type { ServerEntry } from './server-entry.ts'
 
@@ -7,11 +7,18 @@ import type { ServerEntry } from './server-entry.ts'
 export function describeTarget(entry: ServerEntry): string {
   if (entry.kind === 'remote') return entry.url
   return [entry.command, ...entry.args]
-    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word)))
+    .map((word) => (/^[\w@%+=:,./•-]+$/.test(word) ? word : JSON.stringify(word)))
     .join(' ')
 }
 
-/** Everything that decides what is run and whether it needs approval, without secret values. */
+/** The same with secrets masked, for lists. Not for a person who decides about the entry: a mask could hide what is run. */
+export function maskedTarget(entry: ServerEntry): string {
+  return describeTarget(
+    entry.kind === 'remote' ? { ...entry, url: maskUrl(entry.url) } : { ...entry, args: entry.args.map(maskWord) }
+  )
+}
+
+/** Everything that decides what is run and whether approval is needed, without the values of variables and headers. */
 export function showTarget(entry: ServerEntry): ServerTarget & { target: string } {
   const local = entry.kind === 'local' ? entry : undefined
   return {

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
 import { addServers } from './edit-registry.ts'
-import { storeSecrets } from './import/move-secrets.ts'
+import { storeSecrets } from './store-secrets.ts'
 
 let dir = ''
 beforeEach(() => {

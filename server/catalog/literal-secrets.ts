@@ -21,11 +21,38 @@ export function looksSecret(name: string, value: string): boolean {
   return [SECRET_VALUE, ...CONNECTION_PASSWORDS].some((known) => known.test(value)) || SECRET_NAME.test(name)
 }
 
-/** `--token abc`, `--token=abc`, or a value that begins like a known kind of secret. */
+/** `--token abc`, `--token=abc`, `TOKEN=abc`, `X-Token: abc`, or a value that begins like a known kind of secret. */
 export function isSecretWord(word: string, at: number, words: string[]): boolean {
-  const before = words[at - 1] ?? ''
-  const [name = '', value = ''] = word.split('=', 2)
-  return looksSecret(before.startsWith('-') ? before : '', word) || (value !== '' && looksSecret(name, value))
+  const [flag = ''] = /^-[^=]*$/.exec(words[at - 1] ?? '') ?? []
+  return looksSecret(word.startsWith('--') ? '' : flag, word) || wordValue(word) !== word
+}
+
+/** The secret in `--token=abc` and the like; any other word as it is. */
+function wordValue(word: string): string {
+  const { name = '', value = '' } = /^(?<name>[\w-]+(?=:\s)|[^=]*)(?:=|:\s+)(?<value>[\s\S]*)$/.exec(word)?.groups ?? {}
+  return looksSecret(name, value) ? value : word
+}
+
+const MASK = '•••'
+
+/** For `map` over the words of a command line: the same word with its secret masked. */
+export function maskWord(word: string, at: number, words: string[]): string {
+  if (!isSecretWord(word, at, words)) return word
+  const passwords = passwordsIn(word)
+  if (passwords.length > 0) return passwords.reduce((text, password) => text.replaceAll(password, MASK), word)
+  return word.slice(0, -wordValue(word).length) + MASK
+}
+
+export function maskUrl(address: string): string {
+  const secrets = secretsInUrl(address)
+  const isSecret = (text: string) =>
+    secrets.includes(decoded(text)) || secrets.includes(decoded(text.replaceAll('+', ' ')))
+  const [, path = '', ...parameters] = /^([^?#]*)(\?[^#]*)?(#.*)?$/s.exec(address) ?? []
+  const maskedPath = path.split('/').map((part) => (isSecret(part) ? MASK : part))
+  const masked = parameters.map((text = '') =>
+    text.replace(/([?#&][^=&]*=)([^&]*)/g, (whole, name, value) => (isSecret(value) ? `${name}${MASK}` : whole))
+  )
+  return [maskedPath.join('/'), ...masked].join('')
 }
 
 /** Finds a user and password, `?api_key=…`, or a long random part of the path, which some providers use as a key. */
@@ -63,14 +90,18 @@ export function literalSecrets(entry: ServerEntry): string[] {
     .filter(([name, value]) => looksSecret(name, value))
     .flatMap(([, value]) => secretParts(value))
   if (entry.kind === 'remote') return [...values, ...secretsInUrl(entry.url)]
-  return [...values, ...entry.args.filter(isSecretWord).flatMap(secretParts)]
+  return [...values, ...entry.args.filter(isSecretWord).flatMap((word) => [word, ...secretParts(wordValue(word))])]
 }
 
-/** A server may repeat the whole value or only the password in it, with or without the scheme or the flag before it. */
+/** A server may repeat the whole value or only the password in it, with or without the scheme before it. */
 function secretParts(value: string): string[] {
-  const passwords = CONNECTION_PASSWORDS.flatMap((form) => form.exec(value)?.groups?.password ?? [])
-  const bare = /^(?:--?[\w-]+=|[A-Za-z][\w-]* )([\s\S]+)$/.exec(value)?.[1]
+  const passwords = passwordsIn(value)
+  const bare = /^[A-Za-z][\w-]* ([\s\S]+)$/.exec(value)?.[1]
   return [value, ...passwords, ...passwords.map(decoded), ...(bare === undefined ? [] : [bare])]
+}
+
+function passwordsIn(text: string): string[] {
+  return CONNECTION_PASSWORDS.flatMap((form) => form.exec(text)?.groups?.password ?? [])
 }
 
 function decoded(text: string): string {

@@ -71,7 +71,11 @@ export function fillPlaceholders(
 }
 
 function missing(server: string, placeholder: string, kind: string): AppError {
-  const where = kind === 'secret' ? 'the credentials file or the environment' : 'the environment'
+  const name = placeholder.slice(2, -1).replace(/^\w+:/, '')
+  const where =
+    kind === 'secret'
+      ? `the credentials file or the environment: store it with "mcp-orchestrator servers secret ${name}"`
+      : 'the environment'
   const message = `The server "${server}" needs ${placeholder}, which is not in ${where}.`
   return new AppError('unavailable', 'secret_missing', message, { details: { permanent: true } })
 }

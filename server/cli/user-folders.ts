@@ -26,6 +26,11 @@ export function userDefaults(env: Environment): { MCP_CONFIG: string; DATA_DIR: 
   return { MCP_CONFIG: join(config, 'mcp.json'), DATA_DIR: data }
 }
 
+/** Where the CLI creates the credentials file if CREDENTIALS_FILE is not set. */
+export function userCredentials(env: Environment): string {
+  return join(userFolders(env).config, 'credentials')
+}
+
 /** Prints the file and folder that a command uses by default, because they depend on the current folder. */
 export function sayWhatIsUsed(
   { MCP_CONFIG, DATA_DIR }: Pick<Settings, 'MCP_CONFIG' | 'DATA_DIR'>,

@@ -280,7 +280,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
       a: child('steady', [], { env: { TOKEN: placeholder('secret', 'NOT_THERE') } })
     })
     await expect(call('a', 'echo')).rejects.toThrow(
-      `The server "a" needs ${placeholder('secret', 'NOT_THERE')}, which is not in the credentials file or the environment.`
+      `The server "a" needs ${placeholder('secret', 'NOT_THERE')}, which is not in the credentials file or the environment: store it`
     )
     expect(connections.childPids).toEqual([])
   })

@@ -15,14 +15,15 @@ import type {
   TestReply
 } from '../../contract/servers.ts'
 import { offerTools } from '../calls/offered-tool.ts'
-import { describeTarget, showTarget } from '../catalog/describe-target.ts'
+import { maskedTarget, showTarget } from '../catalog/describe-target.ts'
 import { addServers, removeServer, switchServer } from '../catalog/edit-registry.ts'
 import { type Grants, grantHash } from '../catalog/grants.ts'
-import { storeSecrets, takeSecretsOut } from '../catalog/import/move-secrets.ts'
+import { takeSecretsOut } from '../catalog/import/move-secrets.ts'
 import { planServers, type ServersPlan } from '../catalog/import/plan-servers.ts'
 import { readEntry } from '../catalog/read-entry.ts'
 import type { Registry, RegistryProblem } from '../catalog/registry.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
+import { storeSecrets } from '../catalog/store-secrets.ts'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { type Connections, unknownServer } from '../connections/connections.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
@@ -201,7 +202,7 @@ export class ServerDirectory {
     return {
       name,
       kind,
-      target: describeTarget(entry),
+      target: maskedTarget(entry),
       enabled,
       ...serverHealth(enabled, record, state),
       isWaiting: this.#options.grants.isWaiting(entry),

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +11,8 @@ function workplace(mcpServers: Record<string, unknown>) {
   const dir = mkdtempSync(join(tmpdir(), 'servers-'))
   const config = join(dir, 'mcp.json')
   writeFileSync(config, JSON.stringify({ mcpServers, other: { kept: true } }))
-  const run = async (...args: string[]) => {
+  const run = (...args: string[]) => feed('', ...args)
+  const feed = async (input: string, ...args: string[]) => {
     const at = args.includes('--') ? args.indexOf('--') : args.length
     const all = [
       'servers',
@@ -24,7 +24,7 @@ function workplace(mcpServers: Record<string, unknown>) {
       ...args.slice(at)
     ]
     const command = spawnGateway(all, { HOME: dir, FROM_OUTSIDE: 'hidden-value' })
-    command.stdin.end()
+    command.stdin.end(input)
     let out = ''
     let err = ''
     command.stdout.on('data', (chunk) => {
@@ -36,7 +36,7 @@ function workplace(mcpServers: Record<string, unknown>) {
     const code = await new Promise((done) => command.once('close', done))
     return { code, out, err }
   }
-  return { dir, config, run, saved: () => JSON.parse(readFileSync(config, 'utf8')) }
+  return { dir, config, run, feed, saved: () => JSON.parse(readFileSync(config, 'utf8')) }
 }
 
 describe('servers', { timeout: 60_000 }, () => {
@@ -196,7 +196,7 @@ describe('servers', { timeout: 60_000 }, () => {
   })
 
   it('says after an import which values are missing, with a command that stores them, and what stays as it is', async () => {
-    const { run, dir, saved } = workplace({ mine: { command: 'mine' } })
+    const { run, feed, dir, saved } = workplace({ mine: { command: 'mine' } })
     const env = { A: `\${input:my key}`, B: `\${FROM_OUTSIDE}`, C: `\${NOT_SET}` }
     const mcpServers = {
       mine: { command: 'theirs' },
@@ -210,15 +210,28 @@ describe('servers', { timeout: 60_000 }, () => {
     expect(out).toContain('- "dev" is not taken over: it means nothing here.')
     expect(out).toMatch(/"off" .*\n {4}switched off, as in the client/)
     expect(saved().mcpServers.off).toEqual({ command: 'y', disabled: true })
-    expect(out).toMatch(/These secrets are missing: my_key \(for "asks"\)\. In bash, for each of them:\n/)
+    expect(out).toMatch(
+      /These secrets are missing: my_key \(for "asks"\)\. .*:\n {4}mcp-orchestrator servers secret my_key\n/
+    )
     expect(out).toMatch(/These variables are not set: NOT_SET \(for "asks"\)\./)
-    // The commands do what they say, also where the file is there already.
-    const commands = out.split('\n').filter((line) => /^ {4}(\(umask|read )/.test(line))
-    for (const value of ['first one', 'second'])
-      execFileSync('bash', ['-c', commands.join('\n')], { input: `${value}\n`, stdio: ['pipe', 'ignore', 'ignore'] })
     const file = join(dir, '.config/mcp-orchestrator/credentials')
+    const stored = () => openCredentials({ file, environment: {} }).source()
+    for (const value of ['it\'s "odd" `quoted` $x', 'second']) {
+      const done = await feed(`${value}\n`, 'secret', 'my_key')
+      expect([done.code, done.out]).toEqual([0, expect.stringContaining(`CREDENTIALS_FILE=${file}`)])
+      expect(done.out + done.err).not.toContain(value)
+      expect(stored().secret('my_key')).toBe(value)
+    }
     expect(statSync(file).mode & 0o777).toBe(0o600)
-    expect(openCredentials({ file, environment: {} }).source().secret('my_key')).toBe('second')
+    expect(readFileSync(file, 'utf8')).not.toContain('odd')
+    expect((await feed('x', 'secret', 'unused', '--json')).out).toMatch(/"usedBy": \[\]/)
+    for (const [input, name, problem] of [
+      [' \n', 'my_key', /empty/],
+      ['x', 'not-%', /letters/],
+      ['x', 'owners', /owners/]
+    ] as const)
+      expect(await feed(input, 'secret', name)).toMatchObject({ code: 2, out: '', err: expect.stringMatching(problem) })
+    expect(stored().secret('my_key')).toBe('second')
   })
 
   // Checked with the defence off: the command alone is shown, names as they are → the file that is loaded first is not named.
@@ -265,6 +278,9 @@ describe('servers', { timeout: 60_000 }, () => {
     const login = await add('login', 'https://me:hunter2@x.test/')
     expect(login).toMatchObject({ code: 2, err: expect.stringContaining('must hold no user or password') })
     expect(login.out + login.err).not.toContain('hunter2')
+    const listed = `${(await run('list')).out}${(await run('list', '--json')).out}`
+    expect(listed).toMatch(/https:\/\/x\.test\/mcp\?api_key=•••\n[\s\S]*https:\/\/x\.test\/s\/•••\/mcp/)
+    expect(listed).not.toMatch(/abcd1234|a8Kd93/)
     const header = await add('header', 'https://x.test/mcp', '--header', 'X-Custom=Token abcdef123')
     expect(header.err).toMatch(/X-Custom: looks like a secret/)
     const place = 'shop:s3cret-pw@db.test/shop'
@@ -278,6 +294,7 @@ describe('servers', { timeout: 60_000 }, () => {
       `mongodb://${place}`
     )
     expect(database.err).toMatch(/! DATABASE_URL: looks like a secret[\s\S]*! The command line seems to hold a secret/)
+    expect(database.out).toMatch(/: db mongodb:\/\/shop:•••@db\.test\/shop\n$/)
     const plain = await add('plain', 'https://x.test/v1/mcp?region=eu', '--header', 'X-Region=eu')
     expect(plain).toMatchObject({ code: 0, err: expect.not.stringContaining('!') })
     const foreign = await add('foreign', 'https://x.test/mcp', '--header', 'Authorization=Bearer ${' + 'TOKEN}')

@@ -1,8 +1,4 @@
-import { parseEnv } from 'node:util'
-import { AppError } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
-import { openCredentials } from '../credentials.ts'
-import { editFile } from '../edit-file.ts'
 import { looksSecret } from '../literal-secrets.ts'
 
 type Raw = Record<string, unknown>
@@ -41,36 +37,4 @@ export function takeSecretsOut(servers: Record<string, Raw>): {
     return [server, { ...raw, ...env, ...headers }]
   })
   return { servers: Object.fromEntries(cleaned), secrets }
-}
-
-/** Adds the secrets in the file's own format, in one step. A name that already has another value is not changed. */
-export function storeSecrets(file: string, secrets: Map<string, string>): Promise<void> {
-  return editFile(file, (before = '') => {
-    // The file must meet the same requirements as for using it. The environment does not count.
-    const known = openCredentials({ file, environment: {} }).source()
-    const fresh = [...secrets].filter(([name]) => known.secret(name) === undefined)
-    const taken = [...secrets].find(([name, value]) => ![undefined, value].includes(known.secret(name)))
-    if (taken) {
-      const message = `The credentials file has another secret called ${taken[0]}: rename one of them.`
-      throw new AppError('conflict', 'secret_exists', message)
-    }
-    const isJson = before.trimStart().startsWith('{')
-    return isJson ? addMembers(before, fresh) : appendLines(before, fresh)
-  })
-}
-
-function addMembers(before: string, fresh: [string, string][]): string {
-  return `${JSON.stringify({ ...JSON.parse(before), ...Object.fromEntries(fresh) }, null, 2)}\n`
-}
-
-function appendLines(before: string, fresh: [string, string][]): string {
-  const lines = fresh.map(([name, value]) => {
-    const line = ["'", '`', '"']
-      .map((quote) => `${name}=${quote}${value}${quote}`)
-      .find((each) => parseEnv(each)[name] === value)
-    if (line !== undefined) return line
-    const message = `${name} can't be written as a line of the credentials file: make that file JSON, or write it by hand.`
-    throw new AppError('invalid', 'credentials_unreadable', message)
-  })
-  return [before.trimEnd(), ...lines, ''].join('\n').trimStart()
 }

@@ -6,6 +6,7 @@ import { LOCAL_OWNER } from '../../calls/caller.ts'
 import { openCredentials } from '../../catalog/credentials.ts'
 import { openGrants } from '../../catalog/grants.ts'
 import { refuseForeignPlaceholders } from '../../catalog/import/foreign-placeholders.ts'
+import { maskUrl } from '../../catalog/literal-secrets.ts'
 import { fillPlaceholders } from '../../catalog/placeholders.ts'
 import { describeProblem, loadRegistry } from '../../catalog/registry.ts'
 import type { LocalEntry, RemoteEntry, ServerEntry } from '../../catalog/server-entry.ts'
@@ -80,13 +81,14 @@ async function describeLocal(settings: Settings, { name, command, cwd, env, sand
 
 /** Any answer shows that the server can be reached, even an HTTP error. */
 async function describeRemote({ name, url }: RemoteEntry): Promise<string> {
+  const shown = maskUrl(url)
   try {
     const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(REACH_MS) })
     await response.body?.cancel()
-    return `${url} answers (${response.status})`
+    return `${shown} answers (${response.status})`
   } catch (error) {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-    throw new Error(`"${name}" can't be reached at ${url}: ${messageOf(cause)}.`)
+    throw new Error(`"${name}" can't be reached at ${shown}: ${messageOf(cause)}.`)
   }
 }
 

@@ -3,6 +3,7 @@ import type { ServersContext } from './servers-context.ts'
 import { addServer, removeServer, switchServer } from './servers-edit.ts'
 import { importServers } from './servers-import.ts'
 import { loginServer, logoutServer } from './servers-login.ts'
+import { storeSecret } from './servers-secret.ts'
 import { listServers, showHealth, showLogs, testServers } from './servers-show.ts'
 import { showUsage } from './servers-usage.ts'
 
@@ -16,6 +17,7 @@ export const ACTIONS: Record<string, (context: ServersContext) => Promise<number
   enable: (context) => switchServer(context, true),
   disable: (context) => switchServer(context, false),
   import: importServers,
+  secret: storeSecret,
   login: loginServer,
   logout: logoutServer,
   accept: acceptChanges,

@@ -1,5 +1,5 @@
 import { terminalLine } from '../../../contract/hidden-characters.ts'
-import { describeTarget } from '../../catalog/describe-target.ts'
+import { maskedTarget } from '../../catalog/describe-target.ts'
 import { addServers, removeServer as removeFrom, switchServer as switchIn } from '../../catalog/edit-registry.ts'
 import { EntryProblem } from '../../catalog/entry-values.ts'
 import { openGrants } from '../../catalog/grants.ts'
@@ -26,8 +26,8 @@ export async function addServer(context: ServersContext): Promise<number> {
   await addServers(file, { [name]: raw })
   // The user typed the command, so it needs no confirmation.
   await openGrants(context.settings.DATA_DIR, file).accept([entry], context.registry.servers.values())
-  print(context, { added: name, target: describeTarget(entry), file }, [
-    `Added "${name}" to ${file}: ${describeTarget(entry)}`
+  print(context, { added: name, target: maskedTarget(entry), file }, [
+    `Added "${name}" to ${file}: ${maskedTarget(entry)}`
   ])
   return 0
 }

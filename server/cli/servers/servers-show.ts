@@ -4,7 +4,7 @@ import { terminalLine } from '../../../contract/hidden-characters.ts'
 import { createGatewayApp } from '../../app/app-gateway.ts'
 import { dataPaths } from '../../app/data-paths.ts'
 import { type Caller, LOCAL_OWNER } from '../../calls/caller.ts'
-import { describeTarget } from '../../catalog/describe-target.ts'
+import { maskedTarget } from '../../catalog/describe-target.ts'
 import { openGrants } from '../../catalog/grants.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
 import { dotenvWithSecrets } from '../../config/load-settings.ts'
@@ -27,7 +27,7 @@ export async function listServers(context: ServersContext): Promise<number> {
     name: entry.name,
     enabled: entry.enabled,
     kind: entry.kind,
-    target: describeTarget(entry),
+    target: maskedTarget(entry),
     ...(grants.isWaiting(entry) ? { waiting: true } : {}),
     ...(entry.description === undefined ? {} : { description: entry.description }),
     ...notes.get(entry.name)
