@@ -3,7 +3,8 @@ import { z } from 'zod'
 
 /**
  * The values up to `unknown` are for calls, the rest for routing decisions. `asked`: the client was asked a question, and calls again
- * with the answer. `unknown`: the call may have run, and nobody knows how it ended.
+ * with the answer. `cancelled`: the call was cancelled before it was sent. `unknown`: the call may have run, and nobody knows how it ended;
+ * the code is `cancelled` if it was cancelled after it was sent.
  */
 export const AUDIT_OUTCOMES = [
   'running',

@@ -45,7 +45,8 @@ export function callReturned(result: { isError?: unknown }): CallEnd {
 export function callFailed(error: unknown, stage: Stage): CallEnd {
   if (!isAppError(error)) return { outcome: stage === 'calling' ? 'unknown' : 'failed', code: 'internal' }
   const { code, kind } = error
-  if (kind === 'cancelled') return { outcome: 'cancelled', code }
+  if (kind === 'cancelled')
+    return { outcome: stage === 'calling' && error.details.sent === true ? 'unknown' : 'cancelled', code }
   if (REFUSED.test(code)) return { outcome: 'refused', code }
   return { outcome: stage === 'calling' && mayHaveRun(error) ? 'unknown' : 'failed', code }
 }

@@ -112,7 +112,7 @@ export class LiveServer {
     } catch (error) {
       // A server that only has resources or prompts may refuse to list tools.
       if (this.capabilities.tools !== undefined || !(error instanceof ProtocolError)) {
-        throw this.#failure('the request for its tools', error, signal)
+        throw this.#failure('the request for its tools', error, signal, false)
       }
     }
     this.tools = readTools(listed.slice(0, MAX_TOOLS))
@@ -125,6 +125,7 @@ export class LiveServer {
     const params = { name: tool, arguments: args, ...retry, ...(meta ? { _meta: meta } : {}) }
     this.#transport?.assertAlive(mustNotRepeat)
     const calls = this.revision?.kind === 'legacy' ? this.#transport?.calls : undefined
+    const isSent = !signal.aborted
     this.#running++
     try {
       return await calmly(onProgress, (calm) =>
@@ -133,7 +134,7 @@ export class LiveServer {
           : this.#callThroughSdk(params, { ...input, onProgress: calm })
       )
     } catch (error) {
-      throw this.#failure(tool, error, signal)
+      throw this.#failure(tool, error, signal, isSent)
     } finally {
       this.#ended()
     }
@@ -144,13 +145,14 @@ export class LiveServer {
     const { timeouts } = this.#entry
     this.#transport?.assertAlive(false)
     const options = { ...timing(timeouts.callMs), allowInputRequired: true, signal }
+    const isSent = !signal.aborted
     this.#running++
     try {
       return await calmly(onProgress, (calm) =>
         this.#client.request({ method, params }, rawResult, { ...options, ...(calm ? { onprogress: calm } : {}) })
       )
     } catch (error) {
-      throw this.#failure(method, error, signal)
+      throw this.#failure(method, error, signal, isSent)
     } finally {
       this.#ended()
     }
@@ -194,8 +196,8 @@ export class LiveServer {
     }
   }
 
-  #failure(what: string, error: unknown, signal?: AbortSignal): AppError {
-    return withoutSecrets(callFailure(this.#entry.name, what, error, signal), this.#redact)
+  #failure(what: string, error: unknown, signal?: AbortSignal, isSent = true): AppError {
+    return withoutSecrets(callFailure(this.#entry.name, what, error, signal, isSent), this.#redact)
   }
 
   /** Whether the server still answers at all. */

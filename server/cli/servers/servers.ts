@@ -44,7 +44,7 @@ export const serversCommand: Command = {
     'remove | enable | disable NAME',
     'login | logout NAME               log in to a remote server with OAuth, or out',
     'import [FILE]                     import the servers of other clients',
-    'secret NAME                       store a value for ${secret:NAME} in mcp.json; asks for it, or reads it from stdin',
+    'secret NAME                       store a secret that mcp.json refers to; asks for its value, or reads it from stdin',
     'accept [NAME …]                   review and accept changed tools, and changed servers that wait for their secrets',
     'usage [NAME …] [--clear]          show the past requests that routing learns from, or delete all of them'
   ],

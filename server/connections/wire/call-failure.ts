@@ -22,13 +22,24 @@ const UNREACHED = new Set([
   'UND_ERR_CONNECT_TIMEOUT'
 ])
 
-/** Turns the failure of a request into an `AppError`. `details.sent` is false if it certainly had no effect. */
-export function callFailure(server: string, what: string, error: unknown, signal?: AbortSignal): AppError {
+/**
+ * Turns the failure of a request into an `AppError`. `details.sent` is false if it certainly had no effect. For a request that was
+ * cancelled, `isSent` says so.
+ */
+export function callFailure(
+  server: string,
+  what: string,
+  error: unknown,
+  signal?: AbortSignal,
+  isSent = true
+): AppError {
   if (isAppError(error)) return error
   const fail = (kind: AppError['kind'], code: string, message: string, details: Details = { sent: true }) =>
     new AppError(kind, code, message, { cause: error, details })
   if (signal?.aborted) {
-    return isAppError(signal.reason) ? signal.reason : fail('cancelled', 'cancelled', 'The call was cancelled.')
+    const { reason } = signal
+    if (!isAppError(reason)) return fail('cancelled', 'cancelled', 'The call was cancelled.', { sent: isSent })
+    return fail(reason.kind, reason.code, reason.message, { ...reason.details, sent: isSent })
   }
   const text = messageOf(error).slice(0, MAX_TEXT_CHARS)
   const lost = `"${server}" ended before it answered ${what}. It may have run. A call that may change something is not repeated.`

@@ -47,7 +47,6 @@ export interface LoggedCall {
 const ENDS: Partial<Record<CallEnd['outcome'], string>> = {
   ok: 'Tool call finished.',
   refused: 'Tool call refused.',
-  cancelled: 'Tool call cancelled.',
   unknown: 'Tool call failed; whether it took effect is unknown.'
 }
 
@@ -55,7 +54,8 @@ const ENDS: Partial<Record<CallEnd['outcome'], string>> = {
 export function logCallEnd(logger: Logger, call: LoggedCall, { outcome, code }: CallEnd, ms: number): void {
   // A tool that reports an error has no error code of ours.
   const why = outcome === 'ok' ? {} : { code: code ?? outcome }
-  logger.info({ ...call, ...why, ms: Math.round(ms) }, ENDS[outcome] ?? 'Tool call failed.')
+  const text = code === 'cancelled' ? 'Tool call cancelled.' : (ENDS[outcome] ?? 'Tool call failed.')
+  logger.info({ ...call, ...why, ms: Math.round(ms) }, text)
 }
 
 interface KnownCall {

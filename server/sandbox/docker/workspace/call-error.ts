@@ -7,13 +7,15 @@ import { readTarget } from './result-schema.ts'
 
 const MAX_TEXT_CHARS = 500
 
-/** Translates a failed request to the sandbox to an AppError. */
+/** Translates a failed request to the sandbox to an AppError. A request that was cancelled here had been sent. */
 export function translateCallError(error: unknown, method: string, signal?: AbortSignal): AppError {
   if (isAppError(error)) return error
   if (signal?.aborted) {
-    return isAppError(signal.reason)
-      ? signal.reason
-      : new AppError('cancelled', 'cancelled', 'The call was cancelled.', { cause: error })
+    const { reason } = signal
+    const { kind, code, message, details } = isAppError(reason)
+      ? reason
+      : new AppError('cancelled', 'cancelled', 'The call was cancelled.')
+    return new AppError(kind, code, message, { cause: error, details: { ...details, sent: true } })
   }
   if (error instanceof ProtocolError) return refusal(error)
   const code = error instanceof SdkError ? error.code : undefined

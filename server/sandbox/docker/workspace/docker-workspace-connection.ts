@@ -48,6 +48,7 @@ export function workspaceConnection(
   const request = async <T>(method: string, params: object, schema: ResultSchema<T>, options: CallOptions) => {
     const { signal, timeoutMs, onOutput } = options
     if (!transport.isOpen) throw connectionLost(undefined, false)
+    signal?.throwIfAborted()
     const onprogress = (progress: { message?: unknown }) => {
       const chunk = readOutputChunk(progress.message)
       if (chunk) onOutput?.(chunk)
