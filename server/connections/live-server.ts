@@ -5,12 +5,14 @@ import {
   type DiscoverResult,
   type ProgressCallback,
   ProtocolError,
-  type ServerCapabilities
+  type ServerCapabilities,
+  StreamableHTTPClientTransport
 } from '@modelcontextprotocol/client'
 import type { Caller } from '../calls/caller.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
+import { withDeadline } from '../lib/waiting/deadline.ts'
 import type { ChildTransport } from './local/child-transport.ts'
 import type { KnownRevision } from './tool-records.ts'
 import { callFailure, withoutSecrets } from './wire/call-failure.ts'
@@ -48,6 +50,7 @@ export type RawResult = Record<string, unknown>
 const MAX_PAGES = 64
 const MAX_TOOLS = 1000
 const PULSE_MS = 3000
+const END_SESSION_MS = 1000
 
 export class LiveServer {
   tools: StoredTool[] = []
@@ -225,6 +228,12 @@ export class LiveServer {
 
   async close(): Promise<void> {
     this.#open = false
+    const { transport } = this.#client
+    // Otherwise a remote server would keep the session until it expires there.
+    if (transport instanceof StreamableHTTPClientTransport)
+      await withDeadline({ what: `"${this.#entry.name}" to end the session`, ms: END_SESSION_MS }, () =>
+        transport.terminateSession()
+      ).catch(() => {})
     await this.#client.close().catch(() => {})
     await this.#transport?.close()
   }

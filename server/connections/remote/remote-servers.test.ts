@@ -18,7 +18,16 @@ async function openRemote(headers: Record<string, string> = {}, more: Record<str
   const credentials = join(mkdtempSync(join(tmpdir(), 'remote-')), 'credentials.json')
   const keep = (token: string) => writeFileSync(credentials, JSON.stringify({ TOKEN: token }), { mode: 0o600 })
   keep('token-a')
-  const remote = { token: 'token-a', greetings: 0, refused: 0, lost: 0, redirect: '', waiting: [] as (() => void)[] }
+  const remote = {
+    token: 'token-a',
+    greetings: 0,
+    refused: 0,
+    lost: 0,
+    redirect: '',
+    session: '',
+    ended: [] as unknown[],
+    waiting: [] as (() => void)[]
+  }
   const answer = async (name: unknown, args: Record<string, unknown>, response: ServerResponse) => {
     if (name === 'fail') return void response.writeHead(Number(args.status)).end('no')
     if (name === 'wait') await new Promise<void>((go) => remote.waiting.push(go))
@@ -26,6 +35,11 @@ async function openRemote(headers: Record<string, string> = {}, more: Record<str
   }
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     if (remote.redirect) return void response.writeHead(307, { location: remote.redirect }).end()
+    if (request.method === 'DELETE') {
+      remote.ended.push(request.headers['mcp-session-id'])
+      // A server that never answers.
+      return remote.session === 'stuck' ? undefined : void response.writeHead(200).end()
+    }
     if (request.method !== 'POST') return void response.writeHead(405).end()
     const { id, method, params = {} } = Object(await json(request))
     if (headers.Authorization !== undefined && request.headers.authorization !== `Bearer ${remote.token}`) {
@@ -35,9 +49,10 @@ async function openRemote(headers: Record<string, string> = {}, more: Record<str
     if (method === 'initialize') remote.lost = 0
     if (remote.lost > 0) return void response.writeHead(remote.lost).end()
     if (id === undefined) return void response.writeHead(202).end()
+    const session: Record<string, string> = remote.session ? { 'mcp-session-id': remote.session } : {}
     const say = (message: Record<string, unknown>) =>
       response
-        .writeHead(200, { 'content-type': 'application/json' })
+        .writeHead(200, { 'content-type': 'application/json', ...session })
         .end(JSON.stringify({ jsonrpc: '2.0', id, ...message }))
     if (method === 'initialize') {
       remote.greetings++
@@ -87,6 +102,14 @@ describe('a remote server', () => {
     await expect(call('far', 'fail', { status: 400 }, { mustNotRepeat: true })).rejects.toThrow('HTTP 400')
     await connections.close()
     await expect(long).rejects.toMatchObject({ code: 'child_lost' })
+  })
+
+  it.each(['one', 'stuck'])('is told that its session ends, also if it does not answer that (%s)', async (session) => {
+    const { call, remote, connections } = await openRemote()
+    remote.session = session
+    await call('far', 'echo')
+    await connections.close()
+    expect(remote.ended).toEqual([session])
   })
 
   it('gets a new secret with the next call, however many have failed', async () => {

@@ -8,7 +8,7 @@ const SECRET = 'sk-hidden-value-1234567890'
 
 describe('the API of the servers', () => {
   it('adds what was shown and confirmed, into a file that only its owner reads; then tests, switches and removes it', async () => {
-    const { ask, file, saved, chat } = await open()
+    const { ask, file, saved, chat, url } = await open()
     const body = { mcpServers: { steady: child('steady', [], { env: { API_KEY: SECRET, MODE: 'x' } }) } }
     const plan = await ask<PlanReply>('POST', '', body)
     expect(plan).toMatchObject({ status: 200, json: { problems: [], confirm: expect.any(String) } })
@@ -46,7 +46,10 @@ describe('the API of the servers', () => {
     const detail = await ask<ServerDetail>('GET', '/steady')
     expect(detail.json).toMatchObject({ name: 'steady', tools: expect.any(Array), log: '' })
 
+    const seen = { 'if-none-match': String((await fetch(`${url}/api/servers`)).headers.get('etag')) }
+    expect(await ask('GET', '', undefined, seen)).toMatchObject({ status: 304, text: '' })
     expect(await ask('POST', '/steady/disable', {})).toMatchObject({ status: 204 })
+    expect(await ask('GET', '', undefined, seen)).toMatchObject({ status: 200 })
     expect((await ask<ServersReply>('GET', '')).json.servers).toMatchObject([{ health: 'off', enabled: false }])
     expect(await ask('POST', '/steady/test', {})).toMatchObject({
       status: 409,

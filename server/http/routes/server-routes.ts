@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { addServersSchema } from '../../../contract/servers.ts'
 import { AppError } from '../../lib/errors.ts'
@@ -26,7 +27,13 @@ export function registerServerRoutes(server: FastifyInstance, options: ServerRou
   const checkAdmin = async (request: FastifyRequest) => admin.check(shown(request))
   const json = { preHandler: refuseOther }
   const change = { onRequest: checkAdmin, preHandler: refuseOther }
-  server.get('/api/servers', (request) => servers.list(admin.permissionsOf(shown(request))))
+  server.get('/api/servers', async (request, reply) => {
+    const text = JSON.stringify(await servers.list(admin.permissionsOf(shown(request))))
+    // The page asks every few seconds. The browser then sends the tag, and an unchanged list is not sent again.
+    const tag = `"${createHash('sha256').update(text).digest('base64url')}"`
+    reply.headers({ etag: tag, 'cache-control': 'private, no-cache' }).type('application/json')
+    return request.headers['if-none-match'] === tag ? reply.code(304).send() : text
+  })
   server.get<Named>('/api/servers/:name', (request) =>
     servers.detail(request.params.name, ownerOf(request.headers.cookie), admin.permissionsOf(shown(request)))
   )
