@@ -85,7 +85,7 @@ export class RegistryWatch {
   }
 
   #restart(error: unknown): void {
-    this.#options.logger.debug({ err: error }, 'Watching the registry anew.')
+    this.#options.logger.debug({ err: error }, 'Watching the registry again.')
     this.#watcher?.close()
     if (!this.#closed) setTimeout(() => !this.#closed && this.#watchFolder(), NAP_MS).unref()
   }

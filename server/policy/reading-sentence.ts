@@ -1,6 +1,6 @@
 /**
  * Whether the first sentence of a description plainly says that something is read: a reading verb, an object, and phrases with
- * known prepositions, nothing else. Invariant: a sentence of any other form is not one, whatever its words are. So "Get the house
+ * known prepositions, nothing else. Invariant: a sentence of any other form fails, whatever its words are. So "Get the house
  * clean", "Find my phone: it rings" and "View an ad and get a coin" fail by their form; no list has to know "clean" or "rings".
  */
 import { wordSet } from '../lib/word-set.ts'

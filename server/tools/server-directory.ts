@@ -76,7 +76,7 @@ export class ServerDirectory {
     return {
       admin,
       file: isAdmin ? file : null,
-      // Both quote the file.
+      // `problem` and `problems` may quote the file.
       problem: isAdmin ? (problem() ?? null) : null,
       servers: isAdmin ? summaries : summaries.map((summary) => ({ ...summary, target: null })),
       problems: isAdmin ? problems.map(shownProblem) : [],

@@ -22,7 +22,7 @@ const open = holding(async () => ({ listTools: async () => DEFINITIONS as never 
 const slow = () => new AppError('timeout', 'engine_timeout', 'Waited 30 s for the container engine.')
 
 // Seen with 50 sessions at once: the model was asked without the sandbox's tools, because one of 50 sandboxes was slow.
-it('offers the tools of the sandbox also where this one is slow, once any has listed them', async () => {
+it('offers the tools of the sandbox even if this one is slow, once any sandbox has listed them', async () => {
   const tools = toolbox()
   const { promise: failing, reject } = Promise.withResolvers<never>()
   const late = tools.offer(
