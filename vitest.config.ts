@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import { PATIENCE_MS } from './tests/patience-ms.ts'
+import { PATIENCE_MS } from './tests/support/patience-ms.ts'
 
 const services = ['**/*.docker.test.ts', '**/*.redis.test.ts', 'tests/{e2e,gateway}/**/*.test.ts']
 /** Real child servers, a browser, or an engine and a Redis of their own: seconds each, and nothing of the engine that the others share. */
@@ -13,8 +13,8 @@ const apart = [
 ]
 const ignored = ['**/node_modules/**', '**/dist/**']
 const patient = {
-  globalSetup: ['tests/own-temp-folder.ts'],
-  setupFiles: ['tests/patience.ts'],
+  globalSetup: ['tests/support/own-temp-folder.ts'],
+  setupFiles: ['tests/support/patience.ts'],
   expect: { poll: { timeout: PATIENCE_MS } }
 }
 const unit = { ...patient, testTimeout: 2 * PATIENCE_MS, hookTimeout: 2 * PATIENCE_MS }

@@ -1,12 +1,14 @@
 /** Measures the chat from the user's side: a whole server, a real socket, and a scripted vendor or the demo model. */
+
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { packageRoot } from '../server/lib/files/package-root.ts'
-import { type Client, resultText } from '../tests/fixtures/client.ts'
 import { startAnthropicServer } from '../tests/fixtures/model-servers/anthropic-server.ts'
 import { TEST_KEY } from '../tests/fixtures/model-servers/wires.ts'
-import { type Served, serve, stopServers } from '../tests/fixtures/serve.ts'
+import type { Client } from '../tests/support/client.ts'
+import { type Served, serve, stopServers } from '../tests/support/serve.ts'
+import { textOf } from '../tests/support/text-of.ts'
 import { heapPerIdleSession } from './idle-sessions.ts'
 import { round, step, summary, timed } from './statistics.ts'
 
@@ -76,7 +78,7 @@ async function approvalToStart(bundle: boolean): Promise<object> {
       const asked = performance.timeOrigin + performance.now()
       await client.ask('tool:approval', { callId: card?.callId, approved: true })
       await client.wait('turn:end', undefined, { from })
-      const nanoseconds = /\d{19}/.exec(resultText(client.all('tool:result').at(-1)))?.[0]
+      const nanoseconds = /\d{19}/.exec(textOf(client.all('tool:result').at(-1)))?.[0]
       if (turn > 0) times.push(Number(nanoseconds) / 1e6 - asked)
     }
   }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
-import { connectClient } from '../tests/fixtures/client.ts'
+import { connectClient } from '../tests/support/client.ts'
 
 parentPort?.on('message', async (count: number) => {
   const clients = Array.from({ length: count }, () => connectClient(workerData.url, `idle-${randomUUID()}`))

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads'
 import { createApp } from '../server/app/app.ts'
 import { loadSettings } from '../server/config/load-settings.ts'
 import { silentLogger } from '../server/lib/logger.ts'
-import { discard, temporaryFolder } from '../tests/fixtures/core.ts'
+import { discard, temporaryFolder } from '../tests/support/temporary-folder.ts'
 
 /** One address may open 200 sockets. */
 const BATCH = 80

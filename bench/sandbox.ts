@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Core, createCore } from '../server/app/core.ts'
 import { loadSettings } from '../server/config/load-settings.ts'
@@ -8,6 +7,7 @@ import { createLogger, silentLogger } from '../server/lib/logger.ts'
 import { openFresh } from '../server/sessions/sandboxes/warm-pool.ts'
 import { WorkspaceFiles } from '../server/sessions/sandboxes/workspace-files.ts'
 import { openCheckpointStore } from '../server/storage/checkpoints/checkpoint-files.ts'
+import { temporaryFolder } from '../tests/support/temporary-folder.ts'
 import { bareContainers, coldDockerRun, removeContainers } from './bare-docker.ts'
 import { round, step, summary, timed } from './statistics.ts'
 import { measureToolCall } from './tool-call.ts'
@@ -16,7 +16,7 @@ const newId = () => `bench-${randomUUID()}`
 const acquire = (core: Core, id: string) => core.sessions.run(id, async ({ containerId }) => containerId)
 
 export async function sandboxFigures(): Promise<object> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'mcpo-bench-'))
+  const dataDir = temporaryFolder()
   const core = await openCore(dataDir, '1')
   const image = await core.engine.ensureImage()
   try {
@@ -34,7 +34,7 @@ export async function sandboxFigures(): Promise<object> {
 }
 
 async function acquireFigures(core: Core, image: string): Promise<object> {
-  const coldDir = mkdtempSync(join(tmpdir(), 'mcpo-bench-'))
+  const coldDir = temporaryFolder()
   const coldCore = await openCore(coldDir, '0')
   const warm: number[] = []
   const cold: number[] = []

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import type { Browser, Page } from 'playwright-core'
-import { launchBrowser } from '../tests/web/browser.ts'
+import { launchBrowser } from '../tests/support/browser.ts'
 import { FakeServer, type FakeSession } from '../tests/web/fake-server.ts'
 import { quantile, timed } from './statistics.ts'
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { PATIENCE_MS } from './patience-ms.ts'
+import { PATIENCE_MS } from './support/patience-ms.ts'
 
 const root = resolve(import.meta.dirname, '..')
 

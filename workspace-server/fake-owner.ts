@@ -1,10 +1,11 @@
 /** Plays the server's owner in tests: starts the server in new folders and sends raw JSON lines, valid or not. */
+
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from '../tests/support/temporary-folder.ts'
 import { procTable } from './process/container-processes.ts'
 import type { ChangesParams, ChangesResult, RestoreParams, RestoreResult } from './protocol.ts'
 
@@ -59,7 +60,7 @@ export class FakeOwner {
 
   /** Not yet initialised. With `folder` of an earlier owner, uses the same workspace with a new server. */
   static spawn(options: { epoch?: number; folder?: string; env?: NodeJS.ProcessEnv } = {}): FakeOwner {
-    const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'workspace-server-'))
+    const folder = options.folder ?? temporaryFolder()
     return new FakeOwner(folder, options.epoch ?? 1, options.env ?? {})
   }
 

@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { temporaryFolder } from '../tests/support/temporary-folder.ts'
 import { readLimits } from './limits.ts'
 
 let base: string
@@ -13,7 +13,7 @@ const put = (files: Record<string, string>) => {
 }
 
 beforeEach(() => {
-  base = mkdtempSync(join(tmpdir(), 'limits-'))
+  base = temporaryFolder()
 })
 afterEach(() => rmSync(base, { recursive: true }))
 

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { temporaryFolder } from '../tests/support/temporary-folder.ts'
 import { FakeOwner, isRunning } from './fake-owner.ts'
 import { MAX_LINE_BYTES, SERVER_EXIT } from './protocol.ts'
 
@@ -22,7 +22,7 @@ afterEach(async () => {
 
 describe('with the official client', () => {
   it.each(['legacy', 'auto'] as const)('lists and calls tools in era mode %s', async (mode) => {
-    const folder = mkdtempSync(join(tmpdir(), 'workspace-client-'))
+    const folder = temporaryFolder()
     mkdirSync(join(folder, 'root'))
     const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
     const main = fileURLToPath(new URL('./main.ts', import.meta.url))
@@ -72,7 +72,7 @@ describe('ownership', () => {
   })
 
   it('is not blocked by a pipe that a command put in place of its sign of life', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'workspace-server-'))
+    const folder = temporaryFolder()
     mkdirSync(join(folder, 'state'))
     execFileSync('mkfifo', [join(folder, 'state/alive')])
     const owner = await start({ folder })

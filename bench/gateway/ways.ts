@@ -1,12 +1,13 @@
 /** The ways to call the same `echo` tool of server-everything: directly, through a relay that only copies bytes, through the gateway. */
+
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { packageRoot } from '../../server/lib/files/package-root.ts'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 
 /** A way to call `echo`, and the process in between. */
 export interface Way {
@@ -33,7 +34,7 @@ export interface Folder {
 
 /** Creates a registry with these servers in a new folder. */
 export function registryFolder(mcpServers: Record<string, { command: string; args: string[] }>): Folder {
-  const dir = mkdtempSync(join(tmpdir(), 'bench-gateway-'))
+  const dir = temporaryFolder()
   const config = join(dir, 'mcp.json')
   writeFileSync(config, JSON.stringify({ mcpServers }))
   return { dir, config, remove: () => rmSync(dir, { recursive: true, force: true }) }

@@ -1,7 +1,7 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { KnownSecrets } from '../lib/known-secrets.ts'
 import { type Audit, type AuditOptions, openAudit } from './audit.ts'
 import { auditFileName, listAuditFiles } from './audit-files.ts'
@@ -14,7 +14,7 @@ const SENTENCE = 'tell my lawyer that the house in Vienna is sold'
 
 let dir: string
 beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'audit-'))
+  dir = temporaryFolder()
 })
 afterEach(() => rmSync(dir, { recursive: true, force: true }))
 

@@ -1,22 +1,12 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { hasHidden } from '../../contract/hidden-characters.ts'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { KnownSecrets } from '../lib/known-secrets.ts'
 import { type Audit, type AuditOptions, openAudit } from './audit.ts'
 import { auditFileName, listAuditFiles } from './audit-files.ts'
@@ -28,7 +18,7 @@ import { verifyAudit } from './verify-audit.ts'
 const caller = { owner: 'local', door: 'stdio' } as const
 let dir: string
 beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'audit-'))
+  dir = temporaryFolder()
 })
 afterEach(() => rmSync(dir, { recursive: true, force: true }))
 

@@ -1,7 +1,7 @@
-import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { openCredentials } from './credentials.ts'
 import { fillPlaceholders } from './placeholders.ts'
 
@@ -9,7 +9,7 @@ const openSecrets = (options: Parameters<typeof openCredentials>[0]) => openCred
 const placeholder = (kind: string, name: string) => `\${${kind}:${name}}`
 
 function fileWith(text: string, mode = 0o600): string {
-  const file = join(mkdtempSync(join(tmpdir(), 'credentials-')), 'secrets')
+  const file = join(temporaryFolder(), 'secrets')
   writeFileSync(file, text)
   chmodSync(file, mode)
   return file

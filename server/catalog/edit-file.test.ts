@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
+import { discard, temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { addServers } from './edit-registry.ts'
 import { storeSecrets } from './store-secrets.ts'
 

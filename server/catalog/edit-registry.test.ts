@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, expect, it } from 'vitest'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { addServers, removeServer, switchServer } from './edit-registry.ts'
 
 const folders: string[] = []
@@ -11,7 +11,7 @@ afterEach(() => {
 })
 
 function fileWith(text: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'edit-'))
+  const folder = temporaryFolder()
   folders.push(folder)
   writeFileSync(join(folder, 'mcp.json'), text)
   return join(folder, 'mcp.json')

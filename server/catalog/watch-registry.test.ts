@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { silentLogger } from '../lib/logger.ts'
 import { loadRegistry, type RegistryDiff } from './registry.ts'
 import { RegistryWatch } from './watch-registry.ts'
@@ -16,7 +16,7 @@ async function watched(
   isLink = false,
   meanwhile?: (write: (servers: unknown) => void) => void
 ) {
-  const dir = mkdtempSync(join(tmpdir(), 'watch-'))
+  const dir = temporaryFolder()
   const file = join(dir, 'mcp.json')
   const real = isLink ? join(dir, 'elsewhere/mcp.json') : file
   const write = (mcpServers: unknown) => writeFileSync(real, JSON.stringify({ mcpServers }))

@@ -5,7 +5,7 @@ import { createServer as createHttpServer } from 'node:http'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
+import { discard, temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { APP, LABEL } from '../sandbox/docker/engine/container-spec.ts'
 
 const main = join(import.meta.dirname, '../main.ts')

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { loadSettings } from '../config/load-settings.ts'
 import { restoreCommand } from './restore.ts'
 
@@ -11,7 +11,7 @@ const SECRET = 'what only root may read'
 let dir = ''
 
 beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'restore-'))
+  dir = temporaryFolder()
   writeFileSync(join(dir, 'outside'), SECRET)
 })
 afterEach(() => {

@@ -2,8 +2,8 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
-import { freePort } from '../../tests/fixtures/free-port.ts'
+import { freePort } from '../../tests/support/free-port.ts'
+import { discard, temporaryFolder } from '../../tests/support/temporary-folder.ts'
 
 let dir = ''
 beforeEach(() => {

@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
+import { discard, temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { loadSettings, readDotenv } from './load-settings.ts'
 import { SETTINGS } from './settings.ts'
 

@@ -1,11 +1,11 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { child, LOCAL, openTestConnections, textOf, until } from './connections.fixture.ts'
 
 it('keeps a server that does not answer a test because it is busy, and its running call', async () => {
-  const dir = mkdtempSync(join(tmpdir(), 'busy-'))
+  const dir = temporaryFolder()
   const file = join(dir, 'busy')
   const timeoutMs = { start: 30_000, list: 1000, call: 60_000 }
   const { call, connections, close } = await openTestConnections({ a: child('blocking', [file], { timeoutMs }) })

@@ -1,7 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { PATIENCE_MS } from '../../tests/patience-ms.ts'
+import { PATIENCE_MS } from '../../tests/support/patience-ms.ts'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import type { Caller } from '../calls/caller.ts'
 import { openCredentials } from '../catalog/credentials.ts'
 import { readRegistry } from '../catalog/registry.ts'
@@ -72,7 +72,7 @@ export async function openTestConnections(
   mcpServers: Record<string, unknown>,
   options: { keyValues?: KeyValueStore; credentials?: string } = {}
 ) {
-  const dir = mkdtempSync(join(tmpdir(), 'connections-'))
+  const dir = temporaryFolder()
   const registry = readRegistry(JSON.stringify({ mcpServers }), 'mcp.json')
   const keyValues = options.keyValues ?? memoryKeyValues()
   const router = plainRouter()

@@ -1,9 +1,9 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
-import { outsidePid } from '../../tests/fixtures/outside-pid.ts'
+import { outsidePid } from '../../tests/support/outside-pid.ts'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import {
   child,
   isAlive,
@@ -124,7 +124,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
   it('speaks the newer revision with a server that knows it, and remembers that', async () => {
     const keyValues = memoryKeyValues()
     const main = resolve(import.meta.dirname, '../gateway-main.ts')
-    const config = join(mkdtempSync(join(tmpdir(), 'inner-')), 'mcp.json')
+    const config = join(temporaryFolder(), 'mcp.json')
     writeFileSync(config, JSON.stringify({ mcpServers: { inner: child('steady') } }))
     const args = [main, 'gateway', '--config', config, '--data-dir', `${config}.data`]
     const servers = { outer: { command: process.execPath, args } }

@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { outsidePid } from '../../tests/fixtures/outside-pid.ts'
+import { outsidePid } from '../../tests/support/outside-pid.ts'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { child, openTestConnections, type TestConnections, textOf, until } from './connections.fixture.ts'
 
 const opened: TestConnections[] = []
@@ -10,7 +10,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((test) => test.close()))
 })
 
-const fresh = (name: string) => join(mkdtempSync(join(tmpdir(), 'instances-')), name)
+const fresh = (name: string) => join(temporaryFolder(), name)
 const pidOf = ({ result }: { result: Record<string, unknown> }): string => JSON.parse(textOf(result)).pid
 
 async function open(servers: Record<string, unknown>) {

@@ -1,8 +1,8 @@
-import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { outsidePid } from '../../tests/fixtures/outside-pid.ts'
+import { outsidePid } from '../../tests/support/outside-pid.ts'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import type { Caller } from '../calls/caller.ts'
 import { child, openTestConnections, type TestConnections, textOf, until } from './connections.fixture.ts'
 import { readServerLog } from './server-log.ts'
@@ -16,7 +16,7 @@ const secret = (name: string) => `\${secret:${name}}`
 const caller = (owner: string, connection?: string): Caller => ({ owner, door: 'http', laneId: connection })
 
 function credentialsFile(content: unknown): string {
-  const file = join(mkdtempSync(join(tmpdir(), 'owners-')), 'credentials.json')
+  const file = join(temporaryFolder(), 'credentials.json')
   save(file, content)
   return file
 }

@@ -1,7 +1,7 @@
-import { mkdtempSync, readFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { ServerLog } from './server-log.ts'
 
 it('redacts whole secrets, even if one begins like another or is written as JSON', () => {
@@ -14,7 +14,7 @@ it('redacts whole secrets, even if one begins like another or is written as JSON
 
 // Checked: when a write that was under way was not waited for, the end of a process came before the file.
 it('is in the file after a flush, including what an earlier flush is still writing', async () => {
-  const file = join(mkdtempSync(join(tmpdir(), 'server-log-')), 'a.log')
+  const file = join(temporaryFolder(), 'a.log')
   const log = new ServerLog(file)
   log.push(Buffer.from('one '))
   void log.flush()
@@ -31,7 +31,7 @@ it('is in the file after a flush, including what an earlier flush is still writi
 })
 
 it('redacts a secret that comes in two pieces, or is cut off by the limit', async () => {
-  const file = join(mkdtempSync(join(tmpdir(), 'server-log-')), 'a.log')
+  const file = join(temporaryFolder(), 'a.log')
   const log = new ServerLog(file)
   log.hide(['token-of-ann'])
   log.push(Buffer.from('one token-o'))

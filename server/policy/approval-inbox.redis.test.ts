@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { testRedisUrl } from '../../tests/fixtures/test-redis.ts'
+import { testRedisUrl } from '../../tests/support/test-redis.ts'
 import { silentLogger } from '../lib/logger.ts'
 import { openRedisStore } from '../storage/redis/open-redis-store.ts'
 import type { Store } from '../storage/store.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ApprovalRule } from '../../contract/approval-rule.ts'
-import { cpuMs } from '../../tests/fixtures/cpu-ms.ts'
+import { cpuMs } from '../../tests/support/cpu-ms.ts'
 import { createPolicy } from './approval-policy.ts'
 
 const policy = (...rules: [string, ApprovalRule][]) => createPolicy(rules.map(([glob, rule]) => ({ glob, rule })))

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { discard, temporaryFolder } from '../../tests/fixtures/core.ts'
+import { discard, temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { memoryKeyValues } from '../connections/connections.fixture.ts'
 import { AppError } from '../lib/errors.ts'
 import { createPolicy } from '../policy/approval-policy.ts'

@@ -1,6 +1,6 @@
 /** The short form of `npm run test:chaos`; needs root, for an engine of its own. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { PrivateEngine } from '../private-dockerd.ts'
+import type { PrivateEngine } from '../support/private-dockerd.ts'
 import { PLANTED_BUGS } from './planted-bugs.ts'
 import { walk } from './walk.ts'
 import { startEngine } from './world.ts'

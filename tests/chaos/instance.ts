@@ -5,8 +5,8 @@ import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { packageRoot } from '../../server/lib/files/package-root.ts'
-import { eventually } from '../fixtures/core.ts'
-import { productArgs } from '../fixtures/product.ts'
+import { eventually } from '../support/eventually.ts'
+import { productArgs } from '../support/product.ts'
 
 const START_MS = 60_000
 

@@ -2,10 +2,12 @@
  * A person at work while everything shakes: sends messages, answers cards, reloads, gives up turns. Keeps a journal of what it was
  * told, which the checker holds against what is really there. Whether a card gets a yes is written in its command.
  */
+
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Snapshot } from '../../contract/live.ts'
-import { type Client, connectClient, resultText } from '../fixtures/client.ts'
+import { type Client, connectClient } from '../support/client.ts'
+import { textOf } from '../support/text-of.ts'
 import type { Random } from './random.ts'
 
 export interface Journal {
@@ -88,9 +90,9 @@ export class Worker {
     const client = this.#client
     const from = client?.seen.length ?? 0
     if (!client || !(await this.#send(`run echo ${marker} >> runs.txt; cat runs.txt`))) throw new Error('not accepted')
-    const result = await client.wait('tool:result', (data) => resultText(data).includes(marker), { from, ms: TURN_MS })
+    const result = await client.wait('tool:result', (data) => textOf(data).includes(marker), { from, ms: TURN_MS })
     await client.wait('turn:end', undefined, { from, ms: TURN_MS })
-    return resultText(result).match(MARKER) ?? []
+    return textOf(result).match(MARKER) ?? []
   }
 
   async #send(text: string): Promise<boolean> {

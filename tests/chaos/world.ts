@@ -2,10 +2,10 @@
  * What a walk shakes: an engine and a Redis of its own, several server processes on them, a proxy in front. Owns their life;
  * what is done to them is in `faults.ts`. The machine's own engine is not touched.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import Dockerode from 'dockerode'
 import { openEngine } from '../../server/app/core.ts'
@@ -13,9 +13,10 @@ import { loadSettings } from '../../server/config/load-settings.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
 import { openRedisStore } from '../../server/storage/redis/open-redis-store.ts'
 import type { Store } from '../../server/storage/store.ts'
-import { eventually } from '../fixtures/core.ts'
-import { freePort } from '../fixtures/free-port.ts'
-import { copyImage, type PrivateEngine, startPrivateEngine } from '../private-dockerd.ts'
+import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
+import { copyImage, type PrivateEngine, startPrivateEngine } from '../support/private-dockerd.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { type FrontProxy, openFrontProxy } from './front-proxy.ts'
 import { Instance } from './instance.ts'
 
@@ -52,7 +53,7 @@ export async function startEngine(): Promise<PrivateEngine> {
 }
 
 export async function openWorld(engine: PrivateEngine, options: WorldOptions = {}): Promise<World> {
-  const dir = mkdtempSync(join(tmpdir(), 'mcpo-chaos-'))
+  const dir = temporaryFolder()
   const redis = await TestRedis.open(dir)
   const env = {
     REDIS_URL: redis.url,

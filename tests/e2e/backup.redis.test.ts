@@ -4,10 +4,11 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync 
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { discard, eventually, temporaryFolder } from '../fixtures/core.ts'
-import { type OwnRedis, ownRedis } from '../fixtures/own-redis.ts'
-import { productArgs } from '../fixtures/product.ts'
-import { serve, stopServers } from '../fixtures/serve.ts'
+import { eventually } from '../support/eventually.ts'
+import { type OwnRedis, ownRedis } from '../support/own-redis.ts'
+import { productArgs } from '../support/product.ts'
+import { serve, stopServers } from '../support/serve.ts'
+import { discard, temporaryFolder } from '../support/temporary-folder.ts'
 
 const run = promisify(execFile)
 const redises: OwnRedis[] = []

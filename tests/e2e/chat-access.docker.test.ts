@@ -3,10 +3,12 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { OWNER_COOKIE, OWNER_PROOF_HEADER, ownerCookieName } from '../../server/lib/web/browser-proof.ts'
-import { browserOf } from '../fixtures/browser-owner.ts'
-import { type Client, connectClient } from '../fixtures/client.ts'
-import { discard, eventually, startCore } from '../fixtures/core.ts'
-import { type Served, serve, stopServers } from '../fixtures/serve.ts'
+import { browserOf } from '../support/browser-owner.ts'
+import { type Client, connectClient } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Served, serve, stopServers } from '../support/serve.ts'
+import { startCore } from '../support/start-core.ts'
+import { discard } from '../support/temporary-folder.ts'
 
 let server: Served
 beforeAll(async () => {

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Client, resultText } from '../fixtures/client.ts'
-import { eventually } from '../fixtures/core.ts'
-import { type Served, serve, stopServers } from '../fixtures/serve.ts'
+import type { Client } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Served, serve, stopServers } from '../support/serve.ts'
+import { textOf } from '../support/text-of.ts'
 
 let server: Served
 beforeAll(async () => {
@@ -67,7 +68,7 @@ describe('an approval', () => {
     expect(code(await client.ask('tool:approval', { callId, approved: true }))).toBe('already_decided')
     await client.wait('turn:end')
     expect(code(await client.ask('tool:approval', { callId, approved: false }))).toBe('already_decided')
-    expect(resultText(client.all('tool:result')[0]).match(/once/g)).toHaveLength(1)
+    expect(textOf(client.all('tool:result')[0]).match(/once/g)).toHaveLength(1)
   })
 
   it('is late once the turn was stopped', async () => {
@@ -88,7 +89,7 @@ describe('an approval', () => {
     await client.ask('tool:approval', { callId: card?.callId, approved: true, hash: card?.hash, args })
     await client.wait('turn:end')
     const [result] = client.all('tool:result')
-    expect(resultText(result)).toContain('edited by hand')
+    expect(textOf(result)).toContain('edited by hand')
     expect(result).toMatchObject({ ending: { exitCode: 0, signal: null, timedOut: false } })
     expect(client.all('agent:response').at(-1)?.text).toContain('The user changed the arguments')
     const log = await server.events(id)
@@ -106,13 +107,13 @@ describe('an approval', () => {
     ])
     const approve = (at: number) => client.ask('tool:approval', { callId: cards[at]?.callId, approved: true })
     await approve(2)
-    expect(resultText(await client.wait('tool:result'))).toContain('third')
+    expect(textOf(await client.wait('tool:result'))).toContain('third')
     expect(client.all('turn:end')).toEqual([])
     await Promise.all([approve(0), approve(1)])
     await client.wait('turn:end')
     const results = new Map(client.all('tool:result').map((result) => [result.callId, result]))
-    expect(resultText(results.get(cards[0]?.callId))).toContain('first')
-    expect(resultText(results.get(cards[1]?.callId))).toContain('3')
+    expect(textOf(results.get(cards[0]?.callId))).toContain('first')
+    expect(textOf(results.get(cards[1]?.callId))).toContain('3')
     expect(client.all('agent:response')).toHaveLength(2)
   })
 
@@ -213,7 +214,7 @@ describe('a pending approval', () => {
     expect(answers.filter(({ ok }) => ok)).toHaveLength(1)
     expect(answers.filter(({ ok }) => !ok).map(code)).toEqual(Array(3).fill('already_decided'))
     await Promise.all([a.wait('turn:end'), b.wait('turn:end')])
-    expect(resultText(a.all('tool:result')[0]).match(/once/g)).toHaveLength(1)
+    expect(textOf(a.all('tool:result')[0]).match(/once/g)).toHaveLength(1)
     // Both tabs were told the same, in the same order, without a gap.
     const stored = (tab: Client) => tab.seen.filter(({ data }) => typeof data.seq === 'number' && !('state' in data))
     const seqs = stored(a).map(({ data }) => Number(data.seq))
@@ -238,7 +239,7 @@ describe('a pending approval', () => {
     )
     expect(answers.map(({ ok }) => ok).sort()).toEqual([false, true])
     await a.wait('turn:end')
-    const text = resultText(a.all('tool:result')[0])
+    const text = textOf(a.all('tool:result')[0])
     expect(text).toContain('kept')
     expect(text.match(/once/g)).toHaveLength(1)
     const started = (await server.events(id)).filter(({ data }) => data.callId === card?.callId)

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Client, resultText } from '../fixtures/client.ts'
-import { temporaryFolder } from '../fixtures/core.ts'
 import { startAnthropicServer } from '../fixtures/model-servers/anthropic-server.ts'
 import { TEST_KEY } from '../fixtures/model-servers/wires.ts'
-import { type Served, serve, stopServers } from '../fixtures/serve.ts'
-import { testRedisEnv } from '../fixtures/test-redis.ts'
+import type { Client } from '../support/client.ts'
+import { type Served, serve, stopServers } from '../support/serve.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
+import { testRedisEnv } from '../support/test-redis.ts'
+import { textOf } from '../support/text-of.ts'
 
 let a: Served
 let b: Served
@@ -38,7 +39,7 @@ describe('two instances on one Redis', () => {
     const { onA, onB, id } = await tabs()
     expect(await b.connect(id).refused()).toBe('forbidden')
     const { results } = await onA.turn('run echo from a')
-    expect(resultText(results[0])).toContain('from a')
+    expect(textOf(results[0])).toContain('from a')
     await onB.wait('turn:end')
     expect(onB.all('agent:delta').map(({ text }) => text)).toEqual(onA.all('agent:delta').map(({ text }) => text))
     expect(onB.all('tool:output')).toEqual(onA.all('tool:output'))
@@ -47,7 +48,7 @@ describe('two instances on one Redis', () => {
     expect(stored(onB)).toEqual(stored(onA))
     // And the other way round; the sandbox and its files go with whoever works.
     const from = onA.seen.length
-    expect(resultText((await onB.turn('write b.txt: from b')).results[0])).toBeTruthy()
+    expect(textOf((await onB.turn('write b.txt: from b')).results[0])).toBeTruthy()
     await onA.wait('turn:end', undefined, { from })
     expect(await onA.sh('cat b.txt')).toContain('from b')
   })
@@ -60,10 +61,10 @@ describe('two instances on one Redis', () => {
     expect(await approve(onB, cards[1]?.callId)).toEqual({ ok: true })
     const quick = await onB.wait('tool:result')
     expect(quick.callId).toBe(cards[1]?.callId)
-    expect(resultText(quick)).toContain('quick done')
+    expect(textOf(quick)).toContain('quick done')
     expect((await onA.wait('tool:result')).callId).toBe(cards[1]?.callId)
     await onB.wait('turn:end')
-    expect(resultText(onB.all('tool:result')[1])).toContain('slow done')
+    expect(textOf(onB.all('tool:result')[1])).toContain('slow done')
     expect(onB.all('tool:started')).toHaveLength(2)
   })
 
@@ -73,7 +74,7 @@ describe('two instances on one Redis', () => {
     const answers = await Promise.all([approve(onA, card?.callId), approve(onB, card?.callId)])
     expect(answers.map(({ ok }) => ok).sort()).toEqual([false, true])
     await onA.wait('turn:end')
-    expect(resultText(onA.all('tool:result')[0]).match(/once/g)).toHaveLength(1)
+    expect(textOf(onA.all('tool:result')[0]).match(/once/g)).toHaveLength(1)
     expect(onA.all('tool:started')).toHaveLength(1)
   })
 

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Client, resultText } from '../fixtures/client.ts'
 import type { RecordedRequest, ScriptedReply } from '../fixtures/model-servers/model-reply.ts'
 import type { ScriptedServer } from '../fixtures/model-servers/scripted-server.ts'
 import { TEST_KEY, WIRES } from '../fixtures/model-servers/wires.ts'
-import { type Served, serve, stopServers } from '../fixtures/serve.ts'
+import type { Client } from '../support/client.ts'
+import { type Served, serve, stopServers } from '../support/serve.ts'
+import { textOf } from '../support/text-of.ts'
 
 /** The models that each vendor lists, in its own words. */
 const LISTED: Record<string, Record<string, unknown>> = {
@@ -115,7 +116,7 @@ describe.each(WIRES)('$name', ({ name, model }) => {
     const client = await open()
     const { reason, results, text } = await client.turn('#parallel')
     expect(reason).toBe('done')
-    expect(results.map(resultText).sort()).toMatchObject([
+    expect(results.map(textOf).sort()).toMatchObject([
       expect.stringContaining('made a.txt'),
       expect.stringContaining('made b.txt')
     ])

@@ -5,8 +5,9 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { afterAll, describe, expect, it } from 'vitest'
 import { child } from '../../server/connections/connections.fixture.ts'
 import { packageRoot } from '../../server/lib/files/package-root.ts'
-import { eventually, temporaryFolder } from '../fixtures/core.ts'
-import { serve, stopServers } from '../fixtures/serve.ts'
+import { eventually } from '../support/eventually.ts'
+import { serve, stopServers } from '../support/serve.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const everything = join(packageRoot(), 'node_modules/@modelcontextprotocol/server-everything/dist/index.js')
 

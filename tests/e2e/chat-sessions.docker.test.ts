@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, describe, expect, it } from 'vitest'
-import { type Client, resultText } from '../fixtures/client.ts'
-import { eventually } from '../fixtures/core.ts'
 import { startAnthropicServer } from '../fixtures/model-servers/anthropic-server.ts'
 import { TEST_KEY } from '../fixtures/model-servers/wires.ts'
-import { type Served, serve, stopServers } from '../fixtures/serve.ts'
+import type { Client } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Served, serve, stopServers } from '../support/serve.ts'
+import { textOf } from '../support/text-of.ts'
 
 afterAll(stopServers)
 
@@ -33,7 +34,7 @@ describe('20 sessions at once', () => {
     for (const [at, { client, id }] of sessions.entries()) {
       const why = JSON.stringify([client.all('session:notice'), client.all('agent:error')])
       expect(turns[at], why).toMatchObject({ reason: 'done', results: [{ isError: false }] })
-      expect(resultText(turns[at]?.results[0])).toMatch(new RegExp(`^mark-${id}\\s+1\\s`))
+      expect(textOf(turns[at]?.results[0])).toMatch(new RegExp(`^mark-${id}\\s+1\\s`))
       const everything = JSON.stringify(client.seen)
       expect(everything).toContain(`mark-${id}`)
       for (const other of sessions) if (other.id !== id) expect(everything).not.toContain(other.id)
@@ -182,7 +183,7 @@ describe('a recycled sandbox', () => {
     await client.wait('session:state', ({ sandbox }) => sandbox === 'recycled')
     expect(await client.ask('tool:approval', { callId: card?.callId, approved: true })).toEqual({ ok: true })
     const result = await client.wait('tool:result', ({ callId }) => callId === card?.callId)
-    expect(resultText(result)).toContain('still here')
+    expect(textOf(result)).toContain('still here')
     const log = (await server.events(id)).map(({ type, data }) => (type === 'session:notice' ? data.code : type))
     expect(log.indexOf('files_restored')).toBeGreaterThan(log.indexOf('sandbox_recycled'))
     expect(log.indexOf('files_restored')).toBeLessThan(log.lastIndexOf('tool:started'))

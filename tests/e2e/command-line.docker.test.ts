@@ -6,7 +6,8 @@ import { promisify } from 'node:util'
 import Dockerode from 'dockerode'
 import { io } from 'socket.io-client'
 import { afterEach, describe, expect, it } from 'vitest'
-import { discard, eventually, temporaryFolder } from '../fixtures/core.ts'
+import { eventually } from '../support/eventually.ts'
+import { discard, temporaryFolder } from '../support/temporary-folder.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const bin = join(root, 'bin/mcp-orchestrator')

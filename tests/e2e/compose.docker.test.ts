@@ -14,8 +14,9 @@ import { defaultBaseName } from '../../server/sandbox/docker/image/image-base.ts
 import { createImageBuilder } from '../../server/sandbox/docker/image/image-builder.ts'
 import { runEngineJob } from '../../server/sandbox/docker/image/image-progress.ts'
 import { type TarFile, tarStream } from '../../server/sandbox/docker/image/image-tar.ts'
-import { type Client, connectClient } from '../fixtures/client.ts'
-import { discard, eventually, temporaryFolder } from '../fixtures/core.ts'
+import { type Client, connectClient } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { discard, temporaryFolder } from '../support/temporary-folder.ts'
 
 interface Service {
   user: string

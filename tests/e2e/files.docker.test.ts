@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type App, createApp } from '../../server/app/app.ts'
 import { loadSettings } from '../../server/config/load-settings.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
-import { discard, eventually, temporaryFolder } from '../fixtures/core.ts'
+import { eventually } from '../support/eventually.ts'
+import { discard, temporaryFolder } from '../support/temporary-folder.ts'
 
 describe("a session's files over HTTP", () => {
   const dataDir = temporaryFolder()

@@ -5,8 +5,10 @@ import { loadSettings } from '../../server/config/load-settings.ts'
 import { sandboxLimits } from '../../server/config/sandbox-limits.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
 import { createDockerEngine } from '../../server/sandbox/docker/docker-engine.ts'
-import { discard, eventually, startCore, type TestCore } from '../fixtures/core.ts'
-import { copyImage, type PrivateEngine, startPrivateEngine } from '../private-dockerd.ts'
+import { eventually } from '../support/eventually.ts'
+import { copyImage, type PrivateEngine, startPrivateEngine } from '../support/private-dockerd.ts'
+import { startCore, type TestCore } from '../support/start-core.ts'
+import { discard } from '../support/temporary-folder.ts'
 
 describe('sessions under gVisor (SANDBOX_RUNTIME=runsc)', () => {
   let privateEngine: PrivateEngine

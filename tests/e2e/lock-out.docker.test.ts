@@ -1,9 +1,9 @@
 /** Someone at the same address, without a token, who tries to keep out those who have one. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { browserOf } from '../fixtures/browser-owner.ts'
-import { eventually } from '../fixtures/core.ts'
-import { type Served, serve, stopServers } from '../fixtures/serve.ts'
+import { browserOf } from '../support/browser-owner.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Served, serve, stopServers } from '../support/serve.ts'
 
 const accessToken = 'an access token of some length'
 let server: Served

@@ -1,7 +1,7 @@
 /** What an operator sees of one person's session: in the log, and in `/metrics`. */
 import { afterEach, expect, it } from 'vitest'
-import { eventually } from '../fixtures/core.ts'
-import { type Served, serve, stopServers } from '../fixtures/serve.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Served, serve, stopServers } from '../support/serve.ts'
 
 afterEach(stopServers)
 

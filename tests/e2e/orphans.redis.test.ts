@@ -7,10 +7,11 @@ import { openEngine } from '../../server/app/core.ts'
 import { loadSettings } from '../../server/config/load-settings.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
 import { deploymentFile, readDeploymentId } from '../../server/storage/deployment-file.ts'
-import { eventually, temporaryFolder } from '../fixtures/core.ts'
-import { type OwnRedis, ownRedis } from '../fixtures/own-redis.ts'
-import { productArgs } from '../fixtures/product.ts'
-import { serve, stopServers } from '../fixtures/serve.ts'
+import { eventually } from '../support/eventually.ts'
+import { type OwnRedis, ownRedis } from '../support/own-redis.ts'
+import { productArgs } from '../support/product.ts'
+import { serve, stopServers } from '../support/serve.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const engine = openEngine(loadSettings({ env: {} }), silentLogger)
 const children: ChildProcess[] = []

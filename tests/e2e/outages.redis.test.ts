@@ -8,9 +8,11 @@ import { loadSettings } from '../../server/config/load-settings.ts'
 import { sandboxLimits } from '../../server/config/sandbox-limits.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
 import { createDockerEngine } from '../../server/sandbox/docker/docker-engine.ts'
-import { discard, eventually, startCore, type TestCore } from '../fixtures/core.ts'
-import { freePort } from '../fixtures/free-port.ts'
-import { copyImage, startPrivateEngine } from '../private-dockerd.ts'
+import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
+import { copyImage, startPrivateEngine } from '../support/private-dockerd.ts'
+import { startCore, type TestCore } from '../support/start-core.ts'
+import { discard } from '../support/temporary-folder.ts'
 
 const OUTAGE_MS = 10_000
 /** Seconds, also where others use the machine. */

@@ -18,7 +18,8 @@ import { promisify } from 'node:util'
 import Dockerode from 'dockerode'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { readHeadings } from '../../scripts/third-party-notices.ts'
-import { discard, eventually, temporaryFolder } from '../fixtures/core.ts'
+import { eventually } from '../support/eventually.ts'
+import { discard, temporaryFolder } from '../support/temporary-folder.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const pinnedNode = join(root, 'node_modules/node/bin/node')

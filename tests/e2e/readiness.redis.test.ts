@@ -1,14 +1,15 @@
 /** `/readyz` against a disk and a Redis that are really full. */
+
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { afterEach, expect, it } from 'vitest'
-import { eventually } from '../fixtures/core.ts'
-import { ownRedis } from '../fixtures/own-redis.ts'
-import { type Served, serve, stopServers } from '../fixtures/serve.ts'
+import { eventually } from '../support/eventually.ts'
+import { ownRedis } from '../support/own-redis.ts'
+import { type Served, serve, stopServers } from '../support/serve.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const cleanUps: (() => unknown)[] = []
 afterEach(async () => {
@@ -33,7 +34,7 @@ const times = (log: string, words: string) => log.split(words).length - 1
 it.skipIf(process.getuid?.() !== 0)(
   'says 503 while the disk is full or nearly so, once in the log, and recovers',
   async () => {
-    const disk = mkdtempSync(join(tmpdir(), 'small-disk-'))
+    const disk = temporaryFolder()
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', disk])
     cleanUps.push(() => {
       execFileSync('umount', ['-l', disk])

@@ -5,9 +5,10 @@ import { openEngine } from '../../server/app/core.ts'
 import { loadSettings } from '../../server/config/load-settings.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
 import { openEmbeddedStore } from '../../server/storage/embedded/open-embedded-store.ts'
-import { discard, eventually, temporaryFolder } from '../fixtures/core.ts'
-import { type SessionProcess, spawnSessionProcess } from '../fixtures/spawn-session-process.ts'
-import { testRedisEnv } from '../fixtures/test-redis.ts'
+import { eventually } from '../support/eventually.ts'
+import { type SessionProcess, spawnSessionProcess } from '../support/spawn-session-process.ts'
+import { discard, temporaryFolder } from '../support/temporary-folder.ts'
+import { testRedisEnv } from '../support/test-redis.ts'
 
 const docker = new Dockerode()
 const engine = openEngine(loadSettings({ env: {} }), silentLogger)

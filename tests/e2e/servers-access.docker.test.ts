@@ -6,8 +6,8 @@ import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { PlanReply } from '../../contract/servers.ts'
 import { child } from '../../server/connections/connections.fixture.ts'
-import { temporaryFolder } from '../fixtures/core.ts'
-import { serve, stopServers } from '../fixtures/serve.ts'
+import { serve, stopServers } from '../support/serve.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const SECRET = 'sk-in-no-log-1234567890'
 const JSON_TYPE = { 'content-type': 'application/json' }

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import Dockerode from 'dockerode'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { discard, eventually, startCore, type TestCore, temporaryFolder, textOf } from '../fixtures/core.ts'
+import { eventually } from '../support/eventually.ts'
+import { startCore, type TestCore } from '../support/start-core.ts'
+import { discard, temporaryFolder } from '../support/temporary-folder.ts'
+import { textOf } from '../support/text-of.ts'
 
 const docker = new Dockerode()
 const newId = () => `test-${randomUUID()}`

@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { discard, eventually, temporaryFolder } from '../fixtures/core.ts'
-import { type Served, serve, stopServers } from '../fixtures/serve.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Served, serve, stopServers } from '../support/serve.ts'
+import { discard, temporaryFolder } from '../support/temporary-folder.ts'
 
 /** The promise is 30 s; a machine under load may notice the end of the process later. */
 const DEADLINE_MS = 40_000

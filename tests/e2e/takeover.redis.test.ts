@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, expect, it } from 'vitest'
 import { type FrontProxy, openFrontProxy } from '../chaos/front-proxy.ts'
-import { type Client, connectClient, resultText } from '../fixtures/client.ts'
-import { eventually, temporaryFolder } from '../fixtures/core.ts'
-import { serve, stopServers } from '../fixtures/serve.ts'
-import { testRedisEnv } from '../fixtures/test-redis.ts'
+import { type Client, connectClient } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { serve, stopServers } from '../support/serve.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
+import { testRedisEnv } from '../support/test-redis.ts'
+import { textOf } from '../support/text-of.ts'
 
 const SESSIONS = 9
 const clients: Client[] = []
@@ -59,7 +61,7 @@ it('nine live sessions over three instances: one is killed, all go on at the oth
   process.stderr.write(`all ${SESSIONS} usable ${Math.round(Math.max(...times))} ms after the kill\n`)
   for (const { client } of people) {
     const results = client.seen.filter(({ event }) => event === 'tool:result')
-    expect(results.filter(({ data }) => resultText(data).includes('unknown'))).toEqual([])
+    expect(results.filter(({ data }) => textOf(data).includes('unknown'))).toEqual([])
     // Every tab saw every event once, in order, across the move.
     const numbers = client.seen.filter(({ data }) => typeof data.at === 'number').map(({ data }) => Number(data.seq))
     expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))

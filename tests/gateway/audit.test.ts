@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { AuditEntry } from '../../contract/audit.ts'
 import { hasHidden } from '../../contract/hidden-characters.ts'
 import { child, real, textOf, until } from '../../server/connections/connections.fixture.ts'
-import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
+import { type GatewayProcess, spawnGateway, startGateway } from '../support/gateway-process.ts'
 
 const running: GatewayProcess[] = []
 const start: typeof startGateway = async (servers, options) => {

@@ -3,8 +3,8 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { child, textOf } from '../../server/connections/connections.fixture.ts'
-import { discard, temporaryFolder } from '../fixtures/core.ts'
-import { type GatewayProcess, startGateway } from './gateway-process.ts'
+import { type GatewayProcess, startGateway } from '../support/gateway-process.ts'
+import { discard, temporaryFolder } from '../support/temporary-folder.ts'
 
 const main = resolve(import.meta.dirname, '../../server/gateway-main.ts')
 const running: GatewayProcess[] = []

@@ -1,20 +1,12 @@
 /** What a hostile server without `sandbox` gets at: nothing of ours, however it asks. */
-import {
-  existsSync,
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  writeFileSync
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+
+import { existsSync, linkSync, mkdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { child, textOf } from '../../server/connections/connections.fixture.ts'
-import { outsidePid } from '../fixtures/outside-pid.ts'
-import { type GatewayProcess, processesWith, startGateway } from './gateway-process.ts'
+import { type GatewayProcess, processesWith, startGateway } from '../support/gateway-process.ts'
+import { outsidePid } from '../support/outside-pid.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const running: GatewayProcess[] = []
 afterEach(async () => {
@@ -168,7 +160,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
 
   // Checked with the defence off: only docker.sock is covered → the socket is listed.
   it('of an instance that others use sees no socket of a container engine', async () => {
-    const runtime = mkdtempSync(join(tmpdir(), 'runtime-'))
+    const runtime = temporaryFolder()
     for (const name of ['podman', 'containerd-rootless']) {
       mkdirSync(join(runtime, name))
       writeFileSync(join(runtime, name, 'engine.sock'), '')
@@ -183,7 +175,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
   })
 
   it('is told where to move what it is given in the data folder', async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'in-data-'))
+    const dir = temporaryFolder()
     const data = join(dir, 'data')
     mkdirSync(data)
     linkSync(join(import.meta.dirname, '../fixtures/children/steady.ts'), join(data, 'steady.ts'))

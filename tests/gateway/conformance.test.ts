@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { child } from '../../server/connections/connections.fixture.ts'
-import { serve, stopServers } from '../fixtures/serve.ts'
+import { serve, stopServers } from '../support/serve.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const suite = resolve(import.meta.dirname, '../../node_modules/@modelcontextprotocol/conformance/dist/index.js')
-const dir = mkdtempSync(join(tmpdir(), 'conformance-'))
+const dir = temporaryFolder()
 afterAll(async () => {
   await stopServers()
   rmSync(dir, { recursive: true, force: true })

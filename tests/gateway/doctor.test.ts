@@ -1,15 +1,15 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const main = resolve(import.meta.dirname, '../../server/main.ts')
 
 /** Someone who has the gateway in a client, and neither an engine nor a workspace. */
 function gatewayUser(mcpServers: Record<string, unknown>) {
-  const home = mkdtempSync(join(tmpdir(), 'doctor-'))
+  const home = temporaryFolder()
   const cwd = join(home, 'somewhere')
   const config = join(home, '.config/mcp-orchestrator')
   mkdirSync(cwd)

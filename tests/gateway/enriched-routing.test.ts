@@ -1,11 +1,11 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { child, textOf } from '../../server/connections/connections.fixture.ts'
 import { startEmbeddingServer } from '../fixtures/model-servers/embedding-server.ts'
 import { startOpenAiServer } from '../fixtures/model-servers/openai-server.ts'
-import { type GatewayProcessOptions, startGateway } from './gateway-process.ts'
+import { type GatewayProcessOptions, startGateway } from '../support/gateway-process.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -29,7 +29,7 @@ const data = (result: Record<string, unknown>) => result.structuredContent as Re
 const until = (check: () => unknown) => vi.waitFor(check)
 
 function folder(): string {
-  const dir = mkdtempSync(join(tmpdir(), 'enriched-'))
+  const dir = temporaryFolder()
   closers.push(() => rmSync(dir, { recursive: true, force: true }))
   return dir
 }

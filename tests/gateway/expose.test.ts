@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { child, real, textOf, until } from '../../server/connections/connections.fixture.ts'
+import { processesWith, spawnGateway } from '../support/gateway-process.ts'
 import { type Door, type Era, type Opened, openExposed } from './exposed-client.ts'
-import { processesWith, spawnGateway } from './gateway-process.ts'
 
 const opened: Opened[] = []
 const open: typeof openExposed = async (...args) => {

@@ -1,7 +1,7 @@
 /** The official client, able to do all that a server may ask of it, at either door of the pass-through mode. */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { serveExposed } from '../../server/gateway/expose/expose.fixture.ts'
-import { startGateway } from './gateway-process.ts'
+import { startGateway } from '../support/gateway-process.ts'
 
 export type Door = 'stdio' | 'http'
 export type Era = 'legacy' | 'auto'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { child, textOf } from '../../server/connections/connections.fixture.ts'
 import { startOpenAiServer } from '../fixtures/model-servers/openai-server.ts'
-import { type GatewayProcess, type GatewayProcessOptions, startGateway } from './gateway-process.ts'
+import { type GatewayProcess, type GatewayProcessOptions, startGateway } from '../support/gateway-process.ts'
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {

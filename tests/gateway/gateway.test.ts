@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { child, isAlive, real, textOf, until } from '../../server/connections/connections.fixture.ts'
-import { outsidePid } from '../fixtures/outside-pid.ts'
-import { type GatewayProcess, processesWith, spawnGateway, startGateway } from './gateway-process.ts'
+import { type GatewayProcess, processesWith, spawnGateway, startGateway } from '../support/gateway-process.ts'
+import { outsidePid } from '../support/outside-pid.ts'
 
 const running: GatewayProcess[] = []
 const start: typeof startGateway = async (servers, options) => {

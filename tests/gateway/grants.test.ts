@@ -1,10 +1,11 @@
 /** A secret is for the entry that a person accepted, and for no other that names it. */
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { child, textOf } from '../../server/connections/connections.fixture.ts'
-import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
+import { type GatewayProcess, spawnGateway, startGateway } from '../support/gateway-process.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const running: GatewayProcess[] = []
 afterEach(async () => {
@@ -17,7 +18,7 @@ const fill = (kind: string, name: string) => `\${${kind}:${name}}`
 const placeholder = fill('secret', 'BANK')
 
 async function open() {
-  const credentials = join(mkdtempSync(join(tmpdir(), 'grants-')), 'credentials.json')
+  const credentials = join(temporaryFolder(), 'credentials.json')
   writeFileSync(credentials, JSON.stringify({ BANK: SECRET }), { mode: 0o600 })
   const gateway = await startGateway(
     ({ dir }) => ({

@@ -2,8 +2,8 @@ import { Client, ProtocolError, StreamableHTTPClientTransport } from '@modelcont
 import { afterEach, describe, expect, it } from 'vitest'
 import { child, textOf } from '../../server/connections/connections.fixture.ts'
 import { serveExposed } from '../../server/gateway/expose/expose.fixture.ts'
+import { startGateway } from '../support/gateway-process.ts'
 import type { Door, Era } from './exposed-client.ts'
-import { startGateway } from './gateway-process.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {

@@ -13,8 +13,8 @@ import { real, textOf } from '../../server/connections/connections.fixture.ts'
 import { openHttpDoor } from '../../server/gateway/doors/http-door.ts'
 import { packageRoot } from '../../server/lib/files/package-root.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
-import { discard, temporaryFolder } from '../fixtures/core.ts'
-import { productArgs } from '../fixtures/product.ts'
+import { productArgs } from '../support/product.ts'
+import { discard, temporaryFolder } from '../support/temporary-folder.ts'
 
 const INSPECTOR = join(packageRoot(), 'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js')
 const FOUR = ['execute', 'explain_tool', 'find_tool', 'list_capabilities']

@@ -1,11 +1,11 @@
-import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { textOf } from '../../server/connections/connections.fixture.ts'
 import { COMMON, Logins } from '../../server/connections/remote/logins.ts'
 import { type OAuthOptions, type OAuthServers, startOAuthServers } from '../fixtures/oauth-servers.ts'
-import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
+import { type GatewayProcess, spawnGateway, startGateway } from '../support/gateway-process.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const running: { end(): Promise<void> }[] = []
 afterEach(async () => {
@@ -14,7 +14,7 @@ afterEach(async () => {
 
 async function open(options: OAuthOptions = {}) {
   const oauth = await startOAuthServers(options)
-  const dir = mkdtempSync(join(tmpdir(), 'login-'))
+  const dir = temporaryFolder()
   const config = join(dir, 'mcp.json')
   const data = join(dir, 'data')
   writeFileSync(config, JSON.stringify({ mcpServers: { guarded: { url: oauth.url }, local: { command: 'x' } } }))

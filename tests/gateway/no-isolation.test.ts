@@ -1,7 +1,7 @@
 /** On a system that can't keep servers apart: what runs, and who is told. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { child, textOf } from '../../server/connections/connections.fixture.ts'
-import { type GatewayProcess, startGateway } from './gateway-process.ts'
+import { type GatewayProcess, startGateway } from '../support/gateway-process.ts'
 
 const running: GatewayProcess[] = []
 afterEach(async () => {

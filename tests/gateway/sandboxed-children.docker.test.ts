@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { child, textOf, until } from '../../server/connections/connections.fixture.ts'
 import { seccompOption } from '../../server/sandbox/docker/engine/seccomp-profile.ts'
-import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
+import { type GatewayProcess, spawnGateway, startGateway } from '../support/gateway-process.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const children = join(root, 'tests/fixtures/children')

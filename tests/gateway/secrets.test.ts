@@ -1,9 +1,9 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { child, textOf } from '../../server/connections/connections.fixture.ts'
-import { type GatewayProcess, spawnGateway, startGateway } from './gateway-process.ts'
+import { type GatewayProcess, spawnGateway, startGateway } from '../support/gateway-process.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const running: GatewayProcess[] = []
 afterEach(async () => {
@@ -21,7 +21,7 @@ const secrets = {
 const isHidden = (text: string) => Object.values(secrets).filter((secret) => text.includes(secret))
 
 async function open(args: string[] = []) {
-  const dir = mkdtempSync(join(tmpdir(), 'secrets-'))
+  const dir = temporaryFolder()
   const [credentials, data] = [join(dir, 'credentials.json'), join(dir, 'data')]
   writeFileSync(credentials, JSON.stringify({ A: secrets.A, B: secrets.B }))
   chmodSync(credentials, 0o600)

@@ -2,7 +2,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { child, textOf, until } from '../../server/connections/connections.fixture.ts'
-import { type GatewayProcess, type GatewayProcessOptions, processesWith, startGateway } from './gateway-process.ts'
+import {
+  type GatewayProcess,
+  type GatewayProcessOptions,
+  processesWith,
+  startGateway
+} from '../support/gateway-process.ts'
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {

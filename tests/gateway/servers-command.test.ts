@@ -1,14 +1,14 @@
-import { mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { hasHidden } from '../../contract/hidden-characters.ts'
 import { openCredentials } from '../../server/catalog/credentials.ts'
 import { child } from '../../server/connections/connections.fixture.ts'
-import { spawnGateway, startGateway } from './gateway-process.ts'
+import { spawnGateway, startGateway } from '../support/gateway-process.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 function workplace(mcpServers: Record<string, unknown>) {
-  const dir = mkdtempSync(join(tmpdir(), 'servers-'))
+  const dir = temporaryFolder()
   const config = join(dir, 'mcp.json')
   writeFileSync(config, JSON.stringify({ mcpServers, other: { kept: true } }))
   const run = (...args: string[]) => feed('', ...args)

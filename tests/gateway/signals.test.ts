@@ -1,10 +1,11 @@
 /** Signals: what a process of the same user can do to ours with them. */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const bin = resolve(import.meta.dirname, '../../bin/mcp-orchestrator')
 const started: ChildProcess[] = []
@@ -28,7 +29,7 @@ describe.runIf(process.platform === 'linux')('a signal that makes Node open a de
     ['serve', (dir: string) => ['serve', '--port', '0', '--config', join(dir, 'mcp.json')]],
     ['engine-proxy', (dir: string) => ['engine-proxy', '--listen', join(dir, 'engine.sock')]]
   ])('has no effect on %s', async (_name, words) => {
-    const dir = mkdtempSync(join(tmpdir(), 'signals-'))
+    const dir = temporaryFolder()
     writeFileSync(join(dir, 'mcp.json'), '{"mcpServers":{}}')
     const { PATH = '', HOME = '' } = process.env
     const env = { PATH, HOME, XDG_CONFIG_HOME: dir, DATA_DIR: join(dir, 'data'), LLM_PROVIDER: 'demo' }

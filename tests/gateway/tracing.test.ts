@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { child, textOf, until } from '../../server/connections/connections.fixture.ts'
-import { startGateway } from './gateway-process.ts'
+import { startGateway } from '../support/gateway-process.ts'
 
 interface Span {
   name: string

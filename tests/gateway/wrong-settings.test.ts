@@ -1,9 +1,9 @@
-import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { child } from '../../server/connections/connections.fixture.ts'
-import { processesWith, spawnGateway, startGateway } from './gateway-process.ts'
+import { processesWith, spawnGateway, startGateway } from '../support/gateway-process.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 interface Place {
   dir: string
@@ -12,7 +12,7 @@ interface Place {
 }
 
 function place(registry: unknown): Place {
-  const dir = mkdtempSync(join(tmpdir(), 'wrong-'))
+  const dir = temporaryFolder()
   const config = join(dir, 'mcp.json')
   writeFileSync(config, JSON.stringify(registry, null, 1))
   return { dir, config, data: join(dir, 'data') }

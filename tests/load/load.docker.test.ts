@@ -1,5 +1,5 @@
 import { afterAll, expect, it } from 'vitest'
-import { stopServers } from '../fixtures/serve.ts'
+import { stopServers } from '../support/serve.ts'
 import { load } from './load.ts'
 import { toMarkdown, toSvg, verdict } from './report.ts'
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import Dockerode from 'dockerode'
 import { LABEL } from '../../server/sandbox/docker/engine/container-spec.ts'
-import { serve } from '../fixtures/serve.ts'
+import { serve } from '../support/serve.ts'
 import { type Timing, workAsOne } from './person.ts'
 
 export interface LoadOptions {

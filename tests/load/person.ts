@@ -1,7 +1,9 @@
 /** One of many people at work: a turn with a tool call every few seconds, each card answered yes at once. */
+
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Client, resultText } from '../fixtures/client.ts'
+import type { Client } from '../support/client.ts'
+import { textOf } from '../support/text-of.ts'
 
 export interface Timing {
   /** When it began, ms since the start of the load. */
@@ -53,7 +55,7 @@ async function oneTurn(client: Client, mark: string, began: number): Promise<Tim
   if (!decided.ok) throw new Error(`not approved: ${decided.error.message}`)
   const result = await client.wait('tool:result', undefined, { from, ms: LIMIT_MS })
   const callMs = performance.now() - approved
-  if (!resultText(result).includes(mark)) throw new Error(`another answer: ${resultText(result).slice(0, 200)}`)
+  if (!textOf(result).includes(mark)) throw new Error(`another answer: ${textOf(result).slice(0, 200)}`)
   await client.wait('turn:end', undefined, { from, ms: LIMIT_MS })
   // What it has seen is of no use any more, and would be this process's own leak.
   client.seen.length = 0

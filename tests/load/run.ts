@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { packageRoot } from '../../server/lib/files/package-root.ts'
-import { stopServers } from '../fixtures/serve.ts'
+import { stopServers } from '../support/serve.ts'
 import { load } from './load.ts'
 import { toMarkdown, toSvg, verdict } from './report.ts'
 

@@ -1,6 +1,6 @@
 /** The page leaves people where they are, and says what waits and what they have just done. */
 import { expect, it } from 'vitest'
-import { PHONE } from './browser.ts'
+import { PHONE } from '../support/browser.ts'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
 import { inboxCard } from './inbox-card.ts'

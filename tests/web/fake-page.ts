@@ -1,7 +1,7 @@
 /** A page on a fake server, anew for each test of a file: call it once at the top. */
 import type { Browser, BrowserContextOptions } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
-import { launchBrowser, type Visit, visit } from './browser.ts'
+import { launchBrowser, type Visit, visit } from '../support/browser.ts'
 import { FakeServer, type FakeSession } from './fake-server.ts'
 import { buildPage } from './real-server.ts'
 import { WorkspacePage } from './workspace-page.ts'

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createLogger } from '../../server/lib/logger.ts'
 import { openEmbeddedStore } from '../../server/storage/embedded/open-embedded-store.ts'
 import type { NewEvent } from '../../server/storage/event-log.ts'
-import { launchBrowser, visit } from './browser.ts'
+import { launchBrowser, visit } from '../support/browser.ts'
 import { RealServer } from './real-server.ts'
 import { WorkspacePage } from './workspace-page.ts'
 

@@ -1,9 +1,10 @@
 /** What a person began stays theirs: in the session where they began it, through slips of the hand. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { PHONE } from './browser.ts'
+import { PHONE } from '../support/browser.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
 import { seriousFaults } from './serious-faults.ts'
@@ -139,7 +140,7 @@ it('tells of its keys in the settings', async () => {
 
 it('takes files that are dropped beside the panel too, and says so of a folder', async () => {
   const { me } = await now().arrive()
-  const folder = mkdtempSync(join(tmpdir(), 'dropped-'))
+  const folder = temporaryFolder()
   writeFileSync(join(folder, 'note.txt'), 'a note')
   const uploads: string[] = []
   await me.page.route('**/file?path=*', (route) => {

@@ -1,6 +1,6 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { launchBrowser, PHONE, type Visit, visit, watchOffences } from './browser.ts'
+import { launchBrowser, PHONE, type Visit, visit, watchOffences } from '../support/browser.ts'
 import { RealServer } from './real-server.ts'
 import { seriousFaults } from './serious-faults.ts'
 import { WorkspacePage } from './workspace-page.ts'

@@ -1,14 +1,15 @@
 /** The real server with its real sandboxes and the demo model, as a process that a test may kill and start again. */
+
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, statSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { freePort } from '../fixtures/free-port.ts'
-import { productArgs, productEnv } from '../fixtures/product.ts'
+import { freePort } from '../support/free-port.ts'
+import { productArgs, productEnv } from '../support/product.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const READY_WITHIN_MS = 120_000
 const root = resolve(import.meta.dirname, '../..')
@@ -40,7 +41,7 @@ export class RealServer {
 
   static async start(): Promise<RealServer> {
     await buildPage()
-    const server = new RealServer(await freePort(), await mkdtemp(join(tmpdir(), 'page-test-')))
+    const server = new RealServer(await freePort(), temporaryFolder())
     await server.run()
     return server
   }

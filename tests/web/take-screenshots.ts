@@ -2,7 +2,7 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { BrowserContextOptions } from 'playwright-core'
-import { launchBrowser, PHONE, visit } from './browser.ts'
+import { launchBrowser, PHONE, visit } from '../support/browser.ts'
 import { RealServer } from './real-server.ts'
 import { WorkspacePage } from './workspace-page.ts'
 

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { PATIENCE_MS } from '../../tests/patience-ms.ts'
+import { PATIENCE_MS } from '../../tests/support/patience-ms.ts'
 import { FakeOwner } from '../fake-owner.ts'
 import { type ExpectedTarget, type PathTarget, TARGET_META } from '../protocol.ts'
 

@@ -1,12 +1,12 @@
-import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { readLines } from './text-lines.ts'
 
 it('gives the lines that splitting the whole text gives', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'lines-'))
+  const folder = temporaryFolder()
   const file = join(folder, 'file')
   const text = fc
     .array(fc.string({ unit: fc.constantFrom('a', 'é', '\n', '€'), maxLength: 9 }))

@@ -1,13 +1,13 @@
-import { mkdtempSync, rmSync, statSync, utimesSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { startSignOfLife } from './sign-of-life.ts'
 
 let state: string
 
 beforeEach(() => {
-  state = mkdtempSync(join(tmpdir(), 'alive-'))
+  state = temporaryFolder()
   vi.useFakeTimers({ toFake: ['setInterval'] })
 })
 afterEach(() => {

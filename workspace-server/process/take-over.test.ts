@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { SERVER_EXIT } from '../protocol.ts'
 import { EpochFence } from './epoch-fence.ts'
 import { takeOver } from './take-over.ts'
@@ -10,7 +10,7 @@ let state: string
 const seen = () => readdirSync(join(state, 'epochs')).sort()
 
 beforeEach(() => {
-  state = mkdtempSync(join(tmpdir(), 'epochs-'))
+  state = temporaryFolder()
 })
 afterEach(() => rmSync(state, { recursive: true }))
 

@@ -1,14 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { chooseNames } from './choose-names.ts'
 import { findClientServers, readClientFile } from './client-files.ts'
 
 describe('the files of other clients', () => {
   let home = ''
   beforeEach(() => {
-    home = mkdtempSync(join(tmpdir(), 'clients-'))
+    home = temporaryFolder()
   })
   afterEach(() => rmSync(home, { recursive: true, force: true }))
 

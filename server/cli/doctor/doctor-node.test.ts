@@ -1,10 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { describeNode, NODE_BINARIES } from './doctor-node.ts'
 
-const dir = mkdtempSync(join(tmpdir(), 'doctor-node-'))
+const dir = temporaryFolder()
 const [version = ''] = Object.keys(NODE_BINARIES)
 afterAll(() => rmSync(dir, { recursive: true }))
 

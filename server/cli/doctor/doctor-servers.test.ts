@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { loadSettings } from '../../config/load-settings.ts'
 import { child } from '../../connections/connections.fixture.ts'
 import { messageOf } from '../../lib/errors.ts'
@@ -15,7 +15,7 @@ afterEach(async () => {
 })
 
 async function diagnose(registry: string | Record<string, unknown> | undefined, wantsStart = false) {
-  const dir = mkdtempSync(join(tmpdir(), 'doctor-'))
+  const dir = temporaryFolder()
   closers.push(() => rmSync(dir, { recursive: true, force: true }))
   const file = join(dir, 'mcp.json')
   const text = typeof registry === 'string' ? registry : JSON.stringify({ mcpServers: registry })

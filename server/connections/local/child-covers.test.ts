@@ -1,14 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { confine } from './child-covers.ts'
 import { enginePlaces } from './engine-places.ts'
 
 describe('what is covered for a child', () => {
   let dir = ''
   beforeEach(() => {
-    dir = mkdtempSync(join(tmpdir(), 'covers-'))
+    dir = temporaryFolder()
     for (const name of ['data', 'project', 'own', 'home']) mkdirSync(join(dir, name))
     for (const file of ['data/store.db', 'own/mcp.json', 'project/mcp.json', 'project/server.js'])
       writeFileSync(join(dir, file), '')

@@ -1,16 +1,16 @@
 /** Tries what a real child can do to our files that the next start would use. */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { holdDotenv } from '../../config/hold-dotenv.ts'
 import { ChildProcesses } from './child-processes.ts'
 
 describe.runIf(process.platform === 'linux')('a child', { timeout: 120_000 }, () => {
   // Checked: if a place is left out, the server's file is there.
   it('plants no .env, changes no readable one, and writes to no default folder and no program of ours', async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'places-'))
+    const dir = temporaryFolder()
     const at = (name: string) => join(dir, name)
     for (const name of ['data', 'work', 'other', 'config/ours', 'program']) mkdirSync(at(name), { recursive: true })
     writeFileSync(at('config/ours/credentials'), 'secret-3f')
@@ -47,7 +47,7 @@ describe.runIf(process.platform === 'linux')('a child', { timeout: 120_000 }, ()
 
   // Checked: if the guard is not told, the new file is never covered, and the test times out.
   it('does not change a readable .env that was replaced while it runs', async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'places-'))
+    const dir = temporaryFolder()
     const [file, draft] = [join(dir, '.env'), join(dir, 'draft')]
     mkdirSync(join(dir, 'data'))
     writeFileSync(file, 'PORT=1')

@@ -1,17 +1,16 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { Logins } from './logins.ts'
 
 const MB = 1024 * 1024
 
 // Checked: if the whole answer is read, all 200 MB are.
 it('stops reading an endless answer during discovery', async () => {
-  const dir = mkdtempSync(join(tmpdir(), 'logins-'))
+  const dir = temporaryFolder()
   let sent = 0
   function* much() {
     for (; sent < 200; sent++) yield Buffer.alloc(MB, 'x')

@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { afterEach, describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { openTestConnections, textOf, until } from '../connections.fixture.ts'
 
@@ -15,7 +15,7 @@ afterEach(async () => {
 
 /** A minimal remote server of the older revisions: its tool `wait` answers when released, `fail` answers with an HTTP status. */
 async function openRemote(headers: Record<string, string> = {}, more: Record<string, unknown> = {}) {
-  const credentials = join(mkdtempSync(join(tmpdir(), 'remote-')), 'credentials.json')
+  const credentials = join(temporaryFolder(), 'credentials.json')
   const keep = (token: string) => writeFileSync(credentials, JSON.stringify({ TOKEN: token }), { mode: 0o600 })
   keep('token-a')
   const remote = {

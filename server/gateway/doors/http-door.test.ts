@@ -1,10 +1,10 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect as connectSocket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { noAudit } from '../../audit/audit.fixture.ts'
 import type { Audit } from '../../audit/audit.ts'
 import { child, openTestConnections, real, textOf } from '../../connections/connections.fixture.ts'
@@ -44,7 +44,7 @@ async function connect(url: URL, mode: 'legacy' | 'auto', headers: Record<string
 
 describe('the gateway over HTTP', () => {
   it.each(['legacy', 'auto'] as const)('uses the credentials of the owner of each request (%s)', async (mode) => {
-    const credentials = join(mkdtempSync(join(tmpdir(), 'door-')), 'credentials')
+    const credentials = join(temporaryFolder(), 'credentials')
     const stored = { KEY: 'common', owners: { anna: { KEY: 'of-anna' }, ben: { KEY: 'of-ben' } } }
     writeFileSync(credentials, JSON.stringify(stored), { mode: 0o600 })
     const url = await serve({ a: child('who', [], { env: { TOKEN: `\${secret:KEY}` } }) }, true, credentials)

@@ -1,7 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import {
   child,
   LOCAL,
@@ -44,7 +44,7 @@ type Shape = 'alone' | 'with instances' | 'with an alternative'
 
 /** One server for each fault, all running at the same time. */
 async function open(shape: Shape) {
-  const dir = mkdtempSync(join(tmpdir(), 'faults-'))
+  const dir = temporaryFolder()
   const faults = [...FAULTS, CANCELLED]
   const effects = (fault: string) => join(dir, encodeURIComponent(fault))
   const entry = (fault: string, more: object) =>
@@ -128,7 +128,7 @@ describe('a call that fails at any of its steps', { timeout: 120_000 }, () => {
 
   // Checked: if alternatives are not checked, the writer runs.
   it('never falls back from a tool that reads to one that may write', async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'readers-'))
+    const dir = temporaryFolder()
     const shaped = (name: string, readOnlyHint: boolean, alternatives: string[]) => {
       const file = join(dir, name)
       writeFileSync(file, JSON.stringify([{ name: 'look', annotations: { readOnlyHint } }]))

@@ -1,14 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { noAudit } from '../../audit/audit.fixture.ts'
 import { openTestConnections } from '../../connections/connections.fixture.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
 import { Discovery } from './discovery.ts'
 
 it('keeps the server errors of one owner from others, and tries the credentials of each', async () => {
-  const dir = mkdtempSync(join(tmpdir(), 'discovery-'))
+  const dir = temporaryFolder()
   const credentials = join(dir, 'credentials.json')
   const owners = { anna: { KEY: 'anna' }, ben: { KEY: 'ben' } }
   writeFileSync(credentials, JSON.stringify({ KEY: 'none', owners }), { mode: 0o600 })

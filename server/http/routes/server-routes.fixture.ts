@@ -1,7 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { openAuditLog } from '../../app/app-audit.ts'
 import { createGatewayApp } from '../../app/app-gateway.ts'
 import { chatServers, openSenderCheck, serverDirectory } from '../../app/app-servers.ts'
@@ -26,7 +26,7 @@ export async function openServerRoutes(
   credentials = '',
   tokens: { AUTH_TOKEN?: string; ADMIN_TOKEN?: string } = {}
 ) {
-  const dir = mkdtempSync(join(tmpdir(), 'server-routes-'))
+  const dir = temporaryFolder()
   const file = join(dir, 'mcp.json')
   const secretsFile = join(dir, 'credentials')
   writeFileSync(secretsFile, credentials, { mode: 0o600 })

@@ -1,7 +1,7 @@
 import { existsSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
+import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { withFileLock } from './file-lock.ts'
 
 const dir = temporaryFolder()

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
-import { PATIENCE_MS } from '../../../tests/patience-ms.ts'
+import { PATIENCE_MS } from '../../../tests/support/patience-ms.ts'
+import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { makeFolder } from './make-folder.ts'
 
 const root = temporaryFolder()

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { readSmallFile } from './read-small-file.ts'
 
-const dir = mkdtempSync(join(tmpdir(), 'small-'))
+const dir = temporaryFolder()
 const put = (name: string, text: string) => {
   writeFileSync(join(dir, name), text)
   return join(dir, name)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { cpuMs } from '../../../tests/fixtures/cpu-ms.ts'
+import { cpuMs } from '../../../tests/support/cpu-ms.ts'
 import { parseHostileJson } from './hostile-json.ts'
 
 const parse = (text: string) => parseHostileJson(Buffer.from(text))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { cpuMs } from '../../../tests/fixtures/cpu-ms.ts'
+import { cpuMs } from '../../../tests/support/cpu-ms.ts'
 import { readPlan } from './demo-requests.ts'
 
 const one = (text: string) => readPlan(text).groups

@@ -1,6 +1,5 @@
 import { getEventListeners } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
-import { freePort } from '../../../tests/fixtures/free-port.ts'
 import type { ScriptedServerOptions } from '../../../tests/fixtures/model-servers/model-reply.ts'
 import {
   type Connected,
@@ -11,6 +10,7 @@ import {
   WIRES,
   type Wire
 } from '../../../tests/fixtures/model-servers/wires.ts'
+import { freePort } from '../../../tests/support/free-port.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { createModels } from '../create-models.ts'
 import type { ModelTimeouts } from '../models-options.ts'

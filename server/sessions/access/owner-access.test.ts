@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
+import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
 import type { Store } from '../../storage/store.ts'

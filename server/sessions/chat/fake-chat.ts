@@ -1,5 +1,5 @@
-import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
-import { PATIENCE_MS } from '../../../tests/patience-ms.ts'
+import { PATIENCE_MS } from '../../../tests/support/patience-ms.ts'
+import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { noAudit } from '../../audit/audit.fixture.ts'
 import type { Audit } from '../../audit/audit.ts'
 import type { ToolSource } from '../../calls/tool-source.ts'

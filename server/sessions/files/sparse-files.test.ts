@@ -1,18 +1,8 @@
 import { createHash } from 'node:crypto'
-import {
-  closeSync,
-  createReadStream,
-  ftruncateSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  rmSync,
-  statSync,
-  writeSync
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, createReadStream, ftruncateSync, mkdirSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { WorkspaceCheckpoint as Inside } from '../../../workspace-server/checkpoint/workspace-checkpoint.ts'
 import type { ChangesParams, FetchParams, RestoreParams } from '../../../workspace-server/protocol.ts'
 import { silentLogger } from '../../lib/logger.ts'
@@ -27,7 +17,7 @@ let folder: string
 let transferred: number
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'sparse-'))
+  folder = temporaryFolder()
   transferred = 0
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { discard, temporaryFolder } from '../../../tests/fixtures/core.ts'
+import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { createLogger, silentLogger } from '../../lib/logger.ts'
 import { FakeEngine } from '../../sandbox/fake-engine.ts'
 import type { CheckpointStore } from '../../storage/checkpoint-store.ts'

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rmSync } from 'node:fs'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { AppError } from '../../lib/errors.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
@@ -10,7 +9,7 @@ import type { Store } from '../../storage/store.ts'
 import { resultOf, SessionEvents } from './session-events.ts'
 
 const ID = 'session'
-const dir = mkdtempSync(join(tmpdir(), 'session-events-'))
+const dir = temporaryFolder()
 let store: Store
 let epoch: number
 let published: StoredEvent[]

@@ -1,8 +1,9 @@
 /** A checkpoint store in its own folder, with functions that look at it from outside, for the tests of this folder. */
+
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import type { Checkpoint, CheckpointStore } from '../checkpoint-store.ts'
@@ -11,7 +12,7 @@ import { openCheckpointStore } from './checkpoint-files.ts'
 export const MB = 1024 * 1024
 
 export class CheckpointFixture {
-  readonly dir = mkdtempSync(join(tmpdir(), 'checkpoints-'))
+  readonly dir = temporaryFolder()
   readonly store: CheckpointStore = this.storeOf(64 * MB)
 
   storeOf(maxSessionBytes: number, dir = this.dir): CheckpointStore {

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { CheckpointFixture, contentOf, files, MB, put, sha256 } from './checkpoint-files.fixture.ts'
 
 let fixture: CheckpointFixture
@@ -71,7 +71,7 @@ describe('damage', () => {
     const old = { a: '1', b: '1' }
     const fresh = { a: '22', c: '2' }
     const cut = async (manifest: number, pack: number) => {
-      const copy = mkdtempSync(join(tmpdir(), 'cut-'))
+      const copy = temporaryFolder()
       cpSync(fixture.dir, copy, { recursive: true })
       truncateSync(fixture.stored('manifest', copy)[0] ?? '', manifest)
       truncateSync(fixture.stored('pack', copy)[0] ?? '', pack)

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { lockDataDir } from './data-dir-lock.ts'
 import { openEmbeddedStore } from './open-embedded-store.ts'
@@ -12,7 +12,7 @@ describe('lockDataDir', () => {
   let root = ''
   let dataDir = ''
   beforeEach(() => {
-    root = mkdtempSync(join(tmpdir(), 'lock-'))
+    root = temporaryFolder()
     dataDir = join(root, 'data')
   })
   const children: ChildProcess[] = []

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { describeEventLog } from '../event-log.contract.ts'
 import { describeKeyValueStore } from '../key-value-store.contract.ts'
@@ -14,7 +14,7 @@ import { openEmbeddedStore } from './open-embedded-store.ts'
 const logger = silentLogger
 
 async function openTwo(): Promise<StoreUnderTest> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'store-'))
+  const dataDir = temporaryFolder()
   const [first, second] = await Promise.all([
     openEmbeddedStore({ dataDir, logger }),
     openEmbeddedStore({ dataDir, logger })
@@ -40,7 +40,7 @@ describe('embedded store on disk', () => {
   let root = ''
   let dataDir = ''
   beforeEach(() => {
-    root = mkdtempSync(join(tmpdir(), 'store-'))
+    root = temporaryFolder()
     dataDir = join(root, 'nested', 'data')
   })
   const children: ChildProcess[] = []

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type OwnRedis, ownRedis } from '../../../tests/fixtures/own-redis.ts'
+import { type OwnRedis, ownRedis } from '../../../tests/support/own-redis.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { describeEventLog } from '../event-log.contract.ts'
 import { describeKeyValueStore } from '../key-value-store.contract.ts'

@@ -1,12 +1,11 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { freePort } from '../../../tests/fixtures/free-port.ts'
-import { type OwnRedis, ownRedis } from '../../../tests/fixtures/own-redis.ts'
+import { freePort } from '../../../tests/support/free-port.ts'
+import { type OwnRedis, ownRedis } from '../../../tests/support/own-redis.ts'
+import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import type { Store } from '../store.ts'
 import { openRedisStore } from './open-redis-store.ts'
@@ -63,7 +62,7 @@ describe('a Redis that comes and goes', () => {
   }
 
   beforeEach(async () => {
-    dir = mkdtempSync(join(tmpdir(), 'redis-'))
+    dir = temporaryFolder()
     port = await freePort()
     url = `redis://127.0.0.1:${port}`
     await start()

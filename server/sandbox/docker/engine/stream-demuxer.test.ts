@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { cpuMs } from '../../../../tests/fixtures/cpu-ms.ts'
+import { cpuMs } from '../../../../tests/support/cpu-ms.ts'
 import { frame, STDERR, STDOUT } from '../workspace/docker-frame.fixture.ts'
 import { StreamDemuxer } from './stream-demuxer.ts'
 

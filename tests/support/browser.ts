@@ -1,7 +1,7 @@
 /** A real Chromium for the page's tests, with what a page must never do noted down: errors and requests to other hosts. */
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import { PATIENCE_MS } from '../patience-ms.ts'
+import { PATIENCE_MS } from './patience-ms.ts'
 
 const ARGS =
   '--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync'

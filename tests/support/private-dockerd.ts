@@ -2,15 +2,16 @@
  * A second engine for tests that stop, kill or reconfigure one. It has its own data, socket and network namespace, so that
  * the machine's engine is not affected. Its containers have no network. Needs root. Always `dispose()` it.
  */
+
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync, writeFileSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import Dockerode from 'dockerode'
+import { temporaryFolder } from './temporary-folder.ts'
 
 export interface PrivateEngine {
   socketPath: string
@@ -31,7 +32,7 @@ const STOP_MS = 60_000
 
 export async function startPrivateEngine(options: { runsc?: boolean } = {}): Promise<PrivateEngine> {
   // Short, because the sockets below it must fit into 107 characters.
-  const dir = await mkdtemp(join(tmpdir(), 'mcpd-'))
+  const dir = temporaryFolder()
   const socketPath = join(dir, 'docker.sock')
   const docker = new Dockerode({ socketPath })
   const config = join(dir, 'daemon.json')

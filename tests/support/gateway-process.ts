@@ -1,6 +1,7 @@
 /** Runs the gateway as a client would, and talks to it with the official client. */
+
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
@@ -11,7 +12,8 @@ import {
   serializeMessage,
   type Transport
 } from '@modelcontextprotocol/client'
-import { productArgs, productEnv } from '../fixtures/product.ts'
+import { productArgs, productEnv } from './product.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 
 export interface GatewayProcess {
   process: ChildProcessWithoutNullStreams
@@ -53,7 +55,7 @@ export async function startGateway(
     client: given
   }: GatewayProcessOptions = {}
 ): Promise<GatewayProcess> {
-  const dir = mkdtempSync(join(tmpdir(), 'gateway-'))
+  const dir = temporaryFolder()
   const config = join(dir, 'mcp.json')
   const mcpServers = typeof servers === 'function' ? servers({ dir }) : servers
   writeFileSync(config, JSON.stringify({ mcpServers }, null, 2))
