@@ -1,8 +1,10 @@
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { eventually } from '../../tests/support/eventually.ts'
 import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
-import { child, LOCAL, openTestConnections, textOf, until } from './connections.fixture.ts'
+import { textOf } from '../../tests/support/text-of.ts'
+import { child, LOCAL, openTestConnections } from './connections.fixture.ts'
 
 it('keeps a server that does not answer a test because it is busy, and its running call', async () => {
   const dir = temporaryFolder()
@@ -12,7 +14,7 @@ it('keeps a server that does not answer a test because it is busy, and its runni
   try {
     const called = call('a', 'block', {}, { mustNotRepeat: true })
     called.catch(() => {})
-    await until('the call', () => existsSync(file))
+    await eventually('the call', () => existsSync(file))
     const { signal } = new AbortController()
     const tested = connections.test('a', { caller: LOCAL, signal })
     await expect(tested).rejects.toMatchObject({ code: 'child_timeout' })

@@ -2,19 +2,12 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
+import { eventually } from '../../tests/support/eventually.ts'
 import { outsidePid } from '../../tests/support/outside-pid.ts'
 import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
-import {
-  child,
-  isAlive,
-  LOCAL,
-  memoryKeyValues,
-  openTestConnections,
-  real,
-  type TestConnections,
-  textOf,
-  until
-} from './connections.fixture.ts'
+import { textOf } from '../../tests/support/text-of.ts'
+import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
+import { child, isAlive, LOCAL, openTestConnections, real, type TestConnections } from './connections.fixture.ts'
 
 const opened: TestConnections[] = []
 const open: typeof openTestConnections = async (servers, options) => {
@@ -45,7 +38,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
   })
 
   it('knows the tools of a server that was seen before without starting it', async () => {
-    const keyValues = memoryKeyValues()
+    const keyValues = fakeKeyValueStore()
     const first = await open({ a: child('steady') }, { keyValues })
     await first.connections.list('a', { caller: LOCAL, signal })
     await first.close()
@@ -122,7 +115,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
   })
 
   it('speaks the newer revision with a server that knows it, and remembers that', async () => {
-    const keyValues = memoryKeyValues()
+    const keyValues = fakeKeyValueStore()
     const main = resolve(import.meta.dirname, '../gateway-main.ts')
     const config = join(temporaryFolder(), 'mcp.json')
     writeFileSync(config, JSON.stringify({ mcpServers: { inner: child('steady') } }))
@@ -178,7 +171,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect(resting).toMatchObject({ code: 'server_resting' })
     expect(connections.state('crash')).toMatchObject({ breaker: 'open', state: 'stopped' })
     expect(index.record('crash')?.lastError?.message).toMatch(/did not start/)
-    await until('the failed ones to be gone', () => connections.childPids.length === 1)
+    await eventually('the failed ones to be gone', () => connections.childPids.length === 1)
   })
 
   it('tests a running server by asking it again, and a resting one at once', async () => {
@@ -195,7 +188,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     await expect(connections.test('a', { caller: LOCAL, signal })).rejects.toThrow('"a"')
     expect(index.record('a')?.lastError?.message).toContain('"a"')
     expect((await connections.test('a', { caller: LOCAL, signal })).map(({ name }) => name)).toContain('echo')
-    await until('the hanging one to be gone', () => !connections.childPids.includes(pid!))
+    await eventually('the hanging one to be gone', () => !connections.childPids.includes(pid!))
     for (let i = 0; i < 3; i++) await connections.test('crash', { caller: LOCAL, signal }).catch(() => {})
     await expect(connections.test('crash', { caller: LOCAL, signal })).rejects.toMatchObject({ code: 'server_failed' })
   })
@@ -251,7 +244,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
   it('notices new tools', async () => {
     const { call, index } = await open({ a: child('steady') })
     await call('a', 'grow')
-    await until('the new tool', () => index.tool('a', 'grown') !== undefined)
+    await eventually('the new tool', () => index.tool('a', 'grown') !== undefined)
     expect(textOf((await call('a', 'grown')).result)).toBe('grown')
   })
 
@@ -263,7 +256,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect(env).toMatchObject({ TOKEN: 'x-outside-value', PLAIN: '1', PATH: process.env.PATH })
     expect(env).not.toHaveProperty('GATEWAY_ONLY')
     await call('a', 'complain')
-    await until('its words', () => connections.logTail('a', 'local').includes('secret is'))
+    await eventually('its words', () => connections.logTail('a', 'local').includes('secret is'))
     expect(connections.logTail('a', 'local')).toBe('secret is x-[secret]\n')
     await connections.stop('a')
     expect(log('a')).toBe('secret is x-[secret]\n')
@@ -288,7 +281,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
   it('stops an idle server and starts it again', async () => {
     const { call, connections } = await open({ a: child('steady', [], { idleSeconds: 0.2 }) })
     const before = textOf((await call('a', 'pid')).result)
-    await until('the idle server to stop', () => connections.childPids.length === 0)
+    await eventually('the idle server to stop', () => connections.childPids.length === 0)
     expect(textOf((await call('a', 'pid')).result)).not.toBe(before)
   })
 

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, openTestConnections, type TestConnections, textOf } from './connections.fixture.ts'
+import { textOf } from '../../tests/support/text-of.ts'
+import { child, openTestConnections, type TestConnections } from './connections.fixture.ts'
 
 const opened: TestConnections[] = []
 afterEach(() => Promise.all(opened.splice(0).map((one) => one.close())))

@@ -1,9 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { eventually } from '../../tests/support/eventually.ts'
 import { outsidePid } from '../../tests/support/outside-pid.ts'
 import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
-import { child, openTestConnections, type TestConnections, textOf, until } from './connections.fixture.ts'
+import { textOf } from '../../tests/support/text-of.ts'
+import { child, openTestConnections, type TestConnections } from './connections.fixture.ts'
 
 const opened: TestConnections[] = []
 afterEach(async () => {
@@ -18,7 +20,7 @@ async function open(servers: Record<string, unknown>) {
   opened.push(test)
   const instances = () => test.connections.state('a')?.instances ?? []
   const busy = (...counts: number[]) =>
-    until(`so many calls at work: ${counts}`, () => `${instances().map((one) => one.busy)}` === `${counts}`)
+    eventually(`so many calls at work: ${counts}`, () => `${instances().map((one) => one.busy)}` === `${counts}`)
   return { ...test, instances, busy }
 }
 
@@ -41,7 +43,7 @@ describe('instances of one server', { timeout: 60_000 }, () => {
     const { call, connections, instances } = await open({ a: child('who', [fresh('only')], { instances: 2 }) })
     const file = fresh('go')
     const held = call('a', 'hold', { file })
-    await until('the first to run', () => instances()[0]?.state === 'running')
+    await eventually('the first to run', () => instances()[0]?.state === 'running')
     // Each of these calls finds the first instance busy, fails to start the second, and then uses the first.
     for (let i = 0; i < 4; i++) expect(outsidePid(pidOf(await call('a', 'who')))).toBe(connections.childPids[0])
     expect(instances()).toMatchObject([
@@ -57,12 +59,12 @@ describe('instances of one server', { timeout: 60_000 }, () => {
     const { call, connections, busy } = await open({ a: child('who', [], { instances: 2 }) })
     const [go, log] = [fresh('go'), fresh('log')]
     const read = call('a', 'hold', { file: go })
-    await until('the read to begin', () => existsText(`${go}.began`) !== '')
+    await eventually('the read to begin', () => existsText(`${go}.began`) !== '')
     const write = call('a', 'write', { file: log, line: 'once', until: go }, { mustNotRepeat: true }).catch(
       (error) => error
     )
     await busy(1, 1)
-    await until('the write to be done', () => existsText(log) === 'once\n')
+    await eventually('the write to be done', () => existsText(log) === 'once\n')
     for (const pid of connections.childPids) process.kill(pid, 'SIGKILL')
     expect(await write).toMatchObject({ code: 'child_lost', details: { sent: true } })
     writeFileSync(go, '')
@@ -78,7 +80,7 @@ describe('instances of one server', { timeout: 60_000 }, () => {
     await busy(1, 1)
     writeFileSync(file, '')
     await Promise.all(held)
-    await until('both to stop', () => connections.childPids.length === 0)
+    await eventually('both to stop', () => connections.childPids.length === 0)
     expect(outsidePid(pidOf(await call('a', 'who')))).toBe(connections.childPids[0])
   })
 })

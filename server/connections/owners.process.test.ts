@@ -1,10 +1,12 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { eventually } from '../../tests/support/eventually.ts'
 import { outsidePid } from '../../tests/support/outside-pid.ts'
 import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
+import { textOf } from '../../tests/support/text-of.ts'
 import type { Caller } from '../calls/caller.ts'
-import { child, openTestConnections, type TestConnections, textOf, until } from './connections.fixture.ts'
+import { child, openTestConnections, type TestConnections } from './connections.fixture.ts'
 import { readServerLog } from './server-log.ts'
 
 const opened: TestConnections[] = []
@@ -56,7 +58,7 @@ describe('connections by owner', { timeout: 60_000 }, () => {
     const file = credentialsFile({ KEY: 'common-key', owners: { anna: { KEY: 'annas-key' } } })
     const { call, connections, dir } = await open({ a: child('steady', [], { env: { TOKEN: secret('KEY') } }) }, file)
     await call('a', 'complain', {}, { caller: caller('anna') })
-    await until('her words', () => connections.logTail('a', 'anna').includes('secret is'))
+    await eventually('her words', () => connections.logTail('a', 'anna').includes('secret is'))
     await call('a', 'die', {}, { caller: caller('anna'), mustNotRepeat: true }).catch(() => {})
     expect(connections.logTail('a', 'ben')).toBe('')
     await connections.stop('a')
@@ -96,7 +98,7 @@ describe('connections by owner', { timeout: 60_000 }, () => {
   it('have flushed their logs when everything is closed, even for a client that has just left', async () => {
     const { call, connections, log } = await open({ a: child('steady') }, credentialsFile({}))
     await call('a', 'complain', {}, { caller: caller('anna', 'client-1') })
-    await until('its words', () => connections.logTail('a', 'anna').includes('secret is'))
+    await eventually('its words', () => connections.logTail('a', 'anna').includes('secret is'))
     connections.release('client-1')
     await connections.close()
     expect(log('a')).toContain('secret is')
@@ -110,7 +112,7 @@ describe('connections by owner', { timeout: 60_000 }, () => {
     expect(new Set([shared.pid, first.pid, second.pid]).size).toBe(3)
     expect((await env('a', caller('anna', 'client-1'))).pid).toBe(first.pid)
     connections.release('client-1')
-    await until('its process to end', () => !connections.childPids.includes(first.pid))
+    await eventually('its process to end', () => !connections.childPids.includes(first.pid))
     expect(connections.childPids.sort()).toEqual([shared.pid, second.pid].sort())
   })
 })

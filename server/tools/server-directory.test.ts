@@ -2,16 +2,16 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../tests/support/temporary-folder.ts'
-import { memoryKeyValues } from '../connections/connections.fixture.ts'
 import { AppError } from '../lib/errors.ts'
 import { createPolicy } from '../policy/approval-policy.ts'
 import { createDefinitionGuard } from '../policy/definition-guard.ts'
+import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
 import { ServerDirectory } from './server-directory.ts'
 
 const dir = temporaryFolder()
 afterAll(() => discard(dir))
 
-function directory(keyValues: ReturnType<typeof memoryKeyValues>): ServerDirectory {
+function directory(keyValues: ReturnType<typeof fakeKeyValueStore>): ServerDirectory {
   return new ServerDirectory({
     file: join(dir, 'mcp.json'),
     keyValues,
@@ -27,11 +27,11 @@ function directory(keyValues: ReturnType<typeof memoryKeyValues>): ServerDirecto
 }
 
 it('accepts a confirmation from another instance on the same store, but from no other store', async () => {
-  const keyValues = memoryKeyValues()
+  const keyValues = fakeKeyValueStore()
   const text = '{"mcpServers":{"files":{"command":"npx"}}}'
   const shown = await directory(keyValues).add({ text })
   const confirm = 'confirm' in shown ? String(shown.confirm) : ''
-  const elsewhere = directory(memoryKeyValues()).add({ text, confirm })
+  const elsewhere = directory(fakeKeyValueStore()).add({ text, confirm })
   await expect(elsewhere).rejects.toMatchObject({ code: 'confirmation_stale' })
   expect(await directory(keyValues).add({ text, confirm })).toEqual({ added: ['files'] })
   expect(JSON.parse(readFileSync(join(dir, 'mcp.json'), 'utf8'))).toEqual({ mcpServers: { files: { command: 'npx' } } })

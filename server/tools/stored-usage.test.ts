@@ -4,7 +4,7 @@ import { createRouter } from '../routing/router.ts'
 import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
 import { openStoredUsage } from './stored-usage.ts'
 
-function memoryKeyValues(): KeyValueStore {
+function fakeKeyValueStore(): KeyValueStore {
   const values = new Map<string, Json>()
   return {
     get: async (_, key) => values.get(key) ?? null,
@@ -23,7 +23,7 @@ async function gateway(keyValues: KeyValueStore) {
 
 describe('what is learnt from use', () => {
   it('is there after a restart', async () => {
-    const keyValues = memoryKeyValues()
+    const keyValues = fakeKeyValueStore()
     const before = await gateway(keyValues)
     before.usage.learn('mail the report', 'post', 'send')
     await before.usage.flush()
@@ -38,14 +38,14 @@ describe('what is learnt from use', () => {
     'get item 4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c',
     "set the key 'abc'"
   ])('is nothing where the request names a secret: %s', async (request) => {
-    const { usage, requests } = await gateway(memoryKeyValues())
+    const { usage, requests } = await gateway(fakeKeyValueStore())
     usage.learn(request, 'a', 'x')
     usage.learn('turn the key on the keyboard', 'a', 'y')
     expect(requests()).toEqual(['turn the key on the keyboard'])
   })
 
   it('is kept from both of two gateways on one store', async () => {
-    const keyValues = memoryKeyValues()
+    const keyValues = fakeKeyValueStore()
     const [one, two] = [await gateway(keyValues), await gateway(keyValues)]
     one.usage.learn('first', 'a', 'x')
     two.usage.learn('second', 'b', 'y')
@@ -55,7 +55,7 @@ describe('what is learnt from use', () => {
   })
 
   it('stays forgotten when another gateway, which still knows it, saves', async () => {
-    const keyValues = memoryKeyValues()
+    const keyValues = fakeKeyValueStore()
     const running = await gateway(keyValues)
     running.usage.learn('secret plan', 'a', 'x')
     await running.usage.flush()
@@ -75,7 +75,7 @@ describe('what is learnt from use', () => {
   })
 
   it('is bounded', async () => {
-    const keyValues = memoryKeyValues()
+    const keyValues = fakeKeyValueStore()
     const { usage } = await gateway(keyValues)
     for (let at = 0; at < 2100; at += 1) usage.learn(`request ${at}`, 'a', 'x')
     await usage.flush()
@@ -85,7 +85,7 @@ describe('what is learnt from use', () => {
   })
 
   it('ignores broken rows in the store', async () => {
-    const keyValues = memoryKeyValues()
+    const keyValues = fakeKeyValueStore()
     await keyValues.set('routing-usage', 'examples', [
       1,
       { request: 'x' },

@@ -1,21 +1,22 @@
 import { expect, it } from 'vitest'
 import { readRegistry } from '../catalog/registry.ts'
 import { StoredTools } from '../catalog/stored-tools.ts'
-import { memoryKeyValues, plainRouter } from '../connections/connections.fixture.ts'
 import { readTools } from '../connections/wire/read-tools.ts'
 import { silentLogger } from '../lib/logger.ts'
+import { fakeRouter } from '../routing/fake-router.ts'
+import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
 import { ToolIndex } from './tool-index.ts'
 
 it('gives the router only the beginning of a long description', async () => {
   const registry = readRegistry('{"mcpServers":{"a":{"command":"x"}}}', 'mcp.json')
   let chars = 0
   const router = {
-    ...plainRouter(),
+    ...fakeRouter(),
     setServer: (_server: string, tools: readonly { description: string }[]) => {
       chars = tools.reduce((sum, { description }) => sum + description.length, 0)
     }
   }
-  const index = new ToolIndex({ stored: new StoredTools(memoryKeyValues()), router, logger: silentLogger })
+  const index = new ToolIndex({ stored: new StoredTools(fakeKeyValueStore()), router, logger: silentLogger })
   await index.load(registry)
   const listed = Array.from({ length: 100 }, (_, at) => ({
     name: `t${at}`,

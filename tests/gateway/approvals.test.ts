@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Client } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, textOf } from '../../server/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
 import { type GatewayProcess, type GatewayProcessOptions, startGateway } from '../support/gateway-process.ts'
+import { textOf } from '../support/text-of.ts'
 
 const running: GatewayProcess[] = []
 afterEach(async () => {

@@ -6,8 +6,10 @@ import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { AuditEntry } from '../../contract/audit.ts'
 import { hasHidden } from '../../contract/hidden-characters.ts'
-import { child, real, textOf, until } from '../../server/connections/connections.fixture.ts'
+import { child, real } from '../../server/connections/connections.fixture.ts'
+import { eventually } from '../support/eventually.ts'
 import { type GatewayProcess, spawnGateway, startGateway } from '../support/gateway-process.ts'
+import { textOf } from '../support/text-of.ts'
 
 const running: GatewayProcess[] = []
 const start: typeof startGateway = async (servers, options) => {
@@ -66,9 +68,9 @@ describe('the audit log of a real gateway', { timeout: 60_000 }, () => {
       { signal: controller.signal }
     )
     hanging.catch(() => {})
-    await until('the call to reach the server', () => existsSync(reached))
+    await eventually('the call to reach the server', () => existsSync(reached))
     controller.abort()
-    await until('the end of the cancelled call', () => auditText(dir).includes('"code":"cancelled"'))
+    await eventually('the end of the cancelled call', () => auditText(dir).includes('"code":"cancelled"'))
     const seen = (await rows(dir)).map(({ kind, server, tool, outcome, code }) => [kind, server, tool, outcome, code])
     expect(seen).toEqual([
       ['call', 'everything', 'echo', 'ok', undefined],
@@ -87,7 +89,7 @@ describe('the audit log of a real gateway', { timeout: 60_000 }, () => {
   it('shows a call that a kill -9 cut short, and a process that was killed', async () => {
     const { client, dir, process: gateway, exited } = await start({ steady: child('steady') })
     client.callTool({ name: 'execute', arguments: { server: 'steady', tool: 'hang' } }).catch(() => {})
-    await until('the call to be on record', () => auditText(dir).includes('"tool":"hang"'))
+    await eventually('the call to be on record', () => auditText(dir).includes('"tool":"hang"'))
     gateway.kill('SIGKILL')
     await exited
     expect(await rows(dir)).toMatchObject([{ tool: 'hang', outcome: 'unknown' }])
@@ -125,7 +127,7 @@ describe('the audit log of a real gateway', { timeout: 60_000 }, () => {
     ])
     rmSync(folder)
     expect(textOf(await call('execute', echo))).toBe('Echo: hello')
-    await until('the gap to be told', () => /"kind":"gap".*"refused":1/.test(auditText(dir)))
+    await eventually('the gap to be told', () => /"kind":"gap".*"refused":1/.test(auditText(dir)))
   })
 
   it('holds no secret, with arguments too', async () => {

@@ -2,9 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, textOf } from '../../server/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
 import { type GatewayProcess, startGateway } from '../support/gateway-process.ts'
 import { discard, temporaryFolder } from '../support/temporary-folder.ts'
+import { textOf } from '../support/text-of.ts'
 
 const main = resolve(import.meta.dirname, '../../server/gateway-main.ts')
 const running: GatewayProcess[] = []

@@ -3,10 +3,11 @@
 import { existsSync, linkSync, mkdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, textOf } from '../../server/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
 import { type GatewayProcess, processesWith, startGateway } from '../support/gateway-process.ts'
 import { outsidePid } from '../support/outside-pid.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
+import { textOf } from '../support/text-of.ts'
 
 const running: GatewayProcess[] = []
 afterEach(async () => {

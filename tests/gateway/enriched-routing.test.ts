@@ -1,11 +1,12 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { child, textOf } from '../../server/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
 import { startEmbeddingServer } from '../fixtures/model-servers/embedding-server.ts'
 import { startOpenAiServer } from '../fixtures/model-servers/openai-server.ts'
 import { type GatewayProcessOptions, startGateway } from '../support/gateway-process.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
+import { textOf } from '../support/text-of.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {

@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { child, real, textOf, until } from '../../server/connections/connections.fixture.ts'
+import { child, real } from '../../server/connections/connections.fixture.ts'
+import { eventually } from '../support/eventually.ts'
 import { processesWith, spawnGateway } from '../support/gateway-process.ts'
+import { textOf } from '../support/text-of.ts'
 import { type Door, type Era, type Opened, openExposed } from './exposed-client.ts'
 
 const opened: Opened[] = []
@@ -101,10 +103,10 @@ describe.each(MATRIX)('news over %s, client %s', { timeout: 60_000 }, (door, era
       else await client.listen({ resourceSubscriptions: [uri] })
       for (const kind of ['tool', 'prompt', 'resource']) {
         await client.callTool({ name: `test_trigger_${kind}_change`, arguments: {} })
-        await until(`news of ${kind}s`, () => heard.some(({ method }) => method === `${kind}s`))
+        await eventually(`news of ${kind}s`, () => heard.some(({ method }) => method === `${kind}s`))
       }
       await client.callTool({ name: 'test_trigger_resource_update', arguments: {} })
-      await until('an update', () => heard.some(({ method }) => method === 'notifications/resources/updated'))
+      await eventually('an update', () => heard.some(({ method }) => method === 'notifications/resources/updated'))
       expect(heard.findLast(({ method }) => method.endsWith('updated'))?.params).toMatchObject({ uri })
       expect((await client.listTools()).tools.map(({ name }) => name)).toContain('grown_0')
     }
@@ -123,7 +125,7 @@ async function expectMessages({ client, heard }: Opened, era: Era): Promise<void
   expect(messages()).toEqual([])
   if (era === 'legacy') await client.setLoggingLevel('info')
   await call('info')
-  await until('messages', () => messages().length === 3)
+  await eventually('messages', () => messages().length === 3)
   expect(messages()[0]).toBe('Tool execution started')
 }
 
@@ -157,7 +159,7 @@ describe('pass-through', { timeout: 60_000 }, () => {
     const listed = async () => (await client.listTools(undefined, { cacheMode: 'refresh' })).tools
     const end = Date.now() + 50_000
     while (!(await listed()).some(({ name }) => name === 's49__echo')) if (Date.now() > end) throw new Error('not seen')
-    await until('all to stop', () => processesWith(word).length === 0)
+    await eventually('all to stop', () => processesWith(word).length === 0)
     expect((await listed()).filter(({ name }) => name.endsWith('__echo'))).toHaveLength(50)
     expect(processesWith(word)).toEqual([])
     expect(text(await client.callTool({ name: 's7__echo', arguments: { message: 'hi' } }))).toBe('hi')

@@ -1,9 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, textOf } from '../../server/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
 import { startOpenAiServer } from '../fixtures/model-servers/openai-server.ts'
 import { type GatewayProcess, type GatewayProcessOptions, startGateway } from '../support/gateway-process.ts'
+import { textOf } from '../support/text-of.ts'
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {

@@ -1,9 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, isAlive, real, textOf, until } from '../../server/connections/connections.fixture.ts'
+import { child, isAlive, real } from '../../server/connections/connections.fixture.ts'
+import { eventually } from '../support/eventually.ts'
 import { type GatewayProcess, processesWith, spawnGateway, startGateway } from '../support/gateway-process.ts'
 import { outsidePid } from '../support/outside-pid.ts'
+import { textOf } from '../support/text-of.ts'
 
 const running: GatewayProcess[] = []
 const start: typeof startGateway = async (servers, options) => {
@@ -119,7 +121,7 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     expect(await problem()).toMatch(/mcp\.json, line 1: .* The servers are those of the last file that could be used\./)
     expect(textOf(await call('execute', { server: 'a', tool: 'pid' }))).toBe(pid)
     writeFileSync(config, JSON.stringify({ mcpServers: { a: servers.a } }))
-    await until('b to end', () => !isAlive(other))
+    await eventually('b to end', () => !isAlive(other))
     expect(textOf(await call('execute', { server: 'a', tool: 'pid' }))).toBe(pid)
   })
 
@@ -130,7 +132,7 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
       second: child('empty-after-restart', [`${file}-2`])
     })
     expect(route(await call('execute', { server: 'first', tool: 'there' }))).toMatchObject({ server: 'first' })
-    await until('the first to stop', () => processesWith(`${file}-1`).length === 0)
+    await eventually('the first to stop', () => processesWith(`${file}-1`).length === 0)
     const answer = await call('execute', { server: 'first', tool: 'there' })
     expect(textOf(answer)).toBe('there')
     expect(route(answer)).toEqual({ server: 'second', tool: 'there', confidence: 1, attempts: 2 })
@@ -163,7 +165,7 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     const mute = { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)', word] }
     const gateway = await startGateway({ mute })
     gateway.call('execute', { server: 'mute', tool: 'x' }).catch(() => {})
-    await until('it to be started', () => processesWith(word).length > 0)
+    await eventually('it to be started', () => processesWith(word).length > 0)
     if (how === 'stdin') gateway.process.stdin.end()
     else gateway.process.kill('SIGTERM')
     expect(await gateway.exited).toBe(0)
@@ -175,11 +177,11 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     const gateway = await startGateway({ a: child('stubborn', [word]), b: real('server-memory') })
     await gateway.call('execute', { server: 'a', tool: 'ready' })
     await gateway.call('execute', { server: 'b', tool: 'read_graph' })
-    await until('all four to live', () => processesWith(word).length === 4)
+    await eventually('all four to live', () => processesWith(word).length === 4)
     if (how === 'stdin') gateway.process.stdin.end()
     else gateway.process.kill(how as NodeJS.Signals)
     await gateway.exited
-    await until('all of them to end', () => processesWith(word).length === 0, how === 'SIGKILL' ? 5000 : 100)
+    await eventually('all of them to end', () => processesWith(word).length === 0, how === 'SIGKILL' ? 5000 : 100)
   })
 
   it.each([

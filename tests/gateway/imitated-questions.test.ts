@@ -1,8 +1,9 @@
 import { Client, ProtocolError, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, textOf } from '../../server/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
 import { serveExposed } from '../../server/gateway/expose/expose.fixture.ts'
 import { startGateway } from '../support/gateway-process.ts'
+import { textOf } from '../support/text-of.ts'
 import type { Door, Era } from './exposed-client.ts'
 
 const closers: (() => unknown)[] = []

@@ -1,4 +1,5 @@
 /** The Inspector's command line, as anyone would use it to look at a server, at both doors of the gateway. */
+
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -9,12 +10,13 @@ import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createGatewayApp } from '../../server/app/app-gateway.ts'
 import { loadSettings } from '../../server/config/load-settings.ts'
-import { real, textOf } from '../../server/connections/connections.fixture.ts'
+import { real } from '../../server/connections/connections.fixture.ts'
 import { openHttpDoor } from '../../server/gateway/doors/http-door.ts'
 import { packageRoot } from '../../server/lib/files/package-root.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
 import { productArgs } from '../support/product.ts'
 import { discard, temporaryFolder } from '../support/temporary-folder.ts'
+import { textOf } from '../support/text-of.ts'
 
 const INSPECTOR = join(packageRoot(), 'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js')
 const FOUR = ['execute', 'explain_tool', 'find_tool', 'list_capabilities']

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { textOf } from '../../server/connections/connections.fixture.ts'
 import { COMMON, Logins } from '../../server/connections/remote/logins.ts'
 import { type OAuthOptions, type OAuthServers, startOAuthServers } from '../fixtures/oauth-servers.ts'
 import { type GatewayProcess, spawnGateway, startGateway } from '../support/gateway-process.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
+import { textOf } from '../support/text-of.ts'
 
 const running: { end(): Promise<void> }[] = []
 afterEach(async () => {

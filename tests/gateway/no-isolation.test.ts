@@ -1,7 +1,9 @@
 /** On a system that can't keep servers apart: what runs, and who is told. */
+
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, textOf } from '../../server/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
 import { type GatewayProcess, startGateway } from '../support/gateway-process.ts'
+import { textOf } from '../support/text-of.ts'
 
 const running: GatewayProcess[] = []
 afterEach(async () => {

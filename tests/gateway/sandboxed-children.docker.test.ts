@@ -4,9 +4,11 @@ import { readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join, resolve } from 'node:path'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
-import { child, textOf, until } from '../../server/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
 import { seccompOption } from '../../server/sandbox/docker/engine/seccomp-profile.ts'
+import { eventually } from '../support/eventually.ts'
 import { type GatewayProcess, spawnGateway, startGateway } from '../support/gateway-process.ts'
+import { textOf } from '../support/text-of.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const children = join(root, 'tests/fixtures/children')
@@ -25,7 +27,7 @@ const docker = (...args: string[]) => execFileSync('docker', args, { encoding: '
 const containersOf = (server: string) =>
   docker('ps', '-aq', '--no-trunc', '--filter', `label=mcp-orchestrator.server=${server}`).split('\n').filter(Boolean)
 const gone = (server: string, ms?: number) =>
-  until(`the container of ${server} to be removed`, () => containersOf(server).length === 0, ms)
+  eventually(`the container of ${server} to be removed`, () => containersOf(server).length === 0, ms)
 const unique = (name: string) => `${name}-${crypto.randomUUID()}`
 
 /** A fixture in a container: its folder is what it may read. */
@@ -158,7 +160,7 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     const gateway = await startGateway({ [name]: boxed('stubborn') })
     await gateway.call('execute', { server: name, tool: 'ready' })
     const [id = ''] = containersOf(name)
-    await until('its grandchildren to live', () => docker('top', id).split('stubborn-').length === 4)
+    await eventually('its grandchildren to live', () => docker('top', id).split('stubborn-').length === 4)
     if (how === 'stdin') gateway.process.stdin.end()
     else gateway.process.kill(how as NodeJS.Signals)
     await gateway.exited
@@ -169,7 +171,7 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     const name = unique('early')
     const gateway = await startGateway({ [name]: boxed('stubborn') })
     gateway.call('execute', { server: name, tool: 'ready' }).catch(() => {})
-    await until('its container to be made', () => containersOf(name).length === 1)
+    await eventually('its container to be made', () => containersOf(name).length === 1)
     gateway.process.kill('SIGKILL')
     await gateway.exited
     await gone(name)
@@ -303,7 +305,7 @@ describe('servers in containers', { timeout: 120_000 }, () => {
       const other = unique('sweeps')
       const { call } = await start({ [other]: boxed('steady') })
       await call('execute', echo(other))
-      await until('the old one to be removed', () => !containersOf(name).includes(old))
+      await eventually('the old one to be removed', () => !containersOf(name).includes(old))
       expect(containersOf(name)).toEqual([young])
     } finally {
       docker('rm', '-f', young)

@@ -1,13 +1,15 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, textOf, until } from '../../server/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
+import { eventually } from '../support/eventually.ts'
 import {
   type GatewayProcess,
   type GatewayProcessOptions,
   processesWith,
   startGateway
 } from '../support/gateway-process.ts'
+import { textOf } from '../support/text-of.ts'
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -210,7 +212,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     const now = KUBERNETES.map(({ name, description }) => ({ name, description, ...destroys }))
     writeFileSync(join(gateway.dir, 'kubernetes.json'), JSON.stringify(now))
     // Until it stops for want of work it is the reader that it was.
-    await until('it to stop', () => processesWith(join(gateway.dir, 'kubernetes.json')).length === 0)
+    await eventually('it to stop', () => processesWith(join(gateway.dir, 'kubernetes.json')).length === 0)
     expect(textOf(await execute({ request }))).toMatch(/get_pods has just changed and was not run/)
     expect(await status({ request })).toMatchObject({ status: 'needs_confirmation', tool: 'get_pods' })
     expect(ran()).toEqual(['get_pods {}'])
@@ -222,7 +224,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     await execute({ server: 'kubernetes', tool: 'get_pods' })
     const now = KUBERNETES.map(({ name, description }) => ({ name, description, ...reads }))
     writeFileSync(join(gateway.dir, 'kubernetes.json'), JSON.stringify(now))
-    await until('it to stop', () => processesWith(join(gateway.dir, 'kubernetes.json')).length === 0)
+    await eventually('it to stop', () => processesWith(join(gateway.dir, 'kubernetes.json')).length === 0)
     // The gateway sees the new definitions.
     await execute({ server: 'kubernetes', tool: 'get_pods' })
     expect(await status({ request: 'clean up kubernetes' })).toMatchObject({

@@ -1,8 +1,10 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { child, textOf, until } from '../../server/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
+import { eventually } from '../support/eventually.ts'
 import { startGateway } from '../support/gateway-process.ts'
+import { textOf } from '../support/text-of.ts'
 
 interface Span {
   name: string
@@ -63,7 +65,7 @@ describe('trace context', { timeout: 60_000 }, () => {
     const gateway = await startGateway({ steady: child('steady') }, { env })
     closers.push(() => gateway.end())
     const seen = JSON.parse(textOf({ ...(await gateway.client.callTool(call({ word: 's3cr3t-word' }))) }))
-    await until('the spans to arrive', () => spans().some(({ name }) => name === 'gateway execute'))
+    await eventually('the spans to arrive', () => spans().some(({ name }) => name === 'gateway execute'))
     const named = (name: string) => spans().find((span) => span.name === name)
     const root = named('gateway execute')
     expect(root).toMatchObject({ traceId: TRACE, parentSpanId: PARENT })

@@ -3,7 +3,7 @@ import type { Browser, BrowserContextOptions } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { launchBrowser, type Visit, visit } from '../support/browser.ts'
 import { FakeServer, type FakeSession } from './fake-server.ts'
-import { buildPage } from './real-server.ts'
+import { buildPage } from './serve-page.ts'
 import { WorkspacePage } from './workspace-page.ts'
 
 export interface FakePage {

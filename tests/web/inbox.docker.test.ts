@@ -1,21 +1,24 @@
 /** The inbox: a real stdio gateway asks, a real server shows it, a person in a real browser answers. */
+
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ApprovalsReply } from '../../contract/rest.ts'
-import { child, textOf } from '../../server/connections/connections.fixture.ts'
+import { child } from '../../server/connections/connections.fixture.ts'
 import { launchBrowser, PHONE, visit } from '../support/browser.ts'
 import { type GatewayProcess, startGateway } from '../support/gateway-process.ts'
-import { RealServer } from './real-server.ts'
+import { type Served, stopServers } from '../support/serve.ts'
+import { textOf } from '../support/text-of.ts'
+import { servePage } from './serve-page.ts'
 import { WorkspacePage } from './workspace-page.ts'
 
 const HOSTILE = 'evil\u202e<img src=x onerror=alert(1)>'
-let server: RealServer
+let server: Served
 let browser: Browser
 const running: GatewayProcess[] = []
 beforeAll(async () => {
-  server = await RealServer.start()
+  server = await servePage()
   browser = await launchBrowser()
 })
 afterEach(async () => {
@@ -23,7 +26,7 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await browser.close()
-  await server.stop()
+  await stopServers()
 })
 
 async function gatewayOn(dataDir: string, env: Record<string, string> = {}) {

@@ -4,22 +4,23 @@ import { createLogger } from '../../server/lib/logger.ts'
 import { openEmbeddedStore } from '../../server/storage/embedded/open-embedded-store.ts'
 import type { NewEvent } from '../../server/storage/event-log.ts'
 import { launchBrowser, visit } from '../support/browser.ts'
-import { RealServer } from './real-server.ts'
+import { type Served, stopServers } from '../support/serve.ts'
+import { servePage } from './serve-page.ts'
 import { WorkspacePage } from './workspace-page.ts'
 
-let server: RealServer
+let server: Served
 let browser: Browser
 const ENTRIES = 5000
 const LIMIT_MS = 100
 const MB = 2 ** 20
 
 beforeAll(async () => {
-  server = await RealServer.start()
+  server = await servePage()
   browser = await launchBrowser()
 })
 afterAll(async () => {
   await browser?.close()
-  await server?.stop()
+  await stopServers()
 })
 
 /** A long conversation of all kinds of entries, put into the log while the server is away. */
@@ -112,9 +113,9 @@ it('stays quick and small with 5,000 entries and with 10 MB of output', { timeou
   await me.quiet()
   const sessionId = me.sessionId()
   await page.goto('about:blank')
-  await server.end('SIGTERM')
+  await server.stop()
   await fill(sessionId)
-  await server.run()
+  server = await servePage(server)
   await page.goto(`${server.url}/#/s/${sessionId}`)
   await me.outputs.last().waitFor()
   // The page opens with the newest entries alone; here it shall have all of them at hand.

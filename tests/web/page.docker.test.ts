@@ -1,11 +1,12 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { launchBrowser, PHONE, type Visit, visit, watchOffences } from '../support/browser.ts'
-import { RealServer } from './real-server.ts'
+import { type Served, stopServers } from '../support/serve.ts'
 import { seriousFaults } from './serious-faults.ts'
+import { servePage } from './serve-page.ts'
 import { WorkspacePage } from './workspace-page.ts'
 
-let server: RealServer
+let server: Served
 let browser: Browser
 const visits: Visit[] = []
 
@@ -18,12 +19,12 @@ async function arrive(options: Parameters<typeof visit>[2] = {}): Promise<Worksp
 }
 
 beforeAll(async () => {
-  server = await RealServer.start()
+  server = await servePage()
   browser = await launchBrowser()
 })
 afterAll(async () => {
   await browser?.close()
-  await server?.stop()
+  await stopServers()
 })
 afterEach(async () => {
   for (const one of visits.splice(0)) await one.close()
@@ -255,11 +256,11 @@ describe('the server gone', () => {
     await me.ask('run echo started; sleep 300')
     await me.approve()
     await me.outputs.getByText('started').waitFor()
-    await server.end('SIGKILL')
+    await server.kill9()
     await me.page.getByText('Reconnecting…').waitFor()
     await me.say('run echo after')
     await me.page.getByText('Queued:').waitFor()
-    await server.run()
+    server = await servePage(server)
     await me.page.getByText('Reconnecting…').waitFor({ state: 'hidden' })
     await me.page.getByText('Outcome unknown: the server was restarted').waitFor()
     await me.cards.first().waitFor()

@@ -4,8 +4,10 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { launchBrowser, PHONE, type Visit, visit, WIDE } from '../support/browser.ts'
-import { RealServer } from './real-server.ts'
+import { type Served, stopServers } from '../support/serve.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { seriousFaults } from './serious-faults.ts'
+import { servePage } from './serve-page.ts'
 import { WorkspacePage } from './workspace-page.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -15,23 +17,20 @@ const SECRET = 'sk-do-not-show-this-1234'
 /** The browser notes it when the page had just asked for a server that is being removed. */
 const REMOVED = /status of 404/
 
-let server: RealServer
+let server: Served
 let browser: Browser
 const visits: Visit[] = []
 
 beforeAll(async () => {
-  server = await RealServer.start()
-  writeFileSync(join(server.dataDir, 'credentials.json'), '{}', { mode: 0o600 })
-  const settings = { CREDENTIALS_FILE: join(server.dataDir, 'credentials.json'), AUDIT_ARGUMENTS: 'true' }
-  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
-  writeFileSync(join(server.dataDir, '.env'), lines.join(''))
-  await server.end('SIGTERM')
-  await server.run()
+  const dataDir = temporaryFolder()
+  const credentials = join(dataDir, 'credentials.json')
+  writeFileSync(credentials, '{}', { mode: 0o600 })
+  server = await servePage({ dataDir }, { CREDENTIALS_FILE: credentials, AUDIT_ARGUMENTS: 'true' })
   browser = await launchBrowser()
 })
 afterAll(async () => {
   await browser?.close()
-  await server?.stop()
+  await stopServers()
 })
 afterEach(async () => {
   for (const one of visits.splice(0)) await one.close()

@@ -3,14 +3,15 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { BrowserContextOptions } from 'playwright-core'
 import { launchBrowser, PHONE, visit } from '../support/browser.ts'
-import { RealServer } from './real-server.ts'
+import { stopServers } from '../support/serve.ts'
+import { servePage } from './serve-page.ts'
 import { WorkspacePage } from './workspace-page.ts'
 
 const folder = resolve(process.argv[2] ?? 'docs/pictures')
 const SCRIPT = 'import statistics\nprices = [3, 5, 8, 13]\nprint("mean", statistics.mean(prices))\n'
 
 await mkdir(folder, { recursive: true })
-const server = await RealServer.start()
+const server = await servePage()
 const browser = await launchBrowser()
 
 async function picture(name: string, options: BrowserContextOptions): Promise<void> {
@@ -66,5 +67,5 @@ try {
   await serversPicture()
 } finally {
   await browser.close()
-  await server.stop()
+  await stopServers()
 }

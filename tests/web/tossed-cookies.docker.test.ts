@@ -6,10 +6,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { OWNER_COOKIE } from '../../server/lib/web/browser-proof.ts'
 import { launchBrowser, WIDE } from '../support/browser.ts'
 import { browserOf } from '../support/browser-owner.ts'
-import { RealServer } from './real-server.ts'
+import { type Served, stopServers } from '../support/serve.ts'
+import { servePage } from './serve-page.ts'
 import { WorkspacePage } from './workspace-page.ts'
 
-let server: RealServer
+let server: Served
 let browser: Browser
 let attacker: Server
 /** What the attacker's port answers with, and the cookies that browsers have sent to it. */
@@ -18,7 +19,7 @@ let received = ''
 let context: BrowserContext
 
 beforeAll(async () => {
-  server = await RealServer.start()
+  server = await servePage()
   browser = await launchBrowser()
   attacker = createServer((request, response) => {
     received = request.headers.cookie ?? ''
@@ -29,7 +30,7 @@ beforeAll(async () => {
 afterAll(async () => {
   attacker?.close()
   await browser?.close()
-  await server?.stop()
+  await stopServers()
 })
 beforeEach(async () => {
   context = await browser.newContext({ viewport: WIDE, reducedMotion: 'reduce' })

@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { child, openTestConnections, type TestConnections, textOf } from '../connections.fixture.ts'
+import { textOf } from '../../../tests/support/text-of.ts'
+import { child, openTestConnections, type TestConnections } from '../connections.fixture.ts'
 import { boundedFetch } from './bounded-fetch.ts'
 
 function* endless() {

@@ -4,9 +4,11 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { afterEach, describe, expect, it } from 'vitest'
+import { eventually } from '../../../tests/support/eventually.ts'
 import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
+import { textOf } from '../../../tests/support/text-of.ts'
 import { isRecord } from '../../lib/is-record.ts'
-import { openTestConnections, textOf, until } from '../connections.fixture.ts'
+import { openTestConnections } from '../connections.fixture.ts'
 
 const closing: (() => Promise<void> | void)[] = []
 afterEach(async () => {
@@ -86,7 +88,7 @@ describe('a remote server', () => {
   it.each([500, 429, 400, 404])('that answers one call with HTTP %i continues with the others', async (status) => {
     const { call, remote } = await openRemote()
     const long = call('far', 'wait', {}, { mustNotRepeat: true })
-    await until('the long call', () => remote.waiting.length === 1)
+    await eventually('the long call', () => remote.waiting.length === 1)
     const failed = call('far', 'fail', { status }, { mustNotRepeat: true })
     await expect(failed).rejects.toMatchObject({ code: 'child_lost', message: `"far" answered with HTTP ${status}.` })
     expect(textOf((await call('far', 'echo')).result)).toBe('done')
@@ -98,7 +100,7 @@ describe('a remote server', () => {
   it('is disconnected at once on shutdown, even from a connection that only finishes its calls', async () => {
     const { call, remote, connections } = await openRemote()
     const long = call('far', 'wait', {}, { mustNotRepeat: true })
-    await until('the long call', () => remote.waiting.length === 1)
+    await eventually('the long call', () => remote.waiting.length === 1)
     await expect(call('far', 'fail', { status: 400 }, { mustNotRepeat: true })).rejects.toThrow('HTTP 400')
     await connections.close()
     await expect(long).rejects.toMatchObject({ code: 'child_lost' })

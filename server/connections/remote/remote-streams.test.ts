@@ -2,7 +2,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { afterEach, describe, expect, it } from 'vitest'
-import { openTestConnections, textOf, until } from '../connections.fixture.ts'
+import { eventually } from '../../../tests/support/eventually.ts'
+import { textOf } from '../../../tests/support/text-of.ts'
+import { openTestConnections } from '../connections.fixture.ts'
 
 const closing: (() => Promise<void> | void)[] = []
 afterEach(async () => {
@@ -53,7 +55,7 @@ describe('a remote server that answers as a stream', () => {
   it.each(['ends', 'breaks'])('and %s it without an answer fails the call at once, and runs it once', async (how) => {
     const { call, streams } = await openStreaming()
     const called = call('far', 'slow', {}, { mustNotRepeat: true })
-    await until('the call', () => streams.length === 1)
+    await eventually('the call', () => streams.length === 1)
     if (how === 'ends') streams[0]?.end()
     else streams[0]?.destroy()
     await expect(called).rejects.toMatchObject({ code: 'child_lost', details: { sent: true } })
@@ -63,7 +65,7 @@ describe('a remote server that answers as a stream', () => {
   it('is taken at its last answer', async () => {
     const { call, streams, answer } = await openStreaming()
     const calls = [call('far', 'slow'), call('far', 'slow')]
-    await until('the calls', () => streams.length === 2)
+    await eventually('the calls', () => streams.length === 2)
     for (const at of [1, 0]) answer(at, { content: [{ type: 'text', text: `answer ${at}` }] })
     const texts = (await Promise.all(calls)).map(({ result }) => textOf(result)).sort()
     expect(texts).toEqual(['answer 0', 'answer 1'])
@@ -73,9 +75,9 @@ describe('a remote server that answers as a stream', () => {
     const { call, streams } = await openStreaming()
     const giveUp = new AbortController()
     const called = call('far', 'slow', {}, { signal: giveUp.signal })
-    await until('the call', () => streams.length === 1)
+    await eventually('the call', () => streams.length === 1)
     giveUp.abort()
     await expect(called).rejects.toMatchObject({ code: 'cancelled' })
-    await until('the end of its stream', () => streams[0]?.closed === true)
+    await eventually('the end of its stream', () => streams[0]?.closed === true)
   })
 })

@@ -1,6 +1,7 @@
 import type { Progress } from '@modelcontextprotocol/client'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { child, openTestConnections, textOf } from '../connections.fixture.ts'
+import { textOf } from '../../../tests/support/text-of.ts'
+import { child, openTestConnections } from '../connections.fixture.ts'
 import { CalmProgress } from './calm-progress.ts'
 
 describe('progress of a call', () => {

@@ -4,11 +4,12 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { ApprovalAnswer } from '../../../contract/rest.ts'
 import { noAudit } from '../../audit/audit.fixture.ts'
 import { readRegistry } from '../../catalog/registry.ts'
-import { child, LOCAL, memoryKeyValues, openTestConnections } from '../../connections/connections.fixture.ts'
+import { child, LOCAL, openTestConnections } from '../../connections/connections.fixture.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { ApprovalInbox } from '../../policy/approval-inbox.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
 import { createDefinitionGuard } from '../../policy/definition-guard.ts'
+import { fakeKeyValueStore } from '../../storage/fake-key-value-store.ts'
 import { runTool } from '../execute/run-tool.ts'
 import { askingPrompter } from './client-prompter.ts'
 import { openApprovals } from './open-approvals.ts'
@@ -27,7 +28,7 @@ async function open() {
     const mcpServers = { db: child('steady', [count(which)]) }
     test.index.update(readRegistry(JSON.stringify({ mcpServers }), 'mcp.json'))
   }
-  const keyValues = memoryKeyValues()
+  const keyValues = fakeKeyValueStore()
   const shared = { keyValues, inbox: new ApprovalInbox(keyValues), guard: createDefinitionGuard(keyValues) }
   const approvals = openApprovals(shared, silentLogger, { waitMs: 20_000, asksAboutChange: () => false })
   const core = { ...test, approvals, policy: createPolicy([]), audit: noAudit, learn: () => {} }

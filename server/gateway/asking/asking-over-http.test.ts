@@ -3,12 +3,14 @@ import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
+import { textOf } from '../../../tests/support/text-of.ts'
 import { noAudit } from '../../audit/audit.fixture.ts'
-import { child, memoryKeyValues, openTestConnections, textOf } from '../../connections/connections.fixture.ts'
+import { child, openTestConnections } from '../../connections/connections.fixture.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { ApprovalInbox } from '../../policy/approval-inbox.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
 import { createDefinitionGuard } from '../../policy/definition-guard.ts'
+import { fakeKeyValueStore } from '../../storage/fake-key-value-store.ts'
 import { serveDoor } from '../doors/http-door.fixture.ts'
 import { openHttpDoor } from '../doors/http-door.ts'
 import { Gateway } from '../execute/gateway.ts'
@@ -23,7 +25,7 @@ afterEach(async () => {
 async function serveTwo() {
   const dir = temporaryFolder()
   closers.push(() => discard(dir))
-  const keyValues = memoryKeyValues()
+  const keyValues = fakeKeyValueStore()
   const count = join(dir, 'count')
   const serve = async () => {
     const test = await openTestConnections({ steady: child('steady', [count]) }, { keyValues })

@@ -2,13 +2,8 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
-import {
-  child,
-  LOCAL,
-  openTestConnections,
-  type TestConnections,
-  textOf
-} from '../../connections/connections.fixture.ts'
+import { textOf } from '../../../tests/support/text-of.ts'
+import { child, LOCAL, openTestConnections, type TestConnections } from '../../connections/connections.fixture.ts'
 import { callWithFailover } from './call-with-failover.ts'
 
 const FAULTS = [

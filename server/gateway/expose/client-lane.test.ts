@@ -1,5 +1,6 @@
 import { expect, it, vi } from 'vitest'
-import { child, LOCAL, openTestConnections, until } from '../../connections/connections.fixture.ts'
+import { eventually } from '../../../tests/support/eventually.ts'
+import { child, LOCAL, openTestConnections } from '../../connections/connections.fixture.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { ClientLane } from './client-lane.ts'
 
@@ -21,7 +22,7 @@ it('releases a server when all watchers have left, even those that came while it
     await lane.unwatch('c', uri)
     expect(connection.busy).toBe(1)
     await lane.unwatch('c', uri)
-    await until('the server to be let go', () => connection.busy === 0)
+    await eventually('the server to be let go', () => connection.busy === 0)
   } finally {
     await close()
   }
@@ -41,7 +42,7 @@ it('keeps the subscription for the others when the first gives up, and releases 
     const second = expect(lane.watch('c', uri, other.signal)).rejects.toThrow()
     other.abort()
     await second
-    await until('the server to be let go', () => connection.busy === 0)
+    await eventually('the server to be let go', () => connection.busy === 0)
   } finally {
     await close()
   }
@@ -59,7 +60,7 @@ it('limits the questions that a server may ask a client at once', async () => {
     for (let times = 0; times < 5000; times++) {
       lane.onRequest('c', { method: 'elicitation/create', params: {} }, signal, () => {}).catch(() => refused++)
     }
-    await until('the answers', () => refused + ask.mock.calls.length >= 5000)
+    await eventually('the answers', () => refused + ask.mock.calls.length >= 5000)
     expect(ask.mock.calls.length).toBeLessThanOrEqual(100)
   } finally {
     await close()

@@ -7,11 +7,11 @@ import { createGatewayApp } from '../../app/app-gateway.ts'
 import { chatServers, openSenderCheck, serverDirectory } from '../../app/app-servers.ts'
 import { sharedParts } from '../../app/shared-parts.ts'
 import { loadSettings } from '../../config/load-settings.ts'
-import { memoryKeyValues } from '../../connections/connections.fixture.ts'
 import { AppError } from '../../lib/errors.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { AdminAccess } from '../../sessions/access/admin-access.ts'
 import { InstanceAccess } from '../../sessions/access/instance-access.ts'
+import { fakeKeyValueStore } from '../../storage/fake-key-value-store.ts'
 import { createHttpServer } from '../create-http-server.ts'
 import { Readiness } from '../readiness.ts'
 
@@ -32,7 +32,7 @@ export async function openServerRoutes(
   writeFileSync(secretsFile, credentials, { mode: 0o600 })
   if (mcpServers) writeFileSync(file, JSON.stringify({ mcpServers, other: 'kept' }))
   const settings = loadSettings({ env: { MCP_CONFIG: file, DATA_DIR: dir, CREDENTIALS_FILE: secretsFile, ...tokens } })
-  const shared = sharedParts(memoryKeyValues(), openAuditLog(settings))
+  const shared = sharedParts(fakeKeyValueStore(), openAuditLog(settings))
   const { keyValues, guard } = shared
   const environment = { PATH: process.env.PATH }
   const gateway = await createGatewayApp(settings, silentLogger, { environment, optionalRegistry: true, shared })

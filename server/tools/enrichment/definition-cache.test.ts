@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { memoryKeyValues } from '../../connections/connections.fixture.ts'
+import { fakeKeyValueStore } from '../../storage/fake-key-value-store.ts'
 import { DefinitionCache } from './definition-cache.ts'
 
-function cache(keyValues = memoryKeyValues()) {
+function cache(keyValues = fakeKeyValueStore()) {
   const read = (value: unknown) => (typeof value === 'string' ? value : undefined)
   return {
     keyValues,

@@ -1,9 +1,10 @@
 import { Client, type Progress, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { expect, it } from 'vitest'
 import type { ApprovalRule } from '../../../../contract/approval-rule.ts'
+import { eventually } from '../../../../tests/support/eventually.ts'
 import { noAudit } from '../../../audit/audit.fixture.ts'
 import type { Audit } from '../../../audit/audit.ts'
-import { child, real, until } from '../../../connections/connections.fixture.ts'
+import { child, real } from '../../../connections/connections.fixture.ts'
 import { createPolicy } from '../../../policy/approval-policy.ts'
 import { serveExposed } from '../expose.fixture.ts'
 
@@ -138,7 +139,7 @@ it('watches resources for a subscription stream until it ends, and for a refused
     const streams = await Promise.all([listen({}), listen({})])
     expect(busy()).toBe(1)
     for (const { body } of streams) await body?.cancel()
-    await until('the server to be let go', () => busy() === 0)
+    await eventually('the server to be let go', () => busy() === 0)
   } finally {
     await served.close()
   }
