@@ -1,32 +1,36 @@
 import { defineConfig } from 'vitest/config'
 import { PATIENCE_MS } from './tests/support/patience-ms.ts'
 
-const services = ['**/*.docker.test.ts', '**/*.redis.test.ts', 'tests/{e2e,gateway}/**/*.test.ts']
-/** Real child servers, a browser, or an engine and a Redis of their own: seconds each, and nothing of the engine that the others share. */
-const apart = [
-  'tests/gateway/**/!(*.docker).test.ts',
-  '**/*.process.test.ts',
-  'tests/private-dockerd.docker.test.ts',
-  'tests/e2e/outages.redis.test.ts',
-  'tests/web/*.chromium.test.ts',
-  'tests/chaos/*.redis.test.ts'
-]
+/** The page in a browser, and tests with their own engine and Redis. Both wait most of the time. */
+const page = ['tests/{web,chaos}/**/*.{docker,redis,chromium}.test.ts']
+/** Real child servers, and Redis without the engine. */
+const gateway = ['tests/gateway/**/*.test.ts', '**/*.process.test.ts', 'server/**/*.redis.test.ts']
+const engine = ['**/*.docker.test.ts', 'tests/e2e/**/*.test.ts']
 const ignored = ['**/node_modules/**', '**/dist/**']
 const patient = {
   globalSetup: ['tests/support/own-temp-folder.ts'],
   setupFiles: ['tests/support/patience.ts'],
   expect: { poll: { timeout: PATIENCE_MS } }
 }
-const unit = { ...patient, testTimeout: 2 * PATIENCE_MS, hookTimeout: 2 * PATIENCE_MS }
-// On two cores, files that time out on each other's load find no bugs: one at a time in each of the two lanes.
+// Files share their worker, because starting one and loading its modules takes longer than most unit tests.
+const unit = { ...patient, testTimeout: 2 * PATIENCE_MS, hookTimeout: 2 * PATIENCE_MS, isolate: false }
+// Each lane runs one file at a time: on two cores, files that time out on each other's load find no bugs.
 const lane = { ...patient, testTimeout: 120_000, hookTimeout: 300_000, fileParallelism: false }
 
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['**/*.test.ts'], exclude: [...ignored, ...services, ...apart], ...unit } },
-      { test: { name: 'engine', include: services, exclude: [...ignored, ...apart], ...lane } },
-      { test: { name: 'apart', include: apart, exclude: ignored, ...lane } }
+      {
+        test: {
+          name: 'unit',
+          include: ['**/*.test.ts'],
+          exclude: [...ignored, ...page, ...gateway, ...engine],
+          ...unit
+        }
+      },
+      { test: { name: 'engine', include: engine, exclude: [...ignored, ...page, ...gateway], ...lane } },
+      { test: { name: 'page', include: page, exclude: ignored, ...lane } },
+      { test: { name: 'gateway', include: gateway, exclude: ignored, ...lane } }
     ]
   }
 })

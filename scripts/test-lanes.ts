@@ -1,7 +1,7 @@
 /**
- * Runs all tests: the unit tests on every core, then two lanes at the same time, one for the tests that share the engine and
- * one for the rest. The second lane's output is printed in one piece after the first lane's. Failures are repeated at the very
- * end, because that is the part of a long log that people keep and read. Containers that the tests left behind fail them too.
+ * Runs all tests: the unit tests on every core, then the lanes of `vitest.config.ts` at the same time, because each of them waits more
+ * than it computes. The first lane's output is live, that of the others follows in one piece. Failures are repeated at the very end,
+ * because that is the part of a long log that people keep and read. Containers that the tests left behind fail them too.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -52,9 +52,13 @@ function failuresIn(said: string): string {
 const before = await listContainers()
 // By default the runner leaves out one core, which is half of two.
 const unit = await run('unit', { workers: availableParallelism() })
-const [engine, apart] = await Promise.all([run('engine'), run('apart', { isLive: false })])
-process.stdout.write(apart.said)
-const lanes = [unit, engine, apart]
+const [engine, ...others] = await Promise.all([
+  run('engine'),
+  run('page', { isLive: false }),
+  run('gateway', { isLive: false })
+])
+for (const { said } of others) process.stdout.write(said)
+const lanes = [unit, engine, ...others]
 for (const { project, code, said } of lanes) {
   if (code !== 0) process.stdout.write(`\n== failed: ${project}\n${failuresIn(said)}\n`)
 }

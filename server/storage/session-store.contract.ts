@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { describeAgainstModel } from './session-store.model.ts'
 import type { AcquireResult, SessionRecord, SessionStore } from './session-store.ts'
+import { describeInstances, LONG, type SessionStores } from './session-store-instances.contract.ts'
 import type { Store } from './store.ts'
 
 export interface StoreUnderTest {
@@ -15,19 +16,9 @@ export interface StoreUnderTest {
   dispose(): Promise<void>
 }
 
-interface Context {
-  a: SessionStore
-  b: SessionStore
-  empty(): Promise<void>
-  /** A session id that only this test uses. */
-  id: string
-}
-
-const LONG = 60_000
-
 export function describeSessionStore(name: string, open: () => Promise<StoreUnderTest>): void {
   describe(`session store: ${name}`, () => {
-    const context: Partial<Context> = {}
+    const context: Partial<SessionStores> = {}
     let opened: StoreUnderTest
     beforeEach(async () => {
       opened = await open()
@@ -51,7 +42,7 @@ export function describeSessionStore(name: string, open: () => Promise<StoreUnde
   })
 }
 
-function complete(context: Partial<Context>): Context {
+function complete(context: Partial<SessionStores>): SessionStores {
   const { a, b, empty, id } = context
   if (!a || !b || !empty || !id) throw new Error('the store was not opened')
   return { a, b, empty, id }
@@ -62,7 +53,7 @@ function granted(result: AcquireResult): SessionRecord {
   return result.record
 }
 
-function describeLease(context: () => Context): void {
+function describeLease(context: () => SessionStores): void {
   it('creates a record on the first acquire', async () => {
     const { a, b, id } = context()
     const before = await a.now()
@@ -133,7 +124,7 @@ function describeLease(context: () => Context): void {
   })
 }
 
-function describeExpiry(context: () => Context): void {
+function describeExpiry(context: () => SessionStores): void {
   const until = async (store: SessionStore, id: string) => {
     const leaseUntil = (await store.get(id))?.leaseUntil ?? 0
     await vi.waitFor(async () => expect(await store.now()).toBeGreaterThanOrEqual(leaseUntil), { interval: 5 })
@@ -166,7 +157,7 @@ function describeExpiry(context: () => Context): void {
   })
 }
 
-function describeFence(context: () => Context): void {
+function describeFence(context: () => SessionStores): void {
   it('refuses every operation with an old epoch and changes nothing', async () => {
     const { a, b, id } = context()
     const old = granted(await a.acquire(id, 'one', LONG)).epoch
@@ -197,7 +188,7 @@ function describeFence(context: () => Context): void {
   })
 }
 
-function describeLive(context: () => Context): void {
+function describeLive(context: () => SessionStores): void {
   it('reserves up to the limit under concurrency, from two connections', async () => {
     const { a, b, id } = context()
     const one = async (i: number) => {
@@ -240,7 +231,7 @@ function describeLive(context: () => Context): void {
   })
 }
 
-function describeIdle(context: () => Context): void {
+function describeIdle(context: () => SessionStores): void {
   const live = async (store: SessionStore, id: string, holder: string) => {
     const { epoch } = granted(await store.acquire(id, holder, LONG))
     await store.reserve(id, epoch, 1000)
@@ -312,7 +303,7 @@ function describeIdle(context: () => Context): void {
   })
 }
 
-function describeEpoch(context: () => Context): void {
+function describeEpoch(context: () => SessionStores): void {
   it('grows across many changes of holder within a millisecond, and across removal', async () => {
     const { a, b, id } = context()
     let last = 0
@@ -335,63 +326,7 @@ function describeEpoch(context: () => Context): void {
   })
 }
 
-function describeInstances(context: () => Context): void {
-  it('creates one deployment id, even for concurrent first callers', async () => {
-    const { a, b } = context()
-    const ids = await Promise.all([a.deploymentId(), b.deploymentId(), a.deploymentId()])
-    expect(new Set(ids).size).toBe(1)
-    expect(ids[0]).toMatch(/^[0-9a-f-]{36}$/)
-  })
-
-  it('forgets instances whose heartbeat has expired or that have signed off', async () => {
-    const { a, b } = context()
-    await a.heartbeat('stays', LONG)
-    await a.heartbeat('leaves', LONG)
-    await a.heartbeat('dies', 30)
-    expect(await b.instances()).toEqual(expect.arrayContaining(['stays', 'leaves']))
-    await a.signOff('leaves')
-    await vi.waitFor(async () => expect(await b.instances()).toEqual(['stays']), { interval: 5 })
-    await a.heartbeat('stays', 1)
-    await vi.waitFor(async () => expect(await b.instances()).toEqual([]), { interval: 5 })
-  })
-
-  it('remembers which instances have ended, and knows nothing about those it has never seen', async () => {
-    const { a, b, empty } = context()
-    await a.heartbeat('stays', LONG)
-    await a.heartbeat('leaves', LONG)
-    await a.heartbeat('dies', 1)
-    await a.signOff('leaves')
-    await vi.waitFor(async () => expect((await b.endedInstances()).toSorted()).toEqual(['dies', 'leaves']))
-    await a.heartbeat('dies', LONG)
-    expect(await b.endedInstances()).toEqual(['leaves'])
-    await empty()
-    expect(await b.endedInstances()).toEqual([])
-  })
-
-  it('keeps its deployment id when it is emptied, and reports that it was', async () => {
-    const { a, b, empty } = context()
-    const [id, origin] = [await a.deploymentId(), await a.origin()]
-    expect(await b.origin()).toEqual(origin)
-    await b.deploymentId()
-    await empty()
-    expect(await b.deploymentId()).toBe(id)
-    expect(await a.deploymentId()).toBe(id)
-    expect((await a.origin()).id).not.toBe(origin.id)
-    expect(await b.origin()).toEqual(await a.origin())
-  })
-
-  it('ends the leases of an instance that is gone, and no others', async () => {
-    const { a, b, id } = context()
-    await a.acquire(`${id}-gone`, 'gone', LONG)
-    await a.acquire(`${id}-here`, 'here', LONG)
-    await b.signOff('gone')
-    expect(await a.get(`${id}-gone`)).toMatchObject({ holder: null, busy: false })
-    expect(await a.get(`${id}-here`)).toMatchObject({ holder: 'here', busy: true })
-    expect(await a.acquire(`${id}-gone`, 'here', LONG)).toMatchObject({ granted: true })
-  })
-}
-
-function describeIds(context: () => Context): void {
+function describeIds(context: () => SessionStores): void {
   it('keeps hostile ids apart', async () => {
     const { a, b, id } = context()
     const ids = [

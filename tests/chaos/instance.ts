@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { packageRoot } from '../../server/lib/files/package-root.ts'
 import { eventually } from '../support/eventually.ts'
-import { productArgs } from '../support/product.ts'
+import { productArgs, productEnv } from '../support/product.ts'
 
 const START_MS = 60_000
 
@@ -43,6 +43,7 @@ export class Instance {
       env: {
         PATH: process.env.PATH,
         TMPDIR: process.env.TMPDIR,
+        ...productEnv(),
         ...this.#env,
         PORT: String(this.port),
         PLANTED_BUG: this.#bug ?? ''

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { type Served, serve, stopServers } from '../support/serve.ts'
 import { discard, temporaryFolder } from '../support/temporary-folder.ts'
@@ -11,7 +11,7 @@ import { discard, temporaryFolder } from '../support/temporary-folder.ts'
 const DEADLINE_MS = 40_000
 const sockets: Socket[] = []
 
-afterEach(async () => {
+afterAll(async () => {
   for (const socket of sockets.splice(0)) socket.destroy()
   await stopServers()
 })
@@ -100,7 +100,8 @@ async function silentableEngine() {
   }
 }
 
-describe('shutdown', () => {
+// Each test has its own server, and most of the time they wait.
+describe.concurrent('shutdown', () => {
   it('ends in time while requests hang, a client polls, a page is open and a file is on its way; what was sent is kept', async () => {
     const server = await serve({ WARM_POOL_SIZE: '1' })
     const sessionId = `test-${randomUUID()}`
@@ -170,6 +171,7 @@ describe('shutdown', () => {
     expect(await end(server, 'SIGHUP')).toBe(0)
     await expect.poll(() => server.log()).toContain('Stopping')
   })
+
   it.each([
     ['in time', [], /Changes since the last finished call may not be saved in: test-/],
     ['sooner after a second signal', ['SIGTERM'], /a second signal asked to hurry.*may not be saved in: test-/]

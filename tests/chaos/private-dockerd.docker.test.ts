@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs'
 import Dockerode from 'dockerode'
 import { afterEach, expect, test } from 'vitest'
-import { silentLogger } from '../server/lib/logger.ts'
-import { createImageBuilder } from '../server/sandbox/docker/image/image-builder.ts'
-import { copyImage, type PrivateEngine, startPrivateEngine } from './support/private-dockerd.ts'
+import { silentLogger } from '../../server/lib/logger.ts'
+import { createImageBuilder } from '../../server/sandbox/docker/image/image-builder.ts'
+import { copyImage, type PrivateEngine, startPrivateEngine } from '../support/private-dockerd.ts'
 
 let engine: PrivateEngine | undefined
 afterEach(async () => {
