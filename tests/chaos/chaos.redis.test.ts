@@ -1,10 +1,21 @@
-/** A short form of `npm run test:chaos`. Needs root for its own engine. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+/** Outages one by one, then a short form of `npm run test:chaos`. Needs root for its own engine. */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { loadSettings } from '../../server/config/load-settings.ts'
+import { sandboxLimits } from '../../server/config/sandbox-limits.ts'
+import { silentLogger } from '../../server/lib/logger.ts'
+import { createDockerEngine } from '../../server/sandbox/docker/docker-engine.ts'
+import { eventually } from '../support/eventually.ts'
+import { ownRedis } from '../support/own-redis.ts'
 import type { PrivateEngine } from '../support/private-dockerd.ts'
+import { startCore, type TestCore } from '../support/start-core.ts'
 import { PLANTED_BUGS } from './planted-bugs.ts'
 import { walk } from './walk.ts'
 import { startEngine } from './world.ts'
 
+/** Several rounds of the janitor. */
+const OUTAGE_MS = 3_000
 let engine: PrivateEngine
 
 beforeAll(async () => {
@@ -12,6 +23,65 @@ beforeAll(async () => {
 })
 
 afterAll(() => engine.dispose())
+
+async function startOn(...args: Parameters<typeof startCore>): Promise<TestCore> {
+  const core = await startCore(...args)
+  onTestFinished(() => core.stop())
+  return core
+}
+
+describe('an outage', () => {
+  it('of the engine is reported, and afterwards the sessions come back with their files', async () => {
+    const limits = sandboxLimits(loadSettings({ env: {} }))
+    const adapter = createDockerEngine({ limits, logger: silentLogger, docker: engine.docker })
+    const core = await startOn({ WARM_POOL_SIZE: '1', JANITOR_INTERVAL_SECONDS: '1' }, { engine: adapter })
+    const ids = [1, 2, 3].map(() => `test-${randomUUID()}`)
+    await Promise.all(ids.map((id) => core.sh(id, `echo ${id} > mine.txt`)))
+
+    await engine.stop()
+    await expect(core.sh(ids[0]!, 'cat mine.txt')).rejects.toMatchObject({
+      kind: 'unavailable',
+      code: 'engine_unavailable'
+    })
+    await delay(OUTAGE_MS)
+    await engine.start()
+
+    for (const id of ids) expect(await core.sh(id, 'cat mine.txt')).toContain(id)
+    const notices = (await core.store.events.read(ids[0]!)).filter(({ type }) => type === 'session:notice')
+    expect(notices.map(({ data }) => data.code)).toEqual(['sandbox_replaced', 'files_restored'])
+    await eventually('the pool is full again', () => core.sessions.pool.ready === 1, 60_000)
+  })
+
+  it('of Redis is reported, purges no container, and the same sandboxes are used afterwards', async () => {
+    let redis = await ownRedis()
+    // Registered first, so that it runs last: without a store the core can't remove its containers.
+    onTestFinished(() => redis.kill())
+    const env = { REDIS_URL: redis.url, JANITOR_INTERVAL_SECONDS: '1' }
+    const core = await startOn(env, { sessions: { orphanGraceMs: 0 } })
+    const id = `test-${randomUUID()}`
+    await core.sh(id, 'echo kept > a.txt')
+    const containerId = await core.sessions.run(id, async (workspace) => workspace.containerId)
+
+    await redis.kill()
+    await expect(core.sh(id, 'cat a.txt')).rejects.toMatchObject({ kind: 'unavailable', code: 'store_unavailable' })
+    await delay(OUTAGE_MS)
+    expect(await core.engine.inspect(containerId)).toMatchObject({ running: true })
+
+    // It comes back empty: it keeps nothing on disk.
+    redis = await ownRedis({ port: redis.port })
+    await eventually('the store answers', () =>
+      core.store.sessions.now().then(
+        () => true,
+        () => false
+      )
+    )
+    await core.sessions.janitor.round()
+    await core.sessions.janitor.round()
+    expect(await core.engine.inspect(containerId)).toMatchObject({ running: true })
+    expect(await core.sh(id, 'cat a.txt')).toContain('kept')
+    expect(await core.sessions.run(id, async (workspace) => workspace.containerId)).toBe(containerId)
+  })
+})
 
 describe('a walk over faults', { timeout: 300_000 }, () => {
   /** Two of the seeds that once failed. `npm run test:chaos` walks many more, and longer. */

@@ -36,6 +36,8 @@ describe('sessions under gVisor (SANDBOX_RUNTIME=runsc)', () => {
     expect(await core.sh(id, "id -u; grep -o '[a-z0-9]*:' /proc/net/dev; touch /x 2>&1")).toMatch(
       /^20\d{3}\s+lo:\s+touch.*(Read-only|denied)/s
     )
+    // gVisor can't run the execute-only Node that hides the server elsewhere.
+    expect(await core.sh(id, '/opt/mcp/node -p 1 2>&1; true')).toMatch(/Permission denied/)
     await eventually('paused', () => core.sessions.state(id) === 'paused')
     expect(await core.sh(id, 'cat d/a.txt')).toContain('kept')
     const containerId = await core.sessions.run(id, async (workspace) => workspace.containerId)

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { Redis } from 'ioredis'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { openEngine } from '../../server/app/core.ts'
 import { loadSettings } from '../../server/config/load-settings.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
@@ -15,14 +15,19 @@ import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const engine = openEngine(loadSettings({ env: {} }), silentLogger)
 const children: ChildProcess[] = []
-let redis: OwnRedis | undefined
+const redises: OwnRedis[] = []
 
-afterEach(async () => {
-  for (const child of children.splice(0)) child.kill('SIGKILL')
+afterAll(async () => {
+  for (const child of children) child.kill('SIGKILL')
   await stopServers()
-  await redis?.kill()
-  redis = undefined
+  await Promise.all(redises.map((redis) => redis.kill()))
 })
+
+async function startRedis(): Promise<OwnRedis> {
+  const redis = await ownRedis()
+  redises.push(redis)
+  return redis
+}
 
 const list = (deployment: string) => engine.list(deployment)
 const idsOf = async (deployment: string) => (await list(deployment)).map(({ id }) => id).toSorted()
@@ -54,7 +59,8 @@ async function crash(dataDir: string): Promise<void> {
   await end(child, 'SIGKILL')
 }
 
-describe('containers of a server that was killed', () => {
+// Each test has its own deployment, and most of the time they wait.
+describe.concurrent('containers of a server that was killed', () => {
   it('are gone once the next start is ready, after three crashes and when one is paused', async () => {
     const dataDir = temporaryFolder()
     for (let crashes = 0; crashes < 3; crashes++) await crash(dataDir)
@@ -83,9 +89,9 @@ describe('containers of a server that was killed', () => {
   })
 })
 
-describe('several instances on one Redis', () => {
+describe.concurrent('several instances on one Redis', () => {
   it('leave the containers of live ones alone, and a start removes those of one that has ended', async () => {
-    redis = await ownRedis()
+    const redis = await startRedis()
     const began = Date.now()
     const env = { REDIS_URL: redis.url, WARM_POOL_SIZE: '1' }
     const dataDir = temporaryFolder()
@@ -110,7 +116,7 @@ describe('several instances on one Redis', () => {
   })
 
   it('tell open pages when Redis was emptied, keep their deployment, and release at once what no session owns', async () => {
-    redis = await ownRedis()
+    const redis = await startRedis()
     const env = { REDIS_URL: redis.url }
     const dataDir = temporaryFolder()
     const [one, two] = await Promise.all([serve(env, { dataDir }), serve(env, { dataDir })])

@@ -19,7 +19,6 @@ export interface PrivateEngine {
   /** Like `systemctl stop`: the engine stops its containers. */
   stop(): Promise<void>
   start(): Promise<void>
-  restart(): Promise<void>
   /** Like a crash: containers stay until the next start. */
   kill(): Promise<void>
   /** Removes every container, even if a killed engine has left its files mounted. */
@@ -66,10 +65,6 @@ export async function startPrivateEngine(options: { runsc?: boolean } = {}): Pro
     start,
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
-    async restart() {
-      await end('SIGTERM')
-      await start()
-    },
     async removeContainers() {
       const containers = await docker.listContainers({ all: true })
       await Promise.all(containers.map(({ Id }) => removeContainer(docker.getContainer(Id), dir)))
