@@ -18,7 +18,7 @@ it('takes so many of one client, says when there is room again, and counts no re
   expect(limit.take(a, 1)).toBeUndefined()
 })
 
-// Checked with the defence off: only owners count → every request with a new cookie passes.
+// Checked: if only owners are counted, all requests pass.
 it('counts a client that makes up a new cookie for every request, and each message of a batch', () => {
   const limit = mcpLimit(10, () => 0)
   const taken = Array.from({ length: 200 }, (_, i) => limit.take({ owner: `made-up-${i}`, address: '1' }, 1))

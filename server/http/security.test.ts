@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 describe('what goes out with the page', () => {
-  // Checked with the defence off: frame-ancestors of the own site → another policy.
+  // Checked: if `frame-ancestors` allows our own site, the policy differs.
   it('lets nobody frame it, and runs no script but its own files', async () => {
     const { headers } = await server.inject('/')
     const policy = String(headers['content-security-policy'])
@@ -36,7 +36,7 @@ describe('what goes out with the page', () => {
     expect(policy).not.toMatch(/unsafe|\*|https?:/)
   })
 
-  // Checked with the defence off: SameSite=Lax → another cookie.
+  // Checked: with `SameSite=Lax`, the cookie differs.
   it('is a cookie that no script reads and no other site sends, for another year at each visit', async () => {
     const { cookies } = await server.inject({ method: 'POST', url: '/api/owner', headers: { host: 'localhost:3000' } })
     const cookie = { name: 'mcpo_owner_3000', value: 'fresh', path: '/', httpOnly: true, sameSite: 'Strict' }
@@ -74,7 +74,7 @@ describe('a cookie of an access token that was changed since', () => {
 })
 
 describe('the figures for monitoring', () => {
-  // Checked with the defence off: they are counted with the other requests of the address → 429.
+  // Checked: if they count with the other requests of the address, the answer is 429.
   it('are given during a flood of other requests from the same address, up to a limit of their own', async () => {
     const flooded = Fastify()
     await registerSecurity(flooded, { instance, owners, addressOf: () => 'here', requestsPerMinute: 5 })
@@ -90,7 +90,7 @@ describe('the figures for monitoring', () => {
 })
 
 describe('what comes from a page of another site', () => {
-  // Checked with the defence off: any Origin → 200, “changed”.
+  // Checked: if any Origin is accepted, the answer is 200 and the value is changed.
   it.each(['https://evil.example', 'null', 'http://localhost:1', 'http://localhost.evil.example'])(
     'changes nothing: %s',
     async (origin) => {

@@ -27,7 +27,7 @@ async function open(id: string, options: Parameters<Served['connect']>[1] = {}):
 }
 
 describe('a stranger with the session id', () => {
-  // Checked with the defence off: any proof → the stranger comes in.
+  // Checked: if any proof is accepted, the stranger gets in.
   it('is forbidden over the socket, joins no room and sees no event', async () => {
     const id = newId()
     const mine = await open(id)
@@ -43,7 +43,7 @@ describe('a stranger with the session id', () => {
     for (const { seen } of strangers) expect(seen.map(({ event }) => event)).toEqual(['connect_error'])
   })
 
-  // Checked with the defence off: any proof → 200 instead of 403.
+  // Checked: if any proof is accepted, the answer is 200 instead of 403.
   it('is forbidden over HTTP, just as for a session that is not there', async () => {
     const id = newId()
     const browser = owner()
@@ -62,7 +62,7 @@ describe('a stranger with the session id', () => {
     expect(await others.json()).toEqual({ sessions: [], next: null, total: 0 })
   })
 
-  // Checked with the defence off: any Origin → no refusal comes.
+  // Checked: if any Origin is accepted, nothing is refused.
   it('is turned away when it comes from a page of another site, or by a name that is not ours', async () => {
     const id = newId()
     const browser = owner()
@@ -79,7 +79,7 @@ describe('a stranger with the session id', () => {
     await server.connect(newId(), { headers: local }).ready()
   })
 
-  // Checked with the defence off: a cookie for every visit → a cookie is given out.
+  // Checked: if every visit gets a cookie, the attacker gets one.
   it('does not take an owner over: only the page itself, which sends a proof, is given a cookie', async () => {
     const enter = (headers: Record<string, string>) => fetch(`${server.url}/api/owner`, { method: 'POST', headers })
     const proof = { [OWNER_PROOF_HEADER]: browserOf(owner(), server.url).proof }
@@ -151,7 +151,7 @@ describe('a cookie that another port of this host has set', () => {
 })
 
 describe('with an access token', () => {
-  // Checked with the defence off: no check → the client comes in.
+  // Checked: without the check, the client gets in.
   it('nobody comes in without it, over the socket or HTTP', async () => {
     const secret = 'an access token of some length'
     const guarded = await serve({ AUTH_TOKEN: secret })
@@ -254,7 +254,7 @@ describe('commands', () => {
     expect(await client.ask('message', { text: 'x'.repeat(100_001) })).toMatchObject({ ok: false })
   })
 
-  // Checked with the defence off: no limit → 340 answers instead of 300.
+  // Checked: without the limit, 340 commands are answered instead of 300.
   it('are limited per session, over all its tabs', async () => {
     const browser = owner()
     const id = newId()

@@ -34,7 +34,7 @@ describe("a session's files over HTTP", () => {
   const put = (path: string, body: Buffer | string, more: Record<string, string> = {}) =>
     fetch(file(path), { method: 'PUT', headers: { ...headers, ...more }, body: body as string })
 
-  // Checked with the defence off: inline → inline instead of attachment.
+  // Checked: with `inline`, the header says `inline` instead of `attachment`.
   it('go up, are listed, come down byte for byte, and come down all together', async () => {
     const large = randomBytes(3 * 1024 * 1024 + 17)
     expect((await put('deep/data.bin', large)).status).toBe(204)
@@ -78,7 +78,7 @@ describe("a session's files over HTTP", () => {
     expect(foreign.status).toBe(403)
   })
 
-  // Checked with the defence off: no limit on the body → 204 instead of 413.
+  // Checked: without the limit, the answer is 204 instead of 413.
   it('are bounded in size', async () => {
     const refused = await put('huge', Buffer.alloc(10 * 1024 * 1024 + 1))
     expect(refused.status).toBe(413)

@@ -81,7 +81,7 @@ it('one WebSocket with 200 refused CONNECTs is closed after a few, and keeps nob
   await expectOpen()
 })
 
-// Checked with the defence off: no bound for an address → all 100 of a round stay until their time is up.
+// Checked: without a limit per address, the connections stay until they time out.
 it('of 1,000 connections on which nobody comes in, a few are kept, and only for a while; who has the token comes in meanwhile', async () => {
   const sockets: WebSocket[] = []
   const open = () => sockets.filter(({ readyState }) => readyState === WebSocket.OPEN).length

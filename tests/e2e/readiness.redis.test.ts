@@ -80,7 +80,7 @@ it('says 503 while Redis takes no more writes, and recovers', async () => {
   await eventually('it is ready', async () => (await ready(server)).status === 200)
 })
 
-// Checked with the defence off: reasons for everyone, or for whatever comes through a proxy on this machine → they are in the answer.
+// Checked: if everyone gets the reasons, they are in the answer.
 it('tells the reasons to holders of the token, and without one to this machine alone', async () => {
   const open = await serve()
   expect((await ready(open)).body).toMatchObject({ ok: true, store: { ok: true } })

@@ -29,7 +29,7 @@ function ask(port: number, options: { method: string; path: string; headers: Rec
 describe('who may add a server', () => {
   afterAll(stopServers)
 
-  // Checked with the defence off: any Host → 200 instead of 403.
+  // Checked: if any Host is accepted, the answer is 200 instead of 403.
   it('is nobody by another name than localhost, and no page of another site', async () => {
     const { port, dataDir, url, log } = await serve({ LOG_LEVEL: 'debug' })
     const post = (headers: Record<string, string>) =>
@@ -94,7 +94,7 @@ const quoted = (words: string[]) => words.map((word) => `'${word}'`).join(' ')
 describe('who may act on an instance without a token', () => {
   afterAll(stopServers)
 
-  // Checked with the defence off: nobody looks who is behind a connection → the secret of the other server is printed.
+  // Checked: if the sender is not checked, the other server's secret is printed.
   it('is no server that runs here: it can not approve its own calls over WebSocket or polling, nor call tools at /mcp', async () => {
     const dataDir = temporaryFolder()
     const file = join(dataDir, 'mcp.json')
@@ -120,7 +120,7 @@ describe('who may act on an instance without a token', () => {
     expect(stdout).toContain('the-secret-of-another')
   })
 
-  // Checked with the defence off: other users are not told apart → 200, and the server is added.
+  // Checked: if other users are not told apart, the answer is 200, and the server can be added.
   it.runIf(process.getuid?.() === 0)('is no other user of this machine, until there is a token', async () => {
     const { url } = await serve({})
     const as = async (uid: string, words: string[]) =>

@@ -81,7 +81,7 @@ describe('sessions on a real engine', () => {
     await core.sessions.destroy(id)
   })
 
-  // Checked with the defence off: whatever the container says is believed → no call gets a sandbox any more.
+  // Checked: if the container's epoch is believed, no call gets a sandbox any more.
   it('replaces one in which a command made up a later owner, who would keep everyone out', async () => {
     const id = newId()
     await core.sh(id, 'echo kept > a.txt')

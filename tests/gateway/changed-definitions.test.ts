@@ -109,7 +109,7 @@ describe('a tool whose definition changed', { timeout: 60_000 }, () => {
     expect(calls.map(({ definitionChanged }) => definitionChanged)).toEqual([undefined, true])
   })
 
-  // Checked with the defence off: no change is seen → the call runs.
+  // Checked: if the change is not noticed, the call runs.
   it('waits for a yes, with the difference shown, where changes are asked about and no rule allows it', async () => {
     const { open, close, change, noted } = world()
     await (await open({ CHANGED_TOOLS: 'ask' })).note('one')
@@ -123,7 +123,7 @@ describe('a tool whose definition changed', { timeout: 60_000 }, () => {
     expect([noted(), asked.length]).toEqual([['one', 'three', 'four'], 2])
   })
 
-  // Checked with the defence off: the first 4,000 characters alone are compared → the call runs.
+  // Checked: if only the first 4,000 characters are compared, the call runs.
   it('waits also when the change is far behind a long text', async () => {
     const { open, close, change, noted } = world()
     change('x'.repeat(4000))
@@ -135,7 +135,7 @@ describe('a tool whose definition changed', { timeout: 60_000 }, () => {
     expect([asked.length, asked[0]?.includes('your password'), noted()]).toEqual([1, true, ['one']])
   })
 
-  // Checked with the defence off: what was last seen of the alternative counts → the call runs there.
+  // Checked: if the last seen definition counts, the call runs there.
   it('is no alternative to one that fails, also when it changed while nobody looked', async () => {
     const dir = temporaryFolder()
     folders.push(dir)

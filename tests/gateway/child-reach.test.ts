@@ -62,7 +62,7 @@ function waysTo(paths: string[], gatewayPid: number | undefined, scratch: string
 }
 
 describe('a hostile server', { timeout: 120_000 }, () => {
-  // Checked with the defence off: nothing is covered → the chat and the key are read.
+  // Checked: if nothing is covered, the chat and the key can be read.
   it.each([
     ['elsewhere', false],
     ['in the folder of mcp.json', true]
@@ -82,7 +82,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
     expect([existsSync(join(data, 'forged')), existsSync(join(dir, 'away'))]).toEqual([false, false])
   })
 
-  // Checked with the defence off: covered once, at the start → the new file is read.
+  // Checked: if it is covered only at the start, the new file can be read.
   it.each([
     ['elsewhere', false],
     ['in the folder of mcp.json', true]
@@ -101,7 +101,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
     expect(readFileSync(config, 'utf8')).toContain('other2')
   })
 
-  // Checked with the defence off: nobody looks whether it is gone or waits for its answer → the server lives on.
+  // Checked: if nobody checks the guard, the server lives on.
   it.each(['SIGKILL', 'SIGSTOP'] as const)('whose guard of mcp.json gets %s is ended itself', async (signal) => {
     const { run, gateway, config } = await open(true)
     const pid = outsidePid(await run(OWN_NAME))
@@ -112,7 +112,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
     expect(gateway.process.exitCode).toBe(null)
   })
 
-  // Checked with the defence off: no PID namespace → “reached” for each of them.
+  // Checked: without a PID namespace, the server kills the gateway.
   it('reaches neither the gateway, nor a sibling, nor the guard with a signal', async () => {
     const { run, gateway } = await open(true)
     const pid = outsidePid(await run(OWN_NAME))
@@ -132,7 +132,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
     expect(outsidePid(await run(OWN_NAME))).toBe(pid)
   })
 
-  // Checked with the defence off: folders above are not held → the folder is gone, and the next start finds what the server put there.
+  // Checked: if they are not held, the folder is gone, and the next start finds the server's files.
   it('that renames a folder above the data folder or mcp.json finds it held in place', async () => {
     const { dir, data, run } = await open(true)
     const seen = await run(`
@@ -143,7 +143,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
     expect([seen.match(/^beside$/m)?.[0], seen.match(/busy/g)?.length]).toEqual(['beside', 2])
   })
 
-  // Checked with the defence off: only the top mount of /sys is read-only → the control groups are listed.
+  // Checked: if only the top mount of /sys is read-only, the control groups are listed.
   it.runIf(process.getuid?.() === 0)(
     'that is root writes to no control group and no setting of the kernel, and opens no disk',
     async () => {
@@ -159,7 +159,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
     }
   )
 
-  // Checked with the defence off: only docker.sock is covered → the socket is listed.
+  // Checked: if only docker.sock is covered, the other socket is listed.
   it('of an instance that others use sees no socket of a container engine', async () => {
     const runtime = temporaryFolder()
     for (const name of ['podman', 'containerd-rootless']) {

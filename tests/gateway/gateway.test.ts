@@ -138,7 +138,7 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     expect(route(answer)).toEqual({ server: 'second', tool: 'there', confidence: 1, attempts: 2 })
   })
 
-  // Checked with the defence off: every rule allows → the call runs.
+  // Checked: if every rule allows, the call runs.
   it('keeps to the policy', async () => {
     const { call } = await start({ a: child('steady', ['/dev/null'], { approval: { 'write*': 'deny', env: 'ask' } }) })
     const denied = await call('execute', { server: 'a', tool: 'write', params: { message: 'x' } })

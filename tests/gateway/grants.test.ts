@@ -53,7 +53,7 @@ async function open() {
 }
 
 describe('secrets of the registry', { timeout: 120_000 }, () => {
-  // Checked with the defence off: every entry gets what it names → the secret.
+  // Checked: if every entry gets what it names, the server gets the secret.
   it('go to no entry that somebody else put into the file, and to a changed one when it is accepted', async () => {
     const { token, command, write, gateway } = await open()
     // Present at the first start: accepted.

@@ -62,7 +62,7 @@ function expectNamed(text: unknown): void {
 }
 
 describe('a question of a server', { timeout: 60_000 }, () => {
-  // Checked with the defence off: questions are passed on as they are → the first line is the gateway's own.
+  // Checked: if questions pass unchanged, the first line is the gateway's own.
   it.each(MATRIX)('can not be taken for the gateway’s own (%s, client %s, server %s)', async (door, era, childEra) => {
     const { shown, call } = await open(door, era, childEra)
     expect(textOf({ ...(await call('form')) })).toContain('Approve')

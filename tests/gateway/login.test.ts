@@ -86,7 +86,7 @@ describe('a remote server that wants OAuth', { timeout: 60_000 }, () => {
     expect(oauth.refreshes).toBeGreaterThan(0)
   })
 
-  // Checked with the defence off: no look at the issuer → another refusal, after the other issuer was asked.
+  // Checked: if the issuer is not checked, the other issuer is asked before the request is refused.
   it('gets no token of another issuer, and none is sent there', async () => {
     const { oauth, servers, data } = await open()
     await servers('login', 'guarded')
@@ -102,7 +102,7 @@ describe('a remote server that wants OAuth', { timeout: 60_000 }, () => {
     expect([oauth.refreshes, other.refreshes]).toEqual([0, 0])
   })
 
-  // Checked with the defence off: no look at the resource → “hello”, with a token for the other server.
+  // Checked: if the resource is not checked, the server answers "hello" with the other server's token.
   it('gets no token that is for another server than itself', async () => {
     const { oauth, servers, data } = await open()
     await servers('login', 'guarded')

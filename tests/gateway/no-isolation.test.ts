@@ -22,7 +22,7 @@ async function echo(env: Record<string, string>) {
 }
 
 describe('where user namespaces are not allowed', { timeout: 60_000 }, () => {
-  // Checked with the defence off: hosted or not, it is started → hello.
+  // Checked: if it starts one, the server answers.
   it('an instance that others use starts no server without a sandbox, and says why', async () => {
     const { answers } = await echo({ AUTH_TOKEN: 'a token that a team has' })
     for (const answer of answers)

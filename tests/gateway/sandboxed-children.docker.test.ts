@@ -177,7 +177,7 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     await gone(name)
   })
 
-  // Checked with the defence off: any host → the host is reached.
+  // Checked: if any host is allowed, the host is reached.
   it('reach the named hosts and no other, and what they were refused is seen', async () => {
     const name = unique('network')
     const named = await listen('named')

@@ -54,7 +54,7 @@ async function open(args: string[] = []) {
 }
 
 describe('secrets', () => {
-  // Checked with the defence off: no namespaces → the sibling’s environment can be read.
+  // Checked: without namespaces, the other server's environment can be read.
   it('of a sibling or of the gateway are not to be had from inside a child', async () => {
     const { gateway, call, credentials, login } = await open()
     await call('b', 'look')
@@ -80,7 +80,7 @@ describe('secrets', () => {
     ])
   })
 
-  // Checked with the defence off: nothing is redacted → the secret is in the answer.
+  // Checked: if nothing is redacted, the secret is in the answer.
   it('show in no command line, log, error, answer or file of ours', async () => {
     const { gateway, call, command, credentials, login, data } = await open()
     const said: string[] = []
@@ -112,7 +112,7 @@ describe('secrets', () => {
     expect(files.filter((path) => isHidden(readFileSync(path, 'latin1')).length > 0)).toEqual([])
   })
 
-  // Checked with the defence off: the server's own error is passed on → the secret is in its message and data.
+  // Checked: if the error passes unchanged, the secret is in its message and data.
   it("show in no error of a server that is passed on in the server's own words", async () => {
     const { gateway } = await open(['--expose', 'all'])
     const error = await gateway.call('a__refuse', {}).catch((reason) => reason)

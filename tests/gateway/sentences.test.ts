@@ -90,7 +90,7 @@ async function start({ answers, more = {}, ...options }: Means = {}) {
 }
 
 describe('a sentence', { timeout: 60_000 }, () => {
-  // Checked with the defence off: every found tool counts as a reader → all of these run.
+  // Checked: if every tool counts as a reader, all of them run.
   it.each(ERAS)('runs no tool that may write, whatever it says and whatever else is given (%s)', async (era) => {
     const { status, execute, ran } = await start({ era })
     for (const request of [
@@ -218,7 +218,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(ran()).toEqual(['get_pods {}'])
   })
 
-  // Checked with the defence off: what a server says now decides → cleanup runs.
+  // Checked: if the current declaration decides, the tool runs.
   it('runs no tool that its server has turned into a reader, until somebody accepts that', async () => {
     const { gateway, execute, status, ran } = await start({ more: { kubernetes: { idleSeconds: 0.05 } } })
     await execute({ server: 'kubernetes', tool: 'get_pods' })

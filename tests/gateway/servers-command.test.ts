@@ -234,7 +234,7 @@ describe('servers', { timeout: 60_000 }, () => {
     expect(stored().secret('my_key')).toBe('second')
   })
 
-  // Checked with the defence off: the command alone is shown, names as they are → the file that is loaded first is not named.
+  // Checked: if only the command is shown, the file that is loaded first is not mentioned.
   it('shows all that decides before it asks, and nothing that a terminal would hide', async () => {
     const { run, dir } = workplace({})
     const env = { NODE_OPTIONS: '--require /tmp/evil.js', API_TOKEN: 'sk-literal-secret' }
@@ -255,7 +255,7 @@ describe('servers', { timeout: 60_000 }, () => {
     expect(err).toContain('bad\\u{202e}')
   })
 
-  // Checked with the defence off: lines are printed as they came → the escapes are in the output.
+  // Checked: if lines are printed as they are, the escape codes are in the output.
   it('print nothing that steers a terminal, hides or imitates a line, whoever wrote it', async () => {
     const hostile = 'red \u001b[31m\u001b]0;title\u0007 back \u202e over\r hidden \u{e0041}\u200b'
     const script = `process.stderr.write(${JSON.stringify(`${hostile}\n`)}); process.exit(3)`

@@ -23,7 +23,7 @@ function caughtBy(pid: number | undefined): bigint {
 }
 
 describe.runIf(process.platform === 'linux')('a signal that makes Node open a debugger', { timeout: 120_000 }, () => {
-  // Checked with the defence off: no --disable-sigusr1 → Node catches the signal, and a debugger listens on port 9229.
+  // Checked: without `--disable-sigusr1`, Node catches the signal, and a debugger listens on port 9229.
   it.each([
     ['gateway', (dir: string) => ['gateway', '--config', join(dir, 'mcp.json')]],
     ['serve', (dir: string) => ['serve', '--port', '0', '--config', join(dir, 'mcp.json')]],

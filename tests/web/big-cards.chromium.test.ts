@@ -11,7 +11,7 @@ const asking = (server: string, name: string, args: Record<string, unknown>) => 
 }
 const times = <T>(number: number, item: T): T[] => Array.from({ length: number }, () => item)
 
-// Checked with the defence off: an element for each hidden character, or for each value → the page stands still for minutes.
+// Checked: with an element for each hidden character or value, the page stands still for minutes.
 it.each([
   ['hidden characters', 'workspace', 'execute_command', { command: `echo ${'\u200b'.repeat(100_000)} end` }],
   ['values in values', 'other', 'draw', { cube: times(60, times(60, times(60, 1))) }]
@@ -23,7 +23,7 @@ it.each([
   expect(now().offences).toEqual([])
 })
 
-// Checked with the defence off: a box without the words → nothing says that the command goes on.
+// Checked: without that text, nothing says that the command continues.
 it('says that a command goes on below what is in sight, for as long as it does', async () => {
   const { me } = await now().arrive(
     asking('workspace', 'execute_command', { command: `ls${'\n'.repeat(60)}rm -rf everything` })
@@ -42,7 +42,7 @@ it('says that a command goes on below what is in sight, for as long as it does',
   expect(now().offences).toEqual([])
 })
 
-// Checked with the defence off: every text by the rules of its first letter → the second name stands before the first, and “>” is “<”.
+// Checked: if the first letter sets the direction, the second name stands before the first, and ">" looks like "<".
 it('shows names that run from right to left in the order in which a command has them', async () => {
   const { me } = await now().arrive(asking('workspace', 'execute_command', { command: 'אאא > בבב.sh' }))
   await me.cards.waitFor()

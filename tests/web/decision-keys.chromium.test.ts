@@ -35,7 +35,7 @@ async function typeEvery(me: WorkspacePage, ms: number, keys: string[]): Promise
   }
 }
 
-// Checked with the defence off: letters that decide, and are not taken for 400 ms → “a” approves, “l” always allows.
+// Checked: if letters decide, "a" approves.
 it('takes what is typed after Alt+P and R for the reason, from the first letter, and approves nothing', async () => {
   const { me, session } = await now().arrive(asking('a', 'b'))
   await me.cards.first().waitFor()

@@ -88,7 +88,7 @@ describe('the inbox', () => {
     await close()
   })
 
-  // Checked with the defence off: any Origin → the answer is taken.
+  // Checked: if any Origin is accepted, the answer is accepted.
   it('takes one answer, for the card that was seen, from its own page, and only while somebody waits', async () => {
     const { write, written, gateway } = await gatewayOn(server.dataDir)
     const call = write('once')

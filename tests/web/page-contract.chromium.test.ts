@@ -67,7 +67,7 @@ it('follows an answer that is written, but never pulls back who has scrolled up'
   expect(now().offences).toEqual([])
 })
 
-// Checked with the defence off: text as it is → no hidden character is shown.
+// Checked: if text is shown as it is, they stay hidden.
 it('shows hidden characters in names of tools and servers, and a tool that changed', async () => {
   const { me, session } = await arrive()
   session.append('user:message', { turnId: 't', text: 'go' })

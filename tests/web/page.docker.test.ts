@@ -272,7 +272,7 @@ describe('the server gone', () => {
 })
 
 describe('hostile text', () => {
-  // Checked with the defence off: v-html in place of text → the tag is no text any more.
+  // Checked: with `v-html`, the tag is no longer text.
   it('does nothing, and is seen, in messages, arguments, names, output and answers', async () => {
     const me = await arrive()
     const script = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'

@@ -142,7 +142,7 @@ describe('the servers in the page', () => {
     expect(me.visit.offences).toEqual([])
   })
 
-  // Checked with the defence off: v-html in place of text → the tag is no text any more.
+  // Checked: with `v-html`, the tag is no longer text.
   it('takes hostile names, commands and texts for text', async () => {
     write({})
     const me = await arrive()

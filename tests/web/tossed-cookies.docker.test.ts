@@ -53,7 +53,7 @@ async function visitPage(page: Page): Promise<WorkspacePage> {
   return me
 }
 
-// Checked with the defence off: cookies alone make an owner → the attacker's list shows "my first secret".
+// Checked: if the cookie alone makes an owner, the attacker's list shows the victim's session.
 it.each([[['/']], [['/', '/api', '/api/sessions', '/socket.io/']]])(
   'an owner cookie of the attacker, set for %s, gets the attacker nothing: on a first visit and later',
   async (paths) => {

@@ -24,7 +24,7 @@ const clickWhenGone = (gone: string, button: string) => `new MutationObserver((_
 }).observe(document.body, { childList: true, subtree: true })`
 const armed = '.approval-card:focus button[aria-disabled=false]'
 
-// Checked with the defence off: cards armed once and for all → the second click decides the second card.
+// Checked: if cards accept clicks at once, the second card is decided.
 it('takes the second click of a double-click for no decision on the next card', async () => {
   const { me, session } = await now().arrive(asking('a', 'b'))
   await expect.poll(() => me.page.locator('.btn-primary[aria-disabled=false]').count()).toBe(2)
@@ -123,7 +123,7 @@ it('takes a click in the inbox for no answer to the card that has just moved up'
   await expect.poll(() => now().fake.answered).toEqual(['b'])
 })
 
-// Checked with the defence off: all that is pending → the call that is being edited runs as it was, and the changed tool is accepted.
+// Checked: if everything pending is approved, the changed tool is accepted.
 it('approves all but what is being edited or rejected, and tools that changed', async () => {
   const { me, session } = await now().arrive((opened) => {
     opened.append('user:message', { turnId: 't', text: 'go' })
@@ -170,7 +170,7 @@ it('approves all a moment after they came, and not where another button has just
   await expect.poll(() => decided(session)).toEqual(['a', 'b'])
 })
 
-// Checked with the defence off: all that is pending when the button is pressed → the call that came meanwhile runs too.
+// Checked: if everything pending at the click is approved, the late call runs too.
 it('lists every call in full before all are approved, and approves those and no others', async () => {
   const { me, session } = await now().arrive((opened) => {
     opened.append('user:message', { turnId: 't', text: 'go' })

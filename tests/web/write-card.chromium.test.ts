@@ -16,7 +16,7 @@ function asking(...calls: Record<string, unknown>[]): (session: FakeSession) => 
   }
 }
 
-// Checked with the defence off: every write compared as a replacement → “The file has this content already”, and no content.
+// Checked: if every write is shown as a replacement, the card shows no content.
 it('shows what is added to the end, and not the file as removed or as the same', async () => {
   now().fake.files.set('log.txt', Buffer.from('one\n'))
   const { me } = await now().arrive(asking({ path: 'log.txt', content: 'one\n', append: true }))

@@ -7,7 +7,7 @@ const html = (source: string) =>
     .join('')
 
 describe('toBlocks', () => {
-  // Checked with the defence off: html: true → the tag is in the page.
+  // Checked: with `html: true`, the tag is in the page.
   it('leaves HTML as text', () => {
     expect(html('<script>x</script> <b onclick="x">hi</b>')).not.toMatch(/<(script|b)/)
     expect(html('<!-- x --><style>*{}</style>')).not.toMatch(/<(style|!--)/)
@@ -33,7 +33,7 @@ describe('toBlocks', () => {
     expect(html('[https://good.example](https://evil.example)')).toContain('(evil.example)')
   })
 
-  // Checked with the defence off: the beginning of the host → it looks like another one.
+  // Checked: if it shows the beginning, the host looks like another one.
   it('shows the end of a long host, which says whose it is', () => {
     const host = `my.bank.example.${'a'.repeat(60)}.${'b'.repeat(60)}.evil.example`
     expect(html(`[x](https://${host}/)`)).toMatch(/\(…[ab.]+\.evil\.example\)/)

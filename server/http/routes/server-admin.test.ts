@@ -42,7 +42,7 @@ const CHANGES = [
 ] as const
 
 describe('who may change servers', () => {
-  // Checked with the defence off: every token holder is an administrator → 200 and 204.
+  // Checked: if every token holder is an administrator, the answers are 200 and 204.
   it('is nobody over HTTP where everyone has the access token and there is no admin token', async () => {
     const { ask, saved } = await openServerRoutes({ steady: entry }, '', { AUTH_TOKEN })
     for (const [method, path, body] of CHANGES)
@@ -54,7 +54,7 @@ describe('who may change servers', () => {
     expect((await ask<ServersReply>('GET', '', undefined, member)).json.admin).toBe('cli_only')
   })
 
-  // Checked with the defence off: every token holder is an administrator → 200 and 204.
+  // Checked: if every token holder is an administrator, the answers are 200 and 204.
   it('is whoever shows the admin token, and a member sees no command, path, variable or log', async () => {
     const { ask, saved, file } = await openServerRoutes({ steady: entry }, '', { AUTH_TOKEN, ADMIN_TOKEN })
     for (const [method, path, body] of CHANGES)
@@ -97,7 +97,7 @@ describe('who may change servers', () => {
     expect(Object.keys(saved().mcpServers)).toEqual(['steady'])
   })
 
-  // Checked with the defence off: wrong ones are not counted → 403 for ever.
+  // Checked: if they are not counted, the answer is 403 for ever.
   it('is not found out by guessing: wrong admin tokens are counted, and the right one still works', async () => {
     const { ask } = await openServerRoutes({ steady: entry }, '', { ADMIN_TOKEN })
     const guess = (at: number) => ask('GET', '', undefined, { 'x-admin-token': `guess number ${at} of many` })
@@ -108,7 +108,7 @@ describe('who may change servers', () => {
     expect(await ask('GET', '')).toMatchObject({ status: 200, json: { admin: 'token_needed' } })
   })
 
-  // Checked with the defence off: any hash is taken → 204.
+  // Checked: if any hash is accepted, the answer is 204.
   it('accepts a changed entry that uses secrets as an administrator, and exactly what was shown', async () => {
     const secrets = { env: { TOKEN: `\${secret:T}` } }
     const opened = await openServerRoutes({ steady: child('steady', [], secrets) }, 'T=hush-hush', { ADMIN_TOKEN })
@@ -132,7 +132,7 @@ describe('who may change servers', () => {
     expect(await test()).toMatchObject({ ok: true })
   })
 
-  // Checked with the defence off: nobody looks who is behind a connection → 200.
+  // Checked: if the sender is not checked, the answer is 200.
   it('is no server that runs here, also where no token is set and whatever it does to hide', async () => {
     const { ask, url, saved, run } = await openEvil()
     const init = '{ method: "POST", headers: { "content-type": "application/json" }, body: process.argv[1] }'
@@ -147,7 +147,7 @@ describe('who may change servers', () => {
     expect(stdout).toContain('"confirm"')
   })
 
-  // Checked with the defence off: an unknown sender is let through → 204, and the victim is disabled.
+  // Checked: if an unknown sender is let through, the answer is 204 and the victim is disabled.
   it('is no program that can not be told from a server, unless it shows the admin token', async () => {
     const { url, ask, saved, run } = await openEvil()
     const { port } = new URL(url)

@@ -136,7 +136,7 @@ describe('the API of the servers', () => {
     expect(tools.filter(({ changed }) => changed).map(({ name }) => name)).toEqual(['echo'])
   })
 
-  // Checked with the defence off: any Origin, any type → the change is made.
+  // Checked: if any Origin and type are accepted, the server is added.
   it('takes no change that another site could have sent', async () => {
     const { ask } = await open({ steady: child('steady') })
     const body = JSON.stringify({ mcpServers: { x: { command: 'x' } } })
@@ -215,7 +215,7 @@ describe('the API of the servers', () => {
   })
 })
 
-// Checked with the defence off: Fastify's own figure → 0, which is for ever.
+// Checked: with Fastify's default, the limit is 0, which means for ever.
 it('waits minutes and not for ever for the rest of a request', async () => {
   const { raw } = await open()
   expect(raw.requestTimeout).toBe(300_000)

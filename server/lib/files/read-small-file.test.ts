@@ -21,7 +21,7 @@ describe('a file that someone else names', () => {
     expect(() => readSmallFile(dir, 1)).toThrow(/regular|EISDIR/)
   })
 
-  // Checked with the defence off: it is read whole → memory without bound for the device, and a wait without end for the pipe.
+  // Checked: if the file is read whole, the device fills the memory, and the pipe blocks for ever.
   it('is no endless device and no pipe without a writer', () => {
     const pipe = join(dir, 'pipe')
     execFileSync('mkfifo', [pipe])

@@ -37,19 +37,19 @@ describe('parseHostileJson', () => {
     )
   })
 
-  // Checked with the defence off: no limit → another error, after all of it was read.
+  // Checked: without the limit, the error is another one and comes only after everything was read.
   it.each(['[', '{"a":'])('refuses a million levels of %s at once', async (open) => {
     const bytes = Buffer.from(open.repeat(1_000_000))
     expect(await cpuMs(() => expect(() => parseHostileJson(bytes)).toThrow(/deeper/))).toBeLessThan(500)
   })
 
-  // Checked with the defence off: no limit → no error.
+  // Checked: without the limit, there is no error.
   it('refuses millions of values before building them', () => {
     expect(() => parse(`[${'{},'.repeat(2_000_000)}{}]`)).toThrow(/more than/)
     expect(parse(`[${'0,'.repeat(900_000)}0]`)).toHaveLength(900_001)
   })
 
-  // Checked with the defence off: keys as they are → the key is there.
+  // Checked: if keys are kept as they are, the key is there.
   it('drops __proto__, also behind escapes and in depth', () => {
     for (const key of ['__proto__', '\\u005f_proto__', '__pr\\u006fto__', '_\\u005Fproto__']) {
       const value = parse(`{"a":{"${key}":{"polluted":true},"b":1}}`) as { a: Record<string, unknown> }

@@ -35,7 +35,7 @@ describe('LineReader', () => {
     )
   })
 
-  // Checked with the defence off: no limit → the property fails at once.
+  // Checked: without the limit, the property test fails at once.
   it('drops exactly the lines over the limit and keeps both ends of them', () => {
     fc.assert(
       fc.property(

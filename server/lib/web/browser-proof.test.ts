@@ -16,7 +16,7 @@ describe('where a request comes from', () => {
     expect(isOwnOrigin({ headers: { origin, host } })).toBe(own)
   })
 
-  // Checked with the defence off: only the host is compared → the page without TLS may act.
+  // Checked: if only the host is compared, that page may act.
   it('is another site where the page has no TLS and the proxy has, or no web page at all', () => {
     const secure = { host: 'chat.example', 'x-forwarded-proto': 'https' }
     expect(isOwnOrigin({ headers: { ...secure, origin: 'https://chat.example' } })).toBe(true)

@@ -7,7 +7,7 @@ const from = (remoteAddress: string, forwarded?: string) => ({
 })
 
 describe('whose request it is', () => {
-  // Checked with the defence off: the first address of the header, from anyone → the made-up address.
+  // Checked: if anyone's header counts, the made-up address is used.
   it('is whose connection it is, whatever a header says, unless a trusted proxy says so', () => {
     expect(clientAddresses([])(from('127.0.0.1', '1.2.3.4'))).toBe('127.0.0.1')
     const addressOf = clientAddresses(['127.0.0.0/8', '::1', '10.0.0.7'])

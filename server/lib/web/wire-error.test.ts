@@ -3,7 +3,7 @@ import { recordingLogger } from '../../../tests/fixtures/model-servers/wires.ts'
 import { AppError } from '../errors.ts'
 import { wireError } from './wire-error.ts'
 
-// Checked with the defence off: the error’s own text → the error’s text goes out.
+// Checked: if the error's own text is sent, clients see it.
 it('tells ours as they are, and of any other only where to look', () => {
   const log: string[] = []
   const logger = recordingLogger(log)

@@ -144,7 +144,7 @@ describe('a connection', () => {
     await engine.remove(id)
   })
 
-  // Checked with the defence off: a process counts as ended with its first thread → it goes on writing under the next owner.
+  // Checked: if only the first thread counts, the process goes on writing under the next owner.
   it('is taken over with nothing left of what only looks ended, or is held by a debugger', async () => {
     const { id, connection } = await sandboxes.open()
     const script = (text: string) => `python3 -c '${text}' >/dev/null 2>&1 &`

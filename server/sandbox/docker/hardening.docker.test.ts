@@ -29,7 +29,7 @@ async function besideNeighbour<T>(harm: Promise<T>): Promise<T> {
 }
 
 describe('from inside, as a command', () => {
-  // Checked with the defence off: the engine’s default capabilities → a bounding set that is not empty.
+  // Checked: with the engine's default capabilities, the bounding set is not empty.
   it('there is no network, no capability, no root and nothing to write to outside the tmpfs', async () => {
     const { id, connection } = await sandboxes.open()
     expect((await run(connection, 'ls /sys/class/net')).stdout).toBe('lo\n')
@@ -60,7 +60,7 @@ describe('from inside, as a command', () => {
     await engine.remove(id)
   })
 
-  // Checked with the defence off: a limit four times as high → 400 processes; the bomb itself was not exploded without one.
+  // Checked: with a limit four times as high, there are 400 processes (the bomb was not run without a limit).
   it('a fork bomb ends at its limit', async () => {
     const { id, connection } = await sandboxes.open()
     const many = `python3 -c 'import os, signal, time
@@ -87,7 +87,7 @@ for child in made: os.kill(child, signal.SIGKILL)'`
     await engine.remove(id)
   })
 
-  // Checked with the defence off: a larger tmpfs → 400 MB instead of 256.
+  // Checked: with a larger tmpfs, 400 MB are written instead of 256.
   it('an endless file ends at its limit', async () => {
     const { id, connection } = await sandboxes.open()
     const { exitCode, signal } = await besideNeighbour(run(connection, 'yes > file'))
@@ -100,7 +100,7 @@ for child in made: os.kill(child, signal.SIGKILL)'`
     await engine.remove(id)
   })
 
-  // Checked with the defence off: no nr_inodes → a million files are made, or the memory limit ends it first.
+  // Checked: without `nr_inodes`, a million files are created, or the memory limit ends the command first.
   it('an endless number of files ends at its limit', async () => {
     const { id, connection } = await sandboxes.open()
     const many = `python3 -c 'for i in range(10**6): open(str(i), "w").close()'`
@@ -108,7 +108,7 @@ for child in made: os.kill(child, signal.SIGKILL)'`
     await engine.remove(id)
   })
 
-  // Checked with the defence off: a limit four times as high → “got it”.
+  // Checked: with a limit four times as high, the allocation succeeds.
   it('an allocation of 600 MB is killed', async () => {
     const { id, connection } = await sandboxes.open()
     const hog = `python3 -c 'x = bytearray(600 * 1024 * 1024); print("got it")'`
@@ -162,7 +162,7 @@ while True:
     await engine.remove(id)
   })
 
-  // Checked with the defence off: no --disable-sigusr1 → port 9229 is open.
+  // Checked: without `--disable-sigusr1`, port 9229 is open.
   it('opens no debugger on a signal', async () => {
     const { id, connection } = await sandboxes.open()
     const { stdout } = await run(
@@ -174,7 +174,7 @@ while True:
     await engine.remove(id)
   })
 
-  // Checked with the defence off: the server on a readable copy of Node → the connection ends, as tampered with.
+  // Checked: with a readable copy of Node, the forged bytes arrive, and the connection is closed.
   it('can not be impersonated through any process that a command finds', async () => {
     const { id, connection } = await sandboxes.open()
     const forge = `

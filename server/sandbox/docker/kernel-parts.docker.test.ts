@@ -34,7 +34,7 @@ ctypes.memmove(page, code, len(code))
 print(ctypes.CFUNCTYPE(ctypes.c_int)(page)())`
 
 describe('from a sandbox nobody reaches', () => {
-  // Checked with the defence off: the engine’s default list → “made”, for AF_VSOCK and netlink.
+  // Checked: with the engine's default profile, AF_VSOCK and netlink sockets are opened.
   it.each([
     ['AF_VSOCK', 'socket.socket(40, socket.SOCK_STREAM).bind((0xffffffff, 5555))'],
     ['AF_ALG', 'socket.socket(38, socket.SOCK_SEQPACKET)'],
@@ -47,7 +47,7 @@ describe('from a sandbox nobody reaches', () => {
   })
 
   // The numbers are those of x86-64.
-  // Checked with the defence off: the engine’s default list → io_uring and aio answer EFAULT, socketcall makes the socket.
+  // Checked: with the engine's default profile, io_uring and aio answer EFAULT, and `socketcall` opens the socket.
   it.runIf(process.arch === 'x64')('io_uring, aio, or a socket by the 32-bit socketcall', async () => {
     for (const number of [425, 426, 427, 206, 207, 208, 209, 210, 333]) {
       const { stdout } = await python(
@@ -79,7 +79,7 @@ print(asyncio.run(main()), multiprocessing.pool.ThreadPool(4).map(abs, [-1]), so
   })
 })
 
-// Checked with the defence off: no look at what the probe reached → the sandbox is used.
+// Checked: if the probe's result is ignored, the sandbox is used.
 it('a sandbox whose engine does not apply the list of system calls is not used', async () => {
   const { Image, HostConfig, Config } = await docker.getContainer(containerId).inspect()
   const owner = { ...Config.Labels, 'mcp-orchestrator.claim': randomUUID() }
@@ -105,7 +105,7 @@ describe('a user id', () => {
     await Promise.all(made.map((id) => engine.remove(id)))
   })
 
-  // Checked with the defence off: one user id for all → the neighbour can make no inotify instance any more.
+  // Checked: with one user id for all, the other sandbox can't create an inotify instance.
   it('has the limits that the kernel counts per user to itself', async () => {
     const hog = `python3 -c 'import ctypes, time; libc = ctypes.CDLL(None)
 made = 0

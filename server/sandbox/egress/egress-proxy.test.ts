@@ -63,7 +63,7 @@ describe('the egress proxy', () => {
     expect(await raw(port, through)).toMatch(/^HTTP\/1.1 200 .*\r\n\r\nHTTP\/1.1 201 [\s\S]*hello$/)
   })
 
-  // Checked with the defence off: `writeHead` of what came → a RangeError that nobody catches, which ends the process.
+  // Checked: if they are passed to `writeHead` unchecked, an uncaught RangeError follows.
   it('outlives an answer that is none', async () => {
     const hostile = await portOf(
       createServer((socket) => socket.once('data', () => socket.end('HTTP/1.1 042 X\r\ncontent-length: 0\r\n\r\n')))

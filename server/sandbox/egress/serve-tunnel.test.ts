@@ -20,7 +20,7 @@ function frame(type: number, stream: number, payload: Buffer, flags = 0): Buffer
 /** A field of the static table with a value of its own (RFC 7541, 6.2.2). */
 const field = (index: number, value: string) => Buffer.concat([Buffer.from([index, value.length]), Buffer.from(value)])
 
-// Checked with the defence off: every stream is answered → ERR_HTTP2_INVALID_STREAM, uncaught, which ends the process.
+// Checked: if every stream is answered, an uncaught ERR_HTTP2_INVALID_STREAM follows.
 it('outlives a connection that is opened and taken back in one breath', async () => {
   const [ours, theirs] = duplexPair()
   const accepted: unknown[] = []

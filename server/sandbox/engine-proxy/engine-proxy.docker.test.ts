@@ -59,7 +59,7 @@ it('sessions work through it as they do without: start, call, pause, end', async
   expect(await core.sh(id, 'head -c 3000000 /dev/zero | wc -c')).toContain('3000000')
 })
 
-// Checked with the defence off: no look at the fields → the container is made.
+// Checked: if the fields are not checked, the container is created.
 it('refuses what would be root on the host, and leaves nothing behind', async () => {
   const image = (await core.engine.ensureImage()) ?? ''
   const owner = { deployment: attack, instance: attack }
@@ -76,7 +76,7 @@ it('refuses what would be root on the host, and leaves nothing behind', async ()
   expect(await direct.listContainers({ all: true, filters: { label } })).toEqual([])
 })
 
-// Checked with the defence off: any version and any body → the container runs with the host's disk in it.
+// Checked: if any version and body are accepted, the container runs with the host's disk in it.
 it('starts nothing with a mount, in the way that old versions of the API have for it', async () => {
   const image = (await core.engine.ensureImage()) ?? ''
   const owner = { deployment: attack, instance: attack }
@@ -111,7 +111,7 @@ it('tells of an image what a sandbox needs to know, and nothing of its environme
   await expect(docker.getImage('none-such').inspect()).rejects.toMatchObject({ statusCode: 404 })
 })
 
-// Checked with the defence off: no look at the label → the container is shown.
+// Checked: if the label is not checked, the container is shown.
 it('touches no container that is not ours', async () => {
   const image = (await core.engine.ensureImage()) ?? ''
   const foreign = await direct.createContainer({
@@ -153,7 +153,8 @@ async function withLookalike(
   }
 }
 
-// Checked with the defence off: the name checked before the body is there, and then sent on → the foreign container runs the command and is removed.
+// Checked: if the name is checked before the body has arrived and then sent on, the other container runs the command and is
+// removed.
 it.each([
   ['POST', 'exec', JSON.stringify({ Cmd: ['id'] })],
   ['POST', 'start', ''],
@@ -181,7 +182,7 @@ it.each([
   }
 )
 
-// Checked with the defence off: the name is sent on → the stream is the foreign container's.
+// Checked: if the name is sent on, the stream is the other container's.
 it('joins no stream of a container that a name means only by the time the body is there', async () => {
   await withLookalike(async (foreign, ours, name) => {
     await foreign.start()
@@ -197,7 +198,7 @@ it('joins no stream of a container that a name means only by the time the body i
   })
 })
 
-// Checked with the defence off: any name → the container is made under the other's id.
+// Checked: if any name is accepted, the container is created under the other's id.
 it('makes no container whose name could be another’s id, and answers for what is not there itself', async () => {
   const image = (await core.engine.ensureImage()) ?? ''
   const owner = { deployment: attack, instance: attack }

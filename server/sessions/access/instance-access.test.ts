@@ -20,7 +20,7 @@ describe('the access token of the instance', () => {
     socket: (token: string, address: string) => ({ headers: {}, address, token })
   }
 
-  // Checked with the defence off: wrong ones are not counted → “unauthorized” for ever.
+  // Checked: if they are not counted, the answer is "unauthorized" for ever.
   it.each(Object.entries(ways))('may be wrong a few times a minute from one address: %s', (_way, shown) => {
     const access = new InstanceAccess(RIGHT, silentLogger)
     const codes = Array.from({ length: 30 }, (_, at) => codeOf(() => access.check(shown(`wrong ${at}`, 'a'))))
@@ -42,7 +42,7 @@ describe('the access token of the instance', () => {
     expect(codeOf(() => access.check(ways.bearer('wrong', 'a')))).toBe('unauthorized')
   })
 
-  // Checked with the defence off: any proof → a copy of the cookie comes in from anywhere.
+  // Checked: if any proof is accepted, a copied cookie gives access from anywhere.
   it('is in no cookie, and the cookie of a login counts only with the proof of its page', () => {
     const access = new InstanceAccess(RIGHT, silentLogger)
     const [mine, other] = ['m'.repeat(43), 'o'.repeat(43)]

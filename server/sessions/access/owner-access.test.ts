@@ -52,7 +52,7 @@ it('of several who show an old cookie, one is its owner from then on, and the ot
   }
 })
 
-// Checked with the defence off: tokens stay → the token that the attacker kept still opens the session.
+// Checked: if the tokens stay valid, the attacker's token still opens the session.
 it('who planted an old cookie has no way left into its sessions', async () => {
   const { token } = await access.open('planted', { owner: 'evil' }, { wantsToken: true })
   await access.check('planted', { token })

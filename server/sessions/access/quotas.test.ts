@@ -37,7 +37,7 @@ async function open() {
   }
 }
 
-// Checked with the defence off: no check → every message is taken.
+// Checked: without the check, every message is accepted.
 it('refuses new work by size of a conversation, of an owner and of all, and takes it again after a deletion', async () => {
   const { store, fill, refusal } = await open()
   expect(await refusal('a1')).toBeUndefined()

@@ -66,7 +66,7 @@ describe('a session', () => {
     expect(await refusal('absent')).toBe(await refusal('s1'))
   })
 
-  // Checked with the defence off: no hash → the secret is in the store.
+  // Checked: without the hash, the secret is in the store.
   it('is stored without its secrets', async () => {
     const { token = '' } = await access.open('s1', { owner: 'the cookie' }, { wantsToken: true })
     const stored = JSON.stringify(await store.keyValues.list('sessions'))

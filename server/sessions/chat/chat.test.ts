@@ -49,7 +49,7 @@ describe('an approved call', () => {
     expect(source.calls).toEqual([{ to: 'you' }])
   })
 
-  // Checked with the defence off: no change is seen → the call runs.
+  // Checked: if the change is not noticed, the call runs.
   it('is refused when the tool changed meanwhile; the next card shows the difference; accepting it is remembered', async () => {
     const source = mail()
     let round = 0

@@ -51,7 +51,7 @@ it('“Always allow” approves the waiting calls of that tool, and their record
   expect(ran).not.toContainEqual(['delete', { n: 2 }])
 })
 
-// Checked with the defence off: no look at the definition change → the changed tool's waiting calls run.
+// Checked: if the change is not checked, the waiting calls run.
 it('“Always allow” covers no call whose card shows a changed definition', async () => {
   const { source, ran } = await open({ policy: () => 'allow' })
   await fake.chat.send('s1', { text: 'first' })

@@ -56,7 +56,7 @@ async function hashOf(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-// Checked with the defence off: no run counts as zeros → all of it travels, and the checkpoint is full.
+// Checked: if no run counts as zeros, 96 MB are sent and stored.
 it('saves, moves and restores a sparse file at the cost of what it holds', async () => {
   const checkpoints = join(folder, 'checkpoints')
   const store = openCheckpointStore({ dir: checkpoints, maxSessionBytes: MB, logger: silentLogger })

@@ -57,7 +57,7 @@ describe('StreamDemuxer', () => {
     expect(spent).toBeLessThan(2000)
   })
 
-  // Checked with the defence off: no limit on a frame → no error.
+  // Checked: without a size limit, there is no error.
   it.each([
     ['an unknown type', Buffer.from([4, 0, 0, 0, 0, 0, 0, 1, 65])],
     ['a padding byte that is not zero', Buffer.from([1, 0, 1, 0, 0, 0, 0, 1, 65])],

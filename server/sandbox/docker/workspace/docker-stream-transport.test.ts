@@ -43,7 +43,7 @@ describe('DockerStreamTransport: ids', () => {
     await transport.close()
   })
 
-  // Checked with the defence off: ids that count up → the forged answer is believed.
+  // Checked: with ids that count up, the forged answer is believed.
   it('never believes a guessed, numeric, missing or second answer', async () => {
     const { transport, received, theirs, requests } = await openTransport()
     await transport.send(request(0))
@@ -94,7 +94,7 @@ describe('DockerStreamTransport: ids', () => {
     await transport.close()
   })
 
-  // Checked with the defence off: all notifications pass → two messages instead of one.
+  // Checked: if all notifications pass, two messages arrive instead of one.
   it('refuses requests and unknown notifications from the server', async () => {
     const { transport, received, theirs } = await openTransport()
     for (const method of ['ping', 'sampling/createMessage', 'roots/list'])

@@ -28,7 +28,7 @@ async function open(holds: (method: string) => boolean) {
   return { connection: workspaceConnection('id', client, transport, async () => true), held, answer }
 }
 
-// Checked with the defence off: only the engine is asked → the call waits for its own deadline, and so does every one after it.
+// Checked: if only the engine is asked, this call and all later ones wait for their full deadline.
 it('is lost when its server says nothing any more, though it runs', async () => {
   let isStopped = false
   const { connection } = await open((method) => isStopped || method === 'tools/call')
