@@ -68,7 +68,7 @@ async function openSaves(saves: SaveWatch) {
   }
 }
 
-// Checked with the defence off: failures are not noted → it stays ready.
+// Checked: if failures are not recorded, it stays ready.
 it('is not ready while the files of sessions can not be saved, until a save succeeds', async () => {
   const saves = new SaveWatch()
   const { look } = open(saves)
@@ -118,7 +118,7 @@ it('stays ready when one session saves too much, or something invalid', async ()
   await session.close()
 })
 
-// Checked with the defence off: the audit log is not looked at → it stays ready.
+// Checked: if the audit log is not checked, it stays ready.
 it('is not ready while the audit log can not be written, until its folder is writable again', async () => {
   writeFileSync(join(dataDir, 'audit'), 'a file where the folder should be')
   const { audit, look } = open()

@@ -44,7 +44,7 @@ describe('what goes out with the page', () => {
     expect((await server.inject('/')).cookies).toEqual([])
   })
 
-  // Checked with the defence off: the header is left as it came → the planted cookies are still there.
+  // Checked: if the header is not changed, the planted cookies are still there.
   it('no route sees an owner cookie that was not proven', async () => {
     const planted = 'mcpo_owner=planted; other=1; mcpo_owner_80=planted'
     const seen = async (proof: string) =>

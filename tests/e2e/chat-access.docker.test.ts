@@ -107,7 +107,7 @@ describe('a cookie that another port of this host has set', () => {
     return error?.code ?? sessions?.length
   }
 
-  // Checked with the defence off: the proof is not compared → the victim's session is the attacker's.
+  // Checked: if the proof is not compared, the attacker gets the victim's session.
   it("does not make the victim the attacker's owner, on the first visit or later", async () => {
     const attacker = browserOf(owner(), server.url)
     const victim = browserOf(owner(), server.url)
@@ -198,7 +198,7 @@ describe('with an access token', () => {
     await guarded.stop()
   })
 
-  // Checked with the defence off: wrong ones are not counted → 401 for ever.
+  // Checked: if wrong tokens are not counted, the answer is 401 for ever.
   it('wrong ones are answered 429 after a while, for each client behind a trusted proxy by itself', async () => {
     const secret = 'an access token of some length'
     const guarded = await serve({ AUTH_TOKEN: secret, TRUST_PROXY: 'loopback' })

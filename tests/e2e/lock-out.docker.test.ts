@@ -50,8 +50,8 @@ async function openSockets(
   return sockets
 }
 
-// Checked with the defence off: requests for open paths are counted by address → 70 of 120 are answered 429; strangers are counted
-// with everyone at their address → 429 for the token holder.
+// Checked: if requests for open paths are counted by address, 70 of 120 are answered 429. If strangers are counted with everyone at
+// their address, the token holder gets 429.
 it('requests for health, for the page and without a token use up nothing of those who have it', async () => {
   for (const path of ['/healthz', '/readyz', '/', '/favicon.svg']) {
     const answers = await Promise.all(Array.from({ length: 120 }, () => request(path)))
@@ -67,7 +67,7 @@ it('requests for health, for the page and without a token use up nothing of thos
   await expectOpen()
 })
 
-// Checked with the defence off: failed attempts don't close the connection → 200 answers.
+// Checked: if failed attempts don't close the connection, there are 200 answers.
 it('one WebSocket with 200 refused CONNECTs is closed after a few, and keeps nobody out', async () => {
   let answers = 0
   const [socket] = await openSockets(1, (open) => {
@@ -102,7 +102,7 @@ it('of 1,000 connections on which nobody comes in, a few are kept, and only for 
   await eventually('none is open', () => open() === 0, 60_000)
 })
 
-// Checked with the defence off: requests, or connections, are counted by address → the other person is refused.
+// Checked: if requests or connections are counted by address, the other person is refused.
 it('people are counted one by one: who has used up their share says when to come back, and the others go on', async () => {
   const ask = (browser: string) => request('/api/models', { ...holder, ...browserOf(browser, server.url).headers })
   const mine = await Promise.all(Array.from({ length: 60 }, () => ask('greedy')))
@@ -120,7 +120,7 @@ it('people are counted one by one: who has used up their share says when to come
   await connect('modest').ready()
 })
 
-// Checked with the defence off: refused messages count → the second message is refused.
+// Checked: if refused messages count, the second message is refused.
 it('messages that were refused do not count, and the one too many is told when to come back', async () => {
   const client = server.connect(newId(), { accessToken, browser: 'writer' })
   await client.snapshot()

@@ -29,8 +29,8 @@ async function ready({ url }: Served, headers: Record<string, string> = {}): Pro
 
 const times = (log: string, words: string) => log.split(words).length - 1
 
-// Checked with the defence off: the folder is not written to → another reason; the store is only read → its part stays ok; no threshold
-// → it stays ready when the disk is nearly full.
+// Checked: if the folder is not written to, the reason is another one. If the store is only read, its part stays ok. Without the
+// threshold, it stays ready when the disk is nearly full.
 it.skipIf(process.getuid?.() !== 0)(
   'says 503 while the disk is full or nearly so, once in the log, and recovers',
   async () => {
@@ -65,7 +65,7 @@ it.skipIf(process.getuid?.() !== 0)(
   }
 )
 
-// Checked with the defence off: the store is only read → it stays ready with a full Redis.
+// Checked: if the store is only read, it stays ready with a full Redis.
 it('says 503 while Redis takes no more writes, and recovers', async () => {
   const redis = await ownRedis()
   cleanUps.push(() => redis.kill())

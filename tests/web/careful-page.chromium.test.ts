@@ -166,7 +166,7 @@ const ended = (results: Record<string, Result | null>) => (session: FakeSession)
   }
 }
 
-// Checked with the defence off: one waiting call → one click allows the tool for the whole session.
+// Checked: without the question, one click allows the tool for the whole session.
 it('asks before it always allows a tool, also for one call, and the row says “Always allowed”', async () => {
   const { me, session } = await now().arrive(asking('a'))
   await me.button(/^Always allow/).click()

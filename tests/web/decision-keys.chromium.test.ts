@@ -51,7 +51,7 @@ it('takes what is typed after Alt+P and R for the reason, from the first letter,
   expect(now().offences).toEqual([])
 })
 
-// Checked with the defence off: letters that decide → “hold on” sets “Always allow”.
+// Checked: if letters decide, "hold on" sets "Always allow".
 it.each(['hold on', 'no way, wrong file', 'wait a\n', ' a \n'])(
   'takes %j on a card for typing, says so, and decides nothing',
   async (text) => {

@@ -181,7 +181,7 @@ it('switches the model only after saying that the history starts afresh', async 
   expect(now().offences).toEqual([])
 })
 
-// Checked with the defence off: no word of what waits → the switch cancels it silently.
+// Checked: if waiting calls are not mentioned, switching the model cancels them silently.
 it('says how many waiting calls a switch of the model cancels, as it stands when it is made, in every tab', async () => {
   const run = (callId: string) => ({ callId, name: 'execute_command', args: { command: 'make' } })
   const { me, session } = await arrive((opened) => {

@@ -20,7 +20,7 @@ async function stopClock({ page }: WorkspacePage): Promise<void> {
   await page.clock.pauseAt(Date.now() + 10_000)
 }
 
-// Checked with the defence off: a second Escape stops → the waiting call is cancelled.
+// Checked: if a second Escape stops, the waiting call is cancelled.
 it('asks in a dialog before Escape cancels calls that wait, and only its button cancels them', async () => {
   const { me, session } = await now().arrive(asking)
   await me.cards.first().waitFor()
@@ -71,7 +71,7 @@ it('takes a second Escape for a stop once the question could be read, and not af
   await expect.poll(() => ended(session)).toBe('cancelled')
 })
 
-// Checked with the defence off: Stop cancels at once → the waiting call is gone.
+// Checked: if Stop cancels at once, the waiting call is gone.
 it('asks before the Stop button cancels calls that wait', async () => {
   const { me, session } = await now().arrive(asking)
   const stop = me.page.locator('form').getByRole('button', { name: 'Stop' })

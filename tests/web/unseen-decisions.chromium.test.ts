@@ -108,7 +108,7 @@ it('leaves the keyboard where it is when another card is decided elsewhere', asy
   await me.page.locator('[data-call="b"] .btn-danger[aria-disabled=false]:focus').waitFor()
 })
 
-// Checked with the defence off: the inbox's cards armed once and for all → the second card is answered.
+// Checked: if cards of the inbox stay ready for clicks, the second card is decided.
 it('takes a click in the inbox for no answer to the card that has just moved up', async () => {
   now().fake.approvals = [inboxCard('a'), inboxCard('b')]
   const { me } = await now().arrive()

@@ -61,7 +61,7 @@ it('compares again when a call has changed the file meanwhile', async () => {
 const TALL = { viewport: { width: 1200, height: 5000 } }
 const PRECIOUS: PathTarget = { path: '/workspace/precious.txt', is: 'file', bytes: 8 }
 
-// Checked with the defence off: the path's own letters looked up in the list of files → “New file” for all of them.
+// Checked: if the path is looked up as written, the card says "New file" for all of them.
 it('says where a path leads and what is there, and compares with that', async () => {
   now().fake.files.set('precious.txt', Buffer.from('precious\n'))
   const write = (path: string, target: PathTarget) => ({ name: 'write_file', args: { path, content: 'x\n' }, target })

@@ -75,7 +75,7 @@ describe('a call that was approved for one target', () => {
     expect(refused.result.content[0]?.text).toContain('outside the workspace')
   })
 
-  // Checked with the defence off: no look at what was approved → precious.txt is overwritten.
+  // Checked: if the approved target is not compared, precious.txt is overwritten.
   it.each([
     ['a link was put in its place', 'write_file', { path: 'new.txt', content: 'x' }, { path: 'new.txt', is: 'new' }],
     ['a file is there now', 'write_file', { path: 'later.txt', content: 'x' }, { path: 'later.txt', is: 'new' }],

@@ -75,7 +75,7 @@ describe('what is covered for a child', () => {
     expect(held.indexOf(dir)).toBeLessThan(held.indexOf(join(dir, 'project')))
   })
 
-  // Checked with the defence off: only docker.sock is covered → the folders are not in the list.
+  // Checked: if only docker.sock is covered, the folders are not in the list.
   it('is each folder and socket of a container engine, except for a command of the engine', () => {
     for (const name of ['podman', 'containerd']) mkdirSync(join(dir, name))
     writeFileSync(join(dir, 'docker.sock'), '')

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { findIsolation } from './child-isolation.ts'
 import { ChildProcesses } from './child-processes.ts'
 
-// Checked with the defence off: a probe that takes too long counts as "can't" → the server runs unprotected from then on.
+// Checked: if a probe that takes too long counts as a failure, the server runs unprotected from then on.
 describe.runIf(process.platform === 'linux')('a machine too busy to be tried', () => {
   it('is not taken for one that can not isolate servers', async () => {
     await expect(findIsolation(0)).rejects.toMatchObject({ kind: 'unavailable', code: 'isolation_undecided' })

@@ -90,7 +90,7 @@ describe('an approval', () => {
     expect(isWritten('staging')).toBe(false)
   })
 
-  // Checked with the defence off: any answer is remembered → the second call runs without a card.
+  // Checked: if any answer is remembered, the second call runs without a card.
   it('in the inbox covers one call, whatever else the answer says', async () => {
     const { use, write, inbox } = await open()
     use('staging')

@@ -2,7 +2,7 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server'
 import { expect, it } from 'vitest'
 import { ExposedStdio } from './exposed-stdio.ts'
 
-// Checked with the defence off: the promise left alone → an unhandled rejection, which ends the process.
+// Checked: if nobody handles the promise, an unhandled rejection ends the process.
 it('survives a failed subscription, and passes the request on', async () => {
   const stdio = new ExposedStdio(() => Promise.reject(new Error('broken')))
   const { promise: failure, resolve } = Promise.withResolvers<Error>()

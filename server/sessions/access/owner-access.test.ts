@@ -39,7 +39,7 @@ it('an owner from before there were proofs keeps the sessions, bound to the firs
   expect(await owners.enter(withOld('old-cookie'), proof)).toEqual(entered)
 })
 
-// Checked with the defence off: each proof replaces the one before → all five are its owner.
+// Checked: if each proof replaces the one before, all five are its owner.
 it('of several who show an old cookie, one is its owner from then on, and the others are nobody', async () => {
   await access.open('planted', { owner: 'old-cookie' })
   const proofs = Array.from({ length: 5 }, () => secret())

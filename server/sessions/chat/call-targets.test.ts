@@ -103,7 +103,7 @@ describe('a card', () => {
 })
 
 describe('a path that leads elsewhere when the call runs', () => {
-  // Checked with the defence off: no target goes along → the file is overwritten.
+  // Checked: if no target is sent with the call, the file is overwritten.
   it('stops it, and the human is asked again with what is there now', async () => {
     const { chat, place, runs, card, decide, again, done } = await asking({ path: 'a.txt', content: 'x' })
     place.target = FILE

@@ -112,7 +112,7 @@ it.each(['legacy', 'auto'] as const)(
   }
 )
 
-// Checked with the defence off: watched before the SDK has looked at the request → the refused one keeps its server at work.
+// Checked: if it is watched before the SDK has checked the request, a refused one keeps its server running.
 it('watches resources for a subscription stream until it ends, and for a refused one not at all', async () => {
   const served = await serveExposed({ c: child('conformance-server', ['legacy']) }, 'c')
   const listen = (more: object) => {
