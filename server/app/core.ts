@@ -1,7 +1,6 @@
 /** Sessions and what they need: engine, stores, quotas. The app builds on it; tests and benchmarks use it directly. */
 import { randomUUID } from 'node:crypto'
 import type { Progress } from '../../contract/live.ts'
-import { quotaLimits } from '../config/quota-limits.ts'
 import { sandboxLimits } from '../config/sandbox-limits.ts'
 import type { Settings } from '../config/settings.ts'
 import type { CoreObserver } from '../http/core-metrics.ts'
@@ -115,7 +114,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     revoked: (sessionId) => feed.revoked(sessionId)
   })
   const stored = { access, events: store.events, checkpoints, store: store.sessions }
-  const quotas: Quotas = new Quotas(stored, quotaLimits(settings))
+  const quotas: Quotas = new Quotas(stored, settings)
   const sessions = new SessionManager(
     {
       instanceId,

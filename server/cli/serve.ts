@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { type App, createApp } from '../app/app.ts'
 import { isAppError } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
-import { type Announce, announcer } from './announce.ts'
 import type { Command } from './command.ts'
 import { leaveSoon } from './leave-soon.ts'
 import { listenForStop, type StopSignals } from './stop-signals.ts'
@@ -45,6 +44,15 @@ export const serveCommand: Command = {
       leaveSoon()
     }
   }
+}
+
+type Announce = (sentence: string, fields?: Record<string, unknown>, level?: 'info' | 'warn' | 'error') => void
+
+/** Writes messages for a person to stderr: as text to a terminal, otherwise as JSON lines. */
+function announcer(instance: string): Announce {
+  if (process.stderr.isTTY) return (sentence) => void process.stderr.write(`${sentence}\n`)
+  const logger = createLogger('info').child({ instance })
+  return (sentence, fields = {}, level = 'info') => logger[level](fields, sentence)
 }
 
 async function runApp(app: App, signals: StopSignals, announce: Announce): Promise<number> {

@@ -28,12 +28,18 @@ const STORE_SECONDS = [0.0005, 0.002, 0.01, 0.05, 0.25, 1, 5]
 const SANDBOX_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const MODEL_SECONDS = [0.25, 0.5, 1, 2, 5, 10, 30, 60, 180]
 
-export function coreObserver(registry: Registry, prefix: string): CoreObserver {
+export function meters(registry: Registry, prefix: string) {
   const registers = [registry]
-  const count = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
-    new Counter({ name: prefix + name, help, labelNames, registers })
-  const time = <L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
-    new Histogram({ name: prefix + name, help, buckets, labelNames, registers })
+  return {
+    count: <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+      new Counter({ name: prefix + name, help, labelNames, registers }),
+    time: <L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
+      new Histogram({ name: prefix + name, help, buckets, labelNames, registers })
+  }
+}
+
+export function coreObserver(registry: Registry, prefix: string): CoreObserver {
+  const { count, time } = meters(registry, prefix)
   const storeSeconds = time('store_seconds', 'Duration of store operations.', STORE_SECONDS, 'part')
   const storeErrors = count('store_errors_total', 'Store operations that failed.', 'part', 'operation', 'code')
   const checkpointFailures = count('checkpoint_failures_total', 'Times that files could not be saved.', 'code')
@@ -80,13 +86,12 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
 }
 
 export function buildInfo(registry: Registry, prefix: string, version: string): void {
-  const gauge = new Gauge({
-    name: `${prefix}build_info`,
-    help: 'Always 1; the labels say what runs.',
-    labelNames: ['version', 'node'],
-    registers: [registry]
-  })
-  gauge.set({ version, node: process.version }, 1)
+  const help = 'Always 1; the labels say what runs.'
+  const labelNames = ['version', 'node']
+  new Gauge({ name: `${prefix}build_info`, help, labelNames, registers: [registry] }).set(
+    { version, node: process.version },
+    1
+  )
 }
 
 /** Conflicts between instances are part of their protocol, not failures of the store. */

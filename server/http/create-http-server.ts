@@ -21,7 +21,6 @@ import { type AuditReader, registerAuditRoutes } from './routes/audit-routes.ts'
 import { registerExport } from './routes/export-route.ts'
 import { type FileTransfer, registerFileRoutes } from './routes/file-routes.ts'
 import { registerLogin } from './routes/login-route.ts'
-import { registerModelRoutes } from './routes/model-routes.ts'
 import { registerOwner } from './routes/owner-route.ts'
 import { type OwnerOf, registerServerRoutes, type ServersAdminCheck } from './routes/server-routes.ts'
 import { registerSessionRoutes, type SessionDirectory } from './routes/session-routes.ts'
@@ -104,7 +103,8 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerHealth(server, { ...options, drain })
   registerLogin(server, options)
   registerOwner(server, options)
-  registerModelRoutes(server, options.models)
+  server.get('/api/models', () => options.models.catalog())
+  server.post('/api/models/refresh', () => options.models.catalog({ refresh: true }))
   registerSessionRoutes(server, options.sessions)
   registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)
   registerServerRoutes(server, options)

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ReportRefusal } from '../lib/refusals.ts'
 import type { AddressOf } from '../lib/web/client-address.ts'
+import { RateLimit } from '../lib/web/rate-limit.ts'
 
 export interface McpLimit {
   /** Returns the seconds to wait, or undefined if the messages may pass. */
@@ -12,37 +13,17 @@ const WINDOW_MS = 60_000
 /** Many people can share one address. */
 const ADDRESS_FACTOR = 5
 
-interface Bucket {
-  used: number
-  endsAt: number
-}
-
 export function mcpLimit(perMinute: number, now: () => number = Date.now): McpLimit {
-  const buckets = new Map<string, Bucket>()
-  let sweptAt = 0
-  const bucketOf = (key: string): Bucket => {
-    const at = now()
-    if (at - sweptAt >= WINDOW_MS) {
-      sweptAt = at
-      for (const [old, { endsAt }] of buckets) if (endsAt <= at) buckets.delete(old)
-    }
-    const known = buckets.get(key)
-    if (known && known.endsAt > at) return known
-    const bucket = { used: 0, endsAt: at + WINDOW_MS }
-    buckets.set(key, bucket)
-    return bucket
-  }
-  // A batch larger than the limit passes if it is alone; otherwise it never would.
-  const isFull = ({ used }: Bucket, messages: number, max: number) => used > 0 && used + messages > max
-  const secondsLeft = ({ endsAt }: Bucket) => Math.ceil((endsAt - now()) / 1000)
+  const owners = new RateLimit(perMinute, WINDOW_MS)
+  const addresses = new RateLimit(perMinute * ADDRESS_FACTOR, WINDOW_MS)
   return {
     take({ owner, address }, messages) {
-      // Anyone can make up an owner cookie, so the address is checked too, and first.
-      const ofAddress = bucketOf(`address ${address}`)
-      if (isFull(ofAddress, messages, perMinute * ADDRESS_FACTOR)) return secondsLeft(ofAddress)
-      const ofOwner = bucketOf(`owner ${address} ${owner}`)
-      if (isFull(ofOwner, messages, perMinute)) return secondsLeft(ofOwner)
-      for (const bucket of [ofAddress, ofOwner]) bucket.used += messages
+      const at = now()
+      const person = `${address} ${owner}`
+      // Anyone can make up an owner cookie, so the address is checked too.
+      const waitMs = addresses.waitMs(address, at, messages) || owners.tryTake(person, at, messages)
+      if (waitMs > 0) return Math.ceil(waitMs / 1000)
+      addresses.tryTake(address, at, messages)
       return undefined
     }
   }
@@ -79,11 +60,8 @@ function refuse(response: ServerResponse, body: unknown, seconds: number): void 
   const id = typeof body === 'object' && body !== null && 'id' in body ? body.id : null
   const message = `Too many requests to this server; try again in ${seconds} seconds.`
   const error = { code: -32_000, message, data: { code: 'too_fast', retryAfterSeconds: seconds } }
-  const text = JSON.stringify({
-    jsonrpc: '2.0',
-    id: typeof id === 'string' || typeof id === 'number' ? id : null,
-    error
-  })
+  const known = typeof id === 'string' || typeof id === 'number' ? id : null
+  const text = JSON.stringify({ jsonrpc: '2.0', id: known, error })
   response.writeHead(429, {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(text),

@@ -1,7 +1,7 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { ToolObserver } from '../calls/tool-observer.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
-import { buildInfo, type CoreObserver, coreObserver } from './core-metrics.ts'
+import { buildInfo, type CoreObserver, coreObserver, meters } from './core-metrics.ts'
 
 interface ServerFigures {
   server: string
@@ -58,38 +58,29 @@ function watchOne(registry: Registry, name: string, help: string, read: () => Pr
     registers: [registry],
     async collect() {
       // If the store is down, still report the other metrics.
-      gauge.set(
-        await Promise.resolve()
-          .then(read)
-          .catch(() => Number.NaN)
-      )
+      const value = (async () => read())()
+      gauge.set(await value.catch(() => Number.NaN))
     }
   })
 }
 
 function toolObserver(registry: Registry, labelOf: (server: string) => string): Required<ToolObserver> {
-  const registers = [registry]
-  const count = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
-    new Counter({ name: PREFIX + name, help, labelNames, registers })
-  const time = (name: string, help: string, buckets: number[]) =>
-    new Histogram({ name: PREFIX + name, help, labelNames: ['server'], buckets, registers })
+  const { count, time } = meters(registry, PREFIX)
   const calls = count('calls_total', 'Calls of tools.', 'server', 'door', 'outcome')
   const retries = count('call_retries_total', 'Further attempts of calls.', 'server')
-  const callSeconds = time(
-    'call_seconds',
-    'From sending a call to its result, with the start of the server and without waiting for approval.',
-    CALL_SECONDS
-  )
-  const routes = count(
-    'routing_decisions_total',
-    'Routed requests; abstained: no tool was sure enough.',
-    'by',
-    'outcome'
-  )
+  const called = 'From sending a call to its result, with the start of the server and without waiting for approval.'
+  const callSeconds = time('call_seconds', called, CALL_SECONDS, 'server')
+  const routed = 'Routed requests; abstained: no tool was sure enough.'
+  const routes = count('routing_decisions_total', routed, 'by', 'outcome')
   const starts = count('server_starts_total', 'Servers that were started.', 'server')
   const restarts = count('server_restarts_total', 'Starts of a server that had run before.', 'server')
   const failures = count('server_start_failures_total', 'Starts that failed.', 'server')
-  const startSeconds = time('server_start_seconds', 'From the start of a server to its list of tools.', START_SECONDS)
+  const startSeconds = time(
+    'server_start_seconds',
+    'From the start of a server to its list of tools.',
+    START_SECONDS,
+    'server'
+  )
   const denials = count('egress_denials_total', 'Refused connections of sandboxed servers.', 'server')
   return {
     called({ server, door, outcome, ms, attempts }) {

@@ -80,15 +80,7 @@ const COME_IN_WITHIN_MS = 15_000
 const MINUTE_MS = 60_000
 const STATE_EVERY_MS = 15_000
 
-interface Limits {
-  pending: PendingConnections
-  open: OpenSockets
-  connections: RateLimit
-  commands: RateLimit
-  messages: RateLimit
-}
-
-function limitsOf(limits: SocketLimits): Limits {
+function limitsOf(limits: SocketLimits) {
   return {
     pending: new PendingConnections(limits.maxPendingConnections),
     open: new OpenSockets(limits.maxConnections),
@@ -97,6 +89,8 @@ function limitsOf(limits: SocketLimits): Limits {
     messages: new RateLimit(limits.messagesPerMinute, MINUTE_MS)
   }
 }
+
+type Limits = ReturnType<typeof limitsOf>
 
 export interface SocketServer {
   /** Open connections. */

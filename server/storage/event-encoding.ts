@@ -44,25 +44,16 @@ export function readRange(options: { after?: number; limit?: number } = {}): { a
   const valid =
     Number.isSafeInteger(after) && after >= 0 && Number.isSafeInteger(limit) && limit > 0 && limit <= MAX_READ_LIMIT
   if (valid) return { after, limit }
-  throw new AppError(
-    'invalid',
-    'invalid_range',
-    `Read events after a number of 0 or more, with a limit from 1 to ${MAX_READ_LIMIT}.`
-  )
+  const message = `Read events after a number of 0 or more, with a limit from 1 to ${MAX_READ_LIMIT}.`
+  throw new AppError('invalid', 'invalid_range', message)
 }
 
 function tooLarge(type: string, bytes: number): AppError {
-  return new AppError(
-    'invalid',
-    'event_too_large',
-    `An event of type ${type.slice(0, 100)} has ${bytes} bytes; the limit is ${MAX_EVENT_BYTES}.`
-  )
+  const message = `An event of type ${type.slice(0, 100)} has ${bytes} bytes; the limit is ${MAX_EVENT_BYTES}.`
+  return new AppError('invalid', 'event_too_large', message)
 }
 
 function tooMany(what: string): AppError {
-  return new AppError(
-    'invalid',
-    'append_too_large',
-    `One append of ${what} is too large; use at most ${MAX_APPEND_EVENTS} events and ${MAX_APPEND_BYTES} bytes.`
-  )
+  const message = `One append of ${what} is too large; use at most ${MAX_APPEND_EVENTS} events and ${MAX_APPEND_BYTES} bytes.`
+  return new AppError('invalid', 'append_too_large', message)
 }

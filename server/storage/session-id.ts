@@ -8,9 +8,6 @@ const MAX_SESSION_ID_CHARS = 256
  */
 export function validSessionId(sessionId: string): string {
   if (sessionId.length > 0 && sessionId.length <= MAX_SESSION_ID_CHARS && sessionId.isWellFormed()) return sessionId
-  throw new AppError(
-    'invalid',
-    'invalid_session_id',
-    `Use a session id of 1 to ${MAX_SESSION_ID_CHARS} characters of valid Unicode.`
-  )
+  const message = `Use a session id of 1 to ${MAX_SESSION_ID_CHARS} characters of valid Unicode.`
+  throw new AppError('invalid', 'invalid_session_id', message)
 }

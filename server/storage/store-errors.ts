@@ -1,11 +1,8 @@
 import { AppError } from '../lib/errors.ts'
 
 export function leaseLost(): AppError {
-  return new AppError(
-    'conflict',
-    'lease_lost',
-    'Another instance has taken over this session; open the session again to continue.'
-  )
+  const message = 'Another instance has taken over this session; open the session again to continue.'
+  return new AppError('conflict', 'lease_lost', message)
 }
 
 export function storeUnavailable(message: string, cause?: unknown): AppError {

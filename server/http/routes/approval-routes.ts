@@ -1,16 +1,14 @@
 import type { FastifyInstance } from 'fastify'
-import type { ApprovalAnswer, ApprovalCard, ApprovalsReply } from '../../../contract/rest.ts'
+import type { ApprovalsReply } from '../../../contract/rest.ts'
 import { AppError } from '../../lib/errors.ts'
+import type { ApprovalInbox } from '../../policy/approval-inbox.ts'
 
-/** What the routes need from the inbox. Everyone with access sees all of it, because outside clients have no session here. */
-export interface Inbox {
-  open(): Promise<ApprovalCard[]>
-  answer(id: string, hash: string, answer: ApprovalAnswer): Promise<void>
-}
+export type Inbox = Pick<ApprovalInbox, 'open' | 'answer'>
 
 type Body = { approved?: unknown; hash?: unknown; reason?: unknown } | null
 const MAX_REASON = 500
 
+/** Everyone with access sees all of the inbox, because outside clients have no session here. */
 export function registerApprovalRoutes(server: FastifyInstance, inbox: Inbox): void {
   // Not counted: every open page polls every other second, and those of one office would lock each other out.
   const polled = { config: { isUncounted: true } } as const

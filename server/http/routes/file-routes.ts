@@ -2,15 +2,10 @@ import { basename } from 'node:path/posix'
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { AppError } from '../../lib/errors.ts'
+import type { WorkspaceTransfer } from '../../sessions/files/workspace-transfer.ts'
 import { proofOf, type SessionDirectory } from './session-routes.ts'
 
-/** The files of a session, for its owner. */
-export interface FileTransfer {
-  list(sessionId: string): Promise<object>
-  read(sessionId: string, path: string): Promise<{ size: number; chunks: AsyncIterable<Buffer> }>
-  write(sessionId: string, path: string, content: Buffer): Promise<void>
-  archive(sessionId: string): Promise<Readable>
-}
+export type FileTransfer = Pick<WorkspaceTransfer, 'list' | 'read' | 'write' | 'archive'>
 
 interface FileRoute {
   Params: { id: string }

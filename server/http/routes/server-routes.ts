@@ -84,9 +84,6 @@ function wishOf(body: unknown) {
   if (read.success) return read.data
   const [issue] = read.error.issues
   const where = issue?.path.length ? `"${issue.path.join('.')}": ` : ''
-  throw new AppError(
-    'invalid',
-    'invalid_request',
-    `The request is not valid: ${where}${issue?.message ?? 'not an object'}.`
-  )
+  const message = `The request is not valid: ${where}${issue?.message ?? 'not an object'}.`
+  throw new AppError('invalid', 'invalid_request', message)
 }

@@ -1,21 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { SessionSummary, SessionsReply } from '../../../contract/rest.ts'
 import { AppError } from '../../lib/errors.ts'
 import { OWNER_COOKIE, readCookie } from '../../lib/web/browser-proof.ts'
 import type { Proof } from '../../sessions/access/session-access.ts'
-import type { ListQuery } from '../../sessions/chat/session-directory.ts'
+import type { SessionDirectory as Directory } from '../../sessions/chat/session-directory.ts'
 
-/** What the routes need from sessions; the composition root provides it. */
-export interface SessionDirectory {
-  open(sessionId: string, proof: Proof, options: { wantsToken: boolean }): Promise<{ token?: string }>
-  check(sessionId: string, proof: Proof): Promise<void>
-  list(owner: string, query: ListQuery): Promise<SessionsReply>
-  ids(owner: string): Promise<string[]>
-  summary(sessionId: string): Promise<SessionSummary>
-  rename(sessionId: string, title: string): Promise<void>
-  destroy(sessionId: string): Promise<void>
-}
+export type SessionDirectory = Pick<Directory, 'open' | 'check' | 'list' | 'ids' | 'summary' | 'rename' | 'destroy'>
 
 const MAX_LISTED = 1000
 const MAX_TITLE_CHARS = 200

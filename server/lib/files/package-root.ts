@@ -16,9 +16,6 @@ function search(start: string): string {
     if (existsSync(file) && JSON.parse(readFileSync(file, 'utf8')).name === 'mcp-orchestrator') return dir
     if (dir === dirname(dir)) break
   }
-  throw new AppError(
-    'internal',
-    'package_root_missing',
-    `No package.json of mcp-orchestrator above ${start}: reinstall.`
-  )
+  const message = `No package.json of mcp-orchestrator above ${start}: reinstall.`
+  throw new AppError('internal', 'package_root_missing', message)
 }

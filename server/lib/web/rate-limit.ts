@@ -20,16 +20,20 @@ export class RateLimit {
     this.#windowMs = windowMs
   }
 
-  /** 0 if there was room, else the milliseconds until there is. */
-  tryTake(key: string, now = Date.now()): number {
+  /** 0 if there is room for this many, else the milliseconds until there is. More than the limit fit into an empty window. */
+  waitMs(key: string, now = Date.now(), amount = 1): number {
     this.#forget(now)
-    let window = this.#windows.get(key)
-    if (!window) {
-      window = { count: 0, endsAt: now + this.#windowMs }
-      this.#windows.set(key, window)
-    }
-    if (window.count >= this.#max) return window.endsAt - now
-    window.count += 1
+    const window = this.#windows.get(key)
+    return window && window.count > 0 && window.count + amount > this.#max ? window.endsAt - now : 0
+  }
+
+  /** 0 if there was room, else the milliseconds until there is. */
+  tryTake(key: string, now = Date.now(), amount = 1): number {
+    const waitMs = this.waitMs(key, now, amount)
+    if (waitMs > 0) return waitMs
+    const window = this.#windows.get(key) ?? { count: 0, endsAt: now + this.#windowMs }
+    window.count += amount
+    this.#windows.set(key, window)
     return 0
   }
 

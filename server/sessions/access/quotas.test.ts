@@ -5,7 +5,10 @@ import { Quotas } from './quotas.ts'
 import { SessionAccess } from './session-access.ts'
 
 const MB = 1024 * 1024
-const LIMITS = { ownerFilesMb: 10, filesMb: 20, sessionLogMb: 1, ownerLogMb: 2, logMb: 3, sessions: 5 }
+const LIMITS = {
+  ...{ MAX_OWNER_FILES_MB: 10, MAX_FILES_MB: 20, MAX_SESSION_LOG_MB: 1, MAX_OWNER_LOG_MB: 2, MAX_LOG_MB: 3 },
+  MAX_STORED_SESSIONS: 5
+}
 
 let fake: FakeChat | undefined
 afterEach(async () => {

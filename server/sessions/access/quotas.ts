@@ -8,13 +8,14 @@ import type { EventLog } from '../../storage/event-log.ts'
 import type { SessionStore } from '../../storage/session-store.ts'
 import type { SessionAccess } from './session-access.ts'
 
+/** The settings with the limits. */
 export interface QuotaLimits {
-  ownerFilesMb: number
-  filesMb: number
-  sessionLogMb: number
-  ownerLogMb: number
-  logMb: number
-  sessions: number
+  MAX_OWNER_FILES_MB: number
+  MAX_FILES_MB: number
+  MAX_SESSION_LOG_MB: number
+  MAX_OWNER_LOG_MB: number
+  MAX_LOG_MB: number
+  MAX_STORED_SESSIONS: number
 }
 
 export interface QuotaDeps {
@@ -51,8 +52,8 @@ export class Quotas {
   }
 
   get limits(): QuotaUse {
-    const { filesMb, logMb, sessions } = this.#limits
-    return { files: filesMb * MB, log: logMb * MB, sessions }
+    const { MAX_FILES_MB, MAX_LOG_MB, MAX_STORED_SESSIONS } = this.#limits
+    return { files: MAX_FILES_MB * MB, log: MAX_LOG_MB * MB, sessions: MAX_STORED_SESSIONS }
   }
 
   /** The current usage, at most a minute old. Concurrent callers share one measurement. */
@@ -73,7 +74,8 @@ export class Quotas {
   /** Throws if this session may not start new work. */
   async checkWork(sessionId: string): Promise<void> {
     const { access, events } = this.#deps
-    const { sessionLogMb, ownerLogMb, logMb, ownerFilesMb, filesMb } = this.#limits
+    const { MAX_SESSION_LOG_MB: sessionLogMb, MAX_OWNER_LOG_MB: ownerLogMb, MAX_LOG_MB: logMb } = this.#limits
+    const { MAX_OWNER_FILES_MB: ownerFilesMb, MAX_FILES_MB: filesMb } = this.#limits
     if ((await events.bytes([sessionId])) >= sessionLogMb * MB) throw sessionLogFull(sessionLogMb)
     const own = await access.siblings(sessionId)
     if ((await events.bytes(own)) >= ownerLogMb * MB) throw ownerFull('log', 'conversations', ownerLogMb)
@@ -84,7 +86,7 @@ export class Quotas {
 
   /** Throws if nobody may open another session. */
   async checkOpen(): Promise<void> {
-    const { sessions } = this.#limits
+    const { MAX_STORED_SESSIONS: sessions } = this.#limits
     if ((await this.#deps.store.count()) < sessions) return
     const message = `This server has reached its limit of ${sessions} sessions; delete some, or ask its operator to raise MAX_STORED_SESSIONS.`
     throw new AppError('unavailable', 'too_many_stored_sessions', message)

@@ -14,7 +14,7 @@ import type { Logger } from '../../lib/logger.ts'
 import type { ReportRefusal } from '../../lib/refusals.ts'
 import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
-import { SandboxTools } from '../sandboxes/sandbox-tools.ts'
+import { sandboxTools } from '../sandboxes/sandbox-tools.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { expectedTarget, timesAsked } from './call-targets.ts'
 import { logCallEnd } from './log-sessions.ts'
@@ -38,11 +38,11 @@ export interface ToolboxOptions {
 
 export class Toolbox {
   readonly #options: ToolboxOptions
-  readonly #sandboxTools: SandboxTools
+  readonly #sandboxSource: (hold: HeldSession) => ToolSource
 
   constructor(options: ToolboxOptions) {
     this.#options = options
-    this.#sandboxTools = new SandboxTools(options)
+    this.#sandboxSource = sandboxTools(options)
   }
 
   /** The tools to offer to the model. `missing` names the sources that could not be listed, with the reason. */
@@ -114,11 +114,8 @@ export class Toolbox {
     if (!tool) throw new AppError('not-found', 'tool_gone', `${server} no longer offers ${name}.`)
     const { args, target } = call
     if (approvalHash({ sessionId, callId, definition: tool.definition, args, target }) !== call.hash) {
-      throw new AppError(
-        'conflict',
-        'definition_changed',
-        `${server}/${name} is not the tool that was approved: it has changed since.`
-      )
+      const message = `${server}/${name} is not the tool that was approved: it has changed since.`
+      throw new AppError('conflict', 'definition_changed', message)
     }
     // The rules may have changed while the person decided.
     if (this.#options.policy(server, name) === 'deny') {
@@ -133,7 +130,7 @@ export class Toolbox {
   /** The first source with a name counts, so that a server with the sandbox's name can't pose as the sandbox. */
   #sources(hold: HeldSession): ToolSource[] {
     const servers = this.#options.sources().map((source) => recorded(source, hold))
-    const byName = Map.groupBy([this.#sandboxTools.source(hold), ...servers], ({ server }) => server)
+    const byName = Map.groupBy([this.#sandboxSource(hold), ...servers], ({ server }) => server)
     return [...byName.values()].flatMap(([first]) => first ?? [])
   }
 

@@ -71,9 +71,13 @@ export class TurnDriver {
 
   /** Stops the model's stream and the running commands. The caller has already recorded that in the log. */
   cancel(): void {
+    this.#stopCalls()
+    this.wake()
+  }
+
+  #stopCalls(): void {
     this.#abort.abort(stopped())
     this.#abort = new AbortController()
-    this.wake()
   }
 
   /** Releases the turn, which stays open in the log for the next driver. `why` is recorded for the running calls. */
@@ -105,7 +109,10 @@ export class TurnDriver {
     const { logger } = this.#deps
     if (isOwnershipError(error)) {
       logger.debug({ err: error, sessionId: this.#sessionId }, `A turn waits: ${messageOf(error)}`)
-      if (!this.#closed) this.#wakeLater(isAppError(error, 'session_busy') ? RETRY_BUSY : RETRY)
+      if (this.#closed) return
+      this.#failures += 1
+      const pace = isAppError(error, 'session_busy') ? RETRY_BUSY : RETRY
+      this.#retry = setTimeout(() => this.wake(), backoffMs(this.#failures, pace)).unref()
       return
     }
     logger.warn({ err: error, sessionId: this.#sessionId }, `A turn stands still: ${messageOf(error)}`)
@@ -117,12 +124,6 @@ export class TurnDriver {
     }
   }
 
-  #wakeLater(pace: typeof RETRY): void {
-    this.#failures += 1
-    this.#retry = setTimeout(() => this.wake(), backoffMs(this.#failures, pace))
-    this.#retry.unref()
-  }
-
   #next(): NextAction {
     const { transcript, recent } = this.#conversation
     return nextAction(transcript, stepsInTurn(recent, transcript.turnId), this.#deps.options.limits)
@@ -131,25 +132,23 @@ export class TurnDriver {
   /** A started call that is not ours was interrupted, or runs on another instance. Taking the lease tells which. */
   #isQuiet(action: NextAction): boolean {
     if (this.#neverRun().length > 0) return false
-    if (action.type === 'idle') return true
-    if (action.type !== 'wait') return false
-    return this.#startedElsewhere().length === 0
+    return action.type === 'idle' || (action.type === 'wait' && this.#startedElsewhere().length === 0)
+  }
+
+  /** Calls without a result that don't run here. */
+  #openElsewhere(fits: (call: CallEntry, turnId: string | null) => boolean): CallEntry[] {
+    const { calls, turnId } = this.#conversation.transcript
+    return Object.values(calls).filter((call) => !call.result && !this.#calls.has(call.callId) && fits(call, turnId))
   }
 
   #startedElsewhere(): CallEntry[] {
-    const { calls, turnId } = this.#conversation.transcript
-    return Object.values(calls).filter((call) => {
-      const open = call.turnId === turnId && call.startedAt !== undefined && !call.result
-      return open && !this.#calls.has(call.callId)
-    })
+    return this.#openElsewhere((call, turnId) => call.turnId === turnId && call.startedAt !== undefined)
   }
 
-  /** Calls that were approved, but whose turn ended before they were run. */
+  /** Approved in a turn that is over, before their time had come. */
   #neverRun(): CallEntry[] {
-    const { calls, turnId } = this.#conversation.transcript
-    return Object.values(calls).filter((call) => {
-      const waits = call.decision?.approved && call.startedAt === undefined && !call.result
-      return waits && call.turnId !== turnId && !this.#calls.has(call.callId)
+    return this.#openElsewhere((call, turnId) => {
+      return call.turnId !== turnId && call.startedAt === undefined && call.decision?.approved === true
     })
   }
 
@@ -212,9 +211,7 @@ export class TurnDriver {
 
   /** The turn may have been stopped through another instance, which can't stop the calls that run here. */
   #stopCallsOfOtherTurns(turnId: string | null): void {
-    if ([...this.#calls.values()].every((turn) => turn === turnId) || this.#abort.signal.aborted) return
-    this.#abort.abort(stopped())
-    this.#abort = new AbortController()
+    if ([...this.#calls.values()].some((turn) => turn !== turnId) && !this.#abort.signal.aborted) this.#stopCalls()
   }
 
   /** We hold the session, so a started call that does not run here is lost, and nobody else will report it. */

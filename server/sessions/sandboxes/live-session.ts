@@ -137,17 +137,14 @@ export class LiveSession {
    * `record`.
    */
   async recycle(record: SessionRecord): Promise<void> {
-    const { engine, store, logger } = this.#context.deps
+    const { engine, logger } = this.#context.deps
     if (record.containerId) {
       await this.sandbox.finalCheckpoint(record.epoch, record.containerId)
       await this.sandbox.disconnect()
       await engine.remove(record.containerId)
       logger.info({ sessionId: this.sessionId, containerId: record.containerId }, 'Sandbox recycled.')
     }
-    this.#epoch = record.epoch
-    this.#held = false
-    await store.unbind(this.sessionId, record.epoch)
-    await store.release(this.sessionId, record.epoch)
+    await this.#giveUp(record.epoch)
   }
 
   /**
@@ -155,17 +152,21 @@ export class LiveSession {
    * urgent. The caller must hold the lock, and the lease under `record`.
    */
   async saveAndRelease(record: SessionRecord, onSaved: () => void): Promise<string | null> {
-    const { store } = this.#context.deps
     const { containerId, epoch } = record
     const isSaved = this.sandbox.isSaved && this.sandbox.containerId === containerId
     if (containerId && !isSaved) await this.sandbox.finalCheckpoint(epoch, containerId)
     onSaved()
     await this.sandbox.disconnect()
+    await this.#giveUp(epoch)
+    return containerId
+  }
+
+  async #giveUp(epoch: number): Promise<void> {
+    const { store } = this.#context.deps
     this.#epoch = epoch
     this.#held = false
     await store.unbind(this.sessionId, epoch)
     await store.release(this.sessionId, epoch)
-    return containerId
   }
 
   /** Makes the sandbox usable, for callers that have entered. Resolves when its container answers under our lease. */

@@ -82,11 +82,8 @@ export class CheckpointState {
     if (stored.type !== 'file') return stored
     const content = this.blobs.get(stored.hash) ?? sizeOf(stored.hash)
     if (content) return { ...stored, size: content.length }
-    throw new AppError(
-      'invalid',
-      'checkpoint_content_missing',
-      'A file can not be stored because its content was never added.'
-    )
+    const message = 'A file can not be stored because its content was never added.'
+    throw new AppError('invalid', 'checkpoint_content_missing', message)
   }
 
   /** `locate` returns the location of content that is new with the change. */

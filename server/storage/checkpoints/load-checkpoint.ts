@@ -41,11 +41,9 @@ async function newestState(folder: SessionFolder, logger: Logger): Promise<Found
     if (bytes) logger.error({ manifest: folder.file(name) }, 'checkpoint: a manifest is damaged; trying an older one')
   }
   if (manifests.length === 0) return undefined
-  throw new AppError(
-    'internal',
-    'checkpoint_damaged',
+  const message =
     'The stored files of this session are damaged; restore the data folder from a copy, or remove the session.'
-  )
+  throw new AppError('internal', 'checkpoint_damaged', message)
 }
 
 async function parseManifest(

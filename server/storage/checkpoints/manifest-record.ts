@@ -42,11 +42,8 @@ function decodeLine(line: Buffer): ManifestRecord | undefined {
   if (line.toString('latin1', 0, CHECKSUM_CHARS + 1) !== `${checksum(json)} `) return undefined
   const record: ManifestRecord = JSON.parse(json.toString())
   if (record.v === 1 || record.v === 2) return record
-  throw new AppError(
-    'unavailable',
-    'checkpoint_too_new',
-    'The files of this session were stored by a newer version of this program; update it.'
-  )
+  const message = 'The files of this session were stored by a newer version of this program; update it.'
+  throw new AppError('unavailable', 'checkpoint_too_new', message)
 }
 
 function checksum(json: Buffer): string {

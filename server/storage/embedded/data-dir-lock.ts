@@ -66,12 +66,8 @@ function describeOwner(sidecar: string): void {
 function inUse(dataDir: string, sidecar: string): AppError {
   const owner = readOwner(sidecar)
   const who = owner ? ` (process ${owner.pid}, since ${owner.started})` : ''
-  return new AppError(
-    'conflict',
-    'data_dir_in_use',
-    `The data folder ${dataDir} is in use by another server${who}; stop that one or choose another DATA_DIR.`,
-    { details: owner ?? {} }
-  )
+  const message = `The data folder ${dataDir} is in use by another server${who}; stop that one or choose another DATA_DIR.`
+  return new AppError('conflict', 'data_dir_in_use', message, { details: owner ?? {} })
 }
 
 function readOwner(sidecar: string): { pid: number; started: string } | undefined {

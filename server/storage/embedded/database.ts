@@ -98,12 +98,8 @@ export async function openDatabase(dataDir: string): Promise<Database> {
     closeSync(openSync(file, 'a', 0o600))
     chmodSync(file, 0o600)
   } catch (error) {
-    throw new AppError(
-      'unavailable',
-      'store_unavailable',
-      `The data folder ${dataDir} can't be written; check DATA_DIR and its permissions.`,
-      { cause: error }
-    )
+    const message = `The data folder ${dataDir} can't be written; check DATA_DIR and its permissions.`
+    throw new AppError('unavailable', 'store_unavailable', message, { cause: error })
   }
   return await openWithRetries(file)
 }
@@ -183,9 +179,6 @@ function schemaVersion(db: DatabaseSync): number {
 }
 
 function tooNew(file: string, version: number): AppError {
-  return new AppError(
-    'unavailable',
-    'store_too_new',
-    `The database ${file} has schema version ${version}, this program knows ${MIGRATIONS.length}; update the program or choose another DATA_DIR.`
-  )
+  const message = `The database ${file} has schema version ${version}, this program knows ${MIGRATIONS.length}; update the program or choose another DATA_DIR.`
+  return new AppError('unavailable', 'store_too_new', message)
 }

@@ -24,12 +24,8 @@ export function translateSqliteError(error: unknown, file: string): unknown {
   const code = sqliteCode(error)
   if (code === undefined) return isClosed(error) ? storeUnavailable('The store is closed.', error) : error
   if (code === CORRUPT || code === NOTADB) {
-    return new AppError(
-      'unavailable',
-      'store_corrupt',
-      `The database ${file} is damaged; move it away or restore a backup, then start again.`,
-      { cause: error }
-    )
+    const message = `The database ${file} is damaged; move it away or restore a backup, then start again.`
+    return new AppError('unavailable', 'store_corrupt', message, { cause: error })
   }
   return storeUnavailable(`${reason(code, error)} (database ${file}).`, error)
 }

@@ -98,9 +98,6 @@ async function keysOf(client: RedisClient, prefix: string): Promise<string[]> {
 function asType(type: unknown): KeyRow['type'] {
   const known = (['string', 'hash', 'list', 'set', 'zset'] as const).find((each) => each === type)
   if (known) return known
-  throw new AppError(
-    'invalid',
-    'backup_damaged',
-    `The backup has a Redis key of the type "${String(type).slice(0, 20)}".`
-  )
+  const message = `The backup has a Redis key of the type "${String(type).slice(0, 20)}".`
+  throw new AppError('invalid', 'backup_damaged', message)
 }

@@ -1,4 +1,5 @@
 import type { Client } from '@modelcontextprotocol/client'
+import type { z } from 'zod'
 import {
   MAX_RESOLVED_PATHS,
   type OutputChunk,
@@ -16,7 +17,6 @@ import {
   emptyResult,
   fetchResult,
   limitsResult,
-  type ResultSchema,
   resolveResult,
   restoreResult,
   toolList,
@@ -45,7 +45,7 @@ export function workspaceConnection(
   transport: DockerStreamTransport,
   isServed: () => Promise<boolean>
 ): WorkspaceConnection {
-  const request = async <T>(method: string, params: object, schema: ResultSchema<T>, options: CallOptions) => {
+  const request = async <T>(method: string, params: object, schema: z.ZodType<T>, options: CallOptions) => {
     const { signal, timeoutMs, onOutput } = options
     if (!transport.isOpen) throw connectionLost(undefined, false)
     signal?.throwIfAborted()
