@@ -80,8 +80,10 @@ const COME_IN_WITHIN_MS = 15_000
 const MINUTE_MS = 60_000
 const STATE_EVERY_MS = 15_000
 
-function limitsOf(limits: SocketLimits) {
+function limitsOf(engine: Io['engine'], options: SocketServerOptions) {
+  const { limits } = options
   return {
+    senders: new RefusedSenders(engine, options),
     pending: new PendingConnections(limits.maxPendingConnections),
     open: new OpenSockets(limits.maxConnections),
     connections: new RateLimit(limits.connectionsPerMinute, MINUTE_MS),
@@ -108,15 +110,14 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
     ...(adapter ? { adapter } : {}),
     allowRequest: (request, callback) => callback(null, mayConnect(request, options))
   })
-  const limits = limitsOf(options.limits)
-  const senders = new RefusedSenders(io.engine, options)
+  const limits = limitsOf(io.engine, options)
   io.engine.on('connection', (connection: RawConnection & { request: IncomingMessage }) => {
     const { request } = connection
     const kind = options.instance.isKnown(request.headers) ? 'known' : 'stranger'
     limits.pending.add(`${kind}:${options.addressOf(request)}`, connection)
   })
   io.use((socket, next) => {
-    admit(socket, options, limits, senders).then(
+    admit(socket, options, limits).then(
       () => {
         limits.pending.remove(socket.conn)
         next()
@@ -129,8 +130,10 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
   })
   io.on('connection', (socket) => {
     void serve(socket, options, limits).catch((error) => {
-      const { sessionId } = socket.data
-      logger.warn({ err: error, sessionId, connection: socket.id }, 'A client could not be served.')
+      logger.warn(
+        { err: error, sessionId: socket.data.sessionId, connection: socket.id },
+        'A client could not be served.'
+      )
       socket.disconnect(true)
     })
   })
@@ -150,16 +153,11 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
   }
 }
 
-async function admit(
-  socket: ClientSocket,
-  options: SocketServerOptions,
-  limits: Limits,
-  senders: RefusedSenders
-): Promise<void> {
+async function admit(socket: ClientSocket, options: SocketServerOptions, limits: Limits): Promise<void> {
   const { headers, query, auth } = socket.handshake
   const address = options.addressOf(socket.request)
   options.instance.check({ headers, address, token: auth.accessToken, proof: auth.ownerProof })
-  senders.check(socket.request)
+  limits.senders.check(socket.request)
   const sessionId = String(query.sessionId ?? '')
   const token = typeof auth.token === 'string' ? auth.token : undefined
   const owner = await options.owners.ownerOf(headers, auth.ownerProof)
@@ -200,11 +198,7 @@ function connectError(error: unknown, socket: ClientSocket, options: SocketServe
   const sessionId = String(socket.handshake.query.sessionId ?? '').slice(0, 100)
   const address = options.addressOf(socket.request)
   const fields = { sessionId, connection: socket.id, address }
-  options.refused?.({
-    face: 'socket',
-    ...data,
-    line: { sentence: 'Connection refused.', sender: address, fields }
-  })
+  options.refused?.({ face: 'socket', ...data, line: { sentence: 'Connection refused.', sender: address, fields } })
   return Object.assign(new Error(message), { data })
 }
 
@@ -278,7 +272,6 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
         throw new AppError('invalid', 'unknown_command', `There is no command "${String(name).slice(0, 50)}".`)
       if (name === 'session:snapshot') {
         await sendSnapshot(socket, await options.chat.transcript(sessionId), options)
-        return {}
       }
       if (name !== 'message') return runCommand(name, rest[0], sessionId, options)
       messages.enter(sessionId, 'messages')
@@ -326,15 +319,11 @@ function broadcaster(io: Io, options: SocketServerOptions): Parameters<SessionFe
   }
 }
 
-async function tellState(
-  io: Pick<Io, 'to'> | Io['local'],
-  sessionId: string,
-  { state, logger }: SocketServerOptions
-): Promise<void> {
+async function tellState(io: Pick<Io['local'], 'to'>, sessionId: string, options: SocketServerOptions): Promise<void> {
   try {
-    io.to(sessionId).emit('session:state', await state(sessionId))
+    io.to(sessionId).emit('session:state', await options.state(sessionId))
   } catch (error) {
-    logger.debug({ err: error, sessionId }, 'No state to tell.')
+    options.logger.debug({ err: error, sessionId }, 'No state to tell.')
   }
 }
 

@@ -18,11 +18,5 @@ export function observedStore(store: Store, report: Report): Store {
 export function observedCheckpoints(checkpoints: CheckpointStore, report: Report): CheckpointStore {
   const watch = <T extends object>(port: T) => observed(port, (operation) => report('checkpoints', operation))
   const store = watch(checkpoints)
-  return {
-    open: async (sessionId, epoch) => watch(await store.open(sessionId, epoch)),
-    has: (sessionId) => store.has(sessionId),
-    remove: (sessionId) => store.remove(sessionId),
-    bytes: (sessionIds, maxAgeMs) => store.bytes(sessionIds, maxAgeMs),
-    prune: (olderThanMs, spared) => store.prune(olderThanMs, spared)
-  }
+  return { ...store, open: async (sessionId, epoch) => watch(await store.open(sessionId, epoch)) }
 }

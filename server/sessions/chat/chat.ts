@@ -14,7 +14,7 @@ import { editedTarget, resolveIn, timesAsked } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { Conversation } from './conversation.ts'
 import { TurnDriver } from './turn-driver.ts'
-import { endOf, serverStopped } from './turn-events.ts'
+import { endOf, noticeOf, serverStopped } from './turn-events.ts'
 
 const MIN_HELD_CHARS = 2 * 1024 * 1024
 const CHARS_PER_TOKEN = 8
@@ -120,9 +120,7 @@ export class Chat {
   async #record(sessionId: string, answer: CommandData<'tool:approval'>): Promise<CallEntry> {
     for (;;) {
       const transcript = await this.#begun(sessionId)
-      const call = callOf(transcript, answer.callId)
-      if (!call) throw new AppError('not-found', 'unknown_call', 'There is no such call in this session.')
-      if (call.decision) throw alreadyDecided()
+      const call = waitingCall(transcript, answer.callId)
       const events = [decisionOn(call, answer)]
       if (answer.approved && answer.remember) events.push(...this.#remembered(transcript, call))
       if (await this.#once(sessionId, events)) return call
@@ -142,9 +140,7 @@ export class Chat {
 
   /** Where a waiting call would lead with these arguments. The page shows it before an edit is approved. */
   async target(sessionId: string, { callId, args }: CommandData<'tool:target'>): Promise<{ target?: PathTarget }> {
-    const call = callOf(await this.#begun(sessionId), callId)
-    if (!call) throw new AppError('not-found', 'unknown_call', 'There is no such call in this session.')
-    if (call.decision) throw alreadyDecided()
+    const call = waitingCall(await this.#begun(sessionId), callId)
     const path = pathOf(call, args)
     if (path === undefined) return {}
     const [target] = await this.#deps.sessions.hold(sessionId, (hold) => resolveIn(hold, [path]))
@@ -196,7 +192,7 @@ export class Chat {
 
   /** Shows a notice to the people in the session. */
   async notice(sessionId: string, code: string, message: string): Promise<void> {
-    await appendEvents(this.#deps, sessionId, [{ type: 'session:notice', data: { code, message } }])
+    await appendEvents(this.#deps, sessionId, [noticeOf(code, message)])
   }
 
   /** Stops work on all turns. Each stays open in the log and continues when someone comes back to it. */
@@ -306,7 +302,7 @@ function cancelledNotice(cancelled: number, why: string): NewEvent[] {
   if (cancelled === 0) return []
   const calls = cancelled === 1 ? '1 call that waited' : `${cancelled} calls that waited`
   const message = `${why} This cancelled ${calls} for approval.`
-  return [{ type: 'session:notice', data: { code: 'approvals_cancelled', message } }]
+  return [noticeOf('approvals_cancelled', message)]
 }
 
 function approvalsWaiting(waiting: number): AppError {
@@ -325,6 +321,9 @@ function turnInProgress(): AppError {
   return new AppError('conflict', 'turn_in_progress', 'The last message is still in progress; wait for it, or stop it.')
 }
 
-function alreadyDecided(): AppError {
-  return new AppError('conflict', 'already_decided', 'Someone has already decided this call.')
+function waitingCall(transcript: Transcript, callId: string): CallEntry {
+  const call = callOf(transcript, callId)
+  if (!call) throw new AppError('not-found', 'unknown_call', 'There is no such call in this session.')
+  if (call.decision) throw new AppError('conflict', 'already_decided', 'Someone has already decided this call.')
+  return call
 }

@@ -2,7 +2,6 @@
  * Drives one session's turn: reads the log, does what comes next, and stops when the turn waits for a person or is over. It has no
  * state that a restart would lose: any instance comes to the same next action. Only one drive runs at a time.
  */
-import type { TurnEndReason } from '../../../contract/events.ts'
 import { type CallEntry, callOf } from '../../../contract/transcript.ts'
 import { MAX_COMMANDS_AT_ONCE } from '../../../workspace-server/protocol.ts'
 import { modelHistory, stepsInTurn } from '../../agent/model-history.ts'
@@ -19,7 +18,7 @@ import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { askedAgain, withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import type { Conversation } from './conversation.ts'
-import { endOf, keyed, notRun, stopped } from './turn-events.ts'
+import { failedTurn, keyed, limitedTurn, noticeOf, notRun, stopped } from './turn-events.ts'
 
 /** While calls run, the log is checked this often for decisions that another instance appended. */
 const LOOK_MS = 500
@@ -179,7 +178,7 @@ export class TurnDriver {
     if (action.type === 'run' && (await this.#refuseOverQuota(action.calls, hold.epoch))) return false
     if (action.type === 'run') this.#startCalls(hold, action.calls)
     if (action.type === 'step' && turnId && this.#calls.size === 0) await this.#step(hold, turnId)
-    else if (action.type === 'end' && turnId) await this.#end(turnId, action.reason, hold.epoch)
+    else if (action.type === 'end' && turnId) await this.#append(limitedTurn(turnId, action.reason), hold.epoch)
     else if (action.type === 'wait' && !isOver && (await this.#reportLost(ours, hold.epoch))) return false
     else if (this.#calls.size > 0) await this.#newsOrTime()
     else return !this.#hasNews || this.#closed
@@ -232,7 +231,7 @@ export class TurnDriver {
       for await (const output of await this.#startStep(hold, turnId, signal)) {
         if (signal.aborted) return
         if (output.type === 'delta') live(this.#sessionId, 'agent:delta', { turnId, text: output.text })
-        else if (output.type === 'waiting') await this.#tell('model_waiting', output.message, hold.epoch)
+        else if (output.type === 'waiting') await this.#append([noticeOf('model_waiting', output.message)], hold.epoch)
         else {
           const look = { sessionId: this.#sessionId, hold, signal, logger: this.#deps.logger }
           await this.#append((await withTargets(output.events, look)).map(keyed), hold.epoch)
@@ -253,7 +252,7 @@ export class TurnDriver {
     const { tools, missing } = await toolbox.offer(hold, this.#sessionId, signal)
     signal.throwIfAborted()
     if (missing.length > 0 && stepsInTurn(recent, turnId) === 0)
-      await this.#tell('tools_missing', missing.join(' ').slice(0, 2000), hold.epoch)
+      await this.#append([noticeOf('tools_missing', missing.join(' ').slice(0, 2000))], hold.epoch)
     return modelStep({
       sessionId: this.#sessionId,
       turnId,
@@ -326,23 +325,9 @@ export class TurnDriver {
     await this.#append([isUnknown ? unknownOutcome(callId, messageOf(error)) : notRun(callId, error)], epoch)
   }
 
-  async #end(turnId: string, reason: TurnEndReason, epoch: number): Promise<void> {
-    const message =
-      reason === 'spending_limit'
-        ? 'This session has used up its tokens; raise the limit to go on.'
-        : 'The model took too many steps without finishing; say how to go on.'
-    await this.#append([{ type: 'agent:error', data: { turnId, code: reason, message } }, endOf(turnId, reason)], epoch)
-  }
-
   async #failTurn(turnId: string, error: unknown, epoch?: number): Promise<void> {
-    const known = isAppError(error)
-    if (!known) this.#deps.logger.error({ err: error, sessionId: this.#sessionId }, 'A turn failed.')
-    const { code, message } = known ? error : { code: 'internal', message: 'Something went wrong inside; see the log.' }
-    await this.#append([{ type: 'agent:error', data: { turnId, code, message } }, endOf(turnId, 'error')], epoch)
-  }
-
-  #tell(code: string, message: string, epoch: number): Promise<void> {
-    return this.#append([{ type: 'session:notice', data: { code, message } }], epoch)
+    if (!isAppError(error)) this.#deps.logger.error({ err: error, sessionId: this.#sessionId }, 'A turn failed.')
+    await this.#append(failedTurn(turnId, error), epoch)
   }
 
   /** Ignores events of a turn that another instance has already ended. */

@@ -1,12 +1,31 @@
 import type { TurnEndReason } from '../../../contract/events.ts'
 import type { AgentEvent } from '../../agent/model-step.ts'
-import { AppError, messageOf } from '../../lib/errors.ts'
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import { resultOf } from '../sandboxes/session-events.ts'
 
 /** A turn ends once: the second end is refused. */
 export function endOf(turnId: string, reason: TurnEndReason): NewEvent {
   return { type: 'turn:end', data: { turnId, reason }, key: `end:${turnId}` }
+}
+
+/** A turn that one of its limits has ended. */
+export function limitedTurn(turnId: string, reason: TurnEndReason): NewEvent[] {
+  const message =
+    reason === 'spending_limit'
+      ? 'This session has used up its tokens; raise the limit to go on.'
+      : 'The model took too many steps without finishing; say how to go on.'
+  return [{ type: 'agent:error', data: { turnId, code: reason, message } }, endOf(turnId, reason)]
+}
+
+export function failedTurn(turnId: string, error: unknown): NewEvent[] {
+  const internal = { code: 'internal', message: 'Something went wrong inside; see the log.' }
+  const { code, message } = isAppError(error) ? error : internal
+  return [{ type: 'agent:error', data: { turnId, code, message } }, endOf(turnId, 'error')]
+}
+
+export function noticeOf(code: string, message: string): NewEvent {
+  return { type: 'session:notice', data: { code, message } }
 }
 
 export function keyed(event: AgentEvent): NewEvent {

@@ -2,11 +2,11 @@
  * A backup is a folder with copies of files and a manifest with the hash of each. Only its owner can read it. This code copies
  * and checks files; it does not know what they mean.
  */
-import { createHash, type Hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { constants, createReadStream, createWriteStream } from 'node:fs'
 import { type FileHandle, open, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { Transform } from 'node:stream'
+import { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { makeFolder } from '../../lib/files/make-folder.ts'
@@ -29,7 +29,7 @@ const PATHS = new RegExp(
 
 export class BackupFolder {
   readonly dir: string
-  readonly #files = new Map<string, { path: string; size: number; sha256: string }>()
+  readonly #files = new Map<string, BackupManifest['files'][number]>()
 
   constructor(dir: string) {
     this.dir = dir
@@ -48,14 +48,12 @@ export class BackupFolder {
 
   /** Adds a file that was written into the folder. */
   async add(path: string): Promise<void> {
-    const { size, sha256 } = await hashFile(this.dir, path)
-    this.#files.set(path, { path, size, sha256 })
+    this.#files.set(path, { path, ...(await hashFile(this.dir, path)) })
   }
 
   /** Copies the first `bytes` of a file, or all of it. */
   async copy(from: string, path: string, bytes = Number.POSITIVE_INFINITY): Promise<void> {
-    const { size, sha256 } = await copyFile(from, await this.place(path), bytes)
-    this.#files.set(path, { path, size, sha256 })
+    this.#files.set(path, { path, ...(await copyFile(from, await this.place(path), bytes)) })
   }
 
   async drop(paths: Iterable<string>): Promise<void> {
@@ -91,10 +89,8 @@ export async function verifyBackup(dir: string): Promise<BackupManifest> {
 
 /** Copies a file of a backup that was verified. Throws if it has changed since. */
 export async function restoreFile(dir: string, file: BackupManifest['files'][number], to: string): Promise<void> {
-  const count = counter()
   const handle = await openRegular(dir, file.path).catch((error) => damaged(`${file.path}: ${messageOf(error)}`))
-  await pipeline(handle.createReadStream(), count.through, createWriteStream(to, { mode: 0o600, flush: true }))
-  if (count.result().sha256 !== file.sha256) damaged(`${file.path} has changed`)
+  if ((await hashed(handle.createReadStream(), to)).sha256 !== file.sha256) damaged(`${file.path} has changed`)
 }
 
 async function readManifest(dir: string): Promise<BackupManifest> {
@@ -139,36 +135,32 @@ function damaged(why: string): never {
   throw new AppError('invalid', 'backup_damaged', `This backup can't be used: ${why}.`)
 }
 
-async function copyFile(
-  from: string,
-  to: string,
-  bytes = Number.POSITIVE_INFINITY
-): Promise<{ size: number; sha256: string }> {
-  const count = counter()
+interface Content {
+  size: number
+  sha256: string
+}
+
+async function copyFile(from: string, to: string, bytes: number): Promise<Content> {
   const end = Number.isFinite(bytes) ? { end: Math.max(0, bytes - 1) } : {}
-  if (bytes === 0) await writeFile(to, '', { mode: 0o600, flag: 'w' })
-  else await pipeline(createReadStream(from, end), count.through, createWriteStream(to, { mode: 0o600, flush: true }))
-  return count.result()
+  return hashed(bytes === 0 ? Readable.from([]) : createReadStream(from, end), to)
 }
 
-async function hashFile(dir: string, path: string): Promise<{ size: number; sha256: string }> {
-  const count = counter()
-  const handle = await openRegular(dir, path)
-  await pipeline(handle.createReadStream(), count.through, async (source) => {
-    for await (const _ of source);
-  })
-  return count.result()
+async function hashFile(dir: string, path: string): Promise<Content> {
+  return hashed((await openRegular(dir, path)).createReadStream())
 }
 
-function counter() {
-  const hash: Hash = createHash('sha256')
+/** Reads to the end, and writes what it reads to a file if one is named. */
+async function hashed(source: Readable, to?: string): Promise<Content> {
+  const hash = createHash('sha256')
   let size = 0
-  const through = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
+  const count = async function* (chunks: AsyncIterable<Buffer>) {
+    for await (const chunk of chunks) {
       hash.update(chunk)
       size += chunk.length
-      done(null, chunk)
+      if (to !== undefined) yield chunk
     }
-  })
-  return { through, result: () => ({ size, sha256: hash.digest('hex') }) }
+  }
+  const sink = to === undefined ? new Writable() : createWriteStream(to, { mode: 0o600, flush: true })
+  await pipeline(source, count, sink)
+  return { size, sha256: hash.digest('hex') }
 }
