@@ -14,7 +14,8 @@ afterEach(() => {
 async function watched(
   servers: Record<string, unknown>,
   isLink = false,
-  meanwhile?: (write: (servers: unknown) => void) => void
+  meanwhile?: (write: (servers: unknown) => void) => void,
+  lookMs = 50
 ) {
   const dir = temporaryFolder()
   const file = join(dir, 'mcp.json')
@@ -34,7 +35,7 @@ async function watched(
     logger: silentLogger,
     onChange,
     debounceMs: 10,
-    lookMs: 50
+    lookMs
   })
   meanwhile?.(write)
   watch.start()
@@ -72,9 +73,19 @@ describe('watching the registry', () => {
     expect((await next(() => write({})))?.removed[0]?.name).toBe('a')
   })
 
-  it('sees a change behind a link', async () => {
-    const { write, next } = await watched({ a: { command: 'a' } }, true)
+  it('sees a change behind a link at once, also after the link was changed', async () => {
+    const { dir, file, write, next } = await watched({ a: { command: 'a' } }, true, undefined, 3_600_000)
     expect((await next(() => write({ b: { command: 'b' }, a: { command: 'a' } })))?.added[0]?.name).toBe('b')
+    const other = join(mkdtempSync(join(dir, 'other-')), 'servers.json')
+    const writeOther = (name: string) =>
+      writeFileSync(other, JSON.stringify({ mcpServers: { [name]: { command: 'c' } } }))
+    writeOther('c')
+    const relinked = await next(() => {
+      symlinkSync(other, join(dir, 'new'))
+      renameSync(join(dir, 'new'), file)
+    })
+    expect(relinked?.added[0]?.name).toBe('c')
+    expect((await next(() => writeOther('d')))?.added[0]?.name).toBe('d')
   })
 
   it('sees a change that was made behind a link before the watch began', async () => {

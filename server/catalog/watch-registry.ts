@@ -1,4 +1,4 @@
-import { existsSync, type FSWatcher, unwatchFile, watch, watchFile } from 'node:fs'
+import { existsSync, type FSWatcher, realpathSync, unwatchFile, watch, watchFile } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../lib/errors.ts'
@@ -20,13 +20,14 @@ const NAP_MS = 1000
 const LOOK_MS = 5000
 
 /**
- * Watches the folder, because editors replace the file. Also polls the file, because a link may lead to another folder and not
- * every file system sends events. While the file can't be read, nothing changes.
+ * Watches the folder of the file, because editors replace the file, and the folder that a link leads to. Also polls the file, because
+ * not every file system sends events. While the file can't be read, nothing changes.
  */
 export class RegistryWatch {
   readonly #options: RegistryWatchOptions
   #current: Registry
-  #watcher: FSWatcher | undefined
+  #watchers: FSWatcher[] = []
+  #real = ''
   #timer: NodeJS.Timeout | undefined
   #busy: Promise<void> = Promise.resolve()
   #closed = false
@@ -40,20 +41,24 @@ export class RegistryWatch {
   start(): void {
     const { file, lookMs = LOOK_MS } = this.#options
     watchFile(file, { persistent: false, interval: lookMs }, this.#soon)
-    this.#watchFolder()
+    this.#watchFolders()
     // `watchFile` compares with its own first read, which comes later, so it would miss a change since the file was loaded.
     setTimeout(this.#soon, lookMs).unref()
   }
 
-  #watchFolder(): void {
+  #watchFolders(): void {
     const { file, logger } = this.#options
-    const name = basename(file)
+    for (const watcher of this.#watchers.splice(0)) watcher.close()
+    this.#real = realPath(file)
     try {
       makeFolder(dirname(file))
-      this.#watcher = watch(dirname(file), { persistent: false }, (_event, changed) => {
-        if (changed === null || changed === name) this.#soon()
-      })
-      this.#watcher.on('error', (error) => this.#restart(error))
+      for (const path of new Set([file, this.#real])) {
+        const watcher = watch(dirname(path), { persistent: false }, (_event, changed) => {
+          if (changed === null || changed === basename(path)) this.#soon()
+        })
+        watcher.on('error', (error) => this.#restart(error))
+        this.#watchers.push(watcher)
+      }
     } catch (error) {
       logger.debug({ err: error }, `Changes of ${file} are noticed a few seconds later.`)
     }
@@ -73,7 +78,7 @@ export class RegistryWatch {
   close(): void {
     this.#closed = true
     clearTimeout(this.#timer)
-    this.#watcher?.close()
+    for (const watcher of this.#watchers) watcher.close()
     unwatchFile(this.#options.file, this.#soon)
   }
 
@@ -86,13 +91,14 @@ export class RegistryWatch {
 
   #restart(error: unknown): void {
     this.#options.logger.debug({ err: error }, 'Watching the registry again.')
-    this.#watcher?.close()
-    if (!this.#closed) setTimeout(() => !this.#closed && this.#watchFolder(), NAP_MS).unref()
+    for (const watcher of this.#watchers.splice(0)) watcher.close()
+    if (!this.#closed) setTimeout(() => !this.#closed && this.#watchFolders(), NAP_MS).unref()
   }
 
   async #apply(): Promise<void> {
     if (this.#closed) return
     const { file, logger, onChange } = this.#options
+    if (this.#watchers.length > 0 && realPath(file) !== this.#real) this.#watchFolders()
     try {
       // Not every program replaces a file in one step. A missing file must not stop all servers.
       if (this.#current.servers.size > 0 && !existsSync(file)) await delay(NAP_MS, undefined, { ref: false })
@@ -113,5 +119,13 @@ export class RegistryWatch {
       this.#problem = messageOf(error)
       logger.error(`The servers stay as they were: ${messageOf(error)}`)
     }
+  }
+}
+
+function realPath(file: string): string {
+  try {
+    return realpathSync(file)
+  } catch {
+    return file
   }
 }
