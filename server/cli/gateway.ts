@@ -9,6 +9,17 @@ import { userDefaults } from './user-folders.ts'
 export const gatewayCommand: Command = {
   name: 'gateway',
   summary: 'start the gateway: one MCP server over stdio for all servers in mcp.json',
+  mainSettings: [
+    'MCP_CONFIG',
+    'DATA_DIR',
+    'CREDENTIALS_FILE',
+    'GATEWAY_EXPOSE',
+    'REDIS_URL',
+    'APPROVAL_WAIT_SECONDS',
+    'CHANGED_TOOLS',
+    'AUDIT_ARGUMENTS',
+    'LOG_LEVEL'
+  ],
   defaults: userDefaults,
   ignoresDotenv: true,
   async run(settings) {

@@ -1,5 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import type { Command } from './command.ts'
+import { gatewayCommand } from './gateway.ts'
 import { runCli } from './run-cli.ts'
 import { serversCommand } from './servers/servers.ts'
 
@@ -53,4 +54,8 @@ it('shows the help of one action only, and where all settings are listed', async
   out = ''
   expect(await runCli(['servers', '--help'], [serversCommand])).toBe(0)
   expect(out).toMatch(/servers list [\s\S]*servers usage [\s\S]*--yes +import, accept: don't ask/)
+  out = ''
+  expect(await runCli(['gateway', '--help'], [gatewayCommand])).toBe(0)
+  expect(out).toMatch(/--config [\s\S]*--expose [\s\S]*All settings: mcp-orchestrator serve --help/)
+  expect(out.split('\n').length).toBeLessThan(20)
 })
