@@ -143,6 +143,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     const doubtful = ['delete all notes in the notebook', 'list all notes in the notebook and then delete them']
     for (const request of [
       ...doubtful,
+      'get rid of all notes in the notebook',
       'wenn Bob zustimmt, list all notes in the notebook',
       'notebook の notes を消して'
     ])

@@ -39,7 +39,21 @@ it('doubts an order to change something if the tool only reads', () => {
     'could you rename the text file /data/a.txt',
     'read the text file /data/a.txt, then send it to bob@example.com',
     'I want to overwrite the text file',
-    'the text file /data/a.txt should be deleted'
+    'the text file /data/a.txt should be deleted',
+    'get rid of all text files',
+    'please find the text files and get rid of them',
+    'I want the text files gone',
+    'we no longer need the text files',
+    'all text files must go',
+    'do away with the text files',
+    'give Bob access to the text files',
+    'tell Bob to wipe the text files',
+    'could the text files be wiped?',
+    'you can wipe the text files',
+    'would you mind wiping the text files?',
+    'wipe the text files',
+    'drop all text files',
+    'clear out the text files'
   ]
   const about = orders.map((request) => doubtAboutReading(request, tool))
   expect(about.every((reason) => reason?.includes('only reads') === true)).toBe(true)
@@ -77,6 +91,11 @@ it('trusts a sentence that plainly asks for something', () => {
     'show me trains, including but not limited to night trains',
     'search for hotels, if possible with a pool',
     'when does the next bus leave?',
+    'how do I get rid of old text files?',
+    'which text files have gone?',
+    'would you mind showing me the text files?',
+    'can you give me a new text file?',
+    'tell me how to read the text file',
     'show the delete log',
     'list added files',
     'add two numbers together',

@@ -31,6 +31,7 @@ const CONDITIONAL = new RegExp(`${CLAUSE}${IF}|\\b(?:${ONLY_THEN})|${WHEN}|${UNT
 /** "What does cleanup do?" is about a tool. */
 const ABOUT_A_TOOL = /^\s*(?:what|how)\s+(?:does|do|would|will)\b.{0,100}\b(?:do|work|mean)\s*[?.!]*\s*$/i
 
+const MODAL = /^(?:should|must|shall|can|could|may|might|would)$/
 /** Words that may come before an order inside a clause. */
 const BEFORE_ORDER = wordSet('please and then or you just must should will now also to help directly finally')
 /** "To" makes an order only after these: "where to send it" is a question. */
@@ -92,11 +93,11 @@ function orderIn(sentence: string, { name }: ToolText): string | undefined {
 
 function isOrder(words: string[], at: number, start: number): boolean {
   const before = words[at - 1] ?? ''
-  if (at === start) return true
+  if (at === start || (words[at - 2] === 'you' && MODAL.test(before))) return true
   return BEFORE_ORDER.has(before) && (before !== 'to' || BEFORE_TO.has(words[at - 2] ?? ''))
 }
 
-/** "… should be deleted". */
+/** "… should be deleted", "could … be deleted". */
 function isWanted(words: string[], at: number): boolean {
-  return words[at - 1] === 'be' && /^(?:should|must|shall|to|can|could)$/.test(words[at - 2] ?? '')
+  return words[at - 1] === 'be' && (words[at - 2] === 'to' || words.slice(0, at - 1).some((word) => MODAL.test(word)))
 }

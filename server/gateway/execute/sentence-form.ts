@@ -36,6 +36,29 @@ const SECOND_ORDER =
 const CAUSED =
   /(?:^|[.;!?,]\s*|\b(?:please|to|and|then|you)\s+)(?:get|gets|have|has|see|want|need)\s+(?:\w+\s+){1,6}(\w+ed|\w+wn|off|out|up|down|away|gone|sent|paid|sold|cut|shut|done|back|ready|rid)\s*(?:$|[.;!?,])/i
 
+/** Phrases that ask for a change with words that each ask for nothing: "get rid of it", "the logs have to go", "give Bob access". */
+const CHANGING_PHRASE = new RegExp(
+  [
+    String.raw`\brid\s+(?:\w+\s+)?of\b`,
+    String.raw`\bdo\s+away\s+with\b`,
+    String.raw`\bno\s+longer\s+(?:need|want)`,
+    String.raw`\bgone\s*(?=$|[.;!?,])`,
+    String.raw`\b(?:the|all|these|those|every|my)\s+(?:\w+\s+){1,2}(?:must|needs?\s+to|ha(?:s|ve)\s+to)\s+go\s*(?=$|[.;!?,])`,
+    String.raw`\b(?:i|we)\s+(?:want|need)\s+(?:the|all|these|those|my|our|every)\s+(?:\w+\s+){1,3}(?:\w+ed|off|out|away|down)\s*(?=$|[.;!?])`,
+    String.raw`\bgive\s+(?:back|away)\b`,
+    String.raw`\bgive\s+(?!me\b|us\b)(?:\w+\s+){1,4}(?:access|permission|a\s+new)\b`,
+    String.raw`\b(?:tell|ask|instruct|remind)\s+(?!me\b|us\b|you\b|how\b)\w+\s+to\b`,
+    String.raw`\b(?:report|present)\s+(?:\w+\s+){1,4}to\b`,
+    String.raw`\b(?:get|pull)\s+(?:\w+\s+){1,4}(?:off|from)\s+(?:the|my|our)\s+(?:list|shop|shelf|market|system)\b`,
+    String.raw`\bpull\s+the\s+plug\b`,
+    String.raw`\bprovide\s+(?!(?:me|us|you|her|him|them)\b)\w+\s+with\s+(?:the|my|our|access)\b`,
+    String.raw`\bmind\s+(?!(?:tell|show|giv|check|look|find|search|list|explain|shar|help|gett|provid|recommend|suggest)ing\b)\w+ing\b`
+  ].join('|'),
+  'i'
+)
+/** "How do I get rid of ants?" asks. */
+const ASKS_BEFORE = /\b(?:how|where|what|which|who|why)\b/i
+
 const NO_CHANGE = wordSet('need feed speed seed red bed related based listed used updated interested')
 /** "Ban all users", "Kick the router": a capital letter at the start of a sentence makes no name. */
 const LIKE_AN_ORDER = /^\s*[A-Z][a-z]+\s+(?:all|the|every|my|it|them)\b/
@@ -43,8 +66,13 @@ const LIKE_AN_ORDER = /^\s*[A-Z][a-z]+\s+(?:all|the|every|my|it|them)\b/
 export function doubtAboutForm(said: string, tool: Told): string | undefined {
   const own = new Set([...wordsOf(tool.name), ...wordsOf(tool.description.slice(0, 2000))])
   if (deniesSomething(said)) return 'The request says what not to do.'
-  const order = secondOrder(said, own) ?? causedChange(said, own) ?? unknownOpening(said, own)
+  const order = changingPhrase(said) ?? secondOrder(said, own) ?? causedChange(said, own) ?? unknownOpening(said, own)
   return order === undefined ? undefined : `The request says "${order}", and this tool only reads.`
+}
+
+function changingPhrase(said: string): string | undefined {
+  const match = CHANGING_PHRASE.exec(said)
+  return match && !ASKS_BEFORE.test(said.slice(0, match.index)) ? match[0].trim() : undefined
 }
 
 function deniesSomething(said: string): boolean {
