@@ -76,7 +76,8 @@ describe('watching the registry', () => {
   it('sees a change behind a link at once, also after the link was changed', async () => {
     const { dir, file, write, next } = await watched({ a: { command: 'a' } }, true, undefined, 3_600_000)
     expect((await next(() => write({ b: { command: 'b' }, a: { command: 'a' } })))?.added[0]?.name).toBe('b')
-    const other = join(mkdtempSync(join(dir, 'other-')), 'servers.json')
+    mkdirSync(join(dir, 'other'))
+    const other = join(dir, 'other/servers.json')
     const writeOther = (name: string) =>
       writeFileSync(other, JSON.stringify({ mcpServers: { [name]: { command: 'c' } } }))
     writeOther('c')
