@@ -12,8 +12,7 @@ const patient = {
   setupFiles: ['tests/support/patience.ts'],
   expect: { poll: { timeout: PATIENCE_MS } }
 }
-// Files share their worker, because starting one and loading its modules takes longer than most unit tests.
-const unit = { ...patient, testTimeout: 2 * PATIENCE_MS, hookTimeout: 2 * PATIENCE_MS, isolate: false }
+const unit = { ...patient, testTimeout: 2 * PATIENCE_MS, hookTimeout: 2 * PATIENCE_MS }
 // Each lane runs one file at a time: on two cores, files that time out on each other's load find no bugs.
 const lane = { ...patient, testTimeout: 120_000, hookTimeout: 300_000, fileParallelism: false }
 

@@ -1,14 +1,12 @@
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
+import { userDefaults, userHome } from './user-folders.ts'
 
-vi.mock('node:os', () => ({
-  homedir() {
+it('has folders also for a user that the machine does not know, without HOME', () => {
+  const unknown = () => {
     throw new Error('uv_os_homedir returned ENOENT')
   }
-}))
-
-it('has folders even for an unknown user without HOME', async () => {
-  const { userDefaults } = await import('./user-folders.ts')
-  expect(userDefaults({})).toEqual({
+  expect(userHome({}, unknown)).toBe('/')
+  expect(userDefaults({ HOME: '/' })).toEqual({
     MCP_CONFIG: '/.config/mcp-orchestrator/mcp.json',
     DATA_DIR: '/.local/share/mcp-orchestrator'
   })

@@ -5,9 +5,9 @@ import type { SettingName, Settings } from '../config/settings.ts'
 type Environment = Record<string, string | undefined>
 
 /** A container may run as an unknown user without a home. Errors about missing files below `/` are then reported later. */
-export function userHome(env: Environment): string {
+export function userHome(env: Environment, homeOf = homedir): string {
   try {
-    return env.HOME || homedir()
+    return env.HOME || homeOf()
   } catch {
     return '/'
   }

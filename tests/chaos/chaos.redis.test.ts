@@ -95,17 +95,13 @@ describe('a walk over faults', { timeout: 300_000 }, () => {
     expect(Math.min(messages, effects)).toBeGreaterThan(3)
   })
 
-  it('finds every planted bug', async () => {
-    const bug = Object.keys(PLANTED_BUGS).join()
-    // A killed server counts as alive for a while: only then can its containers be leaked.
-    const { violations } = await walk(engine, {
-      seed: 1,
-      seconds: 8,
-      sessions: 4,
-      bug,
-      fault: 'kill a server',
-      tidyMs: 15_000
-    })
-    for (const { caught } of Object.values(PLANTED_BUGS)) expect(violations.join('\n')).toMatch(caught)
+  // A killed server counts as alive for a while: only then are its containers leaked. The other two bugs are in no container.
+  it.each([
+    ['lost-message,double-run', 'cut sockets', 0],
+    ['leaked-container', 'kill a server', 15_000]
+  ])('finds the planted bugs %s', async (bug, fault, tidyMs) => {
+    const { violations } = await walk(engine, { seed: 1, seconds: 6, sessions: 3, bug, fault, tidyMs })
+    for (const name of bug.split(','))
+      expect(violations.join('\n')).toMatch(PLANTED_BUGS[name]?.caught ?? 'no such bug')
   })
 })
