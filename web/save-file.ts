@@ -1,6 +1,6 @@
-/** Hands what a request brought to the browser as a download. A plain link could not carry the owner's proof. */
-export async function saveFile(asked: Promise<Response>, name: string): Promise<void> {
-  const url = URL.createObjectURL(await (await asked).blob())
+/** Saves the body of a response as a download. A plain link can't send the owner's proof. */
+export async function saveFile(response: Response | Promise<Response>, name: string): Promise<void> {
+  const url = URL.createObjectURL(await (await response).blob())
   const link = document.createElement('a')
   link.href = url
   link.download = name
