@@ -13,7 +13,7 @@ import type {
   SessionsReply
 } from '../contract/rest.ts'
 import type { AddServers, ServerDetail, ServersReply, TestReply } from '../contract/servers.ts'
-import { noteOwner, ownerProof, wasOwner } from './owner-proof.ts'
+import { markAsOwner, ownerProof, wasOwner } from './owner-proof.ts'
 
 export interface Health {
   ok: boolean
@@ -31,9 +31,9 @@ export class ApiError extends Error {
 export const isOffline = (error: unknown): boolean => error instanceof ApiError && error.code === 'offline'
 
 /** A timeout for connections that died silently, for example while the computer was asleep. */
-const ANSWER_WITHIN_MS = 30_000
+const TIMEOUT_MS = 30_000
 /** For files, and for requests that start or stop something. */
-const PATIENCE_MS = 300_000
+const SLOW_TIMEOUT_MS = 300_000
 
 /** Sent with requests about servers and with approvals. Kept in memory only, so that nothing else on this origin can read it later. */
 let adminToken = ''
@@ -44,7 +44,7 @@ function adminHeaders(path: string): Record<string, string> {
   return adminToken !== '' && /^\/api\/(servers|approvals)\b/.test(path) ? { 'x-admin-token': adminToken } : {}
 }
 
-async function request(path: string, init?: RequestInit, withinMs = ANSWER_WITHIN_MS): Promise<Response> {
+async function request(path: string, init?: RequestInit, withinMs = TIMEOUT_MS): Promise<Response> {
   await becomeOwner()
   const response = await send(path, init, withinMs)
   if (response.ok) return response
@@ -63,12 +63,12 @@ async function expectOk(response: Response): Promise<Response> {
 
 export const OWNER_PROBLEMS = ['owner_unproven', 'two_owner_cookies']
 
-async function send(path: string, init: RequestInit = {}, withinMs = ANSWER_WITHIN_MS): Promise<Response> {
+async function send(path: string, init: RequestInit = {}, withinMs = TIMEOUT_MS): Promise<Response> {
   const headers = { ...init.headers, ...adminHeaders(path), 'x-owner-proof': ownerProof() }
   try {
     return await fetch(path, { ...init, headers, signal: AbortSignal.timeout(withinMs) })
   } catch (error) {
-    throw failure(error)
+    throw fetchError(error)
   }
 }
 
@@ -109,7 +109,7 @@ async function askForOwner(): Promise<void> {
   if (response.status === 403) response = await ask()
   const { isKnown } = await jsonOf<OwnerReply>(await expectOk(response))
   if (!isKnown) news = wasKnown ? 'lost' : 'new'
-  noteOwner()
+  markAsOwner()
   isOwner = true
 }
 
@@ -118,7 +118,7 @@ function oneTabAtATime<T>(work: () => Promise<T>): Promise<T> {
   return navigator.locks ? navigator.locks.request('mcp-orchestrator:owner', work) : work()
 }
 
-function failure(error: unknown): ApiError {
+function fetchError(error: unknown): ApiError {
   const isLate = error instanceof DOMException && error.name === 'TimeoutError'
   if (isLate) return new ApiError('no_answer', 'The server has not answered in time.')
   return new ApiError('offline', 'The server cannot be reached right now.')
@@ -132,11 +132,11 @@ async function jsonOf<T>(response: Response): Promise<T> {
   try {
     return await response.json()
   } catch (error) {
-    throw failure(error)
+    throw fetchError(error)
   }
 }
 
-function sending(method: string, body: object): RequestInit {
+function jsonBody(method: string, body: object): RequestInit {
   return { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
 }
 
@@ -159,37 +159,37 @@ function search(query: Record<string, unknown>): URLSearchParams {
 
 export const api = {
   models: () => json<ModelsReply>('/api/models'),
-  refreshModels: () => json<ModelsReply>('/api/models/refresh', { method: 'POST' }, PATIENCE_MS),
+  refreshModels: () => json<ModelsReply>('/api/models/refresh', { method: 'POST' }, SLOW_TIMEOUT_MS),
   sessions: (query: SessionsQuery) => json<SessionsReply>(`/api/sessions?${search({ ...query })}`),
   session: (id: string) => json<SessionSummary>(session(id)),
   entries: (id: string, before: number) => json<EntriesReply>(`${session(id)}/entries?before=${before}`),
-  renameSession: (id: string, title: string) => request(session(id), sending('PATCH', { title })),
-  deleteSession: (id: string) => request(session(id), { method: 'DELETE' }, PATIENCE_MS),
-  deleteAllSessions: () => request('/api/sessions', { method: 'DELETE' }, PATIENCE_MS),
-  files: (id: string) => json<FileListing>(`${session(id)}/files`, {}, PATIENCE_MS),
-  file: (id: string, path: string) => request(fileUrl(id, path), {}, PATIENCE_MS),
-  archive: (id: string) => request(archiveUrl(id), {}, PATIENCE_MS),
-  export: (id: string, format: 'md' | 'json') => request(exportUrl(id, format), {}, PATIENCE_MS),
+  renameSession: (id: string, title: string) => request(session(id), jsonBody('PATCH', { title })),
+  deleteSession: (id: string) => request(session(id), { method: 'DELETE' }, SLOW_TIMEOUT_MS),
+  deleteAllSessions: () => request('/api/sessions', { method: 'DELETE' }, SLOW_TIMEOUT_MS),
+  files: (id: string) => json<FileListing>(`${session(id)}/files`, {}, SLOW_TIMEOUT_MS),
+  file: (id: string, path: string) => request(fileUrl(id, path), {}, SLOW_TIMEOUT_MS),
+  archive: (id: string) => request(archiveUrl(id), {}, SLOW_TIMEOUT_MS),
+  export: (id: string, format: 'md' | 'json') => request(exportUrl(id, format), {}, SLOW_TIMEOUT_MS),
   upload: (id: string, path: string, body: Blob) =>
     request(
       fileUrl(id, path),
       { method: 'PUT', body, headers: { 'content-type': 'application/octet-stream' } },
-      PATIENCE_MS
+      SLOW_TIMEOUT_MS
     ),
   audit: (query: Record<string, string | undefined>) => json<AuditReply>(`/api/audit?${search(query)}`),
   servers: () => json<ServersReply>('/api/servers'),
   server: (name: string) => json<ServerDetail>(server(name)),
-  addServers: <T>(wish: AddServers) => json<T>('/api/servers', sending('POST', wish)),
-  testServer: (name: string) => json<TestReply>(`${server(name)}/test`, sending('POST', {}), PATIENCE_MS),
-  switchServer: (name: string, how: 'enable' | 'disable') => request(`${server(name)}/${how}`, sending('POST', {})),
-  acceptServer: (name: string, hash: string) => request(`${server(name)}/accept`, sending('POST', { hash })),
+  addServers: <T>(servers: AddServers) => json<T>('/api/servers', jsonBody('POST', servers)),
+  testServer: (name: string) => json<TestReply>(`${server(name)}/test`, jsonBody('POST', {}), SLOW_TIMEOUT_MS),
+  switchServer: (name: string, how: 'enable' | 'disable') => request(`${server(name)}/${how}`, jsonBody('POST', {})),
+  acceptServer: (name: string, hash: string) => request(`${server(name)}/accept`, jsonBody('POST', { hash })),
   removeServer: (name: string) => request(server(name), { method: 'DELETE' }),
   approvals: () => json<ApprovalsReply>('/api/approvals'),
   answerApproval: ({ id, hash }: ApprovalCard, answer: ApprovalAnswer) =>
-    request(`/api/approvals/${encodeURIComponent(id)}`, sending('POST', { ...answer, hash })),
-  login: async (token: string) => expectOk(await send('/api/login', sending('POST', { token }))),
+    request(`/api/approvals/${encodeURIComponent(id)}`, jsonBody('POST', { ...answer, hash })),
+  login: async (token: string) => expectOk(await send('/api/login', jsonBody('POST', { token }))),
   /** Whether the server answers now. */
-  isThere: async (): Promise<boolean> => {
+  isReachable: async (): Promise<boolean> => {
     const response = await fetch('/healthz', { cache: 'no-store', signal: AbortSignal.timeout(5000) }).catch(() => null)
     return response !== null
   },

@@ -1,4 +1,4 @@
-/** Parts of the page are loaded when needed: after an upgrade the server has others by another name, and offline there are none. */
+/** Handles parts of the page that can't be loaded when needed: after an upgrade they have other names, and offline there are none. */
 import { useApprovals } from './stores/approvals.ts'
 import { useCallViews } from './stores/call-views.ts'
 import { useFiles } from './stores/files.ts'
@@ -7,20 +7,20 @@ import { useNotices } from './stores/notices.ts'
 import { usePlace } from './stores/place.ts'
 
 const RELOADED_AT = 'mcp-orchestrator:reloaded-at'
-const RELOAD_AT_MOST_EVERY_MS = 60_000
-/** Some browsers remember that a module failed: only a new page asks for it again. */
-const SORRY = 'A part of this page could not be loaded. Reload the page to try again.'
+const MIN_RELOAD_INTERVAL_MS = 60_000
+/** Some browsers remember that a module failed, and request it again only after a reload. */
+const LOAD_FAILED = 'A part of this page could not be loaded. Reload the page to try again.'
 
 export function watchMissingParts(): void {
-  let isLooking = false
+  let isHandling = false
   addEventListener('vite:preloadError', async () => {
-    if (isLooking) return
-    isLooking = true
-    if ((await isServerThere()) && !isWriting() && mayReload()) return location.reload()
-    isLooking = false
-    closeWhatIsMissing()
+    if (isHandling) return
+    isHandling = true
+    if ((await isServerThere()) && !hasUnsavedInput() && mayReload()) return location.reload()
+    isHandling = false
+    closeMissingParts()
     const notices = useNotices()
-    if (!notices.toasts.some(({ text }) => text === SORRY)) notices.show(SORRY, 'error')
+    if (!notices.toasts.some(({ text }) => text === LOAD_FAILED)) notices.show(LOAD_FAILED, 'error')
   })
 }
 
@@ -32,8 +32,8 @@ async function isServerThere(): Promise<boolean> {
   }
 }
 
-/** So that the next click asks for it anew. */
-function closeWhatIsMissing(): void {
+/** Closes what could not be loaded, so that the next click tries again. */
+function closeMissingParts(): void {
   if (!document.querySelector('dialog[open]')) {
     useInbox().isShown = false
     useApprovals().timelineOf = null
@@ -42,16 +42,16 @@ function closeWhatIsMissing(): void {
   if (!document.querySelector('main header')) usePlace().toChat()
 }
 
-/** In some other place than the composer, whose text outlives a reload; on screen or scrolled away. */
-function isWriting(): boolean {
+/** Whether a reload would lose input. The composer's text survives one. */
+function hasUnsavedInput(): boolean {
   const fields = document.querySelectorAll<HTMLInputElement>('textarea:not(#composer), input')
-  return useFiles().isUploading || useCallViews().isWritten() || [...fields].some(({ value }) => value !== '')
+  return useFiles().isUploading || useCallViews().hasInput() || [...fields].some(({ value }) => value !== '')
 }
 
-/** A part that is missing from the new page too must not reload it for ever. */
+/** Prevents endless reloads if the part is missing from the new page too. */
 function mayReload(): boolean {
   try {
-    if (Date.now() - Number(sessionStorage.getItem(RELOADED_AT)) < RELOAD_AT_MOST_EVERY_MS) return false
+    if (Date.now() - Number(sessionStorage.getItem(RELOADED_AT)) < MIN_RELOAD_INTERVAL_MS) return false
     sessionStorage.setItem(RELOADED_AT, String(Date.now()))
     return true
   } catch {

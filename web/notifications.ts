@@ -1,4 +1,4 @@
-/** The browser's notifications. Some phones have them for service workers only, which shows when the first one is made. */
+/** The browser's notifications. Some phones allow them in service workers only, which is known only when the first one fails. */
 import { ref } from 'vue'
 import { recall, remember } from './remembered.ts'
 
@@ -7,7 +7,7 @@ export const canNotify = ref('Notification' in window)
 export const notificationsWanted = () =>
   canNotify.value && recall('notify') === 'yes' && Notification.permission === 'granted'
 
-/** Turns notifications on, with the first one to show it, or off; resolves to what they are then. */
+/** Turns notifications on, which shows a first one, or off. Returns whether they are on now. */
 export async function wantNotifications(wanted: boolean): Promise<boolean> {
   const isOn =
     wanted &&
@@ -17,7 +17,7 @@ export async function wantNotifications(wanted: boolean): Promise<boolean> {
   return isOn
 }
 
-/** One with the same tag takes the place of the one before it. */
+/** A notification replaces an earlier one with the same tag. */
 export function notify(body: string, tag: string): boolean {
   try {
     const shown = new Notification('MCP Orchestrator', { body, tag })

@@ -1,12 +1,12 @@
 /**
- * The secret that proves, together with the owner's cookie, whose page this is. Cookies are shared by all ports of a host; what
- * is kept here belongs to this origin alone.
+ * The secret that proves, together with the owner's cookie, whose page this is. All ports of a host share cookies; local storage
+ * belongs to this origin alone.
  */
 import { recall, remember } from './remembered.ts'
 
 const KEY = 'owner-proof'
 const KNOWN_KEY = 'owner-known'
-/** For a browser that keeps nothing: as long as the page is open. */
+/** Used by browsers that store nothing, while the page is open. */
 let inMemory: string | null = null
 
 export function ownerProof(): string {
@@ -17,17 +17,17 @@ export function ownerProof(): string {
   return inMemory
 }
 
-/** Whether it will still be there after a reload. */
-export function isKept(): boolean {
+/** Whether the secret survives a reload. */
+export function isStored(): boolean {
   return recall(KEY) !== null
 }
 
-/** Whether the server has taken this page for an owner before. */
+/** Whether the server has accepted this page as an owner before. */
 export function wasOwner(): boolean {
   return recall(KNOWN_KEY) !== null
 }
 
-export function noteOwner(): void {
+export function markAsOwner(): void {
   remember(KNOWN_KEY, 'yes')
 }
 

@@ -1,4 +1,4 @@
-/** What the page keeps in this browser. A browser that keeps nothing (private mode, full disk) still works. */
+/** Values in the browser's local storage. The page also works if the browser stores nothing (private mode, full disk). */
 const PREFIX = 'mcp-orchestrator:'
 
 export function recall(key: string): string | null {
@@ -9,7 +9,7 @@ export function recall(key: string): string | null {
   }
 }
 
-/** All that is kept under keys with one of these beginnings, except what ends with `kept`. */
+/** Removes all values whose keys start with one of `beginnings`, except keys that end with `kept`. */
 export function forgetAll(beginnings: string[], kept: string): void {
   try {
     for (const key of Object.keys(localStorage))
@@ -25,6 +25,6 @@ export function remember(key: string, value: string | null): void {
     if (value === null || value === '') localStorage.removeItem(PREFIX + key)
     else localStorage.setItem(PREFIX + key, value)
   } catch {
-    // Nothing depends on it.
+    // The page works without it.
   }
 }

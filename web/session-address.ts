@@ -1,4 +1,4 @@
-/** Which session this tab is on: the address says it, so that a link, a reload and the back button do what one expects. */
+/** The address contains the session of this tab, so that links, reloads and the back button work as expected. */
 import { newId } from './new-id.ts'
 import { recall, remember } from './remembered.ts'
 
@@ -17,7 +17,7 @@ export function firstSession(): { sessionId: string; isRemembered: boolean } {
 
 export function addressSession(sessionId: string): void {
   remember('last-session', sessionId)
-  // Another part of the page is open: the session comes into the address when its own part does.
+  // Another view is open. The session is added to the address when the chat is opened.
   if (/^#\/(servers|activity)/.test(location.hash)) return
   const hash = `#/s/${sessionId}`
   if (location.hash === '') history.replaceState(null, '', hash)

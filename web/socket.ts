@@ -1,4 +1,4 @@
-/** The page's one socket. Knows the wire and nothing of what is shown; the stores bind to it. */
+/** The page's only socket. It knows the protocol but not what is shown; the stores bind to it. */
 import { io, type Socket } from 'socket.io-client'
 import type { Ack, CommandInput, CommandName } from '../contract/commands.ts'
 import type { ClientToServer, ServerToClient } from '../contract/live.ts'
@@ -6,11 +6,11 @@ import { ownerProof } from './owner-proof.ts'
 
 export type PageSocket = Socket<ServerToClient, ClientToServer>
 
-const ANSWER_WITHIN_MS = 20_000
+const TIMEOUT_MS = 20_000
 /** The server closes the connection if a message is larger than this. */
 const MAX_BYTES = 1_000_000
 
-/** Not connected yet: the page must be an owner first, because the cookie goes with the very first request. */
+/** Creates the socket without connecting it. The page must become an owner first, because the first request sends the cookie. */
 export function openSocket(sessionId: string, model?: string): PageSocket {
   const socket: PageSocket = io({
     query: { sessionId, ...(model && { model }) },
@@ -29,7 +29,7 @@ export function openSocket(sessionId: string, model?: string): PageSocket {
   return socket
 }
 
-/** Resolves always: a command that cannot be sent or is not answered says so itself. */
+/** Never rejects: if a command can't be sent or is not answered, the result says so. */
 export async function command<C extends CommandName>(
   socket: PageSocket,
   name: C,
@@ -42,7 +42,7 @@ export async function command<C extends CommandName>(
     const ack = (lost: Error | null, reply: Ack) =>
       resolve(lost ? failure('no_answer', 'The server has not answered.') : reply)
     // With a timeout, socket.io also reports an answer that was lost with the connection.
-    socket.timeout(ANSWER_WITHIN_MS).emit(name, ...([input, ack] as never))
+    socket.timeout(TIMEOUT_MS).emit(name, ...([input, ack] as never))
   })
 }
 

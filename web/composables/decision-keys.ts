@@ -4,9 +4,9 @@
  * decide nothing and mean nothing elsewhere on the page.
  */
 
-/** So long after a typed character, further keys are taken for typing too. */
+/** Keys pressed within this time after a typed character count as typing too. */
 export const TYPING_MS = 2000
-/** So long must a button have the keyboard before Enter or Space presses it. */
+/** A button must have had the focus for this long before Enter or Space presses it. */
 export const PAUSE_MS = 300
 
 export interface Press {
@@ -18,21 +18,21 @@ export interface Press {
   isComposing: boolean
 }
 
-/** `pass`: leave it to the browser. `swallow`: nothing happens. `release`: the same, and the card itself gets the keyboard back. */
+/** `pass`: the browser handles the key. `swallow`: nothing happens. `release`: nothing happens, and the card gets the focus back. */
 export type Effect = { type: 'pass' | 'swallow' | 'release' } | { type: 'act'; letter: string }
 
-/** Keys that move about, and are no part of a text. */
+/** Keys that move the focus or the cursor and type no text. */
 const isMoving = (key: string) =>
   key.length > 1 && !['Backspace', 'Delete', 'Dead', 'Process', 'Unidentified'].includes(key)
 
-/** When a character was last typed, anywhere on the page. A text that was begun elsewhere may go on here. */
+/** Knows when a character was last typed, anywhere on the page: text that was begun elsewhere may continue on a card. */
 export class TypingClock {
   #last = Number.NEGATIVE_INFINITY
 
   note({ key, isChord, isComposing }: Press, now: number): void {
     if (isComposing || (!isChord && !isMoving(key))) this.#last = now
   }
-  /** The person did something on purpose: what follows is not the rest of a text. */
+  /** The person acted on purpose, so the next keys are not the rest of a text. */
   clear(): void {
     this.#last = Number.NEGATIVE_INFINITY
   }
@@ -61,13 +61,13 @@ export class DecisionKeys {
     return this.#chosenAt !== null
   }
 
-  /** The keyboard came to a button of the card, or to the card itself. */
+  /** The card or one of its buttons received the focus. */
   focus(now: number, isChosen: boolean): void {
     this.#focusedAt = now
     if (!isChosen) this.#chosenAt = null
   }
 
-  /** A key on the card or on one of its buttons, while the card asks. */
+  /** A key was pressed on the card or on one of its buttons, while no form is open. */
   press(press: Press, now: number): Effect {
     const { key, isChord, isRepeat, isComposing } = press
     if (isChord) return { type: 'pass' }
@@ -85,8 +85,8 @@ export class DecisionKeys {
   }
 
   /**
-   * On a button of the card's form. It counts once it has had the keyboard for a moment, and not soon after letters that were typed
-   * on it: their writer believes to be in a field.
+   * A key was pressed on a button of the card's form. It counts if the button has had the focus for a moment and no letters were typed
+   * on it just before: someone who types believes that a field has the focus.
    */
   pressInForm({ key, isChord, isRepeat }: Press, now: number): Effect {
     const isPress = key === 'Enter' || key === ' '
@@ -103,7 +103,7 @@ export class DecisionKeys {
     return { type: press.isRepeat || this.#isTooSoon(now) ? 'swallow' : 'pass' }
   }
 
-  /** A press that comes too soon starts the pause anew: pressing faster never helps. */
+  /** A press that comes too soon restarts the pause, so pressing faster never helps. */
   #isTooSoon(now: number): boolean {
     if (now - this.#focusedAt >= PAUSE_MS) return false
     this.#focusedAt = now

@@ -1,18 +1,18 @@
 import { type Ref, ref } from 'vue'
 
-/** Clicks that follow each other faster than this are one burst: what they began on decides, and nothing that comes under them later. */
+/** Clicks that follow each other faster than this are one burst. Only what the first click hit reacts. */
 export const BURST_MS = 700
 
 const calm = ref(true)
-/** No button of a pointer was pressed for a moment, anywhere on the page. */
+/** Whether no pointer button was pressed in the last moment, anywhere on the page. */
 export const isCalm: Readonly<Ref<boolean>> = calm
 
-/** As it was just before the pointer's button went down: a click belongs to the press that began it. */
+/** The value of `calm` just before the pointer button was pressed: a click belongs to the press that began it. */
 let wasCalm = true
 let isAlone = true
 let timer: ReturnType<typeof setTimeout> | undefined
 
-/** Whether the click or key that is being handled stands alone. Keys and assistive technology click without a press of a pointer. */
+/** Whether the click or key that is being handled is not part of a burst. Keys and assistive technology click without a pointer. */
 export const isDeliberate = (): boolean => isAlone
 
 addEventListener(

@@ -1,26 +1,26 @@
 import { TypingClock } from './decision-keys.ts'
 
-/** One for the page: a text that is begun in one place may go on in another, when the focus moves meanwhile. */
+/** Shared by the whole page: text that is begun in one place may continue in another if the focus moves. */
 export const typing = new TypingClock()
-/** Keys that a card has judged itself. */
-const judged = new WeakSet<Event>()
+/** Keys that a card has already handled. */
+const handled = new WeakSet<Event>()
 
 export function pressOf(event: KeyboardEvent) {
   const { key, repeat, ctrlKey, metaKey, altKey, isComposing, keyCode } = event
   return {
     key,
-    // With AltGr one types characters.
+    // AltGr types characters.
     isChord: (ctrlKey || metaKey || altKey) && !event.getModifierState('AltGraph'),
     isRepeat: repeat,
-    // Some browsers tell of a composition by this old code alone.
+    // Some browsers report a composition only by this old code.
     isComposing: isComposing || keyCode === 229
   }
 }
-export function markJudged(event: Event): void {
-  judged.add(event)
+export function markHandled(event: Event): void {
+  handled.add(event)
 }
 
 addEventListener('keydown', (event) => {
-  if (!judged.has(event)) typing.note(pressOf(event), performance.now())
+  if (!handled.has(event)) typing.note(pressOf(event), performance.now())
 })
 addEventListener('pointerdown', () => typing.clear(), { capture: true })

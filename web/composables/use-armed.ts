@@ -3,16 +3,17 @@ import { BURST_MS, isCalm, isDeliberate } from './page-pointer.ts'
 import { useMoves } from './use-moves.ts'
 
 export interface Armed {
-  /** For `aria-disabled`: a button that is disabled altogether loses the keyboard's focus. */
+  /** For `aria-disabled`: a button with `disabled` would lose the focus. */
   isArmed: Readonly<Ref<boolean>>
-  /** For the handler of a click. */
+  /** Runs the action of a click, if armed. */
   ifArmed(action: () => void): void
   rearm(): void
 }
 
 /**
- * Unarmed for a moment after it came, after each change of `arrangement` (all that says what stands where), after `place` has moved
- * on the screen though nobody scrolled, and after each click anywhere: what has just moved under a thumb or a pointer takes no decision, and a click of a burst decides nothing.
+ * Buttons that must not be pressed by accident. They do nothing for a moment after they appeared, after `arrangement` (a text that
+ * changes with the layout) has changed, after `place` has moved without scrolling, and after each click anywhere. So a click never hits
+ * something that has just moved under the pointer, and a burst of clicks decides once.
  */
 export function useArmed(arrangement: () => string, place?: Readonly<Ref<HTMLElement | null>>): Armed {
   const isSettled = ref(false)
@@ -26,7 +27,7 @@ export function useArmed(arrangement: () => string, place?: Readonly<Ref<HTMLEle
   }
   onMounted(rearm)
   onUnmounted(() => clearTimeout(timer))
-  // Before the page is drawn anew: nothing is ever in its new place and armed.
+  // Runs before the page is redrawn, so that nothing is armed in a new place.
   watch(arrangement, rearm)
   const moves = place && useMoves(place, rearm)
   const ifArmed = (action: () => void) => {

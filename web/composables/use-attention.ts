@@ -9,8 +9,8 @@ import { count } from '../text/format.ts'
 const NAME = 'MCP Orchestrator'
 
 /**
- * A call that waits for a person shows in the tab's title and icon, to screen readers, and, if wanted, as a notification. Screen
- * readers also hear of an answer and of an error: rows of the conversation come and go with scrolling, and can't be their own news.
+ * Shows calls that need approval in the tab's title and icon, announces them to screen readers, and sends notifications if wanted.
+ * Also announces answers and errors. Rows of the conversation can't be live regions, because they are drawn again while scrolling.
  */
 export function useAttention(title: () => string): void {
   const session = useSession()
@@ -35,7 +35,7 @@ export function useAttention(title: () => string): void {
   })
   session.onEvent(({ type, data }) => {
     if (type === 'agent:error') notices.announce(revealPlainly(data.message))
-    // Whoever switched the model, maybe in another tab: nothing that waited here goes away without a word.
+    // Another tab may have switched the model: say so, because calls that waited here are gone.
     if (type === 'session:notice' && data.code === 'approvals_cancelled') notices.show(revealPlainly(data.message))
     if (type === 'turn:end' && data.reason === 'done') notices.announce('The answer is complete.')
   })

@@ -1,23 +1,23 @@
 import { computed, onUnmounted, type Ref, ref } from 'vue'
 import type { CallView } from '../stores/call-views.ts'
 import { DecisionKeys, TYPING_MS } from './decision-keys.ts'
-import { markJudged, pressOf, typing } from './page-typing.ts'
+import { markHandled, pressOf, typing } from './page-typing.ts'
 import { type Armed, useArmed } from './use-armed.ts'
 
 interface Options {
   card: Readonly<Ref<HTMLElement | null>>
   view: CallView
-  /** Changes with all that moves the cards about. */
+  /** A text that changes whenever cards may move. */
   arrangement: () => string
-  /** What else a letter opens, beside A, which chooses the button marked with `data-approve`. */
+  /** What other letters open. A always chooses the button marked with `data-approve`. */
   open: Record<string, () => void>
 }
 const APPROVE = '[data-approve]'
 const FIELDS = 'input, textarea, select'
 
 /**
- * What every card that asks for a decision has. It is armed a moment after the cards moved. Keys count only while the keyboard is on
- * the card and the card is in sight; what they mean is in decision-keys.ts.
+ * The behaviour of every card that asks for a decision. Its buttons are armed a moment after the cards have moved. Keys count only while
+ * the card has the focus and is visible; decision-keys.ts says what they mean.
  */
 export function useDecision({ card, view, arrangement, open }: Options) {
   const armed: Armed = useArmed(arrangement, card)
@@ -33,7 +33,7 @@ export function useDecision({ card, view, arrangement, open }: Options) {
     const press = pressOf(event)
     const now = performance.now()
     if (view.mode !== 'decide') return hinder(event, keys.pressInForm(press, now).type !== 'pass')
-    markJudged(event)
+    markHandled(event)
     const effect = keys.press(press, now)
     isChosen.value = keys.isChosen
     if (effect.type === 'act') act(effect.letter)
@@ -42,7 +42,7 @@ export function useDecision({ card, view, arrangement, open }: Options) {
     const isPressed = effect.type === 'pass' && ['Enter', ' '].includes(press.key) && target.matches('button')
     hinder(event, effect.type !== 'pass' || (isPressed && !isInSight(target)))
   }
-  /** Some browsers press a button when Space is let go. */
+  /** Some browsers press a button when Space is released. */
   function keyup(event: KeyboardEvent) {
     if (event.key === ' ' && stopped) event.preventDefault()
   }
@@ -69,7 +69,7 @@ export function useDecision({ card, view, arrangement, open }: Options) {
     if (!(target instanceof HTMLElement)) return
     keys.focus(performance.now(), keys.isChosen && target.matches(APPROVE))
     isChosen.value = keys.isChosen
-    // The keyboard came to the card: what is typed just now was meant for elsewhere. A pointer's focus is part of its click.
+    // Keys typed in the moment when the card receives the focus were meant for elsewhere. A pointer's focus is part of its click.
     if (target === currentTarget && target.matches(':focus-visible')) armed.rearm()
   }
   function focusout({ relatedTarget }: FocusEvent) {
@@ -78,7 +78,7 @@ export function useDecision({ card, view, arrangement, open }: Options) {
     isChosen.value = false
   }
 
-  /** Shown on the card while it has the keyboard. */
+  /** Shown on the card while it has the focus. */
   const hint = computed(() => {
     if (isIgnoring.value)
       return 'That looked like typing, so nothing was decided. Pause for two seconds before you press a key.'
@@ -88,13 +88,13 @@ export function useDecision({ card, view, arrangement, open }: Options) {
   return { ...armed, isChosen, hint, listeners: { keydown, keyup, focusin, focusout } }
 }
 
-/** For other buttons that must not be pressed by accident: as on a card, neither while typing nor as soon as the keyboard is there. */
+/** For other buttons that must not be pressed by accident: keys do nothing while the person types, or just after the button received the focus. */
 export function useGuardedButtons() {
   const keys = new DecisionKeys(typing, [], '')
   let isStopped = false
   return {
     keydown(event: KeyboardEvent) {
-      markJudged(event)
+      markHandled(event)
       isStopped = keys.press(pressOf(event), performance.now()).type !== 'pass'
       if (isStopped) event.preventDefault()
     },
@@ -105,7 +105,7 @@ export function useGuardedButtons() {
   }
 }
 
-/** The middle of it is not scrolled away. Otherwise it comes into sight now, and the next key counts. */
+/** Whether the middle of the element is visible. If not, scrolls it into view, so that the next key counts. */
 function isInSight(element: HTMLElement): boolean {
   const { top, height } = element.getBoundingClientRect()
   const middle = top + height / 2

@@ -7,8 +7,8 @@ import { useSession } from '../stores/session.ts'
 const TYPING_MS = 300
 
 /**
- * Where the path of edited arguments leads. Until the server has said so, or has said that it can't, an edit must not be approved. What
- * is shown goes along with the approval (`view.editTarget`).
+ * Asks the server where the path of edited arguments leads. An edit can't be approved before the server has answered. The approval
+ * contains the answer that was shown (`view.editTarget`).
  */
 export function useEditTarget(call: CallEntry, view: CallView, args: () => Record<string, unknown> | null) {
   const session = useSession()
@@ -39,7 +39,7 @@ export function useEditTarget(call: CallEntry, view: CallView, args: () => Recor
     view.isTargetPending = false
   }
 
-  /** There is a path, and nobody could say where it leads. */
+  /** There is a path, but the server could not check where it leads. */
   const isUnknown = computed(() => path.value !== undefined && !view.isTargetPending && view.editTarget === null)
   return { isUnknown }
 }

@@ -1,6 +1,6 @@
 import { onMounted, onUnmounted } from 'vue'
 
-/** Files that are let go anywhere on the page: the browser's own answer is to leave the page and open them. */
+/** Handles files that are dropped anywhere on the page. Otherwise the browser would leave the page and open them. */
 export function useFileDrops(take: (files: File[]) => void): void {
   function onDrag(event: DragEvent): void {
     if (event.defaultPrevented || !event.dataTransfer?.types.includes('Files')) return

@@ -1,21 +1,21 @@
 import { onUnmounted, type Ref, watch } from 'vue'
 
-/** Less is not seen, and comes with rounding. */
+/** Smaller moves are rounding errors, and nobody sees them. */
 const SEEN_PX = 2
-/** The buttons are what one aims at. */
+/** The elements that people aim at. */
 const AIM = '[data-approve], [type=submit]'
 
 interface Place {
   aim: Element
   left: number
   top: number
-  /** Scrolling alone does not change it. */
+  /** The position without scrolling. */
   unscrolled: number
 }
 
 /**
- * Calls back when a card stands elsewhere on the screen and nobody scrolled: output above it grew, a banner came, the window changed.
- * `look` compares at once, for causes that nothing tells of.
+ * Calls back when a card has moved on the screen although nobody scrolled: output above it grew, a banner appeared, the window changed.
+ * `look` compares at once, for moves that cause no event.
  */
 export function useMoves(card: Readonly<Ref<HTMLElement | null>>, onMoved: () => void): { look(): void } {
   let box: HTMLElement | null = null
@@ -28,7 +28,7 @@ export function useMoves(card: Readonly<Ref<HTMLElement | null>>, onMoved: () =>
     const { left, top } = aim.getBoundingClientRect()
     return { aim, left, top, unscrolled: top + (box?.scrollTop ?? 0) }
   }
-  /** Where sizes have changed, the page itself may have scrolled because of that; else only the person does, or what helps them. */
+  /** After a change of size the page may have scrolled by itself; otherwise only the person scrolls. */
   function look(isResized = false): void {
     const before = place
     place = measure()

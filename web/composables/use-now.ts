@@ -17,7 +17,7 @@ function startClock(everyMs: number): Clock {
   return clock
 }
 
-/** The time, moving on every `everyMs`. One clock for all components with the same step: what they show changes together. */
+/** The current time, updated every `everyMs`. Components with the same interval share a clock, so they change together. */
 export function useNow(everyMs = 1000): Readonly<Ref<number>> {
   const clock = clocks.get(everyMs) ?? startClock(everyMs)
   clock.users += 1

@@ -1,6 +1,6 @@
 import { onUnmounted } from 'vue'
 
-/** Asks again and again while someone looks; never before the answer, which on a slow line would queue up and hold up the rest. */
+/** Polls while the page is visible. Waits for each answer first: on a slow line requests would pile up. */
 export function usePolling(ask: () => Promise<void>, everyMs: number): void {
   let isOver = false
   let timer = setTimeout(again, everyMs)

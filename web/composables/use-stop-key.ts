@@ -2,22 +2,22 @@ import { onUnmounted, type Ref, ref, watch } from 'vue'
 import { useComposer } from '../stores/composer.ts'
 import { useSession } from '../stores/session.ts'
 
-/** Long enough to read the question; later, an Escape is a new one. */
+/** How long the question is shown. After that, Escape asks again. */
 const ASK_MS = 8000
-/** Nobody has read the question sooner. */
+/** Nobody can read the question faster than this. */
 const READ_MS = 1000
 const MODIFIERS = ['Shift', 'Control', 'Alt', 'Meta', 'CapsLock']
 
 export interface StopKey {
   isAsking: Readonly<Ref<boolean>>
-  /** Stop means stop; anything else takes the question away. */
+  /** Stops the turn, or only removes the question. */
   answer(isStop: boolean): void
   onKey(event: KeyboardEvent): void
 }
 
 /**
- * Escape stops the turn: the first one asks, and only one more, while the question is shown, stops. Any click and any other key
- * take the question away. Where calls wait that would be cancelled, Escape opens a dialog, and only its button stops.
+ * Escape stops the turn: the first press asks, and a second one stops while the question is shown. Any click and any other key remove
+ * the question. If waiting calls would be cancelled, Escape opens a dialog, and only its button stops the turn.
  */
 export function useStopKey(): StopKey {
   const session = useSession()
@@ -39,18 +39,18 @@ export function useStopKey(): StopKey {
   }
   function onKey(event: KeyboardEvent) {
     const { key, repeat, isComposing, defaultPrevented } = event
-    // Any other key, also one that a card has swallowed, and an Escape that had another meaning.
+    // Any other key, also one that a card has swallowed, or an Escape that was handled elsewhere.
     const isOther = key !== 'Escape' || isComposing || defaultPrevented
     if (isOther) return void (isAsking.value && !MODIFIERS.includes(key) && answer(false))
     if (repeat || session.transcript.turnId === null) return
     if (session.pendingIds.length > 0) {
-      // The browser would close the new dialog with this very key.
+      // Otherwise the browser would close the new dialog with the same key press.
       event.preventDefault()
       answer(false)
       composer.askStop()
     } else if (!isAsking.value) ask()
     else if (performance.now() - askedAt >= READ_MS) answer(true)
-    // Too soon to have read the question: the pause starts anew, so that pressing faster never helps.
+    // Too soon to have read the question: restart the pause, so that pressing faster never helps.
     else askedAt = performance.now()
   }
   watch(

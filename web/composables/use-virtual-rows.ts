@@ -1,23 +1,22 @@
 /**
- * Draws only the rows of a long list that are near the screen. Rows have any height and may change it; what the reader looks at
- * stays where it is when rows above it turn out taller than guessed. At the end of the list it follows the end; a reader who
- * has scrolled up is left alone.
+ * Draws only those rows of a long list that are near the screen. Rows may have any height and may change it. If rows above turn out
+ * taller than estimated, the visible rows stay in place. At the end, the list follows new rows; after scrolling up, it does not.
  */
 import { computed, nextTick, onUnmounted, type Ref, ref, watch } from 'vue'
 
 interface Options {
   scroller: Readonly<Ref<HTMLElement | null>>
-  /** What the scroller scrolls. */
+  /** The content of the scroller. */
   content: Readonly<Ref<HTMLElement | null>>
   /** Stable keys of the rows, in order. */
   keys: () => readonly (string | number)[]
   estimate: (index: number) => number
-  /** Rows that someone may be about to click on: the first of them that is in sight stays where it is. */
+  /** Rows that someone may be about to click: the first visible one stays in place. */
   held: () => readonly (string | number)[]
 }
 const OVERSCAN_PX = 600
 const AT_END_PX = 32
-/** A scroll so soon after a wheel, a touch or a key is the person's; any other is the browser's own, after a change of height. */
+/** A scroll this soon after a wheel, touch or key event is the person's. The browser itself scrolls when heights change. */
 const INTENT_MS = 1000
 const INTENTS = ['wheel', 'touchmove', 'keydown', 'pointerdown']
 
@@ -81,7 +80,7 @@ export function useVirtualRows({ scroller, content, keys, estimate, held }: Opti
     )
   }
 
-  /** After rows changed their height: the end stays in sight, or the place that was being read. */
+  /** Called after rows changed their height: keeps the end visible, or the rows that were being read. */
   function settle(shift: number): void {
     const view = scroller.value
     if (!view) return
@@ -105,7 +104,7 @@ export function useVirtualRows({ scroller, content, keys, estimate, held }: Opti
     if (!(event instanceof WheelEvent) || event.deltaY < 0) lastIntent = performance.now()
   }
 
-  /** To be bound as the ref of each drawn row. */
+  /** Bind this as the ref of each drawn row. */
   function measure(key: string | number, element: unknown): void {
     const old = elements.get(key)
     if (old === element) return
@@ -129,7 +128,7 @@ export function useVirtualRows({ scroller, content, keys, estimate, held }: Opti
     const at = keys().indexOf(key)
     if (at < 0) return
     isAtEnd.value = false
-    // The first jump goes by guessed heights; once the rows there are drawn and measured, the next is exact.
+    // The first jump uses estimated heights. Once the rows there are drawn and measured, the next one is exact.
     for (let round = 0; round < 3; round++) {
       if (scroller.value) scroller.value.scrollTop = offsets.value[at] ?? 0
       onScroll()
@@ -137,7 +136,7 @@ export function useVirtualRows({ scroller, content, keys, estimate, held }: Opti
     }
   }
 
-  // Whatever changes the height of the view or of all that is in it: at the end one stays at the end.
+  // If the height of the view or of its content changes, a list at its end stays at its end.
   const sizes = new ResizeObserver(() => {
     viewport.value = scroller.value?.clientHeight ?? viewport.value
     settle(0)

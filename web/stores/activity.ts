@@ -24,21 +24,21 @@ export const useActivity = defineStore('activity', () => {
   let asked = 0
 
   /** Reloads the shown rows, up to the size of one reply; rows below stay as they are. */
-  async function askNewest(): Promise<void> {
-    const room = isLoaded.value ? Math.max(PAGE, Math.ceil(entries.value.length / PAGE) * PAGE) : PAGE
-    await ask({ limit: String(Math.min(room, MAX_LIMIT)) }, (page, oldest) => {
+  async function loadNewest(): Promise<void> {
+    const limit = isLoaded.value ? Math.max(PAGE, Math.ceil(entries.value.length / PAGE) * PAGE) : PAGE
+    await ask({ limit: String(Math.min(limit, MAX_LIMIT)) }, (page, oldest) => {
       const below = isLoaded.value && oldest !== null ? entries.value.filter(({ id }) => id < oldest) : []
       // If no row overlaps, rows in between might be missing.
       if (below.length === 0 || below.length === entries.value.length) return { all: page, next: oldest }
       const all = [...page, ...below]
-      return all.length > room
-        ? { all: all.slice(0, room), next: all[room - 1]?.id ?? null }
+      return all.length > limit
+        ? { all: all.slice(0, limit), next: all[limit - 1]?.id ?? null }
         : { all, next: next.value }
     })
   }
   /** Skipped while an older page is loading. */
   async function refresh(): Promise<void> {
-    if (!isLoading.value) await askNewest()
+    if (!isLoading.value) await loadNewest()
   }
   async function older(): Promise<void> {
     const before = next.value
@@ -49,7 +49,7 @@ export const useActivity = defineStore('activity', () => {
   }
   async function restart(): Promise<void> {
     isLoaded.value = false
-    await askNewest()
+    await loadNewest()
   }
   /** Only the reply to the last request counts. */
   async function ask(

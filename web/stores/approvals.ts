@@ -39,7 +39,7 @@ export const useApprovals = defineStore('approvals', () => {
     ].join()
   )
   /** The calls that “Approve all” includes: not those being edited or rejected, nor changed tools, nor calls that are asked about again. */
-  const plain = computed(() =>
+  const bulkApprovable = computed(() =>
     session.pending.filter(
       ({ callId, definitionChange, again }) =>
         !definitionChange && !again && views.viewOf(callId).mode === 'decide' && !deciding.value.has(callId)
@@ -61,7 +61,7 @@ export const useApprovals = defineStore('approvals', () => {
     return isWaiting(always) ? [always, ...coveredBy(always)] : []
   })
   function listAll(): void {
-    listing.value = { calls: [...plain.value] }
+    listing.value = { calls: [...bulkApprovable.value] }
   }
   function listAlways(always: CallEntry): void {
     listing.value = { calls: [], always }
@@ -143,7 +143,7 @@ export const useApprovals = defineStore('approvals', () => {
   }
 
   return {
-    ...{ deciding, timelineOf, redrawn, arrangement, plain, answer, sayOffline },
+    ...{ deciding, timelineOf, redrawn, arrangement, bulkApprovable, answer, sayOffline },
     ...{ listing, listed, coveredBy, listAll, listAlways, approveListed }
   }
 })

@@ -21,7 +21,7 @@ interface EditField {
   text: string
 }
 
-/** The arguments of a call as they are edited: words as they are, everything else as JSON. */
+/** The arguments of a call for editing: strings as text, everything else as JSON. */
 export function editFields(args: Record<string, unknown>): EditField[] {
   return Object.entries(args).map(([name, value]) => ({
     name,
@@ -59,6 +59,6 @@ export const useCallViews = defineStore('call-views', () => {
   function clear(): void {
     for (const id of views.keys()) if (!id.startsWith(INBOX)) views.delete(id)
   }
-  const isWritten = () => [...views.values()].some(({ edit, reason }) => edit !== null || reason !== '')
-  return { viewOf, ofInbox: (id: string) => viewOf(INBOX + id), clear, isWritten }
+  const hasInput = () => [...views.values()].some(({ edit, reason }) => edit !== null || reason !== '')
+  return { viewOf, viewOfInbox: (id: string) => viewOf(INBOX + id), clear, hasInput }
 })

@@ -27,7 +27,7 @@ export const useComposer = defineStore('composer', () => {
   const isJustSent = ref(false)
   let justSent: ReturnType<typeof setTimeout>
   /** Ids of messages sent from this tab; all others come from other tabs. */
-  const own = new Set<string>()
+  const ownIds = new Set<string>()
   const isFree = () => session.connected && session.transcript.turnId === null
 
   // Synchronous, so that a draft is never stored under the id of another session.
@@ -37,14 +37,14 @@ export const useComposer = defineStore('composer', () => {
     () => session.sessionId,
     (id, before) => {
       const isDeleted = before !== undefined && before === session.deletedId
-      const taken = isDeleted ? joined(queued.value, draft.value) : null
-      if (isDeleted) forgetWritten(before)
+      const taken = isDeleted ? joinLines(queued.value, draft.value) : null
+      if (isDeleted) forgetDrafts(before)
       // Only once, because its id may be used again for another session.
       session.deletedId = ''
       // A queued message becomes a draft after a reload: if it were sent automatically, two tabs would send it twice.
-      const written = joined(taken, recall(`queued:${id}`), recall(`draft:${id}`))
+      const written = joinLines(taken, recall(`queued:${id}`), recall(`draft:${id}`))
       const sent = recallSent(id)
-      draft.value = sent && without(written, sent.text) === written ? joined(sent.text, written) : written
+      draft.value = sent && withoutPrefix(written, sent.text) === written ? joinLines(sent.text, written) : written
       queued.value = null
       remember(`draft:${id}`, draft.value)
       remember(`queued:${id}`, null)
@@ -56,7 +56,7 @@ export const useComposer = defineStore('composer', () => {
     () => session.version,
     () => {
       if (!session.connected) return
-      dropArrived()
+      forgetDelivered()
       if (isFree()) void sendQueued()
     },
     { immediate: true }
@@ -72,7 +72,7 @@ export const useComposer = defineStore('composer', () => {
   /** Does not change the draft. */
   async function say(text: string): Promise<void> {
     if (session.activity === 'idle' && !sending.value) await deliver(text)
-    else queued.value = joined(queued.value, text)
+    else queued.value = joinLines(queued.value, text)
   }
 
   async function sendQueued(): Promise<void> {
@@ -80,7 +80,7 @@ export const useComposer = defineStore('composer', () => {
     if (text === null || sending.value) return
     // A message that may have arrived is sent again unchanged; text added since is sent after it.
     const sent = recallSent(session.sessionId)
-    const rest = sent ? without(text, sent.text) : text
+    const rest = sent ? withoutPrefix(text, sent.text) : text
     queued.value = rest === text ? null : rest || null
     await deliver(sent && rest !== text ? sent.text : text)
   }
@@ -91,7 +91,7 @@ export const useComposer = defineStore('composer', () => {
     const before = recallSent(from)
     const id = before?.text === text ? before.id : newId()
     rememberSent(from, { id, text })
-    own.add(id)
+    ownIds.add(id)
     sending.value = true
     isJustSent.value = true
     clearTimeout(justSent)
@@ -102,7 +102,7 @@ export const useComposer = defineStore('composer', () => {
     if (reply.ok) forgetSent(from, id)
     if (session.sessionId !== from) {
       // The person switched to another session, which closed the connection: keep the text in the session where it was written.
-      if (!reply.ok) remember(`draft:${from}`, joined(text, recall(`draft:${from}`)))
+      if (!reply.ok) remember(`draft:${from}`, joinLines(text, recall(`draft:${from}`)))
       return
     }
     sending.value = false
@@ -115,25 +115,25 @@ export const useComposer = defineStore('composer', () => {
     if (code !== 'no_answer') forgetSent(session.sessionId, id)
     // Another tab started a turn, or the connection broke: queue the message.
     if (code === 'turn_in_progress' || !session.connected) {
-      queued.value = joined(text, queued.value)
+      queued.value = joinLines(text, queued.value)
     } else {
-      draft.value = joined(text, draft.value)
+      draft.value = joinLines(text, draft.value)
       notices.show(message, 'error')
     }
   }
 
-  function dropArrived(): void {
+  function forgetDelivered(): void {
     const sent = recallSent(session.sessionId)
     if (!sent || sending.value) return
     if (!session.transcript.entries.some((entry) => entry.kind === 'user' && entry.id === sent.id)) return
     forgetSent(session.sessionId, sent.id)
-    queued.value = without(queued.value ?? '', sent.text) || null
-    draft.value = without(draft.value, sent.text)
+    queued.value = withoutPrefix(queued.value ?? '', sent.text) || null
+    draft.value = withoutPrefix(draft.value, sent.text)
   }
 
   function takeBack(): void {
     if (queued.value === null) return
-    draft.value = joined(queued.value, draft.value)
+    draft.value = joinLines(queued.value, draft.value)
     queued.value = null
   }
 
@@ -174,19 +174,19 @@ export const useComposer = defineStore('composer', () => {
     isJustSent,
     stop,
     lastMessage,
-    isOwn: (id: string | undefined) => id !== undefined && own.has(id)
+    isOwn: (id: string | undefined) => id !== undefined && ownIds.has(id)
   }
 })
 
 /** Called when a session is deleted. */
-export function forgetWritten(sessionId: string): void {
+export function forgetDrafts(sessionId: string): void {
   remember(`draft:${sessionId}`, null)
   remember(`queued:${sessionId}`, null)
   remember(`sent:${sessionId}`, null)
 }
 
 /** Called when all sessions are deleted, including those that this page has not listed. */
-export function forgetAllWritten(openId: string): void {
+export function forgetAllDrafts(openId: string): void {
   forgetAll(['draft:', 'queued:', 'sent:'], openId)
 }
 
@@ -204,12 +204,12 @@ function forgetSent(sessionId: string, id: string): void {
   if (recallSent(sessionId)?.id === id) remember(`sent:${sessionId}`, null)
 }
 
-function joined(...parts: (string | null)[]): string {
+function joinLines(...parts: (string | null)[]): string {
   return parts.filter(Boolean).join('\n')
 }
 
 /** Removes the part that was added to its front. */
-function without(text: string, part: string): string {
+function withoutPrefix(text: string, part: string): string {
   if (text === part) return ''
   return text.startsWith(`${part}\n`) ? text.slice(part.length + 1) : text
 }

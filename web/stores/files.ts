@@ -35,17 +35,17 @@ export const useFiles = defineStore('files', () => {
     const listing = await notices.attempt(() => api.files(id))
     loading.value = false
     maxUploadBytes = listing?.maxUploadBytes ?? maxUploadBytes
-    if (listing && id === session.sessionId) take(id, listing.files, listing.truncated)
+    if (listing && id === session.sessionId) applyListing(id, listing.files, listing.truncated)
     if (again) {
       again = false
       await load()
     }
   }
 
-  function take(id: string, news: WorkspaceFile[], cut: boolean): void {
+  function applyListing(id: string, listed: WorkspaceFile[], cut: boolean): void {
     if (known === id) {
       const before = new Map(files.value.map((file) => [file.path, file]))
-      for (const { path, type, size, mtimeMs } of news) {
+      for (const { path, type, size, mtimeMs } of listed) {
         if (type === 'directory') continue
         const old = before.get(path)
         if (!old) changes.value.set(path, 'new')
@@ -53,7 +53,7 @@ export const useFiles = defineStore('files', () => {
       }
     }
     known = id
-    files.value = news
+    files.value = listed
     truncated.value = cut
   }
 

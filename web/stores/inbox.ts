@@ -23,7 +23,7 @@ export const useInbox = defineStore('inbox', () => {
   let isWatching = false
   /** Changes whenever cards may move on the screen. */
   const arrangement = computed(() =>
-    cards.value.map(({ id }) => `${id} ${views.ofInbox(id).mode} ${deciding.value.has(id)}`).join()
+    cards.value.map(({ id }) => `${id} ${views.viewOfInbox(id).mode} ${deciding.value.has(id)}`).join()
   )
 
   async function load(): Promise<void> {

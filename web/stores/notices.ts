@@ -18,7 +18,7 @@ export const useNotices = defineStore('notices', () => {
   const toasts = ref<Toast[]>([])
   const announcement = ref('')
   let nextId = 1
-  const unsaid: string[] = []
+  const announcements: string[] = []
 
   function show(text: string, tone: Toast['tone'] = 'info', more: Pick<Toast, 'isOffline'> = {}): void {
     const id = nextId++
@@ -38,16 +38,16 @@ export const useNotices = defineStore('notices', () => {
   }
   /** Announces one text after the other, and clears it in between so that repeated texts are read again. */
   function announce(text: string): void {
-    unsaid.push(text)
-    if (unsaid.length === 1) sayNext()
+    announcements.push(text)
+    if (announcements.length === 1) announceNext()
   }
-  function sayNext(): void {
+  function announceNext(): void {
     announcement.value = ''
     setTimeout(() => {
-      announcement.value = unsaid[0] ?? ''
+      announcement.value = announcements[0] ?? ''
       setTimeout(() => {
-        unsaid.shift()
-        if (unsaid.length > 0) sayNext()
+        announcements.shift()
+        if (announcements.length > 0) announceNext()
       }, SILENCE_MS)
     }, SILENCE_MS)
   }

@@ -20,7 +20,7 @@ export const useServers = defineStore('servers', () => {
   /** Running tests, and the results of finished ones. */
   const tests = ref(new Map<string, TestReply | 'running'>())
   /** The state of a server when its test ended. Later news replaces the result of the test. */
-  const standings = new Map<string, string>()
+  const testedStates = new Map<string, string>()
   const failure = ref('')
   let shown: string | null = null
   const admin = computed(() => reply.value?.admin ?? 'token_needed')
@@ -32,7 +32,7 @@ export const useServers = defineStore('servers', () => {
     try {
       const list = await api.servers()
       reply.value = list
-      for (const [name, standing] of standings) if (standingOf(name) !== standing) forgetTest(name)
+      for (const [name, state] of testedStates) if (stateOf(name) !== state) forgetTest(name)
       const isThere = list.servers.some((server) => server.name === name)
       const found = name !== null && isThere ? await api.server(name) : null
       if (name === shown) detail.value = found
@@ -61,16 +61,16 @@ export const useServers = defineStore('servers', () => {
     shown = name
     await load()
   }
-  function standingOf(name: string): string {
+  function stateOf(name: string): string {
     const server = reply.value?.servers.find((each) => each.name === name)
     return server ? `${server.enabled} ${server.lastError?.at}` : ''
   }
   function forgetTest(name: string): void {
-    standings.delete(name)
+    testedStates.delete(name)
     tests.value.delete(name)
   }
   async function test(name: string): Promise<void> {
-    standings.delete(name)
+    testedStates.delete(name)
     tests.value.set(name, 'running')
     const done = await notices.attempt(() => api.testServer(name))
     if (done) {
@@ -78,7 +78,7 @@ export const useServers = defineStore('servers', () => {
       notices.announce(done.ok ? `${name} works: ${count(done.tools, 'tool')}.` : `${name} fails: ${done.reason}`)
     } else tests.value.delete(name)
     await load()
-    if (tests.value.get(name) !== 'running') standings.set(name, standingOf(name))
+    if (tests.value.get(name) !== 'running') testedStates.set(name, stateOf(name))
   }
   async function change(work: () => Promise<unknown>): Promise<boolean> {
     const done = await notices.attempt(async () => {
@@ -95,9 +95,9 @@ export const useServers = defineStore('servers', () => {
   }
   const remove = (name: string) => change(() => api.removeServer(name))
 
-  const plan = (wish: AddServers): Promise<PlanReply> => api.addServers<PlanReply>(wish)
-  async function add(wish: AddServers, confirm: string): Promise<string[]> {
-    const { added } = await api.addServers<AddedReply>({ ...wish, confirm })
+  const plan = (request: AddServers): Promise<PlanReply> => api.addServers<PlanReply>(request)
+  async function add(request: AddServers, confirm: string): Promise<string[]> {
+    const { added } = await api.addServers<AddedReply>({ ...request, confirm })
     await load()
     for (const name of added) void test(name)
     return added

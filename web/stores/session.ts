@@ -16,7 +16,7 @@ import {
 } from '../../contract/transcript.ts'
 import { ApiError, api, becomeOwner, forgetOwner, OWNER_PROBLEMS, takeOwnerNews } from '../api.ts'
 import { newId } from '../new-id.ts'
-import { isKept } from '../owner-proof.ts'
+import { isStored } from '../owner-proof.ts'
 import { addressSession } from '../session-address.ts'
 import { command, openSocket, type PageSocket } from '../socket.ts'
 import { preparationWords } from '../text/preparation-words.ts'
@@ -31,14 +31,14 @@ export type Activity = 'idle' | 'thinking' | 'answering' | 'running' | 'waiting'
 
 type Refusal = Error & { data?: { code?: string; message?: string; retryAfterSeconds?: number } }
 
-const RETRY_MS = 3000
-const LOST_OWNER =
+const RETRY_AFTER_MS = 3000
+const OWNER_LOST =
   'This browser no longer has the cookie that goes with this page, or another program on this host has replaced it. Sessions from before are not shown.'
-const NOT_KEPT =
+const NOTHING_STORED =
   'This browser stores nothing for this page (private mode, or site data is blocked), so your sessions are lost after a reload.'
 const LOST_AFTER_MS = 500
-const LOST_TALK = 'The server lost its state: this conversation starts again from the beginning.'
-const LOST = 'The server lost its state, and this conversation with it. Here is a new session.'
+const CONVERSATION_RESTARTED = 'The server lost its state: this conversation starts again from the beginning.'
+const SESSION_LOST = 'The server lost its state, and this conversation with it. Here is a new session.'
 
 export const useSession = defineStore('session', () => {
   const outputs = useOutputs()
@@ -71,9 +71,9 @@ export const useSession = defineStore('session', () => {
   const isLoadingOlder = ref(false)
   const socket = shallowRef<PageSocket | null>(null)
   const listeners = new Set<(event: SessionEvent) => void>()
-  let inStep = false
+  let isInSync = false
   /** The person is deleting this session, so the server's disconnect is expected. */
-  let isLeaving = false
+  let isDeleting = false
 
   const pendingIds = computed(() => {
     void version.value
@@ -128,35 +128,35 @@ export const useSession = defineStore('session', () => {
     try {
       await becomeOwner()
       const news = takeOwnerNews()
-      if (news === 'lost') notices.show(LOST_OWNER, 'error')
-      if (news !== null && !isKept()) notices.show(NOT_KEPT, 'error')
+      if (news === 'lost') notices.show(OWNER_LOST, 'error')
+      if (news !== null && !isStored()) notices.show(NOTHING_STORED, 'error')
     } catch (error) {
       if (socket.value !== from) return
       const isAway = !(error instanceof ApiError) || ['offline', 'no_answer', 'failed'].includes(error.code)
-      if (isAway) return enterAgain(from)
+      if (isAway) return enterLater(from)
       return onRefused(from, Object.assign(error, { data: { code: error.code } }))
     }
     if (socket.value === from) from.connect()
   }
 
-  function enterAgain(from: PageSocket, afterMs = 0): void {
-    setTimeout(() => socket.value === from && void enter(from), Math.max(RETRY_MS, afterMs))
+  function enterLater(from: PageSocket, afterMs = 0): void {
+    setTimeout(() => socket.value === from && void enter(from), Math.max(RETRY_AFTER_MS, afterMs))
   }
 
   function close(): void {
     socket.value?.disconnect()
     socket.value = null
-    inStep = false
+    isInSync = false
     connected.value = false
   }
 
   function bindEvents(from: PageSocket): void {
     from.on('disconnect', (reason) => {
       connected.value = false
-      inStep = false
+      isInSync = false
       // A server that is ready reports no progress to the next connection.
       progress.value = null
-      if (reason === 'io server disconnect' && !isLeaving) void onSentAway(from)
+      if (reason === 'io server disconnect' && !isDeleting) void onServerDisconnect(from)
     })
     from.on('connect_error', (error) => onRefused(from, error))
     from.on('system:progress', (news) => {
@@ -167,7 +167,7 @@ export const useSession = defineStore('session', () => {
       ready.value = news
     })
     from.on('session:snapshot', onSnapshot)
-    from.on('session:lost', () => startAnew(LOST))
+    from.on('session:lost', () => continueInNew(SESSION_LOST))
     from.on('session:state', (news) => {
       state.value = { ...news, at: Date.now() }
     })
@@ -184,9 +184,9 @@ export const useSession = defineStore('session', () => {
 
   function onSnapshot(snapshot: Snapshot): void {
     // The snapshot is older than events that arrived meanwhile and will not be sent again.
-    if (inStep && snapshot.seq < toRaw(transcript.value).seq) return
+    if (isInSync && snapshot.seq < toRaw(transcript.value).seq) return
     // The session has fewer events than before, so the server has lost its state.
-    if (snapshot.seq < toRaw(transcript.value).seq) notices.show(LOST_TALK)
+    if (snapshot.seq < toRaw(transcript.value).seq) notices.show(CONVERSATION_RESTARTED)
     const joined = withOlderEntries(toRaw(transcript.value), snapshot)
     replace(joined ?? snapshot.transcript)
     if (!joined) olderBefore.value = snapshot.olderBefore ?? null
@@ -195,7 +195,7 @@ export const useSession = defineStore('session', () => {
     connected.value = true
     notices.dropOffline()
     phase.value = 'open'
-    inStep = true
+    isInSync = true
     addressSession(sessionId.value)
   }
 
@@ -224,10 +224,10 @@ export const useSession = defineStore('session', () => {
 
   function onStored(event: SessionEvent): void {
     const last = toRaw(transcript.value).seq
-    if (!inStep || event.seq <= last) return
+    if (!isInSync || event.seq <= last) return
     if (event.seq !== last + 1) {
-      inStep = false
-      void askForAll(socket.value)
+      isInSync = false
+      void requestSnapshot(socket.value)
       return
     }
     applyEvent(transcript.value, event)
@@ -236,11 +236,14 @@ export const useSession = defineStore('session', () => {
     for (const listener of listeners) listener(event)
   }
 
-  async function askForAll(from: PageSocket | null): Promise<void> {
+  async function requestSnapshot(from: PageSocket | null): Promise<void> {
     const reply = await send('session:snapshot', {})
     if (reply.ok) return
     // A new connection sends a snapshot anyway.
-    setTimeout(() => socket.value === from && connected.value && !inStep && void askForAll(from), RETRY_MS)
+    setTimeout(
+      () => socket.value === from && connected.value && !isInSync && void requestSnapshot(from),
+      RETRY_AFTER_MS
+    )
   }
 
   function onRefused(from: PageSocket, error: Refusal): void {
@@ -248,7 +251,7 @@ export const useSession = defineStore('session', () => {
     const code = error.data?.code
     if (code === undefined) return // the network; socket.io tries again by itself
     if (code === 'session_lost') {
-      startAnew(LOST)
+      continueInNew(SESSION_LOST)
       return
     }
     refusal.value = error.data?.message ?? error.message
@@ -259,35 +262,35 @@ export const useSession = defineStore('session', () => {
     }
     if (phase.value !== 'refused') from.disconnect()
     // Retry after a temporary refusal (server full, engine down): socket.io retries only lost connections.
-    else enterAgain(from, (error.data?.retryAfterSeconds ?? 0) * 1000)
+    else enterLater(from, (error.data?.retryAfterSeconds ?? 0) * 1000)
   }
 
   /** The server closed the connection: the session was deleted, or can't be served right now. */
-  async function onSentAway(from: PageSocket): Promise<void> {
+  async function onServerDisconnect(from: PageSocket): Promise<void> {
     const page = await api.sessions({ limit: 1000 }).catch(() => null)
     if (socket.value !== from) return
     const isListed = page?.sessions.some((each) => each.sessionId === sessionId.value)
     const isGone = phase.value === 'open' && page?.next === null && !isListed
-    if (!isGone) return void setTimeout(() => socket.value === from && from.connect(), RETRY_MS)
-    startAnew('This session was deleted. Here is a new one.')
+    if (!isGone) return void setTimeout(() => socket.value === from && from.connect(), RETRY_AFTER_MS)
+    continueInNew('This session was deleted. Here is a new one.')
   }
 
   /** Runs a request that deletes the open session. If it fails, the page stays on the session. */
-  async function whileLeaving<T>(work: () => Promise<T>): Promise<T> {
+  async function whileDeleting<T>(work: () => Promise<T>): Promise<T> {
     const from = socket.value
-    isLeaving = true
+    isDeleting = true
     try {
       return await work()
     } catch (error) {
-      if (from && socket.value === from && !from.active) void onSentAway(from)
+      if (from && socket.value === from && !from.active) void onServerDisconnect(from)
       throw error
     } finally {
-      isLeaving = false
+      isDeleting = false
     }
   }
 
   /** The session no longer exists: continue in a new one, with the draft. */
-  function startAnew(why: string): void {
+  function continueInNew(why: string): void {
     notices.show(why)
     deletedId.value = sessionId.value
     open(newId())
@@ -295,13 +298,14 @@ export const useSession = defineStore('session', () => {
 
   function send<C extends CommandName>(name: C, input: CommandInput<C>): Promise<Ack> {
     const from = socket.value
-    if (from) return command(from, name, input).then((reply) => noteLoss(from, reply))
+    if (from) return command(from, name, input).then((reply) => noticeLoss(from, reply))
     return Promise.resolve({ ok: false, error: { code: 'offline', message: 'There is no session open.' } })
   }
 
-  function noteLoss(from: PageSocket, reply: Ack): Ack {
+  function noticeLoss(from: PageSocket, reply: Ack): Ack {
     // The composer first restores the text that was not sent, so that it moves to the new session.
-    if (!reply.ok && reply.error.code === 'unknown_session') setTimeout(() => socket.value === from && startAnew(LOST))
+    if (!reply.ok && reply.error.code === 'unknown_session')
+      setTimeout(() => socket.value === from && continueInNew(SESSION_LOST))
     return reply
   }
 
@@ -326,7 +330,7 @@ export const useSession = defineStore('session', () => {
       isKnown
     },
     ...{ transcript, version, pending, pendingIds, runningCall, stopped, activity, olderBefore, loadOlder },
-    ...{ open, close, openNew: () => open(newId()), whileLeaving, send, onEvent }
+    ...{ open, close, openNew: () => open(newId()), whileDeleting, send, onEvent }
   }
 })
 

@@ -3,7 +3,7 @@ import { computed, ref, watch } from 'vue'
 import type { SandboxState } from '../../contract/live.ts'
 import type { SessionSummary } from '../../contract/rest.ts'
 import { api, isOffline } from '../api.ts'
-import { forgetAllWritten, forgetWritten, useComposer } from './composer.ts'
+import { forgetAllDrafts, forgetDrafts, useComposer } from './composer.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
@@ -29,12 +29,12 @@ export const useSessions = defineStore('sessions', () => {
   const total = ref(0)
   const hasMore = ref(false)
   /** Search text: a part of the title. */
-  const wanted = ref('')
+  const searchText = ref('')
   /** The open session, listed or not. */
   const open = ref<SessionSummary>()
   /** Uses the state of the open session's own connection, so that list and header change together. */
-  const list = computed(() => loaded.value.map((each) => withNews(each)))
-  function withNews(each: SessionSummary): ListedSession {
+  const list = computed(() => loaded.value.map((each) => withLiveState(each)))
+  function withLiveState(each: SessionSummary): ListedSession {
     if (each.sessionId !== session.sessionId || !session.isKnown) return { ...each, at: loadedAt.value }
     const { sandbox, recycleInMs, at } = session.state
     return { ...each, sandbox, recycleInMs, at, pendingApprovals: session.pendingIds.length }
@@ -44,31 +44,31 @@ export const useSessions = defineStore('sessions', () => {
     () => loaded.value.find(isOpen) ?? (open.value && isOpen(open.value) ? open.value : undefined)
   )
 
-  let asked = 0
+  let requests = 0
   /** Number of rows to list. */
   let rows = PAGE
   let isLoadingMore = false
-  const title = () => wanted.value.trim()
+  const title = () => searchText.value.trim()
 
   /** Ignores a reply that a later one has overtaken: it may list sessions that are deleted by now. */
   async function load(): Promise<void> {
-    const mine = ++asked
+    const request = ++requests
     try {
       const page = await api.sessions({ limit: Math.min(MAX_LISTED, rows), title: title() })
-      if (mine !== asked) return
+      if (request !== requests) return
       loaded.value = page.sessions
       total.value = page.total
       hasMore.value = page.next !== null && page.sessions.length < MAX_LISTED
       loadedAt.value = Date.now()
-      if (!loaded.value.some(isOpen) && (page.next !== null || title() !== '')) await loadCurrent(mine)
+      if (!loaded.value.some(isOpen) && (page.next !== null || title() !== '')) await loadCurrent(request)
     } catch {
       // A banner shows that the server can't be reached; keep the list.
     }
   }
   /** Adds the open session if it is older than the first page, unless a search does not find it. */
-  async function loadCurrent(mine: number): Promise<void> {
+  async function loadCurrent(request: number): Promise<void> {
     const found = await api.session(session.sessionId)
-    if (mine !== asked) return
+    if (request !== requests) return
     open.value = found
     if (title() === '' && !loaded.value.some(isOpen)) loaded.value = [...loaded.value, found]
   }
@@ -81,8 +81,8 @@ export const useSessions = defineStore('sessions', () => {
     isLoadingMore = false
   }
   let searchTimer: ReturnType<typeof setTimeout>
-  watch(wanted, () => {
-    asked += 1
+  watch(searchText, () => {
+    requests += 1
     clearTimeout(searchTimer)
     searchTimer = setTimeout(() => {
       loaded.value = []
@@ -101,7 +101,9 @@ export const useSessions = defineStore('sessions', () => {
 
   /** The listed sessions with calls that need approval, and the number of all such sessions. */
   const waiting = ref({ sessions: [] as SessionSummary[], total: 0 })
-  const waitingChats = computed(() => waiting.value.sessions.map(withNews).filter((each) => each.pendingApprovals > 0))
+  const waitingChats = computed(() =>
+    waiting.value.sessions.map(withLiveState).filter((each) => each.pendingApprovals > 0)
+  )
   const unlistedWaiting = computed(() => waiting.value.total - waiting.value.sessions.length)
   async function loadWaiting(): Promise<void> {
     waiting.value = await api.sessions({ limit: PAGE, waiting: true }).catch(() => waiting.value)
@@ -112,29 +114,29 @@ export const useSessions = defineStore('sessions', () => {
     await load()
   }
   async function remove(id: string): Promise<void> {
-    const isGone = await deleted(() => api.deleteSession(id), id === session.sessionId)
+    const isGone = await tryDelete(() => api.deleteSession(id), id === session.sessionId)
     if (isGone) {
       if (id === session.sessionId) session.openNew()
-      forgetWritten(id)
+      forgetDrafts(id)
     }
     await load()
   }
   async function removeAll(): Promise<void> {
-    const isGone = await deleted(() => api.deleteAllSessions(), true)
+    const isGone = await tryDelete(() => api.deleteAllSessions(), true)
     if (isGone) {
       session.openNew()
-      forgetAllWritten(session.sessionId)
+      forgetAllDrafts(session.sessionId)
     }
     await load()
   }
   /** Deletes before the page leaves the session: without a connection, the conversation stays on the screen. */
-  async function deleted(work: () => Promise<unknown>, isOpenToo: boolean): Promise<boolean> {
-    if (isAway()) {
+  async function tryDelete(work: () => Promise<unknown>, isOpenToo: boolean): Promise<boolean> {
+    if (isDisconnected()) {
       notices.showOffline(NOT_DELETED)
       return false
     }
     try {
-      await (isOpenToo ? session.whileLeaving(work) : work())
+      await (isOpenToo ? session.whileDeleting(work) : work())
       return true
     } catch (error) {
       if (isOffline(error)) notices.showOffline(NOT_DELETED)
@@ -143,7 +145,7 @@ export const useSessions = defineStore('sessions', () => {
     }
   }
   /** A server that refuses this session still answers requests. */
-  const isAway = () => session.isLost && session.phase !== 'refused'
+  const isDisconnected = () => session.isLost && session.phase !== 'refused'
 
   /** Reuses the open session if it is empty and nothing is written in it. */
   async function openNew(): Promise<void> {
@@ -151,7 +153,7 @@ export const useSessions = defineStore('sessions', () => {
     const isUnwritten = draft === '' && queued === null && !sending
     if (isUnwritten && session.isKnown && session.connected && session.transcript.entries.length === 0) return
     const from = session.sessionId
-    if (isAway() || !(await api.isThere())) return notices.showOffline('No new session: no connection.')
+    if (isDisconnected() || !(await api.isReachable())) return notices.showOffline('No new session: no connection.')
     // A second click may have opened one meanwhile.
     if (session.sessionId === from) session.openNew()
   }
@@ -169,7 +171,7 @@ export const useSessions = defineStore('sessions', () => {
       list,
       total,
       hasMore,
-      wanted,
+      searchText,
       current,
       load,
       loadMore,

@@ -1,6 +1,6 @@
 /**
- * Console text as rows of styled runs, for a view that draws only the rows in sight. Understands colours and a bare carriage
- * return; every other escape sequence is dropped. Holds a bounded amount: the oldest rows go first and are counted.
+ * Console text as rows of styled runs, for a view that draws only visible rows. Understands colours and carriage returns; drops every
+ * other escape sequence. The number of rows is limited: the oldest are dropped and counted.
  */
 interface Run {
   text: string
@@ -32,7 +32,7 @@ export class AnsiLines {
   #rest = ''
   #returned = false
 
-  /** `className` is added to every run: how stderr is told from stdout. */
+  /** `className` is added to every run, to distinguish stderr from stdout. */
   push(chunk: string, className = ''): void {
     let text = this.#rest + chunk
     this.#rest = OPEN_ESCAPE.exec(text)?.[0] ?? (text.endsWith('\r') ? '\r' : '')
@@ -73,7 +73,7 @@ export class AnsiLines {
 
   #trim(): void {
     const over = this.rows.length - MAX_ROWS
-    // Dropping in lots keeps a stream of small chunks from moving the whole array each time.
+    // Drop many rows at once, so that small chunks don't move the whole array each time.
     if (over < MAX_ROWS / 10) return
     this.rows.splice(0, over)
     this.droppedRows += over

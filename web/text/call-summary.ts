@@ -2,7 +2,7 @@ import type { CommandEnding } from '../../contract/events.ts'
 import type { CallEntry } from '../../contract/transcript.ts'
 import { bytes } from './format.ts'
 
-/** The sandbox's own server: its tools are known, and what they can reach is too. */
+/** The sandbox's own server. Its tools are known, and so is what they can reach. */
 export const WORKSPACE = 'workspace'
 
 const text = (value: unknown, fallback = '') => (typeof value === 'string' ? value : fallback)
@@ -10,12 +10,12 @@ const text = (value: unknown, fallback = '') => (typeof value === 'string' ? val
 /** A command's result ends with a line that says how it ended. */
 export const isCommand = ({ server, name }: CallEntry) => server === WORKSPACE && name === 'execute_command'
 
-/** The arguments that count: those that ran, or will run. */
+/** The arguments that ran or will run. */
 export function effectiveArgs(call: CallEntry): Record<string, unknown> {
   return call.decision?.editedArgs ?? call.args
 }
 
-/** One line that says what a call does. May hold anything that the model wrote: show it with hidden characters visible. */
+/** One line that says what a call does. It may contain anything that the model wrote: show it with VisibleText. */
 export function callSummary(call: CallEntry): string {
   const args = effectiveArgs(call)
   if (call.server !== WORKSPACE) return plainSummary(call.name, args)
@@ -60,7 +60,7 @@ export interface Ending {
 /** The last line that the sandbox's server writes under a command's output, for the model. */
 const ENDING = /\n?\[(exit code (-?\d+)|killed by \w+|killed: [^\]\n]*), (\d+) ms\]$/
 
-/** `known` is missing in conversations of earlier versions: then the last line says how the command ended. */
+/** Conversations of earlier versions have no `known`; there the last line says how the command ended. */
 export function splitEnding(text: string, known?: CommandEnding): { output: string; ending: Ending | null } {
   const match = ENDING.exec(text)
   const output = match ? text.slice(0, match.index) : text
@@ -74,7 +74,7 @@ function endingOf({ exitCode, signal, timedOut, durationMs: ms }: CommandEnding)
   return { text: signal === null ? `exit code ${exitCode}` : `killed by ${signal}`, isGood: exitCode === 0, ms }
 }
 
-/** How a path of the model looks in the workspace's listing; null when it cannot be there. */
+/** A path of the model as it appears in the workspace's listing; null if it can't be there. */
 export function workspacePath(path: unknown): string | null {
   if (typeof path !== 'string') return null
   const parts: string[] = []

@@ -9,7 +9,7 @@ export function duration(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-/** Time that is left, no finer than a person needs it. */
+/** Remaining time, rounded for people. */
 export function timeLeft(ms: number): string {
   if (ms < 60_000) return 'under a minute'
   const minutes = Math.round(ms / 60_000)

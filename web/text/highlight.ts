@@ -1,4 +1,4 @@
-/** Loaded when the first code block is shown. Its output is escaped by highlight.js and holds spans with classes only. */
+/** Loaded when the first code block is shown. highlight.js escapes its output, which contains only spans with classes. */
 import hljs from 'highlight.js/lib/core'
 import bash from 'highlight.js/lib/languages/bash'
 import c from 'highlight.js/lib/languages/c'
@@ -43,11 +43,11 @@ const MAX_CHARS = 50_000
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language)
 hljs.registerAliases(['vue', 'html', 'svg'], { languageName: 'xml' })
 
-/** HTML, or null when the language is not known or the text too long to be worth it. */
+/** Returns HTML, or null if the language is unknown or the text is too long. */
 export function highlighted(code: string, language: string): string | null {
   if (code.length > MAX_CHARS || !hljs.getLanguage(language)) return null
   const { value } = hljs.highlight(code, { language, ignoreIllegals: true })
-  // Hidden characters stand in the text only, never in a tag.
+  // Hidden characters are in the text only, never in a tag.
   return reveal(value)
     .map((part) => (part.hidden ? `<span class="hidden-char">${part.hidden}</span>` : part.text))
     .join('')

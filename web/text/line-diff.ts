@@ -6,15 +6,15 @@ export interface DiffRow {
   after?: number | undefined
 }
 
-const PATIENCE_MS = 150
-/** A line longer than this goes on in the next row. */
+const TIMEOUT_MS = 150
+/** Longer lines continue in the next row. */
 const ROW_CHARS = 2000
 
 export async function lineDiff(before: string, after: string): Promise<DiffRow[]> {
   const { structuredPatch } = await import('diff')
-  const patch = structuredPatch('', '', before, after, '', '', { context: 3, timeout: PATIENCE_MS })
-  // Too different to compare in good time: the old goes, the new comes.
-  if (!patch) return [...lines(before).map(removed), ...lines(after).map(added)].flatMap(broken)
+  const patch = structuredPatch('', '', before, after, '', '', { context: 3, timeout: TIMEOUT_MS })
+  // The comparison took too long: show all old lines as removed and all new ones as added.
+  if (!patch) return [...lines(before).map(removed), ...lines(after).map(added)].flatMap(splitLong)
   const rows = patch.hunks.flatMap((hunk) => {
     const rows: DiffRow[] = [{ kind: 'gap', text: `Line ${hunk.newStart}` }]
     let oldLine = hunk.oldStart
@@ -28,11 +28,11 @@ export async function lineDiff(before: string, after: string): Promise<DiffRow[]
     }
     return rows
   })
-  return rows.flatMap(broken)
+  return rows.flatMap(splitLong)
 }
 
 export function newFileRows(text: string): DiffRow[] {
-  return lines(text).map(added).flatMap(broken)
+  return lines(text).map(added).flatMap(splitLong)
 }
 
 function lines(text: string): string[] {
@@ -42,7 +42,7 @@ function lines(text: string): string[] {
 const added = (text: string, index: number): DiffRow => ({ kind: 'added', text, after: index + 1 })
 const removed = (text: string, index: number): DiffRow => ({ kind: 'removed', text, before: index + 1 })
 
-function broken(row: DiffRow): DiffRow[] {
+function splitLong(row: DiffRow): DiffRow[] {
   if (row.text.length <= ROW_CHARS) return [row]
   const rows: DiffRow[] = []
   for (let from = 0; from < row.text.length; from += ROW_CHARS) {

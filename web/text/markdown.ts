@@ -1,6 +1,6 @@
 /**
- * Markdown of hostile origin to blocks of safe HTML. HTML in the source stays text, links go to http, https and mailto only and
- * show where they lead, images become links: the page asks no other host for anything.
+ * Converts hostile Markdown to blocks of safe HTML. HTML in the source stays text. Links lead to http, https and mailto only and show
+ * their target. Images become links, so that the page sends no request to another host.
  */
 import MarkdownIt from 'markdown-it'
 import { reveal, type TextKind } from '../../contract/hidden-characters.ts'
@@ -36,7 +36,7 @@ md.renderer.rules.image = (tokens, at) => {
 
 const hrefOf = (token: Token | undefined) => String(token?.attrGet('href') ?? '')
 
-/** Where a link leads, unless its own words are that address. */
+/** The target of a link, unless its text is the same address. */
 function target(tokens: Token[], close: number): string {
   let open = close
   while (open > 0 && tokens[open]?.type !== 'link_open') open--
@@ -48,11 +48,11 @@ function target(tokens: Token[], close: number): string {
 function targetOf(href: string): string {
   const { host, pathname } = URL.canParse(href) ? new URL(href) : { host: '', pathname: href }
   const shown = host || pathname
-  // Whose a host is, its end says.
+  // The end of a host name says who owns it.
   return `<span class="link-target">(${visible(shown.length > 80 ? `…${shown.slice(-80)}` : shown, 'strict')})</span>`
 }
 
-/** Blocks, so that a stream that grows at its end leaves what stands before it alone. */
+/** Returns blocks, so that text that is streamed redraws only the last one. */
 export function toBlocks(source: string): MarkdownBlock[] {
   const env = {}
   const tokens = md.parse(source, env)

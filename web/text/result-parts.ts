@@ -1,7 +1,7 @@
 const IMAGE_TYPES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp'])
 const MAX_IMAGES = 8
 
-/** A tool's answer as text and pictures. What is neither is shown as JSON, so that nothing is left out. */
+/** A tool's answer as text and images. Everything else is shown as JSON, so that nothing is left out. */
 export function resultParts(content: readonly unknown[]): { text: string; images: string[] } {
   const texts: string[] = []
   const images: string[] = []

@@ -13,7 +13,7 @@ export function emptyForm(): ServerFormFields {
   return { name: '', kind: 'local', command: '', args: '', isSandboxed: false, url: '', values: '', description: '' }
 }
 
-/** As an entry of the registry; what is wrong with it, its reader says. */
+/** Converts the form to an entry of the registry. The server validates it. */
 export function entryOf(form: ServerFormFields): Record<string, unknown> {
   const values = pairs(form.values)
   const has = Object.keys(values).length > 0

@@ -24,7 +24,7 @@ export function stateWords({ state, enabled }: Pick<ServerSummary, 'state' | 'en
   return { running: 'running', starting: 'starting…', stopped: 'starts when needed' }[state] ?? state
 }
 
-export const VERDICTS: Record<ApprovalRule, { label: string; inChat: string; outside: string; chip: string }> = {
+export const RULE_WORDS: Record<ApprovalRule, { label: string; inChat: string; outside: string; chip: string }> = {
   ask: {
     ...{ label: 'asks you first', inChat: 'asks you in the chat', outside: 'outside clients ask first' },
     chip: 'bg-sunken text-muted'
@@ -40,9 +40,9 @@ export const VERDICTS: Record<ApprovalRule, { label: string; inChat: string; out
 }
 
 /** Without a rule, the chat asks and outside clients don't. */
-export function verdictWords({ verdict, outside }: Pick<ShownTool, 'verdict' | 'outside'>): string {
-  if (verdict === outside) return VERDICTS[verdict].label
-  return `${VERDICTS[verdict].inChat}; ${VERDICTS[outside].outside}`
+export function ruleWords({ verdict, outside }: Pick<ShownTool, 'verdict' | 'outside'>): string {
+  if (verdict === outside) return RULE_WORDS[verdict].label
+  return `${RULE_WORDS[verdict].inChat}; ${RULE_WORDS[outside].outside}`
 }
 
 /** Shows no values, only placeholders, which reveal nothing. */

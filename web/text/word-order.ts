@@ -5,12 +5,12 @@
 export interface WordPart {
   text: string
   isRtl: boolean
-  /** Letter by letter, for what is too long to be taken apart. */
+  /** Shown letter by letter, because the text has too many words to isolate each. */
   isForced?: boolean
 }
 
 const RTL = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]+/gu
-/** Each is an element of the page. */
+/** Maximum number of parts, because each is an element of the page. */
 const MAX_APART = 100
 
 export function wordOrder(text: string): WordPart[] {
