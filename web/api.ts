@@ -28,11 +28,13 @@ export class ApiError extends Error {
   }
 }
 
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
 export const isOffline = (error: unknown): boolean => error instanceof ApiError && error.code === 'offline'
 
 /** A timeout for connections that died silently, for example while the computer was asleep. */
 const TIMEOUT_MS = 30_000
-/** For files, and for requests that start or stop something. */
+/** Timeout of file transfers and of requests that start or stop something. */
 const SLOW_TIMEOUT_MS = 300_000
 
 /** Sent with requests about servers and with approvals. Kept in memory only, so that nothing else on this origin can read it later. */
@@ -94,7 +96,7 @@ export function forgetOwner(): void {
   isOwner = false
 }
 
-/** What to tell the person, once. `lost`: this browser was another owner before. */
+/** Returns news for the person, once. `lost`: this browser was another owner before. */
 export function takeOwnerNews(): typeof news {
   const taken = news
   news = null

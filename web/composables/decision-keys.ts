@@ -1,5 +1,5 @@
 /**
- * What a key means on a card that asks for a decision. No single key decides. A letter only chooses a button or opens a form; Enter
+ * Decides what a key means on a card that asks for a decision. No single key decides. A letter only chooses a button or opens a form; Enter
  * on the chosen button decides, if it is the next key and comes after a short pause. Keys that look like typing are swallowed: they
  * decide nothing and mean nothing elsewhere on the page.
  */
@@ -11,7 +11,7 @@ export const PAUSE_MS = 300
 
 export interface Press {
   key: string
-  /** With Ctrl, Alt or Meta: a shortcut of the browser or of the page. */
+  /** Ctrl, Alt or Meta is pressed too: a shortcut of the browser or of the page. */
   isChord: boolean
   isRepeat: boolean
   /** Part of a character that is still being composed. */

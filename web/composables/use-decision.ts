@@ -9,7 +9,7 @@ interface Options {
   view: CallView
   /** A text that changes whenever cards may move. */
   arrangement: () => string
-  /** What other letters open. A always chooses the button marked with `data-approve`. */
+  /** Actions of the other letters. A always chooses the button marked with `data-approve`. */
   open: Record<string, () => void>
 }
 const APPROVE = '[data-approve]'

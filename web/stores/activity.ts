@@ -1,7 +1,7 @@
 import { defineStore } from 'pinia'
 import { ref } from 'vue'
 import type { AuditEntry, AuditOutcome } from '../../contract/audit.ts'
-import { api } from '../api.ts'
+import { api, messageOf } from '../api.ts'
 
 export interface ActivityFilter {
   server: string
@@ -66,7 +66,7 @@ export const useActivity = defineStore('activity', () => {
       problem.value = reply.problem ?? ''
       isLoaded.value = true
     } catch (error) {
-      if (mine === asked) problem.value = error instanceof Error ? error.message : String(error)
+      if (mine === asked) problem.value = messageOf(error)
     }
   }
   return { entries, next, problem, isLoading, isLoaded, filter, refresh, older, restart }

@@ -46,7 +46,7 @@ export const useApprovals = defineStore('approvals', () => {
     )
   )
 
-  /** What the list was opened for: the calls that waited then, or a tool to be always allowed. */
+  /** The purpose of the open list: to approve the calls that waited then, or to always allow a tool. */
   const listing = shallowRef<Listing | null>(null)
   /** The other waiting calls that “Always allow” on this one approves too. */
   const coveredBy = (call: CallEntry): CallEntry[] => {

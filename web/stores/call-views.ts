@@ -11,7 +11,7 @@ export interface CallView {
   mode: 'decide' | 'edit' | 'reject'
   edit: EditField[] | null
   reason: string
-  /** Where the edited path leads, as shown. */
+  /** The target of the edited path, as shown. */
   editTarget: PathTarget | null
   isTargetPending: boolean
 }

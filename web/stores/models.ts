@@ -33,10 +33,6 @@ export const useModels = defineStore('models', () => {
   }
 
   /** `maxCancelled`: how many waiting approvals the person knows that this cancels. */
-  async function select(model: string, maxCancelled: number): Promise<boolean> {
-    const answer = await session.send('model:select', { model, maxCancelled })
-    if (!answer.ok) notices.show(answer.error.message, 'error')
-    return answer.ok
-  }
+  const select = (model: string, maxCancelled: number) => session.sendOrShow('model:select', { model, maxCancelled })
   return { reply, loading, groups, currentId, currentName, load, select }
 })

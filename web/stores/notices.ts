@@ -1,6 +1,6 @@
 import { defineStore } from 'pinia'
 import { ref } from 'vue'
-import { isOffline } from '../api.ts'
+import { isOffline, messageOf } from '../api.ts'
 
 export interface Toast {
   id: number
@@ -56,7 +56,7 @@ export const useNotices = defineStore('notices', () => {
     try {
       return await work()
     } catch (error) {
-      const text = error instanceof Error ? error.message : String(error)
+      const text = messageOf(error)
       if (isOffline(error)) showOffline(text)
       else show(text, 'error')
       return undefined

@@ -8,7 +8,7 @@ import type {
   ServersReply,
   TestReply
 } from '../../contract/servers.ts'
-import { ApiError, api, setAdminToken } from '../api.ts'
+import { ApiError, api, messageOf, setAdminToken } from '../api.ts'
 import { count } from '../text/format.ts'
 import { useNotices } from './notices.ts'
 
@@ -41,7 +41,7 @@ export const useServers = defineStore('servers', () => {
       // The token has changed. Sending the old one again would count as guessing.
       if (error instanceof ApiError && error.code === 'admin_required') setAdminToken('')
       if (error instanceof ApiError && error.code === 'unknown_server' && name === shown) detail.value = null
-      else failure.value = error instanceof Error ? error.message : String(error)
+      else failure.value = messageOf(error)
     }
   }
   /** Returns what is wrong with the token, or nothing if it is right. */
@@ -53,7 +53,7 @@ export const useServers = defineStore('servers', () => {
       return ''
     } catch (error) {
       setAdminToken('')
-      return error instanceof Error ? error.message : String(error)
+      return messageOf(error)
     }
   }
   async function show(name: string | null): Promise<void> {

@@ -7,13 +7,7 @@ import { computed, reactive, ref, shallowRef, toRaw, watch } from 'vue'
 import type { Ack, CommandInput, CommandName } from '../../contract/commands.ts'
 import type { SessionEvent } from '../../contract/events.ts'
 import type { Progress, Ready, SessionState, Snapshot } from '../../contract/live.ts'
-import {
-  applyEvent,
-  type CallEntry,
-  emptyTranscript,
-  pendingCalls,
-  type Transcript
-} from '../../contract/transcript.ts'
+import { applyEvent, emptyTranscript, pendingCalls, type Transcript } from '../../contract/transcript.ts'
 import { ApiError, api, becomeOwner, forgetOwner, OWNER_PROBLEMS, takeOwnerNews } from '../api.ts'
 import { newId } from '../new-id.ts'
 import { isStored } from '../owner-proof.ts'
@@ -82,9 +76,13 @@ export const useSession = defineStore('session', () => {
   const pending = computed(() => pendingIds.value.flatMap((id) => transcript.value.calls[id] ?? []))
   const runningCall = computed(() => {
     void version.value
-    return lastCalls(toRaw(transcript.value)).find((call) => call.decision?.approved && !call.result)
+    const { entries, calls } = toRaw(transcript.value)
+    const sinceMessage = entries.slice(entries.findLastIndex(({ kind }) => kind === 'user') + 1)
+    return sinceMessage
+      .flatMap((entry) => (entry.kind === 'call' ? (calls[entry.callId] ?? []) : []))
+      .findLast((call) => call.decision?.approved && !call.result)
   })
-  /** What stopping the turn would cancel or interrupt. */
+  /** Everything that stopping the turn would cancel or interrupt. */
   const stopped = computed(() => ({
     waiting: pendingIds.value.length,
     hasTurn: transcript.value.turnId !== null,
@@ -302,6 +300,13 @@ export const useSession = defineStore('session', () => {
     return Promise.resolve({ ok: false, error: { code: 'offline', message: 'There is no session open.' } })
   }
 
+  /** Sends a command, and shows the error message if it fails. */
+  async function sendOrShow<C extends CommandName>(name: C, input: CommandInput<C>): Promise<boolean> {
+    const reply = await send(name, input)
+    if (!reply.ok) notices.show(reply.error.message, 'error')
+    return reply.ok
+  }
+
   function noticeLoss(from: PageSocket, reply: Ack): Ack {
     // The composer first restores the text that was not sent, so that it moves to the new session.
     if (!reply.ok && reply.error.code === 'unknown_session')
@@ -330,18 +335,6 @@ export const useSession = defineStore('session', () => {
       isKnown
     },
     ...{ transcript, version, pending, pendingIds, runningCall, stopped, activity, olderBefore, loadOlder },
-    ...{ open, close, openNew: () => open(newId()), whileDeleting, send, onEvent }
+    ...{ open, close, openNew: () => open(newId()), whileDeleting, send, sendOrShow, onEvent }
   }
 })
-
-/** The calls since the last message of the user. */
-function lastCalls(transcript: Transcript): CallEntry[] {
-  const calls: CallEntry[] = []
-  for (let at = transcript.entries.length - 1; at >= 0; at--) {
-    const entry = transcript.entries[at]
-    if (!entry || entry.kind === 'user') break
-    const call = entry.kind === 'call' ? transcript.calls[entry.callId] : undefined
-    if (call) calls.push(call)
-  }
-  return calls
-}

@@ -2,7 +2,7 @@ import { defineStore } from 'pinia'
 import { computed, ref, watch } from 'vue'
 import type { SandboxState } from '../../contract/live.ts'
 import type { SessionSummary } from '../../contract/rest.ts'
-import { api, isOffline } from '../api.ts'
+import { api, isOffline, messageOf } from '../api.ts'
 import { forgetAllDrafts, forgetDrafts, useComposer } from './composer.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
@@ -140,7 +140,7 @@ export const useSessions = defineStore('sessions', () => {
       return true
     } catch (error) {
       if (isOffline(error)) notices.showOffline(NOT_DELETED)
-      else notices.show(`Not deleted: ${error instanceof Error ? error.message : String(error)}`, 'error')
+      else notices.show(`Not deleted: ${messageOf(error)}`, 'error')
       return false
     }
   }

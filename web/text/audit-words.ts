@@ -28,7 +28,7 @@ export function outcomeWords(outcome: string): { label: string; chip: string } {
   return OUTCOMES[outcome as AuditOutcome] ?? { label: outcome, chip: PLAIN }
 }
 
-/** Who made the request. The name of a client is its own claim and proves nothing. */
+/** Names the caller. The name of a client is its own claim and proves nothing. */
 export function askerWords({ door, client }: Pick<AuditEntry, 'door' | 'client'>): string {
   return client === undefined ? DOORS[door] : `${DOORS[door]} (${client})`
 }

@@ -1,6 +1,6 @@
 import type { CallEntry } from '../../contract/transcript.ts'
 
-/** Who decided what, in a few words. */
+/** Says in a few words who decided what. */
 export function decisionWords({ decision }: CallEntry): string {
   if (!decision) return 'Waiting for you'
   const { approved, by, reason, editedArgs, always } = decision

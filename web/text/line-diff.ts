@@ -1,4 +1,4 @@
-/** What a write would change, line by line. */
+/** One row of a comparison, line by line. */
 export interface DiffRow {
   kind: 'same' | 'added' | 'removed' | 'gap'
   text: string

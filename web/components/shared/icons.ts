@@ -21,7 +21,6 @@ export const ICONS = {
   inbox: 'M4 13l3-8h10l3 8v6H4zM4 13h4.5l1.5 2.5h4l1.5-2.5H20',
   shield: 'M12 3l7 3v5c0 4.5-3 8-7 10-4-2-7-5.5-7-10V6z',
   warning: 'M12 4l9 16H3zM12 10v4M12 17v.1',
-  terminal: 'M5 7l5 5-5 5M12 17h7',
   refresh: 'M19 12a7 7 0 1 1-2-5l2 2M19 4v5h-5',
   spark: 'M12 4l1.8 5.2L19 11l-5.2 1.8L12 18l-1.8-5.2L5 11l5.2-1.8z',
   server: 'M4 5h16v6H4zM4 13h16v6H4zM8 8h.01M8 16h.01',
