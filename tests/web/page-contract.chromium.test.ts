@@ -191,7 +191,7 @@ it('says how many waiting calls a switch of the model cancels, as it stands when
   })
   const other = await me.page.context().newPage()
   await other.goto(me.page.url())
-  await other.getByText('2 tool calls need your approval').waitFor()
+  await other.getByText('2 tool calls need your approval', { exact: true }).waitFor()
   const choose = me.button(/^Choose a model/)
   await choose.focus()
   await me.page.keyboard.press('Enter')
@@ -208,7 +208,7 @@ it('says how many waiting calls a switch of the model cancels, as it stands when
   expect(session.transcript.turnId).toBe('t')
   for (const tab of [me.page, other]) {
     await tab.reload()
-    await tab.getByText('4 tool calls need your approval').waitFor()
+    await tab.getByText('4 tool calls need your approval', { exact: true }).waitFor()
   }
   await choose.click()
   await me.button('Large').click()

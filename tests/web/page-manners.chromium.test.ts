@@ -62,7 +62,7 @@ it('keeps a dialog open when a press that began in it ends outside', async () =>
   const { me } = await now().arrive((opened) => opened.append('user:message', { turnId: 't', text: 'hello' }))
   await me.button('Delete all sessions').click()
   const dialog = me.page.getByRole('dialog')
-  const box = await dialog.locator('p').boundingBox()
+  const box = await dialog.locator('p').first().boundingBox()
   const { mouse } = me.page
   await mouse.move((box?.x ?? 0) + 5, (box?.y ?? 0) + 5)
   await mouse.down()

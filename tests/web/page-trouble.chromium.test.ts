@@ -188,7 +188,7 @@ it('shows the state of the open session and its waiting calls in header and list
   await me.page.getByText('Sandbox paused, 5 min left').waitFor()
   expect(await row.textContent()).toContain('paused, 5 min left')
   session.ask(session.transcript.turnId ?? '', [{ callId: 'a', name: 'read_file', args: {} }])
-  await me.page.getByText('1 tool call needs your approval').waitFor()
+  await me.page.getByText('1 tool call needs your approval', { exact: true }).waitFor()
   expect(await row.textContent()).toContain('1 waiting')
   session.append('tool:approval_resolved', { callId: 'a', approved: false, by: 'human' })
   await me.page.getByText('You rejected it').first().waitFor()
