@@ -37,7 +37,7 @@ describe('what goes out with the page', () => {
   })
 
   // Checked: with `SameSite=Lax`, the cookie differs.
-  it('is a cookie that no script reads and no other site sends, for another year at each visit', async () => {
+  it('sets a cookie that no script can read and no other site sends, renewed for a year at each visit', async () => {
     const { cookies } = await server.inject({ method: 'POST', url: '/api/owner', headers: { host: 'localhost:3000' } })
     const cookie = { name: 'mcpo_owner_3000', value: 'fresh', path: '/', httpOnly: true, sameSite: 'Strict' }
     expect(cookies.at(-1)).toMatchObject({ ...cookie, maxAge: 365 * 86_400 })
@@ -75,7 +75,7 @@ describe('a cookie of an access token that was changed since', () => {
 
 describe('the figures for monitoring', () => {
   // Checked: if they count with the other requests of the address, the answer is 429.
-  it('are given during a flood of other requests from the same address, up to a limit of their own', async () => {
+  it('are available during a flood of other requests from the same address, up to their own limit', async () => {
     const flooded = Fastify()
     await registerSecurity(flooded, { instance, owners, addressOf: () => 'here', requestsPerMinute: 5 })
     flooded.get('/api/models', async () => 'models')

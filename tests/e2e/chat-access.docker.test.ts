@@ -44,7 +44,7 @@ describe('a stranger with the session id', () => {
   })
 
   // Checked: if any proof is accepted, the answer is 200 instead of 403.
-  it('is forbidden over HTTP, just as for a session that is not there', async () => {
+  it('is forbidden over HTTP, just as for a session that does not exist', async () => {
     const id = newId()
     const browser = owner()
     await open(id, { browser })
@@ -63,7 +63,7 @@ describe('a stranger with the session id', () => {
   })
 
   // Checked: if any Origin is accepted, nothing is refused.
-  it('is turned away when it comes from a page of another site, or by a name that is not ours', async () => {
+  it('is refused if it comes from a page of another site, or uses a host name that is not ours', async () => {
     const id = newId()
     const browser = owner()
     await open(id, { browser })
@@ -80,7 +80,7 @@ describe('a stranger with the session id', () => {
   })
 
   // Checked: if every visit gets a cookie, the attacker gets one.
-  it('does not take an owner over: only the page itself, which sends a proof, is given a cookie', async () => {
+  it('can not take over an owner: only the page itself, which sends a proof, gets a cookie', async () => {
     const enter = (headers: Record<string, string>) => fetch(`${server.url}/api/owner`, { method: 'POST', headers })
     const proof = { [OWNER_PROOF_HEADER]: browserOf(owner(), server.url).proof }
     for (const path of ['/', '/api/models']) {
@@ -152,7 +152,7 @@ describe('a cookie that another port of this host has set', () => {
 
 describe('with an access token', () => {
   // Checked: without the check, the client gets in.
-  it('nobody comes in without it, over the socket or HTTP', async () => {
+  it('nobody gets in without it, over the socket or HTTP', async () => {
     const secret = 'an access token of some length'
     const guarded = await serve({ AUTH_TOKEN: secret })
     const id = newId()

@@ -51,7 +51,7 @@ describe('without an approval nothing reaches the sandbox', () => {
 
 describe('an approval', () => {
   // Checked: if the hash is not compared, the approval is accepted.
-  it('is refused with its own code when it does not fit', async () => {
+  it('is refused with its own code if it does not match the card', async () => {
     const { client } = await open()
     const [card] = await client.cards('run echo once >> log.txt; cat log.txt')
     const callId = card?.callId ?? ''
@@ -170,7 +170,7 @@ describe('the path of a call', () => {
   })
 
   // Checked: if only the path is used, another file is overwritten.
-  it('must still lead there when it runs: else nothing happens and the human is asked again', async () => {
+  it('must still lead there when the call runs; otherwise nothing happens and the person is asked again', async () => {
     const { id, client, token } = await open()
     await client.sh('printf precious > precious.txt')
     const lines = 'run ln -s precious.txt fresh.txt\nwrite fresh.txt: owned'
@@ -199,7 +199,7 @@ describe('the path of a call', () => {
 
 describe('a pending approval', () => {
   // Checked: without the key and the check, both approvals count.
-  it('is there for a reload and a second tab; of two answers at once one counts and the command runs once', async () => {
+  it('survives a reload and shows in a second tab; of two simultaneous answers one counts, and the command runs once', async () => {
     const { id, client, token } = await open()
     const [card] = await client.cards('run echo once >> log.txt; cat log.txt')
     client.close()

@@ -35,7 +35,7 @@ describe("a session's files over HTTP", () => {
     fetch(file(path), { method: 'PUT', headers: { ...headers, ...more }, body: body as string })
 
   // Checked: with `inline`, the header says `inline` instead of `attachment`.
-  it('go up, are listed, come down byte for byte, and come down all together', async () => {
+  it('are uploaded, listed, and downloaded byte for byte, one by one and all together', async () => {
     const large = randomBytes(3 * 1024 * 1024 + 17)
     expect((await put('deep/data.bin', large)).status).toBe(204)
     expect((await put('odd name 💥.html', '<script>alert(1)</script>', { 'content-type': 'text/html' })).status).toBe(
@@ -79,7 +79,7 @@ describe("a session's files over HTTP", () => {
   })
 
   // Checked: without the limit, the answer is 204 instead of 413.
-  it('are bounded in size', async () => {
+  it('have a size limit', async () => {
     const refused = await put('huge', Buffer.alloc(10 * 1024 * 1024 + 1))
     expect(refused.status).toBe(413)
     expect(await refused.text()).toContain('the limit is 10 MB (MAX_UPLOAD_MB)')

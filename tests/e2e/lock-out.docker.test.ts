@@ -82,7 +82,7 @@ it('one WebSocket with 200 refused CONNECTs is closed after a few, and keeps nob
 })
 
 // Checked: without a limit per address, the connections stay until they time out.
-it('of 1,000 connections on which nobody comes in, a few are kept, and only for a while; who has the token comes in meanwhile', async () => {
+it('keeps only a few of 1,000 connections that never log in, for a short time; token holders still get in', async () => {
   const sockets: WebSocket[] = []
   const open = () => sockets.filter(({ readyState }) => readyState === WebSocket.OPEN).length
   // An older connection of a token holder, on which nobody comes in either, is still open: so the strangers' were not closed

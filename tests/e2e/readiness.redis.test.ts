@@ -81,7 +81,7 @@ it('says 503 while Redis takes no more writes, and recovers', async () => {
 })
 
 // Checked: if everyone gets the reasons, they are in the answer.
-it('tells the reasons to holders of the token, and without one to this machine alone', async () => {
+it('shows the reasons to token holders, or without a token to this machine only', async () => {
   const open = await serve()
   expect((await ready(open)).body).toMatchObject({ ok: true, store: { ok: true } })
   for (const header of ['x-forwarded-for', 'x-real-ip', 'forwarded', 'via'])

@@ -26,11 +26,11 @@ function ask(port: number, options: { method: string; path: string; headers: Rec
   })
 }
 
-describe('who may add a server', () => {
+describe('adding a server', () => {
   afterAll(stopServers)
 
   // Checked: if any Host is accepted, the answer is 200 instead of 403.
-  it('is nobody by another name than localhost, and no page of another site', async () => {
+  it('is refused under another host name than localhost, and to pages of other sites', async () => {
     const { port, dataDir, url, log } = await serve({ LOG_LEVEL: 'debug' })
     const post = (headers: Record<string, string>) =>
       ask(port, { method: 'POST', path: '/api/servers', headers: { ...JSON_TYPE, ...headers }, body })
@@ -57,7 +57,7 @@ describe('who may add a server', () => {
     for (const said of [log(), test.text, list, added.text]) expect(said).not.toContain(SECRET)
   })
 
-  it('is whoever has the access token, where there is one', async () => {
+  it('is allowed with the access token, if there is one', async () => {
     const { port } = await serve({ AUTH_TOKEN: 'the-right-access-token', ADMIN_TOKEN: 'the-right-admin-token' })
     const post = (headers: Record<string, string>) =>
       ask(port, { method: 'POST', path: '/api/servers', headers: { ...JSON_TYPE, ...headers }, body })
@@ -91,11 +91,11 @@ function curl(url: string, params: object): string[] {
 
 const quoted = (words: string[]) => words.map((word) => `'${word}'`).join(' ')
 
-describe('who may act on an instance without a token', () => {
+describe('acting on an instance without a token', () => {
   afterAll(stopServers)
 
   // Checked: if the sender is not checked, the other server's secret is printed.
-  it('is no server that runs here: it can not approve its own calls over WebSocket or polling, nor call tools at /mcp', async () => {
+  it('is refused to servers that run here: they can not approve their own calls over WebSocket or polling, nor call tools at /mcp', async () => {
     const dataDir = temporaryFolder()
     const file = join(dataDir, 'mcp.json')
     const victim = child('shell', [], { env: { TOKEN: 'the-secret-of-another' }, approval: { '*': 'ask' } })
@@ -121,7 +121,7 @@ describe('who may act on an instance without a token', () => {
   })
 
   // Checked: if other users are not told apart, the answer is 200, and the server can be added.
-  it.runIf(process.getuid?.() === 0)('is no other user of this machine, until there is a token', async () => {
+  it.runIf(process.getuid?.() === 0)('is refused to other users of this machine, until there is a token', async () => {
     const { url } = await serve({})
     const as = async (uid: string, words: string[]) =>
       (await runFile('setpriv', [`--reuid=${uid}`, '--clear-groups', ...words])).stdout

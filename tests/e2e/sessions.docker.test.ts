@@ -82,7 +82,7 @@ describe('sessions on a real engine', () => {
   })
 
   // Checked: if the container's epoch is believed, no call gets a sandbox any more.
-  it('replaces one in which a command made up a later owner, who would keep everyone out', async () => {
+  it('replaces a container in which a command made up a later epoch', async () => {
     const id = newId()
     await core.sh(id, 'echo kept > a.txt')
     const containerOf = () => core.sessions.run(id, async ({ containerId }) => containerId)

@@ -110,7 +110,7 @@ describe('a tool whose definition changed', { timeout: 60_000 }, () => {
   })
 
   // Checked: if the change is not noticed, the call runs.
-  it('waits for a yes, with the difference shown, where changes are asked about and no rule allows it', async () => {
+  it('needs approval, with the difference shown, if changes need approval and no rule allows it', async () => {
     const { open, close, change, noted } = world()
     await (await open({ CHANGED_TOOLS: 'ask' })).note('one')
     await close()
@@ -124,7 +124,7 @@ describe('a tool whose definition changed', { timeout: 60_000 }, () => {
   })
 
   // Checked: if only the first 4,000 characters are compared, the call runs.
-  it('waits also when the change is far behind a long text', async () => {
+  it('needs approval even if the change is far behind in a long text', async () => {
     const { open, close, change, noted } = world()
     change('x'.repeat(4000))
     await (await open({ CHANGED_TOOLS: 'ask' })).note('one')
@@ -136,7 +136,7 @@ describe('a tool whose definition changed', { timeout: 60_000 }, () => {
   })
 
   // Checked: if the last seen definition counts, the call runs there.
-  it('is no alternative to one that fails, also when it changed while nobody looked', async () => {
+  it('is no alternative to one that fails, even if it changed unnoticed', async () => {
     const dir = temporaryFolder()
     folders.push(dir)
     const [one, other, notes] = ['one', 'other', 'notes'].map((name) => join(dir, name)) as [string, string, string]

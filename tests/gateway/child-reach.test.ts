@@ -66,7 +66,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
   it.each([
     ['elsewhere', false],
     ['in the folder of mcp.json', true]
-  ])('that works %s reads neither the data folder nor mcp.json, and writes neither', async (_where, inside) => {
+  ])('that works %s can neither read nor write the data folder and mcp.json', async (_where, inside) => {
     const { gateway, dir, data, config, run } = await open(inside)
     const before = readFileSync(config, 'utf8')
     const scratch = join(dir, 'scratch')
@@ -86,7 +86,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
   it.each([
     ['elsewhere', false],
     ['in the folder of mcp.json', true]
-  ])('that works %s sees nothing of an mcp.json that was replaced while it runs', async (_where, inside) => {
+  ])('that works %s can not read an mcp.json that was replaced while it runs', async (_where, inside) => {
     const { dir, config, run } = await open(inside)
     const pid = await run(OWN_NAME)
     for (const round of [1, 2]) {
@@ -102,7 +102,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
   })
 
   // Checked: if nobody checks the guard, the server lives on.
-  it.each(['SIGKILL', 'SIGSTOP'] as const)('whose guard of mcp.json gets %s is ended itself', async (signal) => {
+  it.each(['SIGKILL', 'SIGSTOP'] as const)('is ended if the guard of mcp.json gets %s', async (signal) => {
     const { run, gateway, config } = await open(true)
     const pid = outsidePid(await run(OWN_NAME))
     for (const guard of guardsOf(pid)) process.kill(guard, signal)
@@ -113,7 +113,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
   })
 
   // Checked: without a PID namespace, the server kills the gateway.
-  it('reaches neither the gateway, nor a sibling, nor the guard with a signal', async () => {
+  it('can not signal the gateway, a sibling or the guard', async () => {
     const { run, gateway } = await open(true)
     const pid = outsidePid(await run(OWN_NAME))
     const victim = () => gateway.call('execute', { server: 'victim', tool: 'pid', params: {} }).then(textOf)
@@ -133,7 +133,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
   })
 
   // Checked: if they are not held, the folder is gone, and the next start finds the server's files.
-  it('that renames a folder above the data folder or mcp.json finds it held in place', async () => {
+  it('can not rename a folder above the data folder or mcp.json', async () => {
     const { dir, data, run } = await open(true)
     const seen = await run(`
       cd /; mv '${dir}' '${dir}-away'; unshare -Urm sh -c "umount -l '${dir}'; mv '${dir}' '${dir}-away'"
@@ -145,7 +145,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
 
   // Checked: if only the top mount of /sys is read-only, the control groups are listed.
   it.runIf(process.getuid?.() === 0)(
-    'that is root writes to no control group and no setting of the kernel, and opens no disk',
+    'that runs as root can not write control groups or kernel settings, or open a disk',
     async () => {
       const { run } = await open(false)
       const disks = 'find /dev -type b -o -path /dev/kmsg -o -path /dev/mem'
@@ -160,7 +160,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
   )
 
   // Checked: if only docker.sock is covered, the other socket is listed.
-  it('of an instance that others use sees no socket of a container engine', async () => {
+  it('can not see the socket of a container engine on an instance that others use', async () => {
     const runtime = temporaryFolder()
     for (const name of ['podman', 'containerd-rootless']) {
       mkdirSync(join(runtime, name))

@@ -54,7 +54,7 @@ async function open() {
 
 describe('secrets of the registry', { timeout: 120_000 }, () => {
   // Checked: if every entry gets what it names, the server gets the secret.
-  it('go to no entry that somebody else put into the file, and to a changed one when it is accepted', async () => {
+  it('go to no entry that someone else wrote into the file, and to a changed one after it is accepted', async () => {
     const { token, command, write, gateway } = await open()
     // Present at the first start: accepted.
     expect(await token('bank')).toBe(SECRET)

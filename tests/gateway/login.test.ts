@@ -103,7 +103,7 @@ describe('a remote server that wants OAuth', { timeout: 60_000 }, () => {
   })
 
   // Checked: if the resource is not checked, the server answers "hello" with the other server's token.
-  it('gets no token that is for another server than itself', async () => {
+  it('gets no token for another server', async () => {
     const { oauth, servers, data } = await open()
     await servers('login', 'guarded')
     const gateway = await gatewayFor(oauth, data)

@@ -178,7 +178,7 @@ describe('servers in containers', { timeout: 120_000 }, () => {
   })
 
   // Checked: if any host is allowed, the host is reached.
-  it('reach the named hosts and no other, and what they were refused is seen', async () => {
+  it('reach only the named hosts, and refused ones are reported', async () => {
     const name = unique('network')
     const named = await listen('named')
     const other = await listen('other')

@@ -55,7 +55,7 @@ async function open(args: string[] = []) {
 
 describe('secrets', () => {
   // Checked: without namespaces, the other server's environment can be read.
-  it('of a sibling or of the gateway are not to be had from inside a child', async () => {
+  it('of a sibling or the gateway can not be read by a child', async () => {
     const { gateway, call, credentials, login } = await open()
     await call('b', 'look')
     const text = await call('a', 'look', { files: [credentials, login, gateway.config] })
@@ -81,7 +81,7 @@ describe('secrets', () => {
   })
 
   // Checked: if nothing is redacted, the secret is in the answer.
-  it('show in no command line, log, error, answer or file of ours', async () => {
+  it('appear in no command line, log, error, answer or file of ours', async () => {
     const { gateway, call, command, credentials, login, data } = await open()
     const said: string[] = []
     for (const tool of ['complain', 'refuse', 'crash', 'look']) {
@@ -113,7 +113,7 @@ describe('secrets', () => {
   })
 
   // Checked: if the error passes unchanged, the secret is in its message and data.
-  it("show in no error of a server that is passed on in the server's own words", async () => {
+  it('appear in no error of a server that is passed on unchanged', async () => {
     const { gateway } = await open(['--expose', 'all'])
     const error = await gateway.call('a__refuse', {}).catch((reason) => reason)
     expect({ code: error.code, message: error.message, data: error.data }).toEqual({

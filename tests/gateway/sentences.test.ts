@@ -220,7 +220,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
   })
 
   // Checked: if the current declaration decides, the tool runs.
-  it('runs no tool that its server has turned into a reader, until somebody accepts that', async () => {
+  it('runs no tool that its server has turned into a reader, until someone accepts the change', async () => {
     const { gateway, execute, status, ran } = await start({ more: { kubernetes: { idleSeconds: 0.05 } } })
     await execute({ server: 'kubernetes', tool: 'get_pods' })
     const now = KUBERNETES.map(({ name, description }) => ({ name, description, ...reads }))

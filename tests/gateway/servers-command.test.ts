@@ -235,7 +235,7 @@ describe('servers', { timeout: 60_000 }, () => {
   })
 
   // Checked: if only the command is shown, the file that is loaded first is not mentioned.
-  it('shows all that decides before it asks, and nothing that a terminal would hide', async () => {
+  it('shows everything that matters before it asks, with hidden characters made visible', async () => {
     const { run, dir } = workplace({})
     const env = { NODE_OPTIONS: '--require /tmp/evil.js', API_TOKEN: 'sk-literal-secret' }
     const sly = { command: 'node', args: ['a\u202eb.js'], cwd: '/srv/\u200bx', env, approval: { '*': 'allow' } }
@@ -256,7 +256,7 @@ describe('servers', { timeout: 60_000 }, () => {
   })
 
   // Checked: if lines are printed as they are, the escape codes are in the output.
-  it('print nothing that steers a terminal, hides or imitates a line, whoever wrote it', async () => {
+  it('prints nothing that controls the terminal, or hides or imitates a line', async () => {
     const hostile = 'red \u001b[31m\u001b]0;title\u0007 back \u202e over\r hidden \u{e0041}\u200b'
     const script = `process.stderr.write(${JSON.stringify(`${hostile}\n`)}); process.exit(3)`
     const { run } = workplace({

@@ -26,7 +26,7 @@ async function expectRefused(command: string): Promise<void> {
   expect(stdout, command).not.toContain('done')
 }
 
-describe('from a sandbox nobody gets', () => {
+describe('a sandbox can not get', () => {
   // Checked: as root with `SYS_ADMIN` and without seccomp, the mount succeeds.
   it('a mount', async () => {
     await expectRefused(libc('libc.mount(b"none", b"/tmp", b"tmpfs", 0, None)'))
@@ -72,7 +72,7 @@ describe('from a sandbox nobody gets', () => {
   })
 
   // Checked: without masked paths, `/proc/keys` can be read.
-  it('anything of the kernel that is masked', async () => {
+  it('masked information of the kernel', async () => {
     expect((await run(sandbox, 'cat /proc/kcore | head -c 16 | wc -c')).stdout.trim()).toBe('0')
     expect(
       (await run(sandbox, 'cat /proc/keys /proc/timer_list /proc/latency_stats 2>/dev/null | wc -c')).stdout.trim()
@@ -81,7 +81,7 @@ describe('from a sandbox nobody gets', () => {
   })
 
   // Checked: with a readable copy of Node, the server is stopped and the call never ends.
-  it('its server by ptrace', async () => {
+  it('control of its server by ptrace', async () => {
     await expectRefused(`python3 -c 'import ctypes, os, sys; libc = ctypes.CDLL(None, use_errno=True)
 r = libc.ptrace(16, int(sys.argv[1]), 0, 0)
 print("done" if r >= 0 else os.strerror(ctypes.get_errno()))' $PPID`)
@@ -115,7 +115,7 @@ print("done" if r >= 0 else os.strerror(ctypes.get_errno()))' $PPID`)
   })
 
   // Checked: without `no-new-privileges`, `NoNewPrivs` is 0.
-  it('more rights by a setuid program, even one that it made', async () => {
+  it('more rights through a setuid program, even its own', async () => {
     const { stdout } = await run(
       sandbox,
       'cp /usr/bin/id /workspace/id 2>/dev/null || cp "$(command -v id)" /workspace/id; chmod 6755 /workspace/id; /workspace/id -u; grep NoNewPrivs /proc/self/status'

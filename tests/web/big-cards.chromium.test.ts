@@ -24,7 +24,7 @@ it.each([
 })
 
 // Checked: without that text, nothing says that the command continues.
-it('says that a command goes on below what is in sight, for as long as it does', async () => {
+it('says that a command continues below, as long as it does', async () => {
   const { me } = await now().arrive(
     asking('workspace', 'execute_command', { command: `ls${'\n'.repeat(60)}rm -rf everything` })
   )
@@ -43,7 +43,7 @@ it('says that a command goes on below what is in sight, for as long as it does',
 })
 
 // Checked: if the first letter sets the direction, the second name stands before the first, and ">" looks like "<".
-it('shows names that run from right to left in the order in which a command has them', async () => {
+it('shows right-to-left names in the order of the command', async () => {
   const { me } = await now().arrive(asking('workspace', 'execute_command', { command: 'אאא > בבב.sh' }))
   await me.cards.waitFor()
   const places = await me.page.evaluate(`['אאא', '>', 'בבב', '.sh'].map((part) => {

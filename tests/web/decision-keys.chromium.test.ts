@@ -36,7 +36,7 @@ async function typeEvery(me: WorkspacePage, ms: number, keys: string[]): Promise
 }
 
 // Checked: if letters decide, "a" approves.
-it('takes what is typed after Alt+P and R for the reason, from the first letter, and approves nothing', async () => {
+it('puts everything typed after Alt+P and R into the reason, and approves nothing', async () => {
   const { me, session } = await now().arrive(asking('a', 'b'))
   await me.cards.first().waitFor()
   await me.page.keyboard.press('Alt+p')

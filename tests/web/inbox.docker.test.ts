@@ -89,7 +89,7 @@ describe('the inbox', () => {
   })
 
   // Checked: if any Origin is accepted, the answer is accepted.
-  it('takes one answer, for the card that was seen, from its own page, and only while somebody waits', async () => {
+  it('accepts one answer, for the card that was seen, from its own page, and only while the call waits', async () => {
     const { write, written, gateway } = await gatewayOn(server.dataDir)
     const call = write('once')
     const [card] = await waitFor(1)

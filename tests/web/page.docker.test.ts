@@ -273,7 +273,7 @@ describe('the server gone', () => {
 
 describe('hostile text', () => {
   // Checked: with `v-html`, the tag is no longer text.
-  it('does nothing, and is seen, in messages, arguments, names, output and answers', async () => {
+  it('is shown as text, and does nothing, in messages, arguments, names, output and answers', async () => {
     const me = await arrive()
     const script = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
     await me.ask(`write ev\u202etxt.exe: ${script} a\u200bb`)

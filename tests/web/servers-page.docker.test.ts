@@ -143,7 +143,7 @@ describe('the servers in the page', () => {
   })
 
   // Checked: with `v-html`, the tag is no longer text.
-  it('takes hostile names, commands and texts for text', async () => {
+  it('shows hostile names, commands and texts as text', async () => {
     write({})
     const me = await arrive()
     const { page } = me

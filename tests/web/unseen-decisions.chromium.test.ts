@@ -25,7 +25,7 @@ const clickWhenGone = (gone: string, button: string) => `new MutationObserver((_
 const armed = '.approval-card:focus button[aria-disabled=false]'
 
 // Checked: if cards accept clicks at once, the second card is decided.
-it('takes the second click of a double-click for no decision on the next card', async () => {
+it('ignores the second click of a double-click on the next card', async () => {
   const { me, session } = await now().arrive(asking('a', 'b'))
   await expect.poll(() => me.page.locator('.btn-primary[aria-disabled=false]').count()).toBe(2)
   await me.page.evaluate(clickWhenGone('[data-call="a"]', '[data-call="b"] .btn-primary'))
@@ -124,7 +124,7 @@ it('takes a click in the inbox for no answer to the card that has just moved up'
 })
 
 // Checked: if everything pending is approved, the changed tool is accepted.
-it('approves all but what is being edited or rejected, and tools that changed', async () => {
+it('"Approve all" leaves out calls that are being edited or rejected, and tools that changed', async () => {
   const { me, session } = await now().arrive((opened) => {
     opened.append('user:message', { turnId: 't', text: 'go' })
     const changed = { ...run('changed'), definitionChange: { before: 'reads', after: 'deletes' } }

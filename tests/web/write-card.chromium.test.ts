@@ -17,7 +17,7 @@ function asking(...calls: Record<string, unknown>[]): (session: FakeSession) => 
 }
 
 // Checked: if every write is shown as a replacement, the card shows no content.
-it('shows what is added to the end, and not the file as removed or as the same', async () => {
+it('shows the text that is appended, and not the whole file as removed or unchanged', async () => {
   now().fake.files.set('log.txt', Buffer.from('one\n'))
   const { me } = await now().arrive(asking({ path: 'log.txt', content: 'one\n', append: true }))
   await me.cards.getByText('Added to the end').waitFor()

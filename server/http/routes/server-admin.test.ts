@@ -41,9 +41,9 @@ const CHANGES = [
   ['DELETE', '/steady', undefined]
 ] as const
 
-describe('who may change servers', () => {
+describe('changing servers', () => {
   // Checked: if every token holder is an administrator, the answers are 200 and 204.
-  it('is nobody over HTTP where everyone has the access token and there is no admin token', async () => {
+  it('is refused over HTTP if there is an access token but no admin token', async () => {
     const { ask, saved } = await openServerRoutes({ steady: entry }, '', { AUTH_TOKEN })
     for (const [method, path, body] of CHANGES)
       expect(await ask(method, path, body, admin)).toMatchObject({
@@ -55,7 +55,7 @@ describe('who may change servers', () => {
   })
 
   // Checked: if every token holder is an administrator, the answers are 200 and 204.
-  it('is whoever shows the admin token, and a member sees no command, path, variable or log', async () => {
+  it('needs the admin token; other users see no command, path, variable or log', async () => {
     const { ask, saved, file } = await openServerRoutes({ steady: entry }, '', { AUTH_TOKEN, ADMIN_TOKEN })
     for (const [method, path, body] of CHANGES)
       for (const headers of [member, wrong, { ...member, 'x-admin-token': AUTH_TOKEN }])
@@ -98,7 +98,7 @@ describe('who may change servers', () => {
   })
 
   // Checked: if they are not counted, the answer is 403 for ever.
-  it('is not found out by guessing: wrong admin tokens are counted, and the right one still works', async () => {
+  it('counts wrong admin tokens, and still accepts the right one', async () => {
     const { ask } = await openServerRoutes({ steady: entry }, '', { ADMIN_TOKEN })
     const guess = (at: number) => ask('GET', '', undefined, { 'x-admin-token': `guess number ${at} of many` })
     for (let at = 0; at < 20; at++) expect((await guess(at)).status).toBe(403)
@@ -109,7 +109,7 @@ describe('who may change servers', () => {
   })
 
   // Checked: if any hash is accepted, the answer is 204.
-  it('accepts a changed entry that uses secrets as an administrator, and exactly what was shown', async () => {
+  it('accepts a changed entry that uses secrets only for an administrator, and exactly as shown', async () => {
     const secrets = { env: { TOKEN: `\${secret:T}` } }
     const opened = await openServerRoutes({ steady: child('steady', [], secrets) }, 'T=hush-hush', { ADMIN_TOKEN })
     const { ask, file, gateway } = opened
@@ -133,7 +133,7 @@ describe('who may change servers', () => {
   })
 
   // Checked: if the sender is not checked, the answer is 200.
-  it('is no server that runs here, also where no token is set and whatever it does to hide', async () => {
+  it('is refused to servers that run here, even without a token and however they hide', async () => {
     const { ask, url, saved, run } = await openEvil()
     const init = '{ method: "POST", headers: { "content-type": "application/json" }, body: process.argv[1] }'
     const send = `fetch("${url}/api/servers", ${init}).then((r) => r.text()).then(console.log)`
@@ -148,7 +148,7 @@ describe('who may change servers', () => {
   })
 
   // Checked: if an unknown sender is let through, the answer is 204 and the victim is disabled.
-  it('is no program that can not be told from a server, unless it shows the admin token', async () => {
+  it('is refused to programs that can not be distinguished from a server, without the admin token', async () => {
     const { url, ask, saved, run } = await openEvil()
     const { port } = new URL(url)
     const hide = (way: string, path: string) => run(`python3 ${HIDE_SENDER} ${way} ${port} ${path} 2>&1`)
@@ -173,7 +173,7 @@ describe('who may change servers', () => {
     expect((await runFile('unshare', [...words, '-H', `x-admin-token: ${ADMIN_TOKEN}`, address])).stdout).toBe('204')
   })
 
-  it('is everyone on this machine where no token is set', async () => {
+  it('is allowed to everyone on this machine if no token is set', async () => {
     const { ask, file } = await openServerRoutes({ steady: entry })
     expect((await ask<ServersReply>('GET', '')).json).toMatchObject({ admin: 'allowed', file })
     expect(await ask('POST', '/steady/disable', {})).toMatchObject({ status: 204 })

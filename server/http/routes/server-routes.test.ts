@@ -137,7 +137,7 @@ describe('the API of the servers', () => {
   })
 
   // Checked: if any Origin and type are accepted, the server is added.
-  it('takes no change that another site could have sent', async () => {
+  it('accepts no change that another site could have sent', async () => {
     const { ask } = await open({ steady: child('steady') })
     const body = JSON.stringify({ mcpServers: { x: { command: 'x' } } })
     const evil = { origin: 'https://evil.example' }
@@ -216,7 +216,7 @@ describe('the API of the servers', () => {
 })
 
 // Checked: with Fastify's default, the limit is 0, which means for ever.
-it('waits minutes and not for ever for the rest of a request', async () => {
+it('waits minutes, not for ever, for the rest of a request', async () => {
   const { raw } = await open()
   expect(raw.requestTimeout).toBe(300_000)
   expect(raw.headersTimeout).toBe(60_000)

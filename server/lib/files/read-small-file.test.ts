@@ -22,7 +22,7 @@ describe('a file that someone else names', () => {
   })
 
   // Checked: if the file is read whole, the device fills the memory, and the pipe blocks for ever.
-  it('is no endless device and no pipe without a writer', () => {
+  it('is refused if it is an endless device or a pipe without a writer', () => {
     const pipe = join(dir, 'pipe')
     execFileSync('mkfifo', [pipe])
     for (const file of ['/dev/zero', pipe]) expect(() => readSmallFile(file, 1000)).toThrow('not a regular file')

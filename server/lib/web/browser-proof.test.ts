@@ -17,7 +17,7 @@ describe('where a request comes from', () => {
   })
 
   // Checked: if only the host is compared, that page may act.
-  it('is another site where the page has no TLS and the proxy has, or no web page at all', () => {
+  it('is another site if the page has no TLS but the proxy has, or if it is not a web page', () => {
     const secure = { host: 'chat.example', 'x-forwarded-proto': 'https' }
     expect(isOwnOrigin({ headers: { ...secure, origin: 'https://chat.example' } })).toBe(true)
     expect(isOwnOrigin({ headers: { ...secure, origin: 'http://chat.example' } })).toBe(false)

@@ -6,9 +6,9 @@ const from = (remoteAddress: string, forwarded?: string) => ({
   socket: { remoteAddress }
 })
 
-describe('whose request it is', () => {
+describe('the address of a request', () => {
   // Checked: if anyone's header counts, the made-up address is used.
-  it('is whose connection it is, whatever a header says, unless a trusted proxy says so', () => {
+  it('is the address of the connection, whatever a header says, unless a trusted proxy sends the header', () => {
     expect(clientAddresses([])(from('127.0.0.1', '1.2.3.4'))).toBe('127.0.0.1')
     const addressOf = clientAddresses(['127.0.0.0/8', '::1', '10.0.0.7'])
     expect(addressOf(from('9.9.9.9', '1.2.3.4'))).toBe('9.9.9.9')

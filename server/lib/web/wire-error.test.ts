@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts'
 import { wireError } from './wire-error.ts'
 
 // Checked: if the error's own text is sent, clients see it.
-it('tells ours as they are, and of any other only where to look', () => {
+it('passes on our own errors, and for any other error only says where to look', () => {
   const log: string[] = []
   const logger = recordingLogger(log)
   const known = new AppError('invalid', 'bad', 'Bad.', { details: { secret: 1 }, cause: new Error('inner') })

@@ -145,7 +145,7 @@ describe('a connection', () => {
   })
 
   // Checked: if only the first thread counts, the process goes on writing under the next owner.
-  it('is taken over with nothing left of what only looks ended, or is held by a debugger', async () => {
+  it('is taken over without leaving processes that only look ended or are held by a debugger', async () => {
     const { id, connection } = await sandboxes.open()
     const script = (text: string) => `python3 -c '${text}' >/dev/null 2>&1 &`
     const headless = `import ctypes, threading, time

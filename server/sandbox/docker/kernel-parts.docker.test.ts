@@ -80,7 +80,7 @@ print(asyncio.run(main()), multiprocessing.pool.ThreadPool(4).map(abs, [-1]), so
 })
 
 // Checked: if the probe's result is ignored, the sandbox is used.
-it('a sandbox whose engine does not apply the list of system calls is not used', async () => {
+it('a sandbox whose engine does not apply the seccomp profile is not used', async () => {
   const { Image, HostConfig, Config } = await docker.getContainer(containerId).inspect()
   const owner = { ...Config.Labels, 'mcp-orchestrator.claim': randomUUID() }
   const body = { ...Config, Image, Labels: owner, HostConfig: { ...HostConfig, SecurityOpt: ['no-new-privileges'] } }
@@ -106,7 +106,7 @@ describe('a user id', () => {
   })
 
   // Checked: with one user id for all, the other sandbox can't create an inotify instance.
-  it('has the limits that the kernel counts per user to itself', async () => {
+  it('does not share the limits that the kernel counts per user', async () => {
     const hog = `python3 -c 'import ctypes, time; libc = ctypes.CDLL(None)
 made = 0
 while libc.inotify_init() >= 0: made += 1

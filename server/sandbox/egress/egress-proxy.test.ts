@@ -64,7 +64,7 @@ describe('the egress proxy', () => {
   })
 
   // Checked: if they are passed to `writeHead` unchecked, an uncaught RangeError follows.
-  it('outlives an answer that is none', async () => {
+  it('survives an invalid answer', async () => {
     const hostile = await portOf(
       createServer((socket) => socket.once('data', () => socket.end('HTTP/1.1 042 X\r\ncontent-length: 0\r\n\r\n')))
     )

@@ -47,7 +47,7 @@ describe('what a sandbox may reach', () => {
     '64:ff9b::7f00:1',
     '2002:7f00:1::1',
     'ff02::1'
-  ])('is no private address that a named host leads to: %s', async (address) => {
+  ])('excludes private addresses that a named host resolves to: %s', async (address) => {
     const verdict = await checkTarget(rules('a.com', '*.b.com', '*'), { host: 'a.com', port: 80 }, leadingTo(address))
     expect(verdict).toEqual({ denied: expect.stringContaining(`leads to ${address}`) })
   })

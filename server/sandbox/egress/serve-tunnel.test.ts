@@ -21,7 +21,7 @@ function frame(type: number, stream: number, payload: Buffer, flags = 0): Buffer
 const field = (index: number, value: string) => Buffer.concat([Buffer.from([index, value.length]), Buffer.from(value)])
 
 // Checked: if every stream is answered, an uncaught ERR_HTTP2_INVALID_STREAM follows.
-it('outlives a connection that is opened and taken back in one breath', async () => {
+it('survives a connection that is opened and cancelled at once', async () => {
   const [ours, theirs] = duplexPair()
   const accepted: unknown[] = []
   serveTunnel(ours, { accept: (stream) => accepted.push(stream), close: () => {} }, () => {})

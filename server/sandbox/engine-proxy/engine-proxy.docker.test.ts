@@ -60,7 +60,7 @@ it('sessions work through it as they do without: start, call, pause, end', async
 })
 
 // Checked: if the fields are not checked, the container is created.
-it('refuses what would be root on the host, and leaves nothing behind', async () => {
+it('refuses a container that would be root on the host, and leaves nothing behind', async () => {
   const image = (await core.engine.ensureImage()) ?? ''
   const owner = { deployment: attack, instance: attack }
   const spec = containerSpec({ limits, owner, image, createdAt: Date.now(), uid: 20_000 })
@@ -77,7 +77,7 @@ it('refuses what would be root on the host, and leaves nothing behind', async ()
 })
 
 // Checked: if any version and body are accepted, the container runs with the host's disk in it.
-it('starts nothing with a mount, in the way that old versions of the API have for it', async () => {
+it('starts no container with a mount in the body, as old versions of the API allow', async () => {
   const image = (await core.engine.ensureImage()) ?? ''
   const owner = { deployment: attack, instance: attack }
   const made = await create({ body: containerSpec({ limits, owner, image, createdAt: Date.now(), uid: 20_000 }) })
@@ -161,7 +161,7 @@ it.each([
   ['GET', 'json', ''],
   ['DELETE', '', '']
 ])(
-  'acts on the container that was checked, though its name means another one by then (%s %s)',
+  'acts on the container that was checked, even if its name means another one by then (%s %s)',
   async (method, verb, text) => {
     await withLookalike(async (foreign, ours, name) => {
       if (verb === 'exec') await foreign.start()
@@ -183,7 +183,7 @@ it.each([
 )
 
 // Checked: if the name is sent on, the stream is the other container's.
-it('joins no stream of a container that a name means only by the time the body is there', async () => {
+it('joins no stream of another container that has the name only when the body has arrived', async () => {
   await withLookalike(async (foreign, ours, name) => {
     await foreign.start()
     const socket = connect(socketPath)
@@ -199,7 +199,7 @@ it('joins no stream of a container that a name means only by the time the body i
 })
 
 // Checked: if any name is accepted, the container is created under the other's id.
-it('makes no container whose name could be another’s id, and answers for what is not there itself', async () => {
+it('creates no container whose name could be an id, and answers itself for missing containers', async () => {
   const image = (await core.engine.ensureImage()) ?? ''
   const owner = { deployment: attack, instance: attack }
   const body = containerSpec({ limits, owner, image, createdAt: Date.now(), uid: 20_000 })

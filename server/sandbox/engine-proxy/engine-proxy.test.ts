@@ -85,7 +85,7 @@ async function raw(bytes: string, { after, more, last = after }: { after: RegExp
 }
 
 // Checked: with the body piped on under "Content-Length: 0", the engine saw the second request too.
-it('lets no second request ride in the body of an allowed one', async () => {
+it('passes on no second request in the body of an allowed one', async () => {
   const body = `${SMUGGLED.length.toString(16)}\r\n${SMUGGLED}\r\n0\r\n\r\n`
   const answer = await raw(
     `POST /containers/ours/start HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${body}`,

@@ -43,7 +43,7 @@ describe('the access token of the instance', () => {
   })
 
   // Checked: if any proof is accepted, a copied cookie gives access from anywhere.
-  it('is in no cookie, and the cookie of a login counts only with the proof of its page', () => {
+  it('is in no cookie, and a login cookie counts only with the proof of its page', () => {
     const access = new InstanceAccess(RIGHT, silentLogger)
     const [mine, other] = ['m'.repeat(43), 'o'.repeat(43)]
     const cookie = `mcpo_access_3000=${access.cookieFor(mine)}`

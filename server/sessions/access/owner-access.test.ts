@@ -53,7 +53,7 @@ it('of several who show an old cookie, one is its owner from then on, and the ot
 })
 
 // Checked: if the tokens stay valid, the attacker's token still opens the session.
-it('who planted an old cookie has no way left into its sessions', async () => {
+it('an attacker who planted an old cookie can no longer open its sessions', async () => {
   const { token } = await access.open('planted', { owner: 'evil' }, { wantsToken: true })
   await access.check('planted', { token })
   await owners.enter(withOld('evil'), secret())

@@ -41,7 +41,7 @@ async function open() {
 }
 
 // Checked: without the check, every message is accepted.
-it('refuses new work by size of a conversation, of an owner and of all, and takes it again after a deletion', async () => {
+it('refuses new work when a conversation, an owner or all are over the limit, until something is deleted', async () => {
   const { store, fill, refusal } = await open()
   expect(await refusal('a1')).toBeUndefined()
   for (let i = 0; i < 2; i++) await fill('a1', 0.6 * MB)

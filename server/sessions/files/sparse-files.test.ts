@@ -57,7 +57,7 @@ async function hashOf(path: string): Promise<string> {
 }
 
 // Checked: if no run counts as zeros, 96 MB are sent and stored.
-it('saves, moves and restores a sparse file at the cost of what it holds', async () => {
+it('saves, moves and restores a sparse file at the cost of its actual content', async () => {
   const checkpoints = join(folder, 'checkpoints')
   const store = openCheckpointStore({ dir: checkpoints, maxSessionBytes: MB, logger: silentLogger })
   const before = sandbox('before')

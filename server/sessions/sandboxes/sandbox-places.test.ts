@@ -40,7 +40,7 @@ function work(manager: SessionManager, id: string): { started: Promise<void>; st
 
 describe('when all sandboxes are taken', () => {
   // Checked: if none is stopped, the newcomer is refused.
-  it('the longest idle one is saved and gives way, and loses nothing', async () => {
+  it('the one that has been idle longest is saved and stopped, and loses nothing', async () => {
     const manager = await fake.start('a', { maxSessions: 2 })
     const leave = [manager.attach('p-1'), manager.attach('q-1')] // open tabs hold nothing
     await write(manager, 'p-1', 'of p')
@@ -89,7 +89,7 @@ describe('when all sandboxes are taken', () => {
 
 describe('a fair share', () => {
   // Checked: if none is stopped, the newcomer is refused.
-  it('takes from the owner who has most, though another has been idle for longer', async () => {
+  it('takes a sandbox from the owner who has most, even if another one has been idle for longer', async () => {
     const manager = await fake.start('a', { maxSessions: 4 })
     for (const id of ['q-1', 'p-1', 'p-2', 'p-3']) await write(manager, id, id)
     await write(manager, 'r-1', 'x')

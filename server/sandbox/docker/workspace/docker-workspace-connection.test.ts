@@ -29,7 +29,7 @@ async function open(holds: (method: string) => boolean) {
 }
 
 // Checked: if only the engine is asked, this call and all later ones wait for their full deadline.
-it('is lost when its server says nothing any more, though it runs', async () => {
+it('is lost when its server no longer answers, even if it runs', async () => {
   let isStopped = false
   const { connection } = await open((method) => isStopped || method === 'tools/call')
   const call = connection.callTool('execute_command', {}, { timeoutMs: 600_000 })
