@@ -55,6 +55,8 @@ const END_SESSION_MS = 1000
 export class LiveServer {
   tools: StoredTool[] = []
   readonly revision: KnownRevision | undefined
+  /** Resolves if the connection ends without `close`. */
+  readonly crashed: Promise<void>
   readonly #entry: ServerEntry
   readonly #client: Client
   /** Only for a local server. */
@@ -75,6 +77,11 @@ export class LiveServer {
     this.#transport = transport
     this.#redact = redact
     this.revision = revisionOf(client)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.crashed = promise
+    client.onclose = () => {
+      if (this.#open) resolve()
+    }
   }
 
   get isOpen(): boolean {

@@ -1,6 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import { eventually } from '../../../tests/support/eventually.ts'
 import { child, LOCAL, openTestConnections } from '../../connections/connections.fixture.ts'
+import { LiveServer } from '../../connections/live-server.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { ClientLane } from './client-lane.ts'
 
@@ -43,6 +44,25 @@ it('keeps the subscription for the others when the first gives up, and releases 
     other.abort()
     await second
     await eventually('the server to be let go', () => connection.busy === 0)
+  } finally {
+    await close()
+  }
+})
+
+it('starts a crashed server again for its subscriptions, and only for them', async () => {
+  const { lane, connection, close } = await open()
+  const subscribed = vi.spyOn(LiveServer.prototype, 'subscribe')
+  try {
+    await lane.watch('c', uri, signal)
+    const first = connection.live?.pid ?? 0
+    process.kill(first, 'SIGKILL')
+    await eventually('the second subscription', () => subscribed.mock.calls.length === 2)
+    const { live } = connection
+    expect(live?.pid).not.toBe(first)
+    await lane.unwatch('c', uri)
+    process.kill(live?.pid ?? 0, 'SIGKILL')
+    await live?.crashed
+    expect(connection.live).toBeUndefined()
   } finally {
     await close()
   }

@@ -2,6 +2,7 @@
  * The connections of one client of the pass-through mode, or of one request at a time. Owns where a server's questions and
  * notifications go, and what a restarted server must be told again. Invariant: they reach only the client behind it.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { type ClientCapabilities, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { Caller } from '../../calls/caller.ts'
 import type { Connections } from '../../connections/connections.ts'
@@ -9,6 +10,7 @@ import type { LiveServer, RawResult } from '../../connections/live-server.ts'
 import type { Peer, PeerNotification, PeerRequest } from '../../connections/peer.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { backoffMs } from '../../lib/waiting/backoff.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import { namedQuestion } from '../asking/name-asker.ts'
 import type { Scope } from './scope.ts'
@@ -33,6 +35,7 @@ interface Watched {
 }
 
 const POSTPONE_MS = 2000
+const RESTART = { firstMs: 500, maxMs: 300_000 }
 const MAX_WATCHED = 1000
 /** Maximum number of questions that wait for the client's answer. */
 const MAX_QUESTIONS = 100
@@ -50,6 +53,8 @@ export class ClientLane implements Peer {
   readonly #options: ClientLaneOptions
   readonly #scopes: Scope[] = []
   readonly #watched = new Map<string, Watched>()
+  /** How often each server was restarted for its subscriptions. */
+  readonly #restarts = new Map<string, number>()
   #level: string | undefined
   #questions = 0
 
@@ -115,6 +120,23 @@ export class ClientLane implements Peer {
       if (of !== server || !watched.isAsked) continue
       watched.stop = live.subscribe(uri)
       watched.stop.catch(report)
+    }
+    void live.crashed.then(() => this.#restart(server))
+  }
+
+  /** A crashed server is started again for its subscriptions. Without any, the next call does that. */
+  async #restart(server: string): Promise<void> {
+    const isWatched = () => [...this.#watched.keys()].some((key) => JSON.parse(key).server === server)
+    while (isWatched()) {
+      const attempt = (this.#restarts.get(server) ?? 0) + 1
+      this.#restarts.set(server, attempt)
+      await delay(backoffMs(attempt, RESTART), undefined, { ref: false })
+      if (!isWatched()) return
+      const { signal } = new AbortController()
+      const list = async () => this.#connection(server).list(signal)
+      const error = await list().then(() => undefined, messageOf)
+      if (error === undefined) return
+      this.#options.logger.debug({ server }, `Not restarted for its subscriptions yet: ${error}`)
     }
   }
 
