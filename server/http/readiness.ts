@@ -43,8 +43,7 @@ export class Readiness {
   start(isClosing: () => boolean): void {
     this.#timer = setInterval(() => {
       if (!isClosing()) void this.look()
-    }, LOOK_EVERY_MS)
-    this.#timer.unref()
+    }, LOOK_EVERY_MS).unref()
   }
 
   stop(): void {

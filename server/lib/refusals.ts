@@ -6,7 +6,7 @@ import type { Logger } from './logger.ts'
 import { RepeatedLines } from './repeated-lines.ts'
 
 /** `mcp` is the gateway at /mcp, `chat` a turn or a tool call of a session. */
-export type Face = 'http' | 'socket' | 'mcp' | 'chat'
+type Face = 'http' | 'socket' | 'mcp' | 'chat'
 
 export interface Refusal {
   face: Face

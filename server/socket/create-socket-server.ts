@@ -139,8 +139,7 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
   })
   const unsubscribe = feed.subscribe(broadcaster(io, options))
   options.onProgress((progress) => io.emit('system:progress', progress))
-  const timer = setInterval(() => void tellStates(io, options), STATE_EVERY_MS)
-  timer.unref()
+  const timer = setInterval(() => void tellStates(io, options), STATE_EVERY_MS).unref()
   return {
     count: () => io.engine.clientsCount,
     async close() {
@@ -270,9 +269,7 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
       commands.enter(sessionId, 'requests')
       if (!isCommand(name))
         throw new AppError('invalid', 'unknown_command', `There is no command "${String(name).slice(0, 50)}".`)
-      if (name === 'session:snapshot') {
-        await sendSnapshot(socket, await options.chat.transcript(sessionId), options)
-      }
+      if (name === 'session:snapshot') await sendSnapshot(socket, await options.chat.transcript(sessionId), options)
       if (name !== 'message') return runCommand(name, rest[0], sessionId, options)
       messages.enter(sessionId, 'messages')
       try {
@@ -307,9 +304,7 @@ function broadcaster(io: Io, options: SocketServerOptions): Parameters<SessionFe
         if (/^(tool:(started|result)|session:notice)$/.test(type)) void tellState(io, sessionId, options)
       }
     },
-    live(sessionId, type, data) {
-      io.to(sessionId).emit(type, data as never)
-    },
+    live: (sessionId, type, data) => void io.to(sessionId).emit(type, data as never),
     gone: (sessionId) => io.in(sessionId).disconnectSockets(true),
     revoked: (sessionId) => io.in(sessionId).disconnectSockets(true),
     lost(sessionId) {

@@ -18,6 +18,7 @@ import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { askedAgain, withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import type { Conversation } from './conversation.ts'
+import type { RunInput } from './toolbox.ts'
 import { failedTurn, keyed, limitedTurn, noticeOf, notRun, stopped } from './turn-events.ts'
 
 /** While calls run, the log is checked this often for decisions that another instance appended. */
@@ -95,8 +96,7 @@ export class TurnDriver {
     try {
       await this.#conversation.refresh()
       // Don't wait for the lease: another instance that holds it may do the work, and then nothing is left to do.
-      const options = { waitMs: 0 }
-      if (!this.#isQuiet(this.#next())) await sessions.hold(this.#sessionId, (hold) => this.#drive(hold), options)
+      if (!this.#isQuiet(this.#next())) await sessions.hold(this.#sessionId, (hold) => this.#drive(hold), { waitMs: 0 })
       this.#failures = 0
     } catch (error) {
       await this.#onFailure(error)
@@ -170,7 +170,8 @@ export class TurnDriver {
     this.#news = Promise.withResolvers()
     const ours = new Set(this.#calls.keys())
     const { turnId } = await this.#conversation.refresh()
-    this.#stopCallsOfOtherTurns(turnId)
+    // The turn may have been stopped through another instance, which can't stop the calls that run here.
+    if ([...this.#calls.values()].some((turn) => turn !== turnId) && !this.#abort.signal.aborted) this.#stopCalls()
     const isOver = this.#closed || this.#lost !== undefined
     if (this.#lost !== undefined && this.#calls.size === 0) throw this.#lost
     for (const { callId } of this.#neverRun()) await this.#append([notRun(callId, stopped())], hold.epoch)
@@ -208,15 +209,10 @@ export class TurnDriver {
     clearTimeout(timer)
   }
 
-  /** The turn may have been stopped through another instance, which can't stop the calls that run here. */
-  #stopCallsOfOtherTurns(turnId: string | null): void {
-    if ([...this.#calls.values()].some((turn) => turn !== turnId) && !this.#abort.signal.aborted) this.#stopCalls()
-  }
-
   /** We hold the session, so a started call that does not run here is lost, and nobody else will report it. */
   async #reportLost(ours: ReadonlySet<string>, epoch: number): Promise<boolean> {
-    const lost = this.#startedElsewhere().filter(({ callId }) => !ours.has(callId))
-    const events = lost.map(({ callId }) => lostWithServer(callId))
+    const started = this.#startedElsewhere()
+    const events = started.flatMap(({ callId }) => (ours.has(callId) ? [] : [lostWithServer(callId)]))
     if (events.length > 0) await this.#append(events, epoch)
     return events.length > 0
   }
@@ -276,8 +272,7 @@ export class TurnDriver {
   #stopWithTurn(turnId: string): () => void {
     const abort = this.#abort
     const look = async () => {
-      const transcript = await this.#conversation.refresh()
-      if (transcript.turnId !== turnId) abort.abort(stopped())
+      if ((await this.#conversation.refresh()).turnId !== turnId) abort.abort(stopped())
     }
     const timer = setInterval(() => void look().catch(() => {}), 2 * LOOK_MS)
     return () => clearInterval(timer)
@@ -301,13 +296,9 @@ export class TurnDriver {
   async #runCall(hold: HeldSession, call: CallEntry, signal: AbortSignal): Promise<void> {
     const { toolbox, live, logger } = this.#deps
     const { callId } = call
+    const onOutput: RunInput['onOutput'] = (chunk) => live(this.#sessionId, 'tool:output', { callId, ...chunk })
     try {
-      await toolbox.run(hold, {
-        sessionId: this.#sessionId,
-        call,
-        signal,
-        onOutput: (chunk) => live(this.#sessionId, 'tool:output', { callId, ...chunk })
-      })
+      await toolbox.run(hold, { sessionId: this.#sessionId, call, signal, onOutput })
     } catch (error) {
       logger.debug({ err: error, callId }, 'A call failed.')
       if (isOwnershipError(error)) this.#lost = error

@@ -317,8 +317,7 @@ export class SessionManager {
   #every(ms: number, job: () => Promise<void>): void {
     const timer = setInterval(() => {
       job().catch((error) => this.#deps.logger.warn({ err: error }, `Background work failed: ${messageOf(error)}`))
-    }, ms)
-    timer.unref()
+    }, ms).unref()
     this.#timers.push(timer)
   }
 }

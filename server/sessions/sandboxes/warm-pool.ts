@@ -115,8 +115,7 @@ export class WarmPool {
     this.#retry = setTimeout(() => {
       this.#retry = undefined
       this.fill()
-    }, wait)
-    this.#retry.unref()
+    }, wait).unref()
   }
 
   #drop(member: WorkspaceConnection): void {

@@ -62,8 +62,7 @@ export class Database {
     this.#scrub = setTimeout(() => {
       this.#scrub = undefined
       if (this.#db.isOpen && !emptyLog(this.#db)) this.scrubSoon(SCRUB_AGAIN_MS)
-    }, waitMs)
-    this.#scrub.unref()
+    }, waitMs).unref()
   }
 
   close(): void {

@@ -50,8 +50,7 @@ export function openSocketAdapter(options: SocketAdapterOptions): SocketAdapter 
   const channelPrefix = `${stream}:${redis.options.db ?? 0}`
   const timer = setInterval(() => {
     if (redis.status === 'ready') writeHeartbeat(redis, stream, keepMs).catch(() => {})
-  }, BEAT_MS)
-  timer.unref()
+  }, BEAT_MS).unref()
   return {
     adapter: createAdapter(redis, { streamName: stream, channelPrefix, maxLen: MAX_LENGTH, onlyPlaintext: true }),
     close() {
