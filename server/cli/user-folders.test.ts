@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { userDefaults, userHome } from './user-folders.ts'
 
-it('has folders also for a user that the machine does not know, without HOME', () => {
+it('has folders even for an unknown user without HOME', () => {
   const unknown = () => {
     throw new Error('uv_os_homedir returned ENOENT')
   }

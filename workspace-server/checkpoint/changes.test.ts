@@ -218,15 +218,15 @@ describe('acknowledgement', () => {
 describe('many files', () => {
   it('come in pages, and a storm of changes is not lost', async () => {
     await look()
-    await owner.run('for d in $(seq 20); do mkdir d$d; (cd d$d; for f in $(seq 1000); do echo $f > f$f; done); done')
+    await owner.run('for d in $(seq 12); do mkdir d$d; (cd d$d; for f in $(seq 500); do echo $f > f$f; done); done')
     const storm = await look()
     expect(storm.pages).toBeGreaterThan(1)
-    expect(storm.put.size).toBe(20_020)
+    expect(storm.put.size).toBe(6_012)
     await owner.run('echo changed > d7/f500; rm d8/f1')
     expect(await look()).toMatchObject({ paths: ['d7/f500', 'd8'], deleted: ['d8/f1'] })
     await owner.run('rm -r d1 d2 d3')
-    expect((await look()).deleted.length).toBe(3003)
-  }, 60_000)
+    expect((await look()).deleted.length).toBe(1503)
+  })
 
   it("an overflow of the kernel's queue of notices loses nothing", async () => {
     mkdirSync(at('many'))
