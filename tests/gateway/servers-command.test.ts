@@ -177,13 +177,16 @@ describe('servers', { timeout: 60_000 }, () => {
     const cursor = { mcpServers: { mine: { command: 'theirs' }, files: { command: 'npx', args: ['files'] }, bad: {} } }
     writeFileSync(join(dir, '.cursor/mcp.json'), JSON.stringify(cursor))
     const asked = await run('import')
-    expect([asked.code, asked.out]).toEqual([1, expect.stringMatching(/^"files" +npx files +\(Cursor\)\n$/)])
+    expect([asked.code, asked.out]).toEqual([
+      1,
+      expect.stringMatching(/^"files" +npx files +\(Cursor, .*\/\.cursor\/mcp\.json\)\n$/)
+    ])
     expect(Object.keys(saved().mcpServers)).toEqual(['mine'])
     const done = await run('import', '--yes')
     expect(done).toMatchObject({
       code: 0,
       out: expect.stringMatching(
-        /Added 1 server to (.*)\.\nNow replace .* the gateway.*\n\/.*\/docs\/guides\/clients\.md\n.*add --config \1 to its arguments\.\n$/
+        /Added 1 server to (.*)\.\nServers were left out .*\nNow replace .* the gateway.*\n\/.*\/docs\/guides\/clients\.md\n.*add --config \1 to its arguments\.\n$/
       )
     })
     expect(saved().mcpServers).toEqual({ mine: { command: 'mine' }, files: { command: 'npx', args: ['files'] } })
@@ -192,6 +195,7 @@ describe('servers', { timeout: 60_000 }, () => {
       expect.stringMatching(/nothing new/),
       expect.stringContaining('server "bad": needs either "command"')
     ])
+    expect((await workplace({}).run('import')).out).toMatch(/^No servers of other clients were found .* Name a file/)
     expect(await run('import', join(dir, 'no.json'))).toMatchObject({ code: 2, out: '' })
   })
 
@@ -205,8 +209,8 @@ describe('servers', { timeout: 60_000 }, () => {
     }
     writeFileSync(join(dir, 'theirs.json'), JSON.stringify({ mcpServers }))
     const { out, err } = await run('import', join(dir, 'theirs.json'), '--yes')
-    expect(err).toContain('server "mine" of')
-    expect(err).toContain('is left out: mcp.json has another one of this name.')
+    expect(err).toContain('server "mine" is left out: mcp.json has another one of this name (mine).')
+    expect(out).toContain('To have them too, rename them')
     expect(out).toContain('- "dev" is not taken over: it means nothing here.')
     expect(out).toMatch(/"off" .*\n {4}switched off, as in the client/)
     expect(saved().mcpServers.off).toEqual({ command: 'y', disabled: true })

@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { maskedTarget } from '../describe-target.ts'
 import { readEntry } from '../read-entry.ts'
 import type { ServerEntry } from '../server-entry.ts'
 import type { FoundServer } from './client-files.ts'
@@ -15,7 +16,7 @@ export function chooseNames(
   const fresh = new Map<string, FoundServer>()
   const problems: string[] = []
   for (const server of found) {
-    const { name, file, client, project } = server
+    const { name, file, project } = server
     const entryOf = (wanted: string) => registry.get(wanted) ?? fresh.get(wanted)?.entry
     const isSame = (wanted: string) => entryOf(wanted)?.fingerprint === server.entry.fingerprint
     if (isSame(name)) continue
@@ -28,8 +29,10 @@ export function chooseNames(
       const notes = [...server.notes, `it is called "${other}" here, because there is another "${name}"`]
       fresh.set(other, { ...server, name: other, entry: readEntry(other, server.raw, 0), notes })
     } else {
-      const whose = registry.has(name) ? 'mcp.json' : fresh.get(name)?.client
-      problems.push(`${file}: server "${name}" of ${client} is left out: ${whose} has another one of this name.`)
+      const other = fresh.get(name)
+      const where = other === undefined ? 'mcp.json' : other.file
+      const runs = maskedTarget(other?.entry ?? registry.get(name) ?? server.entry)
+      problems.push(`${file}: server "${name}" is left out: ${where} has another one of this name (${runs}).`)
     }
   }
   return { fresh: [...fresh.values()], problems }

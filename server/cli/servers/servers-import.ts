@@ -13,6 +13,9 @@ import { userDefaults, userHome } from '../user-folders.ts'
 import { askedYes, print, type ServersContext } from './servers-context.ts'
 import { describeMissing, missingOf } from './servers-missing.ts'
 
+const HOW_TO_HAVE_BOTH =
+  'Servers were left out because of their names, see above. To have them too, rename them in their file and import that file, or use "servers add".'
+
 /** Shows what the servers of other clients would run, and imports them after confirmation. Existing entries are not changed. */
 export async function importServers(context: ServersContext): Promise<number> {
   const { names, registry, file, flags, json } = context
@@ -23,6 +26,7 @@ export async function importServers(context: ServersContext): Promise<number> {
   const chosen = chooseNames(servers, registry.servers)
   for (const problem of new Set([...problems, ...chosen.problems])) process.stderr.write(`${showLine(problem)}\n`)
   const { fresh } = chosen
+  const clashes = chosen.problems.length > 0 ? [HOW_TO_HAVE_BOTH] : []
   const rows = fresh.map(({ client, file: source, project, entry, notes }) => ({
     client,
     source,
@@ -32,8 +36,7 @@ export async function importServers(context: ServersContext): Promise<number> {
     warnings: warnings(entry)
   }))
   if (fresh.length === 0) {
-    const left = problems.length > 0 ? ' See above for what was left out, and why.' : ''
-    print(context, { imported: [], found: servers.length }, [`There is nothing new to import.${left}`])
+    print(context, { imported: [], found: servers.length }, [nothingNew(servers.length, problems, place), ...clashes])
     return 0
   }
   if (!json) print(context, rows, rows.flatMap(describe))
@@ -50,12 +53,19 @@ export async function importServers(context: ServersContext): Promise<number> {
   const missing = missingOf(added, context)
   print(context, { imported: rows, missing, file }, [
     `Added ${fresh.length} ${fresh.length === 1 ? 'server' : 'servers'} to ${file}.`,
+    ...clashes,
     ...describeMissing(missing, context.settings.CREDENTIALS_FILE),
     "Now replace them by the gateway in the client's own configuration. This guide shows how:",
     join(packageRoot(), 'docs/guides/clients.md'),
     ...sayOtherFile(file)
   ])
   return 0
+}
+
+function nothingNew(found: number, problems: string[], { home, folder }: { home: string; folder: string }): string {
+  if (problems.length > 0) return 'There is nothing new to import. See above for what was left out, and why.'
+  if (found > 0) return 'There is nothing new to import.'
+  return `No servers of other clients were found in their usual files under ${home} and ${folder}. Name a file: servers import FILE.`
 }
 
 /** In a folder with an `mcp.json`, the servers were added there, where a gateway that a client starts does not look. */
@@ -65,10 +75,10 @@ function sayOtherFile(file: string): string[] {
   return [`A gateway that a client starts reads ${usual}: add --config ${file} to its arguments.`]
 }
 
-type Row = PlannedServer & { client: string; project?: string; notes: string[] }
+type Row = PlannedServer & { client: string; source: string; project?: string; notes: string[] }
 
 function describe(row: Row): string[] {
-  const { name, client, project, target, cwd, env, headers, sandbox, approval } = row
+  const { name, client, source, project, target, cwd, env, headers, sandbox, approval } = row
   const names = [...env, ...headers].map((value) => value.name).join(', ')
   const rules = Object.entries(approval).map(([glob, verdict]) => `${glob} ${verdict}`)
   const more = [
@@ -81,6 +91,6 @@ function describe(row: Row): string[] {
     ...row.warnings.map((warning) => `! ${warning}`)
   ]
   const lines = more.filter((line) => line !== '').map((line) => `    ${showLine(line)}`)
-  const whose = project === undefined ? client : `${client}, project ${project}`
-  return [`${showName(name).padEnd(24)} ${showLine(target)}   (${showLine(whose)})`, ...lines]
+  const whose = [...new Set([client, source]), ...(project === undefined ? [] : [`project ${project}`])]
+  return [`${showName(name).padEnd(24)} ${showLine(target)}   (${showLine(whose.join(', '))})`, ...lines]
 }

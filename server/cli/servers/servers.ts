@@ -43,7 +43,7 @@ export const serversCommand: Command = {
     'add NAME --url URL [--header K=V] add a remote server',
     'remove | enable | disable NAME',
     'login | logout NAME               log in to a remote server with OAuth, or out',
-    'import [FILE]                     import the servers of other clients',
+    'import [FILE]                     import the servers of other clients from their usual files, or from FILE',
     'secret NAME                       store a secret that mcp.json refers to; asks for its value, or reads it from stdin',
     'accept [NAME …]                   review and accept changed tools, and changed servers that wait for their secrets',
     'usage [NAME …] [--clear]          show the past requests that routing learns from, or delete all of them'
