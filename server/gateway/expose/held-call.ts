@@ -31,6 +31,9 @@ export class HeldCall implements Scope {
   readonly #abort = new AbortController()
   readonly #open = new Map<string, Question>()
   #context: ServerContext | undefined
+  #isRoundOpen = false
+  /** The newest report from the time between two rounds. */
+  #lateProgress: Progress | undefined
   #questionAsked = Promise.withResolvers<void>()
   #result: Promise<RawResult> | undefined
   #count = 0
@@ -53,6 +56,9 @@ export class HeldCall implements Scope {
   async round(context: ServerContext, tokenOf: () => string): Promise<RawResult> {
     const { inputResponses = {}, signal } = context.mcpReq
     this.#context = context
+    this.#isRoundOpen = true
+    if (this.#lateProgress) this.progress(this.#lateProgress)
+    this.#lateProgress = undefined
     for (const [key, { answer }] of this.#open) {
       const response = inputResponses[key]
       if (typeof response !== 'object' || response === null) continue
@@ -71,6 +77,7 @@ export class HeldCall implements Scope {
       }
     } finally {
       signal.removeEventListener('abort', onAbort)
+      this.#isRoundOpen = false
     }
     const inputRequests = Object.fromEntries([...this.#open].map(([key, { request }]) => [key, request]))
     return { resultType: 'input_required', inputRequests, requestState: tokenOf() }
@@ -96,10 +103,11 @@ export class HeldCall implements Scope {
     mcpReq?.notify(notification).catch(() => {})
   }
 
-  /** Every round is a separate request with its own progress token. */
+  /** Every round is a separate request with its own progress token. While none is open, the newest report waits for the next. */
   readonly progress: ProgressCallback = (progress) => {
     const { mcpReq } = this.#context ?? {}
-    if (mcpReq) tellProgress(mcpReq, progress)
+    if (!this.#isRoundOpen) this.#lateProgress = progress
+    else if (mcpReq) tellProgress(mcpReq, progress)
   }
 
   end(): void {
