@@ -167,21 +167,8 @@ export const useSessions = defineStore('sessions', () => {
     }, 30_000)
   }
   return {
-    ...{
-      list,
-      total,
-      hasMore,
-      searchText,
-      current,
-      load,
-      loadMore,
-      countAll,
-      rename,
-      remove,
-      removeAll,
-      openNew,
-      bindEvents
-    },
+    ...{ list, total, hasMore, searchText, current, load, loadMore, countAll },
+    ...{ rename, remove, removeAll, openNew, bindEvents },
     ...{ waitingChats, unlistedWaiting, loadWaiting }
   }
 })
