@@ -122,7 +122,7 @@ describe('changing servers', () => {
     expect(await test()).toMatchObject({ ok: true })
     await change(['--other'])
     expect((await ask<ServersReply>('GET', '', undefined, shows)).json.servers).toMatchObject([{ isWaiting: true }])
-    expect(await test()).toMatchObject({ ok: false, reason: expect.stringContaining('uses secrets') })
+    expect(await test()).toMatchObject({ ok: false, reason: expect.stringContaining('gets no secrets') })
     const { hash } = (await ask<ServerDetail>('GET', '/steady', undefined, shows)).json
     expect(await ask('POST', '/steady/accept', { hash })).toMatchObject({ status: 403 })
     await change(['--yet-another'])
