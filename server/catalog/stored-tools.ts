@@ -3,44 +3,52 @@
  * are listed. A record with another fingerprint belongs to another server and does not count.
  */
 import { createHash } from 'node:crypto'
+import { z } from 'zod'
 import { isRecord } from '../lib/is-record.ts'
 
-export interface StoredTool {
-  name: string
-  description: string
-  inputSchema: Record<string, unknown>
-  outputSchema?: Record<string, unknown>
-  annotations?: Record<string, unknown>
+const record = z.custom<Record<string, unknown>>(isRecord)
+
+const storedTool = z.object({
+  name: z.string(),
+  description: z.string(),
+  inputSchema: record,
+  outputSchema: record.exactOptional(),
+  annotations: record.exactOptional(),
   /** Other fields for clients: title, icons, `_meta`. */
-  shown?: Record<string, unknown>
+  shown: record.exactOptional(),
   /** Covers all fields above. */
-  hash: string
-}
+  hash: z.string()
+})
+export type StoredTool = z.infer<typeof storedTool>
 
 /** The server's description of itself in `initialize`. */
-export interface ServerAbout {
-  capabilities: Record<string, unknown>
-  instructions?: string
-}
+const serverAbout = z.object({ capabilities: record, instructions: z.string().exactOptional() })
+export type ServerAbout = z.infer<typeof serverAbout>
 
-export interface StoredServer {
-  fingerprint: string
+// Another version of this program may have hashed other fields.
+const storedTools = z.array(storedTool.transform((tool) => ({ ...tool, hash: toolHash(tool) })))
+
+const storedServer = z.object({
+  fingerprint: z.string(),
   /** When the tools were last listed; 0 if never. */
-  seenAt: number
-  tools: StoredTool[]
-  about?: ServerAbout
+  seenAt: z.number(),
+  tools: storedTools,
+  about: serverAbout.exactOptional(),
   /** Its tools for clients with more capabilities, by capabilities; only the latest few. */
-  offers?: Record<string, StoredTool[]>
+  offers: z.record(z.string(), storedTools).exactOptional(),
   /** The revision that it speaks, as detected at `revisionAt`. */
-  revision?: { kind: 'legacy' } | { kind: 'modern'; discover: Record<string, unknown> }
-  revisionAt?: number
-  startMs?: number
-  lastError?: { at: number; message: string }
+  revision: z
+    .union([z.object({ kind: z.literal('legacy') }), z.object({ kind: z.literal('modern'), discover: record })])
+    .exactOptional(),
+  revisionAt: z.number().exactOptional(),
+  startMs: z.number().exactOptional(),
+  lastError: z.object({ at: z.number(), message: z.string() }).exactOptional(),
   /** Hosts that the egress proxy refused, by host and port. */
-  denied?: Record<string, { count: number; at: number }>
+  denied: z.record(z.string(), z.object({ count: z.number(), at: z.number() })).exactOptional(),
   /** Tools that it listed but that can't be offered, each with the reason. */
-  leftOut?: string[]
-}
+  leftOut: z.array(z.string()).exactOptional()
+})
+export type StoredServer = z.infer<typeof storedServer>
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
@@ -60,12 +68,13 @@ export class StoredTools {
     this.#keyValues = keyValues
   }
 
+  /** A row that can't be read counts as missing: the server is then listed again. */
   async all(): Promise<Map<string, StoredServer>> {
     const rows = await this.#keyValues.list(SPACE)
     return new Map(
       rows.flatMap(({ key, value }) => {
-        const server = readStored(value)
-        return server ? [[key, server] as const] : []
+        const { data } = storedServer.safeParse(value)
+        return data ? [[key, data] as const] : []
       })
     )
   }
@@ -84,82 +93,6 @@ export function toolHash(tool: Omit<StoredTool, 'hash'>): string {
   return createHash('sha256')
     .update(JSON.stringify([name, description, inputSchema, annotations ?? null, outputSchema, shown]))
     .digest('hex')
-}
-
-/** Another version of this program may have hashed other fields. */
-function withHash(tool: StoredTool): StoredTool {
-  return { ...tool, hash: toolHash(tool) }
-}
-
-/** Stored values were written by this program, perhaps by another version of it. */
-function readStored(value: unknown): StoredServer | undefined {
-  if (!isRecord(value) || typeof value.fingerprint !== 'string' || !Array.isArray(value.tools)) return undefined
-  if (typeof value.seenAt !== 'number' || !value.tools.every(isStoredTool)) return undefined
-  return {
-    fingerprint: value.fingerprint,
-    seenAt: value.seenAt,
-    tools: value.tools.map(withHash),
-    ...readRevision(value),
-    ...readAbout(value.about),
-    ...readOffers(value.offers),
-    ...(typeof value.startMs === 'number' ? { startMs: value.startMs } : {}),
-    ...readLastError(value.lastError),
-    ...readDenied(value.denied),
-    ...readLeftOut(value.leftOut)
-  }
-}
-
-function readRevision({
-  revision,
-  revisionAt
-}: Record<string, unknown>): Pick<StoredServer, 'revision' | 'revisionAt'> {
-  if (!isRecord(revision) || typeof revisionAt !== 'number') return {}
-  if (revision.kind === 'legacy') return { revision: { kind: 'legacy' }, revisionAt }
-  const { discover } = revision
-  return revision.kind === 'modern' && isRecord(discover) ? { revision: { kind: 'modern', discover }, revisionAt } : {}
-}
-
-function readAbout(value: unknown): Pick<StoredServer, 'about'> {
-  if (!isRecord(value) || !isRecord(value.capabilities)) return {}
-  const { capabilities, instructions } = value
-  return { about: { capabilities, ...(typeof instructions === 'string' ? { instructions } : {}) } }
-}
-
-function readOffers(value: unknown): Pick<StoredServer, 'offers'> {
-  if (!isRecord(value)) return {}
-  const offers: Record<string, StoredTool[]> = {}
-  for (const [key, tools] of Object.entries(value)) {
-    if (Array.isArray(tools) && tools.every(isStoredTool)) offers[key] = tools.map(withHash)
-  }
-  return { offers }
-}
-
-function readDenied(value: unknown): Pick<StoredServer, 'denied'> {
-  if (!isRecord(value)) return {}
-  const denied = Object.entries(value).flatMap(([target, told]) => {
-    const { count, at } = isRecord(told) ? told : {}
-    return typeof count === 'number' && typeof at === 'number' ? [[target, { count, at }] as const] : []
-  })
-  return { denied: Object.fromEntries(denied) }
-}
-
-function readLeftOut(value: unknown): Pick<StoredServer, 'leftOut'> {
-  return Array.isArray(value) && value.every((item) => typeof item === 'string') ? { leftOut: value } : {}
-}
-
-function readLastError(value: unknown): Pick<StoredServer, 'lastError'> {
-  if (!isRecord(value) || typeof value.at !== 'number' || typeof value.message !== 'string') return {}
-  return { lastError: { at: value.at, message: value.message } }
-}
-
-function isStoredTool(value: unknown): value is StoredTool {
-  return (
-    isRecord(value) &&
-    typeof value.name === 'string' &&
-    typeof value.description === 'string' &&
-    typeof value.hash === 'string' &&
-    isRecord(value.inputSchema)
-  )
 }
 
 function toJson(server: StoredServer): Json {

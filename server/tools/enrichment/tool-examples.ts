@@ -8,8 +8,7 @@ import type { Logger } from '../../lib/logger.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
 import type { KnownTool } from '../tool-index.ts'
-import { BackgroundJob, rareWarning } from './background-job.ts'
-import { DefinitionCache } from './definition-cache.ts'
+import { DefinitionValues, rareWarning } from './definition-values.ts'
 
 export type WriteText = (
   request: { system: string; prompt: string; maxTokens: number },
@@ -23,14 +22,12 @@ export interface ToolExamplesOptions {
   /** Called when the examples of some of the server's tools have changed. */
   onWritten(server: string): void
   logger: Logger
-  now?: () => number
 }
 
 const MAX_EXAMPLES = 4
 const MAX_LENGTH = 120
 /** Limit per process, so that a server that keeps changing its definitions can't cause unlimited costs. */
 const MAX_ASKED = 1000
-const MAX_STORED = 10_000
 const MAX_DESCRIPTION = 1500
 const AT_ONCE = 3
 const WRITE_MS = 30_000
@@ -40,48 +37,41 @@ const SYSTEM = `You write example requests for one tool. You are given JSON with
 
 export class ToolExamples {
   readonly #options: ToolExamplesOptions
-  readonly #cache: DefinitionCache<string[]>
-  readonly #job: BackgroundJob
-  /** By definition. */
-  readonly #examples = new Map<string, string[]>()
+  readonly #examples: DefinitionValues<string[]>
   #asked = 0
 
   constructor(options: ToolExamplesOptions) {
     this.#options = options
-    const { keyValues, logger, now } = options
-    const write = (examples: string[]): Json => examples
-    this.#cache = new DefinitionCache({ keyValues, space: 'tool-examples', most: MAX_STORED, write, read })
-    const warn = rareWarning(logger, 'Could not write example requests', now)
-    this.#job = new BackgroundJob({ job: (signal) => this.#complete(signal), warn, ...(now ? { now } : {}) })
+    const { keyValues, tools, logger } = options
+    this.#examples = new DefinitionValues({
+      ...{ keyValues, tools, read, space: 'tool-examples' },
+      write: (examples) => examples,
+      compute: (missing, signal) => this.#writeAll(missing, signal),
+      onRestored: (found) => {
+        for (const server of new Set(found.map((known) => known.server))) options.onWritten(server)
+      },
+      warn: rareWarning(logger, 'Could not write example requests')
+    })
   }
 
   of(hash: string): readonly string[] | undefined {
     return this.#examples.get(hash)
   }
 
-  /** Loads what is in the store. */
-  async restore(): Promise<void> {
-    const missing = this.#missing()
-    const found = await this.#cache.load([...new Set(missing.map(({ tool }) => tool.hash))])
-    for (const [hash, examples] of found) this.#examples.set(hash, examples)
-    for (const server of new Set(missing.filter(({ tool }) => found.has(tool.hash)).map((known) => known.server))) {
-      this.#options.onWritten(server)
-    }
+  restore(): Promise<void> {
+    return this.#examples.restore()
   }
 
   wake(): void {
-    if (this.#asked < MAX_ASKED && this.#missing().length > 0) this.#job.wake()
+    if (this.#asked < MAX_ASKED) this.#examples.wake()
   }
 
   close(): Promise<void> {
-    return this.#job.close()
+    return this.#examples.close()
   }
 
-  async #complete(signal: AbortSignal): Promise<void> {
-    await this.restore()
-    const missing = this.#missing()
-    for (const server of new Set(missing.map((known) => known.server))) {
-      const tools = missing.filter((known) => known.server === server)
+  async #writeAll(missing: KnownTool[], signal: AbortSignal): Promise<void> {
+    for (const [server, tools] of Map.groupBy(missing, (known) => known.server)) {
       try {
         for (let from = 0; from < tools.length && !signal.aborted; from += AT_ONCE) {
           await Promise.all(tools.slice(from, from + AT_ONCE).map(({ tool }) => this.#ask(tool, signal)))
@@ -91,24 +81,16 @@ export class ToolExamples {
         this.#options.onWritten(server)
       }
     }
-    const inUse = new Set(this.#options.tools().map(({ tool }) => tool.hash))
-    for (const hash of this.#examples.keys()) if (!inUse.has(hash)) this.#examples.delete(hash)
-    if (missing.length > 0) await this.#cache.prune(inUse)
   }
 
   async #ask({ name, description, hash }: KnownTool['tool'], signal: AbortSignal): Promise<void> {
-    if (this.#examples.has(hash) || this.#asked >= MAX_ASKED) return
+    if (this.of(hash) || this.#asked >= MAX_ASKED) return
     this.#asked += 1
     const prompt = JSON.stringify({ name: name.slice(0, 200), description: description.slice(0, MAX_DESCRIPTION) })
     const request = { system: SYSTEM, prompt, maxTokens: MAX_TOKENS }
     const what = { what: 'a model to write example requests', ms: WRITE_MS, signal }
-    const examples = readAnswer(await withDeadline(what, (inner) => this.#options.write(request, inner)))
-    this.#examples.set(hash, examples)
-    await this.#cache.save(hash, examples)
-  }
-
-  #missing(): KnownTool[] {
-    return this.#options.tools().filter(({ tool }) => !this.#examples.has(tool.hash))
+    const answer = await withDeadline(what, (inner) => this.#options.write(request, inner))
+    await this.#examples.save(hash, readAnswer(answer))
   }
 }
 

@@ -13,19 +13,16 @@ import type { Similarities } from '../../routing/port.ts'
 import { toolKey } from '../../routing/tool-corpus.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
 import type { KnownTool } from '../tool-index.ts'
-import { BackgroundJob, rareWarning } from './background-job.ts'
-import { DefinitionCache } from './definition-cache.ts'
+import { DefinitionValues, rareWarning } from './definition-values.ts'
 
 export interface ToolMeaningsOptions {
   embedder: Embedder
   keyValues: KeyValueStore
   tools(): KnownTool[]
   logger: Logger
-  now?: () => number
 }
 
 const MAX_TOOLS = 5000
-const MAX_STORED = 10_000
 const MAX_TEXT = 1500
 const TOOLS_MS = 30_000
 const REQUEST_MS = 800
@@ -37,43 +34,34 @@ const MIN_SHARE = 0.9
 
 export class ToolMeanings {
   readonly #options: ToolMeaningsOptions
-  readonly #cache: DefinitionCache<Float32Array>
-  readonly #job: BackgroundJob
+  readonly #vectors: DefinitionValues<Float32Array>
   readonly #warn: (error: unknown) => void
-  /** By definition. */
-  readonly #vectors = new BoundedMap<string, Float32Array>(MAX_REQUESTS)
   /** Vectors of the latest requests. */
   readonly #requests = new BoundedMap<string, Float32Array>(MAX_REQUESTS)
   #restsUntil = 0
 
   constructor(options: ToolMeaningsOptions) {
     this.#options = options
-    const { keyValues, logger, now } = options
-    this.#cache = new DefinitionCache({ keyValues, space: 'tool-vectors', most: MAX_STORED, write, read })
-    this.#warn = rareWarning(logger, 'Routing without embeddings', now)
-    this.#job = new BackgroundJob({
-      job: (signal) => this.#complete(signal),
-      warn: this.#warn,
-      ...(now ? { now } : {})
+    const { keyValues, embedder, logger } = options
+    this.#warn = rareWarning(logger, 'Routing without embeddings')
+    this.#vectors = new DefinitionValues({
+      ...{ keyValues, write, read, warn: this.#warn, space: 'tool-vectors' },
+      tools: () => options.tools().slice(0, MAX_TOOLS),
+      keyOf: (hash) => createHash('sha256').update(`${embedder.model}\n${hash}`).digest('hex'),
+      compute: (missing, signal) => this.#embed(missing, signal)
     })
   }
 
-  /** Loads what is in the store. */
-  async restore(): Promise<void> {
-    const missing = [...this.#missing().keys()]
-    const found = await this.#cache.load(missing.map((hash) => this.#keyOf(hash)))
-    for (const hash of missing) {
-      const vector = found.get(this.#keyOf(hash))
-      if (vector) this.#vectors.set(hash, vector)
-    }
+  restore(): Promise<void> {
+    return this.#vectors.restore()
   }
 
   wake(): void {
-    if (this.#missing().size > 0) this.#job.wake()
+    this.#vectors.wake()
   }
 
   close(): Promise<void> {
-    return this.#job.close()
+    return this.#vectors.close()
   }
 
   /** Resolves to undefined if nothing can be compared. */
@@ -90,9 +78,8 @@ export class ToolMeanings {
 
   async #meaningOf(request: string, signal: AbortSignal): Promise<Float32Array | undefined> {
     const { embedder } = this.#options
-    const now = this.#options.now ?? Date.now
     const kept = this.#requests.get(request)
-    if (!kept && now() < this.#restsUntil) return undefined
+    if (!kept && Date.now() < this.#restsUntil) return undefined
     try {
       const what = { what: 'the embedding of a request', ms: REQUEST_MS, signal }
       const vector = kept ?? (await withDeadline(what, (inner) => embedder.embed([request], inner)))[0]
@@ -100,43 +87,21 @@ export class ToolMeanings {
       return vector
     } catch (error) {
       if (signal.aborted) return undefined
-      this.#restsUntil = now() + REST_MS
+      this.#restsUntil = Date.now() + REST_MS
       this.#warn(error)
       return undefined
     }
   }
 
-  async #complete(signal: AbortSignal): Promise<void> {
-    await this.restore()
-    const missing = [...this.#missing()]
-    for (let from = 0; from < missing.length && !signal.aborted; from += BATCH) {
-      const some = missing.slice(from, from + BATCH)
+  async #embed(missing: KnownTool[], signal: AbortSignal): Promise<void> {
+    const texts = [...new Map(missing.map(({ tool }) => [tool.hash, textOf(tool)]))]
+    for (let from = 0; from < texts.length && !signal.aborted; from += BATCH) {
+      const some = texts.slice(from, from + BATCH)
       const what = { what: 'the embeddings of tools', ms: TOOLS_MS, signal }
-      const texts = some.map(([, text]) => text)
-      const vectors = await withDeadline(what, (inner) => this.#options.embedder.embed(texts, inner))
-      for (const [at, [hash]] of some.entries()) {
-        const vector = vectors[at]
-        if (!vector) continue
-        this.#vectors.set(hash, vector)
-        await this.#cache.save(this.#keyOf(hash), vector)
-      }
+      const asked = some.map(([, text]) => text)
+      const vectors = await withDeadline(what, (inner) => this.#options.embedder.embed(asked, inner))
+      for (const [at, [hash]] of some.entries()) if (vectors[at]) await this.#vectors.save(hash, vectors[at])
     }
-    const inUse = new Set(this.#options.tools().map(({ tool }) => tool.hash))
-    for (const hash of this.#vectors.keys()) if (!inUse.has(hash)) this.#vectors.delete(hash)
-    if (missing.length > 0) await this.#cache.prune(new Set([...inUse].map((hash) => this.#keyOf(hash))))
-  }
-
-  /** Texts of the tools without a vector, by definition. */
-  #missing(): Map<string, string> {
-    const missing = new Map<string, string>()
-    for (const { tool } of this.#options.tools().slice(0, MAX_TOOLS)) {
-      if (!this.#vectors.has(tool.hash)) missing.set(tool.hash, textOf(tool))
-    }
-    return missing
-  }
-
-  #keyOf(hash: string): string {
-    return createHash('sha256').update(`${this.#options.embedder.model}\n${hash}`).digest('hex')
   }
 }
 

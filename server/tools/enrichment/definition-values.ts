@@ -1,0 +1,141 @@
+import { messageOf } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
+import type { KnownTool } from '../tool-index.ts'
+
+export interface DefinitionValuesOptions<T> {
+  keyValues: KeyValueStore
+  space: string
+  tools(): KnownTool[]
+  /** The key in the store. It covers everything that the value depends on. */
+  keyOf?(hash: string): string
+  write(value: T): Json
+  /** Returns undefined for an unreadable value, which then counts as missing. */
+  read(value: Json): T | undefined
+  /** Computes the values of these tools, and saves each of them. */
+  compute(missing: KnownTool[], signal: AbortSignal): Promise<void>
+  /** Called with the tools whose values were found in the store. */
+  onRestored?(tools: KnownTool[]): void
+  warn(error: unknown): void
+  /** Maximum number of stored values, including those of other gateways on the same store. */
+  most?: number
+}
+
+const MAX_STORED = 10_000
+const PAUSE_MS = 60_000
+const AT_ONCE = 100
+
+/**
+ * One value per tool definition, in memory and in the store. Missing values are computed in the background, one run at a time. After a
+ * failure it pauses; the first wake-up after the pause starts it again.
+ */
+export class DefinitionValues<T> {
+  readonly #options: DefinitionValuesOptions<T>
+  readonly #values = new Map<string, T>()
+  readonly #end = new AbortController()
+  #running: Promise<void> | undefined
+  #again = false
+  #restsUntil = 0
+
+  constructor(options: DefinitionValuesOptions<T>) {
+    this.#options = options
+  }
+
+  get(hash: string): T | undefined {
+    return this.#values.get(hash)
+  }
+
+  /** Loads what is in the store. */
+  async restore(): Promise<void> {
+    const { keyValues, space, read, onRestored } = this.#options
+    const missing = this.#missing()
+    const hashes = [...new Set(missing.map(({ tool }) => tool.hash))]
+    for (let from = 0; from < hashes.length; from += AT_ONCE) {
+      const load = async (hash: string) => {
+        const value = read((await keyValues.get(space, this.#keyOf(hash))) ?? null)
+        if (value !== undefined) this.#values.set(hash, value)
+      }
+      await Promise.all(hashes.slice(from, from + AT_ONCE).map(load))
+    }
+    onRestored?.(missing.filter(({ tool }) => this.#values.has(tool.hash)))
+  }
+
+  /** Computes what is missing. */
+  wake(): void {
+    if (this.#missing().length === 0) return
+    this.#again = true
+    if (this.#running || this.#end.signal.aborted || Date.now() < this.#restsUntil) return
+    this.#running = this.#run().finally(() => {
+      this.#running = undefined
+    })
+  }
+
+  async save(hash: string, value: T): Promise<void> {
+    const { keyValues, space, write } = this.#options
+    this.#values.set(hash, value)
+    await keyValues.set(this.#ledger, this.#keyOf(hash), Date.now())
+    await keyValues.set(space, this.#keyOf(hash), write(value))
+  }
+
+  async close(): Promise<void> {
+    this.#end.abort()
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#end
+    try {
+      while (this.#again && !signal.aborted) {
+        this.#again = false
+        await this.#complete(signal)
+      }
+    } catch (error) {
+      if (signal.aborted) return
+      this.#restsUntil = Date.now() + PAUSE_MS
+      this.#options.warn(error)
+    }
+  }
+
+  async #complete(signal: AbortSignal): Promise<void> {
+    await this.restore()
+    const missing = this.#missing()
+    await this.#options.compute(missing, signal)
+    const inUse = new Set(this.#options.tools().map(({ tool }) => tool.hash))
+    for (const hash of this.#values.keys()) if (!inUse.has(hash)) this.#values.delete(hash)
+    if (missing.length > 0) await this.#prune(new Set([...inUse].map((hash) => this.#keyOf(hash))))
+  }
+
+  /** Removes the oldest rows of the store, but none that are in use here. */
+  async #prune(inUse: ReadonlySet<string>): Promise<void> {
+    const { keyValues, space, most = MAX_STORED } = this.#options
+    const rows = await keyValues.list(this.#ledger)
+    const old = rows.filter(({ key }) => !inUse.has(key)).sort((a, b) => Number(a.value) - Number(b.value))
+    for (const { key } of old.slice(0, Math.max(0, rows.length - most))) {
+      await keyValues.remove(space, key)
+      await keyValues.remove(this.#ledger, key)
+    }
+  }
+
+  #missing(): KnownTool[] {
+    return this.#options.tools().filter(({ tool }) => !this.#values.has(tool.hash))
+  }
+
+  #keyOf(hash: string): string {
+    return this.#options.keyOf?.(hash) ?? hash
+  }
+
+  /** When each row was written. Kept apart, because the values are too large to list for this. */
+  get #ledger(): string {
+    return `${this.#options.space}-written`
+  }
+}
+
+/** Logs a failure at most once a minute: what fails once tends to fail with every request. */
+export function rareWarning(logger: Logger, what: string): (error: unknown) => void {
+  let silentUntil = 0
+  return (error) => {
+    if (Date.now() < silentUntil) return
+    silentUntil = Date.now() + PAUSE_MS
+    logger.warn(`${what}: ${messageOf(error)}`)
+  }
+}
