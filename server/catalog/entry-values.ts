@@ -7,6 +7,11 @@ export class EntryProblem extends Error {
     this.name = 'EntryProblem'
     this.path = path
   }
+
+  /** Begins with the member that is wrong. */
+  get sentence(): string {
+    return `${this.path.length > 0 ? `"${this.path.join('.')}" ` : ''}${this.message}`
+  }
 }
 
 type Raw = Record<string, unknown>

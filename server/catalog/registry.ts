@@ -59,8 +59,7 @@ function addEntry(registry: Registry, located: LocatedJson, root: string, name: 
     registry.servers.set(name, readEntry(name, raw, lineOf([])))
   } catch (error) {
     if (!(error instanceof EntryProblem)) throw error
-    const what = error.path.length > 0 ? `"${error.path.join('.')}" ` : ''
-    registry.problems.push({ server: name, line: lineOf(error.path), reason: `${what}${error.message}`, fatal: true })
+    registry.problems.push({ server: name, line: lineOf(error.path), reason: error.sentence, fatal: true })
     return
   }
   for (const key of isRecord(raw) ? unknownKeys(raw) : []) {

@@ -2,40 +2,27 @@
 
 import { evidenceOf } from './evidence.ts'
 import { createConceptReader } from './lexical/concepts.ts'
-import { createLexicalIndex, type IndexedTool } from './lexical/lexical-index.ts'
+import { createLexicalIndex } from './lexical/lexical-index.ts'
 import { createLexicalScorer } from './lexical/lexical-scorer.ts'
 import { standOut } from './meaning.ts'
 import { createNameIndex } from './names/name-index.ts'
-import type { RoutableTool, ServerHints, Similarities } from './port.ts'
-import { type Candidate, rank } from './ranking.ts'
+import type { FindOptions, RoutableTool, ServerHints } from './port.ts'
+import { rank } from './ranking.ts'
 import type { UsageMemory } from './usage/usage-memory.ts'
 import { createNearWords } from './words/near-words.ts'
 
 /** Only this much of a request is read. */
 const MAX_REQUEST = 4000
 
-interface Judgement {
-  ranked: Candidate[]
-  /** See `evidence.ts`. */
-  evidence: number[]
-}
-
-export interface ToolCorpus {
-  setServer(server: string, tools: readonly RoutableTool[], hints?: ServerHints): void
-  removeServer(server: string): void
-  tool(slot: number): IndexedTool | undefined
-  judge(request: string, options?: { server?: string | undefined; similarities?: Similarities | undefined }): Judgement
-}
-
 /** Includes the length, so that no separator inside a name can make two keys equal. */
 export function toolKey(server: string, tool: string): string {
   return `${server.length}:${server}:${tool}`
 }
 
-export function createToolCorpus(usage: UsageMemory): ToolCorpus {
+export function createToolCorpus(usage: UsageMemory) {
   const nearWords = createNearWords()
   const index = createLexicalIndex(nearWords)
-  const scorer = createLexicalScorer(index, createConceptReader(index, nearWords))
+  const scoreWords = createLexicalScorer(index, createConceptReader(index, nearWords))
   const names = createNameIndex()
   const servers = new Map<string, number[]>()
   const slots = new Map<string, number>()
@@ -59,8 +46,8 @@ export function createToolCorpus(usage: UsageMemory): ToolCorpus {
 
   return {
     removeServer,
-    tool: (slot) => index.tools[slot],
-    setServer(server, tools, hints) {
+    tool: (slot: number) => index.tools[slot],
+    setServer(server: string, tools: readonly RoutableTool[], hints?: ServerHints): void {
       removeServer(server)
       const own: number[] = []
       // A server that lists a name twice can only be called by that name: the last definition counts.
@@ -73,25 +60,17 @@ export function createToolCorpus(usage: UsageMemory): ToolCorpus {
       servers.set(server, own)
       names.addServer(server)
     },
-    judge(text, { server, similarities } = {}) {
+    judge(text: string, { server, similarities }: Pick<FindOptions, 'server' | 'similarities'> = {}) {
       const request = text.slice(0, MAX_REQUEST)
-      const lexical = scorer.score(request)
+      const lexical = scoreWords(request)
       const named = names.named(request)
       const opinion = usage.opinion(request)
       const wanted = server === undefined ? named.servers : [server]
       const restricted = server !== undefined || named.servers.size > 0
       const only = restricted ? slotsOf(wanted) : undefined
       const slotOf = (key: string): number | undefined => slots.get(key)
-      const ranked = rank({
-        only,
-        serverOf,
-        keyOf,
-        slotOf,
-        lexical,
-        named,
-        opinion,
-        meaning: standOut(similarities, slotOf)
-      })
+      const meaning = standOut(similarities, slotOf)
+      const ranked = rank({ only, serverOf, keyOf, slotOf, lexical, named, opinion, meaning })
       const nearest = ranked.some((candidate) => candidate.usage > 0) ? (opinion?.nearest ?? 0) : 0
       return {
         ranked,

@@ -1,9 +1,11 @@
+import { z } from 'zod'
 import { mentionsSecret } from '../catalog/literal-secrets.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { Router, UsageExample } from '../routing/port.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
 
+const example = z.object({ request: z.string(), server: z.string(), tool: z.string(), at: z.number() })
 const SPACE = 'routing-usage'
 const KEY = 'examples'
 const CLEARED = 'cleared'
@@ -19,7 +21,7 @@ export interface StoredUsage {
 
 /** Keeps in the local store what the router has learnt from use. It goes nowhere else. */
 export async function openStoredUsage(keyValues: KeyValueStore, router: Router, logger: Logger): Promise<StoredUsage> {
-  for (const example of await readExamples(keyValues)) router.learn(example)
+  for (const stored of await readExamples(keyValues)) router.learn(stored)
   let cleared = await clearedAt(keyValues)
   let fresh: UsageExample[] = []
   let timer: NodeJS.Timeout | undefined
@@ -33,25 +35,22 @@ export async function openStoredUsage(keyValues: KeyValueStore, router: Router, 
       cleared = latest
       fresh = fresh.filter(({ at }) => at > latest)
       router.forgetUsage()
-      for (const example of fresh) router.learn(example)
+      for (const kept of fresh) router.learn(kept)
     }
     const added = fresh
     fresh = []
     const examples = [...(await readExamples(keyValues)), ...added].slice(-MAX_STORED)
-    await keyValues.set(
-      SPACE,
-      KEY,
-      examples.map(({ request, server, tool, at }) => ({ request, server, tool, at }))
-    )
+    const rows = examples.map(({ request, server, tool, at }) => ({ request, server, tool, at }))
+    await keyValues.set(SPACE, KEY, rows)
   }
   const report = (error: unknown) => logger.warn(`Could not store what was learnt from use: ${messageOf(error)}`)
   return {
     learn(request, server, tool) {
       // Requests are stored as plain text, and shown by `servers usage`.
       if (mentionsSecret(request)) return
-      const example = { request, server, tool, at: Date.now() }
-      router.learn(example)
-      fresh = [...fresh, example].slice(-MAX_STORED)
+      const learnt = { request, server, tool, at: Date.now() }
+      router.learn(learnt)
+      fresh = [...fresh, learnt].slice(-MAX_STORED)
       timer ??= setTimeout(() => void save().catch(report), SAVE_MS).unref()
     },
     async forget() {
@@ -76,12 +75,5 @@ async function clearedAt(keyValues: KeyValueStore): Promise<number> {
 
 async function readExamples(keyValues: KeyValueStore): Promise<UsageExample[]> {
   const stored = await keyValues.get(SPACE, KEY)
-  return Array.isArray(stored) ? stored.flatMap((item) => readExample(item) ?? []) : []
-}
-
-function readExample(value: unknown): UsageExample | undefined {
-  if (typeof value !== 'object' || value === null) return undefined
-  const { request, server, tool, at }: { request?: unknown; server?: unknown; tool?: unknown; at?: unknown } = value
-  const isWhole = typeof request === 'string' && typeof server === 'string' && typeof tool === 'string'
-  return isWhole && typeof at === 'number' ? { request, server, tool, at } : undefined
+  return Array.isArray(stored) ? stored.flatMap((item) => example.safeParse(item).data ?? []) : []
 }

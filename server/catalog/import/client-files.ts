@@ -119,9 +119,8 @@ function readList({ list, isOff, lineOf, context, source }: ListSource, result: 
       else result.servers.push({ ...source, name, ...found })
     } catch (error) {
       if (!(error instanceof EntryProblem)) throw error
-      const reason = `${error.path.length > 0 ? `"${error.path.join('.')}" ` : ''}${error.message}`
       const line = lineOf([name, ...error.path])
-      result.problems.push(describeProblem(file, { server: name, line, reason, fatal: true }))
+      result.problems.push(describeProblem(file, { server: name, line, reason: error.sentence, fatal: true }))
     }
   }
 }

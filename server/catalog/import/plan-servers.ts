@@ -43,8 +43,7 @@ export function planServers(text: string, taken: (name: string) => boolean): Ser
       plan.servers.push({ ...showTarget(entry), warnings: warnings(entry) })
     } catch (error) {
       if (!(error instanceof EntryProblem)) throw error
-      const what = error.path.length > 0 ? `"${error.path.join('.')}" ` : ''
-      report(`${what}${error.message}`, true, error.path)
+      report(error.sentence, true, error.path)
     }
   }
   return { ...plan, raw: Object.fromEntries(raws) }

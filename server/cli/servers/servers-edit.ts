@@ -51,8 +51,7 @@ function checked(name: string, raw: Record<string, unknown>) {
     return readEntry(name, raw, 0)
   } catch (error) {
     if (!(error instanceof EntryProblem)) throw error
-    const what = error.path.length > 0 ? `"${error.path.join('.')}" ` : ''
-    throw new AppError('invalid', 'usage', `The server "${name}" can't be added: ${what}${error.message}.`)
+    throw new AppError('invalid', 'usage', `The server "${name}" can't be added: ${error.sentence}.`)
   }
 }
 

@@ -15,21 +15,26 @@ import {
   refreshAuthorization,
   resourceUrlFromServerUrl
 } from '@modelcontextprotocol/client'
+import { z } from 'zod'
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { withFileLock } from '../../lib/files/file-lock.ts'
 import { makeFolder } from '../../lib/files/make-folder.ts'
-import { isRecord } from '../../lib/is-record.ts'
 import { loginNeeded } from '../wire/call-failure.ts'
 import { boundedFetch } from './bounded-fetch.ts'
 
-export interface Login {
-  url: string
-  issuer: string
-  client: { client_id: string; [more: string]: unknown }
-  tokens: { access_token: string; token_type: string; refresh_token?: string | undefined; [more: string]: unknown }
+const login = z.object({
+  url: z.string(),
+  issuer: z.string(),
+  client: z.looseObject({ client_id: z.string() }),
+  tokens: z.looseObject({
+    access_token: z.string(),
+    token_type: z.coerce.string(),
+    refresh_token: z.string().optional().catch(undefined)
+  }),
   /** When the access token expires, if the issuer has said so. */
-  expiresAt?: number | undefined
-}
+  expiresAt: z.number().optional().catch(undefined)
+})
+export type Login = z.infer<typeof login>
 
 /** The owner of the logins that everyone without their own uses. */
 export const COMMON = ''
@@ -157,24 +162,7 @@ export class Logins {
 /** A damaged file counts as no login. */
 function asLogin(text: string): Login | undefined {
   try {
-    const { url, issuer, client, tokens, expiresAt } = JSON.parse(text)
-    if (typeof url !== 'string' || typeof issuer !== 'string' || !isRecord(client) || !isRecord(tokens))
-      return undefined
-    const { client_id } = client
-    const { access_token, token_type, refresh_token } = tokens
-    if (typeof client_id !== 'string' || typeof access_token !== 'string') return undefined
-    return {
-      url,
-      issuer,
-      client: { ...client, client_id },
-      tokens: {
-        ...tokens,
-        access_token,
-        token_type: String(token_type),
-        refresh_token: typeof refresh_token === 'string' ? refresh_token : undefined
-      },
-      expiresAt: typeof expiresAt === 'number' ? expiresAt : undefined
-    }
+    return login.safeParse(JSON.parse(text)).data
   } catch {
     return undefined
   }

@@ -33,15 +33,13 @@ export interface Concept {
   variants: Variant[]
 }
 
-export interface ConceptReader {
-  read(text: string, clauses?: readonly Clause[]): Concept[]
-}
-
 function requestTerms(text: string): string[] {
   return terms(rephrase(text), 'prose', MAX_TERMS)
 }
 
-export function createConceptReader(index: LexicalIndex, nearWords: NearWords): ConceptReader {
+export type ReadConcepts = ReturnType<typeof createConceptReader>
+
+export function createConceptReader(index: LexicalIndex, nearWords: NearWords) {
   function variantsOf(term: string): Variant[] {
     const known = index.has(term)
     const variants: Variant[] = known ? [{ term, weight: 1 }] : []
@@ -76,21 +74,19 @@ export function createConceptReader(index: LexicalIndex, nearWords: NearWords): 
     return counts
   }
 
-  return {
-    read(text, clauses = []) {
-      const found = requestTerms(text)
-      const askedTerms = new Set(clauses.filter(({ asks }) => asks).flatMap((clause) => requestTerms(clause.text)))
-      const concepts: Concept[] = []
-      for (const pair of pairsOf(found)) {
-        if (index.has(pair))
-          concepts.push({ term: pair, weight: PAIR, idf: index.idf(pair), variants: [{ term: pair, weight: 1 }] })
-      }
-      for (const [term, count] of countTerms(found)) {
-        const background = askedTerms.size > 0 && !askedTerms.has(term) ? BACKGROUND : 1
-        const weight = (WEAK_TERMS.has(term) ? WEAK : 1) * (1 + Math.log(count)) * background
-        concepts.push({ term, weight, idf: index.idf(term), variants: remembered(term) })
-      }
-      return concepts
+  return (text: string, clauses: readonly Clause[] = []): Concept[] => {
+    const found = requestTerms(text)
+    const askedTerms = new Set(clauses.filter(({ asks }) => asks).flatMap((clause) => requestTerms(clause.text)))
+    const concepts: Concept[] = []
+    for (const pair of pairsOf(found)) {
+      if (index.has(pair))
+        concepts.push({ term: pair, weight: PAIR, idf: index.idf(pair), variants: [{ term: pair, weight: 1 }] })
     }
+    for (const [term, count] of countTerms(found)) {
+      const background = askedTerms.size > 0 && !askedTerms.has(term) ? BACKGROUND : 1
+      const weight = (WEAK_TERMS.has(term) ? WEAK : 1) * (1 + Math.log(count)) * background
+      concepts.push({ term, weight, idf: index.idf(term), variants: remembered(term) })
+    }
+    return concepts
   }
 }

@@ -2,7 +2,7 @@
 
 import type { RoutableTool, ServerHints } from '../port.ts'
 import { pairsOf, terms } from '../words/words.ts'
-import { createPostings, type Posting, type Vocabulary } from './postings.ts'
+import { createPostings, type Vocabulary } from './postings.ts'
 
 export const FIELDS = ['name', 'server', 'description', 'params', 'hints'] as const
 const FIELD_BITS = 6
@@ -23,25 +23,6 @@ export interface IndexedTool {
   /** The distinct words of the name, to measure how much of it a request mentions. */
   nameTerms: string[]
   lengths: number[]
-}
-
-export interface LexicalIndex {
-  readonly tools: (IndexedTool | undefined)[]
-  readonly size: number
-  /** Greater than every `serverId`. */
-  readonly servers: number
-  /** Changes whenever a tool is added or removed. */
-  readonly version: number
-  add(tool: RoutableTool, hints: ServerHints | undefined): number
-  remove(slot: number): void
-  posting(term: string): Posting | undefined
-  /** Rarity of a tool's name, summed over its words. */
-  nameMass(slot: number): number
-  /** Mean length of each field. */
-  averages(): number[]
-  has(term: string): boolean
-  /** Rarity of a term among the tools. */
-  idf(term: string): number
 }
 
 export function countInField(packed: number, field: number): number {
@@ -71,13 +52,29 @@ function packCounts(byField: string[][]): Map<string, number> {
   return packed
 }
 
+function indexed(tool: RoutableTool, serverId: number, found: string[], lengths: number[]): IndexedTool {
+  const nameTerms = [...new Set(terms(tool.name, 'parts', FIELD_TERMS[0] ?? 0))]
+  const { server, name } = tool
+  return {
+    server,
+    serverId,
+    name,
+    description: tool.description.slice(0, MAX_DESCRIPTION),
+    terms: found,
+    nameTerms,
+    lengths
+  }
+}
+
 function addTo(totals: number[], lengths: readonly number[], times: 1 | -1): void {
   lengths.forEach((length, field) => {
     totals[field] = (totals[field] ?? 0) + times * length
   })
 }
 
-export function createLexicalIndex(vocabulary: Vocabulary): LexicalIndex {
+export type LexicalIndex = ReturnType<typeof createLexicalIndex>
+
+export function createLexicalIndex(vocabulary: Vocabulary) {
   const tools: (IndexedTool | undefined)[] = []
   const free: number[] = []
   const postings = createPostings(vocabulary)
@@ -89,6 +86,7 @@ export function createLexicalIndex(vocabulary: Vocabulary): LexicalIndex {
   let masses: number[] = []
   let massesOf = -1
 
+  /** Rarity of a term among the tools. */
   function idf(term: string): number {
     const df = postings.get(term)?.slots.length ?? 0
     return Math.log(1 + (size - df + 0.5) / (df + 0.5))
@@ -99,13 +97,15 @@ export function createLexicalIndex(vocabulary: Vocabulary): LexicalIndex {
     get size() {
       return size
     },
+    /** Greater than every `serverId`. */
     get servers() {
       return serverIds.size
     },
+    /** Changes whenever a tool is added or removed. */
     get version() {
       return version
     },
-    add(tool, hints) {
+    add(tool: RoutableTool, hints: ServerHints | undefined): number {
       const slot = free.pop() ?? tools.length
       const byField = fieldTerms(tool, hints)
       const packed = packCounts(byField)
@@ -113,20 +113,12 @@ export function createLexicalIndex(vocabulary: Vocabulary): LexicalIndex {
       const lengths = byField.map((found) => found.length)
       addTo(totals, lengths, 1)
       if (!serverIds.has(tool.server)) serverIds.set(tool.server, serverIds.size)
-      tools[slot] = {
-        server: tool.server,
-        serverId: serverIds.get(tool.server) ?? 0,
-        name: tool.name,
-        description: tool.description.slice(0, MAX_DESCRIPTION),
-        terms: [...packed.keys()],
-        nameTerms: [...new Set(terms(tool.name, 'parts', FIELD_TERMS[0] ?? 0))],
-        lengths
-      }
+      tools[slot] = indexed(tool, serverIds.get(tool.server) ?? 0, [...packed.keys()], lengths)
       size += 1
       version += 1
       return slot
     },
-    remove(slot) {
+    remove(slot: number): void {
       const tool = tools[slot]
       if (!tool) return
       for (const term of tool.terms) postings.unpost(term, slot)
@@ -137,14 +129,16 @@ export function createLexicalIndex(vocabulary: Vocabulary): LexicalIndex {
       version += 1
     },
     posting: postings.get,
-    has: (term) => postings.get(term) !== undefined,
+    has: (term: string) => postings.get(term) !== undefined,
     idf,
-    nameMass(slot) {
+    /** Rarity of a tool's name, summed over its words. */
+    nameMass(slot: number): number {
       if (massesOf !== version) masses = []
       massesOf = version
       masses[slot] ??= tools[slot]?.nameTerms.reduce((sum, term) => sum + idf(term), 0) ?? 0
       return masses[slot]
     },
+    /** Mean length of each field. */
     averages: () => totals.map((total) => (size === 0 ? 1 : Math.max(total / size, 1)))
   }
 }

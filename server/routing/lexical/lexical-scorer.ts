@@ -1,6 +1,6 @@
 /** Scores how well the words of each tool match a request, as a whole and by its clauses. */
 import { clausesOf } from './clauses.ts'
-import type { Concept, ConceptReader } from './concepts.ts'
+import type { Concept, ReadConcepts } from './concepts.ts'
 import { createGains, type Gains } from './gains.ts'
 import type { LexicalIndex } from './lexical-index.ts'
 
@@ -29,10 +29,6 @@ export interface LexicalScores {
   asks: number
 }
 
-export interface LexicalScorer {
-  score(request: string): LexicalScores
-}
-
 function addGains(into: LexicalScores, { slots, score, cover, name }: Gains, weight: number): void {
   for (let at = 0; at < slots.length; at += 1) {
     const slot = slots[at] ?? 0
@@ -43,7 +39,7 @@ function addGains(into: LexicalScores, { slots, score, cover, name }: Gains, wei
   }
 }
 
-export function createLexicalScorer(index: LexicalIndex, reader: ConceptReader): LexicalScorer {
+export function createLexicalScorer(index: LexicalIndex, readConcepts: ReadConcepts) {
   const gainsOf = createGains(index)
   function scoreConcepts(concepts: readonly Concept[], gainsFor: Map<string, Gains>): LexicalScores {
     const size = index.tools.length
@@ -80,34 +76,32 @@ export function createLexicalScorer(index: LexicalIndex, reader: ConceptReader):
     return scores
   }
 
-  return {
-    score(request) {
-      const clauses = clausesOf(request)
-      const known = new Map<string, Gains>()
-      const whole = scoreConcepts(reader.read(request, clauses), known)
-      if (clauses.length === 0) return whole
-      whole.asks = Math.max(1, clauses.filter(({ asks }) => asks).length)
-      const best = new Float64Array(index.tools.length)
-      const servers = new Map<string, number>()
-      for (const clause of clauses) {
-        const part = scoreConcepts(reader.read(clause.text), known)
-        const weight = clause.asks ? 1 : BACKGROUND
-        const here = new Map<string, number>()
-        for (const slot of part.touched) {
-          const own = (part.score[slot] ?? 0) * weight
-          best[slot] = Math.max(best[slot] ?? 0, own)
-          const server = index.tools[slot]?.server ?? ''
-          if (own > (here.get(server) ?? 0)) here.set(server, own)
-        }
-        for (const [server, own] of here) servers.set(server, (servers.get(server) ?? 0) + own)
+  return (request: string): LexicalScores => {
+    const clauses = clausesOf(request)
+    const known = new Map<string, Gains>()
+    const whole = scoreConcepts(readConcepts(request, clauses), known)
+    if (clauses.length === 0) return whole
+    whole.asks = Math.max(1, clauses.filter(({ asks }) => asks).length)
+    const best = new Float64Array(index.tools.length)
+    const servers = new Map<string, number>()
+    for (const clause of clauses) {
+      const part = scoreConcepts(readConcepts(clause.text), known)
+      const weight = clause.asks ? 1 : BACKGROUND
+      const here = new Map<string, number>()
+      for (const slot of part.touched) {
+        const own = (part.score[slot] ?? 0) * weight
+        best[slot] = Math.max(best[slot] ?? 0, own)
+        const server = index.tools[slot]?.server ?? ''
+        if (own > (here.get(server) ?? 0)) here.set(server, own)
       }
-      for (const slot of whole.touched) {
-        const ofServer = servers.get(index.tools[slot]?.server ?? '') ?? 0
-        const sum = (whole.score[slot] ?? 0) + BEST_CLAUSE * (best[slot] ?? 0) + COHERENCE * ofServer
-        // Makes long and short requests comparable.
-        whole.score[slot] = sum / (1 + BEST_CLAUSE + COHERENCE)
-      }
-      return whole
+      for (const [server, own] of here) servers.set(server, (servers.get(server) ?? 0) + own)
     }
+    for (const slot of whole.touched) {
+      const ofServer = servers.get(index.tools[slot]?.server ?? '') ?? 0
+      const sum = (whole.score[slot] ?? 0) + BEST_CLAUSE * (best[slot] ?? 0) + COHERENCE * ofServer
+      // Makes long and short requests comparable.
+      whole.score[slot] = sum / (1 + BEST_CLAUSE + COHERENCE)
+    }
+    return whole
   }
 }

@@ -12,17 +12,11 @@ export interface Vocabulary {
   remove(term: string): void
 }
 
-export interface Postings {
-  get(term: string): Posting | undefined
-  post(term: string, slot: number, counts: number): void
-  unpost(term: string, slot: number): void
-}
-
-export function createPostings(vocabulary: Vocabulary): Postings {
+export function createPostings(vocabulary: Vocabulary) {
   const postings = new Map<string, Posting>()
   return {
-    get: (term) => postings.get(term),
-    post(term, slot, counts) {
+    get: (term: string): Posting | undefined => postings.get(term),
+    post(term: string, slot: number, counts: number): void {
       const posting = postings.get(term)
       if (posting) {
         posting.slots.push(slot)
@@ -32,7 +26,7 @@ export function createPostings(vocabulary: Vocabulary): Postings {
       postings.set(term, { slots: [slot], counts: [counts] })
       vocabulary.add(term)
     },
-    unpost(term, slot) {
+    unpost(term: string, slot: number): void {
       const posting = postings.get(term)
       const at = posting?.slots.indexOf(slot) ?? -1
       if (!posting || at < 0) return

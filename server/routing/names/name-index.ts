@@ -1,4 +1,5 @@
 /** Finds the tools and servers that a request names, and how certain each is. */
+import { put, take } from '../words/set-map.ts'
 import { findMentions, type Mention, nameKey } from './find-mentions.ts'
 
 export interface Named {
@@ -11,32 +12,7 @@ export interface Named {
   maybeServers: Set<string>
 }
 
-export interface NameIndex {
-  addServer(server: string): void
-  removeServer(server: string): void
-  addTool(name: string, slot: number): void
-  removeTool(name: string, slot: number): void
-  named(request: string): Named
-}
-
-function put<T>(map: Map<string, Set<T>>, key: string, value: T): void {
-  if (key === '') return
-  const known = map.get(key)
-  if (known) known.add(value)
-  else map.set(key, new Set([value]))
-}
-
-function take<T>(map: Map<string, Set<T>>, key: string, value: T): void {
-  const known = map.get(key)
-  known?.delete(value)
-  if (known?.size === 0) map.delete(key)
-}
-
-function merge<T>(into: Set<T>, more: Iterable<T>): void {
-  for (const value of more) into.add(value)
-}
-
-export function createNameIndex(): NameIndex {
+export function createNameIndex() {
   const tools = new Map<string, Set<number>>()
   const servers = new Map<string, Set<string>>()
 
@@ -44,16 +20,17 @@ export function createNameIndex(): NameIndex {
     const sure = mention.introduced || (mention.spelt && !mention.common)
     const ofTools = tools.get(mention.key) ?? []
     const ofServers = servers.get(mention.key) ?? []
-    merge(sure ? named.tools : named.maybeTools, mention.common && !sure ? [] : ofTools)
-    merge(sure || mention.placed ? named.servers : named.maybeServers, mention.common && !sure ? [] : ofServers)
+    if (mention.common && !sure) return
+    for (const slot of ofTools) (sure ? named.tools : named.maybeTools).add(slot)
+    for (const server of ofServers) (sure || mention.placed ? named.servers : named.maybeServers).add(server)
   }
 
   return {
-    addServer: (server) => put(servers, nameKey(server), server),
-    removeServer: (server) => take(servers, nameKey(server), server),
-    addTool: (name, slot) => put(tools, nameKey(name), slot),
-    removeTool: (name, slot) => take(tools, nameKey(name), slot),
-    named(request) {
+    addServer: (server: string) => put(servers, nameKey(server), server),
+    removeServer: (server: string) => take(servers, nameKey(server), server),
+    addTool: (name: string, slot: number) => put(tools, nameKey(name), slot),
+    removeTool: (name: string, slot: number) => take(tools, nameKey(name), slot),
+    named(request: string): Named {
       const named: Named = { tools: new Set(), servers: new Set(), maybeTools: new Set(), maybeServers: new Set() }
       for (const mention of findMentions(request, (key) => tools.has(key) || servers.has(key))) sort(mention, named)
       return named

@@ -37,13 +37,6 @@ export interface UsageOpinion {
   nearest: number
 }
 
-export interface UsageMemory {
-  learn(example: UsageExample, key: string): void
-  examples(): readonly UsageExample[]
-  clear(): void
-  opinion(request: string): UsageOpinion | undefined
-}
-
 /** Shared weight per example, beginning with the oldest. */
 function dotsWith(store: UsageStore, known: readonly Feature[]): Float64Array {
   const dots = new Float64Array(store.size)
@@ -93,7 +86,9 @@ export type Schedule = (slice: () => void) => void
 /** Trains synchronously, for measurements. */
 export const AT_ONCE: Schedule = (slice) => slice()
 
-export function createUsageMemory(maxExamples: number, schedule: Schedule = setImmediate): UsageMemory {
+export type UsageMemory = ReturnType<typeof createUsageMemory>
+
+export function createUsageMemory(maxExamples: number, schedule: Schedule = setImmediate) {
   const store = createUsageStore()
   let learned = 0
   let nextTraining = 1
@@ -112,19 +107,19 @@ export function createUsageMemory(maxExamples: number, schedule: Schedule = setI
   }
 
   return {
-    learn(example, key) {
+    learn(example: UsageExample, key: string): void {
       if (maxExamples <= 0) return
       if (store.size >= maxExamples) store.dropOldest()
       store.add(example, key)
       learned += 1
     },
     examples: store.examples,
-    clear() {
+    clear(): void {
       store.clear()
       running = undefined
       nextTraining = learned + 1
     },
-    opinion(request) {
+    opinion(request: string): UsageOpinion | undefined {
       const texts = featureTexts(request)
       const known = texts.map((text) => store.features.get(text)).filter((feature) => feature !== undefined)
       if (known.length === 0) return undefined

@@ -30,20 +30,6 @@ export interface Stored {
   normAt: number
 }
 
-export interface UsageStore {
-  readonly size: number
-  /** Changes whenever an example is added or removed. */
-  readonly version: number
-  /** Id of the oldest example; ids only grow. */
-  readonly firstId: number
-  readonly features: ReadonlyMap<string, Feature>
-  add(example: UsageExample, key: string): void
-  dropOldest(): void
-  entry(id: number): Stored | undefined
-  examples(): readonly UsageExample[]
-  clear(): void
-}
-
 /** Words as written, including small ones (how people ask distinguishes tools), their stems, and pairs of stems. */
 export function featureTexts(request: string): string[] {
   const text = request.slice(0, MAX_REQUEST)
@@ -72,7 +58,9 @@ export function normOf(store: UsageStore, entry: Stored): number {
   return entry.norm
 }
 
-export function createUsageStore(): UsageStore {
+export type UsageStore = ReturnType<typeof createUsageStore>
+
+export function createUsageStore() {
   let stored: Stored[] = []
   let firstId = 0
   let version = 0
@@ -80,17 +68,19 @@ export function createUsageStore(): UsageStore {
   const tools = new Map<string, UsedTool>()
 
   return {
-    features,
+    features: features as ReadonlyMap<string, Feature>,
     get size() {
       return stored.length
     },
+    /** Changes whenever an example is added or removed. */
     get version() {
       return version
     },
+    /** Id of the oldest example; ids only grow. */
     get firstId() {
       return firstId
     },
-    add(example, key) {
+    add(example: UsageExample, key: string): void {
       const id = firstId + stored.length
       const tool = tools.get(key) ?? { key, examples: 0, sum: 0 }
       tools.set(key, tool)
@@ -106,7 +96,7 @@ export function createUsageStore(): UsageStore {
       const kept = { ...example, request: example.request.slice(0, MAX_REQUEST) }
       stored.push({ example: kept, tool, features: own, norm: 0, normAt: -1 })
     },
-    dropOldest() {
+    dropOldest(): void {
       const oldest = stored.shift()
       if (!oldest) return
       firstId += 1
@@ -123,9 +113,9 @@ export function createUsageStore(): UsageStore {
       oldest.tool.examples -= 1
       if (oldest.tool.examples === 0) tools.delete(oldest.tool.key)
     },
-    entry: (id) => stored[id - firstId],
-    examples: () => stored.map(({ example }) => example),
-    clear() {
+    entry: (id: number): Stored | undefined => stored[id - firstId],
+    examples: (): readonly UsageExample[] => stored.map(({ example }) => example),
+    clear(): void {
       stored = []
       version += 1
       features.clear()

@@ -1,4 +1,5 @@
 /** Finds words in the index that look like a given one: typing errors, compounds, cognates from other languages. */
+import { put, take } from './set-map.ts'
 
 const MIN_LENGTH = 4
 const MAX_NEAR = 4
@@ -21,36 +22,22 @@ function trigrams(term: string): string[] {
   return [...found]
 }
 
-export interface NearWords {
-  add(term: string): void
-  remove(term: string): void
-  near(term: string, minSimilarity: number): NearWord[]
-}
-
 function bySimilarity(a: NearWord, b: NearWord): number {
   return b.similarity - a.similarity || (a.term < b.term ? -1 : 1)
 }
 
-export function createNearWords(): NearWords {
+export type NearWords = ReturnType<typeof createNearWords>
+
+export function createNearWords() {
   const byGram = new Map<string, Set<string>>()
   return {
-    add(term) {
-      if (!isWord(term)) return
-      for (const gram of trigrams(term)) {
-        const known = byGram.get(gram)
-        if (known) known.add(term)
-        else byGram.set(gram, new Set([term]))
-      }
+    add(term: string): void {
+      if (isWord(term)) for (const gram of trigrams(term)) put(byGram, gram, term)
     },
-    remove(term) {
-      if (!isWord(term)) return
-      for (const gram of trigrams(term)) {
-        const known = byGram.get(gram)
-        known?.delete(term)
-        if (known?.size === 0) byGram.delete(gram)
-      }
+    remove(term: string): void {
+      if (isWord(term)) for (const gram of trigrams(term)) take(byGram, gram, term)
     },
-    near(term, minSimilarity) {
+    near(term: string, minSimilarity: number): NearWord[] {
       if (!isWord(term)) return []
       const grams = trigrams(term)
       const shared = new Map<string, number>()
