@@ -30,10 +30,7 @@ export function stepsInTurn(events: readonly SessionEvent[], turnId: string | nu
   return events.filter((event) => event.type === 'agent:response' && event.data.turnId === turnId).length
 }
 
-/**
- * A question that is still open when someone starts afresh was asked at the same moment, so it becomes the first of the new
- * history.
- */
+/** A question that is still open when someone starts afresh was asked at the same moment, so it becomes the first of the new history. */
 export function sinceFreshStart(events: readonly SessionEvent[]): readonly SessionEvent[] {
   const start = events.findLastIndex(({ type }) => type === 'model:selected' || type === 'history:reset')
   const before = events.slice(0, Math.max(0, start))

@@ -10,7 +10,7 @@ import { describeProblem, loadRegistry, type Registry } from '../catalog/registr
 import { RegistryWatch } from '../catalog/watch-registry.ts'
 import type { Settings } from '../config/settings.ts'
 import { Gateway } from '../gateway/execute/gateway.ts'
-import type { Exposed, ExposedOptions } from '../gateway/expose/exposed.ts'
+import type { ExposedOptions } from '../gateway/expose/exposed.ts'
 import type { GatewayOptions, GatewayServices } from '../gateway/gateway-services.ts'
 import { AppError } from '../lib/errors.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
@@ -20,31 +20,7 @@ import { dataPaths } from './data-paths.ts'
 import type { LoadedGateway, LoadOptions } from './load-gateway.ts'
 import type { SharedParts } from './shared-parts.ts'
 
-export interface GatewayApp {
-  gateway: Gateway
-  version: string
-  /** Path of the registry. */
-  file: string
-  registry(): Registry
-  /** Why the current file can't be used. */
-  registryProblem(): string | undefined
-  /** Applies the current content of the file. */
-  reload(): Promise<void>
-  credentialsFile: string | undefined
-  /** Folder with the stderr output of servers. */
-  logDir: string
-  /** Decides which entries may use their secrets. */
-  grants: Grants
-  /** The services behind the tools; loaded with the first call. */
-  core(): Promise<GatewayServices>
-  /** The same if already loaded; loads nothing. */
-  loaded(): GatewayServices | undefined
-  /** With `GATEWAY_EXPOSE`: what clients see instead of the four tools. */
-  exposed?: () => Promise<Exposed>
-  /** Watches the registry and applies changes. */
-  watch(): void
-  stop(): Promise<void>
-}
+export type GatewayApp = Awaited<ReturnType<typeof createGatewayApp>>
 
 export interface GatewayAppOptions
   extends Pick<GatewayOptions, 'refused'>,
@@ -58,11 +34,7 @@ export interface GatewayAppOptions
 const MAX_STOP_MS = 15_000
 
 /** Throws if the registry as a whole, or the credentials file, can't be used. */
-export async function createGatewayApp(
-  settings: Settings,
-  logger: Logger,
-  options: GatewayAppOptions
-): Promise<GatewayApp> {
+export async function createGatewayApp(settings: Settings, logger: Logger, options: GatewayAppOptions) {
   const file = resolve(settings.MCP_CONFIG)
   let registry = await loadRegistry(file, { optional: options.optionalRegistry })
   if (settings.CREDENTIALS_FILE !== undefined) {
@@ -101,16 +73,22 @@ export async function createGatewayApp(
     version,
     file,
     registry: () => registry,
+    /** Why the current file can't be used. */
     registryProblem: () => watch.problem,
+    /** Applies the current content of the file. */
     reload: () => watch.reload(),
+    /** The services behind the tools; loaded with the first call. */
     core,
+    /** The same if already loaded; loads nothing. */
     loaded: () => loaded,
+    /** Folder with the stderr output of servers. */
     logDir: dataPaths(settings.DATA_DIR).serverLogs,
     grants,
     credentialsFile: settings.CREDENTIALS_FILE,
+    /** With `GATEWAY_EXPOSE`: what clients see instead of the four tools. */
     ...(expose ? { exposed: lazyExposed({ only: expose.only, ...face }, core) } : {}),
     watch: () => watch.start(),
-    async stop() {
+    async stop(): Promise<void> {
       watch.close()
       // Shutdown waits on timers that don't keep the process alive. Without this timer, the process would end too early.
       const awake = setTimeout(() => {}, MAX_STOP_MS)

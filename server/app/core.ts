@@ -20,25 +20,12 @@ import { readDeploymentId } from '../storage/deployment-file.ts'
 import { lockDataDir } from '../storage/embedded/data-dir-lock.ts'
 import { observedCheckpoints, observedStore } from '../storage/observed-store.ts'
 import type { Patience } from '../storage/redis/redis-client.ts'
-import type { Store } from '../storage/store.ts'
 import { SaveWatch } from './app-health.ts'
 import { prepareEngine } from './app-lifecycle.ts'
 import { dataPaths } from './data-paths.ts'
 import { deploymentFileOf, openStore } from './open-store.ts'
 
-export interface Core {
-  engine: SandboxEngine
-  store: Store
-  sessions: SessionManager
-  access: SessionAccess
-  quotas: Quotas
-  feed: SessionFeed
-  progress: ProgressBoard<Progress['stage']>
-  saves: SaveWatch
-  /** Starts serving, and builds the image in the background if necessary. */
-  start(): Promise<void>
-  stop(): Promise<void>
-}
+export type Core = Awaited<ReturnType<typeof createCore>>
 
 const MB = 1024 * 1024
 
@@ -96,7 +83,7 @@ async function openStorage(
   return { store, checkpoints }
 }
 
-export async function createCore(settings: Settings, logger: Logger, overrides: CoreOverrides = {}): Promise<Core> {
+export async function createCore(settings: Settings, logger: Logger, overrides: CoreOverrides = {}) {
   const dataDir = dataPaths(settings.DATA_DIR).root
   // Instances that share a Redis share the folder too; the embedded store serves one.
   const lock = settings.REDIS_URL ? undefined : lockDataDir(dataDir)
@@ -145,13 +132,14 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     feed,
     progress,
     saves,
-    async start() {
+    /** Starts serving, and builds the image in the background if necessary. */
+    async start(): Promise<void> {
       // The lock proves that every earlier owner of this folder is dead, so don't wait for its leases to expire.
       if (lock) for (const gone of await store.sessions.instances()) await store.sessions.signOff(gone)
       void prepareEngine({ engine, progress, sessions }, logger, stopping.signal).then(() => sessions.pool.fill())
       await sessions.start()
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort()
       await sessions.stop()
       await engine.close()

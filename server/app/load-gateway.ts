@@ -167,9 +167,7 @@ function ourPlaces(settings: Settings, { dotenv, readsDotenv, environment }: Loa
   return { loginDir, isHosted, places: { ...places, programs: ourPrograms(), readableFile } }
 }
 
-/**
- * The default folders of all instances of this user. They are created, because otherwise a server could put its own files there.
- */
+/** The default folders of all instances of this user. They are created, because otherwise a server could put its own files there. */
 function userFolders({ HOME, XDG_CONFIG_HOME, XDG_DATA_HOME }: LoadOptions['environment']): string[] {
   const bases = [
     XDG_CONFIG_HOME || (HOME && join(HOME, '.config')),

@@ -75,10 +75,7 @@ export function rowsOf(path: string): Row[] | undefined {
   }
 }
 
-/**
- * Yields lines from the end, block by block, so that reading the last rows does not read the whole file. A missing file has no
- * lines.
- */
+/** Yields lines from the end, block by block, so that reading the last rows does not read the whole file. A missing file has no lines. */
 export function* linesBackwards(path: string): Generator<string> {
   let file: number
   try {

@@ -38,9 +38,7 @@ export interface Who {
 
 /** The content of a row, without its position and its hash. */
 export type RowBody =
-  /**
-   * The first row of a chain. `follows` lists the heads of the chains in the folder, so that cutting one short is noticed later.
-   */
+  /** The first row of a chain. `follows` lists the heads of the chains in the folder, so that cutting one short is noticed later. */
   | { kind: 'start'; pid: number; born: string; host: string; version: string; follows: ChainHead[] }
   | { kind: 'continue'; file: number }
   | {
@@ -82,10 +80,7 @@ export type Row = RowBody & { chain: string; seq: number; at: string; prev: stri
 export const FIRST_PREV = ''
 const SEAL = /,"hash":"([0-9a-f]{64})"\}$/
 
-/**
- * Builds one line, without the newline. The hash covers the line's own text without the hash, so there is only one way to read
- * it.
- */
+/** Builds one line, without the newline. The hash covers the line's own text without the hash, so there is only one way to read it. */
 export function sealRow(
   place: { chain: string; seq: number; at: string; prev: string },
   body: RowBody

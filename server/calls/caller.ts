@@ -7,9 +7,7 @@ export interface Caller {
   session?: string | undefined
   /** The name that the client gives itself, as `name/version`. Never trust it. */
   client?: string | undefined
-  /**
-   * Set for a client that needs connections of its own, because servers send requests back to it. No other client shares them.
-   */
+  /** Set for a client that needs connections of its own, because servers send requests back to it. No other client shares them. */
   laneId?: string | undefined
 }
 

@@ -83,9 +83,7 @@ export function definitionHash(definition: ToolDefinitionInput): string {
   return sha256(canonicalJson({ name, description: shownDescription(definition), inputSchema, entry }))
 }
 
-/**
- * Binds an approval to one session, one call, one definition, these exact arguments, and the target of their path at that time.
- */
+/** Binds an approval to one session, one call, one definition, these exact arguments, and the target of their path at that time. */
 export function approvalHash(parts: {
   sessionId: string
   callId: string

@@ -75,9 +75,7 @@ function isRandom(part: string): boolean {
   )
 }
 
-/**
- * Whether a person's sentence seems to contain a secret: `password is hunter2`, or a word in the form of a known kind of secret.
- */
+/** Whether a person's sentence seems to contain a secret: `password is hunter2`, or a word in the form of a known kind of secret. */
 export function mentionsSecret(sentence: string): boolean {
   if (/\b(password|passwd|passphrase|pwd|token|secret|pin|api[ _-]?key|key)\b(\s+is|\s*[:=]|\s+["'`])/i.test(sentence))
     return true

@@ -328,9 +328,7 @@ export class ServerConnection {
     }
   }
 
-  /**
-   * One shared timer: a timer per call would cost more than the rest. When it fires, it checks whether the server is still idle.
-   */
+  /** One shared timer: a timer per call would cost more than the rest. When it fires, it checks whether the server is still idle. */
   #watchIdle(ms: number): void {
     if (this.#idleTimer || this.entry.idleMs <= 0 || this.#retired) return
     this.#idleTimer = setTimeout(() => {

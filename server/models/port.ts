@@ -96,10 +96,7 @@ export interface ModelCatalog {
 }
 
 export interface Models {
-  /**
-   * The last result of detection, which runs at the first call and again with `refresh`. A failing provider does not hide the
-   * others.
-   */
+  /** The last result of detection, which runs at the first call and again with `refresh`. A failing provider does not hide the others. */
   catalog(options?: { refresh?: boolean }): Promise<ModelCatalog>
   /** Resolves a model (`provider/id`, `claude/…`, or undefined for the default) to its id; throws invalid `model_unknown`. */
   resolve(requested: string | undefined): Promise<string>

@@ -6,8 +6,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ApprovalAnswer, ApprovalCard } from '../../contract/rest.ts'
-import { AppError, isAppError } from '../lib/errors.ts'
+import { AppError } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
+import { cancelled } from '../lib/waiting/cancelled.ts'
 import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
 
 const CARDS = 'approval-cards'
@@ -20,6 +21,7 @@ const POLL_MS = 250
 const BEAT_MS = 5000
 /** Outcomes are kept for a while, so that a late answer gets a proper error. */
 const KEEP_MS = 10 * 60_000
+const GAVE_UP = 'The call was cancelled before anyone answered. The tool was not run.'
 const MAX_CARDS = 100
 const MAX_CARD_CHARS = 500_000
 
@@ -54,9 +56,7 @@ export class ApprovalInbox {
     return pages.some(({ value }) => Number(value) > Date.now() - LEASE_MS)
   }
 
-  /**
-   * Adds a card and waits for the answer. Rejects with `approval_timeout`, or when the signal aborts; then the card is removed.
-   */
+  /** Adds a card and waits for the answer. Rejects with `approval_timeout`, or when the signal aborts; then the card is removed. */
   async ask(request: NewCard, waitMs: number, signal: AbortSignal): Promise<ApprovalAnswer> {
     const createdAt = Date.now()
     const card: ApprovalCard = { ...request, id: randomUUID(), createdAt, expiresAt: createdAt + waitMs }
@@ -73,7 +73,7 @@ export class ApprovalInbox {
         await delay(POLL_MS, undefined, { signal }).catch(() => {})
       }
       const outcome = await this.#withdraw(card.id)
-      if (signal.aborted) throw cancelled(signal.reason)
+      if (signal.aborted) throw cancelled(signal.reason, GAVE_UP)
       if (outcome) return read(outcome)
       throw new AppError(
         'timeout',
@@ -160,12 +160,6 @@ function isCard(value: unknown): value is ApprovalCard {
   if (!isRecord(value) || !isRecord(value.args)) return false
   const texts = [value.id, value.hash, value.server, value.tool]
   return texts.every((text) => typeof text === 'string') && typeof value.expiresAt === 'number'
-}
-
-/** The client gave up before anyone answered. */
-function cancelled(reason: unknown): AppError {
-  if (isAppError(reason)) return reason
-  return new AppError('cancelled', 'cancelled', 'The call was cancelled before anyone answered. The tool was not run.')
 }
 
 function gone(): AppError {

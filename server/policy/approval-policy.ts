@@ -14,10 +14,7 @@ export interface PolicyRule {
 
 export type ApprovalPolicy = (server: string, tool: string) => ApprovalRule
 
-/**
- * The most specific match wins: most literal characters, then fewest `*`, then the stricter rule. Without a match the rule is
- * `ask`.
- */
+/** The most specific match wins: most literal characters, then fewest `*`, then the stricter rule. Without a match the rule is `ask`. */
 export function createPolicy(rules: PolicyRule[]): ApprovalPolicy {
   const strictness = { deny: 0, ask: 1, allow: 2 }
   const ordered = rules

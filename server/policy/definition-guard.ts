@@ -92,9 +92,7 @@ function keyOf({ server, name }: Pick<DefinedTool, 'server' | 'name'>): string {
   return JSON.stringify([server, name])
 }
 
-/**
- * Everything that a client or its model sees. Annotations too: a tool that suddenly claims to be read-only is called more freely.
- */
+/** Everything that a client or its model sees. Annotations too: a tool that suddenly claims to be read-only is called more freely. */
 function describe(tool: ToolDefinitionInput): string {
   const { name, inputSchema, outputSchema, annotations, shown } = tool
   const description = (tool.description ?? '').toWellFormed()

@@ -54,9 +54,7 @@ export interface Router {
   setServer(server: string, tools: RoutableTool[], hints?: ServerHints): void
   removeServer(server: string): void
   find(request: string, options?: FindOptions): RouteResult
-  /**
-   * Learns a request that ended in a successful, explicitly chosen tool. Keeps a limited number; the oldest are dropped first.
-   */
+  /** Learns a request that ended in a successful, explicitly chosen tool. Keeps a limited number; the oldest are dropped first. */
   learn(example: UsageExample): void
   usage(): readonly UsageExample[]
   forgetUsage(): void

@@ -12,15 +12,8 @@ const CLEARED = 'cleared'
 const MAX_STORED = 2000
 const SAVE_MS = 2000
 
-export interface StoredUsage {
-  learn(request: string, server: string, tool: string): void
-  /** Forgets everything, here and in the store. Another running process forgets when it next saves or starts. */
-  forget(): Promise<void>
-  flush(): Promise<void>
-}
-
 /** Keeps in the local store what the router has learnt from use. It goes nowhere else. */
-export async function openStoredUsage(keyValues: KeyValueStore, router: Router, logger: Logger): Promise<StoredUsage> {
+export async function openStoredUsage(keyValues: KeyValueStore, router: Router, logger: Logger) {
   for (const stored of await readExamples(keyValues)) router.learn(stored)
   let cleared = await clearedAt(keyValues)
   let fresh: UsageExample[] = []
@@ -45,7 +38,7 @@ export async function openStoredUsage(keyValues: KeyValueStore, router: Router, 
   }
   const report = (error: unknown) => logger.warn(`Could not store what was learnt from use: ${messageOf(error)}`)
   return {
-    learn(request, server, tool) {
+    learn(request: string, server: string, tool: string): void {
       // Requests are stored as plain text, and shown by `servers usage`.
       if (mentionsSecret(request)) return
       const learnt = { request, server, tool, at: Date.now() }
@@ -53,7 +46,8 @@ export async function openStoredUsage(keyValues: KeyValueStore, router: Router, 
       fresh = [...fresh, learnt].slice(-MAX_STORED)
       timer ??= setTimeout(() => void save().catch(report), SAVE_MS).unref()
     },
-    async forget() {
+    /** Forgets everything, here and in the store. Another running process forgets when it next saves or starts. */
+    async forget(): Promise<void> {
       clearTimeout(timer)
       timer = undefined
       fresh = []
@@ -62,7 +56,7 @@ export async function openStoredUsage(keyValues: KeyValueStore, router: Router, 
       await keyValues.set(SPACE, CLEARED, cleared)
       await keyValues.remove(SPACE, KEY)
     },
-    async flush() {
+    async flush(): Promise<void> {
       if (timer) await save().catch(report)
     }
   }

@@ -1,6 +1,4 @@
-/**
- * Sends spans to an OpenTelemetry collector. The OpenTelemetry packages are large: they load only if a collector is configured.
- */
+/** Sends spans to an OpenTelemetry collector. The OpenTelemetry packages are large: they load only if a collector is configured. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Span } from '@opentelemetry/api'
 import { isAppError } from '../../lib/errors.ts'

@@ -7,9 +7,7 @@ export interface SpanAbout {
   attributes?: Record<string, string | undefined>
 }
 
-/**
- * Creates spans for the parts of a call. If tracing is off, no spans are created and trace context is passed through unchanged.
- */
+/** Creates spans for the parts of a call. If tracing is off, no spans are created and trace context is passed through unchanged. */
 export interface Tracing {
   /** Runs the job in a new span under the current one. */
   span<T>(name: string, about: SpanAbout, job: () => Promise<T>): Promise<T>

@@ -81,18 +81,10 @@ while [ $rounds -gt 0 ] && send KILL; do
 done
 `
 
-export interface Sweep {
-  /** Registers a child's process group, for systems without /proc. */
-  began(pid: number): void
-  ended(pid: number): void
-  /** Sweeps now; resolves when nothing is left. */
-  go(): Promise<void>
-  /** Resolves when the script has ended, for whatever reason. */
-  readonly gone: Promise<void>
-}
+export type Sweep = ReturnType<typeof prepareSweep>
 
 /** Starts the script in its own session. It sweeps on request, or when this process is gone. */
-export function prepareSweep(mark: string, path: string): Sweep {
+export function prepareSweep(mark: string, path: string) {
   const script = spawn('/bin/sh', ['-c', SCRIPT, 'mcp-orchestrator-sweep', mark], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
@@ -109,13 +101,16 @@ export function prepareSweep(mark: string, path: string): Sweep {
   script.unref()
   if (stdin && 'unref' in stdin && typeof stdin.unref === 'function') stdin.unref()
   return {
-    began: (pid) => void stdin?.write(`+${pid}\n`),
-    ended: (pid) => void stdin?.write(`-${pid}\n`),
-    async go() {
+    /** Registers a child's process group, for systems without /proc. */
+    began: (pid: number) => void stdin?.write(`+${pid}\n`),
+    ended: (pid: number) => void stdin?.write(`-${pid}\n`),
+    /** Sweeps now; resolves when nothing is left. */
+    async go(): Promise<void> {
       script.ref()
       stdin?.end()
       await Promise.race([gone, delay(MAX_SWEEP_MS, undefined, { ref: false })])
     },
+    /** Resolves when the script has ended, for whatever reason. */
     gone
   }
 }

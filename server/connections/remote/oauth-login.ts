@@ -82,21 +82,13 @@ function loginProvider(
     },
     state: () => state,
     clientInformation: () => memory.client,
-    saveClientInformation: (client) => {
-      memory.client = client
-    },
+    saveClientInformation: (client) => void Object.assign(memory, { client }),
     tokens: () => memory.tokens,
-    saveTokens: (tokens) => {
-      memory.tokens = tokens
-    },
+    saveTokens: (tokens) => void Object.assign(memory, { tokens }),
     codeVerifier: () => memory.verifier ?? '',
-    saveCodeVerifier: (verifier) => {
-      memory.verifier = verifier
-    },
+    saveCodeVerifier: (verifier) => void Object.assign(memory, { verifier }),
     discoveryState: () => memory.discovery,
-    saveDiscoveryState: (discovery) => {
-      memory.discovery = discovery
-    },
+    saveDiscoveryState: (discovery) => void Object.assign(memory, { discovery }),
     redirectToAuthorization: show
   }
 }

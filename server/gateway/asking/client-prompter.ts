@@ -117,7 +117,7 @@ function roundsPrompter(
 ): ClientPrompter {
   const answers = { ...state?.answers }
   let isUsed = state === undefined
-  const answerTo = <T extends string | null>(about: string, request: () => InputRequest, read: () => T) => {
+  const answerTo = <T extends string | null>(about: string, request: InputRequest, read: () => T) => {
     const earlier = answers[about]
     if (earlier !== undefined) return earlier
     if (state?.asked === about) {
@@ -127,21 +127,11 @@ function roundsPrompter(
       return answer
     }
     if (!isUsed) throw stale()
-    throw new InputNeeded(request(), { asked: about, answers })
+    throw new InputNeeded(request, { asked: about, answers })
   }
   return prompterOf(capabilities, {
-    choose: async (question) =>
-      answerTo(
-        question.about,
-        () => elicitation(question),
-        () => readChoice(response, question)
-      ),
-    write: async (textRequest) =>
-      answerTo(
-        textRequest.about,
-        () => sampling(textRequest),
-        () => readText(response)
-      ) ?? ''
+    choose: async (question) => answerTo(question.about, elicitation(question), () => readChoice(response, question)),
+    write: async (asked) => answerTo(asked.about, sampling(asked), () => readText(response)) ?? ''
   })
 }
 

@@ -113,9 +113,7 @@ function toWebRequest(request: IncomingMessage, body: unknown, signal: AbortSign
   })
 }
 
-/**
- * Does not wait for the client: the SDK would queue without limit for one that does not read, so such a client is disconnected.
- */
+/** Does not wait for the client: the SDK would queue without limit for one that does not read, so such a client is disconnected. */
 async function send(response: ServerResponse, answer: Response, gone: AbortSignal): Promise<void> {
   response.writeHead(answer.status, Object.fromEntries(answer.headers))
   if (answer.body === null) {

@@ -5,10 +5,7 @@ import type { GatewayServices } from '../gateway-services.ts'
 const LINE_CHARS = 120
 const MAX_FOUND = 20
 
-/**
- * Servers and tools as last seen; starts nothing. Lists only names, unless a category narrows it down: fifty servers have many
- * tools.
- */
+/** Servers and tools as last seen; starts nothing. Lists only names, unless a category narrows it down: fifty servers have many tools. */
 export function listCapabilities(core: GatewayServices, category: string | undefined): Record<string, unknown> {
   const problem = core.registryProblem?.()
   return { ...(problem === undefined ? {} : { problem }), ...listed(core, category) }

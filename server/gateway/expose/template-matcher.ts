@@ -23,9 +23,7 @@ export function templateMatcher(template: string): ((uri: string) => boolean) | 
   }
 }
 
-/**
- * All positions where a value that begins at one of `starts` can end. Both lists are sorted, so that no character is read twice.
- */
+/** All positions where a value that begins at one of `starts` can end. Both lists are sorted, so that no character is read twice. */
 function valueEnds(uri: string, starts: number[], stops: string): number[] {
   const ends: number[] = []
   for (const start of starts) {

@@ -55,16 +55,9 @@ export async function resolveParams(
   const isGuess = !isRead && !news.every(([, value]) => isSaid(value, request))
   const canAsk = context.prompter?.choose !== undefined || core.policy(server, tool.name) === 'ask'
   if (isGuess && !canAsk) return settled
-  const filledBy = {
-    ...marked(
-      byRules.filter((name) => !wrong.has(name)),
-      'rules'
-    ).filledBy,
-    ...marked(
-      news.map(([name]) => name),
-      written.by
-    ).filledBy
-  }
+  const kept = byRules.filter((name) => !wrong.has(name))
+  const added = news.map(([name]) => name)
+  const filledBy = { ...marked(kept, 'rules').filledBy, ...marked(added, written.by).filledBy }
   return { params, problems: [], filledBy, ...(isGuess ? { requiresApproval: true } : {}) }
 }
 

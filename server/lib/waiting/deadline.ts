@@ -1,4 +1,5 @@
 import { AppError } from '../errors.ts'
+import { cancelled } from './cancelled.ts'
 
 export interface DeadlineOptions {
   /** What is waited for, as it should stand in the message: "the container engine to start a container". */
@@ -20,7 +21,7 @@ export async function withDeadline<T>(options: DeadlineOptions, work: (signal: A
     stop(error)
     controller.abort(error)
   }
-  const onAbort = () => end(cancelled(what, signal?.reason))
+  const onAbort = () => end(cancelled(signal?.reason, `Cancelled: ${what}.`))
   const timer = setTimeout(() => end(new AppError('timeout', code, `Waited ${formatMs(ms)} for ${what}.`)), ms)
   if (signal?.aborted) onAbort()
   else signal?.addEventListener('abort', onAbort, { once: true })
@@ -35,10 +36,6 @@ export async function withDeadline<T>(options: DeadlineOptions, work: (signal: A
     clearTimeout(timer)
     signal?.removeEventListener('abort', onAbort)
   }
-}
-
-function cancelled(what: string, reason: unknown): AppError {
-  return reason instanceof AppError ? reason : new AppError('cancelled', 'cancelled', `Cancelled: ${what}.`)
 }
 
 function formatMs(ms: number): string {

@@ -2,7 +2,7 @@
  * The built-in model: rules instead of AI, without a key or network, so that newcomers and tests can go through the whole loop
  * with the real tools and approvals. Its behaviour depends only on the conversation; only its call ids are random.
  */
-import { AppError } from '../../lib/errors.ts'
+import { cancelled } from '../../lib/waiting/cancelled.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest, ToolAnswer } from '../port.ts'
 import { roughTokens } from '../step/rough-tokens.ts'
 import { isTool, toCalls } from './demo-calls.ts'
@@ -14,14 +14,15 @@ type ToolCall = Extract<AssistantPart, { type: 'tool-call' }>
 /** This model is gullible on purpose: a file with such a line gives it orders, and only the approval prevents harm. */
 const ORDER_IN_A_FILE = /^.*?DEMO-OBEY:[ \t]*(.+)$/gm
 const MAX_OBEYED_STEPS = 3
+const CANCELLED = "Cancelled: the demo model's answer."
 
 export async function* demoStep(request: StepRequest): AsyncGenerator<StepEvent, void> {
   const { said, calls } = think(request)
   for (const [text] of said.matchAll(/[\s\S]{1,16}/gu)) {
-    if (request.signal.aborted) throw cancelled(request.signal)
+    if (request.signal.aborted) throw cancelled(request.signal.reason, CANCELLED)
     yield { type: 'text-delta', text }
   }
-  if (request.signal.aborted) throw cancelled(request.signal)
+  if (request.signal.aborted) throw cancelled(request.signal.reason, CANCELLED)
   const parts: AssistantPart[] = [...(said === '' ? [] : [{ type: 'text' as const, text: said }]), ...calls]
   const usage = {
     inputTokens: roughTokens(request.system) + roughTokens(JSON.stringify([request.messages, request.tools])),
@@ -72,10 +73,4 @@ function findCall(messages: ChatMessage[], callId: string): ToolCall | undefined
     for (const part of message.parts) if (part.type === 'tool-call' && part.callId === callId) return part
   }
   return undefined
-}
-
-function cancelled(signal: AbortSignal): AppError {
-  return signal.reason instanceof AppError
-    ? signal.reason
-    : new AppError('cancelled', 'cancelled', "Cancelled: the demo model's answer.")
 }

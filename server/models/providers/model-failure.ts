@@ -47,9 +47,7 @@ const KINDS: Record<ModelErrorCode, ErrorKind> = {
   model_request_rejected: 'invalid'
 }
 
-/**
- * Reads a vendor package's error, an error part of a stream or a broken connection. The result contains no key and no request.
- */
+/** Reads a vendor package's error, an error part of a stream or a broken connection. The result contains no key and no request. */
 export function modelFailure(thrown: unknown, context: FailureContext): ModelFailure {
   if (thrown instanceof AppError) return { error: thrown, reason: thrown.code, retry: false }
   const trouble = readTrouble(thrown)

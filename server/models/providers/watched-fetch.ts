@@ -1,4 +1,5 @@
 import { AppError } from '../../lib/errors.ts'
+import { cancelled } from '../../lib/waiting/cancelled.ts'
 
 export interface WatchOptions {
   /** Completes "Waited 60 s for …". */
@@ -21,7 +22,7 @@ export class WatchedFetch {
   readonly #options: WatchOptions
   readonly #controller = new AbortController()
   readonly #total: NodeJS.Timeout
-  readonly #onAbort = () => this.#fail(cancelled(this.#options))
+  readonly #onAbort = () => this.#fail(abandoned(this.#options))
 
   constructor(options: WatchOptions) {
     this.#options = options
@@ -44,7 +45,7 @@ export class WatchedFetch {
   close(): void {
     clearTimeout(this.#total)
     this.#options.signal.removeEventListener('abort', this.#onAbort)
-    this.#controller.abort(cancelled(this.#options))
+    this.#controller.abort(abandoned(this.#options))
   }
 
   #watch(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
@@ -80,18 +81,13 @@ export class WatchedFetch {
   }
 }
 
-function cancelled({ signal, label }: WatchOptions): AppError {
-  return signal.reason instanceof AppError
-    ? signal.reason
-    : new AppError('cancelled', 'cancelled', `Cancelled: the answer of ${label}.`)
+function abandoned({ signal, label }: WatchOptions): AppError {
+  return cancelled(signal.reason, `Cancelled: the answer of ${label}.`)
 }
 
 function silent({ label, idleMs }: WatchOptions): AppError {
-  return new AppError(
-    'timeout',
-    'model_timeout',
-    `${label} sent nothing for ${idleMs / 1000} s. Send the message again, or choose another model.`
-  )
+  const message = `${label} sent nothing for ${idleMs / 1000} s. Send the message again, or choose another model.`
+  return new AppError('timeout', 'model_timeout', message)
 }
 
 function tooSlow({ label, totalMs }: WatchOptions): AppError {
@@ -99,9 +95,6 @@ function tooSlow({ label, totalMs }: WatchOptions): AppError {
 }
 
 function tooMuch({ label, maxBytes }: WatchOptions): AppError {
-  return new AppError(
-    'unavailable',
-    'model_stream_cut',
-    `${label} sent more than ${Math.round(maxBytes / 1024 / 1024)} MB for one answer, so it was cut off.`
-  )
+  const message = `${label} sent more than ${Math.round(maxBytes / 1024 / 1024)} MB for one answer, so it was cut off.`
+  return new AppError('unavailable', 'model_stream_cut', message)
 }

@@ -4,6 +4,7 @@ import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { plural } from '../../lib/plural.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
+import { cancelled } from '../../lib/waiting/cancelled.ts'
 import type { ModelTimeouts } from '../models-options.ts'
 import type { StepEvent, StepRequest } from '../port.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
@@ -41,7 +42,7 @@ export async function* remoteStep(step: RemoteStep): AsyncGenerator<StepEvent, v
     logger.debug({ ...context, inMs, reason: failure.reason }, 'a model step is retried')
     yield { type: 'retry', attempt: attempt + 1, inMs, reason: `${step.endpoint.label}: ${failure.reason}` }
     await sleep(inMs, undefined, { signal }).catch(() => {
-      throw cancelled(signal)
+      throw cancelled(signal.reason, 'Cancelled while waiting to ask the model again.')
     })
   }
 }
@@ -116,10 +117,4 @@ function explain(failure: ModelFailure, tries: number, inMs: number, maxWaitMs: 
   if (!failure.retry) return failure.error
   const note = inMs > maxWaitMs ? `It asks us to wait ${Math.ceil(inMs / 1000)} s.` : `Tried ${plural(tries, 'time')}.`
   return new AppError(kind, code, `${message} ${note}`, { details: { ...details, tries } })
-}
-
-function cancelled(signal: AbortSignal): AppError {
-  return signal.reason instanceof AppError
-    ? signal.reason
-    : new AppError('cancelled', 'cancelled', 'Cancelled while waiting to ask the model again.')
 }

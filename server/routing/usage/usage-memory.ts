@@ -48,9 +48,7 @@ function dotsWith(store: UsageStore, known: readonly Feature[]): Float64Array {
   return dots
 }
 
-/**
- * Positions of about the highest SHORTLIST values. Uses a histogram, because sorting all values would cost more than the rest.
- */
+/** Positions of about the highest SHORTLIST values. Uses a histogram, because sorting all values would cost more than the rest. */
 function shortlist(dots: Float64Array): number[] {
   const scale = BINS / dots.reduce((top, dot) => Math.max(top, dot), Number.MIN_VALUE)
   const bins = new Uint32Array(BINS + 1)
