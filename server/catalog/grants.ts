@@ -11,7 +11,7 @@ import { AppError, hasCode, messageOf } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { editFile } from './edit-file.ts'
 import { hasPlaceholder } from './placeholders.ts'
-import type { ServerEntry } from './server-entry.ts'
+import { type ServerEntry, valuesOf } from './server-entry.ts'
 
 /** By registry file, then by server: the hash of the accepted entry. */
 type Accepted = Record<string, Record<string, string>>
@@ -78,7 +78,7 @@ export function grantHash(entry: ServerEntry): string {
 }
 
 function usesSecrets(entry: ServerEntry): boolean {
-  return Object.values(entry.kind === 'local' ? entry.env : entry.headers).some(hasPlaceholder)
+  return Object.values(valuesOf(entry)).some(hasPlaceholder)
 }
 
 function hashes(entries: Iterable<ServerEntry>): Record<string, string> {

@@ -2,7 +2,7 @@
  * Finds secrets that are in `mcp.json` as plain text. We warn about them, and redact them in logs and errors like the values of
  * placeholders.
  */
-import type { ServerEntry } from './server-entry.ts'
+import { type ServerEntry, valuesOf } from './server-entry.ts'
 
 const SECRET_NAME = /key|token|secret|passw|pwd|auth|credential|cookie|private|bearer|session|signature|\bsig\b|jwt/i
 /** `Authorization: Bearer …`, also with other schemes, and values that begin like known kinds of secrets. */
@@ -84,7 +84,7 @@ export function mentionsSecret(sentence: string): boolean {
 
 /** The texts to redact in a server's log and errors. */
 export function literalSecrets(entry: ServerEntry): string[] {
-  const values = Object.entries(entry.kind === 'local' ? entry.env : entry.headers)
+  const values = Object.entries(valuesOf(entry))
     .filter(([name, value]) => looksSecret(name, value))
     .flatMap(([, value]) => secretParts(value))
   if (entry.kind === 'remote') return [...values, ...secretsInUrl(entry.url)]

@@ -58,5 +58,10 @@ export interface RemoteEntry extends EntryBase {
 
 export type ServerEntry = LocalEntry | RemoteEntry
 
+/** Its variables or headers: the texts that may have placeholders. */
+export function valuesOf(entry: ServerEntry): Record<string, string> {
+  return entry.kind === 'local' ? entry.env : entry.headers
+}
+
 export const DEFAULT_TIMEOUTS: OperationTimeouts = { startMs: 30_000, listMs: 10_000, callMs: 120_000 }
 export const DEFAULT_IDLE_MS = 300_000

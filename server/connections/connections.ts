@@ -10,7 +10,7 @@ import { type Tracing, traced } from '../calls/tracing/tracing.ts'
 import type { Credentials } from '../catalog/credentials.ts'
 import type { Grants } from '../catalog/grants.ts'
 import { secretNames } from '../catalog/placeholders.ts'
-import type { ServerEntry } from '../catalog/server-entry.ts'
+import { type ServerEntry, valuesOf } from '../catalog/server-entry.ts'
 import type { ServerAbout, StoredTool } from '../catalog/stored-tools.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
@@ -249,7 +249,7 @@ export class Connections {
     this.retire(entry.name)
     const entryPools = {
       entry,
-      secretNames: secretNames(entry.kind === 'local' ? entry.env : entry.headers),
+      secretNames: secretNames(valuesOf(entry)),
       pools: new Map<string, ScopedPool>()
     }
     this.#entryPools.set(entry.name, entryPools)

@@ -1,5 +1,5 @@
 import { AppError } from '../../lib/errors.ts'
-import type { ServerEntry } from '../server-entry.ts'
+import { type ServerEntry, valuesOf } from '../server-entry.ts'
 
 /** Any placeholder, ours or another client's; `$${` is an escaped `${`. */
 export const ANY_PLACEHOLDER = /(?<!\$)\$\{[^${}]{1,200}\}/g
@@ -10,7 +10,7 @@ const LEFT = /(?<!\$)\$\{(?!(?:secret|env):[A-Za-z_][A-Za-z0-9_.-]*\})[^${}]{1,2
 
 /** Throws if the entry has a placeholder that we don't fill: the server would take its text for the value. */
 export function refuseForeignPlaceholders(entry: ServerEntry): void {
-  const values = Object.values(entry.kind === 'local' ? entry.env : entry.headers)
+  const values = Object.values(valuesOf(entry))
   const inValues = values.flatMap((text) => [...nestedIn(text), ...[...text.matchAll(LEFT)].map(([whole]) => whole)])
   const elsewhere =
     entry.kind === 'local'

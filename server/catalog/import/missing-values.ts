@@ -1,5 +1,5 @@
 import { environmentNames, type SecretSource, secretNames } from '../placeholders.ts'
-import type { ServerEntry } from '../server-entry.ts'
+import { type ServerEntry, valuesOf } from '../server-entry.ts'
 
 export interface MissingValue {
   name: string
@@ -16,7 +16,7 @@ export function missingValues(entries: ServerEntry[], source: SecretSource): Mis
     found.set(`${kind}:${name}`, missing)
   }
   for (const entry of entries) {
-    const values = entry.kind === 'local' ? entry.env : entry.headers
+    const values = valuesOf(entry)
     for (const name of secretNames(values)) if (source.secret(name) === undefined) add('secret', name, entry.name)
     for (const name of environmentNames(values)) if (source.env(name) === undefined) add('env', name, entry.name)
   }

@@ -9,7 +9,7 @@ import { EntryProblem } from '../entry-values.ts'
 import { type LocatedJson, parseJsonWithLines } from '../json-with-lines.ts'
 import { isSecretWord, looksSecret, secretsInUrl } from '../literal-secrets.ts'
 import { type RegistryProblem, readRegistry } from '../registry.ts'
-import type { ServerEntry } from '../server-entry.ts'
+import { type ServerEntry, valuesOf } from '../server-entry.ts'
 import { serverLists } from './server-lists.ts'
 import { isThisGateway } from './this-gateway.ts'
 import { translateEntry } from './translate-entry.ts'
@@ -87,7 +87,7 @@ const LOADERS =
 /** Risks that a person should check before they confirm. */
 export function warnings(entry: ServerEntry): string[] {
   const found: string[] = []
-  const values = entry.kind === 'local' ? entry.env : entry.headers
+  const values = valuesOf(entry)
   const secret = Object.keys(values).filter((name) => looksSecret(name, values[name] ?? ''))
   if (secret.length > 0)
     found.push(

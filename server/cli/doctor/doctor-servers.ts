@@ -1,6 +1,5 @@
 /** The checks of `doctor` for each server in the registry. They start servers only with `--servers`. */
 import { resolve } from 'node:path'
-import { createGatewayApp } from '../../app/app-gateway.ts'
 import { openEngine } from '../../app/core.ts'
 import { LOCAL_OWNER } from '../../calls/caller.ts'
 import { openCredentials } from '../../catalog/credentials.ts'
@@ -9,12 +8,12 @@ import { refuseForeignPlaceholders } from '../../catalog/import/foreign-placehol
 import { maskUrl } from '../../catalog/literal-secrets.ts'
 import { fillPlaceholders } from '../../catalog/placeholders.ts'
 import { describeProblem, loadRegistry } from '../../catalog/registry.ts'
-import type { LocalEntry, RemoteEntry, ServerEntry } from '../../catalog/server-entry.ts'
-import { dotenvWithSecrets } from '../../config/load-settings.ts'
+import { type LocalEntry, type RemoteEntry, type ServerEntry, valuesOf } from '../../catalog/server-entry.ts'
 import type { Settings } from '../../config/settings.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { findCommand } from '../../lib/files/find-command.ts'
 import { createLogger } from '../../lib/logger.ts'
+import { openQuietGateway } from '../quiet-gateway.ts'
 
 /** The result of a check. `warn`: it works, but the user should know. */
 export type Found = string | { warn: string }
@@ -46,12 +45,7 @@ type Tools = (server: string) => Promise<number>
 async function describeServer(settings: Settings, entry: ServerEntry, tools: Tools | undefined): Promise<string> {
   if (!entry.enabled) return 'switched off'
   const secrets = openCredentials({ file: settings.CREDENTIALS_FILE, environment: process.env }).source(LOCAL_OWNER)
-  fillPlaceholders(
-    entry.name,
-    entry.kind === 'local' ? entry.env : entry.headers,
-    secrets,
-    entry.kind === 'local' ? 'env' : 'headers'
-  )
+  fillPlaceholders(entry.name, valuesOf(entry), secrets, entry.kind === 'local' ? 'env' : 'headers')
   refuseForeignPlaceholders(entry)
   openGrants(settings.DATA_DIR, settings.MCP_CONFIG).check(entry)
   const found = entry.kind === 'local' ? await describeLocal(settings, entry) : await describeRemote(entry)
@@ -93,11 +87,7 @@ async function describeRemote({ name, url }: RemoteEntry): Promise<string> {
 }
 
 async function startable(settings: Settings) {
-  const app = await createGatewayApp(settings, createLogger('silent'), {
-    environment: process.env,
-    optionalRegistry: true,
-    dotenv: dotenvWithSecrets()
-  })
+  const app = await openQuietGateway(settings)
   const caller = { owner: LOCAL_OWNER, door: 'stdio' } as const
   const tools: Tools = async (server) => {
     const { connections } = await app.core()

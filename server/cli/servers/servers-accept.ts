@@ -1,6 +1,6 @@
 import { describeTarget, showTarget } from '../../catalog/describe-target.ts'
 import { secretNames } from '../../catalog/placeholders.ts'
-import type { ServerEntry } from '../../catalog/server-entry.ts'
+import { type ServerEntry, valuesOf } from '../../catalog/server-entry.ts'
 import { showAsData, showLine, showName } from '../../gateway/asking/show-as-data.ts'
 import { AppError } from '../../lib/errors.ts'
 import { askedYes, chosen, print, type ServersContext } from './servers-context.ts'
@@ -44,7 +44,7 @@ export async function acceptChanges(context: ServersContext): Promise<number> {
 
 /** Everything that determines who gets the secrets. */
 function describeEntry(entry: ServerEntry): string[] {
-  const values = entry.kind === 'local' ? entry.env : entry.headers
+  const values = valuesOf(entry)
   const { cwd, env, headers, sandbox } = showTarget(entry)
   const more = [
     `gets: ${secretNames(values).concat(environmentNames(values)).join(', ')}`,

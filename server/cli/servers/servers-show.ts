@@ -1,17 +1,15 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { terminalLine } from '../../../contract/hidden-characters.ts'
-import { createGatewayApp } from '../../app/app-gateway.ts'
 import { dataPaths } from '../../app/data-paths.ts'
 import { type Caller, LOCAL_OWNER } from '../../calls/caller.ts'
 import { maskedTarget } from '../../catalog/describe-target.ts'
 import { openGrants } from '../../catalog/grants.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
-import { dotenvWithSecrets } from '../../config/load-settings.ts'
 import { readServerLog, serverLogFile } from '../../connections/server-log.ts'
 import type { GatewayServices } from '../../gateway/gateway-services.ts'
 import { AppError, messageOf } from '../../lib/errors.ts'
-import { createLogger } from '../../lib/logger.ts'
+import { openQuietGateway } from '../quiet-gateway.ts'
 import { chosen, oneName, print, type ServersContext } from './servers-context.ts'
 import { describeNotes, type ToolNotes, toolNotes } from './servers-notes.ts'
 
@@ -154,11 +152,7 @@ export async function withCore(
   context: ServersContext,
   job: (core: GatewayServices) => Promise<number>
 ): Promise<number> {
-  const app = await createGatewayApp(context.settings, createLogger('silent'), {
-    environment: process.env,
-    optionalRegistry: true,
-    dotenv: dotenvWithSecrets()
-  })
+  const app = await openQuietGateway(context.settings)
   try {
     return await job(await app.core())
   } finally {
