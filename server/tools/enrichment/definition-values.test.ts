@@ -1,8 +1,8 @@
 import { expect, it, vi } from 'vitest'
-import { memoryKeyValues } from '../../connections/connections.fixture.ts'
+import { fakeKeyValueStore } from '../../storage/fake-key-value-store.ts'
 import { DefinitionValues } from './definition-values.ts'
 
-function values(hashes: string[], keyValues = memoryKeyValues()) {
+function values(hashes: string[], keyValues = fakeKeyValueStore()) {
   const toolOf = (hash: string) => ({
     server: 's',
     tool: { name: hash, description: '', inputSchema: {}, hash }

@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import { PATIENCE_MS } from '../../../tests/patience-ms.ts'
-import { memoryKeyValues } from '../../connections/connections.fixture.ts'
 import { silentLogger } from '../../lib/logger.ts'
+import { fakeKeyValueStore } from '../../storage/fake-key-value-store.ts'
 import { ToolMeanings } from './tool-meanings.ts'
 
 const never = new AbortController().signal
@@ -13,7 +13,7 @@ const tools = Array.from({ length: 300 }, (_, at) => ({
 it('keeps the vectors of hundreds of tools, and computes each once', async () => {
   const embed = vi.fn(async (texts: readonly string[]) => texts.map(() => Float32Array.of(1, 0)))
   const embedder = { model: 'openai/x', embed }
-  const options = { embedder, keyValues: memoryKeyValues(), tools: () => tools, logger: silentLogger }
+  const options = { embedder, keyValues: fakeKeyValueStore(), tools: () => tools, logger: silentLogger }
   const meanings = new ToolMeanings(options)
   meanings.wake()
   await vi.waitFor(async () => expect((await meanings.similarities('a request', never))?.size).toBe(300), PATIENCE_MS)
