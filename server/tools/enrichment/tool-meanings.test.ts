@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { PATIENCE_MS } from '../../../tests/patience-ms.ts'
+import { PATIENCE_MS } from '../../../tests/support/patience-ms.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { fakeKeyValueStore } from '../../storage/fake-key-value-store.ts'
 import { ToolMeanings } from './tool-meanings.ts'
