@@ -74,7 +74,7 @@ export async function loadGateway(
   const releaseDotenv = options.readsDotenv ? holdDotenv() : () => {}
   const connections = new Connections({
     ...{ index, credentials, grants, environment },
-    openContainers: () => openContainers(settings, logger),
+    openContainers: () => openContainers(settings, logger, environment),
     logDir: dataPaths(settings.DATA_DIR).serverLogs,
     ...ourPlaces(settings, options),
     version: packageVersion(),
@@ -191,9 +191,18 @@ function ourPrograms(): string[] {
 }
 
 /** Loaded with the first sandboxed server, because the engine's client is large and most users have no engine. */
-async function openContainers(settings: Settings, logger: Logger) {
+async function openContainers(settings: Settings, logger: Logger, { DOCKER_HOST }: LoadOptions['environment']) {
   const { createChildContainers } = await import('../sandbox/docker/servers/child-containers.ts')
-  return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, logger })
+  const ownServices = [settings.REDIS_URL, DOCKER_HOST].flatMap(serviceAt)
+  return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, ownServices, logger })
+}
+
+const DEFAULT_PORTS: Record<string, number> = { 'redis:': 6379, 'rediss:': 6379, 'tcp:': 2375 }
+
+function serviceAt(address: string | undefined): { host: string; port: number }[] {
+  const { hostname = '', port, protocol = '' } = URL.parse(address ?? '') ?? {}
+  if (hostname === '') return []
+  return [{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) || (DEFAULT_PORTS[protocol] ?? 0) }]
 }
 
 /** Generates text with a model that the user has a key for; loaded on demand. */

@@ -8,6 +8,7 @@ import { child } from '../../server/connections/connections.fixture.ts'
 import { seccompOption } from '../../server/sandbox/docker/engine/seccomp-profile.ts'
 import { eventually } from '../support/eventually.ts'
 import { type GatewayProcess, spawnGateway, startGateway } from '../support/gateway-process.ts'
+import { startListeningPackage } from '../support/listening-package.ts'
 import { textOf } from '../support/text-of.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -218,6 +219,22 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     expect(health).toMatchObject([
       { server: name, denied: { [`localhost:${other.port}`]: { count: 1 }, '169.254.169.254:80': { count: 1 } } }
     ])
+  })
+
+  // Checked: if only the list counts, the instance is reached.
+  it('reach no port of an instance, whatever hosts are named', async () => {
+    const name = unique('instance')
+    const [instance, other] = await Promise.all(
+      ['mcp-orchestrator', 'another-program'].map((program) => startListeningPackage(program, '127.0.0.1'))
+    )
+    const gateway = await start({ [name]: boxed('fetcher', { network: ['localhost:*', '127.0.0.1:*'] }) })
+    const ask = async (url: string) =>
+      textOf(await gateway.call('execute', { server: name, tool: 'fetch', params: { url } }))
+    expect(await ask(`http://127.0.0.1:${other}/`)).toBe('200 reached')
+    for (const host of ['127.0.0.1', 'localhost']) {
+      expect(await ask(`http://${host}:${instance}/`)).toMatch(/^(403|failed)/)
+      await expect.poll(gateway.stderr).toContain(`refused ${host}:${instance}: that port belongs to MCP Orchestrator`)
+    }
   })
 
   it('end when idle, and come back with the next call', async () => {

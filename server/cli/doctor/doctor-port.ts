@@ -2,12 +2,11 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { Settings } from '../../config/settings.ts'
-import { holdersOf } from '../../connections/local/peer-process.ts'
 import { errorCode, messageOf } from '../../lib/errors.ts'
+import { holdersOf, localSockets } from '../../lib/web/local-sockets.ts'
 import type { Found } from './doctor-servers.ts'
 
 const ASK_MS = 2000
-const LISTENING = '0A'
 
 /** Checks whether `serve` can listen on its port, and finds out what uses it. */
 export async function describePort({ HOST, PORT }: Pick<Settings, 'HOST' | 'PORT'>): Promise<Found> {
@@ -46,20 +45,11 @@ async function isOurs(host: string, port: number): Promise<boolean> {
 /** Names the process if possible: the open files of another user's process are not visible. */
 function holderOf(port: number): string {
   try {
-    const inodes = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listenersIn(file, port))
-    const [pid] = inodes.flatMap(holdersOf)
+    const listening = localSockets().filter((socket) => socket.isListening && socket.port === port)
+    const [pid] = listening.flatMap(({ inode }) => holdersOf(inode))
     return pid === undefined ? '' : ` by ${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`
   } catch {
     // There is no /proc, or it can't be read.
     return ''
   }
-}
-
-function listenersIn(file: string, port: number): string[] {
-  const hex = port.toString(16).toUpperCase().padStart(4, '0')
-  const rows = readFileSync(file, 'utf8').split('\n').slice(1)
-  return rows.flatMap((row) => {
-    const [, local = '', , state, , , , , , inode = ''] = row.trim().split(/\s+/)
-    return state === LISTENING && local.endsWith(`:${hex}`) ? [inode] : []
-  })
 }

@@ -1,11 +1,15 @@
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { duplexPair } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import type { PlanReply, ServerDetail, ServersReply, TestReply } from '../../../contract/servers.ts'
 import { textOf } from '../../../tests/support/text-of.ts'
 import { child } from '../../connections/connections.fixture.ts'
+import { parseHostPattern } from '../../lib/web/host-pattern.ts'
+import { createEgressProxy } from '../../sandbox/egress/egress-proxy.ts'
 import { openServerRoutes } from './server-routes.fixture.ts'
 
 const AUTH_TOKEN = 'the token that everyone here has'
@@ -145,6 +149,22 @@ describe('changing servers', () => {
     expect(await ask('POST', '', added)).toMatchObject({ status: 200 })
     const { stdout } = await runFile('curl', ['-s', '-H', JSON_TYPE, '-d', JSON.stringify(added), `${url}/api/servers`])
     expect(stdout).toContain('"confirm"')
+  })
+
+  // Checked: if connections of the proxy are not remembered, the answer is 204 and the victim is disabled.
+  it('is refused to a server in a container, whose requests come from this process', async () => {
+    const { url, saved } = await openServerRoutes({ victim: child('steady') }, '')
+    const proxy = await createEgressProxy({
+      patterns: [parseHostPattern('127.0.0.1:*')].filter((one) => one !== undefined),
+      onDenied: () => {}
+    })
+    const [near, far] = duplexPair()
+    proxy.accept(near)
+    const head = `POST ${url}/api/servers/victim/disable HTTP/1.1\r\nhost: x\r\nconnection: close`
+    far.write(`${head}\r\n${JSON_TYPE}\r\ncontent-length: 2\r\n\r\n{}`)
+    expect(await text(far)).toContain('sent_by_server')
+    expect(JSON.stringify(saved().mcpServers.victim)).not.toContain('disabled')
+    proxy.close()
   })
 
   // Checked: if an unknown sender is let through, the answer is 204 and the victim is disabled.

@@ -9,13 +9,13 @@ import { type Duplex, pipeline } from 'node:stream'
 import { messageOf } from '../../lib/errors.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { HostPattern } from '../../lib/web/host-pattern.ts'
-import { checkTarget, type Lookup, readTarget, type Target } from './egress-rules.ts'
+import { rememberDialled } from './dialled.ts'
+import { checkTarget, readTarget, type Target, type TargetChecks } from './egress-rules.ts'
 
-export interface EgressProxyOptions {
+export interface EgressProxyOptions extends TargetChecks {
   patterns: HostPattern[]
   /** `target` is host:port. */
   onDenied(target: string, reason: string): void
-  lookup?: Lookup
 }
 
 export interface EgressProxy {
@@ -120,12 +120,12 @@ async function forward(options: EgressProxyOptions, request: IncomingMessage, re
 }
 
 /** Throws a Refusal, or the reason why the host can't be reached. */
-async function dial({ patterns, lookup, onDenied }: EgressProxyOptions, target: Target | undefined): Promise<Socket> {
+async function dial(options: EgressProxyOptions, target: Target | undefined): Promise<Socket> {
   if (target === undefined) throw new Refusal(400, 'the host is malformed')
-  const verdict = await checkTarget(patterns, target, lookup)
+  const verdict = await checkTarget(options.patterns, target, options)
   const name = `${target.host.includes(':') ? `[${target.host}]` : target.host}:${target.port}`
   if ('denied' in verdict) {
-    onDenied(name, verdict.denied)
+    options.onDenied(name, verdict.denied)
     throw new Refusal(403, `${name} is refused: ${verdict.denied} ("network" of this server in mcp.json)`)
   }
   let failure: unknown
@@ -147,6 +147,7 @@ async function reach(host: string, port: number): Promise<Socket> {
   socket.on('error', reject)
   try {
     await withDeadline({ what: `${host} to answer`, ms: CONNECT_MS }, () => promise)
+    rememberDialled(socket)
     return socket
   } catch (error) {
     socket.destroy()

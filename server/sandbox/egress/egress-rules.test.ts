@@ -3,10 +3,7 @@ import { parseHostPattern } from '../../lib/web/host-pattern.ts'
 import { checkTarget, readTarget } from './egress-rules.ts'
 
 const rules = (...hosts: string[]) => hosts.flatMap((host) => parseHostPattern(host) ?? [])
-const leadingTo =
-  (...addresses: string[]) =>
-  async () =>
-    addresses
+const leadingTo = (...addresses: string[]) => ({ lookup: async () => addresses })
 
 describe('what a sandbox may reach', () => {
   it('is a named host at the addresses that its name leads to', async () => {
@@ -24,7 +21,7 @@ describe('what a sandbox may reach', () => {
       asked.push(host)
       return ['93.184.216.34']
     }
-    expect(await checkTarget(rules('a.com'), { host: 'b.com', port: 443 }, lookup)).toHaveProperty('denied')
+    expect(await checkTarget(rules('a.com'), { host: 'b.com', port: 443 }, { lookup })).toHaveProperty('denied')
     expect(asked).toEqual([])
   })
 
@@ -59,6 +56,18 @@ describe('what a sandbox may reach', () => {
     expect(await checkTarget(patterns, { host: '10.1.2.3', port: 80 }, lookup)).toEqual({ addresses: ['10.1.2.3'] })
     expect(await checkTarget(patterns, { host: 'a.com', port: 443 }, lookup)).toHaveProperty('denied')
     expect(await checkTarget(rules('*'), { host: '10.1.2.3', port: 80 }, lookup)).toHaveProperty('denied')
+  })
+
+  // Checked: if only private addresses are refused, the address may be dialled.
+  it('excludes public addresses of this machine, unless they are named themselves', async () => {
+    const here = { ...leadingTo('5.5.5.5'), isOwn: (address: string) => address === '5.5.5.5' }
+    for (const host of ['5.5.5.5', 'a.com']) {
+      const verdict = await checkTarget(rules('a.com', '*'), { host, port: 80 }, here)
+      expect(verdict).toEqual({
+        denied: 'it leads to 5.5.5.5, which is an address of this machine and not on the list itself'
+      })
+      expect(await checkTarget(rules('a.com', '5.5.5.5'), { host, port: 80 }, here)).toHaveProperty('addresses')
+    }
   })
 
   it('is this machine only when localhost is named', async () => {

@@ -6,6 +6,7 @@ import { INSIDE } from '../../../../workspace-server/protocol.ts'
 import { AppError } from '../../../lib/errors.ts'
 import type { Logger } from '../../../lib/logger.ts'
 import type { ChildContainer, ChildContainerRequest } from '../../child-port.ts'
+import type { OwnService } from '../../egress/own-ports.ts'
 import type { SandboxLimits } from '../../port.ts'
 import { isGvisor } from '../engine/container-spec.ts'
 import { createContainer } from '../engine/create-container.ts'
@@ -30,6 +31,7 @@ export interface StartChildOptions {
   limits: SandboxLimits
   image: string
   instance: string
+  ownServices: OwnService[]
   request: ChildContainerRequest
   logger: Logger
 }
@@ -91,9 +93,12 @@ async function runCommand(
   return execStreams({ docker, call, containerId, cmd, workingDir: cwd ?? INSIDE.root })
 }
 
-async function openNetwork({ docker, call, request }: StartChildOptions, containerId: string): Promise<void> {
+async function openNetwork(
+  { docker, call, request, ownServices }: StartChildOptions,
+  containerId: string
+): Promise<void> {
   const { hosts, onDenied } = request
-  if (hosts.length > 0) await openEgressTunnel({ docker, call, containerId, hosts, onDenied })
+  if (hosts.length > 0) await openEgressTunnel({ docker, call, containerId, hosts, ownServices, onDenied })
 }
 
 function asChild(

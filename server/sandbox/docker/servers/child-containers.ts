@@ -10,6 +10,7 @@ import { AppError, isAppError, messageOf } from '../../../lib/errors.ts'
 import type { Logger } from '../../../lib/logger.ts'
 import { withDeadline } from '../../../lib/waiting/deadline.ts'
 import type { ChildContainer, ChildContainerRequest, ChildContainers } from '../../child-port.ts'
+import type { OwnService } from '../../egress/own-ports.ts'
 import type { SandboxLimits } from '../../port.ts'
 import { CHILD_APP, LABEL } from '../engine/container-spec.ts'
 import { watchContainers } from '../engine/container-watchdog.ts'
@@ -24,6 +25,8 @@ export interface ChildContainersOptions {
   limits: SandboxLimits
   /** The user's own image; defaults to ours. */
   image?: string | undefined
+  /** The store and the engine, which no server may reach. */
+  ownServices?: OwnService[]
   logger: Logger
   docker?: Dockerode
 }
@@ -35,7 +38,7 @@ const LIST_MS = 10_000
 const LEFTOVER_MS = 60_000
 
 export function createChildContainers(options: ChildContainersOptions): ChildContainers {
-  const { logger, docker = new Dockerode() } = options
+  const { logger, ownServices = [], docker = new Dockerode() } = options
   const instance = randomUUID()
   const live = new Set<ChildContainer>()
   const builders = new Map<string | undefined, ImageBuilder>()
@@ -62,7 +65,7 @@ export function createChildContainers(options: ChildContainersOptions): ChildCon
         await watchContainers(docker, instance)
         void sweepLeftovers(docker, call, logger)
       }
-      const child = await startChildContainer({ docker, call, limits, image, instance, request, logger })
+      const child = await startChildContainer({ docker, call, limits, image, instance, ownServices, request, logger })
       live.add(child)
       void child.exited.then(() => live.delete(child))
       if (!stopping && !signal.aborted) return child

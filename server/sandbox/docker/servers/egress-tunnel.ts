@@ -5,6 +5,7 @@ import { AppError } from '../../../lib/errors.ts'
 import { ByteTail } from '../../../lib/streams/byte-tail.ts'
 import { withDeadline } from '../../../lib/waiting/deadline.ts'
 import { parseHostPattern } from '../../../lib/web/host-pattern.ts'
+import type { OwnService } from '../../egress/own-ports.ts'
 import type { EngineCall } from '../engine/engine-call.ts'
 import { execStreams } from '../engine/exec-streams.ts'
 
@@ -16,6 +17,8 @@ export interface EgressTunnelOptions {
   call: EngineCall
   containerId: string
   hosts: string[]
+  /** Never reached, whatever `hosts` says. */
+  ownServices: OwnService[]
   onDenied(target: string, reason: string): void
 }
 
@@ -23,18 +26,23 @@ export interface EgressTunnelOptions {
  * Opens a tunnel from a port on the container's loopback to a proxy in this process, through the streams of a command there; the
  * container itself has no network. Resolves when the port is open. The tunnel ends with the container.
  */
-export async function openEgressTunnel({ hosts, onDenied, ...exec }: EgressTunnelOptions): Promise<void> {
+export async function openEgressTunnel({ hosts, ownServices, onDenied, ...exec }: EgressTunnelOptions): Promise<void> {
   // Load these on demand: most servers have no network, and every loaded module makes the gateway start slower.
-  const [{ serveTunnel }, { createEgressProxy }] = await Promise.all([
+  const [{ serveTunnel }, { createEgressProxy }, { lookupAll }, { isOwnPort }] = await Promise.all([
     import('../../egress/serve-tunnel.ts'),
-    import('../../egress/egress-proxy.ts')
+    import('../../egress/egress-proxy.ts'),
+    import('../../egress/egress-rules.ts'),
+    import('../../egress/own-ports.ts')
   ])
   const patterns = hosts.flatMap((host) => parseHostPattern(host) ?? [])
   const cmd = [INSIDE.readableNode, INSIDE.server, EGRESS.command]
   const relay = await execStreams({ ...exec, cmd, workingDir: INSIDE.root })
   const stderr = new ByteTail(STDERR_BYTES)
   relay.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
-  const proxy = await createEgressProxy({ patterns, onDenied })
+  const proxy = await createEgressProxy({
+    ...{ patterns, onDenied },
+    isForbidden: (address, port) => isOwnPort({ address, port }, ownServices, lookupAll)
+  })
   const { promise: ready, resolve, reject } = Promise.withResolvers<void>()
   serveTunnel(Duplex.from({ readable: relay.stdout, writable: relay.stdin }), proxy, resolve)
   void relay.ended.then(() => {

@@ -1,0 +1,91 @@
+/** What /proc says about the sockets of this machine and the processes that have them open. Says nothing where there is no /proc. */
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { isIPv6, SocketAddress } from 'node:net'
+import { endianness, networkInterfaces } from 'node:os'
+
+export interface LocalSocket {
+  /** Address and port with a space between. */
+  local: string
+  remote: string
+  port: number
+  isListening: boolean
+  uid: number
+  inode: string
+}
+
+const TABLES = ['/proc/net/tcp', '/proc/net/tcp6']
+const LISTENING = '0A'
+
+export function canListSockets(): boolean {
+  return TABLES.some((table) => existsSync(table))
+}
+
+export function localSockets(): LocalSocket[] {
+  return TABLES.flatMap((table) => textOf(table).split('\n')).flatMap((line) => {
+    const [, near, far, state, , , , uid, , inode] = line.trim().split(/\s+/)
+    const [local, remote] = [endOf(near), endOf(far)]
+    if (!local || !remote || inode === undefined) return []
+    return [
+      { local, remote, port: Number(local.split(' ')[1]), isListening: state === LISTENING, uid: Number(uid), inode }
+    ]
+  })
+}
+
+/** The kernel writes addresses as hexadecimal words, each in the byte order of the machine. */
+function endOf(written: string | undefined): string | undefined {
+  const [, hex, port] = /^([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})$/i.exec(written ?? '') ?? []
+  if (hex === undefined || port === undefined) return undefined
+  const bytes = Buffer.from(hex, 'hex')
+  if (endianness() === 'LE') bytes.swap32()
+  const address = bytes.length === 4 ? bytes.join('.') : (bytes.toString('hex').match(/.{4}/g) ?? []).join(':')
+  return `${plainAddress(address)} ${Number.parseInt(port, 16)}`
+}
+
+/** Normalizes an address. A dual-stack socket shows an IPv4 address as an IPv6 one. */
+export function plainAddress(address: string): string {
+  const [bare = ''] = address.split('%')
+  if (!isIPv6(bare)) return bare
+  return new SocketAddress({ address: bare, family: 'ipv6' }).address.replace(/^::ffff:(?=\d+\.)/i, '')
+}
+
+/** Whether a connection to the address stays on this machine. A connection to "any address" does too. */
+export function isOwnAddress(address: string): boolean {
+  const plain = plainAddress(address)
+  if (plain === '::1' || plain === '::' || /^(127|0)\./.test(plain)) return true
+  return Object.values(networkInterfaces()).some((list) => list?.some((one) => plainAddress(one.address) === plain))
+}
+
+/** The processes that have the socket open, as far as we may see. */
+export function holdersOf(inode: string): number[] {
+  const name = `socket:[${inode}]`
+  const pids = namesIn('/proc').filter((entry) => /^\d+$/.test(entry))
+  return pids
+    .filter((pid) => namesIn(`/proc/${pid}/fd`).some((fd) => targetOf(`/proc/${pid}/fd/${fd}`) === name))
+    .map(Number)
+}
+
+/** '' if it can't be read. */
+export function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'latin1')
+  } catch {
+    return ''
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
+/** Where a link leads; '' if it can't be read. */
+export function targetOf(link: string): string {
+  try {
+    return readlinkSync(link)
+  } catch {
+    return ''
+  }
+}
