@@ -169,7 +169,7 @@ describe.concurrent('shutdown', () => {
   it('ends on SIGHUP as on SIGTERM, and leaves no container', async () => {
     const server = await serve({ WARM_POOL_SIZE: '2' })
     expect(await end(server, 'SIGHUP')).toBe(0)
-    await expect.poll(() => server.log()).toContain('Stopping')
+    await eventually('it says so', () => server.log().includes('Stopping'))
   })
 
   it.each([
@@ -189,7 +189,7 @@ describe.concurrent('shutdown', () => {
       await eventually('it hurries', () => server.child.kill(signal) && server.log().includes('Hurrying'))
     }
     expect(await ended).toBe(1)
-    await expect.poll(() => server.log()).toMatch(sentence)
+    await eventually('it says what is not saved', () => sentence.test(server.log()))
     expect(await lastLine(server)).toMatchObject({ saved: 0, unsaved: [sessionId] })
     engine.close()
   })
