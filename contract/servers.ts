@@ -1,4 +1,4 @@
-/** The servers in the registry, as the page shows and changes them. Values of variables and headers are never sent to the page. */
+/** The servers in the registry, as the page shows and changes them. Values that look like secrets are never sent to the page. */
 import { z } from 'zod'
 import type { ApprovalRule } from './approval-rule.ts'
 
@@ -23,10 +23,13 @@ export type AddServers = z.input<typeof addServersSchema>
 /** Whether the caller may change servers: now, with the admin token, or only on the command line. */
 export type ServersAdmin = 'allowed' | 'token_needed' | 'cli_only'
 
-/** A variable or header. Contains the value only if it is just a placeholder. */
+/** A variable or header. */
 export interface ShownValue {
   name: string
+  /** The value if it is just a placeholder. */
   placeholder: string | null
+  /** The beginning of any other value; null if it looks like a secret. */
+  value: string | null
   looksSecret: boolean
 }
 
@@ -42,6 +45,10 @@ export interface ServerTarget {
   /** `folders`: what it may read besides `cwd`. `network`: `none`, or the hosts that it may reach. */
   sandbox: { image: string | null; network: string; folders: string[] } | null
   approval: Record<string, ApprovalRule>
+  /** The tools that a sentence alone may run, because the entry says that they only read. */
+  readOnly: string[]
+  /** The servers that get its calls when it fails. */
+  alternatives: string[]
   enabled: boolean
   description: string | null
 }

@@ -1,6 +1,7 @@
 /** The servers of the registry as tool sources for the chat. Every call needs approval unless a rule says otherwise. */
 import { WORKSPACE } from '../calls/offered-tool.ts'
 import type { ToolSource } from '../calls/tool-source.ts'
+import type { Settings } from '../config/settings.ts'
 import { NO_CHILDREN, senderOf } from '../connections/local/peer-process.ts'
 import { readServerLog } from '../connections/server-log.ts'
 import { messageOf } from '../lib/errors.ts'
@@ -58,6 +59,11 @@ export function openSenderCheck(
 const LOG_LINES = 200
 
 /** The same servers for the Servers page. */
+/** Whether people use this instance who do not administer it. They see neither commands nor paths. */
+export function hasMembers({ AUTH_TOKEN, ADMIN_TOKEN }: Pick<Settings, 'AUTH_TOKEN' | 'ADMIN_TOKEN'>): boolean {
+  return AUTH_TOKEN !== undefined || ADMIN_TOKEN !== undefined
+}
+
 export function serverDirectory(
   gateway: GatewayApp,
   keyValues: KeyValueStore,

@@ -37,7 +37,7 @@ import { openReadiness } from './app-health.ts'
 import { stopApp } from './app-lifecycle.ts'
 import { watchFigures } from './app-metrics.ts'
 import { openModels } from './app-models.ts'
-import { type ChatServers, chatServers, openSenderCheck, serverDirectory } from './app-servers.ts'
+import { type ChatServers, chatServers, hasMembers, openSenderCheck, serverDirectory } from './app-servers.ts'
 import { type Core, type CoreOverrides, createCore } from './core.ts'
 import { dataPaths } from './data-paths.ts'
 import { sharedParts } from './shared-parts.ts'
@@ -70,7 +70,8 @@ export async function createApp(
   const { keyValues } = core.store
   const shared = sharedParts(keyValues, openAuditLog(settings, metrics.observer))
   const { auditLog, guard, inbox } = shared
-  const common = { shared, models, dotenv: dotenvWithSecrets(), readsDotenv: true, refused }
+  const hidesReasons = hasMembers(settings)
+  const common = { shared, models, dotenv: dotenvWithSecrets(), readsDotenv: true, refused, hidesReasons }
   const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, ...common })
   const servers = chatServers(gateway, logger)
   const chat = createChat(settings, core, models, servers, guard, auditLog.audit, logger, refused)

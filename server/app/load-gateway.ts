@@ -41,6 +41,8 @@ export interface LoadOptions {
   dotenv?: string | undefined
   /** Set if settings are read from the `.env` of the working folder. */
   readsDotenv?: boolean
+  /** Callers are not told why a server does not start. */
+  hidesReasons?: boolean
 }
 
 export interface LoadedGateway {
@@ -77,6 +79,7 @@ export async function loadGateway(
     openContainers: () => openContainers(settings, logger, environment),
     logDir: dataPaths(settings.DATA_DIR).serverLogs,
     ...ourPlaces(settings, options),
+    hidesReasons: options.hidesReasons,
     version: packageVersion(),
     ...{ observer: auditLog.observer, tracing },
     logger

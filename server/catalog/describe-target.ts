@@ -3,6 +3,8 @@ import { looksSecret, maskUrl, maskWord } from './literal-secrets.ts'
 import { isPlaceholder } from './placeholders.ts'
 import type { ServerEntry } from './server-entry.ts'
 
+const MAX_SHOWN_CHARS = 500
+
 /** The exact command or address, which a person must see before it is run. Placeholders are not filled. */
 export function describeTarget(entry: ServerEntry): string {
   if (entry.kind === 'remote') return entry.url
@@ -18,7 +20,7 @@ export function maskedTarget(entry: ServerEntry): string {
   )
 }
 
-/** Everything that decides what is run and whether approval is needed, without the values of variables and headers. */
+/** Everything that decides what is run and whether approval is needed, without values that look like secrets. */
 export function showTarget(entry: ServerEntry): ServerTarget & { target: string } {
   const local = entry.kind === 'local' ? entry : undefined
   return {
@@ -36,6 +38,8 @@ export function showTarget(entry: ServerEntry): ServerTarget & { target: string 
         }
       : null,
     approval: entry.approval,
+    readOnly: entry.readOnly,
+    alternatives: entry.alternatives,
     enabled: entry.enabled,
     description: entry.description ?? null
   }
@@ -44,6 +48,8 @@ export function showTarget(entry: ServerEntry): ServerTarget & { target: string 
 function showValues(values: Record<string, string>): ShownValue[] {
   return Object.entries(values).map(([name, value]) => {
     const placeholder = isPlaceholder(value) ? value : null
-    return { name, placeholder, looksSecret: placeholder === null && looksSecret(name, value) }
+    const isSecret = placeholder === null && looksSecret(name, value)
+    const shown = placeholder === null && !isSecret ? value.slice(0, MAX_SHOWN_CHARS) : null
+    return { name, placeholder, value: shown, looksSecret: isSecret }
   })
 }

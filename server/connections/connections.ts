@@ -28,6 +28,7 @@ import { ServerLog, serverLogFile } from './server-log.ts'
 import { combine, type PoolState, ServerPool } from './server-pool.ts'
 import { StartGate } from './start-gate.ts'
 import type { ToolRecords } from './tool-records.ts'
+import { toldToMembers } from './wire/call-failure.ts'
 
 export interface ConnectionsOptions {
   index: ToolRecords
@@ -44,6 +45,8 @@ export interface ConnectionsOptions {
   grants?: Pick<Grants, 'check'> | undefined
   /** Set if people other than the owner of this machine use it. */
   isHosted?: boolean | undefined
+  /** Only administrators are told why a server does not start. */
+  hidesReasons?: boolean | undefined
   /** Folder with the logins to remote servers. */
   loginDir?: string | undefined
   version: string
@@ -276,6 +279,7 @@ export class Connections {
         entry,
         log,
         logger,
+        tell: (code, reason) => (this.#options.hidesReasons ? toldToMembers(entry.name, code, reason) : reason),
         toolsSeen: () => index.tools(entry.name)?.length ?? 0,
         gate: this.#gate,
         open: (signal, onToolsChanged) => {

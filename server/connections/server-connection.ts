@@ -29,6 +29,8 @@ export interface ServerConnectionOptions {
   open(signal: AbortSignal, onToolsChanged: () => void): Promise<LiveServer>
   onListed(tools: StoredTool[], facts: { live?: LiveServer; startMs?: number }): void
   onFailed(error: AppError): void
+  /** What callers are told about a failure to start. */
+  tell?(code: string, reason: string): string
 }
 
 export interface ServerState {
@@ -298,7 +300,8 @@ export class ServerConnection {
     const text = quotedLine(this.log.redact(messageOf(error)))
     const known = isAppError(error) ? error : new AppError('unavailable', 'server_failed', text)
     const details = { ...known.details, sent: false, start: true }
-    const failure = new AppError(known.kind, known.code, text, { details })
+    const told = this.#options.tell?.(known.code, text) ?? text
+    const failure = new AppError(known.kind, known.code, told, { details })
     this.#lastError = { at: Date.now(), message: text }
     // A server that can't be started at all costs nothing to try, and works as soon as its entry is fixed.
     if (failure.code !== 'server_resting' && failure.details.permanent !== true) this.#breaker.failed(failure)

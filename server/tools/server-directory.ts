@@ -27,7 +27,7 @@ import { storeSecrets } from '../catalog/store-secrets.ts'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { type Connections, unknownServer } from '../connections/connections.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
-import { AppError, messageOf } from '../lib/errors.ts'
+import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
 import type { DefinitionGuard } from '../policy/definition-guard.ts'
 import { type KeyValueStore, sharedSecret } from '../storage/key-value-store.ts'
@@ -58,6 +58,7 @@ export interface AddRequest {
   confirm?: string | undefined
 }
 
+const HIDDEN_REASON = 'An administrator can see why.'
 const HIDDEN_TARGET = { target: null, cwd: null, env: [], headers: [], sandbox: null, log: null, hash: null }
 
 export class ServerDirectory {
@@ -78,7 +79,7 @@ export class ServerDirectory {
       file: isAdmin ? file : null,
       // `problem` and `problems` may quote the file.
       problem: isAdmin ? (problem() ?? null) : null,
-      servers: isAdmin ? summaries : summaries.map((summary) => ({ ...summary, target: null })),
+      servers: isAdmin ? summaries : summaries.map((summary) => ({ ...withoutReason(summary), target: null })),
       problems: isAdmin ? problems.map(shownProblem) : [],
       exposure: isAdmin ? ((await this.#exposure(servers)) ?? null) : null
     }
@@ -100,7 +101,7 @@ export class ServerDirectory {
       ...showTarget(entry),
       tools: tools.map((tool) => ({ ...tool, description: index.tool(name, tool.name)?.description ?? '' }))
     }
-    if (admin !== 'allowed') return { ...shown, ...HIDDEN_TARGET }
+    if (admin !== 'allowed') return { ...withoutReason(shown), ...HIDDEN_TARGET }
     return { ...shown, hash: grantHash(entry), log: await this.#options.log(name, owner) }
   }
 
@@ -136,7 +137,7 @@ export class ServerDirectory {
   }
 
   /** Starts the server if necessary and lists its tools: a running server alone does not prove that it works. */
-  async test(name: string, owner: string, signal: AbortSignal): Promise<TestReply> {
+  async test(name: string, owner: string, signal: AbortSignal, admin: ServersAdmin = 'allowed'): Promise<TestReply> {
     if (!this.#entry(name).enabled)
       throw new AppError('conflict', 'server_off', `"${name}" is switched off. Switch it on to test it.`)
     const { connections } = await this.#options.core()
@@ -148,7 +149,9 @@ export class ServerDirectory {
       const tools = await connections.test(name, { caller: { owner, door: 'http' }, signal })
       return reply(tools.length, tools.length === 0 ? 'It runs, but has no tools.' : null)
     } catch (error) {
-      return reply(0, messageOf(error))
+      const didNotStart = isAppError(error) && error.details.start === true
+      const seen = didNotStart && admin === 'allowed' ? connections.state(name)?.lastError : undefined
+      return reply(0, seen?.message ?? messageOf(error))
     }
   }
 
@@ -226,6 +229,12 @@ export class ServerDirectory {
     const changes = await this.#options.guard.changes(offered)
     return new Set(offered.filter(({ modelName }) => changes.has(modelName)).map(({ name }) => name))
   }
+}
+
+/** A reason may contain commands, paths and the end of the log. */
+function withoutReason<T extends Pick<ServerSummary, 'lastError'>>(summary: T): T {
+  const { lastError } = summary
+  return lastError ? { ...summary, lastError: { ...lastError, message: HIDDEN_REASON } } : summary
 }
 
 function shownProblem({ server, line, reason, fatal }: RegistryProblem): ServerProblem {

@@ -45,8 +45,6 @@ export function ruleWords({ verdict, outside }: Pick<ShownTool, 'verdict' | 'out
   return `${RULE_WORDS[verdict].inChat}; ${RULE_WORDS[outside].outside}`
 }
 
-/** Shows no values, only placeholders, which reveal nothing. */
-export function valueWords({ placeholder, looksSecret }: ShownValue): string {
-  if (placeholder !== null) return placeholder
-  return looksSecret ? 'set, looks like a secret' : 'set'
+export function valueWords({ placeholder, value }: ShownValue): string {
+  return placeholder ?? value ?? 'set, looks like a secret'
 }

@@ -1,6 +1,6 @@
 /**
  * Turns a client's `mcpServers`, pasted text or an object, into a plan of what would be added. Uses the same strict reader as the
- * registry. Writes nothing and starts nothing. What it returns for display contains no values of variables.
+ * registry. Writes nothing and starts nothing. What it returns for display contains no values that look like secrets.
  */
 import type { PlannedServer } from '../../../contract/servers.ts'
 import { isRecord } from '../../lib/is-record.ts'
@@ -80,9 +80,16 @@ function tryParse(text: string): unknown {
   }
 }
 
-/** These variables make a command load other code before its own. */
-const LOADERS =
-  /^(NODE_OPTIONS|NODE_PATH|LD_.*|DYLD_.*|PYTHON(PATH|STARTUP|HOME)|PERL5(OPT|LIB)|RUBYOPT|BASH_ENV|PATH)$/i
+/** These variables make a command load other code, take it or its settings from elsewhere, or trust and use another network path. */
+const LOADERS = new RegExp(
+  `^(${[
+    'PATH|HOME|XDG_.*|ENV|BASH_ENV|SHELL|IFS|LD_.*|DYLD_.*|GCONV_PATH',
+    'NODE_(OPTIONS|PATH|EXTRA_CA_CERTS)|NPM_CONFIG_.*|YARN_.*|BUN_.*|DENO_.*|COREPACK_.*',
+    'PYTHON.*|PIP_.*|UV_.*|VIRTUAL_ENV|PERL5.*|RUBY(OPT|LIB)|GEM_.*|BUNDLE_.*|(_?JAVA|JDK_JAVA)_.*|CLASSPATH|DOTNET_.*|GO(PROXY|FLAGS|ENV)',
+    'GIT_.*|SSH_.*|DOCKER_.*|KUBECONFIG|.*_PROXY|SSL_CERT_.*|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE'
+  ].join('|')})$`,
+  'i'
+)
 
 /** Risks that a person should check before they confirm. */
 export function warnings(entry: ServerEntry): string[] {
@@ -95,11 +102,15 @@ export function warnings(entry: ServerEntry): string[] {
     )
   const allowed = Object.entries(entry.approval).filter(([, verdict]) => verdict === 'allow')
   if (allowed.length > 0) found.push(`Runs without asking you: ${allowed.map(([glob]) => glob).join(', ')}.`)
+  if (entry.readOnly.length > 0)
+    found.push(`Tools that a sentence alone runs, because this entry calls them readers: ${entry.readOnly.join(', ')}.`)
   if (isThisGateway(entry)) found.push('This is the gateway itself: it would become a server of its own.')
   if (entry.kind === 'local') {
     const loaders = Object.keys(entry.env).filter((name) => LOADERS.test(name))
     if (loaders.length > 0)
-      found.push(`${loaders.join(', ')} can make the command run something else: check its value.`)
+      found.push(
+        `${loaders.join(', ')} can make the command run something else, or send its data elsewhere: check the value.`
+      )
     if (entry.args.some(isSecretWord))
       found.push('The command line seems to hold a secret, which everyone on this machine can read: use a variable.')
   } else if (secretsInUrl(entry.url).length > 0) {

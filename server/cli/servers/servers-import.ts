@@ -79,13 +79,15 @@ type Row = PlannedServer & { client: string; source: string; project?: string; n
 
 function describe(row: Row): string[] {
   const { name, client, source, project, target, cwd, env, headers, sandbox, approval } = row
-  const names = [...env, ...headers].map((value) => value.name).join(', ')
+  const values = [...env, ...headers].map((value) => `${value.name}=${value.placeholder ?? value.value ?? '•••'}`)
   const rules = Object.entries(approval).map(([glob, verdict]) => `${glob} ${verdict}`)
   const more = [
     row.enabled ? '' : 'switched off, as in the client: "servers enable" switches it on',
     cwd === null ? '' : `in ${cwd}`,
-    names === '' ? '' : `${env.length > 0 ? 'variables' : 'headers'}: ${names}`,
+    ...values.map((value) => `${env.length > 0 ? 'variable' : 'header'}: ${value}`),
     sandbox === null ? '' : `sandbox: image ${sandbox.image ?? 'of the sandbox'}, network ${sandbox.network}`,
+    ...(sandbox?.folders ?? []).map((folder) => `sandbox: can read ${folder}`),
+    row.alternatives.length === 0 ? '' : `when it fails, its calls go to: ${row.alternatives.join(', ')}`,
     rules.length === 0 ? '' : `approval: ${rules.join(', ')}`,
     ...row.notes.map((note) => `- ${note}.`),
     ...row.warnings.map((warning) => `! ${warning}`)

@@ -159,3 +159,18 @@ export function loginNeeded(server: string, what: string): AppError {
   const message = `The server "${server}" ${what}: run mcp-orchestrator servers login ${JSON.stringify(server)}.`
   return new AppError('forbidden', 'login_required', message, { details: { sent: false, permanent: true } })
 }
+
+/** Failures to start whose message contains nothing of the entry, or that only the caller can resolve. */
+const TOLD_TO_MEMBERS = new Set([
+  'login_required',
+  'secret_not_granted',
+  'server_resting',
+  'shutting_down',
+  'tools_missing'
+])
+
+/** What callers who are not administrators are told about a server that does not start. */
+export function toldToMembers(server: string, code: string, reason: string): string {
+  if (TOLD_TO_MEMBERS.has(code)) return reason
+  return `The server "${server}" could not be started. An administrator can see why: mcp-orchestrator servers test ${server}`
+}

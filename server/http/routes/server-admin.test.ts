@@ -101,6 +101,22 @@ describe('changing servers', () => {
     expect(Object.keys(saved().mcpServers)).toEqual(['steady'])
   })
 
+  // Checked: if the reason is passed on, a member reads the end of the server's log.
+  it('tells only administrators why a server does not start, also in answers to calls', async () => {
+    const says = { command: 'sh', args: ['-c', 'echo db admin@10.1.2.3 password hunter2abc >&2; exit 3'] }
+    const { ask, gateway } = await openServerRoutes({ says }, '', { AUTH_TOKEN, ADMIN_TOKEN })
+    const tried = await ask<TestReply>('POST', '/says/test', {}, member)
+    expect(tried.json).toMatchObject({ ok: false, reason: expect.stringContaining('servers test says') })
+    const context = { caller: { owner: 'local', door: 'http' as const }, signal: new AbortController().signal }
+    const called = await gateway.gateway.call('execute', { server: 'says', tool: 'x' }, context)
+    const listed = await ask('GET', '', undefined, member)
+    const seen = [tried, listed, await ask('GET', '/says', undefined, member), called]
+    expect(JSON.stringify(seen)).not.toContain('hunter2')
+    const shown = await ask<TestReply>('POST', '/says/test', {}, admin)
+    expect(shown.json.reason).toContain('hunter2')
+    expect((await ask('GET', '', undefined, admin)).text).toContain('hunter2')
+  })
+
   // Checked: if they are not counted, the answer is 403 for ever.
   it('counts wrong admin tokens, and still accepts the right one', async () => {
     const { ask } = await openServerRoutes({ steady: entry }, '', { ADMIN_TOKEN })
@@ -118,7 +134,7 @@ describe('changing servers', () => {
     const opened = await openServerRoutes({ steady: child('steady', [], secrets) }, 'T=hush-hush', { ADMIN_TOKEN })
     const { ask, file, gateway } = opened
     const shows = { 'x-admin-token': ADMIN_TOKEN }
-    const test = async () => (await ask<TestReply>('POST', '/steady/test', {})).json
+    const test = async () => (await ask<TestReply>('POST', '/steady/test', {}, shows)).json
     const change = async (words: string[]) => {
       writeFileSync(file, JSON.stringify({ mcpServers: { steady: child('steady', words, secrets) } }))
       await gateway.reload()

@@ -4,7 +4,7 @@ import { afterEach } from 'vitest'
 import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { openAuditLog } from '../../app/app-audit.ts'
 import { createGatewayApp } from '../../app/app-gateway.ts'
-import { chatServers, openSenderCheck, serverDirectory } from '../../app/app-servers.ts'
+import { chatServers, hasMembers, openSenderCheck, serverDirectory } from '../../app/app-servers.ts'
 import { sharedParts } from '../../app/shared-parts.ts'
 import { loadSettings } from '../../config/load-settings.ts'
 import { AppError } from '../../lib/errors.ts'
@@ -35,7 +35,9 @@ export async function openServerRoutes(
   const shared = sharedParts(fakeKeyValueStore(), openAuditLog(settings))
   const { keyValues, guard } = shared
   const environment = { PATH: process.env.PATH }
-  const gateway = await createGatewayApp(settings, silentLogger, { environment, optionalRegistry: true, shared })
+  const hidesReasons = hasMembers(settings)
+  const options = { environment, optionalRegistry: true, shared, hidesReasons }
+  const gateway = await createGatewayApp(settings, silentLogger, options)
   const chat = chatServers(gateway, silentLogger)
   const unused = () => Promise.reject(new AppError('internal', 'internal', 'not in this test'))
   const entrance = {

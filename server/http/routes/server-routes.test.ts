@@ -16,8 +16,8 @@ describe('the API of the servers', () => {
     const [planned] = plan.json.servers
     expect(planned?.target).toBe(`${process.execPath} ${String((body.mcpServers.steady.args as string[])[0])}`)
     expect(planned?.env).toEqual([
-      { name: 'API_KEY', placeholder: null, looksSecret: true },
-      { name: 'MODE', placeholder: null, looksSecret: false }
+      { name: 'API_KEY', placeholder: null, value: null, looksSecret: true },
+      { name: 'MODE', placeholder: null, value: 'x', looksSecret: false }
     ])
     expect(planned?.warnings.join()).toContain('API_KEY')
     expect(() => statSync(file)).toThrow()
@@ -88,7 +88,7 @@ describe('the API of the servers', () => {
       ['free', 8, true]
     ])
     expect(json.servers[2]?.headers).toEqual([
-      { name: 'Authorization', placeholder: `\${secret:T}`, looksSecret: false }
+      { name: 'Authorization', placeholder: `\${secret:T}`, value: null, looksSecret: false }
     ])
     expect(json.servers[3]?.warnings.join()).toMatch(/without asking you: \*.*NODE_OPTIONS/)
     await ask('POST', '', { text, confirm: json.confirm })

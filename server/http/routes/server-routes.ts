@@ -48,7 +48,8 @@ export function registerServerRoutes(server: FastifyInstance, options: ServerRou
     const gone = new AbortController()
     // Listen to the reply, not to its connection, which serves many requests.
     reply.raw.once('close', () => gone.abort())
-    return servers.test(request.params.name, ownerOf(request.headers.cookie), gone.signal)
+    const permissions = admin.permissionsOf(shown(request))
+    return servers.test(request.params.name, ownerOf(request.headers.cookie), gone.signal, permissions)
   })
 
   server.post<Named & { Body: { hash?: unknown } | null }>(
