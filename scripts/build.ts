@@ -40,6 +40,13 @@ const SSH = `module.exports = (options) => {
   return agent(options)
 }`
 
+/**
+ * Packages that others load if they find them. Node would look for them in every folder above and in the user's home, where an MCP server
+ * could put its own.
+ */
+const OPTIONAL = ['bufferutil', 'utf-8-validate', 'supports-color']
+const ABSENT = `module.exports = (() => { throw new Error('not bundled') })()`
+
 const LEAN: BuildOptions = {
   external: ['docker-modem/lib/ssh'],
   plugins: [leanDockerode()],
@@ -77,10 +84,12 @@ function leanDockerode(): Plugin {
   return {
     name: 'lean-dockerode',
     resolveId(source, importer) {
+      if (OPTIONAL.includes(source)) return '\0absent.cjs'
       const index = replaced.findIndex((r) => r.source === source && importer?.includes(`/node_modules/${r.from}/lib/`))
       return index < 0 ? null : `\0lean-dockerode-${index}.cjs`
     },
     load(id) {
+      if (id === '\0absent.cjs') return ABSENT
       const index = /^\0lean-dockerode-(\d)\.cjs$/.exec(id)?.[1]
       return index === undefined ? null : (replaced[Number(index)]?.code ?? null)
     }

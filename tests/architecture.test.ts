@@ -36,7 +36,7 @@ const INSIDE: Record<string, string[][]> = {
     ['server/app/app-servers.ts'],
     ['server/app/app-gateway.ts'],
     ['server/app/load-gateway.ts'],
-    ['server/app/shared-parts.ts', 'server/app/app-models.ts'],
+    ['server/app/shared-parts.ts', 'server/app/app-models.ts', 'server/app/our-places.ts'],
     ['server/app/app-audit.ts', 'server/app/open-store.ts'],
     ['server/app/data-paths.ts']
   ],

@@ -1,6 +1,7 @@
 /** Checks dependencies against our rules. `npm run supply-chain` also asks the registry. */
 import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { isBuiltin } from 'node:module'
+import { dirname, join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { packagesOf, readHeadings } from '../scripts/third-party-notices.ts'
 import { describeNode, NODE_BINARIES } from '../server/cli/doctor/doctor-node.ts'
@@ -134,5 +135,21 @@ describe('the pinned Node', () => {
     const path = join(root, 'node_modules/node/bin/node')
     const said = await describeNode(path, manifest.dependencies.node)
     expect(said).toContain('hash verified')
+  })
+})
+
+describe('the bundles', () => {
+  // Checked: if the build leaves optional packages out, `bufferutil` is loaded from ~/.node_modules at the start of `serve`.
+  it('load no package from a folder that an MCP server can write to', () => {
+    const bundles = new Set(['dist/main.mjs', 'dist/gateway.mjs', 'dist/workspace-server.mjs'])
+    const loaded = new Set<string>()
+    for (const bundle of bundles) {
+      const code = read(bundle)
+      for (const [, part = ''] of code.matchAll(/"(\.\/[\w/-]+\.mjs)"/g))
+        if (existsSync(join(root, dirname(bundle), part))) bundles.add(join(dirname(bundle), part))
+      for (const [, name = ''] of code.matchAll(/\b__require\(["'`]([^"'`]+)/g)) loaded.add(name)
+    }
+    // Only for DOCKER_HOST=ssh://, which needs a package of the user.
+    expect([...loaded].filter((name) => !isBuiltin(name))).toEqual(['docker-modem/lib/ssh'])
   })
 })

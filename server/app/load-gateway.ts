@@ -1,6 +1,4 @@
 /** Loads what the gateway needs for a call: connections, router, tool index and approvals. `app-gateway.ts` imports it with the first call. */
-import { statSync } from 'node:fs'
-import { isAbsolute, join, resolve } from 'node:path'
 import type { Tracing } from '../calls/tracing/tracing.ts'
 import { openCredentials } from '../catalog/credentials.ts'
 import type { Grants } from '../catalog/grants.ts'
@@ -10,11 +8,8 @@ import { holdDotenv } from '../config/hold-dotenv.ts'
 import { sandboxLimits } from '../config/sandbox-limits.ts'
 import type { Settings } from '../config/settings.ts'
 import { Connections } from '../connections/connections.ts'
-import { enginePlaces } from '../connections/local/engine-places.ts'
 import { openApprovals } from '../gateway/asking/open-approvals.ts'
 import type { GatewayServices } from '../gateway/gateway-services.ts'
-import { makeFolder } from '../lib/files/make-folder.ts'
-import { packageRoot } from '../lib/files/package-root.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { Models } from '../models/port.ts'
@@ -26,6 +21,7 @@ import type { WriteText } from '../tools/enrichment/tool-examples.ts'
 import { openStoredUsage } from '../tools/stored-usage.ts'
 import { ToolIndex, type ToolIndexOptions } from '../tools/tool-index.ts'
 import { dataPaths } from './data-paths.ts'
+import { ourPlaces } from './our-places.ts'
 import type { SharedParts } from './shared-parts.ts'
 
 const FIRST_GRANT =
@@ -78,7 +74,9 @@ export async function loadGateway(
     ...{ index, credentials, grants, environment },
     openContainers: () => openContainers(settings, logger, environment),
     logDir: dataPaths(settings.DATA_DIR).serverLogs,
-    ...ourPlaces(settings, options),
+    loginDir: dataPaths(settings.DATA_DIR).logins,
+    isHosted: settings.AUTH_TOKEN !== undefined,
+    places: ourPlaces(settings, options),
     hidesReasons: options.hidesReasons,
     version: packageVersion(),
     ...{ observer: auditLog.observer, tracing },
@@ -152,45 +150,6 @@ async function openEnrichment(settings: Settings, { write, ...means }: Enrichmen
   ])
   const embedder = model === undefined ? undefined : createEmbedder(model, modelAccess(settings))
   return new Enrichment({ ...means, embedder, ...(examples === 'true' ? { write } : {}) })
-}
-
-/** The files that no child may see. */
-function ourPlaces(settings: Settings, { dotenv, readsDotenv, environment }: LoadOptions) {
-  const { DATA_DIR, MCP_CONFIG, CREDENTIALS_FILE, AUTH_TOKEN } = settings
-  const { root: dataDir, logins: loginDir } = dataPaths(DATA_DIR)
-  // Only existing files can be hidden.
-  makeFolder(loginDir)
-  const isEmpty = readsDotenv && statSync('.env', { throwIfNoEntry: false })?.size === 0
-  const files = [MCP_CONFIG, CREDENTIALS_FILE, isEmpty ? '.env' : dotenv].filter((file) => file !== undefined)
-  // On a personal machine, some servers use the engine.
-  const engines = AUTH_TOKEN === undefined ? [] : enginePlaces(environment)
-  const isHosted = AUTH_TOKEN !== undefined
-  const places = { dataDir, files: files.map((file) => resolve(file)), engines, userFolders: userFolders(environment) }
-  const readableFile = readsDotenv ? resolve('.env') : undefined
-  return { loginDir, isHosted, places: { ...places, programs: ourPrograms(), readableFile } }
-}
-
-/** The default folders of all instances of this user. They are created, because otherwise a server could put its own files there. */
-function userFolders({ HOME, XDG_CONFIG_HOME, XDG_DATA_HOME }: LoadOptions['environment']): string[] {
-  const bases = [
-    XDG_CONFIG_HOME || (HOME && join(HOME, '.config')),
-    XDG_DATA_HOME || (HOME && join(HOME, '.local/share'))
-  ]
-  return bases.flatMap((base) => {
-    if (!base || !isAbsolute(base)) return []
-    const folder = join(base, 'mcp-orchestrator')
-    try {
-      makeFolder(folder)
-    } catch {
-      // If we can't create it, a server can't either.
-    }
-    return [folder]
-  })
-}
-
-/** The program that the next start runs. */
-function ourPrograms(): string[] {
-  return [...['bin', 'dist', 'images'].map((name) => join(packageRoot(), name)), process.execPath]
 }
 
 /** Loaded with the first sandboxed server, because the engine's client is large and most users have no engine. */

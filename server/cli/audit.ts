@@ -1,8 +1,8 @@
 /** `audit` shows and verifies the audit log. It reads the files only, so it works with and without a running server. */
 import { existsSync } from 'node:fs'
 import { dataPaths } from '../app/data-paths.ts'
+import { sayWhatIsUsed, userDefaults } from '../config/user-folders.ts'
 import type { Command } from './command.ts'
-import { sayWhatIsUsed, userDefaults } from './user-folders.ts'
 
 export const auditCommand: Command = {
   name: 'audit',

@@ -1,10 +1,10 @@
 import { createGatewayApp, type GatewayApp } from '../app/app-gateway.ts'
+import { userDefaults } from '../config/user-folders.ts'
 import { refuseNesting } from '../connections/local/gateway-depth.ts'
 import { openStdioDoor } from '../gateway/doors/stdio-door.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { Command } from './command.ts'
 import { leaveSoon } from './leave-soon.ts'
-import { userDefaults } from './user-folders.ts'
 
 export const gatewayCommand: Command = {
   name: 'gateway',

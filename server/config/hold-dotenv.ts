@@ -1,4 +1,4 @@
-import { rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 
 /**
@@ -6,11 +6,14 @@ import { resolve } from 'node:path'
  * would read its settings. Returns a function that removes it again if it is still empty.
  */
 export function holdDotenv(path = '.env'): () => void {
-  const file = resolve(path)
+  if (existsSync(path)) return () => {}
+  let file = resolve(path)
   try {
-    writeFileSync(file, '', { flag: 'wx', mode: 0o600 })
+    // Through a link that leads nowhere, it makes the file there.
+    writeFileSync(file, '', { flag: 'a', mode: 0o600 })
+    file = realpathSync(file)
   } catch {
-    // It exists, or a process with our rights can't create it.
+    // A process with our rights can't create it.
     return () => {}
   }
   return () => {

@@ -146,6 +146,7 @@ async function startChild(options: OpenServerOptions, entry: LocalEntry): Promis
   const { name: server, command, args, cwd } = entry
   const { sandbox } = entry
   const env = filled.values
+  if (sandbox) processes.refuseHidden(server, [...(cwd === undefined ? [] : [cwd]), ...(sandbox.folders ?? [])])
   const child = sandbox
     ? await startInSandbox(entry, { containers, sandbox, env, onDenied, signal })
     : await processes.start({ server, command, args, cwd, env })

@@ -67,7 +67,7 @@ describe('secrets of the registry', { timeout: 120_000 }, () => {
       servers.bank = child('shell', ['--send-it-home'], { env: { TOKEN: placeholder } })
     })
     for (const name of ['thief', 'own', 'bank']) {
-      await expect.poll(() => token(name)).toMatch(/new or changed in mcp\.json and uses secrets.*servers accept/)
+      await expect.poll(() => token(name)).toMatch(/added or changed in mcp\.json by hand.*servers accept/)
     }
     const listed = await command('list')
     expect(listed.out.match(/gets its secrets after "servers accept"/g)).toHaveLength(3)

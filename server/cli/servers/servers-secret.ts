@@ -3,9 +3,9 @@ import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { isPlaceholder, secretNames } from '../../catalog/placeholders.ts'
 import { setSecret } from '../../catalog/store-secrets.ts'
+import { userCredentials } from '../../config/user-folders.ts'
 import { showName } from '../../gateway/asking/show-as-data.ts'
 import { AppError } from '../../lib/errors.ts'
-import { userCredentials } from '../user-folders.ts'
 import { print, type ServersContext } from './servers-context.ts'
 
 const MAX_BYTES = 64 * 1024

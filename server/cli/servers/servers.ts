@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { terminalLine } from '../../../contract/hidden-characters.ts'
 import { describeProblem, loadRegistry } from '../../catalog/registry.ts'
+import { sayWhatIsUsed, userDefaults } from '../../config/user-folders.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { Command, CommandFlag, CommandInput } from '../command.ts'
-import { sayWhatIsUsed, userDefaults } from '../user-folders.ts'
 
 const FLAGS: Record<string, CommandFlag> = {
   json: { type: 'boolean', help: 'print JSON' },

@@ -43,6 +43,7 @@ describe('what is covered for a child', () => {
   it.each([
     ['its folder', () => ({ cwd: join(dir, 'data') })],
     ['its command', () => ({ command: join(dir, 'data/run') })],
+    ['its home', () => ({ env: { HOME: join(dir, 'data') } })],
     ['an argument', () => ({ args: ['-y', `--db=${join(dir, 'data/x.db')}`] })],
     ['an argument through a link', () => ({ args: [join(dir, 'link/x.db')] })],
     ['an argument in the folder that it starts in', () => ({ cwd: undefined, args: ['../data/store.db'] })]
@@ -92,8 +93,33 @@ describe('what is covered for a child', () => {
     expect(confine(child({ command: '/usr/bin/podman' }), ours)).toMatchObject({ folders: at('data'), files: [] })
   })
 
-  it('is only what is ours in the data folder if the home is in it too', () => {
-    const inside = child({ env: { HOME: join(dir, 'data') } })
-    expect(confine(inside, places())).toMatchObject({ folders: [], files: at('data/store.db') })
+  // Checked: if an entry that names a folder of ours opens it, the folder is not in the list.
+  it('is the folder of the credentials, and those of other instances, whatever an entry names', () => {
+    for (const name of ['secrets', 'others']) mkdirSync(join(dir, name))
+    writeFileSync(join(dir, 'secrets/credentials'), '')
+    const ours = {
+      ...places('own/mcp.json'),
+      credentialsFile: join(dir, 'secrets/credentials'),
+      userFolders: at('others', 'others/inner', 'missing')
+    }
+    const env = { HOME: join(dir, 'home'), A: join(dir, 'secrets'), B: join(dir, 'others/x') }
+    expect(confine(child({ env }), ours).folders.sort()).toEqual(at('data', 'others', 'own', 'secrets'))
+    for (const [folder, more] of [
+      ['secrets', { args: [`--root=${join(dir, 'secrets')}`] }],
+      ['secrets', { cwd: join(dir, 'secrets') }],
+      ['others', { args: [join(dir, 'others/mcp.json')] }],
+      ['others', { env: { HOME: join(dir, 'others') } }]
+    ] as const)
+      expect(() => confine(child(more), ours)).toThrow(`is in ${join(dir, folder)}, which is hidden from servers.`)
+    // In a folder with other files, only the file is hidden.
+    writeFileSync(join(dir, 'secrets/notes.txt'), '')
+    expect(confine(child({ cwd: join(dir, 'secrets') }), ours).files).toEqual(at('secrets/credentials'))
+  })
+
+  it('includes the folder of each link to our files, which nobody may change, and the file that it leads to', () => {
+    symlinkSync('../own/second.json', join(dir, 'project/linked.json'))
+    symlinkSync('../project/mcp.json', join(dir, 'own/second.json'))
+    const { readOnly, files } = confine(child(), places('project/linked.json'))
+    expect([readOnly.sort(), files]).toEqual([at('own', 'project'), at('project/mcp.json')])
   })
 })

@@ -1,17 +1,19 @@
 /**
- * Decides which of our files are hidden from a child: the whole data folder, and each of our other files, by its folder if
- * nothing else is in it. A covered folder stays covered whatever happens in it; a covered file must be covered again when it is
- * replaced. The folders above can't be renamed.
+ * Decides which of our files are hidden from a child: our folders as a whole, whatever the child's entry says, and each of our other
+ * files, by its folder if nothing else is in it. A covered folder stays covered whatever happens in it; a covered file must be
+ * covered again when it is replaced. The folders above can't be renamed, and links to our files can't be replaced.
  */
-import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import { AppError } from '../../lib/errors.ts'
 import type { Confinement } from './child-isolation.ts'
 
 export interface OurPlaces {
   dataDir: string
-  /** `mcp.json`, credentials and the like. */
+  /** `mcp.json` and the like. */
   files: string[]
+  /** Its folder is hidden if nothing else is in it. */
+  credentialsFile?: string | undefined
   /**
    * Sockets of container engines and their folders: they would give a server the whole machine. Servers whose command is the
    * engine's keep them.
@@ -33,36 +35,32 @@ interface StartedChild {
   env: Record<string, string>
 }
 
-/** Covered in the data folder if it can't be covered as a whole because the user's home is in it. */
-const DATA_FOLDERS = ['audit', 'checkpoints', 'deployments', 'logins', 'server-logs']
-const DATA_FILES = ['store.db', 'store.db-wal', 'store.db-shm', 'grants.json', 'lock.db', 'lock.json']
-
 const ENGINE_COMMANDS = new Set(['docker', 'podman', 'nerdctl'])
 
-/** Throws if the child is given a path in the data folder: it would find nothing there. */
+/** More links than the kernel follows. */
+const MAX_LINKS = 50
+
+/** Throws if the child is given a path in a hidden folder: it would find nothing there. */
 export function confine(child: StartedChild, places: OurPlaces | undefined): Confinement {
   const cwd = resolve(child.cwd ?? '.')
   if (!places) return { held: [], folders: [], files: [], readOnly: [], replaceable: [], cwd }
-  const dataDir = real(places.dataDir)
-  const isHome = isWithin(real(child.env.HOME ?? '/'), dataDir)
-  if (!isHome) refuseData(child, cwd, dataDir)
-  const inData = (names: string[]) => names.map((name) => join(dataDir, name)).filter((path) => existsSync(path))
-  const folders = new Set(isHome ? inData(DATA_FOLDERS) : [dataDir])
-  const files = new Set(isHome ? inData(DATA_FILES) : [])
-  for (const file of places.files.map(real).filter((path) => isHome || !isWithin(path, dataDir))) {
+  const given = givenFiles(places)
+  const ours = [...given.map(real), real(places.dataDir)]
+  const hidden = hiddenFolders(places)
+  refuseHidden(child, cwd, places)
+  const [folders, files] = [new Set(hidden), new Set<string>()]
+  const isOpen = (path: string) => ![...folders].some((folder) => isWithin(path, folder)) && !files.has(path)
+  for (const file of given.map(real).filter(isOpen)) {
     const folder = dirname(file)
-    if (isOurs(folder, [...places.files.map(real), dataDir]) && !uses(child, cwd, folder)) folders.add(folder)
+    if (isOurs(folder, ours) && !uses(child, cwd, folder)) folders.add(folder)
     else files.add(file)
   }
-  for (const folder of (places.userFolders ?? []).filter((path) => existsSync(path)).map(real)) {
-    const isCovered = [...folders].some((covered) => isWithin(folder, covered))
-    if (!isCovered && folder !== dataDir && !uses(child, cwd, folder)) folders.add(folder)
-  }
-  const isOpen = (path: string) => ![...folders].some((folder) => isWithin(path, folder)) && !files.has(path)
   const present = (paths: (string | undefined)[]) =>
     paths.flatMap((path) => (path !== undefined && existsSync(path) ? [real(path)] : [])).filter(isOpen)
   const replaceable = present([places.readableFile])
-  const readOnly = [...new Set([...present(places.programs ?? []), ...replaceable])]
+  const programs = places.programs ?? []
+  const links = [...watchedFiles(places), ...programs].flatMap((path) => followLinks(path).folders)
+  const readOnly = outermost([...present([...programs, ...links]), ...replaceable])
   const held = [...new Set([...folders, ...files, ...readOnly].flatMap(foldersAbove))].sort(byLength)
   if (!ENGINE_COMMANDS.has(basename(child.command))) {
     for (const place of (places.engines ?? []).filter((path) => existsSync(path)))
@@ -78,6 +76,55 @@ export function confine(child: StartedChild, places: OurPlaces | undefined): Con
   }
 }
 
+function givenFiles({ files, credentialsFile }: OurPlaces): string[] {
+  return credentialsFile === undefined ? files : [...files, credentialsFile]
+}
+
+/** Hidden from every child, whatever its entry says. */
+function hiddenFolders(places: OurPlaces): string[] {
+  const { dataDir, userFolders = [], credentialsFile } = places
+  const ours = [...givenFiles(places), dataDir].map(real)
+  const folder = credentialsFile === undefined ? undefined : dirname(real(credentialsFile))
+  const ofSecrets = folder !== undefined && isOurs(folder, ours) ? [folder] : []
+  return outermost([dataDir, ...userFolders.filter((path) => existsSync(path)), ...ofSecrets].map(real))
+}
+
+/**
+ * Follows the links that the path itself is, not those above it. Nothing can be mounted onto a link, so nobody may change the folders
+ * that these links are in.
+ */
+function followLinks(path: string): { folders: string[]; end: string } {
+  const folders: string[] = []
+  let end = resolve(path)
+  while (folders.length < MAX_LINKS) {
+    const folder = real(dirname(end))
+    try {
+      end = resolve(folder, readlinkSync(join(folder, basename(end))))
+    } catch {
+      break
+    }
+    folders.push(folder)
+  }
+  return { folders, end }
+}
+
+/** Changes if one of our files becomes a link, or a link leads elsewhere: what was covered is then no longer our file. */
+export function linkEnds(places: OurPlaces): string {
+  return watchedFiles(places)
+    .map((path) => followLinks(path).end)
+    .join('\n')
+}
+
+export function watchedFiles(places: OurPlaces): string[] {
+  return [...givenFiles(places), ...(places.readableFile ? [places.readableFile] : [])]
+}
+
+/** Without those that lie in others of them. */
+function outermost(paths: string[]): string[] {
+  const all = [...new Set(paths)]
+  return all.filter((path) => !all.some((other) => other !== path && isWithin(path, other))).sort(byLength)
+}
+
 /**
  * A cover belongs to a path: if someone renames a folder above it, they can put their own folder there, with files that the next
  * start takes for ours.
@@ -87,19 +134,23 @@ function foldersAbove(path: string): string[] {
   return folder === path || folder === '/' ? [] : [...foldersAbove(folder), folder]
 }
 
-function refuseData(child: StartedChild, cwd: string, dataDir: string): void {
-  // For a child that starts in the data folder every word would be a path in it, even the package of `npx @scope/name`.
-  const isPath = (word: string) =>
-    isWithin(cwd, dataDir)
-      ? isAbsolute(word) || /^\.\.?\//.test(word) || existsSync(join(cwd, word))
-      : word.includes('/')
+/** Throws if a folder of ours is the child's home or one of its words. */
+export function refuseHidden(child: StartedChild, cwd: string, places: OurPlaces): void {
   const words = [child.cwd ?? '', child.command, ...child.args]
-  const named = words.find((word) =>
-    pathsIn(word).some((path) => path !== '' && isPath(path) && isWithin(real(resolve(cwd, path)), dataDir))
-  )
-  if (named === undefined) return
-  const message = `The server "${child.server}" can't be started: "${named}" is in the data folder (${dataDir}), which is hidden from servers. Move it elsewhere, or set another DATA_DIR.`
-  throw new AppError('unavailable', 'server_not_startable', message, { details: { permanent: true } })
+  for (const folder of hiddenFolders(places)) {
+    // For a child that starts in the folder every word would be a path in it, even the package of `npx @scope/name`.
+    const isPath = (word: string) =>
+      isWithin(cwd, folder)
+        ? isAbsolute(word) || /^\.\.?\//.test(word) || existsSync(join(cwd, word))
+        : word.includes('/')
+    const isHidden = (path: string) => path !== '' && isPath(path) && isWithin(real(resolve(cwd, path)), folder)
+    const named = words.find((word) => pathsIn(word).some(isHidden)) ?? [child.env.HOME ?? ''].find(isHidden)
+    if (named === undefined) continue
+    const [where, remedy] =
+      folder === real(places.dataDir) ? [`the data folder (${folder})`, ', or set another DATA_DIR'] : [folder, '']
+    const message = `The server "${child.server}" can't be started: "${named}" is in ${where}, which is hidden from servers. Move it elsewhere${remedy}.`
+    throw new AppError('unavailable', 'server_not_startable', message, { details: { permanent: true } })
+  }
 }
 
 /** Whether the folder contains only our files, their locks and their drafts. */

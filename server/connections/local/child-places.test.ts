@@ -1,5 +1,5 @@
 /** Tries what a real child can do to our files that the next start would use. */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
@@ -12,15 +12,18 @@ describe.runIf(process.platform === 'linux')('a child', { timeout: 120_000 }, ()
   it('plants no .env, changes no readable one, and writes to no default folder and no program of ours', async () => {
     const dir = temporaryFolder()
     const at = (name: string) => join(dir, name)
-    for (const name of ['data', 'work', 'other', 'config/ours', 'program']) mkdirSync(at(name), { recursive: true })
+    for (const name of ['data', 'work', 'other', 'config/ours', 'program', 'links', 'linked'])
+      mkdirSync(at(name), { recursive: true })
     writeFileSync(at('config/ours/credentials'), 'secret-3f')
     writeFileSync(at('program/main.mjs'), 'code')
     writeFileSync(at('other/.env'), 'PORT=1')
+    writeFileSync(at('linked/mcp.json'), 'secret-4a')
+    symlinkSync('../linked/mcp.json', at('links/mcp.json'))
     const release = holdDotenv(at('work/.env'))
     const processes = new ChildProcesses(process.env, {
       places: {
         dataDir: at('data'),
-        files: [at('work/.env')],
+        files: [at('work/.env'), at('links/mcp.json')],
         userFolders: [at('config/ours')],
         programs: [at('program')],
         readableFile: at('other/.env')
@@ -30,16 +33,21 @@ describe.runIf(process.platform === 'linux')('a child', { timeout: 120_000 }, ()
       for file in work/.env other/.env config/ours/credentials program/main.mjs; do
         cat $file; echo evil > $file; rm -f $file; echo evil > new && mv -f new $file; mv $file away; mv \${file%/*} away
       done
-      echo evil > config/ours/mcp.json; mv config away; mv program away; echo attacked > done; read -r line`
+      echo evil > config/ours/mcp.json; mv config away; mv program away
+      mkdir -p program/node_modules/node/bin; echo evil > program/new
+      rm links/mcp.json; echo evil > links/mcp.json; echo evil > new && mv -f new links/mcp.json; cat links/mcp.json
+      echo attacked > done; read -r line`
     const child = await processes.start({ server: 'x', command: 'sh', args: ['-c', attack], cwd: dir, env: {} })
     const said = Promise.all([text(child.stdout), text(child.stderr)])
     await expect.poll(() => existsSync(at('done')), { timeout: 60_000 }).toBe(true)
     child.stdin.end('\\n')
     expect((await said).join()).toContain('PORT=1')
-    expect((await said).join()).not.toContain('secret-3f')
-    const files = ['work/.env', 'other/.env', 'config/ours/credentials', 'program/main.mjs']
-    expect(files.map((name) => readFileSync(at(name), 'utf8'))).toEqual(['', 'PORT=1', 'secret-3f', 'code'])
-    expect(existsSync(at('config/ours/mcp.json'))).toBe(false)
+    expect((await said).join()).not.toContain('secret-')
+    const files = ['work/.env', 'other/.env', 'config/ours/credentials', 'program/main.mjs', 'links/mcp.json']
+    expect(files.map((name) => readFileSync(at(name), 'utf8'))).toEqual([
+      ...['', 'PORT=1', 'secret-3f', 'code', 'secret-4a']
+    ])
+    expect([existsSync(at('config/ours/mcp.json')), readdirSync(at('program'))]).toEqual([false, ['main.mjs']])
     await processes.stopAll()
     release()
     expect(existsSync(at('work/.env'))).toBe(false)
@@ -64,6 +72,20 @@ describe.runIf(process.platform === 'linux')('a child', { timeout: 120_000 }, ()
     renameSync(draft, file)
     expect(await said).not.toContain('PORT')
     expect(readFileSync(file, 'utf8')).toBe('PORT=2')
+    await processes.stopAll()
+  })
+
+  // Checked: if nobody looks where our file is now, the child lives on and can replace the link.
+  it('ends when a file of ours becomes a link, because links are protected from the start only', async () => {
+    const dir = temporaryFolder()
+    const file = join(dir, 'mcp.json')
+    mkdirSync(join(dir, 'data'))
+    for (const path of [file, join(dir, 'other.json')]) writeFileSync(path, '{}')
+    const processes = new ChildProcesses(process.env, { places: { dataDir: join(dir, 'data'), files: [file] } })
+    const child = await processes.start({ server: 'x', command: 'cat', args: [], cwd: dir, env: {} })
+    symlinkSync('other.json', join(dir, 'draft'))
+    renameSync(join(dir, 'draft'), file)
+    await child.exited
     await processes.stopAll()
   })
 })

@@ -8,7 +8,7 @@ import { realpathSync, statSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError, errorCode, messageOf } from '../../lib/errors.ts'
 import type { Child } from './child.ts'
-import { confine, type OurPlaces } from './child-covers.ts'
+import { confine, linkEnds, type OurPlaces, refuseHidden, watchedFiles } from './child-covers.ts'
 import { findIsolation, type Isolation, type Settled } from './child-isolation.ts'
 import { CoverWatch } from './cover-watch.ts'
 import { checkCommand } from './find-command.ts'
@@ -52,9 +52,9 @@ export class ChildProcesses {
   readonly #places: OurPlaces | undefined
   readonly #options: ChildProcessesOptions
   /** Covers our files again, per child. */
-  readonly #covered = new Map<Child, Settled>()
+  readonly #covered = new Map<Child, () => void>()
   readonly #coverWatch = new CoverWatch(() => {
-    for (const { coverAgain } of this.#covered.values()) coverAgain()
+    for (const coverAgain of this.#covered.values()) coverAgain()
   })
   readonly #depth: string
   #isolation: Promise<Isolation | undefined> | undefined
@@ -87,6 +87,11 @@ export class ChildProcesses {
     return senderOf(socket, { pids: [...this.#children.values(), ...this.pids], mark: this.#id, dataDir })
   }
 
+  /** Throws if one of these folders is hidden from servers. */
+  refuseHidden(server: string, folders: string[]): void {
+    if (this.#places) refuseHidden({ server, command: '', args: folders, env: {} }, '/', this.#places)
+  }
+
   /** Rejects if the command can't be run at all. */
   async start(options: ChildCommand): Promise<Child> {
     const { server, command, args, cwd } = options
@@ -96,12 +101,14 @@ export class ChildProcesses {
     const env: Record<string, string> = { ...this.#inherited, ...options.env, [MARK]: mark, [DEPTH]: this.#depth }
     this.#checkIsolation(server, isolation)
     const confinement = confine({ server, command, args, cwd, env }, isolation?.covers ? this.#places : undefined)
+    const ends = this.#places && linkEnds(this.#places)
     this.#watch()
     try {
       if (isolation) checkCommand(command, env.PATH ?? DEFAULT_PATH, cwd)
       const words = isolation?.wrap(command, args, confinement) ?? { command, args }
       // Before the start, so that every later replacement is noticed.
-      this.#coverWatch.add([...confinement.files, ...confinement.replaceable])
+      const guarded = [...confinement.files, ...confinement.replaceable]
+      if (this.#places && guarded.length > 0) this.#coverWatch.add([...guarded, ...watchedFiles(this.#places)])
       const stdio: 'pipe'[] = ['pipe', 'pipe', 'pipe', ...(isolation ? ['pipe' as const] : [])]
       // Its own session distinguishes what it starts from everything else.
       const process = spawn(words.command, words.args, { cwd, detached: true, stdio, env })
@@ -111,7 +118,7 @@ export class ChildProcesses {
       await spawned
       const settled = isolation?.settle(process, confinement)
       const child = this.#adopt(process, mark, settled)
-      if (settled && confinement.files.length + confinement.replaceable.length > 0) this.#keepCovered(child, settled)
+      if (settled && guarded.length > 0) this.#keepCovered(child, settled, ends)
       return child
     } catch (error) {
       throw cannotRun(server, command, cwd, error)
@@ -151,9 +158,10 @@ export class ChildProcesses {
     await watchdog?.go()
   }
 
-  /** Stops a child that has killed the guard of our files. */
-  #keepCovered(child: Child, settled: Settled): void {
-    this.#covered.set(child, settled)
+  /** Stops a child that has killed the guard of our files, or that was started when they were elsewhere. */
+  #keepCovered(child: Child, settled: Settled, ends: string | undefined): void {
+    const isMoved = () => this.#places !== undefined && linkEnds(this.#places) !== ends
+    this.#covered.set(child, () => (isMoved() ? void child.stop(0) : settled.coverAgain()))
     void child.exited.then(() => this.#covered.delete(child))
     void settled.lost.then(() => (this.#children.has(child) ? child.stop(0) : undefined))
   }

@@ -33,7 +33,7 @@ while [ "$1" != -- ]; do
     =*) if [ -d "\${1#=}" ]; then "$MOUNT" --rbind "\${1#=}" "\${1#=}" || exit 125; fi ;;
     +*)
       path=\${1#+}
-      "$MOUNT" --bind "$path" "$path" || exit 125
+      "$MOUNT" --rbind "$path" "$path" || exit 125
       # Flags that the mount had outside can't be taken away here, so they have to be named.
       "$MOUNT" -o remount,bind,ro "$path" 2>/dev/null ||
         "$MOUNT" -o remount,bind,ro,nosuid,nodev "$path" 2>/dev/null ||

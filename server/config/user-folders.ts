@@ -1,6 +1,6 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
-import type { SettingName, Settings } from '../config/settings.ts'
+import type { SettingName, Settings } from './settings.ts'
 
 type Environment = Record<string, string | undefined>
 
@@ -14,7 +14,7 @@ export function userHome(env: Environment, homeOf = homedir): string {
 }
 
 /** The XDG folders for settings and state. */
-function userFolders(env: Environment): { config: string; data: string } {
+export function userFolders(env: Environment): { config: string; data: string } {
   const home = userHome(env)
   const under = (base: string | undefined, fallback: string) =>
     join(base?.startsWith('/') ? base : join(home, fallback), 'mcp-orchestrator')

@@ -1,0 +1,48 @@
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { expect, it } from 'vitest'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
+import { packageRoot } from '../lib/files/package-root.ts'
+import { programsOf } from './our-places.ts'
+
+/** The package as npm installs it, without Node. */
+function install() {
+  const dir = temporaryFolder()
+  const beside = join(dir, 'project/node_modules')
+  const root = join(beside, 'mcp-orchestrator')
+  for (const folder of ['dist', '../.bin']) mkdirSync(join(root, folder), { recursive: true })
+  cpSync(join(packageRoot(), 'bin'), join(root, 'bin'), { recursive: true })
+  writeFileSync(join(root, 'dist/main.mjs'), 'console.log("ours")')
+  symlinkSync('../mcp-orchestrator/bin/mcp-orchestrator', join(beside, '.bin/mcp-orchestrator'))
+  return { dir, beside, root }
+}
+
+function plant(modules: string): void {
+  const node = join(modules, 'node/bin/node')
+  mkdirSync(dirname(node), { recursive: true })
+  writeFileSync(node, '#!/bin/sh\necho planted', { mode: 0o755 })
+}
+
+// Checked: if only bin, dist and images are listed, a server can put a Node where the start script looks first.
+it('programs include every place where the start script looks for Node, also one that is not there yet', () => {
+  const { beside, root } = install()
+  const listed = [root, join(beside, 'node'), join(beside, '.bin'), '/usr/bin/node']
+  expect(programsOf(root, '/usr/bin/node')).toEqual(listed)
+  expect(existsSync(join(beside, 'node'))).toBe(true)
+  // In a folder that the program was started in, servers may use what is not listed.
+  const parts = ['bin', 'dist', 'images', 'package.json', 'node_modules'].map((name) => join(root, name))
+  expect(programsOf(root, '/usr/bin/node', root)).toEqual([...parts, ...listed.slice(1)])
+  expect(existsSync(join(root, 'node_modules'))).toBe(true)
+})
+
+// Checked: if it looks in every folder above, "planted" is printed.
+it('the start script looks for Node only beside and in its package', () => {
+  const { dir, beside, root } = install()
+  const env = { PATH: `${dirname(process.execPath)}:${process.env.PATH}` }
+  const run = () => execFileSync(join(beside, '.bin/mcp-orchestrator'), { encoding: 'utf8', env }).trim()
+  for (const folder of [dir, join(root, 'bin')]) plant(join(folder, 'node_modules'))
+  expect(run()).toBe('ours')
+  plant(beside)
+  expect(run()).toBe('planted')
+})

@@ -1,0 +1,71 @@
+/**
+ * The places that no MCP server may change or see: everything that this start and the next one read or run, apart from the system's own
+ * files. `child-covers.ts` decides how each of them is protected.
+ */
+import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import type { Settings } from '../config/settings.ts'
+import { userFolders } from '../config/user-folders.ts'
+import { isWithin, type OurPlaces } from '../connections/local/child-covers.ts'
+import { enginePlaces } from '../connections/local/engine-places.ts'
+import { makeFolder } from '../lib/files/make-folder.ts'
+import { packageRoot } from '../lib/files/package-root.ts'
+import { dataPaths } from './data-paths.ts'
+
+export interface PlacesOptions {
+  environment: Record<string, string | undefined>
+  /** The `.env` that settings were read from. */
+  dotenv?: string | undefined
+  /** Set if settings are read from the `.env` of the working folder. */
+  readsDotenv?: boolean
+}
+
+const PROGRAM = 'mcp-orchestrator'
+
+export function ourPlaces(settings: Settings, { dotenv, readsDotenv, environment }: PlacesOptions): OurPlaces {
+  const { DATA_DIR, MCP_CONFIG, CREDENTIALS_FILE, AUTH_TOKEN } = settings
+  const { root: dataDir, logins } = dataPaths(DATA_DIR)
+  // Only existing files can be hidden.
+  makeFolder(logins)
+  const isEmpty = readsDotenv && statSync('.env', { throwIfNoEntry: false })?.size === 0
+  const files = [MCP_CONFIG, isEmpty ? '.env' : dotenv].filter((file) => file !== undefined)
+  const folders = Object.values(userFolders(environment))
+  // Otherwise a server could put its own files there.
+  for (const folder of folders) tryTo(() => makeFolder(folder))
+  return {
+    dataDir,
+    files: files.map((file) => resolve(file)),
+    credentialsFile: CREDENTIALS_FILE && resolve(CREDENTIALS_FILE),
+    // On a personal machine, some servers use the engine.
+    engines: AUTH_TOKEN === undefined ? [] : enginePlaces(environment),
+    userFolders: folders,
+    programs: programsOf(packageRoot(), process.execPath),
+    readableFile: readsDotenv ? resolve('.env') : undefined
+  }
+}
+
+/** What `bin/mcp-orchestrator` runs, or would run if it were there, and the links that lead to it. */
+export function programsOf(root: string, node: string, cwd = process.cwd()): string[] {
+  const modules = join(root, 'node_modules')
+  // Servers may use the rest of a checkout that this program was started in.
+  const isUsed = isWithin(cwd, root)
+  const own = isUsed ? [...['bin', 'dist', 'images', 'package.json'].map((name) => join(root, name)), modules] : [root]
+  const beside = dirname(root)
+  const isInstalled = basename(beside) === 'node_modules'
+  const otherNode = isInstalled && !existsSync(join(modules, 'node/bin/node')) ? [join(beside, 'node')] : []
+  // Only what exists can be protected.
+  for (const folder of [...(isUsed ? [modules] : []), ...otherNode]) tryTo(() => mkdirSync(folder))
+  const commands = isInstalled ? [join(beside, '.bin'), join(beside, '../../bin')] : []
+  const leadsHere = (folder: string) =>
+    tryTo(() => realpathSync(join(folder, PROGRAM)) === realpathSync(join(root, 'bin', PROGRAM)))
+  return [...own, ...otherNode, ...commands.filter(leadsHere), node]
+}
+
+/** If we are not allowed to, a server is not allowed to either. */
+function tryTo<T>(act: () => T): T | undefined {
+  try {
+    return act()
+  } catch {
+    return undefined
+  }
+}
