@@ -60,7 +60,7 @@ export const FAULTS: Record<string, { weight: number; make: Fault }> = {
     weight: 1,
     async make(world, random) {
       const id = await someContainer(world, random)
-      if (id) await world.engine.docker.getContainer(id).remove({ force: true })
+      if (id) await world.engine.docker.getContainer(id).remove({ force: true, v: true })
       return short(id)
     }
   },

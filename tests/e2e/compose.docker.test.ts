@@ -144,7 +144,7 @@ describe('the image, the proxy and the server', () => {
     client?.close()
     for (const container of containers.reverse()) {
       await container.stop({ t: 30 }).catch(() => {})
-      await container.remove({ force: true })
+      await container.remove({ force: true, v: true })
     }
     for (const name of Object.keys(compose.volumes))
       await docker

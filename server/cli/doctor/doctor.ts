@@ -12,6 +12,7 @@ import { findIsolation } from '../../connections/local/child-isolation.ts'
 import { EXPOSED } from '../../connections/local/child-processes.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { createLogger } from '../../lib/logger.ts'
+import { canLimitSocketMemory } from '../../sandbox/docker/engine/socket-memory.ts'
 import type { SandboxEngine } from '../../sandbox/port.ts'
 import { probeFolder, probeStore } from '../../storage/write-probe.ts'
 import type { Command } from '../command.ts'
@@ -85,12 +86,16 @@ function doctorDefaults(env: Record<string, string | undefined>) {
 async function describeEngine(engine: SandboxEngine, settings: Settings): Promise<Found> {
   try {
     const { version, cgroupVersion, containers } = await engine.status()
-    return `Docker ${version}, cgroup v${cgroupVersion}, ${containers} containers`
+    const found = `Docker ${version}, cgroup v${cgroupVersion}, ${containers} containers`
+    return cgroupVersion === '1' && !canLimitSocketMemory() ? { warn: `${found}. ${NO_SOCKET_LIMIT}` } : found
   } catch (error) {
     if (await needsEngine(settings)) throw error
     return { warn: `${messageOf(error)} Only the workspace and servers with "sandbox" need it.` }
   }
 }
+
+const NO_SOCKET_LIMIT =
+  'With cgroup v1, the socket buffers of sandboxes are limited only if this program runs as root on the machine of the engine: switch that machine to cgroup v2.'
 
 /** Whether these are the settings of a stdio gateway, which needs no port. */
 function isGatewayOnly({ MCP_CONFIG, DATA_DIR }: Settings): boolean {

@@ -1,5 +1,6 @@
 /** What a command reaches of the kernel that no namespace covers, and what sandboxes have in common: each as a command would try it. */
 import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { silentLogger } from '../../lib/logger.ts'
 import type { WorkspaceConnection } from '../port.ts'
@@ -76,6 +77,59 @@ print(asyncio.run(main()), multiprocessing.pool.ThreadPool(4).map(abs, [-1]), so
         console.log(Object.keys(os.networkInterfaces()).join(), fs.readFileSync("x", "utf8"))
       })`
     expect((await run(sandbox, `UV_USE_IO_URING=1 node - <<'END'\n${node}\nEND`)).stdout).toBe('lo y\n')
+  })
+})
+
+/** Fills the buffers of sockets that nobody reads from, and prints how many bytes they hold. */
+const FILL_SOCKETS = `import socket
+data, held = b"x" * 60000, []
+def larger(one):
+  one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+  one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+  one.setblocking(False)
+  held.append(one)
+def fill(send):
+  try:
+    for _ in range(500): send()
+  except OSError: pass
+server = socket.create_server(("127.0.0.1", 0))
+for _ in range(8):
+  client = socket.create_connection(server.getsockname())
+  larger(server.accept()[0])
+  larger(client)
+  fill(lambda: client.send(data))
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+larger(sender)
+for _ in range(16):
+  reader = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+  reader.bind(("127.0.0.1", 0))
+  larger(reader)
+  fill(lambda: sender.sendto(data, reader.getsockname()))
+queues = [line.split()[4] for name in ("tcp", "udp") for line in open("/proc/net/" + name).readlines()[1:]]
+print(sum(int(part, 16) for queue in queues for part in queue.split(":")))`
+
+const HAS_CGROUP_V1 = existsSync('/sys/fs/cgroup/memory')
+
+describe('what the host has only once', () => {
+  // On cgroup v1, only root can limit these buffers. Checked: without the limit, they hold more than 200 MB.
+  it.runIf(!HAS_CGROUP_V1 || process.getuid?.() === 0)('socket buffers count against its limits', async () => {
+    const small = createTestSandboxes({ ...LIMITS, memoryMb: 128 })
+    const { connection } = await small.open()
+    const { stdout } = await run(connection, `python3 - <<'END'\n${FILL_SOCKETS}\nEND`)
+    await small.removeAll()
+    expect(Number(stdout)).toBeLessThan(128 * 1024 * 1024)
+  })
+
+  // Checked: with the engine's own /dev/pts, all 100 are opened.
+  it('terminals: a sandbox has its own 64, and they work', async () => {
+    const hog = `import os
+held = []
+try:
+  while len(held) < 100: held.append(os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY))
+except OSError: pass
+print(len(held))`
+    expect((await python(hog)).stdout).toBe('64\n')
+    expect((await run(sandbox, 'script -qc tty /dev/null')).stdout).toMatch(/^\/dev\/pts\/\d+/)
   })
 })
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { containerSpec } from '../docker/engine/container-spec.ts'
+import { containerSpec, TERMINALS } from '../docker/engine/container-spec.ts'
 import { childSpec } from '../docker/servers/child-spec.ts'
 import { readCall } from './allowed-calls.ts'
 import { whyNotCreate, whyNotExec } from './create-rules.ts'
@@ -22,6 +22,9 @@ describe('what may be created', () => {
     ['privileged', true],
     ['Binds', ['/:/host']],
     ['Mounts', [{ Type: 'bind', Source: '/', Target: '/host' }]],
+    ['Mounts', [{ ...TERMINALS, Target: '/host' }]],
+    ['Mounts', [{ ...TERMINALS, Source: 'other' }]],
+    ['Mounts', [{ ...TERMINALS, source: '/' }]],
     ['Tmpfs', { '/proc': 'rw,nosuid,nodev' }],
     ['Tmpfs', { '/workspace': 'rw,exec,nosuid,nodev,mpol=bind:0' }],
     ['Tmpfs', { '/workspace': 'rw,exec,suid,dev' }],

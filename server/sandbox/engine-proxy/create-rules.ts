@@ -1,9 +1,10 @@
 /** The rules for containers that are created through the proxy: every field that is not named here is refused. */
 
 import { posix } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { INSIDE } from '../../../workspace-server/protocol.ts'
 import { isRecord } from '../../lib/is-record.ts'
-import { APP, CHILD_APP, LABEL, SHARED_GROUP } from '../docker/engine/container-spec.ts'
+import { APP, CHILD_APP, LABEL, SHARED_GROUP, TERMINALS } from '../docker/engine/container-spec.ts'
 import { seccompOption } from '../docker/engine/seccomp-profile.ts'
 import { DEFAULT_UIDS, isInRange, type UidRange } from '../uid-range.ts'
 
@@ -112,7 +113,8 @@ const HOST: Record<string, Rule> = {
   LogConfig: hasOnly({ Type: (value) => value === 'none', Config: isEmpty }),
   // The administrator chooses the runtime. Nobody registers one by accident that isolates less than the engine's default.
   Runtime: (value) => typeof value === 'string' && /^[\w.-]+$/.test(value),
-  Mounts: isEmpty
+  // Exactly our terminals: a mount could show any folder of the host.
+  Mounts: (value) => isEmpty(value) || isDeepStrictEqual(value, [TERMINALS])
 }
 
 function bounded({ memoryMb, cpus, pids }: Ceilings): Record<string, Rule> {

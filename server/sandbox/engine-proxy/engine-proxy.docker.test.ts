@@ -94,11 +94,11 @@ it('starts no container with a mount in the body, as old versions of the API all
     const { State, Mounts } = await direct.getContainer(made.id).inspect()
     expect({ running: State.Running, Mounts, answers }).toEqual({
       running: false,
-      Mounts: [],
+      Mounts: [expect.objectContaining({ Destination: '/dev/pts' })],
       answers: [403, 403, 403]
     })
   } finally {
-    await direct.getContainer(made.id).remove({ force: true })
+    await direct.getContainer(made.id).remove({ force: true, v: true })
   }
 })
 
@@ -124,12 +124,12 @@ it('touches no container that is not ours', async () => {
     const seen = docker.getContainer(foreign.id)
     await expect(seen.inspect()).rejects.toMatchObject({ statusCode: 403 })
     await expect(seen.exec({ Cmd: ['id'] })).rejects.toMatchObject({ statusCode: 403 })
-    await expect(seen.remove({ force: true })).rejects.toMatchObject({ statusCode: 403 })
+    await expect(seen.remove({ force: true, v: true })).rejects.toMatchObject({ statusCode: 403 })
     const exec = await foreign.exec({ Cmd: ['/bin/sleep', '1'], AttachStdout: true })
     await expect(docker.getExec(exec.id).start({ hijack: true, stdin: true })).rejects.toThrow()
     expect((await foreign.inspect()).State.Running).toBe(true)
   } finally {
-    await foreign.remove({ force: true })
+    await foreign.remove({ force: true, v: true })
   }
 })
 
@@ -148,8 +148,8 @@ async function withLookalike(
   try {
     await use(foreign, ours, name)
   } finally {
-    await foreign.remove({ force: true }).catch(() => {})
-    await ours.remove({ force: true }).catch(() => {})
+    await foreign.remove({ force: true, v: true }).catch(() => {})
+    await ours.remove({ force: true, v: true }).catch(() => {})
   }
 }
 
@@ -171,7 +171,7 @@ it.each([
       request.flushHeaders()
       // Whatever the proxy does with a request whose body it has not seen yet, it has done by the time it answers another one.
       for (let i = 0; i < 5; i++) await docker.ping()
-      await ours.remove({ force: true })
+      await ours.remove({ force: true, v: true })
       request.end(text)
       const [answer] = await once(request, 'response')
       answer.resume()
@@ -190,7 +190,7 @@ it('joins no stream of another container that has the name only when the body ha
     const upgrade = 'Host: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 2\r\n\r\n'
     socket.write(`POST /containers/${name}/attach?stream=1&stdout=1 HTTP/1.1\r\n${upgrade}`)
     for (let i = 0; i < 5; i++) await docker.ping()
-    await ours.remove({ force: true })
+    await ours.remove({ force: true, v: true })
     socket.write('{}')
     const [answer] = await once(socket, 'data')
     socket.destroy()

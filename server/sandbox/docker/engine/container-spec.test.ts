@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { packageRoot } from '../../../lib/files/package-root.ts'
 import type { SandboxLimits } from '../../port.ts'
-import { containerSpec } from './container-spec.ts'
+import { containerSpec, TERMINALS } from './container-spec.ts'
 import { seccompOption } from './seccomp-profile.ts'
 
 const limits: SandboxLimits = { memoryMb: 512, cpus: 0.5, pids: 128, workspaceMb: 256, network: 'none' }
@@ -55,11 +55,10 @@ describe('containerSpec', () => {
     expect(HostConfig?.Ulimits).toContainEqual({ Name: 'core', Soft: 0, Hard: 0 })
   })
 
-  it('carries no environment, mounts, devices or ports', () => {
+  it('carries no environment, devices, ports or mounts other than its terminals', () => {
     const { Env, ExposedPorts, HostConfig } = containerSpec(input)
-    expect([Env, ExposedPorts, HostConfig?.Binds, HostConfig?.Mounts, HostConfig?.Devices]).toEqual(
-      Array(5).fill(undefined)
-    )
+    expect([Env, ExposedPorts, HostConfig?.Binds, HostConfig?.Devices]).toEqual(Array(4).fill(undefined))
+    expect(HostConfig?.Mounts).toEqual([TERMINALS])
     expect([HostConfig?.PortBindings, HostConfig?.CapAdd]).toEqual([undefined, undefined])
   })
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { ContainerCreateOptions, HostConfig } from 'dockerode'
+import type { ContainerCreateOptions, HostConfig, MountConfig } from 'dockerode'
 import { INSIDE } from '../../../../workspace-server/protocol.ts'
 import type { SandboxLimits, SandboxOwner } from '../../port.ts'
 import { seccompOption } from './seccomp-profile.ts'
@@ -24,6 +24,23 @@ export const SHARED_GROUP = '10001'
 /** How long a container lives after its deployment is gone for good. */
 const IDLE_SECONDS = 1800
 const TMP_MB = 64
+/**
+ * The host has one number of pseudo-terminals for all containers (`kernel.pty.max`), so each container gets its own share. The
+ * volume has no name: the engine removes it together with the container.
+ */
+export const TERMINALS = {
+  Type: 'volume',
+  Source: '',
+  Target: '/dev/pts',
+  VolumeOptions: {
+    NoCopy: true,
+    Labels: {},
+    DriverConfig: {
+      Name: 'local',
+      Options: { type: 'devpts', device: 'devpts', o: 'nosuid,noexec,gid=5,mode=0620,ptmxmode=0666,max=64' }
+    }
+  }
+} satisfies MountConfig[number]
 
 export interface ContainerSpecInput {
   limits: SandboxLimits
@@ -98,6 +115,8 @@ function hostConfig(limits: SandboxLimits, uid: number): HostConfig {
     NanoCpus: Math.round(limits.cpus * 1e9),
     Ulimits: ulimits(limits),
     Tmpfs: tmpfs(limits, uid),
+    // gVisor's terminals are its own.
+    Mounts: isGvisor(limits) ? [] : [TERMINALS],
     // When the host itself runs out of memory, sandboxes go first.
     OomScoreAdj: 500,
     RestartPolicy: { Name: 'no' },

@@ -11,6 +11,7 @@ import { LABEL } from './container-spec.ts'
 import type { EngineCall } from './engine-call.ts'
 import { engineStatus, neverReached, nullIfMissing } from './engine-error.ts'
 import { removeContainer } from './remove-container.ts'
+import { limitSocketMemory } from './socket-memory.ts'
 
 const CREATE_MS = 30_000
 const START_MS = 30_000
@@ -46,14 +47,19 @@ export async function createContainer(
 export async function startContainer(...[options, specFor]: Parameters<typeof createContainer>): Promise<string> {
   const { docker, call, logger } = options
   const id = await createContainer(options, specFor)
-  const start = { to: 'start a container', ms: START_MS }
   try {
-    await call(start, (abortSignal) => docker.getContainer(id).start({ abortSignal }))
+    await startCreated(docker, call, id)
     return id
   } catch (error) {
     await removeContainer(docker, call, id).catch((err) => logger.warn({ err, id }, 'container left behind'))
     throw error
   }
+}
+
+export async function startCreated(docker: Dockerode, call: EngineCall, id: string): Promise<void> {
+  const start = { to: 'start a container', ms: START_MS }
+  await call(start, (abortSignal) => docker.getContainer(id).start({ abortSignal }))
+  await limitSocketMemory(docker, call, id)
 }
 
 /** Returns null if another container has this name. */

@@ -9,7 +9,7 @@ import type { ChildContainer, ChildContainerRequest } from '../../child-port.ts'
 import type { OwnService } from '../../egress/own-ports.ts'
 import type { SandboxLimits } from '../../port.ts'
 import { isGvisor } from '../engine/container-spec.ts'
-import { createContainer } from '../engine/create-container.ts'
+import { createContainer, startCreated } from '../engine/create-container.ts'
 import type { EngineCall } from '../engine/engine-call.ts'
 import { type ExecStreams, execStreams } from '../engine/exec-streams.ts'
 import { removeContainer } from '../engine/remove-container.ts'
@@ -18,7 +18,6 @@ import { childSpec } from './child-spec.ts'
 import { openEgressTunnel, proxyVariables } from './egress-tunnel.ts'
 
 const QUICK_MS = 10_000
-const SLOW_MS = 30_000
 const GRACE_MS = 1000
 /** The supervisor needs half a second to shut down. */
 const SUPERVISOR_SHUTDOWN_MS = 1500
@@ -73,7 +72,7 @@ async function attachAndStart({ docker, call }: StartChildOptions, id: string): 
   socket.on('error', () => {})
   socket.resume()
   try {
-    await call({ to: 'start a container', ms: SLOW_MS }, (abortSignal) => container.start({ abortSignal }))
+    await startCreated(docker, call, id)
   } catch (error) {
     socket.destroy()
     throw error

@@ -43,14 +43,13 @@ function supervised({ limits, image, folders, uid }: ChildSpecInput): ContainerC
       ...HostConfig,
       // Nobody may be left to remove the container.
       AutoRemove: true,
-      Mounts: folders.map((folder) => ({
-        Type: 'bind' as const,
-        Source: folder,
-        Target: folder,
-        ReadOnly: true,
-        // Older engines would leave nested mounts writable.
-        BindOptions: { Propagation: 'rprivate' as const, NonRecursive: true }
-      }))
+      Mounts: [...(HostConfig.Mounts ?? []), ...folders.map(readOnly)]
     }
   }
+}
+
+function readOnly(folder: string) {
+  // Older engines would leave nested mounts writable.
+  const BindOptions = { Propagation: 'rprivate' as const, NonRecursive: true }
+  return { Type: 'bind' as const, Source: folder, Target: folder, ReadOnly: true, BindOptions }
 }
