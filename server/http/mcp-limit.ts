@@ -13,7 +13,7 @@ const WINDOW_MS = 60_000
 /** Many people can share one address. */
 const ADDRESS_FACTOR = 5
 
-export function mcpLimit(perMinute: number, now: () => number = Date.now): McpLimit {
+export function mcpLimit(perMinute: number, now: () => number = () => performance.now()): McpLimit {
   const owners = new RateLimit(perMinute, WINDOW_MS)
   const addresses = new RateLimit(perMinute * ADDRESS_FACTOR, WINDOW_MS)
   return {

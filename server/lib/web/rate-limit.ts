@@ -5,15 +5,18 @@ interface Window {
   endsAt: number
 }
 
-/** Beyond so many keys the oldest windows are dropped: whoever can make up keys must not fill the memory. */
+/** At this many keys, the oldest windows are dropped, because clients can make up keys. */
 const MAX_KEYS = 100_000
+/** Dropped together: finding the oldest entry of a Map takes longer the more entries before it were deleted. */
+const DROPPED_AT_ONCE = MAX_KEYS / 10
 
-/** So many per window for each key, counted in this process. What is refused is not counted. */
+/** Limits the number per window for each key, counted in this process. Refused attempts do not count. */
 export class RateLimit {
   readonly #max: number
   readonly #windowMs: number
   /** Oldest first. */
   readonly #windows = new Map<string, Window>()
+  #forgetAt = 0
 
   constructor(max: number, windowMs: number) {
     this.#max = max
@@ -21,17 +24,17 @@ export class RateLimit {
   }
 
   /** 0 if there is room for this many, else the milliseconds until there is. More than the limit fit into an empty window. */
-  waitMs(key: string, now = Date.now(), amount = 1): number {
-    this.#forget(now)
-    const window = this.#windows.get(key)
+  waitMs(key: string, now = performance.now(), amount = 1): number {
+    const window = this.#window(key, now)
     return window && window.count > 0 && window.count + amount > this.#max ? window.endsAt - now : 0
   }
 
   /** 0 if there was room, else the milliseconds until there is. */
-  tryTake(key: string, now = Date.now(), amount = 1): number {
+  tryTake(key: string, now = performance.now(), amount = 1): number {
     const waitMs = this.waitMs(key, now, amount)
     if (waitMs > 0) return waitMs
-    const window = this.#windows.get(key) ?? { count: 0, endsAt: now + this.#windowMs }
+    this.#forget(now)
+    const window = this.#window(key, now) ?? { count: 0, endsAt: now + this.#windowMs }
     window.count += amount
     this.#windows.set(key, window)
     return 0
@@ -49,9 +52,20 @@ export class RateLimit {
     if (window && window.count > 0) window.count -= 1
   }
 
+  #window(key: string, now: number): Window | undefined {
+    const window = this.#windows.get(key)
+    if (!window || window.endsAt > now) return window
+    this.#windows.delete(key)
+    return undefined
+  }
+
   #forget(now: number): void {
+    const isFull = this.#windows.size >= MAX_KEYS
+    if (!isFull && now < this.#forgetAt) return
+    this.#forgetAt = now + this.#windowMs
+    const most = isFull ? MAX_KEYS - DROPPED_AT_ONCE : MAX_KEYS
     for (const [key, { endsAt }] of this.#windows) {
-      if (endsAt > now && this.#windows.size < MAX_KEYS) return
+      if (endsAt > now && this.#windows.size <= most) return
       this.#windows.delete(key)
     }
   }
