@@ -111,7 +111,8 @@ print(sum(int(part, 16) for queue in queues for part in queue.split(":")))`
 const HAS_CGROUP_V1 = existsSync('/sys/fs/cgroup/memory')
 
 describe('what the host has only once', () => {
-  // On cgroup v1, only root can limit these buffers. Checked: without the limit, they hold more than 200 MB.
+  // On cgroup v1, only root can limit these buffers.
+  // Checked: without the limit, they hold more than 200 MB.
   it.runIf(!HAS_CGROUP_V1 || process.getuid?.() === 0)('socket buffers count against its limits', async () => {
     const small = createTestSandboxes({ ...LIMITS, memoryMb: 128 })
     const { connection } = await small.open()
