@@ -93,7 +93,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const { store, checkpoints } = await openStorage(settings, logger, overrides, report)
   const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
-  const access = new SessionAccess(store.keyValues, settings.MAX_OWNER_SESSIONS, {
+  const access = new SessionAccess(store.keyValues, settings, {
     async checkOpen(sessionId) {
       if (await checkpoints.has(sessionId)) throw sessionLost()
       await quotas.checkOpen()

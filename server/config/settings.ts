@@ -94,6 +94,7 @@ export const SETTINGS = {
   MAX_SESSIONS: given(whole(1, 10_000), 100, 'maximum number of live sandboxes'),
   MAX_SANDBOXES_PER_OWNER: given(whole(1, 10_000), 20, 'maximum number of live sandboxes per owner'),
   MAX_OWNER_SESSIONS: given(whole(1, 100_000), 500, 'maximum number of sessions per owner'),
+  MAX_ADDRESS_SESSIONS: given(whole(1, 1_000_000), 5000, 'maximum number of sessions opened from one address'),
   MAX_STORED_SESSIONS: given(whole(1, 1_000_000), 20_000, 'maximum number of sessions in total'),
   MAX_OWNER_FILES_MB: given(megabytes, 4096, 'maximum size of saved files per owner'),
   MAX_FILES_MB: given(megabytes, 51_200, 'maximum size of saved files in total'),

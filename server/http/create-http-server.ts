@@ -105,7 +105,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerOwner(server, options)
   server.get('/api/models', () => options.models.catalog())
   server.post('/api/models/refresh', () => options.models.catalog({ refresh: true }))
-  registerSessionRoutes(server, options.sessions)
+  registerSessionRoutes(server, options)
   registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)
   registerServerRoutes(server, options)
   registerApprovalRoutes(server, options.inbox)

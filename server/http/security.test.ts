@@ -8,7 +8,8 @@ import { registerSecurity } from './security.ts'
 
 const owners = {
   ownerOf: async (_headers: object, proof: unknown) => (proof === 'shown' ? 'mine' : undefined),
-  enter: async () => ({ cookie: 'fresh', isKnown: false })
+  enter: async () => ({ cookie: 'fresh', isKnown: false }),
+  isKnown: async () => true
 }
 const instance = { check: () => {}, checkLogin: () => {}, cookieFor: () => undefined, needsToken: false }
 const server = Fastify()

@@ -16,12 +16,13 @@ import type { AddressOf } from '../lib/web/client-address.ts'
 import { RateLimit } from '../lib/web/rate-limit.ts'
 import type { InstanceAccess } from '../sessions/access/instance-access.ts'
 import type { OwnerAccess } from '../sessions/access/owner-access.ts'
+import { PersonLimit } from '../sessions/access/person-limit.ts'
 import { expiredCookies } from './stray-cookies.ts'
 
 export interface SecurityOptions {
   instance: Pick<InstanceAccess, 'check' | 'checkLogin' | 'cookieFor' | 'needsToken'>
   addressOf: AddressOf
-  owners: Pick<OwnerAccess, 'ownerOf' | 'enter'>
+  owners: Pick<OwnerAccess, 'ownerOf' | 'enter' | 'isKnown'>
   /** Limit per browser, or per address for clients without one. Clients that have not logged in are counted separately, by address. */
   requestsPerMinute: number
 }
@@ -57,15 +58,13 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
     hsts: false
   })
   const requests = new RateLimit(options.requestsPerMinute, MINUTE_MS)
+  const people = new PersonLimit(options.requestsPerMinute, (owner) => options.owners.isKnown(owner))
   server.addHook('onRequest', async (request, reply) => {
     if (!isOwnOrigin(request))
       throw new AppError('forbidden', 'foreign_origin', 'This request comes from another site.')
     // Health checks and static files cost little. If they counted, a stranger could use up the limits of others.
     if (OPEN_PATHS.test(request.url)) return setOwner(request, undefined)
     const address = options.addressOf(request.raw)
-    const count = (person: string) => {
-      if (!request.routeOptions.config.isUncounted) requests.enter(person, 'requests')
-    }
     try {
       options.instance.check({ headers: request.headers, address })
     } catch (error) {
@@ -74,12 +73,12 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
       throw error
     }
     // Apart from everything else: a flood must not blind the monitoring.
-    if (request.routeOptions.url === METRICS_PATH) return count(`metrics:${address}`)
-    if (request.routeOptions.url === OWNER_PATH) return count(`visit:${address}`)
+    if (request.routeOptions.url === METRICS_PATH) return requests.enter(`metrics:${address}`, 'requests')
+    if (request.routeOptions.url === OWNER_PATH) return requests.enter(`visit:${address}`, 'requests')
     // After this hook, an owner cookie is proven or missing.
     const owner = await provenOwner(request, reply, options)
     setOwner(request, owner)
-    count(owner === undefined ? `address:${address}` : `owner:${owner}`)
+    if (!request.routeOptions.config.isUncounted) await people.enter({ owner, address }, 'requests')
   })
 }
 

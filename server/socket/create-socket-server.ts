@@ -18,8 +18,9 @@ import { wireError } from '../lib/web/wire-error.ts'
 import type { Models } from '../models/port.ts'
 import type { InstanceAccess } from '../sessions/access/instance-access.ts'
 import type { OwnerAccess } from '../sessions/access/owner-access.ts'
+import { ADDRESS_FACTOR, type Person, PersonLimit, personOf } from '../sessions/access/person-limit.ts'
 import type { SenderCheck } from '../sessions/access/sender-check.ts'
-import { ownerName, SESSION_LOST, type SessionAccess } from '../sessions/access/session-access.ts'
+import { SESSION_LOST, type SessionAccess } from '../sessions/access/session-access.ts'
 import type { Chat } from '../sessions/chat/chat.ts'
 import type { SessionFeed } from '../sessions/chat/session-feed.ts'
 import { shownTranscript } from '../sessions/chat/shown-transcript.ts'
@@ -33,7 +34,7 @@ export interface SocketServerOptions {
   httpServer: HttpServer
   chat: Chat
   access: SessionAccess
-  owners: Pick<OwnerAccess, 'ownerOf'>
+  owners: Pick<OwnerAccess, 'ownerOf' | 'isKnown'>
   models: Models
   feed: SessionFeed
   instance: Pick<InstanceAccess, 'check' | 'isKnown' | 'needsToken'>
@@ -86,7 +87,8 @@ function limitsOf(engine: Io['engine'], options: SocketServerOptions) {
     senders: new RefusedSenders(engine, options),
     pending: new PendingConnections(limits.maxPendingConnections),
     open: new OpenSockets(limits.maxConnections),
-    connections: new RateLimit(limits.connectionsPerMinute, MINUTE_MS),
+    openOfAddress: new OpenSockets(limits.maxConnections * ADDRESS_FACTOR, 'Your network address has'),
+    connections: new PersonLimit(limits.connectionsPerMinute, (owner) => options.owners.isKnown(owner)),
     commands: new RateLimit(limits.commandsPerMinute, MINUTE_MS),
     messages: new RateLimit(limits.messagesPerMinute, MINUTE_MS)
   }
@@ -161,11 +163,11 @@ async function admit(socket: ClientSocket, options: SocketServerOptions, limits:
   const token = typeof auth.token === 'string' ? auth.token : undefined
   const owner = await options.owners.ownerOf(headers, auth.ownerProof)
   // Count only after authentication, so that strangers at the same address don't use up the limits of others.
-  const person = owner === undefined ? `address:${address}` : `owner:${ownerName(owner)}`
-  limits.connections.enter(person, 'connections')
-  const leave = limits.open.enter(person)
+  const person = { owner, address }
+  await limits.connections.enter(person, 'connections')
+  const leave = enterOpen(person, limits)
   try {
-    const opened = await options.access.open(sessionId, { owner, token })
+    const opened = await options.access.open(sessionId, { owner, token }, { address })
     socket.data = { sessionId, ...opened }
   } catch (error) {
     leave()
@@ -180,6 +182,21 @@ async function admit(socket: ClientSocket, options: SocketServerOptions, limits:
   // A connection that closes before it was admitted gets no `disconnect` event.
   socket.conn.once('close', end)
   if (socket.conn.readyState !== 'open') end('transport close')
+}
+
+/** Returns a function that releases the connection. */
+function enterOpen(person: Person, { open, openOfAddress }: Limits): () => void {
+  const leave = open.enter(personOf(person))
+  try {
+    const leaveAddress = openOfAddress.enter(person.address)
+    return () => {
+      leave()
+      leaveAddress()
+    }
+  } catch (error) {
+    leave()
+    throw error
+  }
 }
 
 /** Checks that need only the client's request. */

@@ -1,19 +1,21 @@
 import { AppError } from '../lib/errors.ts'
 
-/** Limits the open sockets of each person. */
+/** Limits the open sockets of each person or address. */
 export class OpenSockets {
   readonly #max: number
+  readonly #whose: string
   readonly #counts = new Map<string, number>()
 
-  constructor(max: number) {
+  constructor(max: number, whose = 'You have') {
     this.#max = max
+    this.#whose = whose
   }
 
   /** Returns a function that releases the socket. Throws if the person has too many. */
   enter(person: string): () => void {
     const count = this.#counts.get(person) ?? 0
     if (count >= this.#max) {
-      const message = `You have ${this.#max} connections open: close some tabs or clients.`
+      const message = `${this.#whose} ${this.#max} connections open: close some tabs or clients.`
       throw new AppError('unavailable', 'too_many_connections', message)
     }
     this.#counts.set(person, count + 1)

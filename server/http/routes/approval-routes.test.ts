@@ -9,7 +9,11 @@ it('can be looked at by as many pages as one address has', async () => {
     instance: { check: () => {}, checkLogin: () => {}, cookieFor: () => undefined, needsToken: false },
     addressOf: () => 'one office',
     requestsPerMinute: 600,
-    owners: { ownerOf: async () => undefined, enter: async () => ({ cookie: 'fresh', isKnown: false }) }
+    owners: {
+      ownerOf: async () => undefined,
+      enter: async () => ({ cookie: 'fresh', isKnown: false }),
+      isKnown: async () => true
+    }
   })
   registerApprovalRoutes(server, { open: async () => [], answer: async () => {} })
   server.get('/', async () => 'the page')

@@ -20,6 +20,8 @@ afterEach(async () => {
   for (const close of closers.splice(0).toReversed()) await close()
 })
 
+const enter = async () => ({ cookie: 'owner', isKnown: false })
+
 /** The routes over a real registry, with real children, and nothing else behind them. */
 export async function openServerRoutes(
   mcpServers?: Record<string, unknown>,
@@ -64,7 +66,7 @@ export async function openServerRoutes(
     ...entrance,
     senders: openSenderCheck(gateway, entrance),
     requestsPerMinute: 600,
-    owners: { ownerOf: async () => undefined, enter: async () => ({ cookie: 'owner', isKnown: false }) },
+    owners: { ownerOf: async () => undefined, enter, isKnown: async () => true },
     metrics: async () => '',
     servers: serverDirectory(gateway, keyValues, chat.policy, guard),
     ownerOf: () => 'local',

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { AppError } from '../../lib/errors.ts'
 import { OWNER_COOKIE, readCookie } from '../../lib/web/browser-proof.ts'
+import type { AddressOf } from '../../lib/web/client-address.ts'
 import type { Proof } from '../../sessions/access/session-access.ts'
 import type { SessionDirectory as Directory } from '../../sessions/chat/session-directory.ts'
 
@@ -12,10 +13,14 @@ const MAX_TITLE_CHARS = 200
 
 type WithId = { Params: { id: string } }
 
-export function registerSessionRoutes(server: FastifyInstance, sessions: SessionDirectory): void {
+export function registerSessionRoutes(
+  server: FastifyInstance,
+  { sessions, addressOf }: { sessions: SessionDirectory; addressOf: AddressOf }
+): void {
   server.post('/api/sessions', async (request, reply) => {
     const sessionId = randomUUID()
-    const { token } = await sessions.open(sessionId, proofOf(request), { wantsToken: true })
+    const options = { wantsToken: true, address: addressOf(request.raw) }
+    const { token } = await sessions.open(sessionId, proofOf(request), options)
     return reply.code(201).send({ sessionId, token })
   })
 

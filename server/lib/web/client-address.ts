@@ -6,8 +6,8 @@ export type AddressOf = (
 ) => string
 
 /**
- * Whose request it is, for limits. What a proxy says of it counts only as far as the proxies are named as trusted (addresses or
- * CIDR ranges): anyone can write the header.
+ * The address of a request, for limits. A header counts only if a trusted proxy (an address or a CIDR range) sends it, because
+ * anyone can write it.
  */
 export function clientAddresses(trusted: readonly string[]): AddressOf {
   const proxies = new BlockList()
@@ -25,8 +25,17 @@ export function clientAddresses(trusted: readonly string[]): AddressOf {
       if (isIP(before) === 0) break
       address = before
     }
-    return address
+    return network(address)
   }
+}
+
+/** One client usually has a whole /64 network of IPv6, so it could use another address for every request. */
+function network(address: string): string {
+  if (isIP(address) !== 6 || address === '::1') return address
+  const [head = [], tail = []] = address.split('::').map((part) => part.split(':').filter(Boolean))
+  const zeros = Array(Math.max(0, 8 - head.length - tail.length)).fill('0')
+  const groups = [...head, ...zeros, ...tail].slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16))
+  return `${groups.join(':')}::/64`
 }
 
 const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4')

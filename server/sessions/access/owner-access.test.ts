@@ -15,7 +15,11 @@ beforeEach(async () => {
   dataDir = temporaryFolder()
   store = await openEmbeddedStore({ dataDir, logger: silentLogger })
   revoked = []
-  access = new SessionAccess(store.keyValues, 9, { revoked: (sessionId) => revoked.push(sessionId) })
+  access = new SessionAccess(
+    store.keyValues,
+    { MAX_OWNER_SESSIONS: 9, MAX_ADDRESS_SESSIONS: 1000 },
+    { revoked: (sessionId) => revoked.push(sessionId) }
+  )
   owners = new OwnerAccess(store.keyValues, access)
 })
 afterEach(async () => {

@@ -6,6 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { AppError } from '../../lib/errors.ts'
 import { OWNER_COOKIE, ownerCookieName, readCookies } from '../../lib/web/browser-proof.ts'
 import type { KeyValueStore } from '../../storage/key-value-store.ts'
@@ -19,11 +20,17 @@ export interface EnteredOwner {
 
 const PROOFS = 'owner-proofs'
 const PROOF_FORM = /^[\w-]{43}$/
+/** How long an owner with sessions counts as known without another look at the store. */
+const KNOWN_MS = 60_000
+const MAX_KNOWN = 10_000
 const COOKIE_FORM = /^2\.([\w-]{43})\.([\w-]{43})$/
 
 export class OwnerAccess {
   readonly #keyValues: KeyValueStore
   readonly #sessions: Pick<SessionAccess, 'hasSessions' | 'revokeTokens'>
+
+  /** When each owner was last seen to have sessions. */
+  readonly #known = new BoundedMap<string, number>(MAX_KNOWN)
 
   constructor(keyValues: KeyValueStore, sessions: Pick<SessionAccess, 'hasSessions' | 'revokeTokens'>) {
     this.#keyValues = keyValues
@@ -50,6 +57,16 @@ export class OwnerAccess {
     const old = onlyCookie(headers, OWNER_COOKIE)
     if (old !== undefined && (await this.#bindOld(old, proof))) return { cookie: old, isKnown: true }
     return { cookie: ownerCookie(secret(), proof), isKnown: false }
+  }
+
+  /** Whether an owner has stored sessions. Anyone can make up an owner without. */
+  async isKnown(owner: string): Promise<boolean> {
+    const name = ownerName(owner)
+    const now = performance.now()
+    if (now - (this.#known.get(name) ?? -KNOWN_MS) < KNOWN_MS) return true
+    const isKnown = await this.#sessions.hasSessions(owner)
+    if (isKnown) this.#known.set(name, now)
+    return isKnown
   }
 
   async #isProven(cookie: string, proof: string): Promise<boolean> {

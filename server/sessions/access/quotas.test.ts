@@ -21,7 +21,11 @@ async function open() {
   fake = await fakeChat()
   const { store } = fake
   const files = new Map<string, number>()
-  const access = new SessionAccess(store.keyValues, 100, { checkOpen: () => quotas.checkOpen() })
+  const access = new SessionAccess(
+    store.keyValues,
+    { MAX_OWNER_SESSIONS: 100, MAX_ADDRESS_SESSIONS: 1000 },
+    { checkOpen: () => quotas.checkOpen() }
+  )
   const checkpoints = {
     bytes: async (ids: readonly string[] = [...files.keys()]) => ids.reduce((sum, id) => sum + (files.get(id) ?? 0), 0)
   }

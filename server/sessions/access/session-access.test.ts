@@ -11,7 +11,7 @@ let access: SessionAccess
 beforeEach(async () => {
   dataDir = temporaryFolder()
   store = await openEmbeddedStore({ dataDir, logger: silentLogger })
-  access = new SessionAccess(store.keyValues, 3)
+  access = new SessionAccess(store.keyValues, { MAX_OWNER_SESSIONS: 3, MAX_ADDRESS_SESSIONS: 5 })
 })
 afterEach(async () => {
   await store.close()
@@ -30,6 +30,20 @@ describe('a session', () => {
       await expect(access.check('s1', { token: wrong })).rejects.toMatchObject(forbidden)
     }
     await expect(access.open('s1', { owner: 'somebody' })).rejects.toMatchObject(forbidden)
+  })
+
+  // Checked: if only owners are counted, one client takes all sessions of the server.
+  it('is refused to made-up owners when their address has too many, until one is deleted', async () => {
+    const open = (id: number, address: string, owner?: string) => access.open(`s${id}`, { owner }, { address })
+    for (let id = 0; id < 4; id++) await open(id, 'there', `made-up-${id}`)
+    await open(4, 'there')
+    await expect(open(5, 'there', 'made-up-5')).rejects.toMatchObject({ code: 'too_many_sessions_of_address' })
+    await open(5, 'elsewhere', 'victim')
+    await open(0, 'there', 'made-up-0')
+    await access.rename('s0', 'kept')
+    await access.forget('s0')
+    await open(6, 'there', 'made-up-6')
+    await expect(open(7, 'there')).rejects.toMatchObject({ code: 'too_many_sessions_of_address' })
   })
 
   it('calls servers in the name of its owner, or in its own', async () => {

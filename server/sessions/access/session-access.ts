@@ -22,6 +22,8 @@ export interface SessionMeta {
 
 interface StoredMeta {
   owner: string | null
+  /** The address from which it was opened, as a hash; null for sessions from before addresses were stored. */
+  address: string | null
   token: string | null
   title: string
   createdAt: number
@@ -31,6 +33,19 @@ const SESSIONS = 'sessions'
 const MAX_TITLE = 120
 export const SESSION_LOST = 'The server lost its data, including this session. Start a new one.'
 const ownerSpace = (ownerHash: string) => `owner:${ownerHash}`
+const addressSpace = (addressHash: string) => `address:${addressHash}`
+
+export interface OpenOptions {
+  wantsToken?: boolean
+  /** Where the request comes from. */
+  address?: string | undefined
+}
+
+/** The settings with the limits. */
+export interface SessionLimits {
+  MAX_OWNER_SESSIONS: number
+  MAX_ADDRESS_SESSIONS: number
+}
 
 export interface AccessHooks {
   /** Throws if nobody may open this session, or any further one. */
@@ -41,12 +56,12 @@ export interface AccessHooks {
 
 export class SessionAccess {
   readonly #keyValues: KeyValueStore
-  readonly #maxPerOwner: number
+  readonly #limits: SessionLimits
   readonly #hooks: AccessHooks
 
-  constructor(keyValues: KeyValueStore, maxPerOwner: number, hooks: AccessHooks = {}) {
+  constructor(keyValues: KeyValueStore, limits: SessionLimits, hooks: AccessHooks = {}) {
     this.#keyValues = keyValues
-    this.#maxPerOwner = maxPerOwner
+    this.#limits = limits
     this.#hooks = hooks
   }
 
@@ -54,23 +69,27 @@ export class SessionAccess {
    * Opens a new session, or proves that an existing one belongs to the caller. `token` is returned once, to callers without a
    * cookie or on request.
    */
-  async open(sessionId: string, proof: Proof, options: { wantsToken?: boolean } = {}): Promise<{ token?: string }> {
+  async open(sessionId: string, proof: Proof, options: OpenOptions = {}): Promise<{ token?: string }> {
     validSessionId(sessionId)
     const owner = proof.owner ? hash(proof.owner) : null // an empty cookie belongs to nobody
+    const address = options.address === undefined ? null : hash(options.address)
     const token = owner === null || options.wantsToken ? secret() : undefined
     if (await this.#read(sessionId)) {
       await this.check(sessionId, proof)
       return {}
     }
     if (owner !== null) await this.#checkRoom(owner)
+    if (address !== null) await this.#checkAddress(address)
     await this.#hooks.checkOpen?.(sessionId)
     const createdAt = Date.now()
-    const meta: StoredMeta = { owner, token: token === undefined ? null : hash(token), title: '', createdAt }
+    const tokenHash = token === undefined ? null : hash(token)
+    const meta: StoredMeta = { owner, address, token: tokenHash, title: '', createdAt }
     if (!(await this.#keyValues.add(SESSIONS, sessionId, { ...meta }))) {
       await this.check(sessionId, proof)
       return {}
     }
     if (owner !== null) await this.#keyValues.set(ownerSpace(owner), sessionId, createdAt)
+    if (address !== null) await this.#keyValues.set(addressSpace(address), sessionId, createdAt)
     return token === undefined ? {} : { token }
   }
 
@@ -129,14 +148,25 @@ export class SessionAccess {
   async forget(sessionId: string): Promise<void> {
     const meta = await this.#read(sessionId)
     if (meta?.owner) await this.#keyValues.remove(ownerSpace(meta.owner), sessionId)
+    if (meta?.address) await this.#keyValues.remove(addressSpace(meta.address), sessionId)
     await this.#keyValues.remove(SESSIONS, sessionId)
   }
 
   async #checkRoom(ownerHash: string): Promise<void> {
     const { length } = await this.#keyValues.list(ownerSpace(ownerHash))
-    if (length < this.#maxPerOwner) return
-    const message = `You have reached the limit of ${plural(this.#maxPerOwner, 'session')}. Delete some to start a new one.`
+    const { MAX_OWNER_SESSIONS: most } = this.#limits
+    if (length < most) return
+    const message = `You have reached the limit of ${plural(most, 'session')}. Delete some to start a new one.`
     throw new AppError('conflict', 'too_many_sessions_of_owner', message)
+  }
+
+  /** Anyone can make up owners, so their limits alone would not keep one client from taking all sessions of the server. */
+  async #checkAddress(addressHash: string): Promise<void> {
+    const { length } = await this.#keyValues.list(addressSpace(addressHash))
+    const { MAX_ADDRESS_SESSIONS: most } = this.#limits
+    if (length < most) return
+    const message = `Your network address has reached its limit of ${plural(most, 'session')}; delete some, or ask the operator to raise MAX_ADDRESS_SESSIONS.`
+    throw new AppError('unavailable', 'too_many_sessions_of_address', message)
   }
 
   async #read(sessionId: string): Promise<StoredMeta | null> {
@@ -179,9 +209,10 @@ function same(a: string, b: string): boolean {
 
 function asMeta(value: Json): StoredMeta | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
-  const { owner, token, title, createdAt } = value
+  const { owner, address, token, title, createdAt } = value
   return {
     owner: typeof owner === 'string' ? owner : null,
+    address: typeof address === 'string' ? address : null,
     token: typeof token === 'string' ? token : null,
     title: String(title ?? ''),
     createdAt: Number(createdAt)

@@ -27,7 +27,7 @@ beforeEach(async () => {
   })
   fake = await fakeChat({ events: counted })
   const { chat, store } = fake
-  access = new SessionAccess(store.keyValues, 100)
+  access = new SessionAccess(store.keyValues, { MAX_OWNER_SESSIONS: 100, MAX_ADDRESS_SESSIONS: 1000 })
   for (const id of ids) {
     await access.open(id, { owner: 'me' })
     await chat.begin(id, 'demo/demo')

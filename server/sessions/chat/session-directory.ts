@@ -6,7 +6,7 @@ import type { Logger } from '../../lib/logger.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
 import type { EventLog } from '../../storage/event-log.ts'
 import type { SessionRecord, SessionStore } from '../../storage/session-store.ts'
-import type { Proof, SessionAccess, SessionMeta } from '../access/session-access.ts'
+import type { OpenOptions, Proof, SessionAccess, SessionMeta } from '../access/session-access.ts'
 import { digestOf, SessionDigests } from '../access/session-digests.ts'
 import type { SessionManager } from '../sandboxes/session-manager.ts'
 import type { Chat } from './chat.ts'
@@ -55,7 +55,7 @@ export class SessionDirectory {
     })
   }
 
-  async open(sessionId: string, proof: Proof, options: { wantsToken: boolean }): Promise<{ token?: string }> {
+  async open(sessionId: string, proof: Proof, options: OpenOptions): Promise<{ token?: string }> {
     const opened = await this.#deps.access.open(sessionId, proof, options)
     // From now on the janitor knows the session, so that it is removed in time even if nobody ever enters it.
     await this.#deps.sessions.hold(sessionId, async () => {})
