@@ -21,22 +21,17 @@ import type { WriteText } from '../tools/enrichment/tool-examples.ts'
 import { openStoredUsage } from '../tools/stored-usage.ts'
 import { ToolIndex, type ToolIndexOptions } from '../tools/tool-index.ts'
 import { dataPaths } from './data-paths.ts'
-import { ourPlaces } from './our-places.ts'
+import { ourPlaces, type PlacesOptions } from './our-places.ts'
 import type { SharedParts } from './shared-parts.ts'
 
 const FIRST_GRANT =
   'This data folder has no record of this mcp.json, so this is taken as the first start: these servers get the secrets that their entries name.'
 
-export interface LoadOptions {
-  environment: Record<string, string | undefined>
+export interface LoadOptions extends PlacesOptions {
   shared: SharedParts
   grants: Grants
   /** Set if they are already open. */
   models?: Models | undefined
-  /** The `.env` that settings were read from. */
-  dotenv?: string | undefined
-  /** Set if settings are read from the `.env` of the working folder. */
-  readsDotenv?: boolean
   /** Callers are not told why a server does not start. */
   hidesReasons?: boolean
 }

@@ -13,7 +13,8 @@ export class CoverWatch {
   }
 
   add(files: string[]): void {
-    for (const file of files.filter((each) => !this.#watchers.has(each))) {
+    for (const file of new Set(files)) {
+      if (this.#watchers.has(file)) continue
       this.#watchers.set(file, this.#watch(file))
       watchFile(file, { persistent: false, interval: LOOK_MS }, this.#onChange)
     }
