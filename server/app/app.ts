@@ -87,7 +87,7 @@ export async function createApp(
     readiness,
     models,
     sessions: directory,
-    files: new WorkspaceTransfer(sessions, (sessionId) => core.quotas.checkWork(sessionId)),
+    files: openTransfer(settings, core),
     maxUploadBytes: settings.MAX_UPLOAD_MB * MB,
     transcript: (sessionId) => chat.fullTranscript(sessionId),
     ...{ ...entrance, senders },
@@ -126,6 +126,11 @@ export async function createApp(
     stop: (hurry) =>
       stopApp({ http, inbox, chat, sockets, door, gateway, sessions, audit: auditLog.audit, live, core, logger }, hurry)
   }
+}
+
+function openTransfer({ SANDBOX_WORKSPACE_MB }: Settings, { sessions, quotas }: Core): WorkspaceTransfer {
+  const checkQuota = (sessionId: string) => quotas.checkWork(sessionId)
+  return new WorkspaceTransfer(sessions, { checkQuota, maxArchiveBytes: SANDBOX_WORKSPACE_MB * 4 * MB })
 }
 
 function openLive({ REDIS_URL: url, DEPLOYMENT: deployment }: Settings, logger: Logger): SocketAdapter | undefined {

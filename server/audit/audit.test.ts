@@ -114,6 +114,25 @@ describe('the audit log', () => {
     expect(states()).toEqual(['intact'])
   })
 
+  // Checked: if the clock is always trusted, the first row of the next process removes everything.
+  it('removes nothing for its age when the clock has just jumped, and what is too old a day later', async () => {
+    const days = (count: number) => Date.now() / 1000 - count * 86_400
+    const write = async (writtenAt?: number) => {
+      const audit = open({ maxAgeMs: 30 * 86_400_000 })
+      call(audit)
+      await audit.close()
+      const path = paths().find((one) => statSync(one).mtimeMs > Date.now() - 60_000)
+      if (path && writtenAt) utimesSync(path, writtenAt, writtenAt)
+    }
+    await write(days(700))
+    await write(days(690))
+    await write(days(2))
+    expect(paths()).toHaveLength(3)
+    await write()
+    expect(paths()).toHaveLength(2)
+    expect(verifyAudit(folder()).flatMap(({ problems }) => problems)).toEqual([])
+  })
+
   it('removes the oldest files, records that in the chain, and still verifies', async () => {
     const old = open({ maxFileBytes: 2000 })
     for (let i = 0; i < 20; i++) call(old)
@@ -232,7 +251,9 @@ describe('an audit log that can not be written', () => {
       )
       const path = join(folder(), auditFileName(chain, 1))
       writeFileSync(path, `${line}\n`)
-      utimesSync(path, 1, 1)
+      // All are too old, except one, so that the clock is trusted.
+      const at = i === 0 ? Date.now() / 1000 - 2 * 86_400 : 1
+      utimesSync(path, at, at)
     }
     const codes = await withLimitedFiles(64, 3)
     expect(codes.slice(0, 3)).toEqual(['ok', 'ok', 'ok'])

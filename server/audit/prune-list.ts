@@ -14,17 +14,28 @@ export interface PruneLimits {
 /** Many process starts leave many chains: removed rows of the oldest ones are counted together under this name. */
 const MAX_RECORDS = 256
 const MANY_CHAINS = 'earlier'
+const DAY_MS = 86_400_000
 
 /** The files that are too old, and the oldest of those beyond the size limit. `files` must be sorted oldest first. */
 export function pruneList(files: AuditFile[], limits: PruneLimits): AuditFile[] {
   const { family, maxBytes, maxAgeMs, now, current } = limits
+  const isOld = isClockTrusted(files, limits) ? (file: AuditFile) => now - file.modifiedAt > maxAgeMs : () => false
   let bytes = files.reduce((sum, file) => sum + (file.family === family ? file.bytes : 0), 0)
   return files.filter((file) => {
     const isTooMuch = file.family === family && bytes > maxBytes
-    if (file.path === current || (!isTooMuch && now - file.modifiedAt <= maxAgeMs)) return false
+    if (file.path === current || (!isTooMuch && !isOld(file))) return false
     if (file.family === family) bytes -= file.bytes
     return true
   })
+}
+
+/**
+ * Whether the log was written a while ago by the same clock. A clock that was set wrongly would make all files too old at once; it
+ * is believed only after a day.
+ */
+function isClockTrusted(files: AuditFile[], { maxAgeMs, now }: PruneLimits): boolean {
+  const minAgeMs = Math.min(DAY_MS, maxAgeMs / 2)
+  return files.some(({ modifiedAt }) => now - modifiedAt >= minAgeMs && now - modifiedAt <= maxAgeMs)
 }
 
 /**

@@ -19,8 +19,8 @@ export function listSaved({ entries }: Checkpoint): WorkspaceFile[] {
     size: entry.type === 'file' ? entry.size : 0,
     mtimeMs: entry.type === 'file' ? Math.round(entry.mtimeMs) : 0
   }))
-  const place = ({ path }: WorkspaceFile) => path.replaceAll('/', '\0')
-  return files.sort((a, b) => (place(a) < place(b) ? -1 : 1))
+  const placed = files.map((file) => ({ file, place: file.path.replaceAll('/', '\0') }))
+  return placed.sort((a, b) => (a.place < b.place ? -1 : 1)).map(({ file }) => file)
 }
 
 /** The first chunk is read before this resolves, so that errors come early. */

@@ -9,32 +9,44 @@ export interface OpenedFile {
   chunks: AsyncIterable<Buffer>
 }
 
-type ReadFile = (path: string) => Promise<OpenedFile>
+export interface ArchiveOptions {
+  files: { path: string; size: number }[]
+  read: (path: string) => Promise<OpenedFile>
+  /** The maximum size of all files together; those beyond it are left out. */
+  maxBytes: number
+  /** Called when nothing more is read. */
+  done?: () => Promise<void>
+}
 
 const ZEROS = Buffer.alloc(64 * 1024)
 
 /**
  * Packs these files as tar.gz while reading them. A file that can't be read does not affect the others: a list at the end names
- * it. Calls `done` when nothing more is read.
+ * it.
  */
-export function archiveOf(paths: string[], read: ReadFile, done: () => Promise<void> = async () => {}): Readable {
+export function archiveOf(options: ArchiveOptions): Readable {
   const archive = pack()
   const gzip = createGzip()
   // The reader of the gzip gets the failure. Without this callback, a broken stream would end the process.
   pipeline(archive, gzip, () => {})
-  const filled = fill(archive, paths, read).then(
+  const filled = fill(archive, options).then(
     () => archive.finalize(),
     (error) => archive.destroy(error)
   )
-  void filled.then(done).catch(() => {})
+  void filled.then(options.done).catch(() => {})
   return gzip
 }
 
-async function fill(archive: Pack, paths: string[], read: ReadFile): Promise<void> {
+async function fill(archive: Pack, { files, read, maxBytes }: ArchiveOptions): Promise<void> {
+  const tooLarge = `The archive would exceed its limit of ${Math.floor(maxBytes / 1024 / 1024)} MB. Download this file alone.`
   let leftOut = ''
-  for (const path of paths) {
+  let room = maxBytes
+  for (const { path, size } of files) {
     try {
-      const note = await add(archive, path, await read(path))
+      const file = size > room ? undefined : await read(path)
+      const fits = file !== undefined && file.size <= room
+      const note = fits ? await add(archive, path, file) : tooLarge
+      if (fits) room -= file.size
       if (note) leftOut += `${path}: ${note}\n`
     } catch (error) {
       if (!isAppError(error, 'file_refused')) throw error
@@ -43,7 +55,7 @@ async function fill(archive: Pack, paths: string[], read: ReadFile): Promise<voi
   }
   if (leftOut === '') return
   const bytes = Buffer.from(leftOut)
-  await finished([bytes], archive.entry({ name: freeName(paths), size: bytes.length }))
+  await finished([bytes], archive.entry({ name: freeName(files), size: bytes.length }))
 }
 
 /** A file that changes meanwhile keeps the size in its header. Returns a note about that, if there is one. */
@@ -66,8 +78,9 @@ async function add(archive: Pack, name: string, { size, chunks }: OpenedFile): P
   return note
 }
 
-function freeName(taken: string[]): string {
+function freeName(files: ArchiveOptions['files']): string {
+  const taken = new Set(files.map(({ path }) => path))
   let name = 'LEFT-OUT.txt'
-  while (taken.includes(name)) name = `_${name}`
+  while (taken.has(name)) name = `_${name}`
   return name
 }

@@ -24,6 +24,20 @@ const archive = async (...input: Parameters<typeof fakeWorkspace>) =>
 
 // An 'error' that nobody listens for would end the process; here it fails the run.
 describe('an archive', () => {
+  // Checked: without the limit, all files are in it.
+  it('leaves out what would make it too large, says so, and does not read it', async () => {
+    const read: string[] = []
+    const sessions = fakeWorkspace({ a: 'x'.repeat(60), b: 'x'.repeat(60), c: 'x'.repeat(30) }, ({ path }) => {
+      read.push(path)
+      return undefined
+    })
+    const stream = await new WorkspaceTransfer(sessions, { maxArchiveBytes: 100 }).archive('s')
+    const entries = await entriesOf(await buffer(stream))
+    expect(Object.keys(entries)).toEqual(['a', 'c', 'LEFT-OUT.txt'])
+    expect(entries['LEFT-OUT.txt']).toMatch(/^b: The archive would exceed its limit of 0 MB/)
+    expect(read).toEqual(['a', 'c'])
+  })
+
   it('has every file', async () => {
     const entries = await entriesOf(await buffer(await archive({ a: 'one', 'b/c': 'two', empty: '' })))
     expect(entries).toEqual({ a: 'one', 'b/c': 'two', empty: '' })

@@ -18,14 +18,25 @@ const MAX_ENTRIES = 10_000
 
 export type TransferSessions = Pick<SessionManager, 'run' | 'state' | 'openSaved'>
 
+export interface TransferOptions {
+  /** Throws if the session may not store anything new. */
+  checkQuota?: (sessionId: string) => Promise<void>
+  /** The maximum size of the files in an archive. Files full of zeros cost nothing to store, but time to pack. */
+  maxArchiveBytes?: number
+}
+
 export class WorkspaceTransfer {
   readonly #sessions: TransferSessions
   readonly #checkQuota: (sessionId: string) => Promise<void>
+  readonly #maxBytes: number
 
-  /** `checkQuota` throws if the session may not store anything new. */
-  constructor(sessions: TransferSessions, checkQuota: (sessionId: string) => Promise<void> = async () => {}) {
+  constructor(
+    sessions: TransferSessions,
+    { checkQuota = async () => {}, maxArchiveBytes = 2 ** 30 }: TransferOptions = {}
+  ) {
     this.#sessions = sessions
     this.#checkQuota = checkQuota
+    this.#maxBytes = maxArchiveBytes
   }
 
   async list(sessionId: string): Promise<FileListing> {
@@ -74,10 +85,11 @@ export class WorkspaceTransfer {
 
   /** Every regular file that can be read, as tar.gz. */
   async archive(sessionId: string): Promise<Readable> {
+    const maxBytes = this.#maxBytes
     if (!this.#isOpenHere(sessionId)) {
       const saved = await this.#sessions.openSaved(sessionId)
       const read = (path: string) => readSaved(saved, path, CHUNK_BYTES)
-      return archiveOf(pathsOf(listSaved(saved)), read, () => saved.close())
+      return archiveOf({ files: listSaved(saved).filter(isFile), read, maxBytes, done: () => saved.close() })
     }
     const { files, truncated } = await this.list(sessionId)
     if (truncated)
@@ -86,7 +98,7 @@ export class WorkspaceTransfer {
         'too_many_files',
         `Not all files can be listed: there are more than ${MAX_ENTRIES}, their paths are too long, or folders are nested too deeply. Pack them with a command.`
       )
-    return archiveOf(pathsOf(files), (path) => this.#read(sessionId, path))
+    return archiveOf({ files: files.filter(isFile), read: (path) => this.#read(sessionId, path), maxBytes })
   }
 
   async write(sessionId: string, path: string, content: Buffer): Promise<void> {
@@ -122,7 +134,7 @@ export class WorkspaceTransfer {
   }
 }
 
-const pathsOf = (files: WorkspaceFile[]) => files.filter(({ type }) => type === 'file').map(({ path }) => path)
+const isFile = ({ type }: WorkspaceFile) => type === 'file'
 
 async function ask(
   workspace: Workspace,

@@ -1,7 +1,13 @@
 import { AppError, messageOf } from '../../lib/errors.ts'
 
-export function checkpointFull(maxBytes: number): AppError {
-  const message = `The files of this session exceed the limit of ${Math.floor(maxBytes / 1024 / 1024)} MB; delete some of them.`
+const LIMITED = {
+  content: 'The files of this session exceed',
+  names: 'There are too many files with long paths in this session: the list of them exceeds',
+  holes: 'The files of this session, with their runs of zeros, exceed'
+}
+
+export function checkpointFull(what: keyof typeof LIMITED, maxBytes: number): AppError {
+  const message = `${LIMITED[what]} the limit of ${Math.floor(maxBytes / 1024 / 1024)} MB; delete some of them.`
   return new AppError('unavailable', 'checkpoint_full', message)
 }
 

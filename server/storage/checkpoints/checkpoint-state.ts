@@ -29,9 +29,12 @@ export interface Change {
   refs: Map<string, number>
   blobBytes: number
   entryBytes: number
+  fileBytes: number
 }
 
 const BLOB_ROW_BYTES = 100
+const RECORD_ENTRIES = 2000
+const RECORD_CHARS = 1024 * 1024
 
 /**
  * The files of a session and the location of their content. It is in memory only, and the cost of a change depends on its size.
@@ -40,16 +43,19 @@ export class CheckpointState {
   readonly entries = new Map<string, WorkspaceEntry>()
   readonly blobs = new Map<string, Blob>()
   blobBytes = 0
-  #entryBytes = 0
+  /** The size of all entries in a manifest. */
+  entryBytes = 0
+  /** The size of all files as programs see it: with runs of zeros, and the same content as often as it occurs. */
+  fileBytes = 0
 
   /** The size that counts against the limit. */
   get weight(): number {
-    return this.blobBytes + this.#entryBytes
+    return this.blobBytes + this.entryBytes
   }
 
   /** Approximate size of a snapshot in a manifest. */
   get manifestBytes(): number {
-    return this.#entryBytes + this.blobs.size * BLOB_ROW_BYTES
+    return this.entryBytes + this.blobs.size * BLOB_ROW_BYTES
   }
 
   /** Checks a delta without changing anything. `sizeOf` knows content that is not part of the state yet. */
@@ -62,7 +68,8 @@ export class CheckpointState {
       deleted,
       refs: new Map(),
       blobBytes: this.blobBytes,
-      entryBytes: this.#entryBytes
+      entryBytes: this.entryBytes,
+      fileBytes: this.fileBytes
     }
     for (const entry of change.put) {
       count(change, this.entries.get(entry.path), -1)
@@ -97,7 +104,8 @@ export class CheckpointState {
       if (blob?.refs === 0) this.blobs.delete(hash)
     }
     this.blobBytes = change.blobBytes
-    this.#entryBytes = change.entryBytes
+    this.entryBytes = change.entryBytes
+    this.fileBytes = change.fileBytes
     return this
   }
 
@@ -106,7 +114,8 @@ export class CheckpointState {
     for (const [path, entry] of this.entries) copy.entries.set(path, entry)
     for (const [hash, blob] of this.blobs) copy.blobs.set(hash, { ...blob })
     copy.blobBytes = this.blobBytes
-    copy.#entryBytes = this.#entryBytes
+    copy.entryBytes = this.entryBytes
+    copy.fileBytes = this.fileBytes
     return copy
   }
 
@@ -129,8 +138,27 @@ export class CheckpointState {
     return use
   }
 
-  snapshot(): ManifestRecord {
-    return record(true, [...this.entries.values()], [], this.blobs)
+  /** The whole state, in records that each take little time to write and to read. */
+  *snapshot(): Iterable<ManifestRecord> {
+    const named = new Set<string>()
+    const rest = this.entries.values()
+    for (let isFirst = true, hasMore = true; hasMore; isFirst = false) {
+      const put: WorkspaceEntry[] = []
+      const located = new Map<string, Location>()
+      let chars = 0
+      hasMore = false
+      for (let next = rest.next(); !next.done; next = rest.next()) {
+        const entry = next.value
+        put.push(entry)
+        chars += entry.path.length
+        const blob = entry.type === 'file' && !named.has(entry.hash) ? this.blobs.get(entry.hash) : undefined
+        if (entry.type === 'file' && blob) located.set(entry.hash, blob)
+        if (entry.type === 'file') named.add(entry.hash)
+        hasMore = put.length === RECORD_ENTRIES || chars > RECORD_CHARS
+        if (hasMore) break
+      }
+      yield { ...record(isFirst, put, [], located), ...(hasMore ? { more: true } : {}) }
+    }
   }
 }
 
@@ -173,5 +201,7 @@ function record(
 function count(change: Change, entry: WorkspaceEntry | undefined, by: 1 | -1): void {
   if (!entry) return
   change.entryBytes += by * entryBytes(entry)
-  if (entry.type === 'file') change.refs.set(entry.hash, (change.refs.get(entry.hash) ?? 0) + by)
+  if (entry.type !== 'file') return
+  change.fileBytes += by * entry.size
+  change.refs.set(entry.hash, (change.refs.get(entry.hash) ?? 0) + by)
 }

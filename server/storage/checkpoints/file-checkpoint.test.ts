@@ -41,6 +41,37 @@ describe('bounds', () => {
     await checkpoint.close()
   })
 
+  // Checked: without the limit, 0 bytes of content become a manifest of 35 MB.
+  it('limits the list of files, so that long paths do not fill the memory', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    const dirs = Array.from({ length: 2200 }, (_, i): WorkspaceEntry => {
+      return { path: `${'d'.repeat(16_000)}${i}`, type: 'dir', mode: 0, mtimeMs: 0 }
+    })
+    await checkpoint.commit({ put: dirs.slice(0, 2000), deleted: [] })
+    const more = checkpoint.commit({ put: dirs.slice(2000), deleted: [] })
+    await expect(more).rejects.toMatchObject({ code: 'checkpoint_full', message: expect.stringContaining('32 MB') })
+    expect(checkpoint.entries.size).toBe(2000)
+    await checkpoint.close()
+    const again = await fixture.store.open('s', 2)
+    expect(again.entries.size).toBe(2000)
+    await again.close()
+  })
+
+  // Checked: without the limit, all 70 files of 64 MB are stored, and must be restored.
+  it('limits what files take with their runs of zeros', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    const { hash, size } = await checkpoint.addBlob(Buffer.alloc(64 * MB))
+    const put = Array.from({ length: 70 }, (_, i): WorkspaceEntry => {
+      return { path: `zeros${i}`, type: 'file', mode: 0, mtimeMs: 0, hash, size }
+    })
+    await expect(checkpoint.commit({ put, deleted: [] })).rejects.toMatchObject({
+      code: 'checkpoint_full',
+      message: expect.stringContaining('4096 MB')
+    })
+    await checkpoint.commit({ put: put.slice(0, 60), deleted: [] })
+    await checkpoint.close()
+  })
+
   it('counts names, and lets one that is over a lowered limit shrink', async () => {
     const roomy = await fixture.store.open('s', 1)
     const dirs = (count: number): WorkspaceEntry[] =>

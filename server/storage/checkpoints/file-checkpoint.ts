@@ -8,7 +8,7 @@ import { checkpointFull, translateFileError } from './checkpoint-errors.ts'
 import { type Change, type CheckpointState, deltaRecord, type Location } from './checkpoint-state.ts'
 import { copyLive, manifestIsBloated, packsToRewrite } from './compaction.ts'
 import { writeFully } from './file-io.ts'
-import { encodeRecord } from './manifest-record.ts'
+import { encodeRecord, type ManifestRecord } from './manifest-record.ts'
 import type { PackSet } from './pack-set.ts'
 import { PendingBlobs } from './pending-blobs.ts'
 import type { SessionFolder } from './session-folder.ts'
@@ -22,6 +22,11 @@ export interface FileCheckpointParts {
   /** Called when the files on disk have changed. */
   written: () => void
 }
+
+/** The least that the list of a session's files may take: all of it is in memory while the session is open. */
+const MIN_ENTRY_LIMIT = 32 * 1024 * 1024
+/** The least that files may take with their runs of zeros, which cost nothing to store but time to restore. */
+const MIN_FILES_LIMIT = 4 * 1024 * 1024 * 1024
 
 interface Manifest {
   name: string
@@ -117,9 +122,7 @@ export class FileCheckpoint implements Checkpoint {
 
   async #commit(delta: CheckpointDelta): Promise<void> {
     const change = this.#state.plan(delta, (hash) => this.#pending.sizeOf(hash))
-    const weight = change.blobBytes + change.entryBytes
-    // A session over a limit that was lowered may still shrink.
-    if (weight > this.#maxBytes && weight > this.#state.weight) throw checkpointFull(this.#maxBytes)
+    checkSize(change, this.#state, this.#maxBytes)
     if (change.put.length > 0 || change.deleted.length > 0) await this.#store(change)
     this.#pending.clear()
   }
@@ -152,13 +155,12 @@ export class FileCheckpoint implements Checkpoint {
 
   /** Writes a new manifest with the whole state, then deletes what it replaces. */
   async #begin(state: CheckpointState): Promise<void> {
-    const content = encodeRecord(state.snapshot())
     const former = this.#manifest
-    const draft = await this.#folder.draftManifest(content)
+    const draft = await this.#folder.draftManifest(lines(state.snapshot()))
     this.#inDoubt = true
     const name = await this.#folder.publish(draft)
     this.#inDoubt = false
-    this.#manifest = { name, handle: draft.handle, bytes: content.length }
+    this.#manifest = { name, handle: draft.handle, bytes: draft.bytes }
     this.#mayCount = true
     await former?.handle.close().catch(() => {})
     await this.#folder.removeOwn([...this.#abandoned.splice(0), ...(former ? [former.name] : [])])
@@ -207,6 +209,22 @@ export class FileCheckpoint implements Checkpoint {
     for (const name of packs) this.#packs.drop(name)
     await this.#folder.removeOwn(packs)
   }
+}
+
+/** A session over a limit that was lowered may still shrink. */
+function checkSize(change: Change, state: CheckpointState, maxBytes: number): void {
+  const weight = change.blobBytes + change.entryBytes
+  if (weight > maxBytes && weight > state.weight) throw checkpointFull('content', maxBytes)
+  const maxEntryBytes = Math.max(MIN_ENTRY_LIMIT, maxBytes / 32)
+  if (change.entryBytes > maxEntryBytes && change.entryBytes > state.entryBytes) {
+    throw checkpointFull('names', maxEntryBytes)
+  }
+  const maxFileBytes = Math.max(MIN_FILES_LIMIT, 4 * maxBytes)
+  if (change.fileBytes > maxFileBytes && change.fileBytes > state.fileBytes) throw checkpointFull('holes', maxFileBytes)
+}
+
+function* lines(records: Iterable<ManifestRecord>): Iterable<Buffer> {
+  for (const record of records) yield encodeRecord(record)
 }
 
 function closed(): AppError {

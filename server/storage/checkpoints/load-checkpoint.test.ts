@@ -61,6 +61,21 @@ describe('damage', () => {
     expect(await fixture.filesAt(2)).toEqual({})
   })
 
+  // Checked: if a part of a snapshot counts without the rest, half of the files are lost without a word.
+  it('does not take a part of a snapshot for the whole', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    await put(checkpoint, Object.fromEntries(Array.from({ length: 4500 }, (_, i) => [`f${i}`, String(i % 7)])))
+    await checkpoint.close()
+    const [manifest = ''] = fixture.stored('manifest')
+    const lines = readFileSync(manifest, 'utf8').trimEnd().split('\n')
+    expect(lines.length).toBeGreaterThan(2)
+    expect(await fixture.filesAt(2)).toMatchObject({ f0: '0', f2000: '5', f4499: '5' })
+    for (const kept of [1, lines.length - 1]) {
+      writeFileSync(manifest, `${lines.slice(0, kept).join('\n')}\n`)
+      await expect(fixture.store.open('s', 3)).rejects.toMatchObject({ code: 'checkpoint_damaged' })
+    }
+  })
+
   it('shows the state before or after the last commit, wherever the writing stopped', async () => {
     const checkpoint = await fixture.store.open('s', 1)
     await put(checkpoint, { a: '1', b: '1' })

@@ -1,4 +1,5 @@
 import { open, readFile, stat, utimes } from 'node:fs/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { AppError, hasCode } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { CheckpointState, replay } from './checkpoint-state.ts'
@@ -51,9 +52,10 @@ async function parseManifest(
   folder: SessionFolder,
   logger: Logger
 ): Promise<CheckpointState | undefined> {
-  const { records, rest } = decodeRecords(bytes)
+  const { records, rest } = await decodeRecords(bytes)
   const last = records.at(-1)
-  if (records.length > 1 && last && !(await hasContent(last, folder))) records.pop()
+  const isDelta = records.length > 1 && !records.at(-2)?.more
+  if (isDelta && last && !(await hasContent(last, folder))) records.pop()
   // A torn line can only be the last one. More lines after it mean damage and lost commits.
   if (rest > 0 && bytes.subarray(bytes.length - rest, -1).includes(10)) {
     logger.error(
@@ -62,13 +64,16 @@ async function parseManifest(
     )
   }
   let state: CheckpointState | undefined
+  let isWhole = false
   for (const [i, record] of records.entries()) {
     if (i === 0 && !record.snapshot) return undefined
     const next = replay(state ?? new CheckpointState(), record)
-    if (!next) return state
+    if (!next) break
     state = next
+    isWhole ||= !record.more
+    if (record.more) await nextTurn()
   }
-  return state
+  return isWhole ? state : undefined
 }
 
 /** Packs are durable before the record that names them. If a disk breaks that promise, we treat the record as torn. */

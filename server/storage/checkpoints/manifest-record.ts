@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
@@ -7,6 +8,8 @@ export interface ManifestRecord {
   v: 1 | 2
   /** Whether the record is the whole state, so that earlier records don't count. The first record of a manifest always is. */
   snapshot: boolean
+  /** The snapshot continues in the next record; without that one it does not count. */
+  more?: true
   put: WorkspaceEntry[]
   deleted: string[]
   /** Names of pack files, which `blobs` refers to by index. */
@@ -17,6 +20,8 @@ export interface ManifestRecord {
 
 const NEWLINE = 10
 const CHECKSUM_CHARS = 8
+/** After this many bytes, others get a turn. */
+const TURN_BYTES = 1024 * 1024
 
 /** One line: checksum, space, JSON. JSON has no raw line breaks, so each line is one record. */
 export function encodeRecord(record: ManifestRecord): Buffer {
@@ -25,15 +30,19 @@ export function encodeRecord(record: ManifestRecord): Buffer {
 }
 
 /** Returns the records before the first incomplete line; `rest` is the number of bytes after them. */
-export function decodeRecords(bytes: Buffer): { records: ManifestRecord[]; rest: number } {
+export async function decodeRecords(bytes: Buffer): Promise<{ records: ManifestRecord[]; rest: number }> {
   const records: ManifestRecord[] = []
   let start = 0
+  let turnAt = TURN_BYTES
   for (;;) {
     const end = bytes.indexOf(NEWLINE, start)
     const record = end < 0 ? undefined : decodeLine(bytes.subarray(start, end))
     if (!record) return { records, rest: bytes.length - start }
     records.push(record)
     start = end + 1
+    if (start < turnAt) continue
+    await nextTurn()
+    turnAt = start + TURN_BYTES
   }
 }
 

@@ -138,6 +138,6 @@ export class PendingBlobs {
   }
 
   #assertRoom(size: number): void {
-    if (this.#bytes + size > this.#maxBytes) throw checkpointFull(this.#maxBytes)
+    if (this.#bytes + size > this.#maxBytes) throw checkpointFull('content', this.#maxBytes)
   }
 }

@@ -84,14 +84,18 @@ export class SessionFolder {
   }
 
   /** Writes a manifest that is durable but not in force yet. Leaves nothing behind when it fails. */
-  async draftManifest(content: Buffer): Promise<NewFile> {
+  async draftManifest(lines: Iterable<Buffer>): Promise<NewFile & { bytes: number }> {
     await this.#ensure()
     const draft = await this.#claim('tmp', async (name) => ({ name, handle: await open(this.file(name), 'wx', 0o600) }))
     try {
-      await writeFully(draft.handle, content, 0)
+      let bytes = 0
+      for (const line of lines) {
+        await writeFully(draft.handle, line, bytes)
+        bytes += line.length
+      }
       await draft.handle.datasync()
       await this.sync()
-      return draft
+      return { ...draft, bytes }
     } catch (error) {
       await this.discard(draft)
       throw error
