@@ -42,10 +42,9 @@ const SSH = `module.exports = (options) => {
 
 /**
  * Packages that others load if they find them. Node would look for them in every folder above and in the user's home, where an MCP server
- * could put its own.
+ * could put its own. With the prefix `node:`, it looks in no folder and always throws.
  */
 const OPTIONAL = ['bufferutil', 'utf-8-validate', 'supports-color']
-const ABSENT = `module.exports = (() => { throw new Error('not bundled') })()`
 
 const LEAN: BuildOptions = {
   external: ['docker-modem/lib/ssh'],
@@ -84,12 +83,11 @@ function leanDockerode(): Plugin {
   return {
     name: 'lean-dockerode',
     resolveId(source, importer) {
-      if (OPTIONAL.includes(source)) return '\0absent.cjs'
+      if (OPTIONAL.includes(source)) return { id: `node:${source}`, external: true }
       const index = replaced.findIndex((r) => r.source === source && importer?.includes(`/node_modules/${r.from}/lib/`))
       return index < 0 ? null : `\0lean-dockerode-${index}.cjs`
     },
     load(id) {
-      if (id === '\0absent.cjs') return ABSENT
       const index = /^\0lean-dockerode-(\d)\.cjs$/.exec(id)?.[1]
       return index === undefined ? null : (replaced[Number(index)]?.code ?? null)
     }
