@@ -33,8 +33,16 @@ export type CommandEnding = z.infer<typeof commandEnding>
 
 export const EVENT_SCHEMAS = {
   'user:message': z.object({ turnId, text: z.string(), id: z.string().optional() }),
-  /** One model step with its full text. `parts` is sent back to the provider, and never to the browser. */
-  'agent:response': z.object({ turnId, text: z.string(), parts: z.array(z.unknown()).optional() }),
+  /**
+   * One model step with its full text. `parts` is sent back to the provider, and never to the browser. `partial` says why the step
+   * was cut off: a person stopped it, the model or its connection failed, or the server was stopped.
+   */
+  'agent:response': z.object({
+    turnId,
+    text: z.string(),
+    parts: z.array(z.unknown()).optional(),
+    partial: z.enum(['stopped', 'failed', 'server']).optional()
+  }),
   'tool:approval_required': z.object({
     callId,
     turnId,

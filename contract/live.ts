@@ -45,7 +45,11 @@ export interface ServerToClient extends StoredToClient {
   'session:snapshot': (snapshot: Snapshot) => void
   'agent:thinking': (data: { turnId: string }) => void
   'agent:delta': (data: { turnId: string; text: string }) => void
+  /** The answer from its beginning, for clients that connect while it is streamed. It replaces the deltas before it. */
+  'agent:text': (data: { turnId: string; text: string }) => void
   'tool:output': (data: { callId: string; stream: 'stdout' | 'stderr'; text: string }) => void
+  /** The end of what a running call has written, for clients that connect meanwhile. It replaces the output before it. */
+  'tool:output_so_far': (data: { callId: string; chunks: { stream: 'stdout' | 'stderr'; text: string }[] }) => void
   /** The server lost its state and this session, and closes the connection. The client opens a new session. */
   'session:lost': (data: { message: string }) => void
   'session:state': (state: SessionState) => void

@@ -5,7 +5,7 @@ export function transcriptMarkdown(title: string, transcript: Transcript): strin
   const parts = [`# ${title.replace(/\s+/g, ' ')}`]
   for (const entry of transcript.entries) {
     if (entry.kind === 'user') parts.push(`## You\n\n${entry.text}`)
-    else if (entry.kind === 'agent') parts.push(`## Model\n\n${entry.text}`)
+    else if (entry.kind === 'agent') parts.push(`## Model\n\n${entry.text}${entry.partial ? '\n\n*(cut off)*' : ''}`)
     else if (entry.kind === 'call') parts.push(callMarkdown(transcript.calls[entry.callId]))
     else if (entry.kind === 'fresh-start')
       parts.push(`---\n\n*A fresh start${entry.model ? ` with ${entry.model}` : ''}.*`)

@@ -46,7 +46,7 @@ export function callOf({ calls }: Pick<Transcript, 'calls'>, callId: string): Ca
 
 export type TranscriptEntry =
   | { kind: 'user'; seq: number; at: number; turnId: string; text: string; id?: string | undefined }
-  | { kind: 'agent'; seq: number; at: number; turnId: string; text: string }
+  | ({ kind: 'agent'; seq: number; at: number } & Omit<EventData<'agent:response'>, 'parts'>)
   | { kind: 'call'; seq: number; at: number; callId: string }
   | { kind: 'error'; seq: number; at: number; code: string; message: string }
   | { kind: 'notice'; seq: number; at: number; code: string; message: string }
@@ -96,8 +96,7 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
       transcript.entries.push({ kind: 'user', seq, at, ...event.data })
       break
     case 'agent:response':
-      if (event.data.text === '') break
-      transcript.entries.push({ kind: 'agent', seq, at, turnId: event.data.turnId, text: event.data.text })
+      if (event.data.text !== '') transcript.entries.push(agentEntry(event.data, seq, at))
       break
     case 'tool:approval_required':
       addCall(transcript, event.data, seq, at)
@@ -148,6 +147,10 @@ function applyQuietly(transcript: Transcript, event: SessionEvent): void {
       transcript.raisedLimit = event.data.tokens
       break
   }
+}
+
+function agentEntry({ parts: _, ...data }: EventData<'agent:response'>, seq: number, at: number): TranscriptEntry {
+  return { kind: 'agent', seq, at, ...data }
 }
 
 function addCall(transcript: Transcript, data: EventData<'tool:approval_required'>, seq: number, at: number): void {

@@ -51,6 +51,7 @@ const INSIDE: Record<string, string[][]> = {
     ['server/gateway/asking']
   ],
   'server/sessions': [
+    ['server/sessions/directory'],
     ['server/sessions/chat', 'server/sessions/files'],
     ['server/sessions/sandboxes', 'server/sessions/access']
   ],

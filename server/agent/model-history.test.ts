@@ -68,6 +68,29 @@ describe('what the model is told', () => {
     ])
   })
 
+  it('contains partial answers, marked, also if they were stored late; a turn that goes on is asked to continue', () => {
+    const partial = (turnId: string, reason: 'stopped' | 'failed' | 'server'): Bare => {
+      return { type: 'agent:response', data: { turnId, text: 'Hel', partial: reason } }
+    }
+    const told = (reason: string) => ({
+      role: 'assistant',
+      parts: [{ type: 'text', text: expect.stringMatching(`Hel\n\n\\[.*${reason}.*\\]`) }]
+    })
+    const [t1, t2] = [
+      { role: 'user', text: 't1' },
+      { role: 'user', text: 't2' }
+    ]
+    expect(history(ask('t1'), partial('t1', 'stopped'), end('t1'), ask('t2'))).toEqual([t1, told('stopped'), t2])
+    expect(history(ask('t1'), end('t1'), partial('t1', 'stopped'), ask('t2'))).toEqual([t1, told('stopped'), t2])
+    const goesOn = { role: 'user', text: expect.stringContaining('Continue') }
+    expect(history(ask('t1'), partial('t1', 'server'))).toEqual([t1, told('server'), goesOn])
+    expect(history(ask('t1'), partial('t1', 'server'), say('t1', 'lo'), end('t1'), ask('t2')).slice(2)).toEqual([
+      goesOn,
+      { role: 'assistant', parts: [{ type: 'text', text: 'lo' }] },
+      t2
+    ])
+  })
+
   it('has an answer to every call', () => {
     expect(answer()).toMatchObject({ answers: [{ callId: 'c1', isError: true, text: 'This call was never run.' }] })
     expect(answer(decided({ approved: false, reason: 'no rockets' }))).toMatchObject({

@@ -1,28 +1,39 @@
-import type { SessionEvent } from '../../contract/events.ts'
+import type { EventData, SessionEvent } from '../../contract/events.ts'
 import { type CallEntry, callOf, type Transcript } from '../../contract/transcript.ts'
 import type { AssistantPart, ChatMessage, ToolAnswer } from '../models/port.ts'
 
 /** The maximum length of one tool answer in the history. The person sees all of it, the model its beginning and end. */
 const MAX_ANSWER_CHARS = 60_000
 
+/** After a partial answer in a turn that goes on: vendors accept no second answer without a message in between. */
+const CONTINUE: ChatMessage = { role: 'user', text: '[Continue your answer where it was cut off.]' }
+const CUT_OFF = {
+  stopped: 'The user stopped this answer here.',
+  failed: 'This answer was cut off here by an error.',
+  server: 'This answer was cut off here when the server was stopped.'
+}
+
 /** The conversation since its last fresh start, in the form that the model gets. */
 export function modelHistory(events: readonly SessionEvent[], transcript: Transcript): ChatMessage[] {
   const messages: ChatMessage[] = []
   let turnId: string | null = null
+  let asked: string | null = null
   for (const event of sinceFreshStart(events)) {
     if (event.type === 'user:message') {
-      turnId = event.data.turnId
+      turnId = asked = event.data.turnId
       messages.push({ role: 'user', text: event.data.text.toWellFormed() })
     }
     if (event.type === 'turn:end' && event.data.turnId === turnId) turnId = null
     // An answer of a stopped turn came too late. It may be stored after the next question, but it does not answer it.
-    if (event.type !== 'agent:response' || event.data.turnId !== turnId) continue
+    if (event.type !== 'agent:response' || event.data.turnId !== (event.data.partial ? asked : turnId)) continue
     const parts = partsOf(event.data)
     if (parts.length === 0) continue
+    if (messages.at(-1)?.role === 'assistant') messages.push(CONTINUE)
     messages.push({ role: 'assistant', parts })
     const answers = parts.filter((part) => part.type === 'tool-call').map((part) => answerTo(part, transcript))
     if (answers.length > 0) messages.push({ role: 'tool', answers })
   }
+  if (messages.at(-1)?.role === 'assistant') messages.push(CONTINUE)
   return messages
 }
 
@@ -39,7 +50,8 @@ export function sinceFreshStart(events: readonly SessionEvent[]): readonly Sessi
   return asked > ended ? [...before.slice(asked), ...events.slice(start + 1)] : events.slice(start + 1)
 }
 
-function partsOf(data: { text: string; parts?: unknown[] | undefined }): AssistantPart[] {
+function partsOf(data: EventData<'agent:response'>): AssistantPart[] {
+  if (data.partial) return [{ type: 'text', text: `${data.text}\n\n[${CUT_OFF[data.partial]}]` }]
   // We wrote this ourselves: the log is as trustworthy as the process.
   if (data.parts) return data.parts as AssistantPart[]
   return data.text === '' ? [] : [{ type: 'text', text: data.text }]

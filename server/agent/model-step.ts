@@ -11,11 +11,13 @@ import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../mode
 import { readArguments } from '../models/step/read-arguments.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
 import type { DefinitionChange } from '../policy/definition-guard.ts'
-import { estimateTokens, trimHistory } from './trim-history.ts'
+import { estimateRequest, estimateTokens, trimHistory } from './trim-history.ts'
 
 export type AgentEvent = { [T in EventType]: { type: T; data: EventData<T> } }[EventType]
 
 export type StepOutput =
+  /** The request is about to be sent, with an estimate of its size. */
+  | { type: 'request'; inputTokens: number }
   | { type: 'delta'; text: string }
   | { type: 'waiting'; message: string }
   /** The events for the log, all or none. They are the last output of a step. */
@@ -73,6 +75,7 @@ async function* tryStep(input: ModelStepInput, maxHistoryTokens: number): AsyncG
   }))
   const { model, system, signal, maxOutputTokens } = input
   const limit = maxOutputTokens === undefined ? {} : { maxOutputTokens }
+  yield { type: 'request', inputTokens: estimateRequest({ system, messages, tools }) }
   for await (const event of input.step({ model, system, messages, tools, signal, ...limit })) {
     if (event.type === 'text-delta') yield { type: 'delta', text: event.text }
     if (event.type === 'retry') yield { type: 'waiting', message: retryText(event) }

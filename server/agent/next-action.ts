@@ -36,3 +36,14 @@ export function nextAction(transcript: Transcript, stepsInTurn: number, limits: 
 function isFinished(call: CallEntry): boolean {
   return call.result !== undefined || call.decision?.approved === false
 }
+
+/** Calls without a result that don't run here (`ours`): started elsewhere in this turn, or approved in a turn that is over. */
+export function strayCalls({ calls, turnId }: Transcript, ours: { has(callId: string): boolean }) {
+  const open = Object.values(calls).filter((call) => !call.result && !ours.has(call.callId))
+  return {
+    startedElsewhere: open.filter((call) => call.turnId === turnId && call.startedAt !== undefined),
+    neverRun: open.filter(
+      (call) => call.turnId !== turnId && call.startedAt === undefined && call.decision?.approved === true
+    )
+  }
+}

@@ -1,4 +1,4 @@
-import type { ChatMessage } from '../models/port.ts'
+import type { ChatMessage, StepRequest } from '../models/port.ts'
 
 /** A rough estimate that is safe for English and code. No tokenizer fits every provider. */
 const CHARS_PER_TOKEN = 3.5
@@ -30,6 +30,16 @@ export function trimHistory(messages: ChatMessage[], maxTokens: number): Trimmed
 
 export function estimateTokens(messages: ChatMessage[]): number {
   return messages.reduce((sum, message) => sum + Math.ceil(lengthOf(message) / CHARS_PER_TOKEN) + 4, 0)
+}
+
+/** Includes the tools and the system prompt. */
+export function estimateRequest({
+  system,
+  tools,
+  messages
+}: Pick<StepRequest, 'system' | 'tools' | 'messages'>): number {
+  const fixed = system.length + JSON.stringify(tools).length
+  return estimateTokens(messages) + Math.ceil(fixed / CHARS_PER_TOKEN)
 }
 
 function lengthOf(message: ChatMessage): number {

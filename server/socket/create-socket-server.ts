@@ -5,7 +5,7 @@
 import type { Server as HttpServer, IncomingMessage } from 'node:http'
 import { Server, type ServerOptions, type Socket } from 'socket.io'
 import { COMMAND_SCHEMAS, type CommandName } from '../../contract/commands.ts'
-import type { ClientToServer, Progress, Ready, ServerToClient, SessionState } from '../../contract/live.ts'
+import type { ClientToServer, Progress, ServerToClient, SessionState } from '../../contract/live.ts'
 import { pendingCalls, type Transcript } from '../../contract/transcript.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
@@ -24,6 +24,7 @@ import { SESSION_LOST, type SessionAccess } from '../sessions/access/session-acc
 import type { Chat } from '../sessions/chat/chat.ts'
 import type { SessionFeed } from '../sessions/chat/session-feed.ts'
 import { shownTranscript } from '../sessions/chat/shown-transcript.ts'
+import { chooseModel, ready } from './choose-model.ts'
 import { logConnection } from './connection-log.ts'
 import { OpenSockets } from './open-sockets.ts'
 import { PendingConnections, type RawConnection } from './pending-connections.ts'
@@ -65,8 +66,13 @@ interface SocketLimits {
   maxPendingConnections: number
 }
 
-type Io = Server<ClientToServer, ServerToClient, object, SocketData>
-type ClientSocket = Socket<ClientToServer, ServerToClient, object, SocketData>
+type Io = Server<ClientToServer, ServerToClient, BetweenInstances, SocketData>
+type ClientSocket = Socket<ClientToServer, ServerToClient, BetweenInstances, SocketData>
+
+interface BetweenInstances {
+  /** A client of this session has connected elsewhere. */
+  retell: (sessionId: string) => void
+}
 
 interface SocketData {
   sessionId: string
@@ -139,6 +145,7 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
       socket.disconnect(true)
     })
   })
+  io.on('retell', (sessionId) => options.chat.retell(sessionId))
   const unsubscribe = feed.subscribe(broadcaster(io, options))
   options.onProgress((progress) => io.emit('system:progress', progress))
   const timer = setInterval(() => void tellStates(io, options), STATE_EVERY_MS).unref()
@@ -224,7 +231,7 @@ async function serve(socket: ClientSocket, options: SocketServerOptions, limits:
   socket.once('disconnect', options.chat.attach(sessionId))
   const progress = options.progress()
   if (progress.stage !== 'ready') socket.emit('system:progress', progress)
-  const model = await chooseModel(socket, options)
+  const model = await chooseModel(sessionId, socket.handshake.query.model, options)
   socket.emit('system:ready', { ...ready(sessionId, model), ...(token === undefined ? {} : { token }) })
   const transcript = await options.chat.transcript(sessionId)
   const seen = transcript.seq
@@ -237,33 +244,14 @@ async function serve(socket: ClientSocket, options: SocketServerOptions, limits:
   const now = await options.chat.transcript(sessionId)
   if (now.model !== null && now.model !== model) socket.emit('system:ready', ready(sessionId, now.model))
   if (now.seq !== seen) await sendSnapshot(socket, now, options)
+  retell(socket, options)
 }
 
-/** If the client requests another model, switches the session to it, for every tab. */
-async function chooseModel(socket: ClientSocket, { models, chat, logger }: SocketServerOptions): Promise<string> {
+/** Has what is being streamed published from its beginning, by the instance where it is streamed. */
+function retell(socket: ClientSocket, { chat, adapter }: SocketServerOptions): void {
   const { sessionId } = socket.data
-  const wish = socket.handshake.query.model
-  const wanted = typeof wish === 'string' && wish !== '' ? wish : undefined
-  const current = (await chat.transcript(sessionId)).model
-  if (current !== null && wanted === undefined) return current
-  try {
-    const model = await models.resolve(wanted)
-    if (current === null) {
-      if (wanted !== undefined) await models.prove(model)
-      return await chat.begin(sessionId, model)
-    }
-    await chat.selectModel(sessionId, model)
-    return model
-  } catch (error) {
-    const model = current ?? (await chat.begin(sessionId, await models.resolve(undefined)))
-    const { message } = wireError(error, logger)
-    await chat.notice(sessionId, 'model_not_chosen', `Continuing with ${model}: ${message}`)
-    return model
-  }
-}
-
-function ready(sessionId: string, model: string): Ready {
-  return { sessionId, provider: model.split('/')[0] ?? '', model }
+  chat.retell(sessionId)
+  if (adapter) socket.nsp.serverSideEmit('retell', sessionId)
 }
 
 async function sendSnapshot(socket: ClientSocket, transcript: Transcript, options: SocketServerOptions): Promise<void> {
@@ -286,7 +274,10 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
       commands.enter(sessionId, 'requests')
       if (!isCommand(name))
         throw new AppError('invalid', 'unknown_command', `There is no command "${String(name).slice(0, 50)}".`)
-      if (name === 'session:snapshot') await sendSnapshot(socket, await options.chat.transcript(sessionId), options)
+      if (name === 'session:snapshot') {
+        await sendSnapshot(socket, await options.chat.transcript(sessionId), options)
+        retell(socket, options)
+      }
       if (name !== 'message') return runCommand(name, rest[0], sessionId, options)
       messages.enter(sessionId, 'messages')
       try {

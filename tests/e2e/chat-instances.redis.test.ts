@@ -79,10 +79,12 @@ describe('two instances on one Redis', () => {
   })
 
   it('stop a command that runs in one when the other is asked to', async () => {
-    const { onA, onB } = await tabs()
+    const { id, onA, onB, token } = await tabs()
     const [card] = await onA.cards('run echo begun; sleep 60')
     await approve(onA, card?.callId)
     await onA.wait('tool:output', ({ text }) => String(text).includes('begun'))
+    const late = await b.connect(id, { token }).wait('tool:output_so_far')
+    expect(late).toEqual({ callId: card?.callId, chunks: [{ stream: 'stdout', text: 'begun\n' }] })
     const asked = performance.now()
     expect(await onB.ask('turn:cancel')).toEqual({ ok: true })
     await onB.wait('tool:result', ({ callId }) => callId === card?.callId)
@@ -119,19 +121,28 @@ describe('two instances on one Redis', () => {
 })
 
 describe('a model that streams on one instance', () => {
-  it('is stopped through the other', async () => {
+  it('is shown from its beginning to tabs that connect later, and what it said stays when the other stops it', async () => {
     const text = Array.from({ length: 50 }, (_, at) => `word ${at} `)
     const vendor = await startAnthropicServer({
       otherwise: () => ({ text, delivery: { stopAfter: 'word 40', ending: 'hang' } }),
       models: [{ type: 'model', id: 'claude-test', display_name: 'Claude', created_at: '2026-01-01' }]
     })
     await startBoth({ LLM_PROVIDER: 'anthropic', ANTHROPIC_API_KEY: TEST_KEY, ANTHROPIC_BASE_URL: vendor.url })
-    const { onA, onB } = await tabs()
+    const { id, onA, onB, token } = await tabs()
     await onA.ask('message', 'talk')
-    await onB.wait('agent:delta')
+    await onB.wait('agent:delta', ({ text: delta }) => String(delta).includes('word 40'))
+    const said = text.slice(0, 41).join('')
+    for (const instance of [a, b]) {
+      const late = instance.connect(id, { token })
+      expect((await late.wait('agent:text')).text).toBe(said)
+    }
     await onB.ask('turn:cancel')
     expect(await vendor.requests[0]?.closed).toEqual({ early: true })
     await onA.wait('turn:end', ({ reason }) => reason === 'cancelled')
+    expect(await onB.wait('agent:response')).toMatchObject({ text: said, partial: 'stopped' })
+    expect((await onB.wait('usage')).outputTokens).toBeGreaterThan(50)
+    const { entries } = (await b.connect(id, { token }).snapshot()).transcript
+    expect(entries.at(-1)).toMatchObject({ kind: 'agent', text: said, partial: 'stopped' })
     await vendor.close()
   })
 })

@@ -34,6 +34,12 @@ export const useOutputs = defineStore('outputs', () => {
     return output
   }
 
+  /** Replaces what was received of a call that began before this page was connected. */
+  function restart(callId: string, chunks: { stream: 'stdout' | 'stderr'; text: string }[]): void {
+    outputs.delete(callId)
+    for (const { stream, text } of chunks) push(callId, stream, text)
+  }
+
   function flush(): void {
     frame = 0
     for (const callId of changed) {
@@ -42,5 +48,5 @@ export const useOutputs = defineStore('outputs', () => {
     }
     changed = new Set()
   }
-  return { outputs, push, clear: () => outputs.clear() }
+  return { outputs, push, restart, clear: () => outputs.clear() }
 })

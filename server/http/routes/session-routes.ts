@@ -4,7 +4,7 @@ import { AppError } from '../../lib/errors.ts'
 import { OWNER_COOKIE, readCookie } from '../../lib/web/browser-proof.ts'
 import type { AddressOf } from '../../lib/web/client-address.ts'
 import type { Proof } from '../../sessions/access/session-access.ts'
-import type { SessionDirectory as Directory } from '../../sessions/chat/session-directory.ts'
+import type { SessionDirectory as Directory } from '../../sessions/directory/session-directory.ts'
 
 export type SessionDirectory = Pick<Directory, 'open' | 'check' | 'list' | 'ids' | 'summary' | 'rename' | 'destroy'>
 

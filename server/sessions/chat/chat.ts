@@ -52,6 +52,11 @@ export class Chat {
     this.#open.get(sessionId)?.driver.wake()
   }
 
+  /** Publishes what is being streamed here, if anything, from its beginning. */
+  retell(sessionId: string): void {
+    this.#open.get(sessionId)?.driver.retell()
+  }
+
   /** Sets the first model of a new session; does nothing later. Returns the session's model. */
   async begin(sessionId: string, model: string): Promise<string> {
     const transcript = await this.transcript(sessionId)
@@ -227,16 +232,24 @@ export class Chat {
     then: (cancelled: number) => NewEvent[],
     { only, why }: { only?: string; why?: string } = {}
   ): Promise<void> {
-    for (;;) {
-      const transcript = await this.#begun(sessionId)
-      const { turnId } = transcript
-      if (only !== undefined && turnId !== only) return
-      const waiting = pendingCalls(transcript)
-      const ending = turnId === null ? [] : [...cancellations(waiting, why), endOf(turnId, 'cancelled')]
-      // Someone may decide one of the calls or end the turn at this moment; then try again.
-      if (!(await this.#once(sessionId, [...ending, ...then(turnId === null ? 0 : waiting.length)]))) continue
-      if (turnId !== null) this.#chat(sessionId).driver.cancel()
-      return
+    const answer = this.#open.get(sessionId)?.driver.answer
+    answer?.hold()
+    try {
+      for (;;) {
+        const transcript = await this.#begun(sessionId)
+        const { turnId } = transcript
+        if (only !== undefined && turnId !== only) return
+        const waiting = pendingCalls(transcript)
+        const partial = answer?.turnId === turnId ? answer.partial('stopped') : []
+        const ending = turnId === null ? [] : [...partial, ...cancellations(waiting, why), endOf(turnId, 'cancelled')]
+        // Someone may decide one of the calls or end the turn at this moment; then try again.
+        if (!(await this.#once(sessionId, [...ending, ...then(turnId === null ? 0 : waiting.length)]))) continue
+        answer?.stored()
+        if (turnId !== null) this.#chat(sessionId).driver.cancel()
+        return
+      }
+    } finally {
+      answer?.release()
     }
   }
 

@@ -6,7 +6,7 @@ import { type CallEntry, callOf } from '../../../contract/transcript.ts'
 import { MAX_COMMANDS_AT_ONCE } from '../../../workspace-server/protocol.ts'
 import { modelHistory, stepsInTurn } from '../../agent/model-history.ts'
 import { modelStep } from '../../agent/model-step.ts'
-import { type NextAction, nextAction } from '../../agent/next-action.ts'
+import { type NextAction, nextAction, strayCalls } from '../../agent/next-action.ts'
 import { systemPromptFor } from '../../agent/system-prompt.ts'
 import { WORKSPACE } from '../../calls/offered-tool.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
@@ -18,8 +18,9 @@ import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { askedAgain, withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import type { Conversation } from './conversation.ts'
+import { LiveAnswer, RunningOutputs } from './live-turn.ts'
 import type { RunInput } from './toolbox.ts'
-import { failedTurn, keyed, limitedTurn, noticeOf, notRun, stopped } from './turn-events.ts'
+import { cutOffBy, failedTurn, keyed, limitedTurn, noticeOf, notRun, stopped } from './turn-events.ts'
 
 /** While calls run, the log is checked this often for decisions that another instance appended. */
 const LOOK_MS = 500
@@ -40,6 +41,8 @@ export class TurnDriver {
   #closed = false
   #retry: NodeJS.Timeout | undefined
   #failures = 0
+  #answer: LiveAnswer | undefined
+  readonly #outputs = new RunningOutputs()
   /** Why no more calls can be started while the session is held. */
   #lost: unknown
 
@@ -53,6 +56,19 @@ export class TurnDriver {
   /** Whether it is driving, or will retry. */
   get isBusy(): boolean {
     return this.#driving !== undefined || this.#retry !== undefined
+  }
+
+  /** The answer that is being streamed, if any. */
+  get answer(): LiveAnswer | undefined {
+    return this.#answer
+  }
+
+  /** Publishes what is being streamed here from its beginning, for clients that have just connected. */
+  retell(): void {
+    const live = this.#deps.live
+    const { turnId = '', text = '' } = this.#answer ?? {}
+    if (text !== '') live(this.#sessionId, 'agent:text', { turnId, text })
+    for (const output of this.#outputs.all()) live(this.#sessionId, 'tool:output_so_far', output)
   }
 
   /** Call this when something was appended or someone came back. */
@@ -130,25 +146,13 @@ export class TurnDriver {
 
   /** A started call that is not ours was interrupted, or runs on another instance. Taking the lease tells which. */
   #isQuiet(action: NextAction): boolean {
-    if (this.#neverRun().length > 0) return false
-    return action.type === 'idle' || (action.type === 'wait' && this.#startedElsewhere().length === 0)
+    const { startedElsewhere, neverRun } = this.#stray()
+    if (neverRun.length > 0) return false
+    return action.type === 'idle' || (action.type === 'wait' && startedElsewhere.length === 0)
   }
 
-  /** Calls without a result that don't run here. */
-  #openElsewhere(fits: (call: CallEntry, turnId: string | null) => boolean): CallEntry[] {
-    const { calls, turnId } = this.#conversation.transcript
-    return Object.values(calls).filter((call) => !call.result && !this.#calls.has(call.callId) && fits(call, turnId))
-  }
-
-  #startedElsewhere(): CallEntry[] {
-    return this.#openElsewhere((call, turnId) => call.turnId === turnId && call.startedAt !== undefined)
-  }
-
-  /** Approved in a turn that is over, before their time had come. */
-  #neverRun(): CallEntry[] {
-    return this.#openElsewhere((call, turnId) => {
-      return call.turnId !== turnId && call.startedAt === undefined && call.decision?.approved === true
-    })
+  #stray(): ReturnType<typeof strayCalls> {
+    return strayCalls(this.#conversation.transcript, this.#calls)
   }
 
   async #drive(hold: HeldSession): Promise<void> {
@@ -174,7 +178,7 @@ export class TurnDriver {
     if ([...this.#calls.values()].some((turn) => turn !== turnId) && !this.#abort.signal.aborted) this.#stopCalls()
     const isOver = this.#closed || this.#lost !== undefined
     if (this.#lost !== undefined && this.#calls.size === 0) throw this.#lost
-    for (const { callId } of this.#neverRun()) await this.#append([notRun(callId, stopped())], hold.epoch)
+    for (const { callId } of this.#stray().neverRun) await this.#append([notRun(callId, stopped())], hold.epoch)
     const action: NextAction = isOver ? { type: 'wait' } : this.#next()
     if (action.type === 'run' && (await this.#refuseOverQuota(action.calls, hold.epoch))) return false
     if (action.type === 'run') this.#startCalls(hold, action.calls)
@@ -211,8 +215,9 @@ export class TurnDriver {
 
   /** We hold the session, so a started call that does not run here is lost, and nobody else will report it. */
   async #reportLost(ours: ReadonlySet<string>, epoch: number): Promise<boolean> {
-    const started = this.#startedElsewhere()
-    const events = started.flatMap(({ callId }) => (ours.has(callId) ? [] : [lostWithServer(callId)]))
+    const events = this.#stray().startedElsewhere.flatMap(({ callId }) =>
+      ours.has(callId) ? [] : [lostWithServer(callId)]
+    )
     if (events.length > 0) await this.#append(events, epoch)
     return events.length > 0
   }
@@ -222,22 +227,30 @@ export class TurnDriver {
     const { signal } = this.#abort
     live(this.#sessionId, 'agent:thinking', { turnId })
     const stopWatching = this.#stopWithTurn(turnId)
+    const step = stepsInTurn(this.#conversation.recent, turnId)
+    const answer = new LiveAnswer(turnId, step, (text) => live(this.#sessionId, 'agent:delta', { turnId, text }))
+    this.#answer = answer
     try {
       await this.#deps.checkQuota(this.#sessionId)
       for await (const output of await this.#startStep(hold, turnId, signal)) {
-        if (signal.aborted) return
-        if (output.type === 'delta') live(this.#sessionId, 'agent:delta', { turnId, text: output.text })
+        if (signal.aborted) break
+        if (output.type === 'request') answer.requested(output.inputTokens)
+        else if (output.type === 'delta') answer.push(output.text)
         else if (output.type === 'waiting') await this.#append([noticeOf('model_waiting', output.message)], hold.epoch)
         else {
           const look = { sessionId: this.#sessionId, hold, signal, logger: this.#deps.logger }
-          await this.#append((await withTargets(output.events, look)).map(keyed), hold.epoch)
+          const events = (await withTargets(output.events, look)).map((event) => keyed(event, answer.key))
+          await this.#append(events, hold.epoch)
+          answer.stored()
         }
       }
+      if (signal.aborted) await this.#append(answer.partial(cutOffBy(signal)), hold.epoch)
     } catch (error) {
-      if (signal.aborted) return
+      if (signal.aborted) return await this.#append(answer.partial(cutOffBy(signal)), hold.epoch)
       if (isOwnershipError(error)) throw error
-      await this.#failTurn(turnId, error, hold.epoch)
+      await this.#failTurn(turnId, error, hold.epoch, answer.partial('failed'))
     } finally {
+      this.#answer = undefined
       stopWatching()
     }
   }
@@ -287,6 +300,7 @@ export class TurnDriver {
       this.#calls.set(callId, call.turnId)
       void this.#runCall(hold, call, this.#abort.signal).finally(() => {
         this.#calls.delete(callId)
+        this.#outputs.end(callId)
         this.#hasNews = true
         this.#news.resolve()
       })
@@ -296,7 +310,10 @@ export class TurnDriver {
   async #runCall(hold: HeldSession, call: CallEntry, signal: AbortSignal): Promise<void> {
     const { toolbox, live, logger } = this.#deps
     const { callId } = call
-    const onOutput: RunInput['onOutput'] = (chunk) => live(this.#sessionId, 'tool:output', { callId, ...chunk })
+    const onOutput: RunInput['onOutput'] = (chunk) => {
+      this.#outputs.push(callId, chunk)
+      live(this.#sessionId, 'tool:output', { callId, ...chunk })
+    }
     try {
       await toolbox.run(hold, { sessionId: this.#sessionId, call, signal, onOutput })
     } catch (error) {
@@ -316,15 +333,15 @@ export class TurnDriver {
     await this.#append([isUnknown ? unknownOutcome(callId, messageOf(error)) : notRun(callId, error)], epoch)
   }
 
-  async #failTurn(turnId: string, error: unknown, epoch?: number): Promise<void> {
+  async #failTurn(turnId: string, error: unknown, epoch?: number, partial: NewEvent[] = []): Promise<void> {
     if (!isAppError(error)) this.#deps.logger.error({ err: error, sessionId: this.#sessionId }, 'A turn failed.')
-    await this.#append(failedTurn(turnId, error), epoch)
+    await this.#append([...partial, ...failedTurn(turnId, error)], epoch)
   }
 
   /** Ignores events of a turn that another instance has already ended. */
   async #append(events: NewEvent[], epoch?: number): Promise<void> {
     try {
-      await appendEvents(this.#deps, this.#sessionId, events, epoch)
+      if (events.length > 0) await appendEvents(this.#deps, this.#sessionId, events, epoch)
     } catch (error) {
       if (!isAppError(error, 'event_exists')) throw error
     }

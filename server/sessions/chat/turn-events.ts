@@ -28,8 +28,15 @@ export function noticeOf(code: string, message: string): NewEvent {
   return { type: 'session:notice', data: { code, message } }
 }
 
-export function keyed(event: AgentEvent): NewEvent {
+/** `step` is the key under which the step's answer is stored once. */
+export function keyed(event: AgentEvent, step: string): NewEvent {
+  if (event.type === 'agent:response') return { ...event, key: step }
   return event.type === 'turn:end' ? endOf(event.data.turnId, event.data.reason) : event
+}
+
+/** Why a step was aborted. */
+export function cutOffBy({ reason }: AbortSignal): 'server' | 'stopped' {
+  return isAppError(reason, 'server_stopped') ? 'server' : 'stopped'
 }
 
 export function notRun(callId: string, why: unknown): NewEvent {

@@ -8,9 +8,9 @@ import type { EventLog } from '../../storage/event-log.ts'
 import type { SessionRecord, SessionStore } from '../../storage/session-store.ts'
 import type { OpenOptions, Proof, SessionAccess, SessionMeta } from '../access/session-access.ts'
 import { digestOf, SessionDigests } from '../access/session-digests.ts'
+import type { Chat } from '../chat/chat.ts'
+import type { SessionFeed } from '../chat/session-feed.ts'
 import type { SessionManager } from '../sandboxes/session-manager.ts'
-import type { Chat } from './chat.ts'
-import type { SessionFeed } from './session-feed.ts'
 
 export interface SessionDirectoryDeps {
   access: SessionAccess

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { silentLogger } from '../../lib/logger.ts'
 import type { EventLog } from '../../storage/event-log.ts'
 import { SessionAccess } from '../access/session-access.ts'
-import { type FakeChat, fakeChat } from './fake-chat.ts'
+import { type FakeChat, fakeChat } from '../chat/fake-chat.ts'
+import { SessionFeed } from '../chat/session-feed.ts'
 import { type ListQuery, SessionDirectory } from './session-directory.ts'
-import { SessionFeed } from './session-feed.ts'
 
 let fake: FakeChat
 let access: SessionAccess

@@ -1,0 +1,109 @@
+/** What a turn streams at the moment. Clients that connect meanwhile get it from its beginning. */
+import type { EventData } from '../../../contract/events.ts'
+import type { ServerToClient } from '../../../contract/live.ts'
+import { estimateTokens } from '../../agent/trim-history.ts'
+import type { NewEvent } from '../../storage/event-log.ts'
+
+type Partial = NonNullable<EventData<'agent:response'>['partial']>
+
+/** The answer that a model step streams. If the step is cut off, what was streamed is stored as a partial answer. */
+export class LiveAnswer {
+  readonly turnId: string
+  /** A step is stored once: in full, or as a partial answer. */
+  readonly key: string
+  readonly #publish: (text: string) => void
+  #text = ''
+  /** Deltas that arrive while the answer is held. */
+  #held: string | undefined
+  #inputTokens: number | undefined
+  #isStored = false
+
+  constructor(turnId: string, step: number, publish: (text: string) => void) {
+    this.turnId = turnId
+    this.key = `step:${turnId}:${step}`
+    this.#publish = publish
+  }
+
+  get text(): string {
+    return this.#text
+  }
+
+  /** The request was sent, so its tokens count even if the answer is cut off. */
+  requested(inputTokens: number): void {
+    this.#inputTokens = inputTokens
+  }
+
+  push(text: string): void {
+    if (this.#isStored) return
+    if (this.#held !== undefined) {
+      this.#held += text
+      return
+    }
+    this.#text += text
+    this.#publish(text)
+  }
+
+  /** Publishes nothing more until `release`, so that pages show exactly what is stored. */
+  hold(): void {
+    this.#held ??= ''
+  }
+
+  release(): void {
+    const held = this.#held ?? ''
+    this.#held = undefined
+    if (held !== '' && !this.#isStored) this.push(held)
+  }
+
+  /** It is in the log, in full or in part. */
+  stored(): void {
+    this.#isStored = true
+  }
+
+  /** The events for the log if the step ends here. The tokens are estimated, because the provider reports them at the end only. */
+  partial(reason: Partial): NewEvent[] {
+    const { turnId, key } = this
+    // The other half of a character may be in the next delta.
+    const text = this.#text.replace(/[\ud800-\udbff]$/, '').toWellFormed()
+    if (this.#isStored || this.#inputTokens === undefined || (text === '' && reason !== 'stopped')) return []
+    const outputTokens = text === '' ? 0 : estimateTokens([{ role: 'user', text }])
+    const usage = { turnId, inputTokens: this.#inputTokens, outputTokens }
+    const response: NewEvent = { type: 'agent:response', data: { turnId, text, partial: reason }, key }
+    return [...(text === '' ? [] : [response]), { type: 'usage', data: usage }]
+  }
+}
+
+type Chunk = Omit<Parameters<ServerToClient['tool:output']>[0], 'callId'>
+type SoFar = Parameters<ServerToClient['tool:output_so_far']>[0]
+
+const MAX_CHARS = 64 * 1024
+
+/** The end of what the running calls have written, for clients that connect meanwhile. */
+export class RunningOutputs {
+  readonly #calls = new Map<string, Chunk[]>()
+
+  push(callId: string, { stream, text }: Chunk): void {
+    const chunks = this.#calls.get(callId) ?? []
+    this.#calls.set(callId, chunks)
+    const last = chunks.at(-1)
+    if (last?.stream === stream && last.text.length < MAX_CHARS) last.text += text
+    else chunks.push({ stream, text })
+    while (chunks.length > 1 && lengthOf(chunks.slice(1)) >= MAX_CHARS) chunks.shift()
+  }
+
+  end(callId: string): void {
+    this.#calls.delete(callId)
+  }
+
+  all(): SoFar[] {
+    return [...this.#calls].map(([callId, chunks]) => {
+      const [first, ...rest] = chunks
+      const room = Math.max(0, MAX_CHARS - lengthOf(rest))
+      const kept = first && room > 0 ? [{ ...first, text: first.text.slice(-room) }] : []
+      return { callId, chunks: [...kept, ...rest] }
+    })
+  }
+}
+
+function lengthOf(chunks: Chunk[]): number {
+  return chunks.reduce((sum, { text }) => sum + text.length, 0)
+}

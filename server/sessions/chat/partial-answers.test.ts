@@ -1,0 +1,76 @@
+import { once } from 'node:events'
+import { afterEach, expect, it } from 'vitest'
+import { AppError } from '../../lib/errors.ts'
+import type { StepEvent, StepRequest } from '../../models/port.ts'
+import { type FakeChat, fakeChat, said } from './fake-chat.ts'
+
+let fake: FakeChat
+afterEach(() => fake.close())
+
+/** Streams these deltas, then does what `then` does. Later steps answer at once. */
+async function speaking(deltas: string[], then: (request: StepRequest) => Promise<void>) {
+  const spoken = Promise.withResolvers<void>()
+  async function* first(request: StepRequest): AsyncGenerator<StepEvent> {
+    for (const text of deltas) yield { type: 'text-delta', text }
+    spoken.resolve()
+    await then(request)
+  }
+  fake = await fakeChat({ model: (request, step) => (step === 0 ? first(request) : [said('ok')]) })
+  await fake.chat.send('s1', { text: 'go' })
+  await spoken.promise
+  return fake
+}
+
+const forEver = ({ signal }: StepRequest) => once(signal, 'abort').then(() => {})
+const told = async () =>
+  (await fake.log()).filter(({ type }) => ['agent:response', 'usage', 'agent:error', 'turn:end'].includes(type))
+
+it('stores what was streamed when a person stops the turn, counts its tokens and tells the model', async () => {
+  const { chat, requests, until } = await speaking(['Hello', ' wor'], forEver)
+  await chat.cancel('s1')
+  const [response, usage, end] = await told()
+  expect(response).toMatchObject({ type: 'agent:response', data: { text: 'Hello wor', partial: 'stopped' } })
+  expect(usage?.data.inputTokens).toBeGreaterThan(10)
+  expect(usage?.data.outputTokens).toBeGreaterThan(0)
+  expect(end).toMatchObject({ type: 'turn:end', data: { reason: 'cancelled' } })
+  await chat.send('s1', { text: 'next' })
+  await until('turn:end', ({ turnId }) => turnId === 't2')
+  expect(JSON.stringify(requests[1]?.messages)).toContain('Hello wor')
+  expect((await told()).filter(({ data }) => data.partial)).toHaveLength(1)
+})
+
+it('counts the tokens of a step that was stopped before it said anything', async () => {
+  const { chat } = await speaking([], forEver)
+  await chat.cancel('s1')
+  expect((await told()).map(({ type }) => type)).toEqual(['usage', 'turn:end'])
+})
+
+it('stores what was streamed when the stream is cut, with the error, and without half a character', async () => {
+  const { until } = await speaking(['so ', '\ud83e'], async () => {
+    throw new AppError('unavailable', 'model_stream_cut', 'It was cut.')
+  })
+  await until('turn:end')
+  expect((await told()).map(({ type, data }) => [type, data.text ?? data.code ?? data.reason])).toEqual([
+    ['agent:response', 'so '],
+    ['usage', undefined],
+    ['agent:error', 'model_stream_cut'],
+    ['turn:end', 'error']
+  ])
+})
+
+it('stores what was streamed when the server stops, and leaves the turn open', async () => {
+  const { chat } = await speaking(['almost'], forEver)
+  await chat.stop()
+  expect((await told()).map(({ type, data }) => [type, data.partial])).toEqual([
+    ['agent:response', 'server'],
+    ['usage', undefined]
+  ])
+})
+
+it('stores nothing for a request that failed at once', async () => {
+  const { until } = await speaking([], async () => {
+    throw new AppError('unavailable', 'model_unreachable', 'Nobody answers.')
+  })
+  await until('turn:end')
+  expect((await told()).map(({ type }) => type)).toEqual(['agent:error', 'turn:end'])
+})
