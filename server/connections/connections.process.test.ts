@@ -116,7 +116,8 @@ describe('connections to servers', { timeout: 60_000 }, () => {
 
   it('speaks the newer revision with a server that knows it, and remembers that', async () => {
     const keyValues = fakeKeyValueStore()
-    const main = resolve(import.meta.dirname, '../gateway-main.ts')
+    // The bundle starts well within the time that the probe waits, also on a busy machine.
+    const main = resolve(import.meta.dirname, '../../dist/gateway.mjs')
     const config = join(temporaryFolder(), 'mcp.json')
     writeFileSync(config, JSON.stringify({ mcpServers: { inner: child('steady') } }))
     const args = [main, 'gateway', '--config', config, '--data-dir', `${config}.data`]

@@ -40,9 +40,13 @@ const OWN_NAME = 'echo "$(readlink /proc/self/ns/pid) $PPID"'
 
 function guardsOf(pid: number): number[] {
   const space = readlinkSync(`/proc/${pid}/ns/mnt`)
-  return processesWith('mcp-orchestrator-guard').filter(
-    (guard) => existsSync(`/proc/${guard}`) && readlinkSync(`/proc/${guard}/ns/mnt`) === space
-  )
+  return processesWith('mcp-orchestrator-guard').filter((guard) => {
+    try {
+      return readlinkSync(`/proc/${guard}/ns/mnt`) === space
+    } catch {
+      return false // it has ended meanwhile
+    }
+  })
 }
 
 /** Every way to a file that was thought of. */

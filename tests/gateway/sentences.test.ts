@@ -83,6 +83,9 @@ async function start({ answers, more = {}, ...options }: Means = {}) {
     const file = join(gateway.dir, 'calls')
     return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []
   }
+  // On a busy machine, listing all servers takes longer than one request waits for it.
+  const found = async () => (await gateway.call('find_tool', { query: 'anything' })).structuredContent
+  await eventually('all servers are listed', async () => !JSON.stringify(await found()).includes('"pending":["'))
   const execute = (args: Record<string, unknown>) => gateway.call('execute', args)
   const status = async (args: Record<string, unknown>) =>
     (await execute(args)).structuredContent as Record<string, unknown>
