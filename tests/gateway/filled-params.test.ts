@@ -69,17 +69,19 @@ describe('parameters that the rules do not find', { timeout: 60_000 }, () => {
     const fence = '```json\n{"title": "Buy milk", "pinned": true, "colour": "red", "__proto__": {"x": 1}}\n```'
     const { note, notes, prompts } = await start({
       era,
-      samples: [fence, '{"title": "buy"}', '{"title": 5}', 'I would rather not.']
+      samples: [fence, '{"title": "buy"}', '{"title": 5}', 'I would rather not.', '{"title": "Buy milk"}']
     })
-    const done = await note('jot down Buy milk for me', { pinned: false })
+    const done = await note('note down Buy milk for me', { pinned: false })
     expect(textOf(done)).toBe('noted')
     expect(route(done)).toMatchObject({ params: { title: 'Buy milk', pinned: false }, filledBy: { title: 'sampling' } })
-    expect(prompts[0]).toContain('jot down Buy milk for me')
+    expect(prompts[0]).toContain('note down Buy milk for me')
     // Not a word of the sentence, of the wrong type, no JSON: the caller is asked, and nothing is written.
     for (const request of ['jot down that I must buyback it', 'jot down five', 'jot down anything'])
       expect(data(await note(request))).toMatchObject({ status: 'needs_params', problems: ['title is missing'] })
     expect(data(await note('jot down Buy milk', { title: 7 }))).toMatchObject({ problems: ['title must be string'] })
-    expect(prompts).toHaveLength(4)
+    // A model may read a value out of a sentence that forbids the call.
+    expect(data(await note('never note down Buy milk'))).toMatchObject({ status: 'needs_params', params: {} })
+    expect(prompts).toHaveLength(5)
     expect(notes()).toEqual([{ title: 'Buy milk', pinned: false }])
   })
 
@@ -101,7 +103,7 @@ describe('parameters that the rules do not find', { timeout: 60_000 }, () => {
     closers.push(() => model.close())
     const env = { OPENAI_COMPATIBLE_BASE_URL: `${model.url}/v1`, LLM_PROVIDER: 'openai-compatible' }
     const { note, notes, gateway } = await start({ env })
-    const done = await note('remind me: Call Ann')
+    const done = await note('note: Call Ann')
     expect(route(done)).toMatchObject({ params: { title: 'Call Ann' }, filledBy: { title: 'model' } })
     // A tool that only reads may be given more than the very words.
     const echo = await gateway.call('execute', { server: 'steady', tool: 'echo', request: 'say something' })
@@ -113,6 +115,6 @@ describe('parameters that the rules do not find', { timeout: 60_000 }, () => {
     expect(notes()).toEqual([{ title: 'Call Ann' }])
 
     const without = await start({})
-    expect(data(await without.note('remind me: Call Ann'))).toMatchObject({ status: 'needs_params' })
+    expect(data(await without.note('note: Call Ann'))).toMatchObject({ status: 'needs_params' })
   })
 })

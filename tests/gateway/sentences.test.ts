@@ -167,7 +167,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(both).toContain('This tool is not known to only read.')
     expect(await status({ request: 'do not remove the container' })).toMatchObject({
       status: 'needs_params',
-      reason: 'The request says what not to do. Nothing was run.'
+      reason: expect.stringMatching(/^The request says what not to do\. Nothing was run\./)
     })
     expect(await reason('get all pods of kubernetes in nginx-123, at most 7')).toMatch(
       /none of "params": 7, "nginx-123"/
@@ -249,6 +249,55 @@ describe('a sentence', { timeout: 60_000 }, () => {
       candidates: expect.any(Array)
     })
     expect(ran()).toEqual([])
+  })
+
+  // Checked: if values are filled in whatever the sentence says, all of these run.
+  it('fills a named tool that may write only if it plainly orders the call and every value is used', async () => {
+    const text = { type: 'string' }
+    const order = { type: 'object', properties: { id: text, amount: { type: 'number' } }, required: ['id'] }
+    const SHOP = [
+      { name: 'refund_order', description: 'Refund an order.', inputSchema: order, ...destroys },
+      { name: 'restart_server', description: 'Restart a server.', inputSchema: { properties: { name: text } } },
+      { name: 'get_order', description: 'Get the details of an order.', inputSchema: order, ...reads }
+    ]
+    const gateway = await startGateway(({ dir }) => {
+      writeFileSync(join(dir, 'shop.json'), JSON.stringify(SHOP))
+      return { shop: child('shaped', [join(dir, 'shop.json'), join(dir, 'calls')]) }
+    })
+    closers.push(() => gateway.end())
+    const execute = (tool: string, request: string, more = {}) =>
+      gateway.call('execute', { server: 'shop', tool, request, ...more })
+    for (const [tool, request] of [
+      ['refund_order', 'never refund order id=A-9'],
+      ['refund_order', 'refund all orders except id=A-9'],
+      ['refund_order', 'refund every order but id=A-9'],
+      ['refund_order', 'keep order id=A-9, refund the others'],
+      ['refund_order', 'refund order id=A-9 only if it is unpaid'],
+      ['refund_order', 'what happens if I refund order id=A-9?'],
+      ['refund_order', 'refund orders older than id=A-9'],
+      ['refund_order', 'refund order id=A-9 with 20 euros'],
+      ['refund_order', 'refund order id=A-9 tomorrow'],
+      ['restart_server', 'restart the server "db1"'],
+      ['restart_server', 'do not restart the server'],
+      ['restart_server', 'should I restart the server?']
+    ] as const) {
+      const { structuredContent } = await execute(tool, request)
+      const status = expect.stringMatching(/^needs_(params|confirmation)$/)
+      const reason = expect.stringMatching(/Nothing was run\..* call again with .*"params"/)
+      expect(structuredContent, request).toMatchObject({ status, tool, reason })
+    }
+    // Not even a tool that reads gets a value that the sentence leaves out.
+    const other = await execute('get_order', 'get any order other than "A-9"')
+    expect(other.structuredContent).toMatchObject({ status: 'needs_params', params: {} })
+    expect(existsSync(join(gateway.dir, 'calls'))).toBe(false)
+    await execute('refund_order', 'please refund the order with id "A-9", amount=20')
+    await execute('restart_server', 'do not restart it', { params: {} })
+    await execute('restart_server', 'restart the server, name=db1')
+    expect(readFileSync(join(gateway.dir, 'calls'), 'utf8').trim().split('\n')).toEqual([
+      'refund_order {"id":"A-9","amount":20}',
+      'restart_server {}',
+      'restart_server {"name":"db1"}'
+    ])
   })
 
   it('is asked back where two servers have the same tool and it names neither', async () => {

@@ -60,6 +60,7 @@ const REJECT = 'Reject'
 const MAX_SHOWN = 20_000
 const MAX_REMEMBERED = 1000
 const TICK_MS = 5000
+const FOUND = 'The client named no tool. This one was found for the request'
 
 /** Resolves to who approved the call, or undefined if no approval was needed. Rejects if the call must not run. */
 export async function approveCall(
@@ -184,7 +185,10 @@ function question({ server, tool, args, change, filledBy, found }: ApprovalReque
     `${caller.client === undefined ? 'A client' : showName(caller.client)} wants to run the tool ${showName(tool.name)} of the server ${showName(server)}, with exactly these arguments:`,
     showAsData(args)
   ]
-  if (found) lines.push(`The client named no tool. This one was found for the request: ${showAsData(found.request)}`)
+  if (found) {
+    const how = found.isNamed ? 'The client named this tool for the request' : FOUND
+    lines.push(`${how}: ${showAsData(found.request)}`)
+  }
   if (found?.reason) lines.push(found.reason)
   if (filledBy) lines.push(`Filled in, not given by the caller: ${showAsData(filledBy)}`)
   if (change) {

@@ -26,13 +26,15 @@ export interface ToolRequest {
   requiresApproval?: boolean | undefined
   /** The tool as a server last listed it for this client; by default, as the tool index has it. */
   latest?: ((server: string) => StoredTool | undefined) | undefined
-  /** How the tool was found if nobody named it. Without approval it may only read. */
+  /** The sentence that the tool or its values come from. Without approval the tool may only read. */
   found?: FoundBy | undefined
 }
 
 export interface FoundBy {
   request: string
   confidence: number
+  /** The client named the tool; the request is doubtful. */
+  isNamed: boolean
   /** Why it needs approval. */
   reason?: string | undefined
 }

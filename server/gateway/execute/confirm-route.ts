@@ -11,6 +11,7 @@ import { unknownNames } from '../params/check-params.ts'
 import type { ResolvedParams } from '../params/resolve-params.ts'
 import { unusedValues } from '../params/unused-values.ts'
 import { doubtAbout, doubtAboutReading } from './doubtful-sentence.ts'
+import { doubtAboutFilling, doubtAboutRunning } from './plain-order.ts'
 
 /** Maximum length that a person can still read in a client's dialog. */
 const MAX_SHOWN = 10_000
@@ -46,6 +47,17 @@ export function whyConfirm(core: GatewayServices, found: FoundTool): string | un
     unusedValues(found),
     unsure(found)
   ].filter((reason) => reason !== undefined)
+  return reasons.length > 0 ? reasons.join(' ') : undefined
+}
+
+/** Why a named tool that may write must not take its values from this sentence; undefined if it may, or takes none. */
+export function whyNotFill(
+  { request, tool, isRead, filledBy, ...found }: Omit<FoundTool, 'confidence' | 'isServerNamed'>,
+  given: Record<string, unknown> | undefined
+): string | undefined {
+  if (isRead || (given !== undefined && filledBy === undefined)) return undefined
+  const doubt = filledBy ? doubtAboutFilling(request, tool) : doubtAboutRunning(request, tool)
+  const reasons = [doubt, unusedValues({ ...found, request, tool })].filter((reason) => reason !== undefined)
   return reasons.length > 0 ? reasons.join(' ') : undefined
 }
 

@@ -65,7 +65,7 @@ export function doubtAboutReading(request: string, tool: ToolText): string | und
 }
 
 /** Removes quoted texts, addresses and paths: they are data, whatever they say. */
-function withoutValues(request: string): string {
+export function withoutValues(request: string): string {
   return (
     request
       .replace(/"[^"]*"|“[^”]*”|(?<!\w)'[^']*'(?!\w)/g, ' X ')

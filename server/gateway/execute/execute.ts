@@ -1,6 +1,6 @@
 /**
  * `execute`: from a named tool or a sentence to a child's own result. Invariant: a tool that nobody named runs only if it reads,
- * or after the client's user has approved it.
+ * or after the client's user has approved it; a named tool that may write gets values only from `params` or from a plain order.
  */
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { unknownServer } from '../../connections/connections.ts'
@@ -9,9 +9,10 @@ import { AppError } from '../../lib/errors.ts'
 import type { CallContext, FoundBy } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { type ResolvedParams, resolveParams } from '../params/resolve-params.ts'
-import { canConfirm, reads, whyConfirm } from './confirm-route.ts'
+import { canConfirm, reads, whyConfirm, whyNotFill } from './confirm-route.ts'
 import type { Discovery } from './discovery.ts'
 import { doubtAbout } from './doubtful-sentence.ts'
+import { doubtAboutRunning } from './plain-order.ts'
 import { type RouteSummary, recordDecision } from './record-route.ts'
 import { routeRequest } from './route-request.ts'
 import { refuseDenied, runTool } from './run-tool.ts'
@@ -21,7 +22,8 @@ export interface ExecuteInput {
   request?: string | undefined
   server?: string | undefined
   tool?: string | undefined
-  params: Record<string, unknown>
+  /** Undefined: the sentence has all there is. */
+  params: Record<string, unknown> | undefined
 }
 
 interface Candidate {
@@ -65,7 +67,7 @@ type Question = { status: Status; candidates: Candidate[] } & Record<string, unk
 const CANDIDATES = 5
 const DESCRIPTION_CHARS = 300
 const HOW_TO_CONFIRM =
-  'Nothing was run. If this is the right call, call again with "server", "tool" and all "params" that it needs.'
+  'Nothing was run. If this is the right call, call again with "server", "tool" and all "params" that it needs ({} if none).'
 
 export async function execute(
   core: GatewayServices,
@@ -113,19 +115,25 @@ async function choose(
   if (problems.length > 0) {
     const reasons = problems.map(({ path, reason }) => `${path} ${reason}`)
     const candidates = otherCandidates(core, found, input.request)
-    const doubt = input.request === undefined ? undefined : doubtAbout(input.request)
-    const reason = doubt === undefined ? {} : { reason: `${doubt} Nothing was run.` }
+    const doubt = input.request === undefined ? undefined : doubtOf(input.request, found, isRead)
+    const reason = doubt === undefined ? {} : { reason: `${doubt} ${HOW_TO_CONFIRM}` }
     return { status: 'needs_params', ...answer, ...reason, problems: reasons, inputSchema, candidates }
   }
-  if (explicit || input.request === undefined) return { ...found, ...settled }
   const { request } = input
+  if (request === undefined) return { ...found, ...settled }
   const isServerNamed = input.server !== undefined
-  const reason = whyConfirm(core, { ...found, ...settled, request, isServerNamed, isRead })
-  const foundBy = { request, confidence, reason }
+  const inQuestion = { ...found, ...settled, request, isServerNamed, isRead }
+  const reason = explicit ? whyNotFill(inQuestion, input.params) : whyConfirm(core, inQuestion)
+  if (explicit && reason === undefined) return { ...found, ...settled }
+  const foundBy = { request, confidence, reason, isNamed: explicit }
   if (reason === undefined) return { ...found, ...settled, found: foundBy }
   if (canConfirm(context, params)) return { ...found, ...settled, requiresApproval: true, found: foundBy }
   const candidates = otherCandidates(core, found, input.request)
   return { status: 'needs_confirmation', ...answer, reason: `${reason} ${HOW_TO_CONFIRM}`, candidates }
+}
+
+function doubtOf(request: string, { tool, explicit }: Route, isRead: boolean): string | undefined {
+  return explicit && !isRead ? doubtAboutRunning(request, tool) : doubtAbout(request)
 }
 
 /** Without candidates the caller needs a hint what to do next. */

@@ -153,7 +153,7 @@ function readExecute(args: Args): ExecuteInput {
     request: text(args, 'request'),
     server: text(args, 'server'),
     tool: text(args, 'tool'),
-    params: { ...params }
+    params: params ? { ...params } : undefined
   }
 }
 

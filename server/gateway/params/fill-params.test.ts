@@ -22,7 +22,8 @@ describe('fillParams', () => {
     ],
     ['a path', schema({ path: text }), 'read /etc/hosts, please', { path: '/etc/hosts' }],
     ['named values', schema({ a: number, b: number }), 'sum with a=2 and b: 40', { a: 2, b: 40 }],
-    ['a negative number', schema({ level: number }), 'set it to -3.5', { level: -3.5 }]
+    ['a negative number', schema({ level: number }), 'set it to -3.5', { level: -3.5 }],
+    ['a quoted "but"', schema({ message: text }), 'say "no, but yes"', { message: 'no, but yes' }]
   ])('finds %s', (_what, input, request, expected) => {
     expect(fillParams(input, {}, request, true)).toEqual(expected)
   })
@@ -33,7 +34,10 @@ describe('fillParams', () => {
     ['one text for two places', schema({ from: text, to: text }), 'translate "hello"'],
     ['a number inside a word', schema({ count: number }), 'use utf8 of v2.1.3 and abc-7'],
     ['an apostrophe', schema({ message: text }), "it's what it's"],
-    ['optional places', schema({ count: number }, []), 'give me 5']
+    ['optional places', schema({ count: number }, []), 'give me 5'],
+    ['the exception', schema({ city: text }), 'forecast for any city but "Paris"'],
+    ['two exceptions', schema({ id: text }), 'any order other than "A-77" and id="B-2"'],
+    ['what it must not take', schema({ path: text }), 'do not read path=/etc/hosts']
   ])('does not guess %s', (_what, input, request) => {
     expect(fillParams(input, {}, request, true)).toEqual({})
   })

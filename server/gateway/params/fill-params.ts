@@ -1,13 +1,16 @@
 import { propertiesOf, requiredOf, typesOf } from './check-params.ts'
+import { withoutExcluded } from './excluded-values.ts'
 
 type Schema = Record<string, unknown>
 type Params = Record<string, unknown>
 
 /**
  * Fills a tool's missing parameters from the sentence where that is safe: a value next to the parameter's name; and for tools
- * that only read, the one value of its kind for the one required parameter of that kind.
+ * that only read, the one value of its kind for the one required parameter of that kind. A value that the sentence leaves out is
+ * never one.
  */
-export function fillParams(schema: Schema, given: Params, request: string, readOnly: boolean): Params {
+export function fillParams(schema: Schema, given: Params, sentence: string, readOnly: boolean): Params {
+  const request = withoutExcluded(sentence)
   const filled = { ...named(schema, given, request), ...given }
   if (!readOnly) return requiredOf(schema).every((name) => filled[name] !== undefined) ? filled : given
   const open = requiredOf(schema).filter((name) => filled[name] === undefined)

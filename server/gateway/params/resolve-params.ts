@@ -9,6 +9,7 @@ import { callHash, InputNeeded, type TextRequest } from '../asking/client-prompt
 import type { CallContext } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { checkParams, type ParamsProblem, propertiesOf } from './check-params.ts'
+import { withoutExcluded } from './excluded-values.ts'
 import { fillParams } from './fill-params.ts'
 
 type Params = Record<string, unknown>
@@ -32,7 +33,7 @@ const SYSTEM = `You fill in the parameters of one tool call. You are given JSON 
 export async function resolveParams(
   core: GatewayServices,
   { server, tool, isRead }: { server: string; tool: StoredTool; isRead: boolean },
-  { request, params: given }: { request?: string | undefined; params: Params },
+  { request, params: given = {} }: { request?: string | undefined; params?: Params | undefined },
   context: CallContext
 ): Promise<ResolvedParams> {
   if (request === undefined) return { params: given, problems: checkParams(tool.inputSchema, given) }
@@ -50,14 +51,16 @@ export async function resolveParams(
   const news = Object.entries(written.params).filter(
     ([name, value]) => Object.hasOwn(properties, name) && !Object.hasOwn(known, name) && value !== null
   )
+  const kept = withoutExcluded(request)
+  if (news.some(([, value]) => isSaid(value, request) && !isSaid(value, kept))) return settled
   const params = { ...known, ...Object.fromEntries(news) }
   if (checkParams(tool.inputSchema, params).length > 0) return settled
   const isGuess = !isRead && !news.every(([, value]) => isSaid(value, request))
   const canAsk = context.prompter?.choose !== undefined || core.policy(server, tool.name) === 'ask'
   if (isGuess && !canAsk) return settled
-  const kept = byRules.filter((name) => !wrong.has(name))
+  const ruledRight = byRules.filter((name) => !wrong.has(name))
   const added = news.map(([name]) => name)
-  const filledBy = { ...marked(kept, 'rules').filledBy, ...marked(added, written.by).filledBy }
+  const filledBy = { ...marked(ruledRight, 'rules').filledBy, ...marked(added, written.by).filledBy }
   return { params, problems: [], filledBy, ...(isGuess ? { requiresApproval: true } : {}) }
 }
 

@@ -1,0 +1,22 @@
+const EXCLUDES =
+  /\b(?:but|not|no|never|except\w*|exclud\w+|other\s+than|apart\s+from|aside\s+from|besides|without|instead\s+of|rather\s+than|\w*n\s?['’]t|dont)\b/gi
+const END = /[.;!?](?:\s|$)/
+const QUOTED = /"[^"]*"|“[^”]*”|(?<!\w)'[^']*'(?!\w)/g
+
+/**
+ * The sentence without what it may leave out: everything from such a word ("any city but …") to the end of its sentence. A value
+ * there must not become a parameter, even if it is the only one.
+ */
+export function withoutExcluded(request: string): string {
+  // Same length, so that positions stay; what a quoted text says is data.
+  const masked = request.replace(QUOTED, (text) => 'X'.repeat(text.length))
+  let kept = ''
+  let at = 0
+  for (const { index } of masked.matchAll(EXCLUDES)) {
+    if (index < at) continue
+    const end = END.exec(masked.slice(index))
+    kept += request.slice(at, index)
+    at = end ? index + end.index : request.length
+  }
+  return kept + request.slice(at)
+}
