@@ -1,6 +1,7 @@
 import type { EventData, SessionEvent } from '../../contract/events.ts'
 import { type CallEntry, callOf, type Transcript } from '../../contract/transcript.ts'
 import type { AssistantPart, ChatMessage, ToolAnswer } from '../models/port.ts'
+import { partsOf } from './stored-parts.ts'
 
 /** The maximum length of one tool answer in the history. The person sees all of it, the model its beginning and end. */
 const MAX_ANSWER_CHARS = 60_000
@@ -26,7 +27,7 @@ export function modelHistory(events: readonly SessionEvent[], transcript: Transc
     if (event.type === 'turn:end' && event.data.turnId === turnId) turnId = null
     // An answer of a stopped turn came too late. It may be stored after the next question, but it does not answer it.
     if (event.type !== 'agent:response' || event.data.turnId !== (event.data.partial ? asked : turnId)) continue
-    const parts = partsOf(event.data)
+    const parts = told(event.data)
     if (parts.length === 0) continue
     if (messages.at(-1)?.role === 'assistant') messages.push(CONTINUE)
     messages.push({ role: 'assistant', parts })
@@ -50,11 +51,9 @@ export function sinceFreshStart(events: readonly SessionEvent[]): readonly Sessi
   return asked > ended ? [...before.slice(asked), ...events.slice(start + 1)] : events.slice(start + 1)
 }
 
-function partsOf(data: EventData<'agent:response'>): AssistantPart[] {
-  if (data.partial) return [{ type: 'text', text: `${data.text}\n\n[${CUT_OFF[data.partial]}]` }]
-  // We wrote this ourselves: the log is as trustworthy as the process.
-  if (data.parts) return data.parts as AssistantPart[]
-  return data.text === '' ? [] : [{ type: 'text', text: data.text }]
+function told(data: EventData<'agent:response'>): AssistantPart[] {
+  if (!data.partial) return partsOf(data)
+  return [{ type: 'text', text: `${data.text}\n\n[${CUT_OFF[data.partial]}]` }]
 }
 
 function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, transcript: Transcript): ToolAnswer {

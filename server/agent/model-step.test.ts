@@ -4,6 +4,7 @@ import { AppError } from '../lib/errors.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
 import { createPolicy } from '../policy/approval-policy.ts'
 import { type AgentEvent, type ModelStepInput, modelStep, type StepOutput } from './model-step.ts'
+import { partsOf } from './stored-parts.ts'
 
 const tools = offerTools(
   'files',
@@ -52,6 +53,22 @@ describe('a step', () => {
     expect(events.map(({ type }) => type)).toEqual(['agent:response', 'usage', 'turn:end'])
     const refused = await run(() => [{ type: 'done', parts: [], finish: 'refusal', usage }])
     expect(ofType(refused.events, 'turn:end')[0]?.data.reason).toBe('refused')
+  })
+
+  it('stores its text once, and the model gets back exactly its parts', async () => {
+    const meta = { vendor: { signature: 's' } }
+    const text = 'x'.repeat(600_000)
+    const given: AssistantPart[] = [
+      { type: 'text', text: 'One ', meta },
+      { type: 'reasoning', text: 'hm', meta },
+      { type: 'text', text },
+      call('files__read', '{"path":"a"}', 'c1'),
+      { type: 'text', text: '' }
+    ]
+    const { events } = await run(() => [done(...given)])
+    const [response] = ofType(events, 'agent:response')
+    expect(JSON.stringify(response).length).toBeLessThan(text.length + 1000)
+    expect(response && partsOf(response.data)).toEqual(given)
   })
 
   it('announces its calls together, bound to session, call, definition and arguments', async () => {

@@ -11,6 +11,7 @@ import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../mode
 import { readArguments } from '../models/step/read-arguments.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
 import type { DefinitionChange } from '../policy/definition-guard.ts'
+import { toStoredPart } from './stored-parts.ts'
 import { estimateRequest, estimateTokens, trimHistory } from './trim-history.ts'
 
 export type AgentEvent = { [T in EventType]: { type: T; data: EventData<T> } }[EventType]
@@ -99,7 +100,7 @@ function finish(input: ModelStepInput, done: Done, dropped: number): AgentEvent[
   const events: AgentEvent[] = []
   if (dropped > 0 && !input.trimmingTold) events.push(trimmedNotice(dropped))
   events.push(
-    { type: 'agent:response', data: { turnId, text, parts } },
+    { type: 'agent:response', data: { turnId, text, parts: parts.map(toStoredPart) } },
     { type: 'usage', data: { turnId, ...done.usage } }
   )
   events.push(...requests)

@@ -103,7 +103,7 @@ async function gather(world: World, workers: Worker[], tidyMs: number, say: (lin
     let strays: Evidence['strays'] = []
     const isTidy = async () => {
       strays = await findStrays(world, store)
-      // A server that was killed counts as alive until its last heartbeat has run out, and what it left as its reserve.
+      // A killed server counts as alive until its last heartbeat expires. Until then, its containers look like its warm pool.
       return strays.length === 0 && (await store.sessions.instances()).length === world.instances.length
     }
     await eventually('no container is too many', isTidy, tidyMs).catch((error) => say(String(error)))
