@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type App, createApp } from '../app/app.ts'
 import { isAppError } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
+import { flushRepeatedLines } from '../lib/repeated-lines.ts'
 import type { Command } from './command.ts'
 import { leaveSoon } from './leave-soon.ts'
 import { listenForStop, type StopSignals } from './stop-signals.ts'
@@ -69,6 +70,7 @@ async function runApp(app: App, signals: StopSignals, announce: Announce): Promi
   }
   const isSaved = app.ending().unsaved.length === 0
   const level = isSaved ? (app.ending().left > 0 ? 'warn' : 'info') : 'error'
+  flushRepeatedLines()
   announce(`Stopped.${leftBehind(app)}${notSaved(app)}`, { seconds, ...app.ending() }, level)
   return isSaved ? 0 : 1
 }
@@ -78,6 +80,7 @@ async function stopInTime(app: App, { hurry, atOnce }: StopSignals, announce: An
   const begun = performance.now()
   const seconds = () => Math.round(performance.now() - begun) / 1000
   const leave = (why: string) => {
+    flushRepeatedLines()
     announce(`Not stopped cleanly: ${why}.${notSaved(app)}`, { seconds: seconds(), ...app.ending() }, 'error')
     process.exit(1)
   }

@@ -1,6 +1,7 @@
 import { type DestinationStream, type LogFn, type Logger, pino, stdSerializers } from 'pino'
 import { AppError } from './errors.ts'
-import { RepeatedLines } from './repeated-lines.ts'
+import { plural } from './plural.ts'
+import { RepeatedLines, type WriteLine } from './repeated-lines.ts'
 
 export type { Logger }
 
@@ -20,8 +21,14 @@ export function createLogger(level: string, destination: DestinationStream = pro
     // Many lines end with the error's own sentence: once is enough.
     const isSaid = err instanceof AppError && words[0]?.includes(err.message)
     const said = isSaid ? { err: new AppError(err.kind, err.code, '', { cause: err.cause }) } : {}
-    const write = (skipped: number) =>
-      Reflect.apply(method, this, [{ ...fields, ...said, ...(skipped > 0 && { repeated: skipped }) }, ...words])
+    const write: WriteLine = (skipped, lastAt) => {
+      const counted = skipped > 0 ? { repeated: skipped, ...(lastAt && { lastAt }) } : {}
+      const [sentence, ...rest] = words
+      // What it reports may be over: it must not read like news.
+      const summary =
+        lastAt && `Summary: repeated ${plural(skipped, 'time')}, last at ${lastAt.toISOString()}: ${sentence}`
+      Reflect.apply(method, this, [{ ...fields, ...said, ...counted }, summary ?? sentence, ...rest])
+    }
     if (lineLevel < WARN) write(0)
     else repeated.take(keyOf({ ...this.bindings(), ...fields }, words, lineLevel), write)
   }

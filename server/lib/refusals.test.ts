@@ -22,7 +22,8 @@ it('counts every refusal, writes a flood of the same one once, and says in the e
   expect(written).toHaveLength(2)
   vi.advanceTimersByTime(70_000)
   expect(written).toHaveLength(3)
-  expect(written[2]).toMatchObject({ msg: 'Connection refused.', face: 'socket', code: 'unauthorized', repeated: 4 })
+  const summary = { msg: 'Connection refused.', face: 'socket', code: 'unauthorized', repeated: 4 }
+  expect(written[2]).toMatchObject({ ...summary, lastAt: expect.stringMatching(/Z$/) })
   vi.advanceTimersByTime(70_000)
   expect(written).toHaveLength(3)
 })

@@ -32,8 +32,9 @@ export function createRefusals(logger: Logger, count: CountRefusal): ReportRefus
     count(face, code, reason)
     if (!line) return
     const { sentence, sender, fields } = line
-    lines.take([face, code, reason, sentence, sender].join(' '), (skipped) => {
-      logger.info({ ...fields, face, code, reason, ...(skipped > 0 && { repeated: skipped }) }, sentence)
+    lines.take([face, code, reason, sentence, sender].join(' '), (skipped, lastAt) => {
+      const counted = skipped > 0 ? { repeated: skipped, ...(lastAt && { lastAt }) } : {}
+      logger.info({ ...fields, face, code, reason, ...counted }, sentence)
     })
   }
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { AppError } from './errors.ts'
 import { createLogger } from './logger.ts'
-import { RepeatedLines } from './repeated-lines.ts'
+import { flushRepeatedLines, RepeatedLines } from './repeated-lines.ts'
 
 it('writes the first line of a kind, and counts the others on the next one', () => {
   const lines = new RepeatedLines(1000)
@@ -11,6 +11,20 @@ it('writes the first line of a kind, and counts the others on the next one', () 
   take('b', 999)
   for (const now of [1000, 2000]) take('a', now)
   expect(written).toEqual(['a 0', 'b 0', 'a 2', 'a 0'])
+})
+
+it('writes the count of what has ended as a summary with the time of the last line', () => {
+  const written: Record<string, unknown>[] = []
+  const logger = createLogger('info', { write: (line: string) => void written.push(JSON.parse(line)) })
+  for (let i = 0; i < 3; i++) logger.warn({ part: 'engine' }, 'The engine is away.')
+  logger.info('Ready again.')
+  flushRepeatedLines()
+  expect(written.map(({ msg }) => msg)).toEqual([
+    'The engine is away.',
+    'Ready again.',
+    expect.stringMatching(/^Summary: repeated 2 times, last at 2.*Z: The engine is away\.$/)
+  ])
+  expect(written[2]).toMatchObject({ part: 'engine', repeated: 2, lastAt: expect.stringMatching(/Z$/) })
 })
 
 it('remembers a bounded number of lines', () => {

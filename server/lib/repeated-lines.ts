@@ -1,14 +1,21 @@
+/** `lastAt` is set if the line is only about those that were left out; it is the time of the last one. */
+export type WriteLine = (skipped: number, lastAt?: Date) => void
+
 interface Seen {
   since: number
   skipped: number
-  write: (skipped: number) => void
+  lastAt: number
+  write: WriteLine
 }
 
 const SWEEP_MS = 5000
 const all = new Set<RepeatedLines>()
-process.once('exit', () => {
+process.once('exit', flushRepeatedLines)
+
+/** Writes all counts now, so that the next line can be the last one. */
+export function flushRepeatedLines(): void {
   for (const lines of all) lines.sweep(Number.POSITIVE_INFINITY)
-})
+}
 
 /**
  * Collapses repeated log lines: the first is written, those that follow within the window are only counted. The next line, the end of
@@ -27,14 +34,15 @@ export class RepeatedLines {
   }
 
   /** Calls `write` with the number of lines like it that were not written since the last one that was, or counts this line. */
-  take(key: string, write: (skipped: number) => void, now = Date.now()): void {
+  take(key: string, write: WriteLine, now = Date.now()): void {
     const known = this.#seen.get(key)
     if (known && now - known.since < this.#windowMs) {
       known.skipped += 1
+      known.lastAt = now
       return
     }
     this.#seen.delete(key)
-    this.#seen.set(key, { since: now, skipped: 0, write })
+    this.#seen.set(key, { since: now, skipped: 0, lastAt: now, write })
     // The oldest key goes first: a map keeps the order in which its keys were added.
     if (this.#seen.size > this.#maxKeys) this.#end(this.#seen.keys().next().value ?? '')
     write(known?.skipped ?? 0)
@@ -51,6 +59,6 @@ export class RepeatedLines {
   #end(key: string): void {
     const known = this.#seen.get(key)
     this.#seen.delete(key)
-    if (known && known.skipped > 0) known.write(known.skipped)
+    if (known && known.skipped > 0) known.write(known.skipped, new Date(known.lastAt))
   }
 }

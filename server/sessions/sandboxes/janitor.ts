@@ -50,10 +50,11 @@ export class Janitor {
   }
 
   /** For the last instance to stop: removes what killed instances left behind, however fresh it is. */
-  async recycleLeftovers(): Promise<void> {
+  async recycleLeftovers(onRecycled: (sessionId: string) => void): Promise<void> {
     for (;;) {
       const left = await this.#takeIdle(0, REAP_AT_ONCE)
       const gone = await Promise.all(left.map((record) => this.#recycle(record)))
+      for (const [at, { sessionId, containerId }] of left.entries()) if (gone[at] && containerId) onRecycled(sessionId)
       if (!gone.includes(true)) return
     }
   }

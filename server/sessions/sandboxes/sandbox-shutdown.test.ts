@@ -103,15 +103,34 @@ it('does not name what could be saved after all', async () => {
   expect(fake.engine.containers.size).toBe(0)
 })
 
-it('counts the sandboxes that are left because the engine is away, also those whose connection it has lost', async () => {
-  const manager = await fake.start('one')
+it('names what is not saved and counts every container if the engine is gone, also those it had lost before', async () => {
+  const manager = await fake.start('one', { warmPoolSize: 2, pauseAfterMs: 0 })
+  await vi.waitFor(() => expect(manager.pool.ready).toBe(2))
+  await write(manager, 's0')
+  await vi.waitFor(() => expect(manager.state('s0')).toBe('paused'))
   manager.attach('s1')
-  for (const id of ids(2)) await write(manager, id)
-  const lost = await containerOf('s1')
-  vi.spyOn(fake.engine, 'remove').mockRejectedValue(new Error('the engine is away'))
-  vi.spyOn(fake.engine, 'connect').mockRejectedValue(new Error('the engine is away'))
-  await lost.connection?.close()
-  await vi.waitFor(() => expect(manager.state('s1')).toBe('none'))
+  await write(manager, 's1')
+  await vi.waitFor(() => expect(manager.pool.ready).toBe(2))
+  for (const verb of ['remove', 'connect', 'inspect', 'list', 'create'] as const)
+    vi.spyOn(fake.engine, verb).mockRejectedValue(new Error('the engine is away'))
+  for (const { connection } of fake.engine.containers.values()) await connection?.close()
+  await vi.waitFor(() => expect([manager.state('s1'), manager.pool.ready]).toEqual(['none', 0]))
   await manager.stop()
-  expect(manager.ending).toMatchObject({ unsaved: [], left: 2 })
+  // Everything in "s0" was saved before it was paused.
+  expect(manager.ending).toEqual({ saved: 0, unsaved: ['s1'], left: 4 })
+})
+
+it('counts the sandboxes of a dead instance that it saves and those that it leaves', async () => {
+  const dead = await fake.start('dead')
+  for (const id of ids(3)) await write(dead, id)
+  fake.managers.splice(0)
+  await fake.store.sessions.signOff('dead')
+  const stuck = await containerOf('s2')
+  const remove = fake.engine.remove.bind(fake.engine)
+  vi.spyOn(fake.engine, 'remove').mockImplementation((id) =>
+    id === stuck.id ? Promise.reject(new Error('device is busy')) : remove(id)
+  )
+  const manager = await fake.start('last')
+  await manager.stop()
+  expect(manager.ending).toMatchObject({ saved: 2, left: 1 })
 })

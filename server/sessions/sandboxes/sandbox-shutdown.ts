@@ -3,11 +3,17 @@
  * Invariant: a container is removed only after its files were saved; the others are left for the next start to save.
  */
 import { messageOf } from '../../lib/errors.ts'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
+import type { ContainerSummary } from '../../sandbox/port.ts'
+import type { SessionRecord } from '../../storage/session-store.ts'
 import type { LiveSession } from './live-session.ts'
+import type { OwnContainers } from './own-containers.ts'
 import type { SessionsDeps } from './session-options.ts'
 
 /** More would only compete for the same processors and disk, and delay those with unsaved changes. */
 const AT_ONCE = 8
+/** How long the engine may take at the end to list what is left. */
+const LIST_MS = 2000
 
 export interface SandboxShutdownOptions {
   deps: SessionsDeps
@@ -15,6 +21,8 @@ export interface SandboxShutdownOptions {
   sessions: readonly LiveSession[]
   /** Once it fires, no new work starts. */
   late: AbortSignal
+  own: OwnContainers
+  deployment: () => string
 }
 
 interface SavedSandbox {
@@ -28,9 +36,8 @@ export class SandboxShutdown {
   readonly #waiting: LiveSession[]
   /** Containers whose files are saved. */
   readonly #saved: SavedSandbox[] = []
-  #count = 0
-  /** Containers without unsaved changes that could not be removed. */
-  left = 0
+  readonly #savedSessions = new Set<string>()
+  #left: number | undefined
 
   constructor(options: SandboxShutdownOptions) {
     this.#options = options
@@ -48,7 +55,12 @@ export class SandboxShutdown {
   }
 
   get saved(): number {
-    return this.#count
+    return this.#savedSessions.size
+  }
+
+  /** Number of containers that are left; all of this instance until `count` knows better. */
+  get left(): number {
+    return this.#left ?? this.#options.own.ids.size
   }
 
   async run(): Promise<void> {
@@ -66,11 +78,22 @@ export class SandboxShutdown {
     }
   }
 
-  /** Drops those that have been saved in another way since. */
-  async dropSaved(): Promise<void> {
-    const { store } = this.#options.deps
-    for (const sessionId of this.#unsaved) {
-      if ((await store.get(sessionId))?.containerId === null) this.#note(sessionId)
+  /** Finds out at the end what is left, from the store and, if it answers, the engine. */
+  async count(): Promise<void> {
+    const { deps, own, deployment } = this.#options
+    const others = new Set((await deps.store.instances()).filter((id) => id !== deps.instanceId))
+    const bound = (await deps.store.list()).filter(({ containerId }) => containerId !== null)
+    const open = new Set(bound.map(({ sessionId }) => sessionId))
+    // Saved in another way, for example by the janitor.
+    for (const sessionId of this.#unsaved) if (!open.has(sessionId)) this.note(sessionId)
+    const listing = withDeadline({ what: 'the list of containers', ms: LIST_MS }, () => deps.engine.list(deployment()))
+    const listed = await listing.catch(() => undefined)
+    const left = leftBehind(bound, others, own.ids, listed)
+    this.#left = left.size
+    // Other instances save a sandbox that they can still reach.
+    if (listed && others.size > 0) return
+    for (const { sessionId, containerId } of bound) {
+      if (containerId && left.has(containerId) && own.mayBeUnsaved(containerId)) this.#unsaved.add(sessionId)
     }
   }
 
@@ -86,7 +109,7 @@ export class SandboxShutdown {
           this.#unsaved.delete(sessionId)
           return session.sandbox.disconnect()
         }
-        const containerId = await session.saveAndRelease(taken.record, () => this.#note(sessionId))
+        const containerId = await session.saveAndRelease(taken.record, () => this.note(sessionId))
         if (containerId) this.#saved.push({ sessionId, containerId })
       })
     } catch (error) {
@@ -97,9 +120,10 @@ export class SandboxShutdown {
     }
   }
 
-  #note(sessionId: string): void {
+  /** The session's files are saved. */
+  note(sessionId: string): void {
     this.#unsaved.delete(sessionId)
-    this.#count += 1
+    this.#savedSessions.add(sessionId)
   }
 
   /** A container that can't be removed no longer belongs to a session, so the next start removes it. */
@@ -109,10 +133,21 @@ export class SandboxShutdown {
       await engine.remove(containerId)
       logger.info({ sessionId, containerId }, 'Sandbox recycled.')
     } catch (error) {
-      this.left += 1
       logger.warn({ containerId }, `A container is left to be removed by the next start: ${messageOf(error)}`)
     }
   }
+}
+
+/** The containers that remain of this instance and, if it is the last one, of the deployment. */
+function leftBehind(
+  bound: readonly SessionRecord[],
+  others: ReadonlySet<string>,
+  own: ReadonlySet<string>,
+  listed: readonly ContainerSummary[] | undefined
+): Set<string> {
+  const taken = new Set(bound.filter(({ holder }) => holder !== null && others.has(holder)).map((r) => r.containerId))
+  const known = listed?.map(({ id }) => id) ?? [...own, ...bound.flatMap(({ containerId }) => containerId ?? [])]
+  return new Set(known.filter((id) => !taken.has(id) && (others.size === 0 || own.has(id))))
 }
 
 /** Sandboxes that are still being opened come last, because they would delay the others. */

@@ -10,6 +10,7 @@ import type { ToolDefinition, ToolResult } from '../../sandbox/port.ts'
 import type { Checkpoint } from '../../storage/checkpoint-store.ts'
 import { Janitor } from './janitor.ts'
 import { type EnterOptions, LiveSession, sessionBusy } from './live-session.ts'
+import { OwnContainers } from './own-containers.ts'
 import { journal, runSandboxTool, type ToolCall } from './run-sandbox-tool.ts'
 import { SandboxPlaces } from './sandbox-places.ts'
 import { SandboxShutdown } from './sandbox-shutdown.ts'
@@ -51,11 +52,11 @@ export class SessionManager {
   readonly #sessions = new Map<string, LiveSession>()
   readonly #context: SandboxContext
   readonly #lock = new KeyedLock()
+  readonly #own = new OwnContainers()
   readonly #timers: NodeJS.Timeout[] = []
   readonly pool: WarmPool
   readonly janitor: Janitor
   #shutdown: SandboxShutdown | undefined
-  #bound = 0
   #deployment = ''
   /** The store's origin, as last seen; this instance's sandboxes are registered there. */
   #origin = ''
@@ -63,7 +64,8 @@ export class SessionManager {
   #stopping = false
   #stopped: Promise<void> | undefined
 
-  constructor(deps: SessionsDeps, options: SessionsOptions) {
+  constructor(given: SessionsDeps, options: SessionsOptions) {
+    const deps = { ...given, engine: this.#own.watch(given.engine) }
     this.#deps = deps
     this.#options = options
     const made = new Set<string>()
@@ -158,11 +160,11 @@ export class SessionManager {
 
   /**
    * How many sessions `stop` has saved, the ones not saved yet, whose sandboxes are left for the next start, and how many sandboxes
-   * are left in all, as far as it could find out.
+   * are left in all: of this instance and, if it is the last one, of the deployment.
    */
   get ending(): { saved: number; unsaved: string[]; left: number } {
     const { saved = 0, unsaved = [], left = 0 } = this.#shutdown ?? {}
-    return { saved, unsaved, left: Math.max(unsaved.length, this.#bound) + left + this.pool.left }
+    return { saved, unsaved, left }
   }
 
   /** Number of sandboxes that this instance is connected to. */
@@ -231,12 +233,17 @@ export class SessionManager {
   async #stop(withinMs: number): Promise<void> {
     this.#stopping = true
     for (const timer of this.#timers) clearInterval(timer)
-    const { leaseMs } = this.#options
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), withinMs)
     const isLate = new Promise((resolve) => late.signal.addEventListener('abort', resolve, { once: true }))
-    const sessions = [...this.#sessions.values()]
-    const shutdown = new SandboxShutdown({ deps: this.#deps, leaseMs, sessions, late: late.signal })
+    const shutdown = new SandboxShutdown({
+      deps: this.#deps,
+      leaseMs: this.#options.leaseMs,
+      sessions: [...this.#sessions.values()],
+      late: late.signal,
+      own: this.#own,
+      deployment: () => this.#deployment
+    })
     this.#shutdown = shutdown
     const work = Promise.allSettled([
       this.pool.stop(),
@@ -246,16 +253,8 @@ export class SessionManager {
     ])
     await Promise.race([work.then(() => this.#recycleLeftovers(shutdown, late.signal)), isLate])
     clearTimeout(timer)
-    this.#bound = await this.#countBound(sessions).catch(() => 0)
+    await shutdown.count().catch(() => {})
     await this.#deps.store.signOff(this.#deps.instanceId).catch(() => {})
-  }
-
-  /** Sessions whose sandbox is still there, for example because the engine is away. */
-  async #countBound(sessions: readonly LiveSession[]): Promise<number> {
-    const { store, instanceId } = this.#deps
-    const records = await Promise.all(sessions.map(({ sessionId }) => store.get(sessionId)))
-    const isOurs = (holder: string | null) => holder === null || holder === instanceId
-    return records.filter((record) => record?.containerId && isOurs(record.holder)).length
   }
 
   async #recycleLeftovers(shutdown: SandboxShutdown, late: AbortSignal): Promise<void> {
@@ -263,8 +262,7 @@ export class SessionManager {
     if (late.aborted) return
     try {
       if ((await store.instances()).some((id) => id !== instanceId)) return
-      await this.janitor.recycleLeftovers()
-      await shutdown.dropSaved()
+      await this.janitor.recycleLeftovers((sessionId) => shutdown.note(sessionId))
     } catch (error) {
       logger.warn({ err: error }, `Containers of earlier instances are left for the next start: ${messageOf(error)}`)
     }

@@ -61,9 +61,6 @@ export class WarmPool {
     await Promise.allSettled(this.#members.map((member) => member.ping()))
   }
 
-  /** Containers that `stop` could not remove. */
-  left = 0
-
   async stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#retry)
@@ -130,7 +127,6 @@ export class WarmPool {
     try {
       await this.#options.engine.remove(containerId)
     } catch (error) {
-      if (this.#stopped) this.left += 1
       this.#options.logger.warn({ containerId }, `A container is left for the janitor: ${messageOf(error)}`)
     } finally {
       this.#options.made.delete(containerId)
