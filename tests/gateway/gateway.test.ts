@@ -59,6 +59,15 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     expect([broken.isError, textOf(broken)]).toEqual([true, expect.stringMatching(/"broken" did not start/)])
     const nothing = await call('execute', {})
     expect([nothing.isError, textOf(nothing)]).toEqual([true, expect.stringMatching(/Give "request"/)])
+    const ignored = await call('list_capabilities', { server: 'everything' })
+    expect([ignored.isError, textOf(ignored)]).toEqual([
+      true,
+      expect.stringMatching(/no argument "server".* category\./)
+    ])
+    expect(data(await call('execute', { tool: 'everything__echo' }))).toMatchObject({
+      status: 'needs_choice',
+      reason: 'No server has a tool "everything__echo". Nothing was run.'
+    })
     const found = data(await call('find_tool', { query: 'echo' }))
     expect(found.failed).toMatchObject([{ server: 'broken' }])
   })
@@ -68,7 +77,7 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     const names = Array.from({ length: 50 }, (_, i) => `s${i}`)
     const { call, client } = await start(Object.fromEntries(names.map((name) => [name, child('steady', [word])])))
     expect((await client.listTools()).tools).toHaveLength(4)
-    await call('list_capabilities', {})
+    expect(data(await call('list_capabilities', {})).hint).toContain('"find_tool" starts them')
     expect(processesWith(word)).toEqual([])
     expect(textOf(await call('execute', { server: 's7', tool: 'echo', params: { message: 'hi' } }))).toBe('hi')
     expect(processesWith(word)).toHaveLength(1)

@@ -314,13 +314,34 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(textOf(await execute('get all pods of kubernetes on staging'))).toBe('ran get_pods')
   })
 
-  it('hears that a server is still starting, where no other has a tool for it', async () => {
-    const gateway = await startGateway({
-      slow: { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)'] }
+  it('hears that a server is still starting, and runs no unsure guess of another meanwhile', async () => {
+    const MAIL = [
+      { name: 'list_messages', description: 'List all messages in the mailbox.', ...reads },
+      { name: 'delete_message', description: 'Delete a message in the mailbox.', inputSchema: id, ...destroys }
+    ]
+    const gateway = await startGateway(({ dir }) => {
+      writeFileSync(join(dir, 'mail.json'), JSON.stringify(MAIL))
+      return {
+        mail: child('shaped', [join(dir, 'mail.json'), join(dir, 'calls')]),
+        slow: { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)'] }
+      }
     })
     closers.push(() => gateway.end())
-    const { structuredContent } = await gateway.call('execute', { request: 'list devices' })
-    expect(structuredContent).toMatchObject({ status: 'needs_choice', pending: ['slow'] })
-    expect(JSON.stringify(structuredContent)).toContain('still starting (slow): call again')
+    const asked = [
+      ['list all orders', 'needs_choice'],
+      ['xyzzy plugh', 'needs_choice'],
+      ['delete the message in the mailbox', 'needs_params'],
+      ['delete the message in the mailbox, id=4', 'needs_confirmation']
+    ] as const
+    const sure = gateway.call('execute', { request: 'list all messages in the mailbox' })
+    const answers = await Promise.all(asked.map(([request]) => gateway.call('execute', { request })))
+    expect(textOf(await sure)).toBe('ran list_messages')
+    for (const [at, { structuredContent }] of answers.entries())
+      expect(structuredContent, asked[at]?.[0]).toMatchObject({ status: asked[at]?.[1], pending: ['slow'] })
+    expect(answers.slice(0, 2).map(textOf)).toEqual([
+      expect.stringMatching(/still starting \(slow\): call again, or name .*list_messages/),
+      expect.stringContaining('still starting (slow): call again')
+    ])
+    expect(readFileSync(join(gateway.dir, 'calls'), 'utf8')).toBe('list_messages {}\n')
   })
 })

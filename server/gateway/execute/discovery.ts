@@ -9,6 +9,8 @@ const FORGET_FAILURE_MS = 60_000
 export interface Discovered {
   /** Servers that have still never been seen. */
   pending: string[]
+  /** The pending servers that have not failed before: they may soon be there. */
+  starting: string[]
   failed: { server: string; reason: string }[]
 }
 
@@ -19,6 +21,7 @@ export interface Discovered {
 export class Discovery {
   readonly #running = new Map<string, Promise<void>>()
   readonly #failed = new Map<string, { reason: string; at: number }>()
+  readonly #everFailed = new Set<string>()
 
   async discover(
     { index, connections }: GatewayServices,
@@ -33,7 +36,10 @@ export class Discovery {
       // Not the caller's signal: the next caller benefits from what this one did not wait for.
       const looking = connections.list(server, { caller, signal: new AbortController().signal }).then(
         () => void this.#failed.delete(key),
-        (error) => void this.#failed.set(key, { reason: messageOf(error), at: Date.now() })
+        (error) => {
+          this.#everFailed.add(key)
+          this.#failed.set(key, { reason: messageOf(error), at: Date.now() })
+        }
       )
       this.#running.set(
         key,
@@ -45,8 +51,10 @@ export class Discovery {
       await Promise.race([Promise.all(this.#running.values()), timeout])
     }
     const unseen = index.unseen()
+    const pending = unseen.filter((server) => this.#running.has(keyOf(server)))
     return {
-      pending: unseen.filter((server) => this.#running.has(keyOf(server))),
+      pending,
+      starting: pending.filter((server) => !this.#everFailed.has(keyOf(server))),
       failed: unseen.flatMap((server) => {
         const failure = this.#failed.get(keyOf(server))
         return failure && !this.#running.has(keyOf(server)) ? [{ server, reason: failure.reason }] : []

@@ -11,11 +11,12 @@ import type { GatewayServices } from '../gateway-services.ts'
 import { type ResolvedParams, resolveParams } from '../params/resolve-params.ts'
 import { canConfirm, reads, whyConfirm, whyNotFill } from './confirm-route.ts'
 import type { Discovery } from './discovery.ts'
-import { doubtAbout } from './doubtful-sentence.ts'
+import { doubtAbout, withoutValues } from './doubtful-sentence.ts'
 import { doubtAboutRunning } from './plain-order.ts'
 import { type RouteSummary, recordDecision } from './record-route.ts'
-import { routeRequest } from './route-request.ts'
+import { routeRequest, SURE } from './route-request.ts'
 import { refuseDenied, runTool } from './run-tool.ts'
+import { saysOnlyWhat } from './sentence-form.ts'
 import { hasTwin } from './twin-tools.ts'
 
 export interface ExecuteInput {
@@ -44,6 +45,8 @@ interface RouteTaken {
   attempts: number
   approvedBy?: string
   definitionChanged?: true
+  /** Servers that were still starting when the tool was found. */
+  pending?: string[]
   /** The arguments that were sent, if some are not the caller's, and what filled in which. */
   params?: Record<string, unknown>
   filledBy?: Record<string, string>
@@ -57,6 +60,14 @@ interface Route {
   explicit: boolean
   /** The candidates that it was chosen from. */
   candidates: Candidate[]
+  /** Servers that were still starting then. */
+  pending?: string[]
+}
+
+interface NoRoute {
+  candidates: Candidate[]
+  pending?: string[]
+  reason?: string
 }
 
 type Choice = Route & ResolvedParams & { found?: FoundBy }
@@ -84,7 +95,7 @@ export async function execute(
     (chosen) => summarizeChoice(chosen, named)
   )
   if ('status' in choice) return { kind: 'question', question: choice }
-  const { server, tool, confidence, explicit, params, filledBy, requiresApproval, found } = choice
+  const { server, tool, confidence, explicit, params, filledBy, requiresApproval, found, pending } = choice
   const toolRequest = { server, tool, args: params, filledBy, requiresApproval, found }
   const { result, ...called } = await runTool(core, toolRequest, context)
   // A request that says not to do something, or asks about a tool, is not an example of what the tool is for.
@@ -92,7 +103,11 @@ export async function execute(
   return {
     kind: 'result',
     result,
-    route: { ...called, tool: tool.name, confidence, ...(filledBy ? { params, filledBy } : {}) }
+    route: {
+      ...{ ...called, tool: tool.name, confidence },
+      ...(filledBy ? { params, filledBy } : {}),
+      ...(pending ? { pending } : {})
+    }
   }
 }
 
@@ -104,14 +119,21 @@ async function choose(
   context: CallContext
 ): Promise<Choice | Question> {
   const found = await findRoute(core, discovery, input, context)
-  if (!('tool' in found)) return { status: 'needs_choice', ...found, ...deadEnd(core, found) }
-  const { server, tool, confidence, explicit } = found
+  if (!('tool' in found)) return { status: 'needs_choice', ...deadEnd(core, found), ...found }
+  const { server, tool, confidence, explicit, pending } = found
   const { name, inputSchema } = tool
   refuseDenied(core, server, name)
   const isRead = input.request !== undefined && (await reads(core, server, tool))
   const settled = await resolveParams(core, { ...found, isRead }, input, context)
   const { params, problems, filledBy } = settled
-  const answer = { server, tool: name, params, confidence, ...(filledBy ? { filledBy } : {}) }
+  const answer = {
+    server,
+    tool: name,
+    params,
+    confidence,
+    ...(filledBy ? { filledBy } : {}),
+    ...(pending ? { pending } : {})
+  }
   if (problems.length > 0) {
     const reasons = problems.map(({ path, reason }) => `${path} ${reason}`)
     const candidates = otherCandidates(core, found, input.request)
@@ -136,18 +158,16 @@ function doubtOf(request: string, { tool, explicit }: Route, isRead: boolean): s
   return explicit && !isRead ? doubtAboutRunning(request, tool) : doubtAbout(request)
 }
 
-/** Without candidates the caller needs a hint what to do next. */
-function deadEnd(
-  { enrichment }: GatewayServices,
-  { candidates, pending = [] }: { candidates: Candidate[]; pending?: string[] }
-): { reason?: string } {
-  if (candidates.length > 0) return {}
+/** Without candidates, or while servers are starting, the caller needs a hint what to do next. */
+function deadEnd({ enrichment }: GatewayServices, { candidates, pending = [] }: NoRoute): { reason?: string } {
   if (pending.length > 0) {
     const named = pending.slice(0, CANDIDATES).join(', ')
+    const or = candidates.length > 0 ? ', or name "server" and "tool"' : ''
     return {
-      reason: `Nothing was run. Servers that may have a tool for this are still starting (${named}): call again.`
+      reason: `Nothing was run. Servers that may have a tool for this are still starting (${named}): call again${or}.`
     }
   }
+  if (candidates.length > 0) return {}
   const english = enrichment ? '' : ', or say it in English (other languages need EMBEDDING_MODEL)'
   return {
     reason: `No tool fits this request; nothing was run. See "list_capabilities" and name "server" and "tool"${english}.`
@@ -183,7 +203,7 @@ async function findRoute(
   discovery: Discovery,
   input: ExecuteInput,
   context: CallContext
-): Promise<Route | { candidates: Candidate[]; pending?: string[] }> {
+): Promise<Route | NoRoute> {
   const { server, tool, request } = input
   if (server !== undefined && core.index.entry(server) === undefined) throw unknownServer(server)
   if (server !== undefined && tool !== undefined) return namedRoute(core, server, tool, context)
@@ -205,8 +225,14 @@ async function namedRoute(core: GatewayServices, server: string, tool: string, c
   throw new AppError('not-found', 'unknown_tool', `The server "${server}" has no tool "${tool.slice(0, 100)}".${hint}`)
 }
 
-async function byToolName(core: GatewayServices, discovery: Discovery, tool: string, context: CallContext) {
-  if (core.index.serversWith(tool).length === 0) await discovery.discover(core, context)
+async function byToolName(
+  core: GatewayServices,
+  discovery: Discovery,
+  tool: string,
+  context: CallContext
+): Promise<Route | NoRoute> {
+  const isSeen = core.index.serversWith(tool).length > 0
+  const { pending } = isSeen ? { pending: [] } : await discovery.discover(core, context)
   const servers = core.index.serversWith(tool)
   const [only] = servers
   if (servers.length === 1 && only !== undefined) return namedRoute(core, only, tool, context)
@@ -215,9 +241,12 @@ async function byToolName(core: GatewayServices, discovery: Discovery, tool: str
       candidates: servers.slice(0, CANDIDATES).map((server) => candidate(core, server, tool, 1 / servers.length))
     }
   }
+  const still = pending.length > 0 ? ` Still starting: ${pending.slice(0, CANDIDATES).join(', ')}.` : ''
+  const reason = `No server has a tool ${JSON.stringify(tool.slice(0, 100))}.${still}`
   const { matches } = core.router.find(tool, { limit: CANDIDATES })
-  if (matches.length > 0) return { candidates: matches.map((match) => toCandidate(core, match)) }
-  throw new AppError('not-found', 'unknown_tool', `No server has a tool "${tool.slice(0, 100)}".`)
+  if (matches.length === 0) throw new AppError('not-found', 'unknown_tool', reason)
+  const candidates = matches.map((match) => toCandidate(core, match))
+  return { candidates, reason: `${reason} Nothing was run.`, ...(pending.length > 0 ? { pending } : {}) }
 }
 
 async function bySentence(
@@ -226,17 +255,21 @@ async function bySentence(
   request: string,
   server: string | undefined,
   context: CallContext
-) {
-  const { pending } = await discovery.discover(core, context)
+): Promise<Route | NoRoute> {
+  const { pending, starting } = await discovery.discover(core, context)
   const options = { limit: CANDIDATES, ...(server === undefined ? {} : { server }) }
   const { matches, abstained } = await routeRequest(core, request, options, context.signal)
   const [best] = matches
   const tool = best && core.index.tool(best.server, best.tool)
   const candidates = matches.map((match) => toCandidate(core, match))
-  if (best && tool && !abstained && !hasTwin(core, request, matches)) {
-    return { server: best.server, tool, confidence: roundConfidence(best.confidence), explicit: false, candidates }
-  }
-  return { candidates, ...(pending.length > 0 ? { pending } : {}) }
+  const wait = pending.length > 0 ? { pending } : {}
+  if (!best || !tool || abstained || hasTwin(core, request, matches)) return { candidates, ...wait }
+  const found = { server: best.server, tool, confidence: roundConfidence(best.confidence), explicit: false }
+  // A server that has not listed its tools yet may have the right one; the confidence can't know that.
+  const mayBeOther = server === undefined && starting.length > 0
+  const isClear = best.confidence >= SURE && saysOnlyWhat(best.server, tool, withoutValues(request))
+  if (mayBeOther && !isClear && (await reads(core, best.server, tool))) return { candidates, pending: starting }
+  return { ...found, candidates, ...wait }
 }
 
 function toCandidate(core: GatewayServices, { server, tool, confidence }: Omit<Candidate, 'description'>): Candidate {

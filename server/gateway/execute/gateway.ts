@@ -15,6 +15,7 @@ import { type ExecuteInput, execute, roundConfidence } from './execute.ts'
 import { changedFlag, listCapabilities } from './list-capabilities.ts'
 import { recordDecision } from './record-route.ts'
 import { routeRequest } from './route-request.ts'
+import { GATEWAY_TOOLS } from './tool-definitions.ts'
 
 type Args = Record<string, unknown>
 
@@ -62,6 +63,7 @@ export class Gateway {
     args: Args,
     context: CallContext
   ): Promise<Record<string, unknown>> {
+    refuseUnknownArguments(name, args)
     if (name === 'execute') return this.#execute(core, readExecute(args), context)
     if (name === 'find_tool') return answer(await this.#findTool(core, args, context))
     if (name === 'list_capabilities') {
@@ -142,6 +144,15 @@ async function explainTool(core: GatewayServices, args: Args, context: CallConte
 /** As data for programs, and the same as text for models. */
 function answer(data: Record<string, unknown>): Record<string, unknown> {
   return { content: [{ type: 'text', text: JSON.stringify(data) }], structuredContent: data }
+}
+
+/** An argument that is ignored without a word would change what the call means. */
+function refuseUnknownArguments(name: string, args: Args): void {
+  const known = Object.keys(GATEWAY_TOOLS.find((tool) => tool.name === name)?.inputSchema.properties ?? {})
+  const unknown = Object.keys(args).find((argument) => !known.includes(argument))
+  if (unknown === undefined) return
+  const message = `${name} has no argument ${JSON.stringify(unknown.slice(0, 100))}. Its arguments are: ${known.join(', ')}.`
+  throw new AppError('invalid', 'invalid_request', message)
 }
 
 function readExecute(args: Args): ExecuteInput {

@@ -16,7 +16,14 @@ function listed(core: GatewayServices, category: string | undefined): Record<str
   const chosen = category === undefined ? entries : entries.filter((entry) => fits(entry, category))
   if (category !== undefined && chosen.length === 0) return byTool(core, category)
   const servers = chosen.map((entry) => describe(core, entry, category !== undefined))
-  return { servers, pending: core.index.unseen() }
+  return { servers, ...unlisted(core) }
+}
+
+/** Servers that were never listed. Nothing is started here, so the caller must know what does it. */
+function unlisted({ index }: GatewayServices): Record<string, unknown> {
+  const pending = index.unseen()
+  if (pending.length === 0) return { pending }
+  return { pending, hint: 'The servers under "pending" have not been listed yet. "find_tool" starts them to do so.' }
 }
 
 /** No server matches the word; perhaps tools do. */
@@ -29,7 +36,7 @@ function byTool(core: GatewayServices, category: string): Record<string, unknown
       return { tool, description: firstLine(description), ...changedFlag(core, server, tool) }
     })
   }))
-  return { servers, pending: core.index.unseen() }
+  return { servers, ...unlisted(core) }
 }
 
 function describe(core: GatewayServices, entry: ServerEntry, inDetail: boolean): Record<string, unknown> {

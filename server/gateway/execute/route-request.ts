@@ -2,7 +2,7 @@ import type { FindOptions, RouteResult } from '../../routing/port.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 
 /** At this confidence no model is needed: it would cost time, and the request would leave the machine. */
-const SURE = 0.8
+export const SURE = 0.8
 
 /** Finds the tool for a sentence: by words and past use, and if those are uncertain, also by meaning if embeddings are configured. */
 export async function routeRequest(

@@ -109,6 +109,12 @@ function unknownOpening(said: string, own: ReadonlySet<string>): string | undefi
   return undefined
 }
 
+/** Whether every word of the sentence asks for something or is the tool's own, so that no other tool can be meant. */
+export function saysOnlyWhat(server: string, tool: Told, said: string): boolean {
+  const own = new Set(wordsOf(`${server} ${tool.name} ${tool.description.slice(0, 2000)}`))
+  return wordsOf(said).every((word) => isKnown(word, own) || own.has(word.replace(/s$/, '')))
+}
+
 function isKnown(word: string, own: ReadonlySet<string>): boolean {
   return ASKING.has(word) || STOP_WORDS.has(word) || WEAK_WORDS.has(word) || own.has(word) || own.has(`${word}s`)
 }
