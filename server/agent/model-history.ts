@@ -1,5 +1,6 @@
 import type { EventData, SessionEvent } from '../../contract/events.ts'
 import { type CallEntry, callOf, type Transcript } from '../../contract/transcript.ts'
+import { headOf, tailOf } from '../lib/cut-text.ts'
 import type { AssistantPart, ChatMessage, ToolAnswer } from '../models/port.ts'
 import { partsOf } from './stored-parts.ts'
 
@@ -90,5 +91,5 @@ function shorten(text: string): string {
   if (text.length <= MAX_ANSWER_CHARS) return text
   const half = MAX_ANSWER_CHARS / 2
   const left = text.length - MAX_ANSWER_CHARS
-  return `${text.slice(0, half)}\n[… ${left} characters left out …]\n${text.slice(-half)}`
+  return `${headOf(text, half)}\n[… ${left} characters left out …]\n${tailOf(text, half)}`
 }

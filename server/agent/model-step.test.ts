@@ -103,6 +103,9 @@ describe('a step', () => {
     expect(ofType(events, 'tool:approval_required').map(({ data }) => [data.name, data.totalInQueue])).toEqual([
       ['read', 1]
     ])
+    expect(ofType(events, 'session:notice')).toMatchObject([
+      { data: { code: 'invalid_call', message: expect.stringMatching(/"read".*There is no tool named/) } }
+    ])
     expect(ofType(events, 'agent:response')[0]?.data.parts).toMatchObject([
       { invalid: 'There is no tool named "read".' },
       { callId: 'ok' }

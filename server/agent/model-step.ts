@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import type { EventData, EventType } from '../../contract/events.ts'
 import { approvalHash, type OfferedTool } from '../calls/offered-tool.ts'
+import { headOf } from '../lib/cut-text.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
 import { readArguments } from '../models/step/read-arguments.ts'
@@ -103,7 +104,7 @@ function finish(input: ModelStepInput, done: Done, dropped: number): AgentEvent[
     { type: 'agent:response', data: { turnId, text, parts: parts.map(toStoredPart) } },
     { type: 'usage', data: { turnId, ...done.usage } }
   )
-  events.push(...requests)
+  events.push(...requests, ...parts.flatMap(invalidCallNotice))
   const calls = parts.some((part) => part.type === 'tool-call')
   if (!calls) events.push({ type: 'turn:end', data: { turnId, reason: endReason(done.finish) } })
   return events
@@ -117,6 +118,13 @@ function endReason(finish: Done['finish']): 'done' | 'refused' | 'length' {
 function trimmedNotice(dropped: number): AgentEvent {
   const message = `The model no longer sees the oldest ${dropped} messages of this conversation.`
   return { type: 'session:notice', data: { code: 'history_trimmed', message } }
+}
+
+/** The model is told why; without this notice, the person would see a step in which nothing happens. */
+function invalidCallNotice(part: AssistantPart): AgentEvent[] {
+  if (part.type !== 'tool-call' || part.invalid === undefined) return []
+  const message = `The model called "${headOf(part.name, 100)}" in a way that can't be run, and was told: ${part.invalid}`
+  return [{ type: 'session:notice', data: { code: 'invalid_call', message } }]
 }
 
 /** Announces all calls of the step together. Calls that can't be run are marked, and the model is told why. */

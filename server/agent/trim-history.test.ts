@@ -65,4 +65,26 @@ describe('trimming', () => {
     ]
     expect(estimateTokens(signed('x'.repeat(7000)))).toBeGreaterThan(2000)
   })
+
+  it('never leaves half a character, wherever it cuts', () => {
+    for (const shift of ['', 'a']) {
+      const answers = ['c1', 'c2'].map((callId) => ({
+        callId,
+        name: 'x',
+        text: `${shift}${'😀'.repeat(2000)}`,
+        isError: false
+      }))
+      const parts = answers.map(({ callId }) => ({ type: 'tool-call' as const, callId, name: 'x', args: '{}' }))
+      const { messages } = trimHistory(
+        [
+          { role: 'user', text: 'q' },
+          { role: 'assistant', parts },
+          { role: 'tool', answers }
+        ],
+        100
+      )
+      expect(JSON.stringify(messages)).toContain('left out')
+      expect(JSON.stringify(messages)).not.toMatch(/\\ud[89a-f]/)
+    }
+  })
 })

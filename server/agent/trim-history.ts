@@ -1,3 +1,4 @@
+import { headOf } from '../lib/cut-text.ts'
 import type { ChatMessage, StepRequest } from '../models/port.ts'
 
 /** A rough estimate that is safe for English and code. No tokenizer fits every provider. */
@@ -89,5 +90,5 @@ function dropSteps(messages: ChatMessage[], maxTokens: number): ChatMessage[] {
 
 function cut(text: string): string {
   if (text.length <= SHORT_ANSWER_CHARS) return text
-  return `${text.slice(0, SHORT_ANSWER_CHARS)}\n[… ${text.length - SHORT_ANSWER_CHARS} characters left out to save space]`
+  return `${headOf(text, SHORT_ANSWER_CHARS)}\n[… ${text.length - SHORT_ANSWER_CHARS} characters left out to save space]`
 }

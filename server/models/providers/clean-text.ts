@@ -1,4 +1,5 @@
 import { replaceHidden } from '../../../contract/hidden-characters.ts'
+import { headOf } from '../../lib/cut-text.ts'
 
 /** Text that looks like a key of a known vendor, even if the vendor has masked half of it. */
 const KEY_SHAPES = /\b(?:sk-|sk_|AIza|gsk_|xai-|hf_|Bearer\s+)[\w*.\-…]{8,}/g
@@ -12,5 +13,5 @@ export function cleanText(text: string, secrets: readonly string[], maxLength = 
   }
   clean = replaceHidden(clean.replace(KEY_SHAPES, '[key]'), () => ' ')
   clean = clean.replace(/\s+/g, ' ').trim()
-  return clean.length > maxLength ? `${clean.slice(0, maxLength - 1)}…` : clean
+  return clean.length > maxLength ? `${headOf(clean, maxLength - 1)}…` : clean
 }

@@ -3,6 +3,7 @@
  * are stored. Ownership outlives the sandbox: a session belongs to whoever opened it until it is deleted.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { headOf } from '../../lib/cut-text.ts'
 import { AppError } from '../../lib/errors.ts'
 import { plural } from '../../lib/plural.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
@@ -142,7 +143,7 @@ export class SessionAccess {
 
   async rename(sessionId: string, title: string): Promise<void> {
     const meta = await this.#read(sessionId)
-    if (meta) await this.#keyValues.set(SESSIONS, sessionId, { ...meta, title: title.trim().slice(0, MAX_TITLE) })
+    if (meta) await this.#keyValues.set(SESSIONS, sessionId, { ...meta, title: headOf(title.trim(), MAX_TITLE) })
   }
 
   async forget(sessionId: string): Promise<void> {

@@ -186,13 +186,14 @@ export class Chat {
     await appendEvents(this.#deps, sessionId, [{ type: 'tool:allow_revoked', data: { server, name } }])
   }
 
-  /** Raises the session's limit by its original amount. */
+  /** Raises the session's limit by its original amount, and goes on with the turn that the limit ended. */
   async raiseLimit(sessionId: string): Promise<void> {
-    const { usage } = await this.#begun(sessionId)
+    const { usage, turnId, lastTurnEnd } = await this.#begun(sessionId)
     const { maxSessionTokens } = this.#deps.options.limits
     if (maxSessionTokens === undefined) throw new AppError('conflict', 'no_limit', 'This server has no such limit.')
     const tokens = usage.inputTokens + usage.outputTokens + maxSessionTokens
     await appendEvents(this.#deps, sessionId, [{ type: 'limit:raised', data: { tokens } }])
+    if (turnId === null && lastTurnEnd?.reason === 'spending_limit') await this.send(sessionId, { text: 'Continue.' })
   }
 
   /** Shows a notice to the people in the session. */

@@ -1,6 +1,7 @@
 /** Sessions as their owner sees them in a list: their titles, their states, and how they are deleted. */
 import type { SessionState } from '../../../contract/live.ts'
 import type { SessionSummary, SessionsReply } from '../../../contract/rest.ts'
+import { headOf } from '../../lib/cut-text.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
@@ -185,7 +186,7 @@ export class SessionDirectory {
   async #nameAfter(sessionId: string, text: string): Promise<void> {
     const meta = await this.#deps.access.meta(sessionId)
     const line = text.trim().split('\n')[0] ?? ''
-    if (meta?.title === '') await this.#deps.access.rename(sessionId, line.slice(0, TITLE_CHARS))
+    if (meta?.title === '') await this.#deps.access.rename(sessionId, headOf(line, TITLE_CHARS))
   }
 }
 
