@@ -58,6 +58,16 @@ describe('of all 1,114,112 code points', () => {
   })
 })
 
+// Seen before: 300 spaces before the second path looked like the end of the line.
+it('shows a long blank inside a line of a command, but keeps indentation, columns and prose', () => {
+  const sly = `rm -rf build${' '.repeat(300)}src`
+  expect(revealPlainly(sly)).toBe('rm -rf build⟨300 spaces⟩src')
+  expect(terminalLine(sly)).toBe('rm -rf build⟨300 spaces⟩src')
+  expect(revealPlainly(`a${' \t'.repeat(10)}b`)).toBe('a⟨20 spaces and tabs⟩b')
+  expect(hasHidden(`if (x)\n${' '.repeat(40)}${'\t'.repeat(9)}y = 1${' '.repeat(12)}// why`)).toBe(false)
+  for (const kind of ['columns', 'prose'] as const) expect(revealPlainly(sly, kind)).toBe(sly)
+})
+
 describe('in prose', () => {
   it.each([
     ['emoji', '👩‍🚀 ❤️ ❤‍🔥 👩🏻‍❤️‍💋‍👨🏻 🏳️‍🌈 🏴‍☠️ 1️⃣ #️⃣ ☺︎ 🇺🇦 🏴󠁧󠁢󠁳󠁣󠁴󠁿'],
@@ -152,6 +162,7 @@ describe('any text', () => {
     '\x1b[ ',
     '0',
     ' ',
+    'a \t',
     '\x9d',
     '\x1bP\x1b',
     '\x1b[0;'

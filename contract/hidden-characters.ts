@@ -3,10 +3,11 @@
  * person approves something other than what runs. This is the only list of such characters: the page, the gateway's dialogs, the
  * terminal and the audit log all use it.
  *
- * `strict` is for commands, paths, names and arguments: every hidden character is shown. `prose` is for sentences: valid emoji
+ * `strict` is for commands, paths, names and arguments: every hidden character is shown, and so is a long run of spaces, which looks
+ * like the end of a line. `columns` keeps such runs: it is for output, files and tables. `prose` is for sentences: valid emoji
  * sequences, joiners inside scripts that need them, and unusual spaces stay as they are.
  */
-export type TextKind = 'strict' | 'prose'
+export type TextKind = 'strict' | 'columns' | 'prose'
 
 export interface TextPart {
   text: string
@@ -22,6 +23,8 @@ const INVISIBLE = `\\p{Default_Ignorable_Code_Point}\\p{Bidi_Control}\\p{Cc}\\p{
 const STRICT = `(?![\\n\\t ])[${INVISIBLE}\\p{Zs}\\p{Cn}]`
 /** Signs that are drawn around digits are format characters, but visible. */
 const DRAWN_FORMAT = '\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u{110bd}\\u{110cd}'
+/** Not indentation, which is seen because a line begins before it. */
+const LONG_BLANK = '(?<![\\n\\t ])(?:[ \\t]{32,}|(?: *\\t){8,} *)'
 const PROSE = `(?![\\n\\t${DRAWN_FORMAT}])[${INVISIBLE}]`
 
 const PICTURE = '\\p{Extended_Pictographic}(?:\\ufe0f?\\p{Emoji_Modifier}|[\\ufe0e\\ufe0f])?'
@@ -48,9 +51,10 @@ const MONGOLIAN = `(?<=${letterOf(['Mong'])})(?:[\\u180b-\\u180d\\u180f]|\\u180e
 const UNSPACED_SCRIPTS = ['Khmr', 'Laoo', 'Mymr', 'Thai']
 const WORD_BREAK = `(?<=${letterOf(UNSPACED_SCRIPTS)})\\u200b(?=${letterOf(UNSPACED_SCRIPTS)})`
 
-/** The same character many times over is one finding. Group 1 is that character; a match without it is plain text. */
+/** The same character many times over is one finding. Group 1 is that character, or a long blank; a match without it is plain text. */
 const FINDINGS: Record<TextKind, RegExp> = {
-  strict: new RegExp(`(${STRICT})\\1*`, 'gu'),
+  strict: new RegExp(`(${STRICT}|${LONG_BLANK})\\1*`, 'gu'),
+  columns: new RegExp(`(${STRICT})\\1*`, 'gu'),
   prose: new RegExp(
     [KEYCAP, TAG_FLAGS, JOINED_PICTURES, JOINER, MONGOLIAN, WORD_BREAK, `(${PROSE})\\1*`].join('|'),
     'gu'
@@ -86,7 +90,7 @@ export function hasHidden(text: string): boolean {
   return text.search(FINDINGS.strict) >= 0
 }
 
-/** `replace` gets a run of one hidden character repeated, and that character. */
+/** `replace` gets a run of one hidden character repeated, and that character; for a long blank, it gets the blank twice. */
 export function replaceHidden(
   text: string,
   replace: (run: string, character: string) => string,
@@ -99,9 +103,8 @@ export function replaceHidden(
 
 /** JSON that means the same and holds hidden characters as escapes only. Takes JSON without line breaks between its parts. */
 export function escapeJson(json: string): string {
-  return replaceHidden(json, (run) =>
-    run.replace(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-  )
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return replaceHidden(json, (run) => run.replace(/[\s\S]/g, escaped), 'columns')
 }
 
 /**
@@ -113,14 +116,14 @@ const STRING = String.raw`(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x00-\x1f\x7f-\x
 const SHORT = '\\x1b[ -/][0-~]|\\x1b[0-OQ-WYZ\\\\`-~]'
 const TERMINAL_CONTROL = new RegExp(`${CSI}|${STRING}|${SHORT}`, 'g')
 
-/** Text for a terminal: control sequences are removed, other hidden characters are shown, lines stay lines. */
-export function terminalText(text: string): string {
-  return revealPlainly(text.replace(/\r\n/g, '\n').replace(TERMINAL_CONTROL, ''))
+/** Text for a terminal: control sequences are removed, other hidden characters are shown, lines and columns stay as they are. */
+export function terminalText(text: string, kind: TextKind = 'columns'): string {
+  return revealPlainly(text.replace(/\r\n/g, '\n').replace(TERMINAL_CONTROL, ''), kind)
 }
 
-/** The same in one line. */
+/** The same in one line, for a value of which we did not choose the spaces. */
 export function terminalLine(text: string): string {
-  return terminalText(text.trim()).replace(/\n/g, '⟨U+000A⟩')
+  return terminalText(text.trim(), 'strict').replace(/\n/g, '⟨U+000A⟩')
 }
 
 /** What another program said, as a part of a sentence of ours. */
@@ -129,6 +132,7 @@ export function quotedLine(text: string): string {
 }
 
 function nameOf(run: string, character: string): string {
+  if (/^[ \t]/.test(run)) return `${run.length} ${run.includes('\t') ? 'spaces and tabs' : 'spaces'}`
   const name = `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
   return run === character ? name : `${name} ×${run.length / character.length}`
 }

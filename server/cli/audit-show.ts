@@ -43,7 +43,7 @@ function verify(dir: string, json: boolean): number {
   const text = json
     ? chains.map((chain) => escapeJson(JSON.stringify(chain)))
     : [...lines, `${plural(chains.length, 'chain')} in ${dir}`]
-  process.stdout.write(text.map((line) => `${revealPlainly(line)}\n`).join(''))
+  process.stdout.write(text.map((line) => `${revealPlainly(line, 'columns')}\n`).join(''))
   return isBroken ? 1 : 0
 }
 
@@ -79,7 +79,8 @@ function row(entry: AuditEntry): string {
     `${ms ?? '-'} ms`.padStart(12)
   ]
   // Names are hostile: they must not control the terminal, hide characters, or start another row.
-  return revealPlainly([...columns, ...asked].join(' ').trimEnd()).replaceAll('\n', '⟨U+000A⟩')
+  const shown = [...columns, ...asked.map((text) => revealPlainly(text))].join(' ').trimEnd()
+  return revealPlainly(shown, 'columns').replaceAll('\n', '⟨U+000A⟩')
 }
 
 function requestText({ request, requestHash, requestLength }: AuditEntry): string {

@@ -42,6 +42,26 @@ it('says that a command continues below, as long as it does', async () => {
   expect(now().offences).toEqual([])
 })
 
+// Seen before: both looked the same as two commands on two lines.
+it('shows long blanks and the ends of lines, in commands and in arguments', async () => {
+  const { me } = await now().arrive((session) => {
+    session.append('user:message', { turnId: 't', text: 'go' })
+    const texts = { blank: `rm -rf build${' '.repeat(300)}src`, line: 'rm -rf build\nsrc' }
+    const calls = Object.entries(texts).flatMap(([callId, command]) => [
+      { callId, name: 'execute_command', args: { command } },
+      { callId: `${callId}-other`, server: 'other', name: 'run', args: { command } }
+    ])
+    session.ask('t', calls)
+  })
+  const shown = (callId: string) => me.page.locator(`[data-call="${callId}"] [role=region]`)
+  for (const callId of ['blank', 'blank-other']) {
+    await shown(callId).getByText('300 spaces', { exact: true }).waitFor()
+    expect(await shown(callId).locator('.line-end').count()).toBe(0)
+  }
+  for (const callId of ['line', 'line-other']) expect(await shown(callId).locator('.line-end').count()).toBe(1)
+  expect(now().offences).toEqual([])
+})
+
 // Checked: if the first letter sets the direction, the second name stands before the first, and ">" looks like "<".
 it('shows right-to-left names in the order of the command', async () => {
   const { me } = await now().arrive(asking('workspace', 'execute_command', { command: 'אאא > בבב.sh' }))

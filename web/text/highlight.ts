@@ -48,7 +48,7 @@ export function highlighted(code: string, language: string): string | null {
   if (code.length > MAX_CHARS || !hljs.getLanguage(language)) return null
   const { value } = hljs.highlight(code, { language, ignoreIllegals: true })
   // Hidden characters are in the text only, never in a tag.
-  return reveal(value)
+  return reveal(value, 'columns')
     .map((part) => (part.hidden ? `<span class="hidden-char">${part.hidden}</span>` : part.text))
     .join('')
 }

@@ -19,7 +19,8 @@ export function showLine(text: string): string {
 }
 
 function escapeUnseen(text: string): string {
-  return replaceHidden(text, (run, character) =>
-    `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`.repeat(run.length / character.length)
-  )
+  return replaceHidden(text, (run) => {
+    if (/^ +$/.test(run)) return `\\u{20 ×${run.length}}`
+    return Array.from(run, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`).join('')
+  })
 }
