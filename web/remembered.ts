@@ -1,29 +1,32 @@
-/** Values in the browser's local storage. The page also works if the browser stores nothing (private mode, full disk). */
+/** Values in the browser's storage. The page also works if the browser stores nothing (private mode, full disk). */
 const PREFIX = 'mcp-orchestrator:'
+/** `tab`: survives a reload, but other tabs do not see it. */
+type Where = 'browser' | 'tab'
+const storage = (where: Where) => (where === 'tab' ? sessionStorage : localStorage)
 
-export function recall(key: string): string | null {
+export function recall(key: string, where: Where = 'browser'): string | null {
   try {
-    return localStorage.getItem(PREFIX + key)
+    return storage(where).getItem(PREFIX + key)
   } catch {
     return null
   }
 }
 
-/** Removes all values whose keys start with one of `beginnings`, except keys that end with `kept`. */
-export function forgetAll(beginnings: string[], kept: string): void {
+/** Removes all values whose keys start with one of `beginnings` and for which `isMeant` is true. */
+export function forgetAll(beginnings: string[], isMeant: (key: string) => boolean): void {
   try {
-    for (const key of Object.keys(localStorage))
-      if (beginnings.some((beginning) => key.startsWith(PREFIX + beginning)) && !key.endsWith(kept))
-        localStorage.removeItem(key)
+    for (const place of [localStorage, sessionStorage])
+      for (const key of Object.keys(place))
+        if (beginnings.some((beginning) => key.startsWith(PREFIX + beginning)) && isMeant(key)) place.removeItem(key)
   } catch {
     // As in remember().
   }
 }
 
-export function remember(key: string, value: string | null): void {
+export function remember(key: string, value: string | null, where: Where = 'browser'): void {
   try {
-    if (value === null || value === '') localStorage.removeItem(PREFIX + key)
-    else localStorage.setItem(PREFIX + key, value)
+    if (value === null || value === '') storage(where).removeItem(PREFIX + key)
+    else storage(where).setItem(PREFIX + key, value)
   } catch {
     // The page works without it.
   }

@@ -68,6 +68,40 @@ it('names in the inbox the other chats in which calls wait, and announces calls 
   await expect.poll(() => me.page.locator('body > div > [aria-live]').count()).toBe(1)
 })
 
+// Seen before: both were gone without a question, and the heading named the command from before the edit.
+it('keeps an edit and a reason through a reload and a change of the session', async () => {
+  const { me, session } = await now().arrive(asking('a', 'b'))
+  const card = (id: string) => me.page.locator(`[data-call="${id}"]`)
+  const ready = me.page.locator('[aria-disabled=false]')
+  const edit = card('a').getByRole('textbox', { name: 'command' })
+  const reason = card('b').getByRole('textbox', { name: /Reason/ })
+  await card('a').getByRole('button', { name: /^Edit/ }).and(ready).click()
+  await edit.fill('echo edited')
+  await card('a').getByText('Run echo edited').waitFor()
+  await card('b')
+    .getByRole('button', { name: /^Reject/ })
+    .and(ready)
+    .click()
+  await reason.fill('not now')
+  for (const leave of [
+    () => me.page.reload(),
+    async () => {
+      await me.button('New session').first().click()
+      await expect.poll(() => me.sessionId()).not.toBe(session.id)
+      await me.page.goBack()
+    }
+  ]) {
+    await leave()
+    await expect.poll(() => edit.inputValue()).toBe('echo edited')
+    expect(await reason.inputValue()).toBe('not now')
+  }
+  await card('a').getByRole('button', { name: 'Approve with changes' }).and(ready).click()
+  await expect.poll(() => session.transcript.calls.a?.decision?.editedArgs).toEqual({ command: 'echo edited' })
+  const kept = 'JSON.stringify(sessionStorage)'
+  await expect.poll(() => me.page.evaluate(kept)).not.toContain('echo edited')
+  expect(await me.page.evaluate(kept)).toContain('not now')
+})
+
 it('says that a tool is always allowed from now on, and how that ends', async () => {
   const { me, session } = await now().arrive(asking('a'))
   await me.button(/^Always allow/).click()

@@ -2,7 +2,7 @@
 import { beforeEach, expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
-import type { WorkspacePage } from './workspace-page.ts'
+import { WorkspacePage } from './workspace-page.ts'
 
 const now = useFakePage()
 let me: WorkspacePage
@@ -29,31 +29,45 @@ async function backTo({ id }: FakeSession): Promise<void> {
   await me.composer.waitFor()
 }
 
-it('gives a waiting message back once when the page is left, and never again after that', async () => {
+// Seen before: they were shown and sent as one, and became a draft that nobody sent.
+it('keeps queued messages through a reload and a change of the session, and sends them one by one', async () => {
   await me.say('first')
   await me.page.getByText('Thinking…').waitFor()
   await me.say('second')
-  await waiting().waitFor()
+  await me.say('third')
+  await me.page.getByText('Queued: second', { exact: true }).waitFor()
   await me.page.reload()
-  await expect.poll(written).toBe('second')
+  await me.page.getByText('Queued: third', { exact: true }).waitFor()
+  expect(await written()).toBe('')
   endTurn()
-  await me.page.getByText('Thinking…').waitFor({ state: 'hidden' })
-  await me.composer.press('Enter')
   await hasSaid(['first', 'second'])
+  await me.page.getByText('Queued: second').waitFor({ state: 'hidden' })
+
+  await toNewSession()
+  await waiting().waitFor({ state: 'hidden' })
+  expect(await written()).toBe('')
+  await backTo(session)
+  await me.page.getByText('Queued: third').waitFor()
+  endTurn()
+  await hasSaid(['first', 'second', 'third'])
   await me.page.reload()
   await me.page.getByText('Thinking…').waitFor()
+  expect(await waiting().count()).toBe(0)
   expect(await written()).toBe('')
+})
 
-  await me.say('third')
-  await waiting().waitFor()
-  await toNewSession()
-  await expect.poll(written).toBe('')
-  await backTo(session)
-  await expect.poll(written).toBe('third')
-  await me.page.goForward()
-  await expect.poll(written).toBe('')
-  await backTo(session)
-  await expect.poll(written).toBe('third')
+it('keeps the draft of each tab', async () => {
+  await me.say('first')
+  await me.composer.fill('of the first tab')
+  const other = await me.page.context().newPage()
+  await other.goto(me.page.url())
+  const { composer } = new WorkspacePage(other)
+  await expect.poll(() => composer.inputValue()).toBe('of the first tab')
+  await composer.fill('of the second tab')
+  await me.page.reload()
+  await expect.poll(written).toBe('of the first tab')
+  await other.reload()
+  await expect.poll(() => composer.inputValue()).toBe('of the second tab')
 })
 
 it('forgets what was written in a session that is deleted', async () => {

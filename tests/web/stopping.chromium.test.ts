@@ -39,6 +39,19 @@ it('asks in a dialog before Escape cancels calls that wait, and only its button 
   expect(now().offences).toEqual([])
 })
 
+// Seen before: the queued message was sent as soon as the turn was stopped.
+it('gives queued messages back as a draft when the turn is stopped, and says so before', async () => {
+  const { me, session } = await now().arrive(asking)
+  await me.say('and then')
+  await me.page.getByText('Queued: and then').waitFor()
+  await me.page.keyboard.press('Escape')
+  await dialog(me).getByText('Your queued message becomes a draft again.').waitFor()
+  await me.stopByKeyboard()
+  await expect.poll(() => ended(session)).toBe('cancelled')
+  await expect.poll(() => me.composer.inputValue()).toBe('and then')
+  expect(session.transcript.entries.filter(({ kind }) => kind === 'user')).toHaveLength(1)
+})
+
 it('takes a second Escape for a stop once the question could be read, and not after a click or another key', async () => {
   const { me, session } = await now().arrive(working)
   await me.button(/^Stop/).first().waitFor()

@@ -78,13 +78,20 @@ export const useApprovals = defineStore('approvals', () => {
     { flush: 'sync' }
   )
 
+  watch(
+    () => session.pending,
+    (calls) => calls.forEach(views.restore),
+    { immediate: true, flush: 'sync' }
+  )
   /** An edit or a reason is lost when its call is decided elsewhere; the person is told. */
   watch(
     () => session.pendingIds,
     (now, before) => {
       for (const id of before) {
         const call = callOf(toRaw(session.transcript), id)
-        if (!call || now.includes(id) || deciding.value.has(id)) continue
+        if (!call || now.includes(id)) continue
+        views.forget(call)
+        if (deciding.value.has(id)) continue
         const view = views.viewOf(id)
         const why = call.decision?.by === 'cancel' ? 'the turn has ended.' : 'this call was decided elsewhere.'
         if (view.mode === 'edit' && isEdited(view, call.args)) notices.show(`Your edit was not used: ${why}`)

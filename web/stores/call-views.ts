@@ -1,6 +1,8 @@
 import { defineStore } from 'pinia'
 import { reactive } from 'vue'
 import type { PathTarget } from '../../contract/path-target.ts'
+import type { CallEntry } from '../../contract/transcript.ts'
+import { recall, remember } from '../remembered.ts'
 
 /** The view state of each call. Rows far from the screen are not drawn, and must look the same when they are drawn again. */
 export interface CallView {
@@ -34,10 +36,25 @@ export function isEdited({ edit }: CallView, args: Record<string, unknown>): boo
   return edit !== null && JSON.stringify(edit) !== JSON.stringify(editFields(args))
 }
 
+/** The edited arguments; null if a part is not valid JSON. */
+export function editedArgs(edit: readonly EditField[]): Record<string, unknown> | null {
+  try {
+    return Object.fromEntries(edit.map(({ name, isText, text }) => [name, isText ? text : JSON.parse(text)]))
+  } catch {
+    return null
+  }
+}
+
 const INBOX = 'inbox:'
+/** The key of a stored edit or reason begins with this and ends with the id of the session. */
+export const INPUT = 'input:'
+/** Longer edits are lost on a reload: they would leave no room for drafts. */
+const MAX_KEPT_CHARS = 200_000
 
 export const useCallViews = defineStore('call-views', () => {
   const views = new Map<string, CallView>()
+  const restored = new Set<string>()
+  let session = ''
 
   function viewOf(callId: string): CallView {
     const known = views.get(callId)
@@ -55,10 +72,28 @@ export const useCallViews = defineStore('call-views', () => {
     views.set(callId, view)
     return view
   }
-  /** Clears the state when the session is left. Cards of the inbox belong to no session. */
-  function clear(): void {
+  /** Clears the state when another session is opened. Cards of the inbox belong to no session. */
+  function enter(sessionId: string): void {
+    session = sessionId
+    restored.clear()
     for (const id of views.keys()) if (!id.startsWith(INBOX)) views.delete(id)
   }
+  // The hash is a part of the key, because a model's provider may use the id of a call again.
+  const keyOf = ({ callId, hash }: CallEntry) => `${INPUT}${callId}:${hash}:${session}`
+  /** Keeps the person's edit or reason through a reload or a change of the session. */
+  function keep(call: CallEntry): void {
+    const { mode, edit, reason } = viewOf(call.callId)
+    const kept = mode === 'decide' && reason === '' ? '' : JSON.stringify({ mode, edit, reason })
+    remember(keyOf(call), kept.length > MAX_KEPT_CHARS ? null : kept, 'tab')
+  }
+  function restore(call: CallEntry): void {
+    const key = keyOf(call)
+    if (restored.has(key)) return
+    restored.add(key)
+    const kept = recall(key, 'tab')
+    if (kept) Object.assign(viewOf(call.callId), JSON.parse(kept))
+  }
+  const forget = (call: CallEntry) => remember(keyOf(call), null, 'tab')
   const hasInput = () => [...views.values()].some(({ edit, reason }) => edit !== null || reason !== '')
-  return { viewOf, viewOfInbox: (id: string) => viewOf(INBOX + id), clear, hasInput }
+  return { viewOf, viewOfInbox: (id: string) => viewOf(INBOX + id), enter, keep, restore, forget, hasInput }
 })

@@ -1,25 +1,26 @@
 import { defineStore } from 'pinia'
-import { ref, watch } from 'vue'
+import { computed, ref, watch } from 'vue'
 import { newId } from '../new-id.ts'
 import { forgetAll, recall, remember } from '../remembered.ts'
+import { INPUT } from './call-views.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
 /** Stop takes the place of Send. A click on it this soon after sending is a mistake. */
 const STOP_AFTER_MS = 1000
 
-/** A message that was sent but not confirmed. It is sent again under the same id, so the server counts it once. */
-interface Sent {
+/** A message keeps its id when it is sent again, so the server counts it once. */
+interface Message {
   id: string
   text: string
 }
 
-/** The person's draft. A message sent during a turn is queued until the turn ends; until then it can be edited or dropped. */
+/** The person's draft. Messages sent during a turn are queued until it ends, then sent one by one; until then they can be taken back. */
 export const useComposer = defineStore('composer', () => {
   const session = useSession()
   const notices = useNotices()
   const draft = ref('')
-  const queued = ref<string | null>(null)
+  const queued = ref<Message[]>([])
   const sending = ref(false)
   /** Whether the dialog is open that asks about cancelling waiting calls. */
   const isStopAsked = ref(false)
@@ -31,23 +32,27 @@ export const useComposer = defineStore('composer', () => {
   const isFree = () => session.connected && session.transcript.turnId === null
 
   // Synchronous, so that a draft is never stored under the id of another session.
-  watch(draft, (text) => remember(`draft:${session.sessionId}`, text), { flush: 'sync' })
-  watch(queued, (text) => remember(`queued:${session.sessionId}`, text), { flush: 'sync' })
+  watch(draft, (text) => rememberDraft(session.sessionId, text), { flush: 'sync' })
+  watch(queued, (messages) => rememberQueue(session.sessionId, messages), { flush: 'sync' })
   watch(
     () => session.sessionId,
     (id, before) => {
       const isDeleted = before !== undefined && before === session.deletedId
-      const taken = isDeleted ? joinLines(queued.value, draft.value) : null
+      const taken = isDeleted ? joinLines(...textsOf(queued.value), draft.value) : null
       if (isDeleted) forgetDrafts(before)
       // Only once, because its id may be used again for another session.
       session.deletedId = ''
-      // A queued message becomes a draft after a reload: if it were sent automatically, two tabs would send it twice.
-      const written = joinLines(taken, recall(`queued:${id}`), recall(`draft:${id}`))
+      const own = recallQueue(id)
+      // The queue of a closed tab becomes a draft: if it were sent automatically, two tabs would send it twice.
+      const elsewhere = own.length > 0 ? null : recall(`queued:${id}`)
+      const written = joinLines(taken, elsewhere, recall(`draft:${id}`, 'tab') ?? recall(`draft:${id}`))
       const sent = recallSent(id)
-      draft.value = sent && withoutPrefix(written, sent.text) === written ? joinLines(sent.text, written) : written
-      queued.value = null
-      remember(`draft:${id}`, draft.value)
-      remember(`queued:${id}`, null)
+      const isSentFirst = sent !== null && own.length > 0
+      queued.value = isSentFirst ? [sent, ...own.filter((message) => message.id !== sent.id)] : own
+      draft.value =
+        sent && !isSentFirst && withoutPrefix(written, sent.text) === written ? joinLines(sent.text, written) : written
+      rememberDraft(id, draft.value)
+      rememberQueue(id, queued.value)
       sending.value = false
     },
     { immediate: true, flush: 'sync' }
@@ -71,26 +76,24 @@ export const useComposer = defineStore('composer', () => {
 
   /** Does not change the draft. */
   async function say(text: string): Promise<void> {
-    if (session.activity === 'idle' && !sending.value) await deliver(text)
-    else queued.value = joinLines(queued.value, text)
+    const sent = recallSent(session.sessionId)
+    const message = sent?.text === text ? sent : { id: newId(), text }
+    if (session.activity === 'idle' && !sending.value) await deliver(message)
+    else queued.value = [...queued.value, message]
   }
 
   async function sendQueued(): Promise<void> {
-    const text = queued.value
-    if (text === null || sending.value) return
-    // A message that may have arrived is sent again unchanged; text added since is sent after it.
-    const sent = recallSent(session.sessionId)
-    const rest = sent ? withoutPrefix(text, sent.text) : text
-    queued.value = rest === text ? null : rest || null
-    await deliver(sent && rest !== text ? sent.text : text)
+    const [next, ...rest] = queued.value
+    if (!next || sending.value) return
+    queued.value = rest
+    await deliver(next)
   }
 
-  async function deliver(text: string): Promise<void> {
+  async function deliver(message: Message): Promise<void> {
+    const { id, text } = message
     const from = session.sessionId
     const after = session.transcript.seq
-    const before = recallSent(from)
-    const id = before?.text === text ? before.id : newId()
-    rememberSent(from, { id, text })
+    remember(`sent:${from}`, JSON.stringify(message))
     ownIds.add(id)
     sending.value = true
     isJustSent.value = true
@@ -102,39 +105,39 @@ export const useComposer = defineStore('composer', () => {
     if (reply.ok) forgetSent(from, id)
     if (session.sessionId !== from) {
       // The person switched to another session, which closed the connection: keep the text in the session where it was written.
-      if (!reply.ok) remember(`draft:${from}`, joinLines(text, recall(`draft:${from}`)))
+      if (!reply.ok) rememberDraft(from, joinLines(text, recall(`draft:${from}`)))
       return
     }
     sending.value = false
-    if (!reply.ok) onFailure(reply.error, { id, text })
+    if (!reply.ok) onFailure(reply.error, message)
     // If no event arrived since sending, the turn that blocks it is not known yet; its end will be an event.
     if (session.transcript.seq > after && isFree()) void sendQueued()
   }
 
-  function onFailure({ code, message }: { code: string; message: string }, { id, text }: Sent): void {
-    if (code !== 'no_answer') forgetSent(session.sessionId, id)
+  function onFailure(error: { code: string; message: string }, message: Message): void {
+    if (error.code !== 'no_answer') forgetSent(session.sessionId, message.id)
     // Another tab started a turn, or the connection broke: queue the message.
-    if (code === 'turn_in_progress' || !session.connected) {
-      queued.value = joinLines(text, queued.value)
+    if (error.code === 'turn_in_progress' || !session.connected) {
+      queued.value = [message, ...queued.value]
     } else {
-      draft.value = joinLines(text, draft.value)
-      notices.show(message, 'error')
+      draft.value = joinLines(message.text, draft.value)
+      notices.show(error.message, 'error')
     }
   }
 
   function forgetDelivered(): void {
     const sent = recallSent(session.sessionId)
-    if (!sent || sending.value) return
-    if (!session.transcript.entries.some((entry) => entry.kind === 'user' && entry.id === sent.id)) return
+    if (sending.value || (!sent && queued.value.length === 0)) return
+    const arrived = new Set(session.transcript.entries.flatMap((entry) => (entry.kind === 'user' ? [entry.id] : [])))
+    if (queued.value.some(({ id }) => arrived.has(id))) queued.value = queued.value.filter(({ id }) => !arrived.has(id))
+    if (!sent || !arrived.has(sent.id)) return
     forgetSent(session.sessionId, sent.id)
-    queued.value = withoutPrefix(queued.value ?? '', sent.text) || null
     draft.value = withoutPrefix(draft.value, sent.text)
   }
 
-  function takeBack(): void {
-    if (queued.value === null) return
-    draft.value = joinLines(queued.value, draft.value)
-    queued.value = null
+  function takeBack(messages = queued.value): void {
+    draft.value = joinLines(...textsOf(messages), draft.value)
+    queued.value = queued.value.filter((message) => !messages.includes(message))
   }
 
   /** Stops the turn. This cancels waiting calls, so the person is asked first. */
@@ -146,6 +149,8 @@ export const useComposer = defineStore('composer', () => {
   async function stop(): Promise<void> {
     isStopAsked.value = false
     if (session.transcript.turnId === null) return
+    // Someone who stops the model does not want it to go on with the next message.
+    takeBack()
     const reply = await session.send('turn:cancel', {})
     // It has already ended, by itself or by the first click.
     if (!reply.ok && reply.error.code !== 'no_turn') notices.show(reply.error.message, 'error')
@@ -156,6 +161,11 @@ export const useComposer = defineStore('composer', () => {
       isStopAsked.value = false
     }
   )
+
+  const stopNote = computed(() => {
+    if (queued.value.length === 0) return ''
+    return `Your queued ${queued.value.length === 1 ? 'message becomes a draft' : 'messages become drafts'} again.`
+  })
 
   /** For the up arrow: puts the last message into the draft. */
   function lastMessage(): string | null {
@@ -173,31 +183,45 @@ export const useComposer = defineStore('composer', () => {
     askStop,
     isJustSent,
     stop,
+    stopNote,
     lastMessage,
     isOwn: (id: string | undefined) => id !== undefined && ownIds.has(id)
   }
 })
 
+const KEPT = ['draft:', 'queued:', 'sent:', INPUT]
+
 /** Called when a session is deleted. */
 export function forgetDrafts(sessionId: string): void {
-  remember(`draft:${sessionId}`, null)
-  remember(`queued:${sessionId}`, null)
-  remember(`sent:${sessionId}`, null)
+  forgetAll(KEPT, (key) => key.endsWith(sessionId))
 }
 
 /** Called when all sessions are deleted, including those that this page has not listed. */
 export function forgetAllDrafts(openId: string): void {
-  forgetAll(['draft:', 'queued:', 'sent:'], openId)
+  forgetAll(KEPT, (key) => !key.endsWith(openId))
 }
 
-function rememberSent(sessionId: string, sent: Sent): void {
-  remember(`sent:${sessionId}`, JSON.stringify(sent))
+/** This tab's own draft comes first. A new tab begins with the last draft of any tab. */
+function rememberDraft(sessionId: string, text: string): void {
+  remember(`draft:${sessionId}`, text, 'tab')
+  remember(`draft:${sessionId}`, text)
 }
+
+function rememberQueue(sessionId: string, messages: Message[]): void {
+  remember(`queued:${sessionId}`, messages.length === 0 ? null : JSON.stringify(messages), 'tab')
+  remember(`queued:${sessionId}`, joinLines(...textsOf(messages)))
+}
+
+function recallQueue(sessionId: string): Message[] {
+  return JSON.parse(recall(`queued:${sessionId}`, 'tab') ?? '[]') as Message[]
+}
+
+const textsOf = (messages: readonly Message[]) => messages.map(({ text }) => text)
 
 /** Stored in the browser, so that a reload or another tab does not send it under another id. */
-function recallSent(sessionId: string): Sent | null {
+function recallSent(sessionId: string): Message | null {
   const kept = recall(`sent:${sessionId}`)
-  return kept === null ? null : (JSON.parse(kept) as Sent)
+  return kept === null ? null : (JSON.parse(kept) as Message)
 }
 
 function forgetSent(sessionId: string, id: string): void {

@@ -113,7 +113,7 @@ export const useSession = defineStore('session', () => {
     isKnown.value = false
     // The model's provider chooses the ids of calls, so another session may have the same ones.
     outputs.clear()
-    views.clear()
+    views.enter(id)
     replace(emptyTranscript())
     olderBefore.value = null
     socket.value = openSocket(id, model)

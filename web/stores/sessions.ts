@@ -150,7 +150,7 @@ export const useSessions = defineStore('sessions', () => {
   /** Reuses the open session if it is empty and nothing is written in it. */
   async function openNew(): Promise<void> {
     const { draft, queued, sending } = useComposer()
-    const isUnwritten = draft === '' && queued === null && !sending
+    const isUnwritten = draft === '' && queued.length === 0 && !sending
     if (isUnwritten && session.isKnown && session.connected && session.transcript.entries.length === 0) return
     const from = session.sessionId
     if (isDisconnected() || !(await api.isReachable())) return notices.showOffline('No new session: no connection.')
