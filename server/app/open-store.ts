@@ -1,6 +1,7 @@
 /** Opens the configured store: Redis, or SQLite in the data folder. Loads only the code of that store. */
 import type { Settings } from '../config/settings.ts'
 import type { Logger } from '../lib/logger.ts'
+import { isRestoreUnfinished, restoreUnfinished } from '../storage/backup/unfinished-restore.ts'
 import { deploymentFile, readDeploymentId } from '../storage/deployment-file.ts'
 import type { Patience } from '../storage/redis/redis-client.ts'
 import type { Store } from '../storage/store.ts'
@@ -19,8 +20,10 @@ export async function openStore(settings: Settings, logger: Logger, options: Ope
     const { openRedisStore } = await import('../storage/redis/open-redis-store.ts')
     return openRedisStore({ url, deployment, deploymentId, patience: options.patience, logger })
   }
+  const { root: dataDir } = dataPaths(settings.DATA_DIR)
+  if (isRestoreUnfinished(dataDir)) throw restoreUnfinished(dataDir)
   const { openEmbeddedStore } = await import('../storage/embedded/open-embedded-store.ts')
-  return openEmbeddedStore({ dataDir: dataPaths(settings.DATA_DIR).root, deploymentId, logger })
+  return openEmbeddedStore({ dataDir, deploymentId, logger })
 }
 
 /** Explains why DATA_DIR can't be the folder of this deployment; `serve` would refuse to start. */

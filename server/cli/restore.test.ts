@@ -4,7 +4,9 @@ import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
+import { openStore } from '../app/open-store.ts'
 import { loadSettings } from '../config/load-settings.ts'
+import { silentLogger } from '../lib/logger.ts'
 import { restoreCommand } from './restore.ts'
 
 const SECRET = 'what only root may read'
@@ -32,10 +34,11 @@ function backupOf(paths: string[], place?: (file: string) => void): string {
   return from
 }
 
-async function restore(from: string): Promise<string> {
+async function restore(from: string, onSaid: (text: string) => void = () => {}): Promise<string> {
   let said = ''
   vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
     said += text
+    onSaid(String(text))
     return true
   })
   const settings = loadSettings({ env: { DATA_DIR: join(dir, 'data') } })
@@ -50,6 +53,21 @@ describe('restore', () => {
     )
     expect(said).toMatch(/2 OAuth logins.*accepted entries \(grants.json\).*restored-config/s)
     expect(readFileSync(join(dir, 'data/logins/b.json'), 'utf8')).toBe(SECRET)
+  })
+
+  it('is not served until it is complete, and can be run again after it was interrupted', async () => {
+    const from = backupOf(['audit/a', 'audit/b', 'logins/a.json'])
+    // The second file changes after it was checked.
+    const spoil = (text: string) => text.startsWith('Restoring') && writeFileSync(join(from, 'audit/b'), 'other')
+    await expect(restore(from, spoil)).rejects.toThrow('audit/b has changed')
+    expect(existsSync(join(dir, 'data/audit/a'))).toBe(true)
+    const settings = loadSettings({ env: { DATA_DIR: join(dir, 'data') } })
+    await expect(openStore(settings, silentLogger)).rejects.toThrow(/interrupted.*restore" again/)
+    writeFileSync(join(from, 'audit/b'), SECRET)
+    await restore(from)
+    expect(readFileSync(join(dir, 'data/audit/b'), 'utf8')).toBe(SECRET)
+    await (await openStore(settings, silentLogger)).close()
+    await expect(restore(from)).rejects.toThrow('is not empty')
   })
 
   // Checked: if links are followed, the outside file gets into the data folder, and the pipe blocks for ever.

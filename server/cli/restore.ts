@@ -1,11 +1,16 @@
-/** `restore` copies a backup into an empty data folder, after checking the hash of every file. It overwrites nothing. */
+/**
+ * `restore` copies a backup into an empty data folder, after checking the hash of every file. It overwrites nothing but what an
+ * interrupted restore has left, which is not served.
+ */
 import { dirname, join, resolve } from 'node:path'
 import type { Settings } from '../config/settings.ts'
 import { AppError } from '../lib/errors.ts'
 import { makeFolder } from '../lib/files/make-folder.ts'
 import { createLogger } from '../lib/logger.ts'
 import { plural } from '../lib/plural.ts'
-import { makeEmptyFolder, restoreFile, verifyBackup } from '../storage/backup/backup-folder.ts'
+import { type BackupManifest, makeEmptyFolder, restoreFile, verifyBackup } from '../storage/backup/backup-folder.ts'
+import { isRestoreUnfinished, markFolder, removeRestored, unmarkFolder } from '../storage/backup/unfinished-restore.ts'
+import { lockDataDir } from '../storage/embedded/data-dir-lock.ts'
 import type { Command } from './command.ts'
 
 export const restoreCommand: Command = {
@@ -23,14 +28,7 @@ export const restoreCommand: Command = {
     say('Checking the backup …')
     const { store, files, madeAt } = await verifyBackup(dir)
     checkKind(store, settings)
-    await makeEmptyFolder(dataDir, 'The data folder')
-    if (settings.REDIS_URL) await restoreRedis(settings, join(dir, 'redis.jsonl'))
-    for (const file of files.filter(({ path }) => path !== 'redis.jsonl')) {
-      const { path } = file
-      const to = join(dataDir, path.startsWith('config/') ? `restored-${path}` : path)
-      makeFolder(dirname(to))
-      await restoreFile(dir, file, to)
-    }
+    await restoreTo(dataDir, settings, dir, files)
     say(`Restored the backup of ${madeAt} to ${dataDir}.`)
     const logins = files.filter(({ path }) => path.startsWith('logins/')).length
     if (logins > 0) say(`It contains ${plural(logins, 'OAuth login')}: servers are used with them from now on.`)
@@ -52,11 +50,40 @@ function checkKind(store: string, { REDIS_URL }: Settings): void {
   throw new AppError('invalid', 'backup_mismatch', `This backup is of the ${store} store: ${advice} to restore it.`)
 }
 
-async function restoreRedis({ REDIS_URL = '', DEPLOYMENT }: Settings, file: string): Promise<void> {
-  const { checkRedisEmpty, loadRedis } = await import('../storage/redis/redis-backup.ts')
-  const options = { url: REDIS_URL, deployment: DEPLOYMENT, logger: createLogger('silent') }
-  await checkRedisEmpty(options)
-  await loadRedis(options, file)
+async function restoreTo(
+  dataDir: string,
+  settings: Settings,
+  dir: string,
+  files: BackupManifest['files']
+): Promise<void> {
+  const redis = settings.REDIS_URL ? await openRedisRestore(settings) : undefined
+  const isRepeated = redis ? redis.unfinished === dataDir : isRestoreUnfinished(dataDir)
+  if (!isRepeated) await makeEmptyFolder(dataDir, 'The data folder')
+  const lock = lockDataDir(dataDir)
+  try {
+    await (redis ? redis.begin(dataDir) : markFolder(dataDir))
+    if (isRepeated) await removeRestored(dataDir)
+    say(`Restoring ${plural(files.length, 'file')} …`)
+    for (const file of files.filter(({ path }) => path !== 'redis.jsonl')) {
+      const { path } = file
+      const to = join(dataDir, path.startsWith('config/') ? `restored-${path}` : path)
+      makeFolder(dirname(to))
+      await restoreFile(dir, file, to)
+    }
+    await (redis ? redis.load(join(dir, 'redis.jsonl')) : unmarkFolder(dataDir))
+  } finally {
+    lock.release()
+  }
+}
+
+async function openRedisRestore({ REDIS_URL: url = '', DEPLOYMENT: deployment }: Settings) {
+  const { beginRedisRestore, checkRedisEmpty, loadRedis } = await import('../storage/redis/redis-backup.ts')
+  const options = { url, deployment, logger: createLogger('silent') }
+  return {
+    unfinished: await checkRedisEmpty(options),
+    begin: (dataDir: string) => beginRedisRestore(options, dataDir),
+    load: (file: string) => loadRedis(options, file)
+  }
 }
 
 function say(text: string): void {

@@ -4,6 +4,7 @@
  */
 import { AppError } from '../../lib/errors.ts'
 import type { RedisClient } from './redis-client.ts'
+import { MARKER } from './restore-marker.ts'
 import { script } from './scripts.ts'
 
 export interface KeyRow {
@@ -15,8 +16,11 @@ export interface KeyRow {
 }
 
 const PAGE = 500
-/** Keys that belong to running instances and not to the stored data. */
-const SKIPPED_KEYS = new Set(['deployment-id', 'origin', 'instances', 'ended-instances', 'live', 'socket-stream'])
+/** Keys that belong to running instances or to a restore, and not to the stored data. */
+const SKIPPED_KEYS = new Set([
+  ...['deployment-id', 'origin', 'instances', 'ended-instances', 'live', 'socket-stream'],
+  MARKER
+])
 
 const scan = script(`
 local reply = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
@@ -42,6 +46,7 @@ end
 redis.call(commands[kind], key, unpack(ARGV, 2))
 return 1
 `)
+const remove = script(`return redis.call('DEL', KEYS[1])`)
 /** The copy has no containers and no owners: the original's sandboxes do not belong to it. */
 const unbind = script(`
 redis.call('HSET', KEYS[1], 'holder', '', 'leaseUntil', '0', 'busy', '0', 'live', '0', 'containerId', '')
@@ -53,9 +58,8 @@ redis.call('HSET', KEYS[1], 'holder', '', 'leaseUntil', '0', 'busy', '0', 'live'
  */
 export async function* dumpKeys(client: RedisClient, prefix: string): AsyncGenerator<KeyRow> {
   const lengths = new Map<string, number>()
-  for (const name of await keysOf(client, prefix)) {
+  for (const name of await storedKeys(client, prefix)) {
     const key = name.slice(prefix.length)
-    if (SKIPPED_KEYS.has(key)) continue
     for (let from = 0; ; from += PAGE) {
       const to = Math.min(from + PAGE, lengths.get(name) ?? Number.MAX_SAFE_INTEGER) - 1
       if (to < from) break
@@ -72,7 +76,12 @@ export async function* dumpKeys(client: RedisClient, prefix: string): AsyncGener
 }
 
 export async function hasKeys(client: RedisClient, prefix: string): Promise<boolean> {
-  return (await keysOf(client, prefix)).some((name) => !SKIPPED_KEYS.has(name.slice(prefix.length)))
+  return (await storedKeys(client, prefix)).length > 0
+}
+
+/** Removes the stored data of a deployment. */
+export async function removeKeys(client: RedisClient, prefix: string): Promise<void> {
+  for (const name of await storedKeys(client, prefix)) await client.run(remove, [name])
 }
 
 export async function loadKey(client: RedisClient, prefix: string, { key, type, values }: KeyRow): Promise<void> {
@@ -83,7 +92,7 @@ export async function loadKey(client: RedisClient, prefix: string, { key, type, 
   if (type === 'hash' && /^\{.*\}:session$/.test(key)) await client.run(unbind, [prefix + key])
 }
 
-async function keysOf(client: RedisClient, prefix: string): Promise<string[]> {
+async function storedKeys(client: RedisClient, prefix: string): Promise<string[]> {
   const found = new Set<string>()
   let cursor = '0'
   do {
@@ -92,7 +101,7 @@ async function keysOf(client: RedisClient, prefix: string): Promise<string[]> {
     cursor = String(next)
     for (const name of Array.isArray(names) ? names : []) found.add(String(name))
   } while (cursor !== '0')
-  return [...found].toSorted()
+  return [...found].filter((name) => !SKIPPED_KEYS.has(name.slice(prefix.length))).toSorted()
 }
 
 function asType(type: unknown): KeyRow['type'] {

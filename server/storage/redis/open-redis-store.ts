@@ -5,6 +5,7 @@
  * (`maxmemory-policy noeviction`).
  */
 import type { Logger } from '../../lib/logger.ts'
+import { restoreUnfinished } from '../backup/unfinished-restore.ts'
 import type { Store } from '../store.ts'
 import { migrateKeys } from './migrate-keys.ts'
 import { connectRedisWithRetries, type Patience } from './redis-client.ts'
@@ -13,6 +14,7 @@ import { redisEventLog } from './redis-event-log.ts'
 import { redisKeyValueStore } from './redis-key-value-store.ts'
 import { DEFAULT_DEPLOYMENT, deploymentPrefix, redisKeys } from './redis-keys.ts'
 import { redisSessionStore } from './redis-session-store.ts'
+import { unfinishedRestore } from './restore-marker.ts'
 
 export interface RedisStoreOptions {
   url: string
@@ -30,6 +32,8 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   const client = await connectRedisWithRetries(options.url, options.logger, options.patience ?? { ms: 0 })
   const { deployment = DEFAULT_DEPLOYMENT } = options
   try {
+    const unfinished = await unfinishedRestore(client, deploymentPrefix(deployment))
+    if (unfinished !== undefined) throw restoreUnfinished(`the deployment "${deployment}" in Redis and ${unfinished}`)
     await migrateKeys(client, deployment, options.logger)
   } catch (error) {
     await client.close()
