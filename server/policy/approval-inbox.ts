@@ -22,6 +22,7 @@ const BEAT_MS = 5000
 /** Outcomes are kept for a while, so that a late answer gets a proper error. */
 const KEEP_MS = 10 * 60_000
 const GAVE_UP = 'The call was cancelled before anyone answered. The tool was not run.'
+const STOPPED = 'The server shut down before anyone answered. The tool was not run; try again in a moment.'
 const MAX_CARDS = 100
 const MAX_CARD_CHARS = 500_000
 
@@ -31,6 +32,7 @@ type Outcome = { at: number } & ({ withdrawn: true } | (ApprovalAnswer & { withd
 export class ApprovalInbox {
   readonly #keyValues: KeyValueStore
   readonly #id = randomUUID()
+  readonly #left = new AbortController()
   #beat: NodeJS.Timeout | undefined
 
   constructor(keyValues: KeyValueStore) {
@@ -44,8 +46,10 @@ export class ApprovalInbox {
     this.#beat ??= setInterval(beat, BEAT_MS).unref()
   }
 
+  /** Also ends the waits of this process, so that its callers still get an answer. */
   async leave(): Promise<void> {
     clearInterval(this.#beat)
+    this.#left.abort(new AppError('unavailable', 'shutting_down', STOPPED))
     await this.#keyValues.remove(PAGES, this.#id).catch(() => {})
   }
 
@@ -56,8 +60,12 @@ export class ApprovalInbox {
     return pages.some(({ value }) => Number(value) > Date.now() - LEASE_MS)
   }
 
-  /** Adds a card and waits for the answer. Rejects with `approval_timeout`, or when the signal aborts; then the card is removed. */
-  async ask(request: NewCard, waitMs: number, signal: AbortSignal): Promise<ApprovalAnswer> {
+  /**
+   * Adds a card and waits for the answer. Rejects with `approval_timeout`, or when the caller's signal aborts or this process leaves;
+   * then the card is removed.
+   */
+  async ask(request: NewCard, waitMs: number, caller: AbortSignal): Promise<ApprovalAnswer> {
+    const signal = AbortSignal.any([caller, this.#left.signal])
     const createdAt = Date.now()
     const card: ApprovalCard = { ...request, id: randomUUID(), createdAt, expiresAt: createdAt + waitMs }
     await this.#refuseTooMuch(card)
