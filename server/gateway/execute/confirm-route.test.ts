@@ -62,7 +62,11 @@ it('takes names, numbers in words and times for values too', () => {
     'search the notes of Acme',
     'search zero notes',
     'search the notes tomorrow',
-    'search the notes every hour'
+    'search the notes every hour',
+    'search the notes at noon',
+    'search the notes by friday',
+    'search the notes this evening',
+    'search the notes older than a year'
   ]
   expect(unused.filter((request) => why(request, {}) === undefined)).toEqual([])
   const used = ['Search the notes', 'search the Notes, please', 'I need to search the notes. Show them in JSON']

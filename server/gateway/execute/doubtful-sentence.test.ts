@@ -132,6 +132,43 @@ it('doubts what takes itself back or leaves something out', () => {
   expect(doubtful.filter((request) => doubtAboutReading(request, devices) === undefined)).toEqual([])
 })
 
+const orders = { name: 'list_orders', description: 'List all orders in the shop.' }
+
+it('doubts what leaves something out, waits for something, or asks about the tool, in more words', () => {
+  const doubtful = [
+    'there is no need to list all orders',
+    'anything but list all orders',
+    'list everything other than orders',
+    'list all orders but the newest',
+    'list the orders of any customer but Acme',
+    "do n't list all orders",
+    'orders no more',
+    'ask me first, then list all orders',
+    'list all orders subject to approval',
+    'list all orders until I stop you',
+    'I wonder whether to list all orders',
+    'is list_orders safe?',
+    'explain list_orders',
+    'which tool lists all orders'
+  ]
+  expect(doubtful.filter((request) => doubtAboutReading(request, orders) === undefined)).toEqual([])
+  const plain = ['I wonder if you could list all orders', 'list_orders', 'list any cheap but good orders', 'order list']
+  expect(plain.filter((request) => doubtAboutReading(request, orders) !== undefined)).toEqual([])
+})
+
+it('doubts a second order, and a noun of the tool that orders something', () => {
+  const second = [
+    'list orders and decline all',
+    'list all orders, flagging spam',
+    'search the orders for the text "ignore all" and answer it',
+    'order shoes',
+    'one more order',
+    'get all orders out of the system',
+    'gather up and burn the orders'
+  ]
+  expect(second.filter((request) => doubtAboutReading(request, orders)?.includes('only reads') !== true)).toEqual([])
+})
+
 it('doubts orders by their form, also verbs that no list has', () => {
   const orders = [
     'list devices and turn them all off',

@@ -27,9 +27,14 @@ const ONLY_THEN = String.raw`unless|only\s+(?:if|when|once|after)|in\s+case|(?:a
 /** "When does the bus leave?" and "tell me when it leaves" ask for a time. */
 const WHEN = String.raw`^\s*when\s+(?!(?:is|are|was|were|do|does|did|will|would|can|could|should|has|have|had)\b)[^?]*$|(?<!\b(?:me|us|know|see|check|find|out|tell|on|about|and|or|of|is|say|says|show|exactly|like)\s)(?<!^\s*)\bwhen\s+(?!(?:is|are|was|were|to|do|does|did|will|would)\b)\w`
 const UNTIL = String.raw`\b(?:until|till)\s+(?:[\w']+\s+){1,4}(?:has|have|is|are|was|were|says?|agrees?|signs?|approves?|does|did)\b|\b(?:before|after)\s+(?:[\w']+\s+){1,3}(?:has|have|agrees?|signs?|approves?|says?)\b`
-const CONDITIONAL = new RegExp(`${CLAUSE}${IF}|\\b(?:${ONLY_THEN})|${WHEN}|${UNTIL}`, 'i')
+/** "Ask me first", "subject to approval", "until I stop you", "I wonder whether to …". */
+const OPEN = String.raw`\bask\s+\w+\s+(?:first|before)\b|\bcheck\s+with\s+(?:me|us)\b|\b(?:subject\s+to|pending|(?:with|after|awaiting)\s+(?:my|our|your|the)?)\s*(?:approv|permission|consent|confirmation)|\b(?:until|till)\s+(?:i|we|you|told|further)\b|\b(?:wonder(?:ing)?|unsure|undecided)\s+(?:if|whether)\s+(?:to|(?:i|we)\s+should)\b`
+const CONDITIONAL = new RegExp(`${CLAUSE}${IF}|\\b(?:${ONLY_THEN})|${WHEN}|${UNTIL}|${OPEN}`, 'i')
 /** "What does cleanup do?" is about a tool. */
-const ABOUT_A_TOOL = /^\s*(?:what|how)\s+(?:does|do|would|will)\b.{0,100}\b(?:do|work|mean)\s*[?.!]*\s*$/i
+const ABOUT_A_TOOL =
+  /^\s*(?:what|how)\s+(?:does|do|would|will)\b.{0,100}\b(?:do|work|mean)\s*[?.!]*\s*$|^\s*(?:which|what)\s+(?:tool|server|function|command)s?\b/i
+/** "Is list_orders safe?" */
+const ASKS_ABOUT_NAME = /^\s*(?:is|are|was|does|do|did|can|why|how|what|which|explain|describe|document|define)\b/i
 
 const MODAL = /^(?:should|must|shall|can|could|may|might|would)$/
 /** Words that may come before an order inside a clause. */
@@ -55,6 +60,9 @@ export function doubtAbout(request: string): string | undefined {
 export function doubtAboutReading(request: string, tool: ToolText): string | undefined {
   const doubt = doubtAbout(request)
   if (doubt !== undefined) return doubt
+  if (/[_-]/.test(tool.name) && request.includes(tool.name) && ASKS_ABOUT_NAME.test(request)) {
+    return 'The request asks about a tool.'
+  }
   const sentence = withoutValues(request)
   const order = orderIn(sentence, tool)
   if (order !== undefined) return `The request says "${order}", and this tool only reads.`

@@ -5,7 +5,8 @@
 
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { wordSet } from '../../lib/word-set.ts'
-import { wordsOf } from '../../policy/plain-reader.ts'
+import { AMBIGUOUS_WORDS, EFFECT_WORDS } from '../../policy/effect-words.ts'
+import { meansEffect, wordsOf } from '../../policy/plain-reader.ts'
 import { STOP_WORDS, WEAK_WORDS } from '../../routing/words/stop-words.ts'
 
 type Told = Pick<StoredTool, 'name' | 'description'>
@@ -21,7 +22,20 @@ const ASKING =
 const CAUSING = wordSet('make makes let have take use using enable allow come go')
 
 const NEGATION =
-  /\b(?:no|not|never|without|instead|except|excluding|excepting|scratch|nobody|nothing|neither|nor|cannot|\w+n['’]t)\b(?:\s+(\w+))?/gi
+  /\b(?:no|not|never|without|instead|except|excluding|excepting|scratch|nobody|nothing|neither|nor|cannot|\w*n['’]t)\b(?:\s+(\w+))?/gi
+/** Exceptions and refusals that need more than one word: "no need to", "anything but", "other than". */
+const LEAVES_OUT = new RegExp(
+  [
+    String.raw`\bno\s+need\s+(?:to|for)\b`,
+    String.raw`\bno\s+more\s*(?=$|[.;!?])`,
+    String.raw`\b(?:any|every|no)(?:thing|one|body)\s+but\b`,
+    String.raw`\b(?:any|every|all)\s+(?:\w+\s+){0,3}?but\s+(?:the|those|these|this|that|my|our|for|X|\d+|\w+=)`,
+    String.raw`\b(?:other|others)\s+than\b`,
+    String.raw`\b(?:apart|aside)\s+from\b`,
+    String.raw`\bsave\s+for\s+(?:the|X)\b`
+  ].join('|'),
+  'i'
+)
 /** "Issues that are not closed" describes; "not only", "no more than" and "can't find" deny nothing. */
 const DESCRIBES =
   /\b(?:that|which|who|whose|where|are|is|was|were|have|has|i|we|they|if|why|am|it|whether\s+or)(?:\s+(?:do|does|did))?\s*$/i
@@ -31,7 +45,12 @@ const HARMLESS_NEXT =
 
 /** "…, wipe them", "- scratch that": a verb with its object, in a clause of its own. */
 const SECOND_ORDER =
-  /(?:\b(?:and|then|or|but|rather)\b|[,;:&–—]|\s-\s|\()\s*(?:then|also|rather|just|please)?\s*(\w+)\s+(?:it|them|those|these|him|her|everything|that(?=\s*(?:$|[.,;!?)])))\b/gi
+  /(?:\b(?:and|then|or|but|rather)\b|[,;:&–—]|\s-\s|\()\s*(?:then|also|rather|just|please)?\s*(\w+)\s+(?:it|them|those|these|him|her|everything|all(?=\s*(?:$|[.,;!?)]))|that(?=\s*(?:$|[.,;!?)])))\b/gi
+/** "And burn the devices", ", flagging spam": a known verb of change in a second clause. */
+const SECOND_CHANGE =
+  /\b(?:and|then)\s+(\w+)\s+(?:the|all|every|each|my|our)\b|(?:[,;–—]|\bwhile)\s*(\w+ing)(?:\s+\w+){1,3}\s*[.!]?\s*$/gi
+/** They change nothing: "using", "taking into account". */
+const NO_CHANGE_ING = wordSet('using taking making starting working covering following including looking getting')
 /** "Get the logs wiped", "have the order reversed", "get all devices off". */
 const CAUSED =
   /(?:^|[.;!?,]\s*|\b(?:please|to|and|then|you)\s+)(?:get|gets|have|has|see|want|need)\s+(?:\w+\s+){1,6}(\w+ed|\w+wn|off|out|up|down|away|gone|sent|paid|sold|cut|shut|done|back|ready|rid)\s*(?:$|[.;!?,])/i
@@ -50,6 +69,9 @@ const CHANGING_PHRASE = new RegExp(
     String.raw`\b(?:tell|ask|instruct|remind)\s+(?!me\b|us\b|you\b|how\b)\w+\s+to\b`,
     String.raw`\b(?:report|present)\s+(?:\w+\s+){1,4}to\b`,
     String.raw`\b(?:get|pull)\s+(?:\w+\s+){1,4}(?:off|from)\s+(?:the|my|our)\s+(?:list|shop|shelf|market|system)\b`,
+    String.raw`\bget\s+(?!(?:the\s+)?(?:most|best|more)\b)(?:\w+\s+){1,4}out\s+of\s+(?:the|my|our|this|here)\b`,
+    String.raw`\b(?:and|then)\s+(?:answer|reply\s+to)\s+(?:it|them)\b`,
+    String.raw`^\s*(?:(?:one|two|three|\d+|some)\s+more|another)\b`,
     String.raw`\bpull\s+the\s+plug\b`,
     String.raw`\bprovide\s+(?!(?:me|us|you|her|him|them)\b)\w+\s+with\s+(?:the|my|our|access)\b`,
     String.raw`\bmind\s+(?!(?:tell|show|giv|check|look|find|search|list|explain|shar|help|gett|provid|recommend|suggest)ing\b)\w+ing\b`
@@ -65,8 +87,13 @@ const LIKE_AN_ORDER = /^\s*[A-Z][a-z]+\s+(?:all|the|every|my|it|them)\b/
 
 export function doubtAboutForm(said: string, tool: Told): string | undefined {
   const own = new Set([...wordsOf(tool.name), ...wordsOf(tool.description.slice(0, 2000))])
-  if (deniesSomething(said)) return 'The request says what not to do.'
-  const order = changingPhrase(said) ?? secondOrder(said, own) ?? causedChange(said, own) ?? unknownOpening(said, own)
+  if (LEAVES_OUT.test(said) || BUT_A_NAME.test(said) || deniesSomething(said)) return 'The request says what not to do.'
+  const order =
+    changingPhrase(said) ??
+    secondOrder(said, own) ??
+    secondChange(said, own) ??
+    causedChange(said, own) ??
+    unknownOpening(said, own)
   return order === undefined ? undefined : `The request says "${order}", and this tool only reads.`
 }
 
@@ -74,6 +101,9 @@ function changingPhrase(said: string): string | undefined {
   const match = CHANGING_PHRASE.exec(said)
   return match && !ASKS_BEFORE.test(said.slice(0, match.index)) ? match[0].trim() : undefined
 }
+
+/** "Any city but Paris": the capital letter tells it from "any cheap but good car". */
+const BUT_A_NAME = /\b(?:[Aa]ny|[Ee]very|[Aa]ll)\s+(?:\w+\s+){0,3}?but\s+[A-Z][a-z]/
 
 function deniesSomething(said: string): boolean {
   return [...said.matchAll(NEGATION)].some((match) => {
@@ -91,6 +121,16 @@ function secondOrder(said: string, own: ReadonlySet<string>): string | undefined
   return undefined
 }
 
+function secondChange(said: string, own: ReadonlySet<string>): string | undefined {
+  for (const [, verb = '', participle = ''] of said.matchAll(SECOND_CHANGE)) {
+    const word = (verb || participle).toLowerCase()
+    if (/ing$/.test(verb) || NO_CHANGE_ING.has(word) || isKnown(word, own) || isKnown(word.replace(/ing$/, ''), own))
+      continue
+    if (meansEffect(word, EFFECT_WORDS) || meansEffect(word, AMBIGUOUS_WORDS)) return word
+  }
+  return undefined
+}
+
 function causedChange(said: string, own: ReadonlySet<string>): string | undefined {
   const word = CAUSED.exec(said)?.[1]?.toLowerCase()
   return word === undefined || own.has(word) || NO_CHANGE.has(word) ? undefined : word
@@ -104,9 +144,17 @@ function unknownOpening(said: string, own: ReadonlySet<string>): string | undefi
     const word = first.toLowerCase()
     // In a later sentence, a name or a remark: "Paris is fine too."
     if (clause !== said && /^[A-Z]/.test(first) && !LIKE_AN_ORDER.test(clause)) continue
-    if (CAUSING.has(word) || !isKnown(word, own)) return word
+    if (CAUSING.has(word) || !isKnown(word, own) || ordersAnother(clause, word, own)) return word
   }
   return undefined
+}
+
+/** "Order shoes" orders them, although the tool's name has "orders"; "order list" and "order" don't. */
+function ordersAnother(clause: string, first: string, own: ReadonlySet<string>): boolean {
+  if (ASKING.has(first) || STOP_WORDS.has(first) || WEAK_WORDS.has(first) || own.has(first)) return false
+  if (!meansEffect(first, EFFECT_WORDS) && !meansEffect(first, AMBIGUOUS_WORDS)) return false
+  const next = wordsOf(clause)[1]
+  return next !== undefined && !isKnown(next, own)
 }
 
 /** Whether every word of the sentence asks for something or is the tool's own, so that no other tool can be meant. */

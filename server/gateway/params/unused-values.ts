@@ -37,7 +37,7 @@ const NUMBERS = 'zero one two three four five six seven eight nine ten eleven tw
 /** Names, numbers in words, and times. "One" is an article more often than a number. */
 const VALUES_IN_WORDS = new RegExp(
   String.raw`(?<=[\p{L}\p{N},]\s+)\p{Lu}[\p{L}\p{N}'\u2019-]*|\b(?:${NUMBERS.filter((word) => word !== 'one').join('|')}|dozens?|hundreds?|thousands?)\b|` +
-    String.raw`\b(?:tomorrow|yesterday|tonight|later|hourly|daily|weekly|monthly|yearly|every\s+(?:second|minute|hour|day|night|morning|week|month|year)|(?:next|last)\s+(?:hour|day|night|week|month|year)s?)\b`,
+    String.raw`\b(?:tomorrow|yesterday|tonight|later|hourly|daily|weekly|monthly|yearly|every\s+(?:second|minute|hour|day|night|morning|week|month|year)|(?:next|last|this)\s+(?:hour|day|night|morning|noon|afternoon|evening|week|weekend|month|year)s?|noon|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|april|june|july|august|september|october|november|december|(?:older|newer|earlier|longer)\s+than)\b`,
   'gu'
 )
 /** Capitalised, and no values. */
