@@ -87,7 +87,13 @@ export const EVENT_SCHEMAS = {
   }),
   'agent:error': z.object({ turnId: turnId.optional(), code: z.string(), message: z.string() }),
   'turn:end': z.object({ turnId, reason: z.enum(TURN_END_REASONS) }),
-  usage: z.object({ turnId, inputTokens: z.number(), outputTokens: z.number() }),
+  /** `cachedTokens` is the part of the input that the provider took from its cache, if it says so. */
+  usage: z.object({
+    turnId,
+    inputTokens: z.number(),
+    outputTokens: z.number(),
+    cachedTokens: z.number().optional()
+  }),
   'session:notice': z.object({ code: z.string(), message: z.string() }),
   /** Starts a fresh history; the old one stays readable. */
   'model:selected': z.object({ model: z.string() }),

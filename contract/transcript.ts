@@ -63,7 +63,7 @@ export interface Transcript {
   model: string | null
   /** `server/name` → hash of the definition it was allowed with. */
   allowed: Record<string, string>
-  usage: { inputTokens: number; outputTokens: number }
+  usage: { inputTokens: number; outputTokens: number; cachedTokens: number }
   raisedLimit: number
 }
 
@@ -77,7 +77,7 @@ export function emptyTranscript(): Transcript {
     turns: 0,
     model: null,
     allowed: {},
-    usage: { inputTokens: 0, outputTokens: 0 },
+    usage: { inputTokens: 0, outputTokens: 0, cachedTokens: 0 },
     raisedLimit: 0
   }
 }
@@ -136,6 +136,7 @@ function applyQuietly(transcript: Transcript, event: SessionEvent): void {
     case 'usage':
       transcript.usage.inputTokens += event.data.inputTokens
       transcript.usage.outputTokens += event.data.outputTokens
+      transcript.usage.cachedTokens += event.data.cachedTokens ?? 0
       break
     case 'tool:allowed':
       transcript.allowed[`${event.data.server}/${event.data.name}`] = event.data.definition

@@ -39,7 +39,7 @@ describe('what comes next', () => {
 
   it('ends at the limits, and continues when one is raised', () => {
     expect(nextAction(open(), 3, LIMITS)).toEqual({ type: 'end', reason: 'step_limit' })
-    const spent = { ...open(), usage: { inputTokens: 60, outputTokens: 40 } }
+    const spent = { ...open(), usage: { inputTokens: 60, outputTokens: 40, cachedTokens: 0 } }
     const limits = { ...LIMITS, maxSessionTokens: 100 }
     expect(nextAction(spent, 1, limits)).toEqual({ type: 'end', reason: 'spending_limit' })
     expect(nextAction({ ...spent, raisedLimit: 101 }, 1, limits)).toEqual({ type: 'step' })

@@ -43,6 +43,8 @@ export interface StepRequest {
 
 export interface TokenUsage {
   inputTokens: number
+  /** How many of the input tokens the provider took from its cache, if it says so. */
+  cachedTokens?: number
   outputTokens: number
 }
 

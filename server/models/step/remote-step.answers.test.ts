@@ -28,6 +28,22 @@ describe.each(WIRES)('$name', (wire) => {
     expect(done).toMatchObject({ finish: 'stop', usage: { inputTokens: 12, outputTokens: 34 } })
   })
 
+  test('what stays the same is marked for the cache of Claude only, and cached tokens are reported', async () => {
+    const toolCalls = [{ id: 'call_a', name: 'read_file', args: '{}' }]
+    const usage = { input: 100, output: 5, cached: 80 }
+    const { step, server } = await talk(wire, { replies: [{ toolCalls }, { text: 'ok', usage }] })
+    const first = await collect(step('go'))
+    const { done } = await collect(step(answered('go', first.done?.parts ?? [], 'read', false)))
+    expect(done?.usage).toEqual({ inputTokens: 100, outputTokens: 5, cachedTokens: 80 })
+    const body = server.requests[1]?.body as { system?: object[]; messages?: { content: object[] }[] }
+    const mark = { cache_control: { type: 'ephemeral' } }
+    if (wire.name === 'anthropic') {
+      expect(body.system?.at(-1)).toMatchObject(mark)
+      expect(body.messages?.at(-1)?.content.at(-1)).toMatchObject({ type: 'tool_result', ...mark })
+    }
+    expect(JSON.stringify(body).match(/ephemeral/g)?.length ?? 0).toBe(wire.name === 'anthropic' ? 2 : 0)
+  })
+
   test('parallel calls keep their order, ids and bytes', async () => {
     const toolCalls = [
       { id: 'call_a', name: 'read_file', args: '{"path":"a ä.txt"}' },

@@ -19,10 +19,18 @@ export function toPrompt(request: Pick<StepRequest, 'system' | 'messages' | 'too
   tools: LanguageModelV4FunctionTool[]
 } {
   const prompt: LanguageModelV4Message[] = []
-  if (request.system !== '') prompt.push({ role: 'system', content: request.system })
+  if (request.system !== '') prompt.push({ role: 'system', content: request.system, providerOptions: CACHED })
   for (const message of request.messages) prompt.push(...toMessage(message))
+  const last = prompt.at(-1)
+  if (last && last.role !== 'assistant') last.providerOptions = CACHED
   return { prompt, tools: request.tools.map(toTool) }
 }
+
+/**
+ * Claude caches a request up to these marks, here the tools with the system prompt and the whole conversation, so that the next step
+ * pays little for what it repeats. The other providers cache by themselves and don't get the marks.
+ */
+const CACHED: SharedV4ProviderOptions = { anthropic: { cacheControl: { type: 'ephemeral' } } }
 
 function toMessage(message: ChatMessage): LanguageModelV4Message[] {
   switch (message.role) {
