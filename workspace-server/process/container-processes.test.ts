@@ -37,8 +37,8 @@ function fakeTable(processes: Record<number, string>, onKill: (pid: number) => v
   return { fake, table, killed, stopped }
 }
 
-const end = (fake: ProcessTable, mayContinue?: () => boolean) =>
-  endOtherProcesses({ deadlineMs: 100, self: SELF, ...(mayContinue && { mayContinue }) }, fake)
+const end = (fake: ProcessTable, options: { mayContinue?: () => boolean; deadlineMs?: number } = {}) =>
+  endOtherProcesses({ deadlineMs: 30_000, self: SELF, ...options }, fake)
 
 describe('on a host', () => {
   it('does nothing, whatever else runs', async () => {
@@ -112,9 +112,9 @@ describe('in a container', () => {
   })
 
   it('gives up on a process that does not die, and when told to', async () => {
-    expect(await end(fakeTable({ 1: init, 60: 'immortal' }).fake)).toBe(false)
+    expect(await end(fakeTable({ 1: init, 60: 'immortal' }).fake, { deadlineMs: 100 })).toBe(false)
     const { fake, killed } = fakeTable({ 1: init, 60: 'x' })
-    expect(await end(fake, () => false)).toBe(false)
+    expect(await end(fake, { mayContinue: () => false })).toBe(false)
     expect(killed).toEqual([])
   })
 })
