@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { terminalLine, terminalText } from '../../contract/hidden-characters.ts'
 import { isNamed, loadSettings, readDotenv } from '../config/load-settings.ts'
 import { flagOf, SETTINGS, type SettingName } from '../config/settings.ts'
+import { credentialsDefault } from '../config/user-folders.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import { createLogger } from '../lib/logger.ts'
@@ -22,7 +23,7 @@ export async function runCli(args: string[], commands: Command[]): Promise<numbe
     if (command.name !== 'gateway') leaveWithReader()
     const { help, settings: flags, input } = readArguments(command, rest)
     if (help) return say(commandHelp(command, input.words[0]))
-    const defaults = command.defaults?.(process.env) ?? {}
+    const defaults = { ...credentialsDefault(process.env), ...command.defaults?.(process.env) }
     const dotenv = command.ignoresDotenv ? '' : readDotenv()
     const sources = { flags, env: process.env, dotenv, defaults }
     const named = (setting: SettingName) => isNamed(setting, sources)

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { SettingName, Settings } from './settings.ts'
@@ -24,6 +25,17 @@ export function userFolders(env: Environment): { config: string; data: string } 
 export function userDefaults(env: Environment): { MCP_CONFIG: string; DATA_DIR: string } {
   const { config, data } = userFolders(env)
   return { MCP_CONFIG: join(config, 'mcp.json'), DATA_DIR: data }
+}
+
+/** The user's credentials file is the default of CREDENTIALS_FILE if it is there and nobody else can read it. */
+export function credentialsDefault(env: Environment): { CREDENTIALS_FILE?: string } {
+  const file = userCredentials(env)
+  try {
+    const { mode, uid } = statSync(file)
+    return (mode & 0o077) === 0 && uid === process.getuid?.() ? { CREDENTIALS_FILE: file } : {}
+  } catch {
+    return {}
+  }
 }
 
 /** Where the CLI creates the credentials file if CREDENTIALS_FILE is not set. */

@@ -53,7 +53,7 @@ describe('a remote server that wants OAuth', { timeout: 60_000 }, () => {
     const { oauth, servers, data } = await open()
     const gateway = await gatewayFor(oauth, data)
     expect(textOf(await hello(gateway))).toBe(
-      'The server "guarded" asks for a login: run mcp-orchestrator servers login "guarded".'
+      'The server "guarded" asks for a login: run mcp-orchestrator servers login "guarded". If it needs an API key instead, put it into "headers" in mcp.json.'
     )
     const said = [await servers('login', 'guarded')]
     expect(said[0]).toMatchObject({

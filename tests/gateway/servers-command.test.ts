@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { hasHidden } from '../../contract/hidden-characters.ts'
@@ -66,7 +66,12 @@ describe('servers', { timeout: 60_000 }, () => {
 
   it.each([
     [['add', 'x'], /needs either "command"/],
-    [['add', 'x', '--env', 'novalue', '--', 'y'], /NAME=VALUE/],
+    // The text may be a secret.
+    [['add', 'x', '--env', 'ghp_AbCdEf', '--', 'y'], /^(?!.*ghp_).*--env needs NAME=VALUE\./],
+    [
+      ['add', 'x', '--url', 'http://a.test', '--header', 'X-Key: v'],
+      /--header needs NAME=VALUE, with "=" and not ":"\./
+    ],
     [['remove', 'nobody'], /no server "nobody"/],
     [['dance'], /no "servers dance"/],
     [['list', '--colour'], /Unknown option '--colour'\. See mcp-orchestrator servers --help\./],
@@ -222,11 +227,16 @@ describe('servers', { timeout: 60_000 }, () => {
     const stored = () => openCredentials({ file, environment: {} }).source()
     for (const value of ['it\'s "odd" `quoted` $x', 'second']) {
       const done = await feed(`${value}\n`, 'secret', 'my_key')
-      expect([done.code, done.out]).toEqual([0, expect.stringContaining(`CREDENTIALS_FILE=${file}`)])
+      expect([done.code, done.out]).toEqual([0, expect.stringContaining(`Stored my_key in ${file}.`)])
       expect(done.out + done.err).not.toContain(value)
       expect(stored().secret('my_key')).toBe(value)
     }
     expect(statSync(file).mode & 0o777).toBe(0o600)
+    // The file is the default, so the next missing value is reported.
+    expect((await run('test', 'asks')).out).toMatch(/FAILS asks: .*\${env:NOT_SET}/)
+    chmodSync(file, 0o644)
+    expect((await run('test', 'asks')).out).toMatch(/FAILS asks: .*\${secret:my_key}/)
+    chmodSync(file, 0o600)
     expect(readFileSync(file, 'utf8')).not.toContain('odd')
     expect((await feed('x', 'secret', 'unused', '--json')).out).toMatch(/"usedBy": \[\]/)
     for (const [input, name, problem] of [

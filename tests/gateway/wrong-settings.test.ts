@@ -96,6 +96,7 @@ describe('what is set wrongly', { timeout: 60_000 }, () => {
       /mcp\.json, line \d+: server "a": unknown key "colour"\./
     ],
     ['a missing command', { command: 'no-such-command' }, /FAILS a: .*there is no command "no-such-command"/],
+    ['a whole command line', { command: 'npx -y pkg' }, /FAILS a: .*"npx -y pkg"; put what follows "npx" into "args"/],
     ['a missing folder', child('steady', [], { cwd: '/no/such/folder' }), /FAILS a: .*its folder \/no\/such\/folder/],
     ['a missing secret', child('steady', [], { env: { T: `\${secret:NOPE}` } }), /FAILS a: .*needs \${secret:NOPE}/],
     [

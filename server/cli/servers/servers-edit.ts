@@ -16,8 +16,8 @@ export async function addServer(context: ServersContext): Promise<number> {
   const raw = {
     ...(command === undefined ? {} : { command, args }),
     ...(flags.url === undefined ? {} : { url: flags.url }),
-    ...pairs('env', flags.env),
-    ...pairs('headers', flags.header),
+    ...pairs('env', 'env', flags.env),
+    ...pairs('headers', 'header', flags.header),
     ...(flags.description === undefined ? {} : { description: flags.description })
   }
   const entry = checked(name, raw)
@@ -55,11 +55,16 @@ function checked(name: string, raw: Record<string, unknown>) {
   }
 }
 
-function pairs(key: string, given: unknown): Record<string, Record<string, string>> {
+function colon(pair: string): string {
+  return /^[\w-]+:/.test(pair) ? ', with "=" and not ":"' : ''
+}
+
+function pairs(key: string, flag: string, given: unknown): Record<string, Record<string, string>> {
   if (!Array.isArray(given)) return {}
   const entries = given.map((pair) => {
     const at = String(pair).indexOf('=')
-    if (at < 1) throw new AppError('invalid', 'usage', `"${String(pair).slice(0, 20)}" must have the form NAME=VALUE.`)
+    // The text is not shown: it may be a secret.
+    if (at < 1) throw new AppError('invalid', 'usage', `--${flag} needs NAME=VALUE${colon(String(pair))}.`)
     return [String(pair).slice(0, at), String(pair).slice(at + 1)]
   })
   return { [key]: Object.fromEntries(entries) }

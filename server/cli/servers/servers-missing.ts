@@ -4,6 +4,7 @@ import { openCredentials } from '../../catalog/credentials.ts'
 import { type MissingValue, missingValues } from '../../catalog/import/missing-values.ts'
 import type { SecretSource } from '../../catalog/placeholders.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
+import { userCredentials } from '../../config/user-folders.ts'
 import { showName } from '../../gateway/asking/show-as-data.ts'
 import type { ServersContext } from './servers-context.ts'
 
@@ -26,10 +27,9 @@ export function describeMissing(missing: MissingValue[], credentialsFile: string
   const named = ({ name, servers }: MissingValue) => `${name} (for ${servers.map(showName).join(', ')})`
   const secrets = missing.filter(({ kind }) => kind === 'secret')
   const variables = missing.filter(({ kind }) => kind === 'env')
-  const where =
-    credentialsFile === undefined || credentialsFile === process.env.CREDENTIALS_FILE
-      ? ''
-      : ` --credentials-file ${quote(resolve(credentialsFile))}`
+  const usual = [process.env.CREDENTIALS_FILE, userCredentials(process.env)]
+  const isUsual = credentialsFile === undefined || usual.includes(credentialsFile)
+  const where = isUsual ? '' : ` --credentials-file ${quote(resolve(credentialsFile))}`
   const lines: string[] = []
   if (secrets.length > 0) {
     lines.push(

@@ -31,7 +31,7 @@ export async function storeSecret(context: ServersContext): Promise<number> {
       ? `It is for ${usedBy.map(showName).join(', ')}.`
       : `No server in ${context.file} uses \${secret:${name}} yet.`,
     ...(settings.CREDENTIALS_FILE === undefined
-      ? [`Set CREDENTIALS_FILE=${file} for the gateway: in the client under "env", for serve in .env.`]
+      ? ['A gateway that is already running uses this file after a restart.']
       : [])
   ])
   return 0

@@ -224,7 +224,12 @@ function cannotRun(server: string, command: string, cwd: string | undefined, err
       details: { permanent: true }
     })
   if (cwd !== undefined && !isFolder(cwd)) return say(`its folder ${cwd} does not exist`)
-  if (code === 'ENOENT') return say(`there is no command "${command}"; check its name and PATH`)
+  if (code === 'ENOENT') {
+    const [program = ''] = command.trim().split(/\s/)
+    const isLine = program !== command && !program.includes('/')
+    const how = isLine ? `put what follows "${program}" into "args"` : 'check its name and PATH'
+    return say(`there is no command "${command}"; ${how}`)
+  }
   if (code === 'EACCES') return say(`"${command}" may not be executed`)
   return say(messageOf(error))
 }

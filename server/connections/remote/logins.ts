@@ -22,6 +22,8 @@ import { makeFolder } from '../../lib/files/make-folder.ts'
 import { loginNeeded } from '../wire/call-failure.ts'
 import { boundedFetch } from './bounded-fetch.ts'
 
+const OR_KEY = ' If it needs an API key instead, put it into "headers" in mcp.json.'
+
 const login = z.object({
   url: z.string(),
   issuer: z.string(),
@@ -100,7 +102,7 @@ export class Logins {
       },
       onUnauthorized: async ({ response }) => {
         const found = mine()
-        if (found === undefined) throw loginNeeded(server, 'asks for a login')
+        if (found === undefined) throw loginNeeded(server, 'asks for a login', OR_KEY)
         // Another process has refreshed it meanwhile.
         if (found.tokens.access_token !== used) return
         const { resourceMetadataUrl } = extractWWWAuthenticateParams(response)

@@ -49,13 +49,16 @@ export async function oauthLogin({ server, url, show, waitMs }: LoginOptions): P
   } catch (error) {
     if (isAppError(error)) throw error
     const why = causesOf(error).map(messageOf).join(': ')
-    const message = `The login to "${server}" failed: ${why.slice(0, 300)}.`
+    const hint = memory.discovery?.authorizationServerMetadata === undefined ? NO_OAUTH : ''
+    const message = `The login to "${server}" failed: ${why.slice(0, 300).replace(/\.$/, '')}.${hint}`
     throw new AppError('unavailable', 'login_failed', message, { cause: error })
   } finally {
     door.closeAllConnections()
     door.close()
   }
 }
+
+const NO_OAUTH = ' The server offers no OAuth login. If it needs an API key, put it into "headers" in mcp.json.'
 
 interface Memory {
   client?: StoredOAuthClientInformation

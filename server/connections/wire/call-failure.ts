@@ -155,8 +155,8 @@ export function certainlyNotRun(error: unknown): boolean {
   return isAppError(error) && error.details.sent === false
 }
 
-export function loginNeeded(server: string, what: string): AppError {
-  const message = `The server "${server}" ${what}: run mcp-orchestrator servers login ${JSON.stringify(server)}.`
+export function loginNeeded(server: string, what: string, hint = ''): AppError {
+  const message = `The server "${server}" ${what}: run mcp-orchestrator servers login ${JSON.stringify(server)}.${hint}`
   return new AppError('forbidden', 'login_required', message, { details: { sent: false, permanent: true } })
 }
 
