@@ -1,11 +1,13 @@
 /** Connects the values of `/metrics` to the parts that know them. They are read on every scrape. */
 import type { StatsFs } from 'node:fs'
 import { statfs } from 'node:fs/promises'
+import { callOf } from '../../contract/transcript.ts'
 import type { Metrics } from '../http/metrics.ts'
 import type { Readiness } from '../http/readiness.ts'
 import type { ReportRefusal } from '../lib/refusals.ts'
 import type { ApprovalInbox } from '../policy/approval-inbox.ts'
 import type { Quotas, QuotaUse } from '../sessions/access/quotas.ts'
+import type { Chat } from '../sessions/chat/chat.ts'
 import type { SessionFeed } from '../sessions/chat/session-feed.ts'
 import type { SessionManager } from '../sessions/sandboxes/session-manager.ts'
 import type { SocketServer } from '../socket/create-socket-server.ts'
@@ -68,6 +70,18 @@ export function watchFigures(metrics: Metrics, watched: Watched): void {
       }
     }
   })
+}
+
+/** The instance that ran the call is gone and can't count it. */
+export async function countInterrupted(
+  { observer }: Metrics,
+  chat: Pick<Chat, 'transcript'>,
+  sessionId: string,
+  callId: string
+): Promise<void> {
+  const transcript = await chat.transcript(sessionId).catch(() => ({ calls: {} }))
+  const server = callOf(transcript, callId)?.server ?? 'other'
+  observer.called({ server, door: 'chat', outcome: 'unknown', ms: undefined, attempts: 1 })
 }
 
 /** Limits together with their usage, so that an alert needs no copy of the settings. */

@@ -35,7 +35,7 @@ import { auditReader, openAuditLog } from './app-audit.ts'
 import { createGatewayApp, type GatewayApp } from './app-gateway.ts'
 import { openReadiness } from './app-health.ts'
 import { stopApp } from './app-lifecycle.ts'
-import { watchFigures } from './app-metrics.ts'
+import { countInterrupted, watchFigures } from './app-metrics.ts'
 import { openModels } from './app-models.ts'
 import { type ChatServers, chatServers, hasMembers, openSenderCheck, serverDirectory } from './app-servers.ts'
 import { type Core, type CoreOverrides, createCore } from './core.ts'
@@ -111,7 +111,7 @@ export async function createApp(
     isDraining: () => http.drain.isDraining
   })
   watchFigures(metrics, { ...core, gateway, inbox, auditLog, sockets, readiness, dataDir, refused })
-  logSessions(feed, logger)
+  logSessions(feed, logger, (sessionId, callId) => void countInterrupted(metrics, chat, sessionId, callId))
   let url = ''
   return {
     url: () => url,

@@ -261,6 +261,8 @@ describe('a pending approval', () => {
     const log = await server.events(id)
     expect(log.filter(({ type }) => type === 'tool:started')).toHaveLength(1)
     expect(log.find(({ type }) => type === 'tool:result')?.data).toMatchObject({ outcome: 'unknown', isError: true })
+    const metrics = await (await fetch(`${server.url}/metrics`)).text()
+    expect(metrics).toContain('calls_total{server="workspace",door="chat",outcome="unknown"} 1')
     expect((await back.sh('grep -c once log.txt; pgrep -x sleep || echo quiet')).trim()).toMatch(/^1\s+quiet/)
   })
 })

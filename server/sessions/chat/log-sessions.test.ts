@@ -6,10 +6,12 @@ import { SessionFeed } from './session-feed.ts'
 function open() {
   const written: Record<string, unknown>[] = []
   const feed = new SessionFeed()
-  logSessions(feed, createLogger('info', { write: (line: string) => void written.push(JSON.parse(line)) }))
+  const interrupted: string[] = []
+  const logger = createLogger('info', { write: (line: string) => void written.push(JSON.parse(line)) })
+  logSessions(feed, logger, (sessionId, callId) => void interrupted.push(`${sessionId} ${callId}`))
   let seq = 1
   const stored = (type: string, data: Record<string, unknown>) => feed.stored('s1', [{ type, data, seq: ++seq, at: 0 }])
-  return { feed, stored, written }
+  return { feed, stored, written, interrupted }
 }
 
 const CALL = { turnId: 't1', callId: 'c1', server: 'mail', name: 'send' }
@@ -23,13 +25,14 @@ it('names turn, server and tool in the lines about an answer to an approval', ()
 })
 
 it('tells of a call that an earlier instance did not finish, and leaves the calls that ran here to whoever ran them', () => {
-  const { stored, written } = open()
+  const { stored, written, interrupted } = open()
   stored('tool:approval_required', CALL)
   stored('tool:started', { callId: 'c1' })
   stored('tool:result', { callId: 'c1', isError: true, outcome: 'unknown', interruptedBy: 'server', content: [] })
   expect(written).toHaveLength(1)
   stored('tool:result', { callId: 'c2', isError: true, outcome: 'unknown', interruptedBy: 'server', content: [] })
   expect(written[1]).toMatchObject({ sessionId: 's1', callId: 'c2', code: 'outcome_unknown' })
+  expect(interrupted).toEqual(['s1 c2'])
 })
 
 it('tells why a session is gone', () => {

@@ -67,7 +67,12 @@ interface KnownCall {
 
 const MAX_KNOWN_CALLS = 1000
 
-export function logSessions(feed: SessionFeed, logger: Logger): void {
+/** `interrupted` is called for a call that ended with the instance that ran it, by the instance that records this. */
+export function logSessions(
+  feed: SessionFeed,
+  logger: Logger,
+  interrupted: (sessionId: string, callId: string) => void
+): void {
   /** Calls without a result yet, as far as this instance knows. */
   const calls = new BoundedMap<string, KnownCall>(MAX_KNOWN_CALLS)
   const follow = ({ type, data }: StoredEvent): KnownCall | undefined => {
@@ -86,6 +91,7 @@ export function logSessions(feed: SessionFeed, logger: Logger): void {
         const { isStartedHere, ...call } = follow(event) ?? {}
         // `logCallEnd` reports the end of a call that ran here.
         if (event.type === 'tool:result' && (isStartedHere || event.data.interruptedBy !== 'server')) continue
+        if (event.type === 'tool:result') interrupted(sessionId, String(event.data.callId))
         const [fields, sentence] = LINES[event.type]?.(event.data, event.seq) ?? []
         if (sentence !== undefined) logger.info({ sessionId, ...call, ...fields }, sentence)
       }
