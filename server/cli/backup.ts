@@ -1,6 +1,6 @@
 /** `backup` copies all stored data while servers run. It prints what it leaves out without `--with-secrets`. */
 import { existsSync } from 'node:fs'
-import { open, readdir, stat } from 'node:fs/promises'
+import { open, readdir, rm, rmdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { dataPaths } from '../app/data-paths.ts'
 import { findWrongFolder, openStore } from '../app/open-store.ts'
@@ -9,7 +9,7 @@ import { AppError } from '../lib/errors.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import { createLogger } from '../lib/logger.ts'
 import { plural } from '../lib/plural.ts'
-import { BackupFolder, makeEmptyFolder } from '../storage/backup/backup-folder.ts'
+import { BackupFolder, explainNoSpace, makeEmptyFolder } from '../storage/backup/backup-folder.ts'
 import { copyCheckpoints } from '../storage/checkpoints/copy-checkpoints.ts'
 import { copyDatabase } from '../storage/embedded/copy-database.ts'
 import type { Command } from './command.ts'
@@ -26,7 +26,7 @@ export const backupCommand: Command = {
   },
   async run(settings, { flags }) {
     const dir = typeof flags.to === 'string' ? resolve(flags.to) : defaultFolder()
-    const { root: dataDir, checkpoints, audit } = dataPaths(settings.DATA_DIR)
+    const { root: dataDir } = dataPaths(settings.DATA_DIR)
     if (!settings.REDIS_URL && !existsSync(join(dataDir, 'store.db'))) {
       throw new AppError(
         'not-found',
@@ -35,23 +35,36 @@ export const backupCommand: Command = {
       )
     }
     await refuseWrongFolder(settings)
+    const isNew = !existsSync(dir)
     await makeEmptyFolder(dir, 'The folder')
     const backup = new BackupFolder(dir)
-    say(`Copying the ${settings.REDIS_URL ? 'keys in Redis' : 'database'} …`)
-    await copyStore(settings, dataDir, backup)
-    const restless = await copyCheckpoints(checkpoints, backup, everyFew())
-    await copyAudit(audit, backup)
-    if (flags['with-secrets'] === true) await copySecrets(settings, dataDir, backup)
-    await backup.finish(settings.REDIS_URL ? 'redis' : 'embedded', packageVersion())
+    const withSecrets = flags['with-secrets'] === true
+    const restless = await copyAll(settings, backup, withSecrets).catch(async (error: unknown) => {
+      for (const name of await readdir(dir)) await rm(join(dir, name), { recursive: true })
+      if (isNew) await rmdir(dir)
+      const message = `There is not enough space for the backup in ${dir}: free some, or choose a folder on another disk with --to. The incomplete backup was removed.`
+      throw explainNoSpace(error, message)
+    })
     say(
       `${plural(backup.count, 'file')} ${backup.count === 1 ? 'is' : 'are'} in ${dir}. Restore them with: mcp-orchestrator restore ${dir} --data-dir NEW-FOLDER`
     )
-    if (flags['with-secrets'] !== true)
-      say('Not copied: mcp.json, the credentials file, OAuth logins (--with-secrets copies them).')
+    if (!withSecrets) say('Not copied: mcp.json, the credentials file, OAuth logins (--with-secrets copies them).')
     if (restless.length === 0) return 0
     say(`Skipped the files of ${plural(restless.length, 'session')}, which kept changing: try again later.`)
     return 1
   }
+}
+
+/** Returns the sessions whose files kept changing. */
+async function copyAll(settings: Settings, backup: BackupFolder, withSecrets: boolean): Promise<string[]> {
+  const { root: dataDir, checkpoints, audit } = dataPaths(settings.DATA_DIR)
+  say(`Copying the ${settings.REDIS_URL ? 'keys in Redis' : 'database'} …`)
+  await copyStore(settings, dataDir, backup)
+  const restless = await copyCheckpoints(checkpoints, backup, everyFew())
+  await copyAudit(audit, backup)
+  if (withSecrets) await copySecrets(settings, dataDir, backup)
+  await backup.finish(settings.REDIS_URL ? 'redis' : 'embedded', packageVersion())
+  return restless
 }
 
 /** A backup without the files of the sessions would be noticed only when it is restored. */

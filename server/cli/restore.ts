@@ -8,7 +8,13 @@ import { AppError } from '../lib/errors.ts'
 import { makeFolder } from '../lib/files/make-folder.ts'
 import { createLogger } from '../lib/logger.ts'
 import { plural } from '../lib/plural.ts'
-import { type BackupManifest, makeEmptyFolder, restoreFile, verifyBackup } from '../storage/backup/backup-folder.ts'
+import {
+  type BackupManifest,
+  explainNoSpace,
+  makeEmptyFolder,
+  restoreFile,
+  verifyBackup
+} from '../storage/backup/backup-folder.ts'
 import { isRestoreUnfinished, markFolder, removeRestored, unmarkFolder } from '../storage/backup/unfinished-restore.ts'
 import { lockDataDir } from '../storage/embedded/data-dir-lock.ts'
 import type { Command } from './command.ts'
@@ -71,6 +77,8 @@ async function restoreTo(
       await restoreFile(dir, file, to)
     }
     await (redis ? redis.load(join(dir, 'redis.jsonl')) : unmarkFolder(dataDir))
+  } catch (error) {
+    throw explainNoSpace(error, `There is not enough space in ${dataDir}: free some, and run this command again.`)
   } finally {
     lock.release()
   }

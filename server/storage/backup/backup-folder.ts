@@ -8,7 +8,7 @@ import { type FileHandle, open, readdir, realpath, rm, writeFile } from 'node:fs
 import { dirname, join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { AppError, messageOf } from '../../lib/errors.ts'
+import { AppError, hasCode, messageOf } from '../../lib/errors.ts'
 import { makeFolder } from '../../lib/files/make-folder.ts'
 
 export interface BackupManifest {
@@ -75,6 +75,12 @@ export async function makeEmptyFolder(dir: string, what: string): Promise<void> 
   makeFolder(dir)
   if ((await readdir(dir)).length === 0) return
   throw new AppError('conflict', 'folder_not_empty', `${what} ${dir} is not empty: choose another folder.`)
+}
+
+/** Replaces the error of a full disk, which names no folder, and returns all others unchanged. */
+export function explainNoSpace(error: unknown, message: string): unknown {
+  const isNoSpace = hasCode(error, 'ENOSPC') || hasCode(error, 'EDQUOT')
+  return isNoSpace ? new AppError('unavailable', 'no_space', message, { cause: error }) : error
 }
 
 /** Reads the manifest and checks every file against it. */

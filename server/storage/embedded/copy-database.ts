@@ -1,7 +1,7 @@
 import { chmodSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { translateSqliteError } from './sqlite-error.ts'
+import { isFull, translateSqliteError } from './sqlite-error.ts'
 
 /**
  * Makes a consistent copy of the store while servers use it. The copy contains no instances and no containers: it becomes another
@@ -31,6 +31,8 @@ export function copyDatabase(dataDir: string, to: string): boolean {
     }
     return true
   } catch (error) {
+    // The disk of the copy is full, not the one of the store.
+    if (isFull(error)) throw Object.assign(new Error(`no space left for ${to}`), { code: 'ENOSPC' })
     throw translateSqliteError(error, file)
   }
 }

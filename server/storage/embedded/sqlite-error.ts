@@ -19,6 +19,10 @@ export function isBusy(error: unknown): boolean {
   return code === BUSY || code === LOCKED
 }
 
+export function isFull(error: unknown): boolean {
+  return sqliteCode(error) === FULL
+}
+
 /** Translates an error of node:sqlite to an AppError; returns all others unchanged. */
 export function translateSqliteError(error: unknown, file: string): unknown {
   const code = sqliteCode(error)
