@@ -273,6 +273,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
       ['refund_order', 'refund every order but id=A-9'],
       ['refund_order', 'keep order id=A-9, refund the others'],
       ['refund_order', 'refund order id=A-9 only if it is unpaid'],
+      ['refund_order', 'refund order id=A-9 if he is fired'],
       ['refund_order', 'what happens if I refund order id=A-9?'],
       ['refund_order', 'refund orders older than id=A-9'],
       ['refund_order', 'refund order id=A-9 with 20 euros'],

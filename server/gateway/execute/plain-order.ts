@@ -12,6 +12,8 @@ type ToolText = Pick<StoredTool, 'name' | 'description'>
 
 const DENIES =
   /\b(?:no|not|never|without|instead|except\w*|exclud\w+|but|others?|rest|else|apart|aside|besides|rather|nobody|nothing|neither|nor|none|cannot|\w*n\s?['’]t|dont|wont|keep|leave|spare|skip|avoid|forbid\w*|unless)\b/gi
+/** Anywhere, unlike for a tool that reads: "see if it is open" orders nothing here. */
+const DEPENDS = /\b(?:if|when|whenever|once|until|till|provided|assuming|otherwise|depending|maybe|perhaps)\b/i
 const COMPARES = /\b(?:than|before|after|since|until|till|between)\b/i
 const ASKS =
   /^\s*(?:and\s+|so\s+|but\s+)?(?:what|how|why|who|whose|when|where|which|whether|should|shall|is|are|was|were|do|does|did|may|might|must|am|if|has|have|had)\b/i
@@ -28,7 +30,8 @@ export function doubtAboutRunning(request: string, tool: ToolText): string | und
   if ((sentence.match(DENIES) ?? []).some((word) => !own.has(word.toLowerCase()))) {
     return 'The request says what not to do.'
   }
-  return ASKS.test(sentence) ? 'The request asks a question.' : undefined
+  if (ASKS.test(sentence)) return 'The request asks a question.'
+  return DEPENDS.test(sentence) ? 'The request depends on a condition.' : undefined
 }
 
 /** The same, stricter: values of the sentence would be sent to the tool. */
