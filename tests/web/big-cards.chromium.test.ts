@@ -62,6 +62,15 @@ it('shows long blanks and the ends of lines, in commands and in arguments', asyn
   expect(now().offences).toEqual([])
 })
 
+it('tells texts from numbers, words of JSON, empty texts and blanks', async () => {
+  const json = JSON.stringify({ a: times(100, 1) })
+  const values = { five: 5, text5: '5', none: null, textNone: 'null', empty: '', blank: '  ', plain: 'ok', json }
+  const { me } = await now().arrive(asking('other', 'draw', values))
+  await me.cards.waitFor()
+  const shown = await me.cards.getByRole('region', { name: 'Arguments' }).locator('dd').allInnerTexts()
+  expect(shown).toEqual(['5', '"5"', 'null', '"null"', '""', '"  "', 'ok', expect.stringMatching(/^text\s*\{"a":/)])
+})
+
 // Checked: if the first letter sets the direction, the second name stands before the first, and ">" looks like "<".
 it('shows right-to-left names in the order of the command', async () => {
   const { me } = await now().arrive(asking('workspace', 'execute_command', { command: 'אאא > בבב.sh' }))

@@ -130,7 +130,7 @@ it('takes an Enter right after R for no rejection', async () => {
   await expect.poll(() => session.transcript.calls.a?.decision).toMatchObject({ approved: false, reason: 'x' })
 })
 
-it('renews the sentence about a file with the comparison', async () => {
+it('renews the sentence about a file with the comparison, and says no outdated number of calls', async () => {
   const { me, session } = await now().arrive((opened) => {
     opened.append('user:message', { turnId: 't', text: 'go' })
     const target = { path: '/workspace/f.txt', is: 'new' as const }
@@ -138,12 +138,15 @@ it('renews the sentence about a file with the comparison', async () => {
   })
   const card = me.page.locator('[data-call="w"]')
   await card.getByText('New file').waitFor()
+  const announced = () => me.page.locator('body > div > [aria-live]').textContent()
+  await expect.poll(announced).toBe('2 tool calls need your approval.')
   now().fake.files.set('f.txt', Buffer.from('old text'))
   session.append('tool:approval_resolved', { callId: 'a', approved: true, by: 'human' })
   session.append('tool:result', { callId: 'a', isError: false, content: [{ type: 'text', text: 'done' }] })
   await card.getByText('Changes the file').waitFor()
   await card.getByText('Overwrites').waitFor()
   await card.getByText('New file').waitFor({ state: 'detached' })
+  expect(await announced()).toBe('')
 })
 
 it('says before sessions are deleted how many calls wait in them', async () => {

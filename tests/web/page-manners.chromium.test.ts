@@ -98,6 +98,30 @@ it('closes a drawer over the page with Escape, and asks about the turn with the 
   expect(session.transcript.turnId).toBe('t')
 })
 
+// Seen before: beside the conversation, the files stayed open and the turn was asked about.
+it('closes the files beside the conversation with the first Escape', async () => {
+  const { me } = await now().arrive(asking)
+  await me.button('Show the files').click()
+  const panel = me.page.locator('.drawer.right-0')
+  await panel.waitFor()
+  await me.page.keyboard.press('Escape')
+  await panel.waitFor({ state: 'hidden' })
+  expect(await stopQuestion(me).count()).toBe(0)
+})
+
+// Seen before: two scrollbars side by side, and the buttons below the edge.
+it('scrolls only the middle of a dialog that is taller than the window', async () => {
+  const { me } = await now().arrive(asking, { viewport: { width: 360, height: 260 } })
+  await me.cards.first().waitFor()
+  await me.page.keyboard.press('Escape')
+  const dialog = stopQuestion(me)
+  await dialog.waitFor()
+  const hidden = 'document.querySelector("dialog").scrollHeight - document.querySelector("dialog").clientHeight'
+  expect(await me.page.evaluate(hidden)).toBe(0)
+  const stop = await dialog.getByRole('button', { name: 'Stop the turn' }).boundingBox()
+  expect((stop?.y ?? 0) + (stop?.height ?? 999)).toBeLessThanOrEqual(260)
+})
+
 it('closes a menu with Escape also when what had the keyboard in it is gone', async () => {
   const { me, session } = await now().arrive((opened) => {
     asking(opened)

@@ -174,8 +174,12 @@ describe('the servers in the page', () => {
     await me.button('Show what would run').click()
     await page
       .getByRole('alert')
-      .getByText(/line 2/)
+      .getByText(/The pasted text, line 2/)
       .waitFor()
+    await page.keyboard.press('Escape')
+    await me.button('Add a server').click()
+    // Seen before: Escape lost everything that was entered.
+    expect(await page.getByRole('textbox', { name: /mcpServers/ }).inputValue()).toContain('<b>')
     await page.keyboard.press('Escape')
     await me.button('Remove').click()
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()

@@ -7,6 +7,7 @@ import { useSession } from '../stores/session.ts'
 import { count } from '../text/format.ts'
 
 const NAME = 'MCP Orchestrator'
+const attentionText = (waiting: number) => `${count(waiting, 'tool call needs', 'tool calls need')} your approval.`
 
 /**
  * Shows calls that need approval in the tab's title and icon, announces them to screen readers, and sends notifications if wanted.
@@ -28,8 +29,9 @@ export function useAttention(title: () => string): void {
     { immediate: true }
   )
   watch(waitingIds, (waiting, before) => {
+    if (waiting.length !== before.length) notices.retract(attentionText(before.length))
     if (waiting.every((id) => before.includes(id))) return
-    const text = `${count(waiting.length, 'tool call needs', 'tool calls need')} your approval.`
+    const text = attentionText(waiting.length)
     notices.announce(text)
     if (document.visibilityState === 'hidden' && notificationsWanted()) notify(text, session.sessionId)
   })

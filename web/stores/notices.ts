@@ -51,6 +51,10 @@ export const useNotices = defineStore('notices', () => {
       }, SILENCE_MS)
     }, SILENCE_MS)
   }
+  /** Removes a text that is no longer true, without announcing anything. */
+  function retract(text: string): void {
+    if (announcement.value === text) announcement.value = ''
+  }
   /** Runs something that may fail, and shows its error message. */
   async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
     try {
@@ -62,5 +66,5 @@ export const useNotices = defineStore('notices', () => {
       return undefined
     }
   }
-  return { toasts, announcement, show, showOffline, dropOffline, dismiss, announce, attempt }
+  return { toasts, announcement, show, showOffline, dropOffline, dismiss, announce, retract, attempt }
 })

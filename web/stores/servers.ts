@@ -10,6 +10,7 @@ import type {
 } from '../../contract/servers.ts'
 import { ApiError, api, messageOf, setAdminToken } from '../api.ts'
 import { count } from '../text/format.ts'
+import { emptyAddition } from '../text/server-form.ts'
 import { useNotices } from './notices.ts'
 
 /** The MCP servers in the registry, as last reported by the server. */
@@ -95,9 +96,12 @@ export const useServers = defineStore('servers', () => {
   }
   const remove = (name: string) => change(() => api.removeServer(name))
 
+  /** In memory only, because it may contain secrets. Closing the dialog keeps it. */
+  const addition = ref(emptyAddition())
   const plan = (request: AddServers): Promise<PlanReply> => api.addServers<PlanReply>(request)
   async function add(request: AddServers, confirm: string): Promise<string[]> {
     const { added } = await api.addServers<AddedReply>({ ...request, confirm })
+    addition.value = emptyAddition()
     await load()
     for (const name of added) void test(name)
     return added
@@ -117,6 +121,7 @@ export const useServers = defineStore('servers', () => {
     disable,
     accept,
     remove,
+    addition,
     plan,
     add
   }

@@ -13,6 +13,9 @@ export function emptyForm(): ServerFormFields {
   return { name: '', kind: 'local', command: '', args: '', isSandboxed: false, url: '', values: '', description: '' }
 }
 
+/** Everything that a person has entered to add servers. */
+export const emptyAddition = () => ({ mode: 'paste' as 'paste' | 'form', text: '', form: emptyForm() })
+
 /** Converts the form to an entry of the registry. The server validates it. */
 export function entryOf(form: ServerFormFields): Record<string, unknown> {
   const values = pairs(form.values)

@@ -24,6 +24,14 @@ export function stateWords({ state, enabled }: Pick<ServerSummary, 'state' | 'en
   return { running: 'running', starting: 'starting…', stopped: 'starts when needed' }[state] ?? state
 }
 
+/** The message was written when the error occurred: the time until the next attempt has gone down since. */
+export function errorWords({ message, at }: { message: string; at: number }, now: number): string {
+  return message.replace(/ and will be retried in (\d+) s\b/, (_text, seconds: string) => {
+    const left = Math.ceil(Number(seconds) - (now - at) / 1000)
+    return left > 0 ? ` and will be retried in ${left} s` : ' and will be retried when it is needed'
+  })
+}
+
 export const RULE_WORDS: Record<ApprovalRule, { label: string; inChat: string; outside: string; chip: string }> = {
   ask: {
     ...{ label: 'asks you first', inChat: 'asks you in the chat', outside: 'outside clients ask first' },

@@ -21,7 +21,7 @@ export interface ServersPlan {
   problems: RegistryProblem[]
 }
 
-const PASTED = 'what was pasted'
+const PASTED = 'The pasted text'
 
 /** Throws an error with the line if the text as a whole can't be read. Names that are taken are reported, not replaced. */
 export function planServers(text: string, taken: (name: string) => boolean): ServersPlan {
