@@ -48,7 +48,7 @@ function plainSummary(name: string, args: Record<string, unknown>): string {
 function firstLine(value: string): string {
   const line = value.split('\n', 1)[0] ?? ''
   const isCut = line.length < value.length || line.length > 160
-  return isCut ? `${line.slice(0, 160)}…` : line
+  return isCut ? `${line.slice(0, 160).trimEnd()}…` : line
 }
 
 export interface Ending {
