@@ -2,7 +2,7 @@
  * The places that no MCP server may change or see: everything that this start and the next one read or run, apart from the system's own
  * files. `child-covers.ts` decides how each of them is protected.
  */
-import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Settings } from '../config/settings.ts'
 import { userFolders } from '../config/user-folders.ts'
@@ -21,6 +21,11 @@ export interface PlacesOptions {
 }
 
 const PROGRAM = 'mcp-orchestrator'
+/** What `npm start`, `npm run setup`, `npm ci` and a build with Docker run or read in a checkout. */
+const OF_A_CHECKOUT = [
+  ...['bin', 'dist', 'images', 'scripts', 'server', 'web', 'contract', 'workspace-server'],
+  ...['package.json', 'package-lock.json', '.npmrc', 'tsconfig.json', 'vite.config.ts', 'Dockerfile', 'compose.yaml']
+]
 
 export function ourPlaces(settings: Settings, { dotenv, readsDotenv, environment }: PlacesOptions): OurPlaces {
   const { DATA_DIR, MCP_CONFIG, CREDENTIALS_FILE, AUTH_TOKEN } = settings
@@ -49,7 +54,11 @@ export function programsOf(root: string, node: string, cwd = process.cwd()): str
   const modules = join(root, 'node_modules')
   // Servers may use the rest of a checkout that this program was started in.
   const isUsed = isWithin(cwd, root)
-  const own = isUsed ? [...['bin', 'dist', 'images', 'package.json'].map((name) => join(root, name)), modules] : [root]
+  // npm would run what this file names as its shell.
+  if (isUsed) tryTo(() => writeFileSync(join(root, '.npmrc'), '', { flag: 'a' }))
+  const own = isUsed
+    ? [...OF_A_CHECKOUT.map((name) => join(root, name)).filter((path) => existsSync(path)), modules]
+    : [root]
   const beside = dirname(root)
   const isInstalled = basename(beside) === 'node_modules'
   const otherNode = isInstalled && !existsSync(join(modules, 'node/bin/node')) ? [join(beside, 'node')] : []

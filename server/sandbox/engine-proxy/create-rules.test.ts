@@ -28,6 +28,8 @@ describe('what may be created', () => {
     ['Tmpfs', { '/proc': 'rw,nosuid,nodev' }],
     ['Tmpfs', { '/workspace': 'rw,exec,nosuid,nodev,mpol=bind:0' }],
     ['Tmpfs', { '/workspace': 'rw,exec,suid,dev' }],
+    ['Sysctls', { 'net.ipv4.ping_group_range': '0 2147483647' }],
+    ['Sysctls', { 'net.ipv4.ping_group_range': '1 0', 'net.ipv4.ip_forward': '1' }],
     ['GroupAdd', ['0']],
     ['GroupAdd', ['10001', '0']],
     ['SecurityOpt', ['no-new-privileges']],

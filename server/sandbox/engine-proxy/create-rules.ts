@@ -4,7 +4,7 @@ import { posix } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { INSIDE } from '../../../workspace-server/protocol.ts'
 import { isRecord } from '../../lib/is-record.ts'
-import { APP, CHILD_APP, LABEL, SHARED_GROUP, TERMINALS } from '../docker/engine/container-spec.ts'
+import { APP, CHILD_APP, LABEL, NO_PING, SHARED_GROUP, TERMINALS } from '../docker/engine/container-spec.ts'
 import { seccompOption } from '../docker/engine/seccomp-profile.ts'
 import { DEFAULT_UIDS, isInRange, type UidRange } from '../uid-range.ts'
 
@@ -113,6 +113,8 @@ const HOST: Record<string, Rule> = {
   LogConfig: hasOnly({ Type: (value) => value === 'none', Config: isEmpty }),
   // The administrator chooses the runtime. Nobody registers one by accident that isolates less than the engine's default.
   Runtime: (value) => typeof value === 'string' && /^[\w.-]+$/.test(value),
+  // Exactly ours: others could loosen limits of the container's network.
+  Sysctls: (value) => isEmpty(value) || isDeepStrictEqual(value, NO_PING),
   // Exactly our terminals: a mount could show any folder of the host.
   Mounts: (value) => isEmpty(value) || isDeepStrictEqual(value, [TERMINALS])
 }

@@ -84,6 +84,9 @@ export function isGvisor({ runtime }: SandboxLimits): boolean {
   return runtime?.includes('runsc') ?? false
 }
 
+/** No group may open ping sockets: what they queue counts against no limit of the container. The engine's default allows all. */
+export const NO_PING = { 'net.ipv4.ping_group_range': '1 0' }
+
 /** The options that confine a container, whatever runs in it. */
 export function hardened(limits: SandboxLimits, uid: number) {
   return {
@@ -117,6 +120,7 @@ function hostConfig(limits: SandboxLimits, uid: number): HostConfig {
     Tmpfs: tmpfs(limits, uid),
     // gVisor's terminals are its own.
     Mounts: isGvisor(limits) ? [] : [TERMINALS],
+    ...(isGvisor(limits) ? {} : { Sysctls: NO_PING }),
     // When the host itself runs out of memory, sandboxes go first.
     OomScoreAdj: 500,
     RestartPolicy: { Name: 'no' },
