@@ -42,7 +42,7 @@ export async function createGatewayApp(settings: Settings, logger: Logger, optio
     openCredentials({ file: settings.CREDENTIALS_FILE, environment: {} }).source()
   }
   for (const problem of registry.problems) logger.warn(describeProblem(file, problem))
-  const grants = openGrants(settings.DATA_DIR, settings.MCP_CONFIG)
+  const grants = openGrants(settings)
   const gateway = new Lazy(() => loadWith(settings, logger, { ...options, grants }, registry))
   const watch = new RegistryWatch(registry, {
     file,

@@ -2,7 +2,7 @@
  * Decides which entries of the registry get their secrets: those that a person added or accepted, word for word. Owns the record of
  * accepted entries, a file in the data folder, where no server can write. Invariant: an entry that anyone else added or changed in
  * the file gets no secret. For a registry without a record (a new one, or one from before an upgrade), all current entries count as
- * accepted, once.
+ * accepted, once, unless it was only found in the working folder.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync, realpathSync } from 'node:fs'
@@ -23,19 +23,30 @@ export interface Grants {
   check(entry: ServerEntry): void
   /** Records entries that a person was shown and accepted. `present` are the entries that the registry had before. */
   accept(entries: Iterable<ServerEntry>, present?: Iterable<ServerEntry>): Promise<void>
-  /** Accepts these entries if there is no record of this registry yet. Resolves to the names of those that use secrets. */
+  /**
+   * Accepts these entries if there is no record of this registry yet and the person named it. Resolves to the names of those that use
+   * secrets.
+   */
   begin(present: Iterable<ServerEntry>): Promise<string[]>
 }
 
-export function openGrants(dataDir: string, registryFile: string): Grants {
-  const file = join(resolve(dataDir), 'grants.json')
-  const registry = registryKey(registryFile)
+/** The settings that matter here. */
+interface GrantsSettings {
+  DATA_DIR: string
+  MCP_CONFIG: string
+  /** If set, nothing is accepted without a person, not even at the first start. */
+  registryIsFound?: boolean
+}
+
+export function openGrants({ DATA_DIR, MCP_CONFIG, registryIsFound = false }: GrantsSettings): Grants {
+  const file = join(resolve(DATA_DIR), 'grants.json')
+  const registry = registryKey(MCP_CONFIG)
   const recorded = () => own(readAccepted(file, readText(file)), registry)
-  let hasBegun = false
+  let needsRecord = registryIsFound
   const isWaiting = (entry: ServerEntry) => {
     if (!usesSecrets(entry)) return false
     const accepted = recorded()
-    return accepted === undefined ? hasBegun : own(accepted, entry.name) !== grantHash(entry)
+    return accepted === undefined ? needsRecord : own(accepted, entry.name) !== grantHash(entry)
   }
   const write = (edit: (accepted: Record<string, string> | undefined) => Record<string, string>) =>
     editFile(file, (before) => {
@@ -49,18 +60,19 @@ export function openGrants(dataDir: string, registryFile: string): Grants {
     },
     async accept(entries, present = []) {
       const added = [...entries].filter(usesSecrets)
-      if (added.length > 0) await write((accepted) => ({ ...(accepted ?? hashes(present)), ...hashes(added) }))
+      const earlier = needsRecord ? {} : hashes(present)
+      if (added.length > 0) await write((accepted) => ({ ...(accepted ?? earlier), ...hashes(added) }))
     },
     async begin(present) {
       let first: Record<string, string> = {}
-      if (recorded() === undefined) {
+      if (!needsRecord && recorded() === undefined) {
         await write((accepted) => {
           first = accepted ? {} : hashes(present)
           return accepted ?? first
         })
       }
       // If the record is missing from now on, someone has removed it.
-      hasBegun = true
+      needsRecord = true
       return Object.keys(first)
     }
   }

@@ -5,6 +5,6 @@ import { createLogger } from '../lib/logger.ts'
 
 /** The gateway for commands, which print errors themselves. A missing registry is an empty one. */
 export function openQuietGateway(settings: Settings): Promise<GatewayApp> {
-  const options = { environment: process.env, optionalRegistry: true, dotenv: dotenvWithSecrets() }
+  const options = { environment: process.env, optionalRegistry: true, dotenv: dotenvWithSecrets(), readsDotenv: true }
   return createGatewayApp(settings, createLogger('silent'), options)
 }

@@ -21,6 +21,17 @@ describe('loadSettings', () => {
     expect(settings).toMatchObject({ PORT: 3, HOST: '127.0.0.2', WARM_POOL_SIZE: 7 })
   })
 
+  it.each([
+    [{ env: {} }, true],
+    [{ env: { MCP_CONFIG: './mcp.json' } }, false],
+    [{ env: {}, flags: { config: './mcp.json' } }, false],
+    // Any program could have written the file.
+    [{ env: {}, dotenv: 'MCP_CONFIG=/tmp/mcp.json' }, true],
+    [{ env: { HOME: '/me' }, dotenv: 'MCP_CONFIG=/me/.config/mcp-orchestrator/mcp.json' }, false]
+  ])('says whether the registry was only found: %j', (sources, isFound) => {
+    expect(loadSettings(sources).registryIsFound).toBe(isFound)
+  })
+
   it('treats an empty variable as not set', () => {
     expect(loadSettings({ env: { PORT: '' } }).PORT).toBe(3000)
   })

@@ -5,6 +5,7 @@ import { parseEnv } from 'node:util'
 import { AppError, hasCode, messageOf } from '../lib/errors.ts'
 import { readSmallFile } from '../lib/files/read-small-file.ts'
 import { flagOf, SETTINGS, type SettingName, type Settings } from './settings.ts'
+import { userDefaults } from './user-folders.ts'
 
 const MAX_DOTENV_BYTES = 1024 * 1024
 
@@ -32,9 +33,13 @@ export function loadSettings({ flags = {}, env, dotenv = '', defaults = {} }: Se
     const { parse, fallback }: { parse: (text: string, name: string) => unknown; fallback?: unknown } = SETTINGS[name]
     values[name] = given === undefined ? fallback : parse(given, fromFlag === undefined ? name : `--${flag}`)
   }
-  const settings = values as Settings
+  const settings = { ...values, registryIsFound: isFound(String(values.MCP_CONFIG), { flags, env }) } as Settings
   checkTogether(settings)
   return settings
+}
+
+function isFound(registry: string, sources: SettingSources): boolean {
+  return !isNamed('MCP_CONFIG', sources) && resolve(registry) !== userDefaults(sources.env).MCP_CONFIG
 }
 
 /** Whether the user set it. */

@@ -176,6 +176,9 @@ export type Settings = {
   readonly [K in SettingName]: IsGiven<(typeof SETTINGS)[K]> extends true
     ? ValueOf<(typeof SETTINGS)[K]>
     : ValueOf<(typeof SETTINGS)[K]> | undefined
+} & {
+  /** Set if the person did not name the registry: any program could have put it, or a `.env` that names it, into the working folder. */
+  readonly registryIsFound?: boolean
 }
 
 export function flagOf(name: SettingName): string | undefined {

@@ -47,7 +47,7 @@ async function describeServer(settings: Settings, entry: ServerEntry, tools: Too
   const secrets = openCredentials({ file: settings.CREDENTIALS_FILE, environment: process.env }).source(LOCAL_OWNER)
   fillPlaceholders(entry.name, valuesOf(entry), secrets, entry.kind === 'local' ? 'env' : 'headers')
   refuseForeignPlaceholders(entry)
-  openGrants(settings.DATA_DIR, settings.MCP_CONFIG).check(entry)
+  openGrants(settings).check(entry)
   const found = entry.kind === 'local' ? await describeLocal(settings, entry) : await describeRemote(entry)
   return tools ? `${found}; ${await tools(entry.name)} tools` : found
 }

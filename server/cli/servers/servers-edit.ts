@@ -25,7 +25,7 @@ export async function addServer(context: ServersContext): Promise<number> {
   for (const warning of warnings(entry)) process.stderr.write(`! ${terminalLine(warning)}\n`)
   await addServers(file, { [name]: raw })
   // The user typed the command, so it needs no confirmation.
-  await openGrants(context.settings.DATA_DIR, file).accept([entry], context.registry.servers.values())
+  await openGrants(context.settings).accept([entry], context.registry.servers.values())
   print(context, { added: name, target: maskedTarget(entry), file }, [
     `Added "${name}" to ${file}: ${maskedTarget(entry)}`
   ])

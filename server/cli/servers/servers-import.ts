@@ -49,7 +49,7 @@ export async function importServers(context: ServersContext): Promise<number> {
   }
   await addServers(file, Object.fromEntries(fresh.map(({ name, raw }) => [name, raw])))
   const added = fresh.map(({ entry }) => entry)
-  await openGrants(context.settings.DATA_DIR, file).accept(added, registry.servers.values())
+  await openGrants(context.settings).accept(added, registry.servers.values())
   const missing = missingOf(added, context)
   print(context, { imported: rows, missing, file }, [
     `Added ${fresh.length} ${fresh.length === 1 ? 'server' : 'servers'} to ${file}.`,

@@ -19,7 +19,7 @@ const caller: Caller = { owner: LOCAL_OWNER, door: 'stdio' }
 
 export async function listServers(context: ServersContext): Promise<number> {
   const { registry, file } = context
-  const grants = openGrants(context.settings.DATA_DIR, file)
+  const grants = openGrants(context.settings)
   const notes = await storedNotes(context)
   const rows = [...registry.servers.values()].map((entry) => ({
     name: entry.name,
