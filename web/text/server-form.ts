@@ -9,7 +9,7 @@ export interface ServerFormFields {
   description: string
 }
 
-export function emptyForm(): ServerFormFields {
+function emptyForm(): ServerFormFields {
   return { name: '', kind: 'local', command: '', args: '', isSandboxed: false, url: '', values: '', description: '' }
 }
 
