@@ -39,7 +39,12 @@ export function useFakePage(): () => FakePage {
       arrive: async (open = () => {}, options = {}) => {
         fake.onOpen = open
         const me = await now.open(fake.url, options)
-        await me.composer.waitFor()
+        try {
+          await me.composer.waitFor()
+        } catch (error) {
+          const shown = await me.page.locator('body').innerText()
+          throw new Error(`The page did not open. It shows: ${shown}\n${now.offences.join('\n')}`, { cause: error })
+        }
         return { me, session: fake.session(me.sessionId()) }
       }
     }
