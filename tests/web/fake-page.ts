@@ -42,7 +42,7 @@ export function useFakePage(): () => FakePage {
         try {
           await me.composer.waitFor()
         } catch (error) {
-          const shown = await me.page.locator('body').innerText()
+          const shown = await me.page.locator('body').ariaSnapshot()
           throw new Error(`The page did not open. It shows: ${shown}\n${now.offences.join('\n')}`, { cause: error })
         }
         return { me, session: fake.session(me.sessionId()) }

@@ -2,9 +2,10 @@
 import type { EventData } from '../../../contract/events.ts'
 import type { ServerToClient } from '../../../contract/live.ts'
 import { estimateTokens } from '../../agent/trim-history.ts'
+import { headOf, tailOf } from '../../lib/cut-text.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 
-type Partial = NonNullable<EventData<'agent:response'>['partial']>
+type CutOffBy = NonNullable<EventData<'agent:response'>['partial']>
 
 /** The answer that a model step streams. If the step is cut off, what was streamed is stored as a partial answer. */
 export class LiveAnswer {
@@ -51,7 +52,7 @@ export class LiveAnswer {
   release(): void {
     const held = this.#held ?? ''
     this.#held = undefined
-    if (held !== '' && !this.#isStored) this.push(held)
+    if (held !== '') this.push(held)
   }
 
   /** It is in the log, in full or in part. */
@@ -60,10 +61,10 @@ export class LiveAnswer {
   }
 
   /** The events for the log if the step ends here. The tokens are estimated, because the provider reports them at the end only. */
-  partial(reason: Partial): NewEvent[] {
+  partial(reason: CutOffBy): NewEvent[] {
     const { turnId, key } = this
     // The other half of a character may be in the next delta.
-    const text = this.#text.replace(/[\ud800-\udbff]$/, '').toWellFormed()
+    const text = headOf(this.#text, this.#text.length).toWellFormed()
     if (this.#isStored || this.#inputTokens === undefined || (text === '' && reason !== 'stopped')) return []
     const outputTokens = text === '' ? 0 : estimateTokens([{ role: 'user', text }])
     const usage = { turnId, inputTokens: this.#inputTokens, outputTokens }
@@ -98,7 +99,7 @@ export class RunningOutputs {
     return [...this.#calls].map(([callId, chunks]) => {
       const [first, ...rest] = chunks
       const room = Math.max(0, MAX_CHARS - lengthOf(rest))
-      const kept = first && room > 0 ? [{ ...first, text: first.text.slice(-room) }] : []
+      const kept = first && room > 0 ? [{ ...first, text: tailOf(first.text, room) }] : []
       return { callId, chunks: [...kept, ...rest] }
     })
   }

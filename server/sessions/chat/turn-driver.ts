@@ -233,7 +233,7 @@ export class TurnDriver {
     try {
       await this.#deps.checkQuota(this.#sessionId)
       for await (const output of await this.#startStep(hold, turnId, signal)) {
-        if (signal.aborted) break
+        signal.throwIfAborted()
         if (output.type === 'request') answer.requested(output.inputTokens)
         else if (output.type === 'delta') answer.push(output.text)
         else if (output.type === 'waiting') await this.#append([noticeOf('model_waiting', output.message)], hold.epoch)
@@ -244,7 +244,6 @@ export class TurnDriver {
           answer.stored()
         }
       }
-      if (signal.aborted) await this.#append(answer.partial(cutOffBy(signal)), hold.epoch)
     } catch (error) {
       if (signal.aborted) return await this.#append(answer.partial(cutOffBy(signal)), hold.epoch)
       if (isOwnershipError(error)) throw error
