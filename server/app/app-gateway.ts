@@ -79,7 +79,7 @@ export async function createGatewayApp(settings: Settings, logger: Logger, optio
     reload: () => watch.reload(),
     /** The services behind the tools; loaded with the first call. */
     core,
-    /** The same if already loaded; loads nothing. */
+    /** These services if they are already loaded; this loads nothing. */
     loaded: () => loaded,
     /** Folder with the stderr output of servers. */
     logDir: dataPaths(settings.DATA_DIR).serverLogs,

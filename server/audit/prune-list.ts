@@ -59,7 +59,7 @@ export function removalRecords(
     const own = last ? [{ chain: last.chain, seq: last.seq, hash: last.hash }] : []
     return [...inherited.filter(({ chain }) => left.has(chain)), ...own]
   })
-  // The records in these files about files that were removed before them.
+  // These files may themselves record that older files were removed.
   const earlier = read.flatMap(({ rows }) => rows.flatMap((row) => (row.kind === 'pruned' ? (row.removed ?? []) : [])))
   const removed = joined([...earlier, ...read.flatMap(({ rows }) => removedRows(rows))])
   return { files, heads: lastHeads(heads), removed }

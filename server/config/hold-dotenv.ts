@@ -9,7 +9,7 @@ export function holdDotenv(path = '.env'): () => void {
   if (existsSync(path)) return () => {}
   let file = resolve(path)
   try {
-    // Through a link that leads nowhere, it makes the file there.
+    // If the path is a broken link, this creates the file that it points to.
     writeFileSync(file, '', { flag: 'a', mode: 0o600 })
     file = realpathSync(file)
   } catch {
