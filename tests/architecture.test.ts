@@ -53,6 +53,8 @@ const INSIDE: Record<string, string[][]> = {
   'server/sessions': [
     ['server/sessions/directory'],
     ['server/sessions/chat', 'server/sessions/files'],
+    ['server/sessions/turns'],
+    ['server/sessions/feed'],
     ['server/sessions/sandboxes', 'server/sessions/access']
   ],
   'server/tools': [['server/tools/enrichment'], ['server/tools/*']],

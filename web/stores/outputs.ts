@@ -1,6 +1,6 @@
 import { defineStore } from 'pinia'
 import { markRaw, shallowReactive } from 'vue'
-import { AnsiLines } from '../text/ansi-lines.ts'
+import { AnsiLines } from '../text/console/ansi-lines.ts'
 
 /** Live output of a call. `lines` grows in place; `version` tells the view that it did. */
 export interface LiveOutput {

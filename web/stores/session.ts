@@ -1,13 +1,12 @@
 /**
- * The session of this tab: its connection, and the transcript computed from the server's events. It decides nothing and shows what the
- * server said last. If an event does not follow directly on the last one, it is not applied, and a new snapshot is requested.
+ * The session of this tab: its connection, its state, and its transcript. It decides nothing and shows what the server said last.
  */
 import { defineStore } from 'pinia'
-import { computed, reactive, ref, shallowRef, toRaw, watch } from 'vue'
+import { computed, ref, shallowRef, toRaw, watch } from 'vue'
 import type { Ack, CommandInput, CommandName } from '../../contract/commands.ts'
 import type { SessionEvent } from '../../contract/events.ts'
 import type { Progress, Ready, SessionState, Snapshot } from '../../contract/live.ts'
-import { applyEvent, emptyTranscript, pendingCalls, type Transcript } from '../../contract/transcript.ts'
+import { pendingCalls } from '../../contract/transcript.ts'
 import { ApiError, api, becomeOwner, forgetOwner, OWNER_PROBLEMS, takeOwnerNews } from '../api.ts'
 import { newId } from '../new-id.ts'
 import { isStored } from '../owner-proof.ts'
@@ -16,9 +15,9 @@ import { command, openSocket, type PageSocket } from '../socket.ts'
 import { preparationWords } from '../text/preparation-words.ts'
 import { useCallViews } from './call-views.ts'
 import { useNotices } from './notices.ts'
-import { withOlderEntries } from './older-entries.ts'
 import { useOutputs } from './outputs.ts'
 import { useStream } from './stream.ts'
+import { syncedTranscript } from './synced-transcript.ts'
 
 export type Phase = 'connecting' | 'open' | 'unauthorized' | 'forbidden' | 'refused'
 export type Activity = 'idle' | 'thinking' | 'answering' | 'running' | 'waiting' | 'reconnecting'
@@ -31,7 +30,6 @@ const OWNER_LOST =
 const NOTHING_STORED =
   'This browser stores nothing for this page (private mode, or site data is blocked), so your sessions are lost after a reload.'
 const LOST_AFTER_MS = 500
-const CONVERSATION_RESTARTED = 'The server lost its state: this conversation starts again from the beginning.'
 const SESSION_LOST = 'The server lost its state, and this conversation with it. Here is a new session.'
 
 export const useSession = defineStore('session', () => {
@@ -57,15 +55,17 @@ export const useSession = defineStore('session', () => {
   )
   /** Whether `state` and `transcript` belong to the open session. */
   const isKnown = ref(false)
-  const transcript = shallowRef<Transcript>(reactive(emptyTranscript()))
-  /** Counts applied events. Code that reads the whole transcript depends on this number instead of on every field. */
-  const version = ref(0)
-  /** Entries before this `seq` are not loaded yet; null if all are loaded. */
-  const olderBefore = ref<number | null>(null)
-  const isLoadingOlder = ref(false)
   const socket = shallowRef<PageSocket | null>(null)
   const listeners = new Set<(event: SessionEvent) => void>()
-  let isInSync = false
+  const log = syncedTranscript(sessionId, {
+    applied(event) {
+      if (event.type === 'agent:response' || event.type === 'turn:end' || event.type === 'user:message') stream.end()
+      for (const listener of listeners) listener(event)
+    },
+    replaced: () => stream.end(),
+    missed: () => void requestSnapshot(socket.value)
+  })
+  const { transcript, version, olderBefore, loadOlder } = log
   /** The person is deleting this session, so the server's disconnect is expected. */
   let isDeleting = false
 
@@ -114,8 +114,7 @@ export const useSession = defineStore('session', () => {
     // The model's provider chooses the ids of calls, so another session may have the same ones.
     outputs.clear()
     views.enter(id)
-    replace(emptyTranscript())
-    olderBefore.value = null
+    log.clear()
     socket.value = openSocket(id, model)
     bindEvents(socket.value)
     void enter(socket.value)
@@ -144,14 +143,14 @@ export const useSession = defineStore('session', () => {
   function close(): void {
     socket.value?.disconnect()
     socket.value = null
-    isInSync = false
+    log.suspend()
     connected.value = false
   }
 
   function bindEvents(from: PageSocket): void {
     from.on('disconnect', (reason) => {
       connected.value = false
-      isInSync = false
+      log.suspend()
       // A server that is ready reports no progress to the next connection.
       progress.value = null
       if (reason === 'io server disconnect' && !isDeleting) void onServerDisconnect(from)
@@ -181,62 +180,18 @@ export const useSession = defineStore('session', () => {
     from.onAny((type: string, data: { seq?: unknown; at?: unknown } | undefined) => {
       if (type === 'session:snapshot' || typeof data?.seq !== 'number') return
       const { seq, at, ...rest } = data
-      onStored({ type, seq, at, data: rest } as SessionEvent)
+      log.take({ type, seq, at, data: rest } as SessionEvent)
     })
   }
 
   function onSnapshot(snapshot: Snapshot): void {
-    // The snapshot is older than events that arrived meanwhile and will not be sent again.
-    if (isInSync && snapshot.seq < toRaw(transcript.value).seq) return
-    // The session has fewer events than before, so the server has lost its state.
-    if (snapshot.seq < toRaw(transcript.value).seq) notices.show(CONVERSATION_RESTARTED)
-    const joined = withOlderEntries(toRaw(transcript.value), snapshot)
-    replace(joined ?? snapshot.transcript)
-    if (!joined) olderBefore.value = snapshot.olderBefore ?? null
+    if (!log.takeSnapshot(snapshot)) return
     state.value = { ...snapshot.state, at: Date.now() }
     isKnown.value = true
     connected.value = true
     notices.dropOffline()
     phase.value = 'open'
-    isInSync = true
     addressSession(sessionId.value)
-  }
-
-  /** Loads one more page of older entries that the snapshot left out. */
-  async function loadOlder(): Promise<void> {
-    const [id, before] = [sessionId.value, olderBefore.value]
-    if (before === null || isLoadingOlder.value) return
-    isLoadingOlder.value = true
-    await notices.attempt(async () => {
-      const page = await api.entries(id, before)
-      if (sessionId.value !== id || olderBefore.value !== before) return
-      const { entries, calls } = transcript.value
-      entries.unshift(...page.entries)
-      for (const [callId, call] of Object.entries(page.calls)) if (!Object.hasOwn(calls, callId)) calls[callId] = call
-      olderBefore.value = page.olderBefore
-      version.value += 1
-    })
-    isLoadingOlder.value = false
-  }
-
-  function replace(whole: Transcript): void {
-    transcript.value = reactive(whole)
-    stream.end()
-    version.value += 1
-  }
-
-  function onStored(event: SessionEvent): void {
-    const last = toRaw(transcript.value).seq
-    if (!isInSync || event.seq <= last) return
-    if (event.seq !== last + 1) {
-      isInSync = false
-      void requestSnapshot(socket.value)
-      return
-    }
-    applyEvent(transcript.value, event)
-    version.value += 1
-    if (event.type === 'agent:response' || event.type === 'turn:end' || event.type === 'user:message') stream.end()
-    for (const listener of listeners) listener(event)
   }
 
   async function requestSnapshot(from: PageSocket | null): Promise<void> {
@@ -244,7 +199,7 @@ export const useSession = defineStore('session', () => {
     if (reply.ok) return
     // A new connection sends a snapshot anyway.
     setTimeout(
-      () => socket.value === from && connected.value && !isInSync && void requestSnapshot(from),
+      () => socket.value === from && connected.value && !log.isInSync() && void requestSnapshot(from),
       RETRY_AFTER_MS
     )
   }

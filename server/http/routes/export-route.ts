@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Transcript } from '../../../contract/transcript.ts'
 import { transcriptMarkdown } from '../../../contract/transcript-markdown.ts'
 import { AppError } from '../../lib/errors.ts'
-import { olderEntries } from '../../sessions/chat/shown-transcript.ts'
+import { olderEntries } from '../../sessions/feed/shown-transcript.ts'
 import { proofOf, type SessionDirectory } from './session-routes.ts'
 
 interface EntriesRoute {

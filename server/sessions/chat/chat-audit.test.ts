@@ -5,9 +5,9 @@ import type { ToolSource } from '../../calls/tool-source.ts'
 import { AppError } from '../../lib/errors.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
+import { recordRefusals } from '../feed/record-refusals.ts'
+import { SessionFeed } from '../feed/session-feed.ts'
 import { called, type FakeChat, type FakeChatOptions, fakeChat, said } from './fake-chat.ts'
-import { recordRefusals } from './record-refusals.ts'
-import { SessionFeed } from './session-feed.ts'
 
 let fake: FakeChat
 const rows: unknown[] = []

@@ -4,17 +4,17 @@
  */
 
 import type { CommandData } from '../../../contract/commands.ts'
-import type { EventData } from '../../../contract/events.ts'
 import { type PathTarget, pathOf } from '../../../contract/path-target.ts'
-import { type CallEntry, callOf, coveredCalls, pendingCalls, type Transcript } from '../../../contract/transcript.ts'
+import { type CallEntry, coveredCalls, pendingCalls, type Transcript } from '../../../contract/transcript.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
-import { appendEvents, onceKey } from '../sandboxes/session-events.ts'
-import { editedTarget, resolveIn, timesAsked } from './call-targets.ts'
-import type { ChatDeps } from './chat-options.ts'
-import { Conversation } from './conversation.ts'
-import { TurnDriver } from './turn-driver.ts'
-import { endOf, noticeOf, serverStopped } from './turn-events.ts'
+import { Conversation } from '../feed/conversation.ts'
+import { appendEvents } from '../sandboxes/session-events.ts'
+import { resolveIn } from '../turns/call-targets.ts'
+import type { ChatDeps } from '../turns/chat-options.ts'
+import { TurnDriver } from '../turns/turn-driver.ts'
+import { endOf, noticeOf, serverStopped } from '../turns/turn-events.ts'
+import { approvalsWaiting, cancellations, cancelledNotice, decisionOn, resolution, waitingCall } from './decisions.ts'
 
 const MIN_HELD_CHARS = 2 * 1024 * 1024
 const CHARS_PER_TOKEN = 8
@@ -288,43 +288,6 @@ export class Chat {
   }
 }
 
-function resolution(call: CallEntry, decision: Omit<EventData<'tool:approval_resolved'>, 'callId'>): NewEvent {
-  const { callId } = call
-  const key = onceKey('decision', callId, timesAsked(call))
-  return { type: 'tool:approval_resolved', data: { callId, ...decision }, key }
-}
-
-function decisionOn(call: CallEntry, answer: CommandData<'tool:approval'>): NewEvent {
-  const { approved, args, reason } = answer
-  if (answer.hash !== undefined && answer.hash !== call.hash) {
-    throw new AppError('conflict', 'stale', 'This answer is for another card than the open one; look again.')
-  }
-  if (args && !approved) throw new AppError('invalid', 'edit_of_rejection', 'Edited arguments need an approval.')
-  const target = args && editedTarget(call, args, answer.target)
-  const edit = { ...(args ? { args } : {}), ...(target ? { target } : {}) }
-  const always = approved && answer.remember ? { always: true as const } : {}
-  return resolution(call, { approved, by: 'human', ...(reason ? { reason } : {}), ...always, ...edit })
-}
-
-function cancellations(calls: CallEntry[], why?: string): NewEvent[] {
-  const decision = { approved: false, by: 'cancel' as const, ...(why !== undefined && { reason: why }) }
-  return calls.map((call) => resolution(call, decision))
-}
-
-/** Shown in every tab, so that no waiting card disappears without explanation. */
-function cancelledNotice(cancelled: number, why: string): NewEvent[] {
-  if (cancelled === 0) return []
-  const calls = cancelled === 1 ? '1 call that waited' : `${cancelled} calls that waited`
-  const message = `${why} This cancelled ${calls} for approval.`
-  return [noticeOf('approvals_cancelled', message)]
-}
-
-function approvalsWaiting(waiting: number): AppError {
-  const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`
-  const message = `${calls} for approval, and switching the model would cancel that. Look at the conversation, then switch again.`
-  return new AppError('conflict', 'approvals_waiting', message)
-}
-
 function turnOfMessage({ entries }: Transcript, id: string | undefined): string | undefined {
   if (id === undefined) return undefined
   const entry = entries.findLast((candidate) => candidate.kind === 'user' && candidate.id === id)
@@ -333,11 +296,4 @@ function turnOfMessage({ entries }: Transcript, id: string | undefined): string 
 
 function turnInProgress(): AppError {
   return new AppError('conflict', 'turn_in_progress', 'The last message is still in progress; wait for it, or stop it.')
-}
-
-function waitingCall(transcript: Transcript, callId: string): CallEntry {
-  const call = callOf(transcript, callId)
-  if (!call) throw new AppError('not-found', 'unknown_call', 'There is no such call in this session.')
-  if (call.decision) throw new AppError('conflict', 'already_decided', 'Someone has already decided this call.')
-  return call
 }

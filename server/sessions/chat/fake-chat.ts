@@ -14,9 +14,9 @@ import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
 import type { Store } from '../../storage/store.ts'
 import { resultOf } from '../sandboxes/session-events.ts'
 import type { HeldSession, Workspace } from '../sandboxes/session-manager.ts'
+import type { ChatDeps, ChatOptions } from '../turns/chat-options.ts'
+import { Toolbox } from '../turns/toolbox.ts'
 import { Chat } from './chat.ts'
-import type { ChatDeps, ChatOptions } from './chat-options.ts'
-import { Toolbox } from './toolbox.ts'
 
 type Script = (request: StepRequest, step: number) => AsyncIterable<StepEvent> | StepEvent[]
 

@@ -3,7 +3,7 @@ import { silentLogger } from '../../lib/logger.ts'
 import type { EventLog } from '../../storage/event-log.ts'
 import { SessionAccess } from '../access/session-access.ts'
 import { type FakeChat, fakeChat } from '../chat/fake-chat.ts'
-import { SessionFeed } from '../chat/session-feed.ts'
+import { SessionFeed } from '../feed/session-feed.ts'
 import { type ListQuery, SessionDirectory } from './session-directory.ts'
 
 let fake: FakeChat

@@ -10,7 +10,7 @@ import type { SessionRecord, SessionStore } from '../../storage/session-store.ts
 import type { OpenOptions, Proof, SessionAccess, SessionMeta } from '../access/session-access.ts'
 import { digestOf, SessionDigests } from '../access/session-digests.ts'
 import type { Chat } from '../chat/chat.ts'
-import type { SessionFeed } from '../chat/session-feed.ts'
+import type { SessionFeed } from '../feed/session-feed.ts'
 import type { SessionManager } from '../sandboxes/session-manager.ts'
 
 export interface SessionDirectoryDeps {

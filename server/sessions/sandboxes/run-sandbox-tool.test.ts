@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { AppError } from '../../lib/errors.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
-import { serverStopped, stopped } from '../chat/turn-events.ts'
+import { serverStopped, stopped } from '../turns/turn-events.ts'
 import { journal } from './run-sandbox-tool.ts'
 import { SessionEvents } from './session-events.ts'
 

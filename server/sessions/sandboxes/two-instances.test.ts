@@ -8,7 +8,7 @@ import type { EventLog } from '../../storage/event-log.ts'
 import { storeUnavailable } from '../../storage/store-errors.ts'
 import { Chat } from '../chat/chat.ts'
 import { called, said } from '../chat/fake-chat.ts'
-import { Toolbox } from '../chat/toolbox.ts'
+import { Toolbox } from '../turns/toolbox.ts'
 import { type FakeSessions, fakeSessions } from './fake-sessions.ts'
 import type { SessionManager } from './session-manager.ts'
 

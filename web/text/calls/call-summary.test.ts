@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { CallEntry } from '../../contract/transcript.ts'
+import type { CallEntry } from '../../../contract/transcript.ts'
 import { callSummary, splitEnding, workspacePath } from './call-summary.ts'
 import { decisionWords } from './decision-words.ts'
 import { resultParts } from './result-parts.ts'

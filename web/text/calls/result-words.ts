@@ -1,4 +1,4 @@
-import type { CallEntry } from '../../contract/transcript.ts'
+import type { CallEntry } from '../../../contract/transcript.ts'
 
 /** Whether the result is our own sentence instead of output: the call did not run, or its outcome is unknown. */
 export function isOwnSentence({ result, startedAt }: CallEntry): boolean {

@@ -1,6 +1,6 @@
-import type { CommandEnding } from '../../contract/events.ts'
-import type { CallEntry } from '../../contract/transcript.ts'
-import { bytes } from './format.ts'
+import type { CommandEnding } from '../../../contract/events.ts'
+import type { CallEntry } from '../../../contract/transcript.ts'
+import { bytes } from '../format.ts'
 
 /** The sandbox's own server. Its tools are known, and so is what they can reach. */
 export const WORKSPACE = 'workspace'

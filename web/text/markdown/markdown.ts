@@ -3,7 +3,7 @@
  * their target. Images become links, so that the page sends no request to another host.
  */
 import MarkdownIt from 'markdown-it'
-import { reveal, type TextKind } from '../../contract/hidden-characters.ts'
+import { reveal, type TextKind } from '../../../contract/hidden-characters.ts'
 
 export type MarkdownBlock = { kind: 'html'; html: string } | { kind: 'code'; code: string; language: string }
 

@@ -17,7 +17,7 @@ import sql from 'highlight.js/lib/languages/sql'
 import typescript from 'highlight.js/lib/languages/typescript'
 import xml from 'highlight.js/lib/languages/xml'
 import yaml from 'highlight.js/lib/languages/yaml'
-import { reveal } from '../../contract/hidden-characters.ts'
+import { reveal } from '../../../contract/hidden-characters.ts'
 
 const LANGUAGES = {
   bash,

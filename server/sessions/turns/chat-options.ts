@@ -5,9 +5,9 @@ import type { Models } from '../../models/port.ts'
 import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
 import type { DefinitionGuard } from '../../policy/definition-guard.ts'
 import type { EventLog } from '../../storage/event-log.ts'
+import type { LiveName } from '../feed/session-feed.ts'
 import type { SessionManager } from '../sandboxes/session-manager.ts'
 import type { SessionsDeps } from '../sandboxes/session-options.ts'
-import type { LiveName } from './session-feed.ts'
 import type { Toolbox } from './toolbox.ts'
 
 export interface ChatOptions {

@@ -1,5 +1,5 @@
-import type { PathTarget } from '../../contract/path-target.ts'
-import { bytes } from './format.ts'
+import type { PathTarget } from '../../../contract/path-target.ts'
+import { bytes } from '../format.ts'
 
 /** A sentence about where a call's path leads. The path is a separate field, because it is hostile. */
 export interface TargetWords {

@@ -4,21 +4,19 @@
  */
 import { type CallEntry, callOf } from '../../../contract/transcript.ts'
 import { MAX_COMMANDS_AT_ONCE } from '../../../workspace-server/protocol.ts'
-import { modelHistory, stepsInTurn } from '../../agent/model-history.ts'
-import { modelStep } from '../../agent/model-step.ts'
+import { stepsInTurn } from '../../agent/model-history.ts'
 import { type NextAction, nextAction, strayCalls } from '../../agent/next-action.ts'
-import { systemPromptFor } from '../../agent/system-prompt.ts'
-import { WORKSPACE } from '../../calls/offered-tool.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
+import type { Conversation } from '../feed/conversation.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
 import { appendEvents, lostWithServer, unknownOutcome } from '../sandboxes/session-events.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { askedAgain, withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
-import type { Conversation } from './conversation.ts'
 import { LiveAnswer, RunningOutputs } from './live-turn.ts'
+import { startStep } from './start-step.ts'
 import type { RunInput } from './toolbox.ts'
 import { cutOffBy, failedTurn, keyed, limitedTurn, noticeOf, notRun, stopped } from './turn-events.ts'
 
@@ -254,30 +252,10 @@ export class TurnDriver {
     }
   }
 
-  async #startStep(hold: HeldSession, turnId: string, signal: AbortSignal): Promise<ReturnType<typeof modelStep>> {
-    const { toolbox, guard, models, policy, options } = this.#deps
+  #startStep(hold: HeldSession, turnId: string, signal: AbortSignal): ReturnType<typeof startStep> {
+    const tell = (code: string, message: string) => this.#append([noticeOf(code, message)], hold.epoch)
     const { transcript, recent } = this.#conversation
-    const { tools, missing } = await toolbox.offer(hold, this.#sessionId, signal)
-    signal.throwIfAborted()
-    if (missing.length > 0 && stepsInTurn(recent, turnId) === 0)
-      await this.#append([noticeOf('tools_missing', missing.join(' ').slice(0, 2000))], hold.epoch)
-    return modelStep({
-      sessionId: this.#sessionId,
-      turnId,
-      model: transcript.model ?? (await models.resolve(undefined)),
-      system: systemPromptFor(tools, options),
-      history: modelHistory(recent, transcript),
-      maxHistoryTokens: options.maxHistoryTokens,
-      maxOutputTokens: options.maxOutputTokens,
-      tools,
-      trimmingTold: recent.some(({ type, data }) => type === 'session:notice' && data.code === 'history_trimmed'),
-      takenIds: (callId) => callOf(transcript, callId) !== undefined,
-      allowed: transcript.allowed,
-      changed: await guard.changes(tools.filter(({ server }) => server !== WORKSPACE)),
-      policy,
-      step: (request) => models.step(request),
-      signal
-    })
+    return startStep(this.#deps, { hold, sessionId: this.#sessionId, turnId, transcript, recent, tell, signal })
   }
 
   /** Stops streaming when another instance has ended the turn. */

@@ -1,5 +1,5 @@
-import type { CallEntry } from '../../contract/transcript.ts'
-import type { IconName } from '../components/shared/icons.ts'
+import type { CallEntry } from '../../../contract/transcript.ts'
+import type { IconName } from '../../components/shared/icons.ts'
 import { isCommand, splitEnding } from './call-summary.ts'
 import { resultParts } from './result-parts.ts'
 import { interruptionWords } from './result-words.ts'

@@ -1,6 +1,6 @@
-import type { CallEntry } from '../../contract/transcript.ts'
+import type { CallEntry } from '../../../contract/transcript.ts'
+import { count } from '../format.ts'
 import { WORKSPACE } from './call-summary.ts'
-import { count } from './format.ts'
 
 interface Stopped {
   /** How many calls wait for approval. */

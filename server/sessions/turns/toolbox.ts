@@ -13,11 +13,11 @@ import { AppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ReportRefusal } from '../../lib/refusals.ts'
 import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
+import { logCallEnd } from '../feed/log-sessions.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
 import { sandboxTools } from '../sandboxes/sandbox-tools.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { expectedTarget, timesAsked } from './call-targets.ts'
-import { logCallEnd } from './log-sessions.ts'
 
 export interface RunInput {
   sessionId: string

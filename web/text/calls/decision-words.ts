@@ -1,4 +1,4 @@
-import type { CallEntry } from '../../contract/transcript.ts'
+import type { CallEntry } from '../../../contract/transcript.ts'
 
 /** Says in a few words who decided what. */
 export function decisionWords({ decision }: CallEntry): string {

@@ -1,0 +1,53 @@
+/** The events of a decision on a call that waits for approval: by a person, by "Always allow", or by the end of its turn. */
+import type { CommandData } from '../../../contract/commands.ts'
+import type { EventData } from '../../../contract/events.ts'
+import { type CallEntry, callOf, type Transcript } from '../../../contract/transcript.ts'
+import { AppError } from '../../lib/errors.ts'
+import type { NewEvent } from '../../storage/event-log.ts'
+import { onceKey } from '../sandboxes/session-events.ts'
+import { editedTarget, timesAsked } from '../turns/call-targets.ts'
+import { noticeOf } from '../turns/turn-events.ts'
+
+export function resolution(call: CallEntry, decision: Omit<EventData<'tool:approval_resolved'>, 'callId'>): NewEvent {
+  const { callId } = call
+  const key = onceKey('decision', callId, timesAsked(call))
+  return { type: 'tool:approval_resolved', data: { callId, ...decision }, key }
+}
+
+export function decisionOn(call: CallEntry, answer: CommandData<'tool:approval'>): NewEvent {
+  const { approved, args, reason } = answer
+  if (answer.hash !== undefined && answer.hash !== call.hash) {
+    throw new AppError('conflict', 'stale', 'This answer is for another card than the open one; look again.')
+  }
+  if (args && !approved) throw new AppError('invalid', 'edit_of_rejection', 'Edited arguments need an approval.')
+  const target = args && editedTarget(call, args, answer.target)
+  const edit = { ...(args ? { args } : {}), ...(target ? { target } : {}) }
+  const always = approved && answer.remember ? { always: true as const } : {}
+  return resolution(call, { approved, by: 'human', ...(reason ? { reason } : {}), ...always, ...edit })
+}
+
+export function cancellations(calls: CallEntry[], why?: string): NewEvent[] {
+  const decision = { approved: false, by: 'cancel' as const, ...(why !== undefined && { reason: why }) }
+  return calls.map((call) => resolution(call, decision))
+}
+
+/** Shown in every tab, so that no waiting card disappears without explanation. */
+export function cancelledNotice(cancelled: number, why: string): NewEvent[] {
+  if (cancelled === 0) return []
+  const calls = cancelled === 1 ? '1 call that waited' : `${cancelled} calls that waited`
+  const message = `${why} This cancelled ${calls} for approval.`
+  return [noticeOf('approvals_cancelled', message)]
+}
+
+export function approvalsWaiting(waiting: number): AppError {
+  const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`
+  const message = `${calls} for approval, and switching the model would cancel that. Look at the conversation, then switch again.`
+  return new AppError('conflict', 'approvals_waiting', message)
+}
+
+export function waitingCall(transcript: Transcript, callId: string): CallEntry {
+  const call = callOf(transcript, callId)
+  if (!call) throw new AppError('not-found', 'unknown_call', 'There is no such call in this session.')
+  if (call.decision) throw new AppError('conflict', 'already_decided', 'Someone has already decided this call.')
+  return call
+}
