@@ -10,6 +10,7 @@ import type { Client } from '../tests/support/client.ts'
 import { type Served, serve, stopServers } from '../tests/support/serve.ts'
 import { textOf } from '../tests/support/text-of.ts'
 import { heapPerIdleSession } from './idle-sessions.ts'
+import { NO_LIMITS } from './no-limits.ts'
 import { round, step, summary, timed } from './statistics.ts'
 
 /** A session accepts 30 messages per minute. */
@@ -48,7 +49,7 @@ async function firstTokenToDelta(bundle: boolean): Promise<object> {
     }
   })
   const env = { LLM_PROVIDER: 'anthropic', ANTHROPIC_API_KEY: TEST_KEY, ANTHROPIC_BASE_URL: vendor.url }
-  const server = await serve(env, { bundle })
+  const server = await serve({ ...NO_LIMITS, ...env }, { bundle })
   const times: number[] = []
   for (let session = 0; session < 16; session++) {
     const client = await open(server)
@@ -68,7 +69,7 @@ async function firstTokenToDelta(bundle: boolean): Promise<object> {
 
 /** The command prints its own start time; container and client share one clock. Includes starting the shell and `date`. */
 async function approvalToStart(bundle: boolean): Promise<object> {
-  const server = await serve({}, { bundle })
+  const server = await serve(NO_LIMITS, { bundle })
   const times: number[] = []
   for (let session = 0; session < 3; session++) {
     const client = await open(server)
@@ -87,7 +88,7 @@ async function approvalToStart(bundle: boolean): Promise<object> {
 }
 
 async function turnsPerSecond(bundle: boolean): Promise<number> {
-  const server = await serve({}, { bundle })
+  const server = await serve(NO_LIMITS, { bundle })
   const clients = await Promise.all(Array.from({ length: SESSIONS }, () => open(server)))
   const talk = async (client: Client, turns: number) => {
     for (let turn = 0; turn < turns; turn++) await client.turn('hello')

@@ -11,6 +11,7 @@ import { callTimes, throughput } from './gateway/calls.ts'
 import { startTimes } from './gateway/start.ts'
 import { toolsListBytes } from './gateway/tools-list.ts'
 import { EVERYTHING, everythingEntry, httpWays, registryFolder, stdioWays, type Way } from './gateway/ways.ts'
+import { NO_LIMITS } from './no-limits.ts'
 import { step } from './statistics.ts'
 
 export async function gatewayFigures(): Promise<object> {
@@ -38,7 +39,7 @@ async function stdioFigures(): Promise<object> {
 /** Both the child's own HTTP and its stdio can be seen as the direct way, so both ratios are shown. */
 async function httpFigures(): Promise<object> {
   const folder = registryFolder({ everything: everythingEntry })
-  const served = await serve({ MCP_CONFIG: folder.config }, { bundle: true })
+  const served = await serve({ ...NO_LIMITS, MCP_CONFIG: folder.config }, { bundle: true })
   const port = await freePort()
   const child = spawn(EVERYTHING[0], [EVERYTHING[1], 'streamableHttp'], {
     env: { ...process.env, PORT: String(port) },

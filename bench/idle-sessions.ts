@@ -7,13 +7,13 @@ import { createApp } from '../server/app/app.ts'
 import { loadSettings } from '../server/config/load-settings.ts'
 import { silentLogger } from '../server/lib/logger.ts'
 import { discard, temporaryFolder } from '../tests/support/temporary-folder.ts'
+import { NO_LIMITS } from './no-limits.ts'
 
-/** One address may open 200 sockets. */
 const BATCH = 80
 
 export async function heapPerIdleSession(): Promise<object> {
   const dataDir = temporaryFolder()
-  const env = { DATA_DIR: dataDir, PORT: '0', WARM_POOL_SIZE: '0', LLM_PROVIDER: 'demo' }
+  const env = { ...NO_LIMITS, DATA_DIR: dataDir, PORT: '0', WARM_POOL_SIZE: '0', LLM_PROVIDER: 'demo' }
   const app = await createApp(loadSettings({ env }), silentLogger)
   await app.start()
   const clients = new Worker(new URL('./idle-clients.ts', import.meta.url), { workerData: { url: app.url() } })
