@@ -31,6 +31,11 @@ export const COMMAND_SCHEMAS = {
   /** Asks where the path of a waiting call would lead with these arguments. Answered with `target`, or without if they have no path. */
   'tool:target': z.object({ callId: z.string().min(1).max(200), args }),
   'turn:cancel': z.unknown().transform(() => ({})),
+  /**
+   * Retries a turn that failed or was stopped, or has a finished answer written anew. `turnId` is the turn that the person saw end;
+   * if it is no longer the last one, the command is refused. Answered with the `turnId` of the new attempt.
+   */
+  'turn:retry': z.object({ turnId: z.string().min(1).max(100).optional() }),
   'history:reset': z.unknown().transform(() => ({})),
   'model:select': z.object({
     model: z.string().min(1).max(200),

@@ -87,6 +87,11 @@ export const EVENT_SCHEMAS = {
   }),
   'agent:error': z.object({ turnId: turnId.optional(), code: z.string(), message: z.string() }),
   'turn:end': z.object({ turnId, reason: z.enum(TURN_END_REASONS) }),
+  /**
+   * The last answer is tried again, as a new turn without a message of its own. What turn `of` said from the event `from` on stays
+   * readable but is no longer in the model's history. Results of calls that ran are kept.
+   */
+  'turn:reopened': z.object({ turnId, of: turnId, from: z.number().int() }),
   /** `cachedTokens` is the part of the input that the provider took from its cache, if it says so. */
   usage: z.object({
     turnId,

@@ -1,17 +1,21 @@
-import type { CallEntry, Transcript } from './transcript.ts'
+import type { CallEntry, Transcript, TranscriptEntry } from './transcript.ts'
 
 /** A conversation as Markdown. Fences are longer than any run of backticks inside, so that nothing breaks out. */
 export function transcriptMarkdown(title: string, transcript: Transcript): string {
   const parts = [`# ${title.replace(/\s+/g, ' ')}`]
   for (const entry of transcript.entries) {
     if (entry.kind === 'user') parts.push(`## You\n\n${entry.text}`)
-    else if (entry.kind === 'agent') parts.push(`## Model\n\n${entry.text}${entry.partial ? '\n\n*(cut off)*' : ''}`)
+    else if (entry.kind === 'agent') parts.push(agentMarkdown(entry))
     else if (entry.kind === 'call') parts.push(callMarkdown(transcript.calls[entry.callId]))
     else if (entry.kind === 'fresh-start')
       parts.push(`---\n\n*A fresh start${entry.model ? ` with ${entry.model}` : ''}.*`)
     else parts.push(`> **${entry.code}:** ${entry.message}`)
   }
   return `${parts.join('\n\n')}\n`
+}
+
+function agentMarkdown({ text, partial, superseded }: Extract<TranscriptEntry, { kind: 'agent' }>): string {
+  return `## Model${superseded ? ' (earlier answer)' : ''}\n\n${text}${partial ? '\n\n*(cut off)*' : ''}`
 }
 
 function callMarkdown(call: CallEntry | undefined): string {

@@ -29,6 +29,7 @@ const DATA: { [T in SessionEvent['type']]: fc.Arbitrary<Extract<SessionEvent, { 
   'tool:result': fc.record({ callId, isError: fc.boolean(), content: fc.array(fc.jsonValue({ maxDepth: 1 })) }),
   'agent:error': fc.record({ code: text, message: text }),
   'turn:end': fc.record({ turnId, reason: fc.constantFrom(...TURN_END_REASONS) }),
+  'turn:reopened': fc.record({ turnId, of: turnId, from: fc.nat(60) }),
   usage: fc.record({ turnId, inputTokens: fc.nat(), outputTokens: fc.nat() }),
   'session:notice': fc.record({ code: text, message: text }),
   'model:selected': fc.record({ model: text }),

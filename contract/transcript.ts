@@ -44,13 +44,15 @@ export function callOf({ calls }: Pick<Transcript, 'calls'>, callId: string): Ca
   return Object.hasOwn(calls, callId) ? calls[callId] : undefined
 }
 
-export type TranscriptEntry =
+/** `superseded`: a later attempt has replaced it. It stays readable, but the model no longer gets it. */
+export type TranscriptEntry = { superseded?: true } & (
   | { kind: 'user'; seq: number; at: number; turnId: string; text: string; id?: string | undefined }
   | ({ kind: 'agent'; seq: number; at: number } & Omit<EventData<'agent:response'>, 'parts'>)
   | { kind: 'call'; seq: number; at: number; callId: string }
   | { kind: 'error'; seq: number; at: number; code: string; message: string }
   | { kind: 'notice'; seq: number; at: number; code: string; message: string }
   | { kind: 'fresh-start'; seq: number; at: number; model: string | null }
+)
 
 export interface Transcript {
   seq: number
@@ -59,6 +61,7 @@ export interface Transcript {
   /** The running turn, if any. */
   turnId: string | null
   lastTurnEnd: { turnId: string; reason: TurnEndReason } | null
+  /** Number of turns so far, retries included. */
   turns: number
   model: string | null
   /** `server/name` → hash of the definition it was allowed with. */
@@ -119,6 +122,9 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
       if (transcript.turnId === event.data.turnId) transcript.turnId = null
       dropCalls(transcript, event.data.turnId, at, event.data.reason === 'cancelled' ? undefined : 'The turn ended.')
       break
+    case 'turn:reopened':
+      reopen(transcript, event.data)
+      break
     default:
       applyQuietly(transcript, event)
   }
@@ -148,6 +154,36 @@ function applyQuietly(transcript: Transcript, event: SessionEvent): void {
       transcript.raisedLimit = event.data.tokens
       break
   }
+}
+
+/** Notices that belong to one attempt; others, such as those about the sandbox, stay as they are. */
+const NOTICES_OF_ATTEMPT = new Set(['model_waiting', 'invalid_call', 'tools_missing'])
+
+/** If a fresh start or another turn came first, nothing is reopened; the number of the turn is used up all the same. */
+function reopen(transcript: Transcript, { turnId, of, from }: EventData<'turn:reopened'>): void {
+  transcript.turns += 1
+  if (lastAnswer(transcript)?.turnId !== of) return
+  transcript.turnId = turnId
+  const { entries } = transcript
+  for (let at = entries.length - 1; at >= 0; at--) {
+    const entry = entries[at]
+    if (!entry || entry.seq < from) return
+    const isOfAttempt = entry.kind === 'notice' && NOTICES_OF_ATTEMPT.has(entry.code)
+    // A new object, so that a page that compares entries notices the change.
+    if (isOfAttempt || entry.kind === 'agent' || entry.kind === 'error' || entry.kind === 'call')
+      entries[at] = { ...entry, superseded: true }
+  }
+}
+
+const REGENERATED: readonly TurnEndReason[] = ['done', 'length', 'refused']
+
+/** The last turn, if it is over and the model still has its question, and whether it is retried or its answer is written anew. */
+export function lastAnswer(transcript: Transcript): { turnId: string; action: 'retry' | 'regenerate' } | null {
+  const { turnId, lastTurnEnd, entries } = transcript
+  if (turnId !== null || lastTurnEnd === null) return null
+  const begun = entries.findLast(({ kind }) => kind === 'user' || kind === 'fresh-start')
+  if (begun?.kind === 'fresh-start') return null
+  return { turnId: lastTurnEnd.turnId, action: REGENERATED.includes(lastTurnEnd.reason) ? 'regenerate' : 'retry' }
 }
 
 function agentEntry({ parts: _, ...data }: EventData<'agent:response'>, seq: number, at: number): TranscriptEntry {

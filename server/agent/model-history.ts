@@ -18,16 +18,11 @@ const CUT_OFF = {
 /** The conversation since its last fresh start, in the form that the model gets. */
 export function modelHistory(events: readonly SessionEvent[], transcript: Transcript): ChatMessage[] {
   const messages: ChatMessage[] = []
-  let turnId: string | null = null
-  let asked: string | null = null
-  for (const event of sinceFreshStart(events)) {
+  for (const event of exchanged(events)) {
     if (event.type === 'user:message') {
-      turnId = asked = event.data.turnId
       messages.push({ role: 'user', text: event.data.text.toWellFormed() })
+      continue
     }
-    if (event.type === 'turn:end' && event.data.turnId === turnId) turnId = null
-    // An answer of a stopped turn came too late. It may be stored after the next question, but it does not answer it.
-    if (event.type !== 'agent:response' || event.data.turnId !== (event.data.partial ? asked : turnId)) continue
     const parts = told(event.data)
     if (parts.length === 0) continue
     if (messages.at(-1)?.role === 'assistant') messages.push(CONTINUE)
@@ -39,6 +34,24 @@ export function modelHistory(events: readonly SessionEvent[], transcript: Transc
   return messages
 }
 
+type Exchanged = Extract<SessionEvent, { type: 'user:message' | 'agent:response' }>
+
+/** The messages and answers that count since the last fresh start: without those that a later attempt has replaced. */
+export function exchanged(events: readonly SessionEvent[]): Exchanged[] {
+  let kept: Exchanged[] = []
+  let turnId: string | null = null
+  let asked: string | null = null
+  for (const event of sinceFreshStart(events)) {
+    if (event.type === 'user:message' || event.type === 'turn:reopened') turnId = asked = event.data.turnId
+    if (event.type === 'user:message') kept.push(event)
+    if (event.type === 'turn:reopened') kept = kept.filter(({ seq }) => seq < event.data.from)
+    if (event.type === 'turn:end' && event.data.turnId === turnId) turnId = null
+    // An answer of a stopped turn came too late. It may be stored after the next question, but it does not answer it.
+    if (event.type === 'agent:response' && event.data.turnId === (event.data.partial ? asked : turnId)) kept.push(event)
+  }
+  return kept
+}
+
 export function stepsInTurn(events: readonly SessionEvent[], turnId: string | null): number {
   return events.filter((event) => event.type === 'agent:response' && event.data.turnId === turnId).length
 }
@@ -48,8 +61,9 @@ export function sinceFreshStart(events: readonly SessionEvent[]): readonly Sessi
   const start = events.findLastIndex(({ type }) => type === 'model:selected' || type === 'history:reset')
   const before = events.slice(0, Math.max(0, start))
   const asked = before.findLastIndex(({ type }) => type === 'user:message')
+  const begun = before.findLastIndex(({ type }) => type === 'user:message' || type === 'turn:reopened')
   const ended = before.findLastIndex(({ type }) => type === 'turn:end')
-  return asked > ended ? [...before.slice(asked), ...events.slice(start + 1)] : events.slice(start + 1)
+  return asked >= 0 && begun > ended ? [...before.slice(asked), ...events.slice(start + 1)] : events.slice(start + 1)
 }
 
 function told(data: EventData<'agent:response'>): AssistantPart[] {

@@ -278,7 +278,8 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
         await sendSnapshot(socket, await options.chat.transcript(sessionId), options)
         retell(socket, options)
       }
-      if (name !== 'message') return runCommand(name, rest[0], sessionId, options)
+      // Both send a request to the model.
+      if (name !== 'message' && name !== 'turn:retry') return runCommand(name, rest[0], sessionId, options)
       messages.enter(sessionId, 'messages')
       try {
         return await runCommand(name, rest[0], sessionId, options)

@@ -30,6 +30,8 @@ export async function runCommand(
     case 'turn:cancel':
       await chat.cancel(sessionId)
       break
+    case 'turn:retry':
+      return chat.retry(sessionId, parse(name, input))
     case 'history:reset':
       await chat.reset(sessionId)
       break

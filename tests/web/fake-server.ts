@@ -152,6 +152,11 @@ export class FakeSession {
       if (call && input.remember === true) this.#allowAlways(call)
     } else if (command === 'tool:revoke') {
       this.append('tool:allow_revoked', input as EventData<'tool:allow_revoked'>)
+    } else if (command === 'turn:retry') {
+      const turnId = `turn-${this.transcript.seq}`
+      const from = Math.max(...this.transcript.entries.filter(({ kind }) => kind !== 'user').map(({ seq }) => seq))
+      this.append('turn:reopened', { turnId, of: String(input.turnId), from })
+      this.onMessage('', turnId)
     } else if (command === 'turn:cancel' && this.transcript.turnId) {
       this.append('turn:end', { turnId: this.transcript.turnId, reason: 'cancelled' })
     } else if (command === 'model:select') {

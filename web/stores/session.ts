@@ -59,7 +59,13 @@ export const useSession = defineStore('session', () => {
   const listeners = new Set<(event: SessionEvent) => void>()
   const log = syncedTranscript(sessionId, {
     applied(event) {
-      if (event.type === 'agent:response' || event.type === 'turn:end' || event.type === 'user:message') stream.end()
+      if (
+        event.type === 'agent:response' ||
+        event.type === 'turn:end' ||
+        event.type === 'user:message' ||
+        event.type === 'turn:reopened'
+      )
+        stream.end()
       for (const listener of listeners) listener(event)
     },
     replaced: () => stream.end(),

@@ -5,7 +5,14 @@
 
 import type { CommandData } from '../../../contract/commands.ts'
 import { type PathTarget, pathOf } from '../../../contract/path-target.ts'
-import { type CallEntry, coveredCalls, pendingCalls, type Transcript } from '../../../contract/transcript.ts'
+import {
+  type CallEntry,
+  coveredCalls,
+  lastAnswer,
+  pendingCalls,
+  type Transcript
+} from '../../../contract/transcript.ts'
+import { reopening } from '../../agent/reopening.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import { Conversation } from '../feed/conversation.ts'
@@ -114,6 +121,27 @@ export class Chat {
     return { turnId }
   }
 
+  /** Tries the last answer again. Of two people who do so at once, or send a message meanwhile, the first one counts. */
+  async retry(sessionId: string, { turnId: of }: CommandData<'turn:retry'>): Promise<{ turnId: string }> {
+    const transcript = await this.#begun(sessionId)
+    if (transcript.turnId !== null) throw turnInProgress()
+    const last = lastAnswer(transcript)
+    if (!last) throw nothingToRetry()
+    if (of !== undefined && of !== last.turnId)
+      throw new AppError('conflict', 'not_last_answer', 'Only the last answer can be retried; there is a newer one.')
+    await this.#deps.checkQuota(sessionId)
+    const number = transcript.turns + 1
+    const { conversation, driver } = this.#chat(sessionId)
+    await conversation.refresh()
+    const data = { turnId: `t${number}`, ...reopening(conversation.recent, transcript, last) }
+    // The key of the next message: both begin a turn.
+    if (!(await this.#once(sessionId, [{ type: 'turn:reopened', data, key: `turn:${number}` }]))) throw turnInProgress()
+    // A fresh start may have come first.
+    if ((await this.transcript(sessionId)).turnId !== data.turnId) throw nothingToRetry()
+    driver.wake()
+    return { turnId: data.turnId }
+  }
+
   async decide(sessionId: string, answer: CommandData<'tool:approval'>): Promise<void> {
     const call = await this.#record(sessionId, answer)
     if (answer.approved && call.definitionChange)
@@ -193,7 +221,7 @@ export class Chat {
     if (maxSessionTokens === undefined) throw new AppError('conflict', 'no_limit', 'This server has no such limit.')
     const tokens = usage.inputTokens + usage.outputTokens + maxSessionTokens
     await appendEvents(this.#deps, sessionId, [{ type: 'limit:raised', data: { tokens } }])
-    if (turnId === null && lastTurnEnd?.reason === 'spending_limit') await this.send(sessionId, { text: 'Continue.' })
+    if (turnId === null && lastTurnEnd?.reason === 'spending_limit') await this.retry(sessionId, {})
   }
 
   /** Shows a notice to the people in the session. */
@@ -292,6 +320,10 @@ function turnOfMessage({ entries }: Transcript, id: string | undefined): string 
   if (id === undefined) return undefined
   const entry = entries.findLast((candidate) => candidate.kind === 'user' && candidate.id === id)
   return entry?.kind === 'user' ? entry.turnId : undefined
+}
+
+function nothingToRetry(): AppError {
+  return new AppError('conflict', 'nothing_to_retry', 'There is no answer to retry; send a message.')
 }
 
 function turnInProgress(): AppError {

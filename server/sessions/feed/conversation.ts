@@ -9,6 +9,7 @@ const HISTORY_EVENTS = new Set<SessionEvent['type']>([
   'user:message',
   'agent:response',
   'turn:end',
+  'turn:reopened',
   'session:notice',
   'model:selected',
   'history:reset'

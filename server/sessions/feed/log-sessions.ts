@@ -15,6 +15,7 @@ const LINES: Record<string, (data: StoredEvent['data'], seq: number) => Line> = 
   // The first event of a session selects its first model.
   'model:selected': ({ model }, seq) => [{ model }, seq === 1 ? 'Session opened.' : 'Model selected.'],
   'user:message': ({ turnId }) => [{ turnId }, 'Turn started.'],
+  'turn:reopened': ({ turnId, of }) => [{ turnId, of }, 'Turn retried.'],
   'tool:approval_required': ({ turnId, callId, server, name }) => [
     { turnId, callId, server, tool: name },
     'Tool call waits for approval.'
