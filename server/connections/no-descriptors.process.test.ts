@@ -24,7 +24,7 @@ it('reports a server that can not be started because the process has no file des
 })
 
 it('ends a sweep that can not be started for lack of file descriptors, without an immediate retry', async () => {
-  const sweep = prepareSweep('mark.', '/bin')
+  const sweep = prepareSweep('mark.')
   sweep.began(1)
   sweep.ended(1)
   let isGone = false

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { dataPaths } from '../../app/data-paths.ts'
 import type { RemoteEntry } from '../../catalog/server-entry.ts'
 import { AppError } from '../../lib/errors.ts'
+import { SYSTEM_PATH } from '../../lib/system-path.ts'
 import { chosen, oneName, print, type ServersContext } from './servers-context.ts'
 
 const WAIT_MS = 300_000
@@ -46,7 +47,9 @@ function showUrl(url: URL): void {
   process.stderr.write(`Open this address in a browser and log in:\n${url.href}\n`)
   if (!process.stdout.isTTY) return
   const opener = process.platform === 'darwin' ? 'open' : 'xdg-open'
-  const child = spawn(opener, [url.href], { stdio: 'ignore', detached: true })
+  // The system's own program comes first; the browser that it starts may be anywhere.
+  const env = { ...process.env, PATH: `${SYSTEM_PATH}:${process.env.PATH ?? ''}` }
+  const child = spawn(opener, [url.href], { stdio: 'ignore', detached: true, env })
   child.on('error', () => {})
   child.unref()
 }

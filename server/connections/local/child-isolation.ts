@@ -8,6 +8,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import type { Duplex } from 'node:stream'
 import { AppError, hasCode, messageOf } from '../../lib/errors.ts'
+import { SYSTEM_FOLDERS } from '../../lib/system-path.ts'
 import { EXEC, GUARD, INIT, PROC, READ_ONLY, SCRIPT, SPLIT } from './child-scripts.ts'
 
 export interface Confinement {
@@ -54,7 +55,6 @@ interface Extent {
   pids?: 'own proc' | 'same proc'
 }
 
-const FOLDERS = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
 /** Far more than a probe needs on a busy machine. */
 const PROBE_MS = 20_000
 /** Far more than the guard needs on a busy machine. */
@@ -221,5 +221,5 @@ function undecided(reason: string): AppError {
 }
 
 function programOf(name: string): string | undefined {
-  return FOLDERS.map((folder) => `${folder}/${name}`).find((path) => existsSync(path))
+  return SYSTEM_FOLDERS.map((folder) => `${folder}/${name}`).find((path) => existsSync(path))
 }

@@ -174,7 +174,7 @@ export class ChildProcesses {
     let swept: Promise<void> | undefined
     const sweep = async () => {
       if (this.#stopping) return
-      swept ??= prepareSweep(mark, this.#inherited.PATH ?? DEFAULT_PATH).go()
+      swept ??= prepareSweep(mark).go()
       await swept
     }
     const child: Child = {
@@ -205,7 +205,7 @@ export class ChildProcesses {
 
   #watch(): void {
     if (this.#watchdog) return
-    const watchdog = prepareSweep(`${this.#id}.`, this.#inherited.PATH ?? DEFAULT_PATH)
+    const watchdog = prepareSweep(`${this.#id}.`)
     this.#watchdog = watchdog
     for (const pid of this.#children.values()) watchdog.began(pid)
     void watchdog.gone.then(() => {

@@ -6,6 +6,7 @@
 import { spawn } from 'node:child_process'
 import type { Writable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
+import { SYSTEM_PATH } from '../../lib/system-path.ts'
 
 /** The variable that marks a process as our child. Its value ends with a dot, so that no value is a prefix of another. */
 export const MARK = 'MCP_ORCHESTRATOR_CHILD'
@@ -84,11 +85,11 @@ done
 export type Sweep = ReturnType<typeof prepareSweep>
 
 /** Starts the script in its own session. It sweeps on request, or when this process is gone. */
-export function prepareSweep(mark: string, path: string) {
+export function prepareSweep(mark: string) {
   const script = spawn('/bin/sh', ['-c', SCRIPT, 'mcp-orchestrator-sweep', mark], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
-    env: { PATH: path }
+    env: { PATH: SYSTEM_PATH }
   })
   const { promise: gone, resolve } = Promise.withResolvers<void>()
   // The caller retries, but not at once and in a tight loop.

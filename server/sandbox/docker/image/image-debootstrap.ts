@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { AppError, hasCode } from '../../../lib/errors.ts'
+import { SYSTEM_PATH } from '../../../lib/system-path.ts'
 import type { ImageAssets } from './image-assets.ts'
 
 const SUITE = 'bookworm'
@@ -25,7 +26,7 @@ export async function debootstrap(dir: string, assets: ImageAssets, onLine: (lin
   const args = ['--variant=minbase', `--include=${packages}`, ...EXCLUDED, `--customize-hook=${HOOK}`, SUITE, tar]
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const child = spawn('mmdebstrap', args, {
-    env: { ...process.env, PREPARE_BASE: prepare, TMPDIR: dir },
+    env: { ...process.env, PATH: SYSTEM_PATH, PREPARE_BASE: prepare, TMPDIR: dir },
     stdio: ['ignore', 'ignore', 'pipe'],
     // The `timeout` option would keep the process alive if the program is missing.
     signal: AbortSignal.timeout(TOTAL_MS)
