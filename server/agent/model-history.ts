@@ -40,14 +40,12 @@ type Exchanged = Extract<SessionEvent, { type: 'user:message' | 'agent:response'
 export function exchanged(events: readonly SessionEvent[]): Exchanged[] {
   let kept: Exchanged[] = []
   let turnId: string | null = null
-  let asked: string | null = null
   for (const event of sinceFreshStart(events)) {
-    if (event.type === 'user:message' || event.type === 'turn:reopened') turnId = asked = event.data.turnId
+    if (event.type === 'user:message' || event.type === 'turn:reopened') turnId = event.data.turnId
     if (event.type === 'user:message') kept.push(event)
     if (event.type === 'turn:reopened') kept = kept.filter(({ seq }) => seq < event.data.from)
-    if (event.type === 'turn:end' && event.data.turnId === turnId) turnId = null
-    // An answer of a stopped turn came too late. It may be stored after the next question, but it does not answer it.
-    if (event.type === 'agent:response' && event.data.turnId === (event.data.partial ? asked : turnId)) kept.push(event)
+    // An answer of a stopped turn may be stored after the next question, but it does not answer it.
+    if (event.type === 'agent:response' && event.data.turnId === turnId) kept.push(event)
   }
   return kept
 }

@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { afterEach, expect, it } from 'vitest'
 import { AppError } from '../../lib/errors.ts'
 import type { StepEvent, StepRequest } from '../../models/port.ts'
-import { type FakeChat, fakeChat, said } from './fake-chat.ts'
+import { endOf } from '../turns/turn-events.ts'
+import { called, type FakeChat, fakeChat, said } from './fake-chat.ts'
 
 let fake: FakeChat
 afterEach(() => fake.close())
@@ -73,4 +74,38 @@ it('stores nothing for a request that failed at once', async () => {
   })
   await until('turn:end')
   expect((await told()).map(({ type }) => type)).toEqual(['agent:error', 'turn:end'])
+})
+
+/** Another instance ends the turn at the moment when this one stores the whole answer. */
+async function stoppedElsewhere(answer: StepEvent[]) {
+  fake = await fakeChat({
+    model: (_, step) => (step === 0 ? [{ type: 'text-delta', text: 'All of it.' }, ...answer] : [said('ok')]),
+    events: (log) => ({
+      ...log,
+      async append(sessionId, events, options) {
+        const isAnswer = events.some(({ type, data }) => type === 'agent:response' && data.turnId === 't1')
+        if (isAnswer) await log.append(sessionId, [endOf('t1', 'cancelled')]).catch(() => {})
+        return log.append(sessionId, events, options)
+      }
+    })
+  })
+  await fake.chat.send('s1', { text: 'go' })
+  await fake.until('agent:response')
+  await fake.chat.send('s1', { text: 'next' })
+  await fake.until('turn:end', ({ turnId }) => turnId === 't2')
+  return fake.requests[1]?.messages
+}
+
+it('keeps a whole answer that was stopped elsewhere while it was being stored', async () => {
+  const messages = await stoppedElsewhere([said('All of it.')])
+  expect(messages?.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
+  expect((await told()).filter(({ type }) => type === 'agent:response')).toMatchObject([
+    { data: { text: 'All of it.', partial: 'stopped' } },
+    { data: { text: 'ok' } }
+  ])
+})
+
+it('keeps a step that was stopped elsewhere while its calls were being stored, and tells the model that they did not run', async () => {
+  const messages = await stoppedElsewhere([called('mail__send')])
+  expect(messages?.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'user'])
 })

@@ -238,14 +238,15 @@ export class TurnDriver {
         else {
           const look = { sessionId: this.#sessionId, hold, signal, logger: this.#deps.logger }
           const events = (await withTargets(output.events, look)).map((event) => keyed(event, answer.key))
-          await this.#append(events, hold.epoch)
+          // If another instance has just stopped the turn, the answer is stored as it was stopped.
+          if (!(await this.#append(events, hold.epoch))) await this.#append(answer.partial('stopped'), hold.epoch)
           answer.stored()
         }
       }
     } catch (error) {
-      if (signal.aborted) return await this.#append(answer.partial(cutOffBy(signal)), hold.epoch)
-      if (isOwnershipError(error)) throw error
-      await this.#failTurn(turnId, error, hold.epoch, answer.partial('failed'))
+      if (signal.aborted) await this.#append(answer.partial(cutOffBy(signal)), hold.epoch)
+      else if (isOwnershipError(error)) throw error
+      else await this.#failTurn(turnId, error, hold.epoch, answer.partial('failed'))
     } finally {
       this.#answer = undefined
       stopWatching()
@@ -253,7 +254,8 @@ export class TurnDriver {
   }
 
   #startStep(hold: HeldSession, turnId: string, signal: AbortSignal): ReturnType<typeof startStep> {
-    const tell = (code: string, message: string) => this.#append([noticeOf(code, message)], hold.epoch)
+    const tell = async (code: string, message: string) =>
+      void (await this.#append([noticeOf(code, message)], hold.epoch))
     const { transcript, recent } = this.#conversation
     return startStep(this.#deps, { hold, sessionId: this.#sessionId, turnId, transcript, recent, tell, signal })
   }
@@ -315,12 +317,14 @@ export class TurnDriver {
     await this.#append([...partial, ...failedTurn(turnId, error)], epoch)
   }
 
-  /** Ignores events of a turn that another instance has already ended. */
-  async #append(events: NewEvent[], epoch?: number): Promise<void> {
+  /** Returns false, and stores nothing, if another instance has already ended the turn. */
+  async #append(events: NewEvent[], epoch?: number): Promise<boolean> {
     try {
       if (events.length > 0) await appendEvents(this.#deps, this.#sessionId, events, epoch)
+      return true
     } catch (error) {
       if (!isAppError(error, 'event_exists')) throw error
+      return false
     }
   }
 }
