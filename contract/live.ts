@@ -1,6 +1,7 @@
 /** What the server sends: stored events under their own names (with `seq` and `at`), and events that are only published. */
 import type { Ack, CommandInput, CommandName } from './commands.ts'
 import type { EventData, EventType } from './events.ts'
+import type { SessionSummary } from './rest.ts'
 import type { CallEntry, Transcript } from './transcript.ts'
 
 export type SandboxState = 'none' | 'starting' | 'running' | 'paused' | 'recycled'
@@ -54,6 +55,10 @@ export interface ServerToClient extends StoredToClient {
   'session:lost': (data: { message: string }) => void
   'session:state': (state: SessionState) => void
   'system:progress': (progress: Progress) => void
+  /** Sent to all tabs of the owner: a session was changed, used or deleted, or calls in it need approval or were decided. */
+  'session:changed': (data: { sessionId: string; summary: SessionSummary | null }) => void
+  /** The calls of outside clients that need approval are not the same as before. */
+  'inbox:changed': (data: { ids: string[] }) => void
 }
 
 export type ClientToServer = {

@@ -17,10 +17,23 @@ export interface SessionSummary {
   /** Milliseconds until it is recycled; null if it has no sandbox. */
   recycleInMs: number | null
   pendingApprovals: number
+  /** The first of those calls, with shortened arguments. Only if there are any. */
+  waiting?: WaitingCall[]
+  isPinned: boolean
+  isArchived: boolean
+}
+
+/** A call that needs approval, as a list shows it. Everything in it is hostile text. */
+export interface WaitingCall {
+  callId: string
+  server: string
+  name: string
+  args: Record<string, unknown>
+  requestedAt: number
 }
 
 export interface SessionsReply {
-  /** Most recently active first. */
+  /** Pinned ones first, then the most recently active. */
   sessions: SessionSummary[]
   /** Pass it as `before` to get the next page; null if there are no more. */
   next: string | null

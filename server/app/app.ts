@@ -101,10 +101,9 @@ export async function createApp(
   })
   const live = openLive(settings, logger)
   const sockets = createSocketServer({
-    ...{ ...entrance, senders, chat, access, models, feed, logger },
+    ...{ ...entrance, senders, chat, access, models, feed, logger, directory, inbox },
     httpServer: http.raw,
     refused,
-    state: (sessionId) => directory.state(sessionId),
     progress: () => progress.current,
     onProgress: (listener) => progress.onSay(listener),
     adapter: live?.adapter,

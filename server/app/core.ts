@@ -115,8 +115,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
       emptied: async () => feed.emptied(),
       isAlone: lock !== undefined,
       forgotten: async (sessionId) => {
-        await access.forget(sessionId)
-        feed.gone(sessionId)
+        feed.gone(sessionId, await access.forget(sessionId))
       }
     },
     { ...sessionsOptions(settings), ...overrides.sessions }

@@ -2,82 +2,27 @@
  * The live connection of the browser. It authenticates clients, parses every command, answers every ack, and forwards the session's
  * events. It decides nothing about turns or sandboxes, and lets nobody into a room before authentication.
  */
-import type { Server as HttpServer, IncomingMessage } from 'node:http'
-import { Server, type ServerOptions, type Socket } from 'socket.io'
+import type { IncomingMessage } from 'node:http'
+import { Server } from 'socket.io'
 import { COMMAND_SCHEMAS, type CommandName } from '../../contract/commands.ts'
-import type { ClientToServer, Progress, ServerToClient, SessionState } from '../../contract/live.ts'
 import { pendingCalls, type Transcript } from '../../contract/transcript.ts'
 import { AppError } from '../lib/errors.ts'
-import type { Logger } from '../lib/logger.ts'
-import type { ReportRefusal } from '../lib/refusals.ts'
 import { shuttingDown } from '../lib/waiting/shutting-down.ts'
 import { isOwnOrigin } from '../lib/web/browser-proof.ts'
-import type { AddressOf } from '../lib/web/client-address.ts'
 import { RateLimit } from '../lib/web/rate-limit.ts'
 import { wireError } from '../lib/web/wire-error.ts'
-import type { Models } from '../models/port.ts'
-import type { InstanceAccess } from '../sessions/access/instance-access.ts'
-import type { OwnerAccess } from '../sessions/access/owner-access.ts'
 import { ADDRESS_FACTOR, type Person, PersonLimit, personOf } from '../sessions/access/person-limit.ts'
-import type { SenderCheck } from '../sessions/access/sender-check.ts'
-import { SESSION_LOST, type SessionAccess } from '../sessions/access/session-access.ts'
-import type { Chat } from '../sessions/chat/chat.ts'
-import type { SessionFeed } from '../sessions/feed/session-feed.ts'
+import { ownerName } from '../sessions/access/session-access.ts'
 import { shownTranscript } from '../sessions/feed/shown-transcript.ts'
+import { broadcaster, tellStates } from './broadcast.ts'
 import { chooseModel, ready } from './choose-model.ts'
 import { logConnection } from './connection-log.ts'
+import { openNews, ownerRoom } from './news.ts'
 import { OpenSockets } from './open-sockets.ts'
 import { PendingConnections, type RawConnection } from './pending-connections.ts'
 import { RefusedSenders } from './refused-senders.ts'
 import { runCommand } from './run-command.ts'
-
-export interface SocketServerOptions {
-  httpServer: HttpServer
-  chat: Chat
-  access: SessionAccess
-  owners: Pick<OwnerAccess, 'ownerOf' | 'isKnown'>
-  models: Models
-  feed: SessionFeed
-  instance: Pick<InstanceAccess, 'check' | 'isKnown' | 'needsToken'>
-  /** Which local programs may connect. */
-  senders: Pick<SenderCheck, 'check'>
-  addressOf: AddressOf
-  state: (sessionId: string) => Promise<SessionState>
-  progress: () => Progress
-  onProgress: (listener: (progress: Progress) => void) => void
-  /** Connects several instances; undefined if there is only one. */
-  adapter?: ServerOptions['adapter'] | undefined
-  /** The server is shutting down: nothing new is accepted. */
-  isDraining: () => boolean
-  /** Called for every connection and command that is answered with an error. */
-  refused?: ReportRefusal
-  limits: SocketLimits
-  logger: Logger
-}
-
-interface SocketLimits {
-  /** Of one session, over all its tabs. */
-  commandsPerMinute: number
-  messagesPerMinute: number
-  /** Of one person: a browser, or the clients without one at an address. */
-  connectionsPerMinute: number
-  maxConnections: number
-  /** Of one address, on which nobody has come in yet. */
-  maxPendingConnections: number
-}
-
-type Io = Server<ClientToServer, ServerToClient, BetweenInstances, SocketData>
-type ClientSocket = Socket<ClientToServer, ServerToClient, BetweenInstances, SocketData>
-
-interface BetweenInstances {
-  /** A client of this session has connected elsewhere. */
-  retell: (sessionId: string) => void
-}
-
-interface SocketData {
-  sessionId: string
-  token?: string
-}
+import type { ClientSocket, Io, SocketServerOptions } from './socket-options.ts'
 
 const MAX_PAYLOAD_BYTES = 1024 * 1024
 /** Compress large messages such as snapshots. On a slow line, a long one would delay the ping until the connection times out, every time. */
@@ -146,6 +91,7 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
     })
   })
   io.on('retell', (sessionId) => options.chat.retell(sessionId))
+  const stopNews = openNews(io, options)
   const unsubscribe = feed.subscribe(broadcaster(io, options))
   options.onProgress((progress) => io.emit('system:progress', progress))
   const timer = setInterval(() => void tellStates(io, options), STATE_EVERY_MS).unref()
@@ -153,6 +99,7 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
     count: () => io.engine.clientsCount,
     async close() {
       clearInterval(timer)
+      stopNews()
       unsubscribe()
       // Don't use io.close(): it also waits for the HTTP server, which has other clients. Pages reconnect by themselves.
       io.engine.close()
@@ -175,7 +122,7 @@ async function admit(socket: ClientSocket, options: SocketServerOptions, limits:
   const leave = enterOpen(person, limits)
   try {
     const opened = await options.access.open(sessionId, { owner, token }, { address })
-    socket.data = { sessionId, ...opened }
+    socket.data = { sessionId, ...opened, ...(owner !== undefined && { owner: ownerName(owner) }) }
   } catch (error) {
     leave()
     throw error
@@ -226,7 +173,7 @@ function connectError(error: unknown, socket: ClientSocket, options: SocketServe
 }
 
 async function serve(socket: ClientSocket, options: SocketServerOptions, limits: Limits): Promise<void> {
-  const { sessionId, token } = socket.data
+  const { sessionId, token, owner } = socket.data
   listen(socket, options, limits)
   socket.once('disconnect', options.chat.attach(sessionId))
   const progress = options.progress()
@@ -235,6 +182,8 @@ async function serve(socket: ClientSocket, options: SocketServerOptions, limits:
   socket.emit('system:ready', { ...ready(sessionId, model), ...(token === undefined ? {} : { token }) })
   const transcript = await options.chat.transcript(sessionId)
   const seen = transcript.seq
+  // Before the snapshot, after which the page loads its lists: it misses no change of them.
+  if (owner !== undefined && socket.connected) await socket.join(ownerRoom(owner))
   await sendSnapshot(socket, transcript, options)
   if (!socket.connected) return // a room that a closed socket joins is never left
   await socket.join(sessionId)
@@ -255,7 +204,7 @@ function retell(socket: ClientSocket, { chat, adapter }: SocketServerOptions): v
 }
 
 async function sendSnapshot(socket: ClientSocket, transcript: Transcript, options: SocketServerOptions): Promise<void> {
-  const state = await options.state(socket.data.sessionId)
+  const state = await options.directory.state(socket.data.sessionId)
   socket.emit('session:snapshot', {
     seq: transcript.seq,
     ...shownTranscript(transcript),
@@ -302,37 +251,3 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
 }
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(COMMAND_SCHEMAS, name)
-
-function broadcaster(io: Io, options: SocketServerOptions): Parameters<SessionFeed['subscribe']>[0] {
-  return {
-    stored(sessionId, events) {
-      for (const { type, data, seq, at } of events) {
-        const { parts: _kept, ...shown } = data
-        io.to(sessionId).emit(type as 'user:message', { ...shown, seq, at } as never)
-        if (type === 'model:selected') io.to(sessionId).emit('system:ready', ready(sessionId, String(data.model)))
-        if (/^(tool:(started|result)|session:notice)$/.test(type)) void tellState(io, sessionId, options)
-      }
-    },
-    live: (sessionId, type, data) => void io.to(sessionId).emit(type, data as never),
-    gone: (sessionId) => io.in(sessionId).disconnectSockets(true),
-    revoked: (sessionId) => io.in(sessionId).disconnectSockets(true),
-    lost(sessionId) {
-      io.local.to(sessionId).emit('session:lost', { message: SESSION_LOST })
-      io.local.in(sessionId).disconnectSockets(true)
-    }
-  }
-}
-
-async function tellState(io: Pick<Io['local'], 'to'>, sessionId: string, options: SocketServerOptions): Promise<void> {
-  try {
-    io.to(sessionId).emit('session:state', await options.state(sessionId))
-  } catch (error) {
-    options.logger.debug({ err: error, sessionId }, 'No state to tell.')
-  }
-}
-
-async function tellStates(io: Io, options: SocketServerOptions): Promise<void> {
-  const sessions = new Set([...io.sockets.sockets.values()].map(({ data }) => data.sessionId))
-  for (const sessionId of sessions) options.chat.nudge(sessionId)
-  await Promise.all([...sessions].map((sessionId) => tellState(io.local, sessionId, options)))
-}

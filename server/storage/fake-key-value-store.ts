@@ -11,6 +11,8 @@ export function fakeKeyValueStore(): KeyValueStore {
     get: async (name, key) => space(name).get(key) ?? null,
     add: async (name, key, value) => !space(name).has(key) && Boolean(space(name).set(key, value)),
     set: async (name, key, value) => void space(name).set(key, structuredClone(value)),
+    replace: async (name, key, known, value) =>
+      JSON.stringify(space(name).get(key)) === JSON.stringify(known) && Boolean(space(name).set(key, value)),
     remove: async (name, key) => void space(name).delete(key),
     list: async (name) => [...space(name)].map(([key, value]) => ({ key, value }))
   }

@@ -36,6 +36,19 @@ export function describeKeyValueStore(name: string, open: () => Promise<StoreUnd
       expect(await a.get(`${space}2`, 'x')).toBe('other')
     })
 
+    it('replaces a value only if it is still the known one', async () => {
+      const first = { title: 'é"', at: 1.5, list: [null] }
+      await a.set(space, 'x', first)
+      const known = await b.get(space, 'x')
+      const won = await Promise.all(
+        Array.from({ length: 10 }, (_, i) => (i % 2 ? a : b).replace(space, 'x', known, { ...first, at: i }))
+      )
+      expect(won.filter(Boolean)).toHaveLength(1)
+      expect(await a.get(space, 'x')).toEqual({ ...first, at: won.indexOf(true) })
+      expect(await a.replace(space, 'none', null, 1)).toBe(false)
+      expect(await a.get(space, 'none')).toBeNull()
+    })
+
     it('lets one of many concurrent adds win', async () => {
       const won = await Promise.all(Array.from({ length: 20 }, (_, i) => (i % 2 ? a : b).add(space, 'x', i)))
       expect(won.filter(Boolean)).toHaveLength(1)

@@ -13,6 +13,8 @@ export interface KeyValueStore {
   /** Returns false if the key exists. Only one of several concurrent adds succeeds. */
   add(space: string, key: string, value: Json): Promise<boolean>
   set(space: string, key: string, value: Json): Promise<void>
+  /** Returns false, and changes nothing, if the value is no longer the one that `get` returned. */
+  replace(space: string, key: string, known: Json, value: Json): Promise<boolean>
   remove(space: string, key: string): Promise<void>
   list(space: string): Promise<{ key: string; value: Json }[]>
 }

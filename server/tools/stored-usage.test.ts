@@ -1,19 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { createLogger } from '../lib/logger.ts'
 import { createRouter } from '../routing/router.ts'
-import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
+import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
+import type { KeyValueStore } from '../storage/key-value-store.ts'
 import { openStoredUsage } from './stored-usage.ts'
-
-function fakeKeyValueStore(): KeyValueStore {
-  const values = new Map<string, Json>()
-  return {
-    get: async (_, key) => values.get(key) ?? null,
-    add: async (_, key, value) => !values.has(key) && values.set(key, value) !== undefined,
-    set: async (_, key, value) => void values.set(key, value),
-    remove: async (_, key) => void values.delete(key),
-    list: async () => [...values].map(([key, value]) => ({ key, value }))
-  }
-}
 
 async function gateway(keyValues: KeyValueStore) {
   const router = createRouter()

@@ -337,7 +337,9 @@ export class FakeServer {
         activeAt: Date.now() - 120_000,
         sandbox: 'running' as const,
         recycleInMs: 800_000,
-        pendingApprovals: pendingCalls(transcript).length
+        pendingApprovals: pendingCalls(transcript).length,
+        isPinned: false,
+        isArchived: false
       }
     })
   }

@@ -6,7 +6,7 @@ import { useSessions } from './sessions.ts'
 
 const summary: SessionSummary = {
   ...{ sessionId: 'deleted-since', title: 'old', model: null, createdAt: 0, activeAt: 0 },
-  ...{ sandbox: 'none', recycleInMs: null, pendingApprovals: 0 }
+  ...{ sandbox: 'none', recycleInMs: null, pendingApprovals: 0, isPinned: false, isArchived: false }
 }
 beforeEach(() => setActivePinia(createPinia()))
 afterEach(() => vi.restoreAllMocks())

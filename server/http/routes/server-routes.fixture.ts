@@ -56,7 +56,7 @@ export async function openServerRoutes(
       list: unused,
       ids: unused,
       summary: unused,
-      rename: unused,
+      change: unused,
       destroy: unused
     },
     files: { list: unused, read: unused, write: unused, archive: unused },

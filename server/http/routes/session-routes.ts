@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { AppError } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
 import { OWNER_COOKIE, readCookie } from '../../lib/web/browser-proof.ts'
 import type { AddressOf } from '../../lib/web/client-address.ts'
 import type { Proof } from '../../sessions/access/session-access.ts'
-import type { SessionDirectory as Directory } from '../../sessions/directory/session-directory.ts'
+import type { SessionDirectory as Directory, SessionChange } from '../../sessions/directory/session-directory.ts'
 
-export type SessionDirectory = Pick<Directory, 'open' | 'check' | 'list' | 'ids' | 'summary' | 'rename' | 'destroy'>
+export type SessionDirectory = Pick<Directory, 'open' | 'check' | 'list' | 'ids' | 'summary' | 'change' | 'destroy'>
 
 const MAX_LISTED = 1000
 const MAX_TITLE_CHARS = 200
@@ -24,9 +25,9 @@ export function registerSessionRoutes(
     return reply.code(201).send({ sessionId, token })
   })
 
-  type Query = Partial<Record<'limit' | 'before' | 'title' | 'waiting', string>>
+  type Query = Partial<Record<'limit' | 'before' | 'title' | 'waiting' | 'archived', string>>
   server.get<{ Querystring: Query }>('/api/sessions', async (request) => {
-    const { limit = String(MAX_LISTED), before, title, waiting } = request.query
+    const { limit = String(MAX_LISTED), before, title, waiting, archived = waiting ? 'any' : 'false' } = request.query
     if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > MAX_LISTED)
       throw new AppError('invalid', 'invalid_limit', `"limit" is a whole number from 1 to ${MAX_LISTED}.`)
     if (before !== undefined && !/^\d{15}_[\w-]{1,100}$/.test(before))
@@ -35,7 +36,10 @@ export function registerSessionRoutes(
       throw new AppError('invalid', 'invalid_title', `"title" is one text of at most ${MAX_TITLE_CHARS} characters.`)
     if (waiting !== undefined && waiting !== 'true')
       throw new AppError('invalid', 'invalid_filter', '"waiting" is "true" or is left out.')
-    return sessions.list(ownerOf(request), { limit: Number(limit), before, title, waiting: waiting === 'true' })
+    if (!['true', 'false', 'any'].includes(archived))
+      throw new AppError('invalid', 'invalid_filter', '"archived" is "true", "false" or "any".')
+    const filter = { waiting: waiting === 'true', ...(archived !== 'any' && { archived: archived === 'true' }) }
+    return sessions.list(ownerOf(request), { limit: Number(limit), before, title, ...filter })
   })
 
   server.delete('/api/sessions', async (request, reply) => {
@@ -48,13 +52,10 @@ export function registerSessionRoutes(
     return sessions.summary(request.params.id)
   })
 
-  server.patch<WithId & { Body: { title?: unknown } | null }>('/api/sessions/:id', async (request) => {
+  server.patch<WithId & { Body: unknown }>('/api/sessions/:id', async (request) => {
     const { id } = request.params
     await sessions.check(id, proofOf(request))
-    const title = request.body?.title
-    if (typeof title !== 'string' || title.trim() === '')
-      throw new AppError('invalid', 'invalid_title', 'A title is a text.')
-    await sessions.rename(id, title)
+    await sessions.change(id, changeOf(request.body))
     return sessions.summary(id)
   })
 
@@ -63,6 +64,20 @@ export function registerSessionRoutes(
     await sessions.destroy(request.params.id)
     return reply.code(204).send()
   })
+}
+
+function changeOf(body: unknown): SessionChange {
+  const { title, isPinned, isArchived } = isRecord(body) ? body : {}
+  if (title !== undefined && (typeof title !== 'string' || title.trim() === ''))
+    throw new AppError('invalid', 'invalid_title', 'A title is a text.')
+  const isMark = (value: unknown) => value === undefined || typeof value === 'boolean'
+  if (!isMark(isPinned) || !isMark(isArchived) || (title ?? isPinned ?? isArchived) === undefined)
+    throw new AppError('invalid', 'invalid_payload', 'Send {title?: a text, isPinned?: boolean, isArchived?: boolean}.')
+  return {
+    ...(title !== undefined && { title }),
+    ...(typeof isPinned === 'boolean' && { isPinned }),
+    ...(typeof isArchived === 'boolean' && { isArchived })
+  }
 }
 
 /** The owner cookie, which was proven before any route runs, or the session token from its header. */

@@ -6,28 +6,14 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { headOf } from '../../lib/cut-text.ts'
 import { AppError } from '../../lib/errors.ts'
 import { plural } from '../../lib/plural.ts'
-import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
+import type { KeyValueStore } from '../../storage/key-value-store.ts'
+import { metaOf, readMeta, type SessionMeta, type StoredMeta, type TitleBy } from './stored-meta.ts'
 
 export interface Proof {
   /** The owner's proven cookie (see `OwnerAccess`). */
   owner?: string | undefined
   /** The session's token, as the client sent it. */
   token?: string | undefined
-}
-
-export interface SessionMeta {
-  sessionId: string
-  title: string
-  createdAt: number
-}
-
-interface StoredMeta {
-  owner: string | null
-  /** The address from which it was opened, as a hash; null for sessions from before addresses were stored. */
-  address: string | null
-  token: string | null
-  title: string
-  createdAt: number
 }
 
 const SESSIONS = 'sessions'
@@ -84,7 +70,8 @@ export class SessionAccess {
     await this.#hooks.checkOpen?.(sessionId)
     const createdAt = Date.now()
     const tokenHash = token === undefined ? null : hash(token)
-    const meta: StoredMeta = { owner, address, token: tokenHash, title: '', createdAt }
+    const marks = { titleBy: 'words' as const, pinnedAt: null, archivedAt: null }
+    const meta: StoredMeta = { owner, address, token: tokenHash, title: '', createdAt, ...marks }
     if (!(await this.#keyValues.add(SESSIONS, sessionId, { ...meta }))) {
       await this.check(sessionId, proof)
       return {}
@@ -115,11 +102,14 @@ export class SessionAccess {
   }
 
   async list(owner: string): Promise<SessionMeta[]> {
-    const ids = (await this.#keyValues.list(ownerSpace(hash(owner)))).map(({ key }) => key)
-    const metas = await Promise.all(ids.map(async (sessionId) => ({ sessionId, meta: await this.#read(sessionId) })))
-    return metas.flatMap(({ sessionId, meta }) => {
-      return meta ? [{ sessionId, title: meta.title, createdAt: meta.createdAt }] : []
-    })
+    const all = await this.#keyValues.list(ownerSpace(hash(owner)))
+    const metas = await Promise.all(
+      all.map(async ({ key, value }) => {
+        const meta = await this.#read(key)
+        return meta ? [metaOf(key, meta, value)] : []
+      })
+    )
+    return metas.flat()
   }
 
   async hasSessions(owner: string): Promise<boolean> {
@@ -131,26 +121,48 @@ export class SessionAccess {
     for (const { key: sessionId } of await this.#keyValues.list(ownerSpace(hash(owner)))) {
       const meta = await this.#read(sessionId)
       if (!meta?.token) continue
-      await this.#keyValues.set(SESSIONS, sessionId, { ...meta, token: null })
+      await this.#change(sessionId, () => ({ token: null }))
       this.#hooks.revoked?.(sessionId)
     }
   }
 
   async meta(sessionId: string): Promise<SessionMeta | null> {
     const meta = await this.#read(sessionId)
-    return meta && { sessionId, title: meta.title, createdAt: meta.createdAt }
+    if (!meta) return null
+    const used = meta.owner === null ? null : await this.#keyValues.get(ownerSpace(meta.owner), sessionId)
+    return metaOf(sessionId, meta, used)
   }
 
-  async rename(sessionId: string, title: string): Promise<void> {
-    const meta = await this.#read(sessionId)
-    if (meta) await this.#keyValues.set(SESSIONS, sessionId, { ...meta, title: headOf(title.trim(), MAX_TITLE) })
+  /** A title that the model or the first words gave never replaces a person's. Returns whether the title is now this one. */
+  async rename(sessionId: string, title: string, by: TitleBy = 'person'): Promise<boolean> {
+    const isKept = (meta: StoredMeta) =>
+      by !== 'person' && meta.title !== '' && (meta.titleBy === 'person' || by === 'words')
+    const given = { title: headOf(title.trim(), MAX_TITLE), titleBy: by }
+    return this.#change(sessionId, (meta) => (isKept(meta) ? null : given))
   }
 
-  async forget(sessionId: string): Promise<void> {
+  /** Pins, archives, or the opposite. */
+  async mark(sessionId: string, { isPinned, isArchived }: { isPinned?: boolean; isArchived?: boolean }): Promise<void> {
+    const at = (isSet: boolean, known: number | null) => (isSet ? (known ?? Date.now()) : null)
+    await this.#change(sessionId, ({ pinnedAt, archivedAt }) => ({
+      ...(isPinned !== undefined && { pinnedAt: at(isPinned, pinnedAt) }),
+      ...(isArchived !== undefined && { archivedAt: at(isArchived, archivedAt) })
+    }))
+  }
+
+  /** Something happened in the session. Its owner's list is in this order. */
+  async noteUse(sessionId: string, at: number): Promise<void> {
+    const owner = (await this.#read(sessionId))?.owner
+    if (owner) await this.#keyValues.set(ownerSpace(owner), sessionId, at)
+  }
+
+  /** Resolves to the name of the owner that it had. */
+  async forget(sessionId: string): Promise<string | null> {
     const meta = await this.#read(sessionId)
     if (meta?.owner) await this.#keyValues.remove(ownerSpace(meta.owner), sessionId)
     if (meta?.address) await this.#keyValues.remove(addressSpace(meta.address), sessionId)
     await this.#keyValues.remove(SESSIONS, sessionId)
+    return meta?.owner ?? null
   }
 
   async #checkRoom(ownerHash: string): Promise<void> {
@@ -171,7 +183,18 @@ export class SessionAccess {
   }
 
   async #read(sessionId: string): Promise<StoredMeta | null> {
-    return asMeta(await this.#keyValues.get(SESSIONS, sessionId))
+    return readMeta(await this.#keyValues.get(SESSIONS, sessionId))
+  }
+
+  /** Repeated if someone else has changed it meanwhile, so that no change is lost. `change` returns null to leave it as it is. */
+  async #change(sessionId: string, change: (meta: StoredMeta) => Partial<StoredMeta> | null): Promise<boolean> {
+    for (;;) {
+      const stored = await this.#keyValues.get(SESSIONS, sessionId)
+      const meta = readMeta(stored)
+      const changed = meta && change(meta)
+      if (!meta || !changed) return false
+      if (await this.#keyValues.replace(SESSIONS, sessionId, stored, { ...meta, ...changed })) return true
+    }
   }
 }
 
@@ -206,16 +229,4 @@ function hash(value: string): string {
 
 function same(a: string, b: string): boolean {
   return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
-}
-
-function asMeta(value: Json): StoredMeta | null {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
-  const { owner, address, token, title, createdAt } = value
-  return {
-    owner: typeof owner === 'string' ? owner : null,
-    address: typeof address === 'string' ? address : null,
-    token: typeof token === 'string' ? token : null,
-    title: String(title ?? ''),
-    createdAt: Number(createdAt)
-  }
 }

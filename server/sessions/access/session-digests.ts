@@ -1,10 +1,12 @@
 import { setImmediate as othersTurn } from 'node:timers/promises'
-import { pendingCalls, type Transcript } from '../../../contract/transcript.ts'
+import type { WaitingCall } from '../../../contract/rest.ts'
+import { type CallEntry, pendingCalls, type Transcript } from '../../../contract/transcript.ts'
 import { WORKSPACE } from '../../calls/offered-tool.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import { headOf } from '../../lib/cut-text.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import type { EventLog } from '../../storage/event-log.ts'
-import type { SessionMeta } from './session-access.ts'
+import type { SessionMeta } from './stored-meta.ts'
 
 /** What a list shows about a conversation. */
 export interface Digest {
@@ -15,9 +17,14 @@ export interface Digest {
   /** Whether a call ran in a sandbox; those on MCP servers need none. */
   usedSandbox: boolean
   pendingApprovals: number
+  /** The first of the calls that need approval. */
+  waiting: WaitingCall[]
 }
 
 const MAX_KNOWN = 5000
+const MAX_WAITING = 20
+const MAX_ARGS = 10
+const MAX_ARG_CHARS = 300
 
 /**
  * Summaries of conversations, cached until the log grows, because pages request all of their owner's again and again. Logs are
@@ -61,13 +68,28 @@ export class SessionDigests {
 
 export function digestOf(transcript: Transcript): Digest {
   const { seq, model, calls } = transcript
+  const waiting = pendingCalls(transcript)
   return {
     seq,
     model,
     lastAt: lastActivity(transcript),
     usedSandbox: Object.values(calls).some(({ server, startedAt }) => server === WORKSPACE && startedAt !== undefined),
-    pendingApprovals: pendingCalls(transcript).length
+    pendingApprovals: waiting.length,
+    waiting: waiting.slice(0, MAX_WAITING).map(waitingCall)
   }
+}
+
+/** Arguments can be large, and a list shows their beginning only. */
+function waitingCall({ callId, server, name, args, requestedAt }: CallEntry): WaitingCall {
+  const short = Object.entries(args)
+    .slice(0, MAX_ARGS)
+    .map(([key, value]) => [headOf(key, MAX_ARG_CHARS), shortArg(value)])
+  return { callId, server, name, args: Object.fromEntries(short), requestedAt }
+}
+
+function shortArg(value: unknown): unknown {
+  if (typeof value === 'string') return headOf(value, MAX_ARG_CHARS)
+  return typeof value === 'object' && value !== null ? '…' : value
 }
 
 function lastActivity({ entries, calls }: Transcript): number | null {

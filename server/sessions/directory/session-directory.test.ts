@@ -162,6 +162,65 @@ describe('the list', () => {
     expect((await directory.summary('session-3')).activeAt).toBe(before)
   })
 
+  /** Stored and published, as the chat does it. */
+  async function happen(id: string, type: string, data: Record<string, unknown>): Promise<void> {
+    const changed = Promise.withResolvers<void>()
+    const stop = feed.subscribe({ changed: (sessionId) => sessionId === id && changed.resolve() })
+    const at = Date.now()
+    await expect.poll(() => Date.now()).toBeGreaterThan(at)
+    feed.stored(id, await fake.store.events.append(id, [{ type, data }]))
+    await changed.promise
+    stop()
+  }
+  const order = async (query: Partial<ListQuery> = {}) => {
+    const { sessions } = await directory.list('me', { limit: 2, ...query })
+    return sessions.map(({ sessionId }) => sessionId)
+  }
+
+  // Seen before: the sessions that a restart had touched came first, on pages of their own.
+  it('keeps its order when a restart takes up sessions again', async () => {
+    await happen('session-3', 'user:message', { turnId: 't1', text: 'first' })
+    await happen('session-5', 'user:message', { turnId: 't1', text: 'second' })
+    for (const id of ids) await fake.store.sessions.acquire(id, 'here', 1000)
+    await happen('session-9', 'tool:result', { callId: 'c', isError: true, content: [], interruptedBy: 'server' })
+    expect(await order()).not.toContain('session-9')
+    await happen('session-3', 'agent:response', { turnId: 't1', text: 'answer' })
+    for (const id of ids.slice(4)) await happen(id, 'user:message', { turnId: 't1', text: id })
+    const last = Date.now()
+    await expect.poll(() => Date.now()).toBeGreaterThan(last)
+    await fake.store.sessions.acquire('session-4', 'here', 1000)
+    expect(await order()).toEqual(['session-19', 'session-18'])
+  })
+
+  it('puts pinned sessions first and leaves archived ones out, until someone writes in them', async () => {
+    for (const id of ids) await happen(id, 'user:message', { turnId: 't1', text: id })
+    await directory.change('session-2', { isPinned: true, title: 'mine' })
+    await directory.change('session-19', { isArchived: true })
+    expect(await order({ archived: false })).toEqual(['session-2', 'session-18'])
+    const first = await directory.list('me', { limit: 1, archived: false })
+    expect(first).toMatchObject({ total: ids.length - 1, sessions: [{ title: 'mine', isPinned: true }] })
+    expect(await order({ archived: false, before: first.next ?? '' })).toEqual(['session-18', 'session-17'])
+    expect(await order({ archived: true })).toEqual(['session-19'])
+    expect((await directory.list('me', { limit: 1 })).total).toBe(ids.length)
+    await happen('session-19', 'user:message', { turnId: 't2', text: 'again' })
+    await directory.change('session-2', { isPinned: false })
+    expect(await order({ archived: false })).toEqual(['session-19', 'session-18'])
+    expect(await order({ archived: true })).toEqual([])
+  })
+
+  it('never replaces a person’s title, and keeps every one of two changes at the same time', async () => {
+    expect(await access.rename('session-1', 'First words', 'words')).toBe(true)
+    await Promise.all([
+      directory.change('session-1', { title: 'Mine' }),
+      access.rename('session-1', 'By the model', 'model'),
+      directory.change('session-1', { isPinned: true }),
+      directory.change('session-1', { isArchived: true })
+    ])
+    expect(await access.rename('session-1', 'By the model, later', 'model')).toBe(false)
+    const marks = { isPinned: true, isArchived: true }
+    expect(await directory.summary('session-1')).toMatchObject({ title: 'Mine', ...marks })
+  })
+
   it('calls a sandbox recycled only where a call ran in one', async () => {
     const { data, type } = asked('c')
     const message = { type: 'user:message', data: { turnId: 't1', text: 'go' } }

@@ -5,10 +5,11 @@ import { headOf } from '../../lib/cut-text.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
-import type { EventLog } from '../../storage/event-log.ts'
+import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
 import type { SessionRecord, SessionStore } from '../../storage/session-store.ts'
-import type { OpenOptions, Proof, SessionAccess, SessionMeta } from '../access/session-access.ts'
+import type { OpenOptions, Proof, SessionAccess } from '../access/session-access.ts'
 import { digestOf, SessionDigests } from '../access/session-digests.ts'
+import type { SessionMeta } from '../access/stored-meta.ts'
 import type { Chat } from '../chat/chat.ts'
 import type { SessionFeed } from '../feed/session-feed.ts'
 import type { SessionManager } from '../sandboxes/session-manager.ts'
@@ -32,12 +33,24 @@ export interface ListQuery {
   title?: string | undefined
   /** Only sessions with calls that need approval. */
   waiting?: boolean | undefined
+  /** Only archived sessions, or only others; both if it is left out. */
+  archived?: boolean | undefined
+}
+
+/** What a person can change about a session in the list. */
+export interface SessionChange {
+  title?: string
+  isPinned?: boolean
+  isArchived?: boolean
 }
 
 const TITLE_CHARS = 60
 /** The list shows this for a session without a title, so a search finds it too. */
 const UNTITLED = 'New session'
 const PATIENCE_MS = 5000
+/** Added to the time in the position of a pinned session. */
+const PINNED = 10 ** 14
+const USES = new Set(['user:message', 'agent:response', 'tool:approval_required', 'history:reset'])
 
 export class SessionDirectory {
   readonly #deps: SessionDirectoryDeps
@@ -47,10 +60,7 @@ export class SessionDirectory {
     this.#deps = deps
     this.#digests = new SessionDigests(deps.events, (sessionId) => deps.chat.transcript(sessionId))
     deps.feed.subscribe({
-      stored: (sessionId, events) => {
-        const first = events.find(({ type, data }) => type === 'user:message' && data.turnId === 't1')
-        if (first) void this.#nameAfter(sessionId, String(first.data.text)).catch(() => {})
-      },
+      stored: (sessionId, events) => void this.#onStored(sessionId, events).catch(() => {}),
       gone: (sessionId) => void deps.chat.forget(sessionId).catch(() => {}),
       emptied: () => void this.#releaseLost().catch(() => {})
     })
@@ -67,23 +77,26 @@ export class SessionDirectory {
     return this.#deps.access.check(sessionId, proof)
   }
 
-  rename(sessionId: string, title: string): Promise<void> {
-    return this.#deps.access.rename(sessionId, title)
+  async change(sessionId: string, { title, ...marks }: SessionChange): Promise<void> {
+    const { access, feed } = this.#deps
+    if (title !== undefined) await access.rename(sessionId, title)
+    await access.mark(sessionId, marks)
+    feed.changed(sessionId)
   }
 
   /** Reads only the sessions on the page, unless waiting ones are requested: reading hundreds of conversations takes a second. */
-  async list(owner: string, { limit, before, title, waiting }: ListQuery): Promise<SessionsReply> {
-    const named = (await this.#deps.access.list(owner)).filter(titled(title))
+  async list(owner: string, query: ListQuery): Promise<SessionsReply> {
+    const { limit, before, title, waiting, archived } = query
+    const isWanted = ({ archivedAt }: SessionMeta) => archived === undefined || archived === (archivedAt !== null)
+    const named = (await this.#deps.access.list(owner)).filter(isWanted).filter(titled(title))
     const { metas, waitingCalls } = waiting ? await this.#waiting(named) : { metas: named, waitingCalls: undefined }
-    const found = await Promise.all(
-      metas.map(async (meta) => ({ meta, place: placeOf(meta, await this.#deps.store.get(meta.sessionId)) }))
-    )
+    const found = await Promise.all(metas.map(async (meta) => ({ meta, place: await this.#placeOf(meta) })))
     found.sort((a, b) => (a.place < b.place ? 1 : -1))
     const rest = before === undefined ? found : found.filter(({ place }) => place < before)
     const shown = rest.slice(0, limit)
     const sessions = await Promise.all(shown.map(({ meta }) => this.#summarize(meta)))
     const next = rest.length > limit ? (shown.at(-1)?.place ?? null) : null
-    const sorted = sessions.toSorted((a, b) => b.activeAt - a.activeAt)
+    const sorted = sessions.toSorted((a, b) => Number(b.isPinned) - Number(a.isPinned) || b.activeAt - a.activeAt)
     return { sessions: sorted, next, total: metas.length, ...(waitingCalls !== undefined && { waitingCalls }) }
   }
 
@@ -115,8 +128,7 @@ export class SessionDirectory {
     const { chat, sessions, access, feed } = this.#deps
     await chat.end(sessionId)
     await this.#withRetries(() => sessions.destroy(sessionId))
-    await access.forget(sessionId)
-    feed.gone(sessionId)
+    feed.gone(sessionId, await access.forget(sessionId))
   }
 
   /** Releases conversations and sandboxes that are open here although the store no longer knows them. */
@@ -167,9 +179,9 @@ export class SessionDirectory {
   }
 
   async #summarize(meta: SessionMeta): Promise<SessionSummary> {
-    const { sessionId, title, createdAt } = meta
+    const { sessionId, title, createdAt, pinnedAt, archivedAt } = meta
     const [digest, record] = await Promise.all([this.#digests.of(meta), this.#deps.store.get(sessionId)])
-    const { model, lastAt, pendingApprovals, usedSandbox } = digest
+    const { model, lastAt, pendingApprovals, waiting, usedSandbox } = digest
     const { sandbox, recycleInMs } = await this.#stateOf(sessionId, record, usedSandbox)
     return {
       sessionId,
@@ -179,20 +191,43 @@ export class SessionDirectory {
       activeAt: lastAt ?? createdAt,
       sandbox: sandbox === 'starting' ? 'running' : sandbox,
       recycleInMs,
-      pendingApprovals
+      pendingApprovals,
+      ...(waiting.length > 0 && { waiting }),
+      isPinned: pinnedAt !== null,
+      isArchived: archivedAt !== null
     }
   }
 
-  async #nameAfter(sessionId: string, text: string): Promise<void> {
-    const meta = await this.#deps.access.meta(sessionId)
-    const line = text.trim().split('\n')[0] ?? ''
-    if (meta?.title === '') await this.#deps.access.rename(sessionId, headOf(line, TITLE_CHARS))
+  async #onStored(sessionId: string, events: StoredEvent[]): Promise<void> {
+    const { access, feed } = this.#deps
+    const first = events.find(({ type, data }) => type === 'user:message' && data.turnId === 't1')
+    if (first) await access.rename(sessionId, firstWords(String(first.data.text)), 'words')
+    // Writing in an archived session brings it back.
+    if (events.some(({ type }) => type === 'user:message')) await access.mark(sessionId, { isArchived: false })
+    const used = events.findLast(isUse)
+    if (used) await access.noteUse(sessionId, used.at)
+    feed.changed(sessionId)
+  }
+
+  /**
+   * The position in the list; `before` takes it. Digits are padded, so that the texts compare like numbers. The time at which the
+   * store last saw work in the session is only for sessions of earlier versions: a restart of the server changes it.
+   */
+  async #placeOf({ sessionId, createdAt, usedAt, pinnedAt }: SessionMeta): Promise<string> {
+    const at = usedAt ?? Math.max(createdAt, (await this.#deps.store.get(sessionId))?.activeAt ?? 0)
+    return `${String((pinnedAt === null ? 0 : PINNED) + at).padStart(15, '0')}_${sessionId}`
   }
 }
 
-/** The position in the list, by last activity; `before` takes it. Digits are padded, so that the texts compare like numbers. */
-function placeOf({ sessionId, createdAt }: SessionMeta, record: SessionRecord | null): string {
-  return `${String(Math.max(createdAt, record?.activeAt ?? 0)).padStart(15, '0')}_${sessionId}`
+function firstWords(text: string): string {
+  return headOf(text.trim().split('\n')[0] ?? '', TITLE_CHARS)
+}
+
+/** Whether a person, the model or a tool did something. What a restart writes into the log does not count. */
+function isUse({ type, data }: StoredEvent): boolean {
+  if (type === 'tool:approval_resolved') return data.by !== 'cancel'
+  if (type === 'tool:result') return data.interruptedBy !== 'server'
+  return USES.has(type)
 }
 
 function titled(text = ''): (meta: SessionMeta) => boolean {

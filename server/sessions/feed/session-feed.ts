@@ -7,8 +7,10 @@ export type LiveName = 'agent:thinking' | 'agent:delta' | 'agent:text' | 'tool:o
 export interface FeedListener {
   stored?(sessionId: string, events: StoredEvent[]): void
   live?(sessionId: string, type: LiveName, data: object): void
-  /** The session was removed. */
-  gone?(sessionId: string): void
+  /** What the list shows about the session may be different now. */
+  changed?(sessionId: string): void
+  /** The session was removed. `owner` is the name of its owner, if it had one. */
+  gone?(sessionId: string, owner: string | null): void
   /** The store was emptied: sessions may be gone, and nobody knows which. */
   emptied?(): void
   /** The session was lost when the store was emptied. */
@@ -42,8 +44,12 @@ export class SessionFeed {
     this.#each((listener) => listener.live?.(sessionId, type, data))
   }
 
-  gone(sessionId: string): void {
-    this.#each((listener) => listener.gone?.(sessionId))
+  changed(sessionId: string): void {
+    this.#each((listener) => listener.changed?.(sessionId))
+  }
+
+  gone(sessionId: string, owner: string | null = null): void {
+    this.#each((listener) => listener.gone?.(sessionId, owner))
   }
 
   emptied(): void {

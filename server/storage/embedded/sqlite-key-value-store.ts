@@ -12,6 +12,10 @@ export function sqliteKeyValueStore(db: Database): KeyValueStore {
     set: async (space, key, value) => {
       db.run('INSERT OR REPLACE INTO facts VALUES (?, ?, ?)', space, key, JSON.stringify(value))
     },
+    replace: async (space, key, known, value) => {
+      const sql = 'UPDATE facts SET value = ? WHERE space = ? AND key = ? AND value = ?'
+      return db.run(sql, JSON.stringify(value), space, key, JSON.stringify(known)) > 0
+    },
     remove: async (space, key) => {
       if (db.run('DELETE FROM facts WHERE space = ? AND key = ?', space, key) > 0) db.scrubSoon()
     },

@@ -6,6 +6,11 @@ import { script } from './scripts.ts'
 const get = script(`return redis.call('HGET', KEYS[1], ARGV[1])`)
 const add = script(`return redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2])`)
 const set = script(`redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])`)
+const replace = script(`
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+`)
 const remove = script(`redis.call('HDEL', KEYS[1], ARGV[1])`)
 const list = script(`return redis.call('HGETALL', KEYS[1])`)
 
@@ -19,6 +24,10 @@ export function redisKeyValueStore(client: RedisClient, keys: RedisKeys): KeyVal
     add: async (space, key, value) => (await client.run(add, [keys.facts(space)], [key, JSON.stringify(value)])) === 1,
     async set(space, key, value) {
       await client.run(set, [keys.facts(space)], [key, JSON.stringify(value)])
+    },
+    async replace(space, key, known, value) {
+      const texts = [JSON.stringify(known), JSON.stringify(value)]
+      return (await client.run(replace, [keys.facts(space)], [key, ...texts])) === 1
     },
     async remove(space, key) {
       await client.run(remove, [keys.facts(space)], [key])

@@ -1,0 +1,48 @@
+import type { Json } from '../../storage/key-value-store.ts'
+
+/** Who named a session. A model never overwrites a person's title. */
+export type TitleBy = 'person' | 'model' | 'words'
+
+/** What is stored about a session outside its conversation. */
+export interface StoredMeta {
+  owner: string | null
+  /** The address from which it was opened, as a hash; null for sessions from before addresses were stored. */
+  address: string | null
+  token: string | null
+  title: string
+  titleBy: TitleBy
+  createdAt: number
+  /** Null if it is not pinned, or not archived. */
+  pinnedAt: number | null
+  archivedAt: number | null
+}
+
+/** What the list needs to know about a session. */
+export interface SessionMeta extends Pick<StoredMeta, 'title' | 'titleBy' | 'createdAt' | 'pinnedAt' | 'archivedAt'> {
+  sessionId: string
+  /** When it was last used; null if nothing has happened in it since this is recorded. */
+  usedAt: number | null
+}
+
+export function readMeta(value: Json): StoredMeta | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
+  const { owner, address, token, title, titleBy, createdAt, pinnedAt, archivedAt } = value
+  return {
+    owner: typeof owner === 'string' ? owner : null,
+    address: typeof address === 'string' ? address : null,
+    token: typeof token === 'string' ? token : null,
+    title: String(title ?? ''),
+    // Earlier versions did not record it, so it may be the person's.
+    titleBy: titleBy === 'model' || titleBy === 'words' ? titleBy : 'person',
+    createdAt: Number(createdAt),
+    pinnedAt: typeof pinnedAt === 'number' ? pinnedAt : null,
+    archivedAt: typeof archivedAt === 'number' ? archivedAt : null
+  }
+}
+
+/** `used` is the value beside the session's id in its owner's list: earlier versions stored the time of its creation there. */
+export function metaOf(sessionId: string, meta: StoredMeta, used?: Json): SessionMeta {
+  const { title, titleBy, createdAt, pinnedAt, archivedAt } = meta
+  const usedAt = typeof used === 'number' && used > createdAt ? used : null
+  return { sessionId, title, titleBy, createdAt, pinnedAt, archivedAt, usedAt }
+}
