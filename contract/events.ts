@@ -3,6 +3,7 @@
  * published (deltas, live output) are in live.ts. Names and fields are public: extend them, don't change them.
  */
 import { z } from 'zod'
+import { fileChange } from './file-changes.ts'
 import { pathTarget } from './path-target.ts'
 
 const callId = z.string().min(1).max(200)
@@ -99,7 +100,8 @@ export const EVENT_SCHEMAS = {
     outputTokens: z.number(),
     cachedTokens: z.number().optional()
   }),
-  'session:notice': z.object({ code: z.string(), message: z.string() }),
+  /** `files` is what a person changed in the workspace themselves (code `files_changed`). */
+  'session:notice': z.object({ code: z.string(), message: z.string(), files: z.array(fileChange).optional() }),
   /** Starts a fresh history; the old one stays readable. */
   'model:selected': z.object({ model: z.string() }),
   'history:reset': z.object({}),

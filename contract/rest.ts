@@ -67,6 +67,9 @@ export interface WorkspaceFile {
 /** How large an uploaded file may be, unless the operator sets another limit; the page shows pictures up to this size. */
 export const UPLOAD_MB = 10
 
+/** The largest file that can be edited: its download has an `etag`, and an upload with that in `if-match` replaces only what was opened. */
+export const EDIT_BYTES = 1024 * 1024
+
 export interface FileListing {
   files: WorkspaceFile[]
   truncated: boolean

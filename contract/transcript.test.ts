@@ -31,7 +31,14 @@ const DATA: { [T in SessionEvent['type']]: fc.Arbitrary<Extract<SessionEvent, { 
   'turn:end': fc.record({ turnId, reason: fc.constantFrom(...TURN_END_REASONS) }),
   'turn:reopened': fc.record({ turnId, of: turnId, from: fc.nat(60) }),
   usage: fc.record({ turnId, inputTokens: fc.nat(), outputTokens: fc.nat() }),
-  'session:notice': fc.record({ code: text, message: text }),
+  'session:notice': fc.oneof(
+    fc.record({ code: text, message: text }),
+    fc.record({
+      code: fc.constant('files_changed'),
+      message: text,
+      files: fc.array(fc.record({ action: fc.constantFrom('uploaded', 'deleted'), path: text }), { maxLength: 3 })
+    })
+  ),
   'model:selected': fc.record({ model: text }),
   'history:reset': fc.constant({}),
   'tool:allowed': fc.record({ server, name: text, definition: text }),
@@ -136,4 +143,17 @@ describe('a call', () => {
     expect(pendingCalls(transcript)).toEqual([])
     expect(callOf(transcript, 'c1')?.decision?.approved).toBe(false)
   })
+})
+
+it('shows the files that a person changed one after the other as one entry', () => {
+  const transcript = emptyTranscript()
+  const uploads = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((path) => ({ action: 'uploaded' as const, path }))
+  const changes = [...uploads, { action: 'moved' as const, path: 'a', to: 'x/a' }]
+  changes.forEach((change, at) => {
+    const data = { code: 'files_changed', message: '', files: [change] }
+    applyEvent(transcript, { type: 'session:notice', seq: at + 1, at, data })
+  })
+  expect(transcript.entries).toMatchObject([
+    { seq: 1, message: 'You uploaded a, b, c, d, e and 2 more files, and moved a to x/a.' }
+  ])
 })

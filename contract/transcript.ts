@@ -3,6 +3,7 @@
  * decisions on it. An event that makes no sense (a decision about an unknown call) changes nothing.
  */
 import type { CommandEnding, Decider, EventData, SessionEvent, TurnEndReason } from './events.ts'
+import { FILES_CHANGED, type FileChange, filesChangedText, MAX_FILE_CHANGES } from './file-changes.ts'
 import type { PathTarget } from './path-target.ts'
 
 export interface CallEntry {
@@ -50,7 +51,7 @@ export type TranscriptEntry = { superseded?: true } & (
   | ({ kind: 'agent'; seq: number; at: number } & Omit<EventData<'agent:response'>, 'parts'>)
   | { kind: 'call'; seq: number; at: number; callId: string }
   | { kind: 'error'; seq: number; at: number; code: string; message: string }
-  | { kind: 'notice'; seq: number; at: number; code: string; message: string }
+  | { kind: 'notice'; seq: number; at: number; code: string; message: string; files?: FileChange[] }
   | { kind: 'fresh-start'; seq: number; at: number; model: string | null }
 )
 
@@ -104,12 +105,14 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
     case 'tool:approval_required':
       addCall(transcript, event.data, seq, at)
       break
-    case 'agent:error':
-    case 'session:notice': {
+    case 'agent:error': {
       const { code, message } = event.data
-      transcript.entries.push({ kind: event.type === 'agent:error' ? 'error' : 'notice', seq, at, code, message })
+      transcript.entries.push({ kind: 'error', seq, at, code, message })
       break
     }
+    case 'session:notice':
+      addNotice(transcript, event.data, seq, at)
+      break
     case 'model:selected':
       if (transcript.model !== null) transcript.entries.push({ kind: 'fresh-start', seq, at, model: event.data.model })
       transcript.model = event.data.model
@@ -188,6 +191,19 @@ export function lastAnswer(transcript: Transcript): { turnId: string; action: 'r
 
 function agentEntry({ parts: _, ...data }: EventData<'agent:response'>, seq: number, at: number): TranscriptEntry {
   return { kind: 'agent', seq, at, ...data }
+}
+
+/** Six uploads in a row are one entry. */
+function addNotice(transcript: Transcript, data: EventData<'session:notice'>, seq: number, at: number): void {
+  const { code, message, files } = data
+  const last = transcript.entries.at(-1)
+  const known = last?.kind === 'notice' && last.code === FILES_CHANGED ? last.files : undefined
+  if (!files || !known || last?.kind !== 'notice' || known.length + files.length > MAX_FILE_CHANGES) {
+    transcript.entries.push({ kind: 'notice', seq, at, code, message, ...(files && { files }) })
+    return
+  }
+  last.files = [...known, ...files]
+  last.message = filesChangedText(last.files)
 }
 
 function addCall(transcript: Transcript, data: EventData<'tool:approval_required'>, seq: number, at: number): void {

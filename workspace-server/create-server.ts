@@ -4,6 +4,7 @@
  */
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
 import type { WorkspaceCheckpoint } from './checkpoint/workspace-checkpoint.ts'
+import { changeFiles } from './files/change-files.ts'
 import { pathTarget, TargetChangedError } from './files/path-target.ts'
 import type { WorkspaceRoot } from './files/workspace-root.ts'
 import { readLimits } from './limits.ts'
@@ -12,6 +13,7 @@ import type { EpochFence } from './process/epoch-fence.ts'
 import { TARGET_META, type TargetChanged, WORKSPACE_METHODS } from './protocol.ts'
 import { type Tool, type ToolContext, ToolError } from './tools/tool.ts'
 import {
+  changeParams,
   changesParams,
   claimParams,
   expectedTarget,
@@ -88,6 +90,8 @@ function addWorkspaceMethods(server: Server, { root, fence, files }: Workspace):
   add(WORKSPACE_METHODS.resolve, resolveParams, ({ paths }) => ({
     targets: paths.map((path) => pathTarget(root, path))
   }))
+  const written = (real: string) => files.written(root.relative(real))
+  add(WORKSPACE_METHODS.change, changeParams, (change) => changeFiles(root, change, written))
   add(WORKSPACE_METHODS.fetch, fetchParams, (params) => readParams((given) => files.fetch(given), params))
 }
 

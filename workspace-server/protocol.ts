@@ -9,7 +9,8 @@ export const WORKSPACE_METHODS = {
   changes: 'workspace/changes',
   fetch: 'workspace/fetch',
   restore: 'workspace/restore',
-  resolve: 'workspace/resolve'
+  resolve: 'workspace/resolve',
+  change: 'workspace/change'
 } as const
 
 /** Paths inside the image. */
@@ -134,6 +135,20 @@ export interface ResolveParams {
 }
 
 export const MAX_RESOLVED_PATHS = 100
+
+/**
+ * What a person changes in the workspace directly. `write` is for whole, small files: `data` is base64, and `expected` is the
+ * SHA-256 (hex) of what the person saw, or null if there must be nothing yet.
+ */
+export type FileChange =
+  | { kind: 'write'; path: string; data: string; expected: string | null }
+  | { kind: 'move'; path: string; to: string }
+  | { kind: 'folder' | 'delete'; path: string }
+
+export interface FileChangeResult {
+  /** Why nothing was changed. */
+  problem?: { code: 'file_changed' | 'file_exists' | 'file_refused'; message: string }
+}
 
 /** The target of a path in a tool's arguments, with `..` and symbolic links resolved, and what is there. */
 export interface PathTarget {

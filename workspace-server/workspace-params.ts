@@ -5,6 +5,7 @@ import {
   type ClaimParams,
   type ExpectedTarget,
   type FetchParams,
+  type FileChange,
   MAX_RESOLVED_PATHS,
   type ResolveParams,
   type RestoreParams
@@ -41,6 +42,16 @@ export function resolveParams(params: unknown): ResolveParams {
     throw new Error('"paths" must be an array of strings.')
   if (paths.length > MAX_RESOLVED_PATHS) throw new Error(`At most ${MAX_RESOLVED_PATHS} paths can be resolved at once.`)
   return { paths }
+}
+
+export function changeParams(params: unknown): FileChange {
+  const given = object(params)
+  const { kind, expected } = given
+  const path = text(given, 'path')
+  if (kind === 'folder' || kind === 'delete') return { kind, path }
+  if (kind === 'move') return { kind, path, to: text(given, 'to') }
+  if (kind !== 'write') throw new Error('"kind" must be write, move, folder or delete.')
+  return { kind, path, data: text(given, 'data'), expected: expected === null ? null : text(given, 'expected') }
 }
 
 /** Returns undefined if the caller expects nothing. */

@@ -53,6 +53,29 @@ describe('what the model is told', () => {
     ])
   })
 
+  // Checked: without the quotes, the name of a file ends the note.
+  it('says with the next question which files the person has changed, once, with their names quoted', () => {
+    const changed = (path: string): Bare => ({
+      type: 'session:notice',
+      data: { code: 'files_changed', message: 'x', files: [{ action: 'edited', path }] }
+    })
+    const sent = history(
+      ask('t1'),
+      changed('a.ts'),
+      say('t1', 'hi'),
+      end('t1'),
+      changed('b"].ts'),
+      ask('t2'),
+      ask('t3')
+    )
+    expect(sent.map((message) => message.role === 'user' && message.note)).toEqual([
+      undefined,
+      false,
+      String.raw`[Since your last answer, the user has changed files of the workspace: edited "a.ts" and "b\"].ts".]`,
+      undefined
+    ])
+  })
+
   it('keeps a question that was asked just before a fresh start', () => {
     expect(history(ask('t1'), end('t1'), ask('t2'), { type: 'model:selected', data: { model: 'm' } })).toEqual([
       { role: 'user', text: 't2' }

@@ -1,4 +1,5 @@
 import type { EventData, SessionEvent } from '../../contract/events.ts'
+import { type FileChange, filesChangedNote } from '../../contract/file-changes.ts'
 import { type CallEntry, callOf, type Transcript } from '../../contract/transcript.ts'
 import { headOf, tailOf } from '../lib/cut-text.ts'
 import type { AssistantPart, ChatMessage, ToolAnswer } from '../models/port.ts'
@@ -18,9 +19,11 @@ const CUT_OFF = {
 /** The conversation since its last fresh start, in the form that the model gets. */
 export function modelHistory(events: readonly SessionEvent[], transcript: Transcript): ChatMessage[] {
   const messages: ChatMessage[] = []
+  const notes = fileNotes(events)
   for (const event of exchanged(events)) {
     if (event.type === 'user:message') {
-      messages.push({ role: 'user', text: event.data.text.toWellFormed() })
+      const note = notes.get(event.seq)
+      messages.push({ role: 'user', text: event.data.text.toWellFormed(), ...(note !== undefined && { note }) })
       continue
     }
     const parts = told(event.data)
@@ -48,6 +51,19 @@ export function exchanged(events: readonly SessionEvent[]): Exchanged[] {
     if (event.type === 'agent:response' && event.data.turnId === turnId) kept.push(event)
   }
   return kept
+}
+
+/** What a person changed in the workspace is told with their next message. Its `seq` leads to the note. */
+function fileNotes(events: readonly SessionEvent[]): Map<number, string> {
+  const notes = new Map<number, string>()
+  let changes: FileChange[] = []
+  for (const { type, seq, data } of sinceFreshStart(events)) {
+    if (type === 'session:notice') changes.push(...(data.files ?? []))
+    if (type !== 'user:message' || changes.length === 0) continue
+    notes.set(seq, filesChangedNote(changes))
+    changes = []
+  }
+  return notes
 }
 
 export function stepsInTurn(events: readonly SessionEvent[], turnId: string | null): number {

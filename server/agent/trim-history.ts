@@ -44,7 +44,7 @@ export function estimateRequest({
 }
 
 function lengthOf(message: ChatMessage): number {
-  if (message.role === 'user') return message.text.length
+  if (message.role === 'user') return message.text.length + (message.note?.length ?? 0)
   if (message.role === 'tool') return message.answers.reduce((sum, { text }) => sum + text.length + 50, 0)
   return message.parts.reduce(
     (sum, part) => sum + (part.type === 'tool-call' ? part.args.length + 50 : part.text.length) + metaLength(part),

@@ -21,7 +21,8 @@ export interface ToolAnswer {
 }
 
 export type ChatMessage =
-  | { role: 'user'; text: string }
+  /** `note` is what the server adds for the model. */
+  | { role: 'user'; text: string; note?: string }
   | { role: 'assistant'; parts: AssistantPart[] }
   | { role: 'tool'; answers: ToolAnswer[] }
 

@@ -3,6 +3,8 @@ import { createHash, randomUUID } from 'node:crypto'
 import type {
   ChangesResult,
   FetchResult,
+  FileChange,
+  FileChangeResult,
   LimitsResult,
   PathTarget,
   RestoreParams,
@@ -101,6 +103,13 @@ export class FakeConnection implements WorkspaceConnection {
   async resolve(paths: string[]): Promise<PathTarget[]> {
     const { files } = this.#container
     return paths.map((path) => ({ path: `/workspace/${path}`, is: files.has(path) ? 'file' : 'new' }))
+  }
+
+  async change(change: FileChange): Promise<FileChangeResult> {
+    const { files } = this.#container
+    if (change.kind === 'delete') files.delete(change.path)
+    if (change.kind === 'write') files.set(change.path, Buffer.from(change.data, 'base64').toString())
+    return {}
   }
 
   async ping(): Promise<void> {}

@@ -8,6 +8,8 @@ import type {
   ExpectedTarget,
   FetchParams,
   FetchResult,
+  FileChange,
+  FileChangeResult,
   LimitsResult,
   OutputChunk,
   PathTarget,
@@ -97,6 +99,8 @@ export interface WorkspaceConnection {
   restore(params: RestoreParams): Promise<RestoreResult>
   /** Resolves the paths of tool arguments, in the same order. */
   resolve(paths: string[]): Promise<PathTarget[]>
+  /** Makes a change that a person asked for. */
+  change(change: FileChange): Promise<FileChangeResult>
   ping(): Promise<void>
   close(): Promise<void>
 }

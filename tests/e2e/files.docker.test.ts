@@ -13,11 +13,16 @@ describe("a session's files over HTTP", () => {
   let base = ''
   let headers: Record<string, string> = {}
 
-  beforeAll(async () => {
+  async function start(): Promise<App> {
     const env = { DATA_DIR: dataDir, PORT: '0', LLM_PROVIDER: 'demo', WARM_POOL_SIZE: '1' }
-    app = await createApp(loadSettings({ env }), silentLogger)
-    await app.start()
-    await eventually('ready', async () => (await fetch(`${app.url()}/readyz`)).ok, 120_000)
+    const started = await createApp(loadSettings({ env }), silentLogger)
+    await started.start()
+    await eventually('ready', async () => (await fetch(`${started.url()}/readyz`)).ok, 120_000)
+    return started
+  }
+
+  beforeAll(async () => {
+    app = await start()
     const { sessionId, token } = (await (
       await fetch(`${app.url()}/api/sessions`, { method: 'POST' })
     ).json()) as Record<string, string>
@@ -85,11 +90,71 @@ describe("a session's files over HTTP", () => {
     expect(await refused.text()).toContain('the limit is 10 MB (MAX_UPLOAD_MB)')
   })
 
-  it('leave no trace in the conversation, which can be taken away as Markdown and JSON', async () => {
+  const post = (route: 'folder' | 'move', body: object) =>
+    fetch(`${base}/${route}`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify(body)
+    })
+  const remove = (path: string) => fetch(file(path), { method: 'DELETE', headers })
+  const listed = async (folder: string) => {
+    const reply = await fetch(`${base}/files?path=${encodeURIComponent(folder)}`, { headers })
+    return ((await reply.json()) as { files: { path: string }[] }).files.map(({ path }) => path)
+  }
+  const codeOf = async (reply: Response) => ((await reply.json()) as { error: { code: string } }).error.code
+
+  it('are listed one folder at a time', async () => {
+    expect(await listed('')).toEqual(['deep', 'empty', 'odd name 💥.html'])
+    expect(await listed('deep')).toEqual(['deep/data.bin'])
+  })
+
+  it('are moved, deleted and put into new folders, never over anything else', async () => {
+    expect((await post('folder', { path: 'made/inside' })).status).toBe(204)
+    expect(await codeOf(await post('folder', { path: 'made' }))).toBe('file_exists')
+    expect((await put('made/a.txt', 'a')).status).toBe(204)
+    expect((await put('made/b.txt', 'b')).status).toBe(204)
+    expect(await codeOf(await post('move', { from: 'made/a.txt', to: 'made/b.txt' }))).toBe('file_exists')
+    expect((await post('move', { from: 'made/a.txt', to: 'made/inside/c.txt' })).status).toBe(204)
+    expect(await codeOf(await post('move', { from: 'made', to: 'made/inside/made' }))).toBe('file_refused')
+    expect((await post('move', { from: 'made', to: 'kept' })).status).toBe(204)
+    expect(await listed('kept')).toEqual(['kept/b.txt', 'kept/inside'])
+    expect(await (await fetch(file('kept/inside/c.txt'), { headers })).text()).toBe('a')
+    expect((await remove('kept')).status).toBe(204)
+    expect(await codeOf(await remove('kept'))).toBe('file_refused')
+    for (const path of ['.', '..', '../etc', '/etc/passwd', 'deep/..', '\0'])
+      expect((await remove(path)).status).toBe(400)
+    expect(await listed('')).toEqual(['deep', 'empty', 'odd name 💥.html'])
+  })
+
+  it('are replaced only as they were when they were opened', async () => {
+    expect((await put('text.txt', 'first', { 'if-none-match': '*' })).status).toBe(204)
+    expect(await codeOf(await put('text.txt', 'again', { 'if-none-match': '*' }))).toBe('file_exists')
+    const opened = (await fetch(file('text.txt'), { headers })).headers.get('etag') ?? ''
+    expect((await put('text.txt', 'second', { 'if-match': opened })).status).toBe(204)
+    expect(await codeOf(await put('text.txt', 'third', { 'if-match': opened }))).toBe('file_changed')
+    expect((await remove('text.txt')).status).toBe(204)
+    expect(await codeOf(await put('text.txt', 'third', { 'if-match': opened }))).toBe('file_changed')
+  })
+
+  it('are changed after the sandbox is gone too, with everything else as it was', async () => {
+    const { pathname } = new URL(base)
+    await app.stop()
+    app = await start()
+    base = `${app.url()}${pathname}`
+    expect((await post('move', { from: 'deep/data.bin', to: 'again/moved.bin' })).status).toBe(204)
+    await app.stop()
+    app = await start()
+    base = `${app.url()}${pathname}`
+    expect(await listed('again')).toEqual(['again/moved.bin'])
+    expect(await listed('')).toEqual(['again', 'deep', 'empty', 'odd name 💥.html'])
+  })
+
+  it('are recorded when a person changes them, in the conversation, which can be taken away', async () => {
     const json = (await (await fetch(`${base}/export?format=json`, { headers })).json()) as {
-      conversation: { entries: unknown[] }
+      conversation: { entries: { message?: string }[] }
     }
-    expect(json.conversation.entries).toEqual([])
+    const [entry] = json.conversation.entries
+    expect(entry?.message).toMatch(/^You uploaded deep\/data\.bin, /)
     expect(await (await fetch(`${base}/export?format=md`, { headers })).text()).toMatch(/^# /)
   })
 })

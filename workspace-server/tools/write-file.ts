@@ -62,11 +62,11 @@ export function writeFileTool(root: WorkspaceRoot, onWritten: (real: string) => 
       'created'
     ),
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
-    run: async (args, { expected }) => write(root, onWritten, args, expected)
+    run: async (args, { expected }) => writeFile(root, onWritten, args, expected)
   }
 }
 
-function write(
+export function writeFile(
   root: WorkspaceRoot,
   onWritten: (real: string) => void,
   args: Record<string, unknown>,

@@ -7,7 +7,8 @@ import { fakeWorkspace } from '../../sessions/files/fake-workspace.ts'
 import { WorkspaceTransfer } from '../../sessions/files/workspace-transfer.ts'
 import { registerFileRoutes } from './file-routes.ts'
 
-const MB = 1024 * 1024
+/** Larger than what is read whole, because it can be edited. */
+const SIZE = 2 * 1024 * 1024
 const servers: { close(): unknown }[] = []
 afterEach(async () => {
   for (const server of servers.splice(0)) await server.close()
@@ -23,7 +24,7 @@ async function serve(...input: Parameters<typeof fakeWorkspace>): Promise<string
 
 const part = (bytes: number) => ({
   content: [],
-  structuredContent: { content: Buffer.alloc(bytes, 'y').toString('base64'), size: MB }
+  structuredContent: { content: Buffer.alloc(bytes, 'y').toString('base64'), size: SIZE }
 })
 
 // Checked: with `archive.pipe(createGzip())`, the error is unhandled.
@@ -33,7 +34,7 @@ it('an archive whose download is broken off ends nothing else', async () => {
   const files = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`f${i}`, '']))
   const base = await serve(files, () => {
     reads += 1
-    return part(MB)
+    return part(SIZE)
   })
   const { body } = await fetch(`${base}/archive`, { signal: stopped.signal })
   await body?.getReader().read()
@@ -45,16 +46,16 @@ it('an archive whose download is broken off ends nothing else', async () => {
 
 // Checked: if chunks are sent as they come, 100 bytes arrive instead of 5.
 it('a file that grows can not go on into the next answer of the connection', async () => {
-  const base = await serve({}, ({ offset }) => part(offset === 0 ? MB - 5 : 100))
+  const base = await serve({}, ({ offset }) => part(offset === 0 ? SIZE - 5 : 100))
   const { hostname, port, pathname } = new URL(`${base}/file`)
   const socket = connect(Number(port), hostname)
   socket.write(`GET ${pathname}?path=a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`)
   const answer = await buffer(socket)
-  expect(answer.length - answer.indexOf('\r\n\r\n') - 4).toBe(MB)
+  expect(answer.length - answer.indexOf('\r\n\r\n') - 4).toBe(SIZE)
 })
 
 it('a file that becomes shorter breaks its download off', async () => {
-  const base = await serve({}, ({ offset }) => part(offset === 0 ? MB - 5 : 0))
+  const base = await serve({}, ({ offset }) => part(offset === 0 ? SIZE - 5 : 0))
   const answer = await fetch(`${base}/file?path=a`)
   await expect(answer.arrayBuffer()).rejects.toThrow()
 })

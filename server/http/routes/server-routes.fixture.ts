@@ -59,7 +59,7 @@ export async function openServerRoutes(
       change: unused,
       destroy: unused
     },
-    files: { list: unused, read: unused, write: unused, archive: unused },
+    files: { list: unused, read: unused, write: unused, archive: unused, change: unused, replace: unused },
     inbox: { open: unused, answer: unused },
     maxUploadBytes: 1,
     transcript: unused,

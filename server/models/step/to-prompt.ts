@@ -35,7 +35,7 @@ const CACHED: SharedV4ProviderOptions = { anthropic: { cacheControl: { type: 'ep
 function toMessage(message: ChatMessage): LanguageModelV4Message[] {
   switch (message.role) {
     case 'user':
-      return [{ role: 'user', content: [{ type: 'text', text: message.text }] }]
+      return [{ role: 'user', content: [{ type: 'text', text: userText(message) }] }]
     case 'assistant': {
       const content = message.parts.map(toPart)
       return content.length === 0 ? [] : [{ role: 'assistant', content }]
@@ -45,6 +45,10 @@ function toMessage(message: ChatMessage): LanguageModelV4Message[] {
       return content.length === 0 ? [] : [{ role: 'tool', content }]
     }
   }
+}
+
+function userText({ text, note }: Extract<ChatMessage, { role: 'user' }>): string {
+  return note === undefined ? text : `${text}\n\n${note}`
 }
 
 function toPart(part: AssistantPart): AssistantContent[number] {

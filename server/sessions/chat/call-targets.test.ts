@@ -25,6 +25,8 @@ function sandbox(place: { target: PathTarget }, runs: ToolCall[]): NonNullable<F
     resolve: async (paths) => paths.map(() => place.target),
     callUnrecorded: async () => ({ content: [] }),
     saveFiles: async () => {},
+    change: async () => ({}),
+    recordChange: async () => {},
     async runTool(call) {
       const started = {
         type: 'tool:started',

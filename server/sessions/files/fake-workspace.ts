@@ -30,6 +30,8 @@ export function fakeWorkspace(
       return read(input) ?? { content: [], structuredContent: part(input) }
     },
     saveFiles: async () => {},
+    change: async () => ({}),
+    recordChange: async () => {},
     resolve: async () => []
   }
   const openSaved = () => Promise.reject(new Error('not open'))

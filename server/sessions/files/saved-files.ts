@@ -23,6 +23,12 @@ export function listSaved({ entries }: Checkpoint): WorkspaceFile[] {
   return placed.sort((a, b) => (a.place < b.place ? -1 : 1)).map(({ file }) => file)
 }
 
+/** The direct children of a folder; `''` is the workspace itself. */
+export function listSavedFolder(checkpoint: Checkpoint, folder: string): WorkspaceFile[] {
+  const at = posix.resolve(ROOT, folder).slice(ROOT.length + 1)
+  return listSaved(checkpoint).filter(({ path }) => (path.includes('/') ? posix.dirname(path) : '') === at)
+}
+
 /** The first chunk is read before this resolves, so that errors come early. */
 export async function readSaved(checkpoint: Checkpoint, path: string, chunkBytes: number): Promise<OpenedFile> {
   const { hash, size } = fileAt(checkpoint, path)

@@ -1,16 +1,19 @@
 /**
- * A person's own access to the files of a session: list, download, upload. It needs no approval, because the person requests it
- * themselves, and leaves no trace in the conversation. If the sandbox is open on this instance, its own tools are used, so the same
- * confinement and limits apply. Otherwise downloads are of the files as last saved: they start no sandbox, and don't take one from
- * another instance.
+ * A person's own access to the files of a session. It needs no approval, because the person requests it themselves. Every change is
+ * made in the session's sandbox and under its lease, saved like that of a call, and recorded in the event log, so that the model is
+ * told. Reading leaves no trace: if the sandbox is open on this instance, its own tools are used, so the same confinement and limits
+ * apply; otherwise downloads are of the files as last saved, start no sandbox, and don't take one from another instance.
  */
+import { posix } from 'node:path'
 import type { Readable } from 'node:stream'
-import type { FileListing, WorkspaceFile } from '../../../contract/rest.ts'
+import type { FileChange } from '../../../contract/file-changes.ts'
+import { EDIT_BYTES, type FileListing, type WorkspaceFile } from '../../../contract/rest.ts'
+import type { FileChange as SandboxChange } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import type { ToolResult } from '../../sandbox/port.ts'
 import type { SessionManager, Workspace } from '../sandboxes/session-manager.ts'
-import { listSaved, readSaved } from './saved-files.ts'
+import { listSaved, listSavedFolder, readSaved } from './saved-files.ts'
 import { archiveOf, type OpenedFile } from './workspace-archive.ts'
 
 const CHUNK_BYTES = 1024 * 1024
@@ -39,15 +42,17 @@ export class WorkspaceTransfer {
     this.#maxBytes = maxArchiveBytes
   }
 
-  async list(sessionId: string): Promise<FileListing> {
+  /** Lists one folder (`''` is the workspace itself), or everything. */
+  async list(sessionId: string, folder?: string): Promise<FileListing> {
     if (!this.#isOpenHere(sessionId)) {
       const saved = await this.#sessions.openSaved(sessionId)
       await saved.close()
-      const files = listSaved(saved)
+      const files = folder === undefined ? listSaved(saved) : listSavedFolder(saved, folder)
       return { files: files.slice(0, MAX_ENTRIES), truncated: files.length > MAX_ENTRIES }
     }
     return this.#inSandbox(sessionId, async (workspace) => {
-      const reply = await ask(workspace, 'list_files', { recursive: true, maxEntries: MAX_ENTRIES })
+      const what = folder === undefined ? { recursive: true } : { path: folder === '' ? '.' : folder }
+      const reply = await ask(workspace, 'list_files', { ...what, maxEntries: MAX_ENTRIES })
       const entries = Array.isArray(reply.entries) ? reply.entries : []
       return { files: entries.filter(isRecord).map(asFile), truncated: reply.truncated === true }
     })
@@ -101,6 +106,35 @@ export class WorkspaceTransfer {
     return archiveOf({ files: files.filter(isFile), read: (path) => this.#read(sessionId, path), maxBytes })
   }
 
+  /** Makes a folder, or moves or deletes a file or folder. */
+  change(sessionId: string, change: Exclude<SandboxChange, { kind: 'write' }>): Promise<void> {
+    const { kind, path } = change
+    const done = { folder: 'created', move: 'moved', delete: 'deleted' } as const
+    return this.#change(sessionId, change, {
+      action: done[kind],
+      path: plain(path),
+      ...(kind === 'move' && { to: plain(change.to) })
+    })
+  }
+
+  /** Writes a small file only if it still has the content with this SHA-256, or with null only if there is nothing yet. */
+  replace(sessionId: string, path: string, content: Buffer, expected: string | null): Promise<void> {
+    if (content.length > EDIT_BYTES) throw fileRefused(`At most ${EDIT_BYTES / 1024} kB can be edited here.`)
+    const change = { kind: 'write', path, data: content.toString('base64'), expected } as const
+    return this.#change(sessionId, change, { action: expected === null ? 'created' : 'edited', path: plain(path) })
+  }
+
+  async #change(sessionId: string, change: SandboxChange, recorded: FileChange): Promise<void> {
+    if (change.kind !== 'delete') await this.#checkQuota(sessionId)
+    return this.#sessions.run(sessionId, async (workspace) => {
+      const { problem } = await workspace.change(change)
+      if (problem?.code === 'file_refused') throw fileRefused(problem.message)
+      if (problem) throw new AppError('conflict', problem.code, problem.message)
+      await workspace.saveFiles()
+      await workspace.recordChange(recorded)
+    })
+  }
+
   async write(sessionId: string, path: string, content: Buffer): Promise<void> {
     await this.#checkQuota(sessionId)
     return this.#sessions.run(sessionId, async (workspace) => {
@@ -109,6 +143,7 @@ export class WorkspaceTransfer {
         await ask(workspace, 'write_file', { path, content: part, encoding: 'base64', append: offset > 0 })
       }
       await workspace.saveFiles()
+      await workspace.recordChange({ action: 'uploaded', path: plain(path) })
     })
   }
 
@@ -133,6 +168,9 @@ export class WorkspaceTransfer {
     return Promise.reject(new AppError('unavailable', 'connection_lost', message))
   }
 }
+
+/** The path as the page lists it. */
+const plain = (path: string) => posix.relative('/workspace', posix.resolve('/workspace', path))
 
 const isFile = ({ type }: WorkspaceFile) => type === 'file'
 

@@ -2,7 +2,8 @@
  * The sessions of this instance: lets callers work in a session's sandbox, keeps leases alive meanwhile, and shuts everything
  * down cleanly. It does not decide what runs. Invariant: a job runs only while this instance holds the session's lease.
  */
-import type { PathTarget } from '../../../workspace-server/protocol.ts'
+import { FILES_CHANGED, type FileChange, filesChangedText } from '../../../contract/file-changes.ts'
+import type { FileChangeResult, PathTarget, FileChange as SandboxChange } from '../../../workspace-server/protocol.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import { shuttingDown } from '../../lib/waiting/shutting-down.ts'
@@ -31,6 +32,10 @@ export interface Workspace {
   /** For calls by the person themselves, which are not part of the conversation. */
   callUnrecorded(name: string, args: Record<string, unknown>): Promise<ToolResult>
   saveFiles(): Promise<void>
+  /** Makes a change that the person asked for. */
+  change(change: SandboxChange): Promise<FileChangeResult>
+  /** Records in the event log what the person has changed. */
+  recordChange(change: FileChange): Promise<void>
   /** Resolves the paths of tool arguments. */
   resolve(paths: string[]): Promise<PathTarget[]>
 }
@@ -329,6 +334,11 @@ async function openWorkspace(session: LiveSession, signal?: AbortSignal): Promis
     listTools: () => connection.listTools(),
     callUnrecorded: (name, args) => session.sandbox.connection.callTool(name, args, { timeoutMs: QUIET_CALL_MS }),
     saveFiles: async () => void (await session.sandbox.checkpoint()),
+    change: (change) => session.sandbox.connection.change(change),
+    recordChange(change) {
+      const data = { code: FILES_CHANGED, message: filesChangedText([change]), files: [change] }
+      return session.events.append([{ type: 'session:notice', data }], session.epoch)
+    },
     resolve: (paths) => session.sandbox.connection.resolve(paths)
   }
 }

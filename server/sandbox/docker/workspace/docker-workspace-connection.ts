@@ -16,6 +16,7 @@ import {
   changesResult,
   emptyResult,
   fetchResult,
+  fileChangeResult,
   limitsResult,
   resolveResult,
   restoreResult,
@@ -96,6 +97,7 @@ export function workspaceConnection(
       }
       return targets
     },
+    change: (change) => request(WORKSPACE_METHODS.change, change, fileChangeResult, files),
     ping: async () => void (await request('ping', {}, emptyResult, quick)),
     close: () => transport.close()
   }

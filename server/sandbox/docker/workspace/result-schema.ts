@@ -78,6 +78,10 @@ export const changesResult = z.object({
 const hole = z.object({ at: count, length: count })
 export const fetchResult = z.object({ data: z.string(), holes: z.array(hole).max(MAX_HOLES), eof: z.boolean() })
 
+export const fileChangeResult = z.object({
+  problem: z.object({ code: z.enum(['file_changed', 'file_exists', 'file_refused']), message: reason }).exactOptional()
+})
+
 export const restoreResult = z.object({
   failed: z.array(z.object({ path, reason, noRoom: z.boolean() })).max(MAX_ENTRIES)
 })
