@@ -14,6 +14,7 @@ import { DEFAULT_TIMEOUTS, type ModelsOptions, type ModelTimeouts } from './mode
 import type { ModelCatalog, Models, StepEvent, StepRequest } from './port.ts'
 import { Proofs } from './proofs.ts'
 import { configuredEndpoints, type Endpoint } from './providers/endpoint.ts'
+import { RejectedOptions } from './step/rejected-options.ts'
 import { remoteStep } from './step/remote-step.ts'
 
 const MAX_TRIES = 4
@@ -34,6 +35,7 @@ class DetectedModels implements Models {
   readonly #proofs: Proofs
   #last: { at: number; detected: Detected[]; catalog: ModelCatalog } | undefined
   readonly #detection = new SingleFlight<ModelCatalog>()
+  readonly #rejected = new RejectedOptions()
 
   constructor(options: ModelsOptions) {
     this.#options = options
@@ -92,6 +94,7 @@ class DetectedModels implements Models {
       request: { ...request, ...this.#outputLimit(request, endpoint, modelId) },
       timeouts: this.#timeouts,
       maxTries,
+      rejected: this.#rejected,
       logger: this.#options.logger
     })
   }

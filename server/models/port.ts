@@ -3,6 +3,8 @@
  * provider attaches to its parts is kept in `meta` and sent back unchanged. No tools are run here.
  */
 
+import type { Effort } from '../../contract/session-settings.ts'
+
 /** Opaque JSON from the provider, such as signatures of thoughts; stored and sent back unchanged. */
 export type ProviderMeta = Record<string, unknown>
 
@@ -39,6 +41,10 @@ export interface StepRequest {
   messages: ChatMessage[]
   tools: ModelTool[]
   maxOutputTokens?: number
+  /** How much the model thinks. Left out for a model that rejects it; undefined leaves it to the provider. */
+  effort?: Effort | undefined
+  /** Left out for a model that rejects it, and while Claude thinks. */
+  temperature?: number | undefined
   signal: AbortSignal
 }
 

@@ -1,4 +1,5 @@
 import type { LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider'
+import type { Effort } from '../../../contract/session-settings.ts'
 import type { Endpoint } from './endpoint.ts'
 
 export interface VendorModel {
@@ -13,9 +14,11 @@ export interface VendorModel {
 export async function vendorModel(
   endpoint: Endpoint,
   id: string,
-  fetch: typeof globalThis.fetch
+  fetch: typeof globalThis.fetch,
+  effort?: Effort
 ): Promise<VendorModel> {
   const { provider, url, apiKey = '' } = endpoint
+  const thinks = effort !== undefined && effort !== 'off'
   switch (provider) {
     case 'anthropic': {
       const { createAnthropic } = await import('@ai-sdk/anthropic')
@@ -25,12 +28,13 @@ export async function vendorModel(
     }
     case 'gemini': {
       const { createGoogle } = await import('@ai-sdk/google')
-      return { model: createGoogle({ baseURL: url, apiKey, fetch })(id) }
+      const providerOptions = { google: { thinkingConfig: { includeThoughts: true } } }
+      return { model: createGoogle({ baseURL: url, apiKey, fetch })(id), ...(thinks && { providerOptions }) }
     }
     case 'openai': {
       const { createOpenAI } = await import('@ai-sdk/openai')
       // Nothing is stored at OpenAI: reasoning comes back encrypted and is kept in our own log.
-      const providerOptions = { openai: { store: false } }
+      const providerOptions = { openai: { store: false, ...(thinks && { reasoningSummary: 'auto' }) } }
       return { model: createOpenAI({ baseURL: url, apiKey, fetch }).responses(id), providerOptions }
     }
     case 'openai-compatible': {

@@ -11,7 +11,9 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { type ModelFailure, modelError, modelFailure } from '../providers/model-failure.ts'
 import { vendorModel } from '../providers/vendor-model.ts'
 import { WatchedFetch } from '../providers/watched-fetch.ts'
+import type { RejectedOptions } from './rejected-options.ts'
 import { StepCollector } from './step-collector.ts'
+import { foldUnopened, splitThinkTags } from './think-tags.ts'
 import { toPrompt } from './to-prompt.ts'
 
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
@@ -23,16 +25,28 @@ export interface RemoteStep {
   request: StepRequest
   timeouts: ModelTimeouts
   maxTries: number
+  rejected: RejectedOptions
   logger: Logger
 }
 
-/** Runs one step of a vendor's model. Retries only while nothing of the step has been emitted. */
-export async function* remoteStep(step: RemoteStep): AsyncGenerator<StepEvent, void> {
-  const { signal } = step.request
+/**
+ * Runs one step of a vendor's model. Retries only while nothing of the step has been emitted. An option that the model rejects is
+ * left out at the next try.
+ */
+export async function* remoteStep(asked: RemoteStep): AsyncGenerator<StepEvent, void> {
+  const { rejected, maxTries, timeouts, logger } = asked
+  const { signal, model } = asked.request
+  let step = { ...asked, request: rejected.leaveOut(asked.request) }
   for (let attempt = 1; ; attempt++) {
     const failure = yield* tryOnce(step)
     if (failure === undefined) return
-    const { maxTries, timeouts, logger } = step
+    const without = rejected.without(step.request, failure.error)
+    if (without !== undefined) {
+      logger.debug({ model, reason: failure.reason }, 'a model step is repeated without an option')
+      step = { ...step, request: without }
+      attempt--
+      continue
+    }
     const inMs = failure.afterMs ?? backoffMs(attempt, { firstMs: timeouts.backoffMs, maxMs: LONGEST_BACKOFF_MS })
     const context = { provider: step.endpoint.provider, model: step.modelId, attempt, code: failure.error.code }
     if (!failure.retry || attempt >= maxTries || inMs > timeouts.maxRetryWaitMs) {
@@ -70,6 +84,7 @@ async function* tryOnce(step: RemoteStep): AsyncGenerator<StepEvent, ModelFailur
       yield event
     }
     yield finished(collector, step)
+    step.rejected.worked(request)
     return undefined
   } catch (error) {
     const failure = modelFailure(watch.failure ?? error, { endpoint, modelId, answered: watch.answered })
@@ -83,23 +98,28 @@ async function* tryOnce(step: RemoteStep): AsyncGenerator<StepEvent, ModelFailur
 }
 
 async function open({ endpoint, modelId, request }: RemoteStep, watch: WatchedFetch) {
-  const { model, providerOptions } = await vendorModel(endpoint, modelId, watch.fetch)
+  const { effort, temperature, maxOutputTokens } = request
+  const { model, providerOptions } = await vendorModel(endpoint, modelId, watch.fetch, effort)
   const { prompt, tools } = toPrompt(request)
   const { stream } = await model.doStream({
     prompt,
     ...(tools.length > 0 && { tools }),
     ...(providerOptions && { providerOptions }),
-    ...(request.maxOutputTokens !== undefined && { maxOutputTokens: request.maxOutputTokens })
+    ...(effort !== undefined && { reasoning: effort === 'off' ? 'none' : effort }),
+    ...(temperature !== undefined && { temperature }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens })
   })
-  return stream
+  return endpoint.provider === 'openai-compatible' ? stream.pipeThrough(splitThinkTags()) : stream
 }
 
 function finished(collector: StepCollector, step: RemoteStep): StepEvent {
   const { label } = step.endpoint
-  const done = collector.result()
-  if (done === undefined) {
+  const result = collector.result()
+  if (result === undefined) {
     throw new Error('the stream ended before the model did')
   }
+  const isLocal = step.endpoint.provider === 'openai-compatible'
+  const done = isLocal ? { ...result, parts: foldUnopened(result.parts) } : result
   const said = done.parts.some((part) => part.type === 'tool-call' || (part.type === 'text' && part.text.trim() !== ''))
   if (said || done.finish === 'refusal') return done
   if (collector.stopReason === 'model_context_window_exceeded') {

@@ -7,6 +7,7 @@ import type {
 } from '@ai-sdk/provider'
 import type { AssistantPart, ChatMessage, ModelTool, ProviderMeta, StepRequest, ToolAnswer } from '../port.ts'
 import { readArguments } from './read-arguments.ts'
+import { isTagged } from './think-tags.ts'
 
 type AssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['content']
 type ToolContent = Extract<LanguageModelV4Message, { role: 'tool' }>['content']
@@ -37,7 +38,8 @@ function toMessage(message: ChatMessage): LanguageModelV4Message[] {
     case 'user':
       return [{ role: 'user', content: [{ type: 'text', text: userText(message) }] }]
     case 'assistant': {
-      const content = message.parts.map(toPart)
+      // A model that thinks in tags expects its earlier answers without them.
+      const content = message.parts.filter((part) => !isTagged(part)).map(toPart)
       return content.length === 0 ? [] : [{ role: 'assistant', content }]
     }
     case 'tool': {
