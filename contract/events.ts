@@ -41,6 +41,9 @@ export const EVENT_SCHEMAS = {
   'agent:response': z.object({
     turnId,
     text: z.string(),
+    /** What the model thought before it answered, or a summary of it, and how long that took. It is no part of the answer. */
+    reasoning: z.string().optional(),
+    reasoningMs: z.number().optional(),
     parts: z.array(z.unknown()).optional(),
     partial: z.enum(['stopped', 'failed', 'server']).optional()
   }),

@@ -48,6 +48,11 @@ export interface ServerToClient extends StoredToClient {
   'agent:delta': (data: { turnId: string; text: string }) => void
   /** The answer from its beginning, for clients that connect while it is streamed. It replaces the deltas before it. */
   'agent:text': (data: { turnId: string; text: string }) => void
+  /**
+   * What the model thinks. `at` is the position of this piece in the whole thought: 0 for the first one, and when it is sent from its
+   * beginning to clients that connect meanwhile. `ms` is how long the model has been thinking.
+   */
+  'agent:reasoning': (data: { turnId: string; text: string; at: number; ms: number }) => void
   'tool:output': (data: { callId: string; stream: 'stdout' | 'stderr'; text: string }) => void
   /** The end of what a running call has written, for clients that connect meanwhile. It replaces the output before it. */
   'tool:output_so_far': (data: { callId: string; chunks: { stream: 'stdout' | 'stderr'; text: string }[] }) => void

@@ -5,6 +5,7 @@ export function transcriptMarkdown(title: string, transcript: Transcript): strin
   const parts = [`# ${title.replace(/\s+/g, ' ')}`]
   for (const entry of transcript.entries) {
     if (entry.kind === 'user') parts.push(`## You\n\n${entry.text}`)
+    else if (entry.kind === 'agent' && entry.text === '') continue
     else if (entry.kind === 'agent') parts.push(agentMarkdown(entry))
     else if (entry.kind === 'call') parts.push(callMarkdown(transcript.calls[entry.callId]))
     else if (entry.kind === 'fresh-start')

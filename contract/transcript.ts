@@ -100,7 +100,7 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
       transcript.entries.push({ kind: 'user', seq, at, ...event.data })
       break
     case 'agent:response':
-      if (event.data.text !== '') transcript.entries.push(agentEntry(event.data, seq, at))
+      if (event.data.text !== '' || event.data.reasoning) transcript.entries.push(agentEntry(event.data, seq, at))
       break
     case 'tool:approval_required':
       addCall(transcript, event.data, seq, at)

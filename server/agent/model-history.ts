@@ -82,7 +82,7 @@ export function sinceFreshStart(events: readonly SessionEvent[]): readonly Sessi
 
 function told(data: EventData<'agent:response'>): AssistantPart[] {
   if (!data.partial) return partsOf(data)
-  return [{ type: 'text', text: `${data.text}\n\n[${CUT_OFF[data.partial]}]` }]
+  return [{ type: 'text', text: `${data.text}\n\n[${CUT_OFF[data.partial]}]`.trimStart() }]
 }
 
 function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, transcript: Transcript): ToolAnswer {

@@ -5,6 +5,7 @@
 
 import { randomUUID } from 'node:crypto'
 import type { EventData, EventType } from '../../contract/events.ts'
+import type { Effort } from '../../contract/session-settings.ts'
 import { approvalHash, type OfferedTool } from '../calls/offered-tool.ts'
 import { headOf } from '../lib/cut-text.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
@@ -12,7 +13,7 @@ import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../mode
 import { readArguments } from '../models/step/read-arguments.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
 import type { DefinitionChange } from '../policy/definition-guard.ts'
-import { toStoredPart } from './stored-parts.ts'
+import { toStored } from './stored-parts.ts'
 import { estimateRequest, estimateTokens, trimHistory } from './trim-history.ts'
 
 export type AgentEvent = { [T in EventType]: { type: T; data: EventData<T> } }[EventType]
@@ -21,6 +22,7 @@ export type StepOutput =
   /** The request is about to be sent, with an estimate of its size. */
   | { type: 'request'; inputTokens: number }
   | { type: 'delta'; text: string }
+  | { type: 'reasoning'; text: string }
   | { type: 'waiting'; message: string }
   /** The events for the log, all or none. They are the last output of a step. */
   | { type: 'events'; events: AgentEvent[] }
@@ -33,6 +35,7 @@ export interface ModelStepInput {
   history: ChatMessage[]
   maxHistoryTokens: number
   maxOutputTokens?: number | undefined
+  effort?: Effort | undefined
   tools: OfferedTool[]
   /** Whether the user was told that the model no longer sees the oldest messages. */
   trimmingTold: boolean
@@ -75,11 +78,12 @@ async function* tryStep(input: ModelStepInput, maxHistoryTokens: number): AsyncG
     description,
     inputSchema
   }))
-  const { model, system, signal, maxOutputTokens } = input
+  const { model, system, signal, maxOutputTokens, effort } = input
   const limit = maxOutputTokens === undefined ? {} : { maxOutputTokens }
   yield { type: 'request', inputTokens: estimateRequest({ system, messages, tools }) }
-  for await (const event of input.step({ model, system, messages, tools, signal, ...limit })) {
+  for await (const event of input.step({ model, system, messages, tools, signal, effort, ...limit })) {
     if (event.type === 'text-delta') yield { type: 'delta', text: event.text }
+    if (event.type === 'reasoning-delta') yield { type: 'reasoning', text: event.text }
     if (event.type === 'retry') yield { type: 'waiting', message: retryText(event) }
     if (event.type === 'done') return yield { type: 'events', events: finish(input, event, dropped) }
   }
@@ -96,12 +100,11 @@ function retryText({ reason, inMs }: { reason: string; inMs: number }): string {
 
 function finish(input: ModelStepInput, done: Done, dropped: number): AgentEvent[] {
   const { turnId } = input
-  const text = done.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
   const { parts, requests } = requestCalls(input, done.parts)
   const events: AgentEvent[] = []
   if (dropped > 0 && !input.trimmingTold) events.push(trimmedNotice(dropped))
   events.push(
-    { type: 'agent:response', data: { turnId, text, parts: parts.map(toStoredPart) } },
+    { type: 'agent:response', data: { turnId, ...toStored(parts) } },
     { type: 'usage', data: { turnId, ...done.usage } }
   )
   events.push(...requests, ...parts.flatMap(invalidCallNotice))

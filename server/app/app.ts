@@ -190,6 +190,7 @@ function createChat(
       limits: { maxSteps: settings.MAX_STEPS, maxSessionTokens: settings.MAX_SESSION_TOKENS },
       maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,
       maxOutputTokens: settings.MAX_OUTPUT_TOKENS,
+      effort: settings.REASONING_EFFORT,
       network: settings.SANDBOX_NETWORK,
       ownImage: settings.SANDBOX_IMAGE !== undefined
     },

@@ -4,6 +4,7 @@
  */
 
 import { UPLOAD_MB } from '../../contract/rest.ts'
+import { EFFORTS } from '../../contract/session-settings.ts'
 import { DEFAULT_UIDS } from '../sandbox/uid-range.ts'
 import {
   addressRanges,
@@ -132,6 +133,11 @@ export const SETTINGS = {
   MAX_UPLOAD_MB: given(whole(1, 1024), UPLOAD_MB, 'maximum size of an uploaded file'),
   MAX_STEPS: given(whole(1, 10_000), 50, 'maximum number of model steps in one turn'),
   MAX_OUTPUT_TOKENS: optional(whole(1, 10_000_000), 'maximum output of one model step'),
+  REASONING_EFFORT: given(
+    oneOf(...EFFORTS),
+    'medium',
+    'how much models think before they answer, where they can: off, low, medium or high'
+  ),
   MAX_HISTORY_TOKENS: optional(whole(1000, 100_000_000), 'maximum history sent to the model'),
   MAX_SESSION_TOKENS: optional(
     whole(1000, 1_000_000_000),

@@ -2,7 +2,13 @@ import type { ServerToClient } from '../../../contract/live.ts'
 import type { StoredEvent } from '../../storage/event-log.ts'
 
 /** Events that are published but not stored. */
-export type LiveName = 'agent:thinking' | 'agent:delta' | 'agent:text' | 'tool:output' | 'tool:output_so_far'
+export type LiveName = 
+  | 'agent:thinking'
+  | 'agent:delta'
+  | 'agent:text'
+  | 'agent:reasoning'
+  | 'tool:output'
+  | 'tool:output_so_far'
 
 export interface FeedListener {
   stored?(sessionId: string, events: StoredEvent[]): void

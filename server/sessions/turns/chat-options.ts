@@ -1,4 +1,5 @@
 import type { ServerToClient } from '../../../contract/live.ts'
+import type { Effort } from '../../../contract/session-settings.ts'
 import type { TurnLimits } from '../../agent/next-action.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { Models } from '../../models/port.ts'
@@ -14,6 +15,7 @@ export interface ChatOptions {
   limits: TurnLimits
   maxHistoryTokens: number
   maxOutputTokens?: number | undefined
+  effort?: Effort | undefined
   network: string
   /** Whether the operator has set their own image. */
   ownImage?: boolean | undefined

@@ -7,22 +7,32 @@ import type { NewEvent } from '../../storage/event-log.ts'
 
 type CutOffBy = NonNullable<EventData<'agent:response'>['partial']>
 
+type Reasoning = Omit<Parameters<ServerToClient['agent:reasoning']>[0], 'turnId'>
+
+interface AnswerListener {
+  text(text: string): void
+  reasoning(piece: Reasoning): void
+}
+
 /** The answer that a model step streams. If the step is cut off, what was streamed is stored as a partial answer. */
 export class LiveAnswer {
   readonly turnId: string
   /** A step is stored once: in full, or as a partial answer. */
   readonly key: string
-  readonly #publish: (text: string) => void
+  readonly #listener: AnswerListener
   #text = ''
+  #reasoning = ''
+  #requestedAt = 0
+  #thoughtUntil = 0
   /** Deltas that arrive while the answer is held. */
   #held: string | undefined
   #inputTokens: number | undefined
   #isStored = false
 
-  constructor(turnId: string, step: number, publish: (text: string) => void) {
+  constructor(turnId: string, step: number, listener: AnswerListener) {
     this.turnId = turnId
     this.key = `step:${turnId}:${step}`
-    this.#publish = publish
+    this.#listener = listener
   }
 
   get text(): string {
@@ -32,6 +42,25 @@ export class LiveAnswer {
   /** The request was sent, so its tokens count even if the answer is cut off. */
   requested(inputTokens: number): void {
     this.#inputTokens = inputTokens
+    this.#requestedAt = performance.now()
+  }
+
+  /** How long the model has been thinking, from the request to its last thought. */
+  get reasoningMs(): number {
+    return Math.max(0, Math.round(this.#thoughtUntil - this.#requestedAt))
+  }
+
+  /** What the model has thought, from its beginning. */
+  get reasoning(): Reasoning | undefined {
+    return this.#reasoning === '' ? undefined : { text: this.#reasoning, at: 0, ms: this.reasoningMs }
+  }
+
+  think(text: string): void {
+    if (this.#isStored || this.#held !== undefined) return
+    const at = this.#reasoning.length
+    this.#reasoning += text
+    this.#thoughtUntil = performance.now()
+    this.#listener.reasoning({ text, at, ms: this.reasoningMs })
   }
 
   push(text: string): void {
@@ -41,7 +70,7 @@ export class LiveAnswer {
       return
     }
     this.#text += text
-    this.#publish(text)
+    this.#listener.text(text)
   }
 
   /** Publishes nothing more until `release`, so that pages show exactly what is stored. */
@@ -63,14 +92,21 @@ export class LiveAnswer {
   /** The events for the log if the step ends here. The tokens are estimated, because the provider reports them at the end only. */
   partial(reason: CutOffBy): NewEvent[] {
     const { turnId, key } = this
-    // The other half of a character may be in the next delta.
-    const text = headOf(this.#text, this.#text.length).toWellFormed()
-    if (this.#isStored || this.#inputTokens === undefined || (text === '' && reason !== 'stopped')) return []
-    const outputTokens = text === '' ? 0 : estimateTokens([{ role: 'user', text }])
+    const text = whole(this.#text)
+    const reasoning = whole(this.#reasoning)
+    const said = text + reasoning
+    if (this.#isStored || this.#inputTokens === undefined || (said === '' && reason !== 'stopped')) return []
+    const outputTokens = said === '' ? 0 : estimateTokens([{ role: 'user', text: said }])
     const usage = { turnId, inputTokens: this.#inputTokens, outputTokens }
-    const response: NewEvent = { type: 'agent:response', data: { turnId, text, partial: reason }, key }
-    return [...(text === '' ? [] : [response]), { type: 'usage', data: usage }]
+    const thought = reasoning === '' ? {} : { reasoning, reasoningMs: this.reasoningMs }
+    const response: NewEvent = { type: 'agent:response', data: { turnId, text, ...thought, partial: reason }, key }
+    return [...(said === '' ? [] : [response]), { type: 'usage', data: usage }]
   }
+}
+
+/** The other half of the last character may be in the next delta. */
+function whole(text: string): string {
+  return headOf(text, text.length).toWellFormed()
 }
 
 type Chunk = Omit<Parameters<ServerToClient['tool:output']>[0], 'callId'>

@@ -35,6 +35,7 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
     history: modelHistory(recent, transcript),
     maxHistoryTokens: options.maxHistoryTokens,
     maxOutputTokens: options.maxOutputTokens,
+    effort: options.effort,
     tools,
     trimmingTold: recent.some(({ type, data }) => type === 'session:notice' && data.code === 'history_trimmed'),
     takenIds: (callId) => callOf(transcript, callId) !== undefined,

@@ -64,7 +64,8 @@ export class TurnDriver {
   /** Publishes what is being streamed here from its beginning, for clients that have just connected. */
   retell(): void {
     const live = this.#deps.live
-    const { turnId = '', text = '' } = this.#answer ?? {}
+    const { turnId = '', text = '', reasoning } = this.#answer ?? {}
+    if (reasoning) live(this.#sessionId, 'agent:reasoning', { turnId, ...reasoning })
     if (text !== '') live(this.#sessionId, 'agent:text', { turnId, text })
     for (const output of this.#outputs.all()) live(this.#sessionId, 'tool:output_so_far', output)
   }
@@ -226,7 +227,10 @@ export class TurnDriver {
     live(this.#sessionId, 'agent:thinking', { turnId })
     const stopWatching = this.#stopWithTurn(turnId)
     const step = stepsInTurn(this.#conversation.recent, turnId)
-    const answer = new LiveAnswer(turnId, step, (text) => live(this.#sessionId, 'agent:delta', { turnId, text }))
+    const answer = new LiveAnswer(turnId, step, {
+      text: (text) => live(this.#sessionId, 'agent:delta', { turnId, text }),
+      reasoning: (piece) => live(this.#sessionId, 'agent:reasoning', { turnId, ...piece })
+    })
     this.#answer = answer
     try {
       await this.#deps.checkQuota(this.#sessionId)
@@ -234,10 +238,11 @@ export class TurnDriver {
         signal.throwIfAborted()
         if (output.type === 'request') answer.requested(output.inputTokens)
         else if (output.type === 'delta') answer.push(output.text)
+        else if (output.type === 'reasoning') answer.think(output.text)
         else if (output.type === 'waiting') await this.#append([noticeOf('model_waiting', output.message)], hold.epoch)
         else {
           const look = { sessionId: this.#sessionId, hold, signal, logger: this.#deps.logger }
-          const events = (await withTargets(output.events, look)).map((event) => keyed(event, answer.key))
+          const events = (await withTargets(output.events, look)).map((event) => keyed(event, answer))
           // If another instance has just stopped the turn, the answer is stored as it was stopped.
           if (!(await this.#append(events, hold.epoch))) await this.#append(answer.partial('stopped'), hold.epoch)
           answer.stored()

@@ -28,9 +28,10 @@ export function noticeOf(code: string, message: string): NewEvent {
   return { type: 'session:notice', data: { code, message } }
 }
 
-/** `step` is the key under which the step's answer is stored once. */
-export function keyed(event: AgentEvent, step: string): NewEvent {
-  if (event.type === 'agent:response') return { ...event, key: step }
+/** `key` is the key under which the step's answer is stored once. */
+export function keyed(event: AgentEvent, { key, reasoningMs }: { key: string; reasoningMs: number }): NewEvent {
+  if (event.type === 'agent:response')
+    return { ...event, data: { ...event.data, ...(event.data.reasoning && { reasoningMs }) }, key }
   return event.type === 'turn:end' ? endOf(event.data.turnId, event.data.reason) : event
 }
 
