@@ -176,10 +176,8 @@ export const useSession = defineStore('session', () => {
     })
     from.on('agent:thinking', ({ turnId }) => stream.begin(turnId))
     from.on('agent:delta', ({ turnId, text }) => stream.push(turnId, text))
-    from.on('agent:text', ({ turnId, text }) => {
-      stream.begin(turnId)
-      stream.push(turnId, text)
-    })
+    from.on('agent:text', ({ turnId, text }) => stream.restart(turnId, text))
+    from.on('agent:reasoning', ({ turnId, text, at }) => stream.think(turnId, text, at))
     from.on('tool:output_so_far', ({ callId, chunks }) => outputs.restart(callId, chunks))
     from.on('tool:output', ({ callId, stream: kind, text }) => outputs.push(callId, kind, text))
     // Includes unknown events of a newer server: they still count in the sequence.

@@ -27,6 +27,7 @@ export interface FakeChatOptions {
   policy?: ApprovalPolicy
   options?: Partial<ChatOptions>
   audit?: Audit
+  live?: ChatDeps['live']
   checkQuota?: () => Promise<void>
   /** The sandbox; without it, opening one fails. `log` stores a call's traces. */
   workspace?: (log: EventLog, epoch: number) => Workspace & Pick<HeldSession, 'runTool'>
@@ -62,7 +63,7 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
     options: { limits: { maxSteps: 20 }, maxHistoryTokens: 10_000, network: 'none', ...options },
     logger: silentLogger,
     publish: () => {},
-    live: () => {}
+    live: given.live ?? (() => {})
   }
   const chat = new Chat(deps)
   await chat.begin('s1', 'demo/demo')

@@ -2,7 +2,7 @@ import type { ServerToClient } from '../../../contract/live.ts'
 import type { StoredEvent } from '../../storage/event-log.ts'
 
 /** Events that are published but not stored. */
-export type LiveName = 
+export type LiveName =
   | 'agent:thinking'
   | 'agent:delta'
   | 'agent:text'
