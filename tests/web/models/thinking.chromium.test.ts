@@ -1,8 +1,8 @@
 /** What the model thinks is shown folded above its answer, while it thinks and afterwards, and is never part of the answer. */
 import { expect, it } from 'vitest'
-import { useFakePage } from './fake-page.ts'
-import type { FakeSession } from './fake-server.ts'
-import { seriousFaults } from './serious-faults.ts'
+import { useFakePage } from '../fake-page.ts'
+import type { FakeSession } from '../fake-server.ts'
+import { seriousFaults } from '../serious-faults.ts'
 
 const now = useFakePage()
 const working = (session: FakeSession) => session.append('user:message', { turnId: 't', text: 'How much is 6 × 7?' })
