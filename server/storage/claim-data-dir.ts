@@ -78,5 +78,7 @@ async function problemOf({
 
 /** A session that has never run a tool has no files either. */
 async function hasRunTools({ events }: FolderClaim['store'], sessionId: string): Promise<boolean> {
-  return (await events.read(sessionId)).some(({ type }) => type === 'tool:started')
+  return (await events.read(sessionId, { bareUntil: Number.POSITIVE_INFINITY })).some(
+    ({ type }) => type === 'tool:started'
+  )
 }

@@ -1,9 +1,15 @@
-/** The stored form of an event: one JSON text without its seq and time. Both adapters share these limits. */
+/**
+ * The stored form of an event: one JSON text without its seq and time, and its long strings apart from it. Both adapters share these
+ * limits.
+ */
 import { AppError } from '../lib/errors.ts'
-import type { NewEvent, StoredEvent } from './event-log.ts'
+import type { NewEvent, ReadOptions, StoredEvent } from './event-log.ts'
+import { bytesOf, type LargeValue, MIN_LARGE_CHARS, putBack, takeOut } from './large-values.ts'
 
-const MAX_EVENT_BYTES = 1024 * 1024
-const MAX_APPEND_BYTES = 16 * MAX_EVENT_BYTES
+/** Without the long strings. */
+const MAX_BODY_BYTES = 1024 * 1024
+const MAX_EVENT_BYTES = 24 * MAX_BODY_BYTES
+const MAX_APPEND_BYTES = 2 * MAX_EVENT_BYTES
 const MAX_APPEND_EVENTS = 1000
 const DEFAULT_READ_LIMIT = 1000
 const MAX_READ_LIMIT = 10_000
@@ -12,17 +18,34 @@ export const PAGE_BYTES = 4 * 1024 * 1024
 /** How many events are read between two checks of that limit. */
 export const READ_BATCH = 8
 
-export function encodeEvents(events: NewEvent[]): string[] {
+export interface EncodedEvents {
+  bodies: string[]
+  /** Long strings as JSON, by their hash. */
+  large: Map<string, string>
+}
+
+export function encodeEvents(events: NewEvent[]): EncodedEvents {
   if (events.length > MAX_APPEND_EVENTS) throw tooMany(`${events.length} events`)
+  const large = new Map<string, string>()
   let total = 0
-  return events.map((event) => {
-    const body = JSON.stringify({ type: event.type, data: event.data })
-    const bytes = Buffer.byteLength(body)
-    if (bytes > MAX_EVENT_BYTES) throw tooLarge(event.type, bytes)
+  const bodies = events.map((event) => {
+    const { body, bytes } = encode(event, large)
     total += bytes
     if (total > MAX_APPEND_BYTES) throw tooMany(`more than ${MAX_APPEND_BYTES} bytes`)
     return body
   })
+  return { bodies, large }
+}
+
+function encode({ type, data }: NewEvent, stored: Map<string, string>): { body: string; bytes: number } {
+  const whole = JSON.stringify({ type, data })
+  const bytes = Buffer.byteLength(whole)
+  if (bytes < MIN_LARGE_CHARS) return { body: whole, bytes }
+  if (bytes > MAX_EVENT_BYTES) throw tooLarge(type, bytes)
+  const { rest, large } = takeOut(JSON.parse(whole).data, stored)
+  const body = large.length === 0 ? whole : JSON.stringify({ type, data: rest, large })
+  if (Buffer.byteLength(body) > MAX_BODY_BYTES) throw tooLarge(type, bytes)
+  return { body, bytes }
 }
 
 const MAX_KEY_CHARS = 300
@@ -34,22 +57,51 @@ export function keysOf(events: NewEvent[]): string[] {
   throw new AppError('invalid', 'event_key_too_long', `An event's key has at most ${MAX_KEY_CHARS} characters.`)
 }
 
-export function decodeEvent(seq: number, at: number, body: string): StoredEvent {
-  const { type, data }: NewEvent = JSON.parse(body)
-  return { seq, at, type, data }
+export interface DecodedEvent {
+  event: StoredEvent
+  /** What `fill` still has to put back. */
+  large: LargeValue[]
 }
 
-export function readRange(options: { after?: number; limit?: number } = {}): { after: number; limit: number } {
-  const { after = 0, limit = DEFAULT_READ_LIMIT } = options
+export function decodeEvent(seq: number, at: number, body: string): DecodedEvent {
+  const { type, data, large = [] }: NewEvent & { large?: LargeValue[] } = JSON.parse(body)
+  return { event: { seq, at, type, data }, large }
+}
+
+/** The events of a page whose long strings still fit into it, at least one. */
+export function fitting(page: DecodedEvent[], bareUntil: number): DecodedEvent[] {
+  let bytes = 0
+  const end = page.findIndex(({ event, large }, at) => {
+    const isOver = at > 0 && bytes > PAGE_BYTES
+    if (event.seq > bareUntil) bytes += bytesOf(large)
+    return isOver
+  })
+  return end < 0 ? page : page.slice(0, end)
+}
+
+export function hashesOf(page: DecodedEvent[], bareUntil: number): string[] {
+  return page.flatMap(({ event, large }) => (event.seq > bareUntil ? large.map(({ hash }) => hash) : []))
+}
+
+export function fill(page: DecodedEvent[], stored: ReadonlyMap<string, string>, bareUntil = 0): StoredEvent[] {
+  return page.map(({ event, large }) => {
+    if (event.seq > bareUntil) putBack(event.data, large, stored)
+    return event
+  })
+}
+
+export function readRange(options: ReadOptions = {}): Required<ReadOptions> {
+  const { after = 0, limit = DEFAULT_READ_LIMIT, bareUntil = 0 } = options
   const valid =
     Number.isSafeInteger(after) && after >= 0 && Number.isSafeInteger(limit) && limit > 0 && limit <= MAX_READ_LIMIT
-  if (valid) return { after, limit }
+  if (valid) return { after, limit, bareUntil }
   const message = `Read events after a number of 0 or more, with a limit from 1 to ${MAX_READ_LIMIT}.`
   throw new AppError('invalid', 'invalid_range', message)
 }
 
 function tooLarge(type: string, bytes: number): AppError {
-  const message = `An event of type ${type.slice(0, 100)} has ${bytes} bytes; the limit is ${MAX_EVENT_BYTES}.`
+  const limit = `${MAX_EVENT_BYTES} in all, and ${MAX_BODY_BYTES} without long texts`
+  const message = `An event of type ${type.slice(0, 100)} has ${bytes} bytes; the limit is ${limit}.`
   return new AppError('invalid', 'event_too_large', message)
 }
 

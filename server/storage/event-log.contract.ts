@@ -163,13 +163,60 @@ function describeBounds(context: () => Context): void {
     return { type: 't', data: { text: 'x'.repeat(bytes - frame) } }
   }
 
-  it('accepts an event of 1 MB, and refuses a whole append with an event of one byte more', async () => {
+  it('accepts an event of 24 MB, and refuses a whole append with an event of one byte more', async () => {
     const { a, id } = context()
-    await a.append(id, [sized(MB)])
-    const refused = a.append(id, [event(1), sized(MB + 1)])
+    await a.append(id, [sized(24 * MB)])
+    const refused = a.append(id, [event(1), sized(24 * MB + 1)])
     await expect(refused).rejects.toMatchObject({ kind: 'invalid', code: 'event_too_large' })
     expect(await a.lastSeq(id)).toBe(1)
-    expect((await a.read(id))[0]?.data.text).toHaveLength(MB - Buffer.byteLength('{"type":"t","data":{"text":""}}'))
+    const frame = Buffer.byteLength('{"type":"t","data":{"text":""}}')
+    expect((await a.read(id))[0]?.data.text).toHaveLength(24 * MB - frame)
+  })
+
+  it('refuses an event of more than 1 MB in short strings', async () => {
+    const { a, id } = context()
+    const list = Array.from({ length: 1024 }, () => 'x'.repeat(1024))
+    await expect(a.append(id, [{ type: 't', data: { list } }])).rejects.toMatchObject({ code: 'event_too_large' })
+  })
+
+  it('gives long strings back as they were, wherever they are, and stores each content once', async () => {
+    const { a, b, id } = context()
+    const long = '\ud83d \0 é"\n'.repeat(20_000)
+    const file = JSON.parse(
+      JSON.stringify({ __proto__x: [{ 'a.b': long }], text: 'short', again: long }).replace('__proto__x', '__proto__')
+    )
+    const stored = await a.append(id, [event(1), { type: 't', data: { file, large: [{ path: ['file'] }] } }])
+    expect(stored[1]?.data).toEqual({ file, large: [{ path: ['file'] }] })
+    expect(await b.read(id)).toEqual(stored)
+    const once = await a.bytes([id])
+    expect(once).toBeLessThan(1.5 * JSON.stringify(long).length)
+    await b.append(id, [{ type: 't', data: { long } }])
+    expect((await b.bytes([id])) - once).toBeLessThan(1000)
+    await b.append(`${id}-other`, [{ type: 't', data: { long } }])
+    await a.remove(`${id}-other`)
+    expect((await a.read(id, { after: 2 }))[0]?.data).toEqual({ long })
+    await a.remove(id)
+    expect(await a.bytes([id])).toBe(0)
+  })
+
+  it('leaves long strings out for a reader who does not need them', async () => {
+    const { a, id } = context()
+    const long = { type: 't', data: { text: 'x'.repeat(MB), n: 1 } }
+    await a.append(id, [long, long])
+    const read = await a.read(id, { bareUntil: 1 })
+    expect(read.map(({ data }) => [String(data.text).length, data.n])).toEqual([
+      [0, 1],
+      [MB, 1]
+    ])
+  })
+
+  it('does not store long strings of an append that is refused', async () => {
+    const { a, id } = context()
+    await a.append(id, [{ ...event(1), key: 'k' }])
+    const before = await a.bytes([id])
+    const refused = a.append(id, [{ ...sized(MB), key: 'k' }])
+    await expect(refused).rejects.toMatchObject({ code: 'event_exists' })
+    expect(await a.bytes([id])).toBe(before)
   })
 
   it('returns a long log in pages of bounded size, none of them empty', async () => {
@@ -188,7 +235,7 @@ function describeBounds(context: () => Context): void {
 
   it('counts bytes, not characters', async () => {
     const { a, id } = context()
-    const refused = a.append(id, [{ type: 't', data: { text: 'é'.repeat(MB / 2) } }])
+    const refused = a.append(id, [{ type: 't', data: { text: 'é'.repeat(12 * MB) } }])
     await expect(refused).rejects.toMatchObject({ code: 'event_too_large' })
   })
 
@@ -196,7 +243,7 @@ function describeBounds(context: () => Context): void {
     const { a, id } = context()
     const many = Array.from({ length: 1001 }, (_, i) => event(i))
     await expect(a.append(id, many)).rejects.toMatchObject({ kind: 'invalid', code: 'append_too_large' })
-    const heavy = Array.from({ length: 17 }, () => sized(MB))
+    const heavy = Array.from({ length: 49 }, () => sized(MB))
     await expect(a.append(id, heavy)).rejects.toMatchObject({ kind: 'invalid', code: 'append_too_large' })
     expect(await a.lastSeq(id)).toBe(0)
     for (const bad of [{ after: -1 }, { after: 0.5 }, { limit: 0 }, { limit: -1 }, { limit: 1e9 }, { after: NaN }]) {

@@ -16,17 +16,25 @@ export interface StoredEvent extends Omit<NewEvent, 'key'> {
   at: number
 }
 
+export interface ReadOptions {
+  after?: number
+  limit?: number
+  /** Long strings of the events up to this seq are left empty: the caller knows these events, or does not need the strings. */
+  bareUntil?: number
+}
+
 export interface EventLog {
   /**
    * Appends all events or none and returns them as stored. With `epoch`, throws conflict `lease_lost` unless it is the session's
-   * current epoch. Throws conflict `event_exists` if a key is taken, and invalid `event_too_large` over 1 MB (one event as JSON).
+   * current epoch. Throws conflict `event_exists` if a key is taken, and invalid `event_too_large` over 24 MB (one event
+   * as JSON; 1 MB without its long strings). Long strings are stored once per session and content.
    */
   append(sessionId: string, events: NewEvent[], options?: { epoch?: number }): Promise<StoredEvent[]>
   /**
    * Returns events in order, after `after` (0: from the start): at most `limit` (default 1000), fewer if they are large, none at
    * the end.
    */
-  read(sessionId: string, options?: { after?: number; limit?: number }): Promise<StoredEvent[]>
+  read(sessionId: string, options?: ReadOptions): Promise<StoredEvent[]>
   lastSeq(sessionId: string): Promise<number>
   /** Size in bytes of the events of these sessions, or of all. */
   bytes(sessionIds?: readonly string[]): Promise<number>

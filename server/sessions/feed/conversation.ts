@@ -61,7 +61,7 @@ export class Conversation {
   async #refresh(): Promise<Transcript> {
     for (;;) {
       const last = this.#last
-      const page = await this.#log.read(this.#sessionId, { after: last ? last.seq - 1 : 0 })
+      const page = await this.#log.read(this.#sessionId, last ? { after: last.seq - 1, bareUntil: last.seq } : {})
       if (last && !isSame(page.shift(), last)) {
         this.#forget()
         continue

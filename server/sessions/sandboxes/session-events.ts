@@ -2,7 +2,7 @@
 import type { EventData } from '../../../contract/events.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
-import type { NewEvent, StoredEvent } from '../../storage/event-log.ts'
+import type { NewEvent, ReadOptions, StoredEvent } from '../../storage/event-log.ts'
 import type { SessionsDeps } from './session-options.ts'
 
 const STORE_PATIENCE_MS = 30_000
@@ -86,14 +86,15 @@ export class SessionEvents {
   }
 
   async #publishStored({ type, data: { callId } }: NewEvent): Promise<void> {
-    for await (const event of this.#all()) {
+    for await (const event of this.#all({})) {
       if (event.type === type && event.data.callId === callId) this.#deps.publish(this.#sessionId, [event])
     }
   }
 
-  async *#all(): AsyncIterable<StoredEvent> {
+  /** Without long texts, unless asked for otherwise. */
+  async *#all(options: ReadOptions = { bareUntil: Number.POSITIVE_INFINITY }): AsyncIterable<StoredEvent> {
     for (let after = 0; ; ) {
-      const page = await this.#deps.events.read(this.#sessionId, { after })
+      const page = await this.#deps.events.read(this.#sessionId, { ...options, after })
       yield* page
       const last = page.at(-1)
       if (!last) return

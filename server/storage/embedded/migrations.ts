@@ -53,5 +53,13 @@ export const MIGRATIONS: readonly string[] = [
     bytes INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
   INSERT INTO log_sizes SELECT session_id, SUM(octet_length(body)) FROM events GROUP BY session_id;
+  `,
+  `
+  CREATE TABLE large_values (
+    session_id TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    value TEXT NOT NULL,
+    UNIQUE (session_id, hash)
+  ) STRICT;
   `
 ]

@@ -1,5 +1,16 @@
-import { decodeEvent, encodeEvents, keysOf, PAGE_BYTES, READ_BATCH, readRange } from '../event-encoding.ts'
-import type { EventLog, NewEvent, StoredEvent } from '../event-log.ts'
+import {
+  type DecodedEvent,
+  decodeEvent,
+  encodeEvents,
+  fill,
+  fitting,
+  hashesOf,
+  keysOf,
+  PAGE_BYTES,
+  READ_BATCH,
+  readRange
+} from '../event-encoding.ts'
+import type { EventLog, NewEvent, ReadOptions, StoredEvent } from '../event-log.ts'
 import { validSessionId } from '../session-id.ts'
 import { eventExists, leaseLost } from '../store-errors.ts'
 import type { Database } from './database.ts'
@@ -10,10 +21,7 @@ const ADD_BYTES = `INSERT INTO log_sizes VALUES (?, ?)
 export function sqliteEventLog(db: Database): EventLog {
   return {
     append: async (sessionId, events, options = {}) => append(db, sessionId, events, options.epoch),
-    read: async (sessionId, options) => {
-      const { after, limit } = readRange(options)
-      return readPage(db, validSessionId(sessionId), after, limit)
-    },
+    read: async (sessionId, options) => readPage(db, validSessionId(sessionId), readRange(options)),
     lastSeq: async (sessionId) => lastSeq(db, sessionId),
     bytes: async (sessionIds) => {
       const all = 'SELECT SUM(bytes) AS bytes FROM log_sizes'
@@ -25,6 +33,7 @@ export function sqliteEventLog(db: Database): EventLog {
       db.transaction(() => {
         db.run('DELETE FROM events WHERE session_id = ?', validSessionId(sessionId))
         db.run('DELETE FROM event_keys WHERE session_id = ?', sessionId)
+        db.run('DELETE FROM large_values WHERE session_id = ?', sessionId)
         db.run('DELETE FROM log_sizes WHERE session_id = ?', sessionId)
       })
       db.scrubSoon()
@@ -32,24 +41,36 @@ export function sqliteEventLog(db: Database): EventLog {
   }
 }
 
-function readPage(db: Database, sessionId: string, after: number, limit: number): StoredEvent[] {
+function readPage(db: Database, sessionId: string, range: Required<ReadOptions>): StoredEvent[] {
+  const { after, limit, bareUntil } = range
   const sql = 'SELECT seq, at, body FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?'
-  const page: StoredEvent[] = []
+  const page: DecodedEvent[] = []
   for (let bytes = 0; page.length < limit && bytes < PAGE_BYTES; ) {
     const atOnce = Math.min(READ_BATCH, limit - page.length)
-    const rows = db.all(sql, sessionId, page.at(-1)?.seq ?? after, atOnce)
+    const rows = db.all(sql, sessionId, page.at(-1)?.event.seq ?? after, atOnce)
     for (const { seq, at, body } of rows) {
       page.push(decodeEvent(Number(seq), Number(at), String(body)))
       bytes += String(body).length
     }
     if (rows.length < atOnce) break
   }
-  return page
+  const shown = fitting(page, bareUntil)
+  return fill(shown, largeValues(db, sessionId, hashesOf(shown, bareUntil)), bareUntil)
+}
+
+function largeValues(db: Database, sessionId: string, hashes: string[]): Map<string, string> {
+  const sql = 'SELECT value FROM large_values WHERE session_id = ? AND hash = ?'
+  const found = new Map<string, string>()
+  for (const hash of hashes) {
+    const row = found.has(hash) ? undefined : db.get(sql, sessionId, hash)
+    if (row) found.set(hash, String(row.value))
+  }
+  return found
 }
 
 function append(db: Database, sessionId: string, events: NewEvent[], epoch: number | undefined): StoredEvent[] {
   validSessionId(sessionId)
-  const bodies = encodeEvents(events)
+  const { bodies, large } = encodeEvents(events)
   return db.transaction(() => {
     if (epoch !== undefined) {
       const current = db.get('SELECT epoch FROM sessions WHERE session_id = ?', sessionId)
@@ -61,13 +82,18 @@ function append(db: Database, sessionId: string, events: NewEvent[], epoch: numb
     }
     const at = Date.now()
     let seq = lastSeq(db, sessionId)
-    const bytes = bodies.reduce((sum, body) => sum + Buffer.byteLength(body), 0)
+    let bytes = bodies.reduce((sum, body) => sum + Buffer.byteLength(body), 0)
+    for (const [hash, value] of large) {
+      const isNew = db.run('INSERT OR IGNORE INTO large_values VALUES (?, ?, ?)', sessionId, hash, value) > 0
+      if (isNew) bytes += Buffer.byteLength(value)
+    }
     db.run(ADD_BYTES, sessionId, bytes)
-    return bodies.map((body) => {
+    const stored = bodies.map((body) => {
       seq++
       db.run('INSERT INTO events VALUES (?, ?, ?, ?)', sessionId, seq, at, body)
       return decodeEvent(seq, at, body)
     })
+    return fill(stored, large)
   })
 }
 

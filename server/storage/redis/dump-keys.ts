@@ -4,6 +4,7 @@
  */
 import { AppError } from '../../lib/errors.ts'
 import type { RedisClient } from './redis-client.ts'
+import { LARGE_VALUES } from './redis-keys.ts'
 import { MARKER } from './restore-marker.ts'
 import { script } from './scripts.ts'
 
@@ -11,7 +12,7 @@ export interface KeyRow {
   /** Without the deployment's prefix. */
   key: string
   type: 'string' | 'hash' | 'list' | 'set' | 'zset'
-  /** A long list is split: the rows of one key follow each other. */
+  /** A long list, or a hash with long values, is split: the rows of one key follow each other. */
   values: string[]
 }
 
@@ -36,6 +37,8 @@ if kind == 'set' then return { kind, redis.call('SMEMBERS', key), redis.call('LL
 if kind == 'zset' then return { kind, redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') } end
 return { kind, {} }
 `)
+const fields = script(`return redis.call('HKEYS', KEYS[1])`)
+const value = script(`return redis.call('HGET', KEYS[1], ARGV[1])`)
 const write = script(`
 local key, kind = KEYS[1], ARGV[1]
 local commands = { string = 'SET', hash = 'HSET', list = 'RPUSH', set = 'SADD' }
@@ -60,6 +63,10 @@ export async function* dumpKeys(client: RedisClient, prefix: string): AsyncGener
   const lengths = new Map<string, number>()
   for (const name of await storedKeys(client, prefix)) {
     const key = name.slice(prefix.length)
+    if (key.endsWith(LARGE_VALUES)) {
+      yield* largeValues(client, name, key)
+      continue
+    }
     for (let from = 0; ; from += PAGE) {
       const to = Math.min(from + PAGE, lengths.get(name) ?? Number.MAX_SAFE_INTEGER) - 1
       if (to < from) break
@@ -72,6 +79,15 @@ export async function* dumpKeys(client: RedisClient, prefix: string): AsyncGener
       yield { key, type: asType(type), values }
       if (type !== 'list' || values.length < PAGE) break
     }
+  }
+}
+
+/** One at a time: all values of a session together may be too long for one answer of Redis, and for one line of the backup. */
+async function* largeValues(client: RedisClient, name: string, key: string): AsyncGenerator<KeyRow> {
+  const reply = await client.run(fields, [name])
+  for (const field of Array.isArray(reply) ? reply.map(String) : []) {
+    const text = await client.run(value, [name], [field])
+    if (typeof text === 'string') yield { key, type: 'hash', values: [field, text] }
   }
 }
 

@@ -4,15 +4,17 @@
 import { script } from './scripts.ts'
 
 export const append = script(`
-local session, events, taken, sizes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local id, epoch, key_count = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local session, events, taken, sizes, large = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local id, epoch, key_count, large_count = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local first_large = 5 + key_count
+local first_event = first_large + 2 * large_count
 if epoch ~= '' and not owns(session, epoch) then return 'lost' end
 local fresh = {}
-for i = 4, 3 + key_count do
+for i = 5, first_large - 1 do
   if fresh[ARGV[i]] or redis.call('SISMEMBER', taken, ARGV[i]) == 1 then return { ARGV[i] } end
   fresh[ARGV[i]] = true
 end
-for i = 4, 3 + key_count do redis.call('SADD', taken, ARGV[i]) end
+for i = 5, first_large - 1 do redis.call('SADD', taken, ARGV[i]) end
 local at = int(clock())
 local last = redis.call('LLEN', events)
 local bytes = 0
@@ -22,7 +24,10 @@ if last > 0 and redis.call('HEXISTS', sizes, id) == 0 then
     for _, item in ipairs(redis.call('LRANGE', events, first, first + 63)) do bytes = bytes + #item end
   end
 end
-for i = 4 + key_count, #ARGV do
+for i = first_large, first_event - 1, 2 do
+  if redis.call('HSETNX', large, ARGV[i], ARGV[i + 1]) == 1 then bytes = bytes + #ARGV[i + 1] end
+end
+for i = first_event, #ARGV do
   bytes = bytes + #ARGV[i]
   redis.call('RPUSH', events, at .. ' ' .. ARGV[i])
 end
@@ -46,6 +51,8 @@ end
 return page
 `)
 
+export const largeValue = script(`return redis.call('HGET', KEYS[1], ARGV[1])`)
+
 export const lastSeq = script(`return redis.call('LLEN', KEYS[1])`)
 
 /** Without ids, sums up all sessions. */
@@ -57,6 +64,6 @@ return int(sum)
 `)
 
 export const remove = script(`
-redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[4])
 redis.call('HDEL', KEYS[3], ARGV[1])
 `)

@@ -24,8 +24,12 @@ export interface RedisKeys {
   logSizes: string
   events(id: string): string
   eventKeys(id: string): string
+  /** Long strings of the events, by hash. The name sorts after `events`: a backup that copies both in order misses none. */
+  largeValues(id: string): string
   facts(space: string): string
 }
+
+export const LARGE_VALUES = ':large-values'
 
 export function redisKeys(prefix: string): RedisKeys {
   return {
@@ -42,6 +46,7 @@ export function redisKeys(prefix: string): RedisKeys {
     session: (id) => `${prefix}{${id}}:session`,
     events: (id) => `${prefix}{${id}}:events`,
     eventKeys: (id) => `${prefix}{${id}}:event-keys`,
+    largeValues: (id) => `${prefix}{${id}}${LARGE_VALUES}`,
     facts: (space) => `${prefix}facts:${space}`
   }
 }
