@@ -1,6 +1,8 @@
-import { readlinkSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
+import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { findIsolation } from './child-isolation.ts'
 import { ChildProcesses } from './child-processes.ts'
 
@@ -26,5 +28,37 @@ describe.runIf(process.platform === 'linux')('a machine too busy to be tried', (
     }
     expect(tries).toBe(2)
     await processes.stopAll()
+  })
+})
+
+describe.runIf(process.platform === 'linux')('the variables of a server', () => {
+  const dir = temporaryFolder()
+  afterAll(() => discard(dir))
+
+  async function outputOf(command: string, args: string[], env: Record<string, string>): Promise<string> {
+    const processes = new ChildProcesses({ PATH: process.env.PATH, HOME: dir })
+    const output = await text((await processes.start({ server: 'any', command, args, env })).stdout)
+    await processes.stopAll()
+    return output
+  }
+
+  it('arrive unchanged, and no others with them', async () => {
+    const env = { TOKEN: ' a "b" $c `d`\n\\e', EMPTY: '', IFS: 'x', ENV: '/x', PS4: '$(id)', LD_LIBRARY_PATH: dir }
+    const seen = (await outputOf('env', ['-0'], env)).split('\0').filter((each) => each !== '')
+    const given = { PATH: process.env.PATH, HOME: dir, ...env }
+    const expected = Object.entries(given).map(([name, value]) => `${name}=${value}`)
+    expect(seen).toEqual(expect.arrayContaining(expected))
+    const names = seen.map((each) => each.split('=')[0] ?? '')
+    const rest = names.filter((name) => !Object.hasOwn(given, name) && !['PWD', '_', 'SHLVL'].includes(name))
+    expect(rest.every((name) => /^MCP_ORCHESTRATOR_(CHILD|DEPTH)/.test(name))).toBe(true)
+  })
+
+  // Checked: if the wrapper gets the server's variables, `mount` and `unshare` say which libraries they load.
+  it('do not reach the programs that isolate it', async () => {
+    const canIsolate = (await findIsolation()) !== undefined
+    await outputOf('sleep', ['0'], { LD_DEBUG: 'files', LD_DEBUG_OUTPUT: join(dir, 'loaded') })
+    const loaded = readdirSync(dir).map((name) => readFileSync(join(dir, name), 'latin1'))
+    expect(loaded.join('')).toContain('sleep')
+    if (canIsolate) expect(loaded.join('')).not.toMatch(/needed by \S*(mount|unshare|setpriv|\/sh) /)
   })
 })

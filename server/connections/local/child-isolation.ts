@@ -9,7 +9,9 @@ import { tmpdir } from 'node:os'
 import type { Duplex } from 'node:stream'
 import { AppError, hasCode, messageOf } from '../../lib/errors.ts'
 import { SYSTEM_FOLDERS } from '../../lib/system-path.ts'
+import { carryEnvironment } from './carry-environment.ts'
 import { EXEC, GUARD, INIT, PROC, READ_ONLY, SCRIPT, SPLIT } from './child-scripts.ts'
+import { MARK } from './process-sweep.ts'
 
 export interface Confinement {
   /** Folders that the child can use but neither rename nor remove, outermost first. */
@@ -27,8 +29,8 @@ export interface Confinement {
 }
 
 export interface Isolation {
-  /** Returns the command line that starts a command in its own namespaces. */
-  wrap(command: string, args: string[], confinement: Confinement): { command: string; args: string[] }
+  /** Returns what starts a command in its own namespaces. */
+  wrap(child: { command: string; args: string[]; env: Record<string, string> }, confinement: Confinement): Wrapped
   /** Maps the user ids of a process that `wrap`'s command line started. Call it once per process. */
   settle(process: ChildProcess, confinement: Confinement): Settled
   /** False if our files can't be covered on this system, so that a child can read them. */
@@ -37,6 +39,12 @@ export interface Isolation {
   holdsSignals: boolean
   /** Description for people. */
   text: string
+}
+
+export interface Wrapped {
+  command: string
+  args: string[]
+  env: Record<string, string>
 }
 
 export interface Settled {
@@ -82,9 +90,9 @@ export async function findIsolation(probeMs = PROBE_MS, extents = EXTENTS): Prom
 
 function isolation(extent: Extent): Isolation | undefined {
   const { covers, pids } = extent
-  const [unshare, mount, setpriv, env] = ['unshare', 'mount', 'setpriv', 'env'].map(programOf)
+  const [unshare, mount, setpriv, envProgram] = ['unshare', 'mount', 'setpriv', 'env'].map(programOf)
   const [uid, gid] = [process.geteuid?.() ?? -1, process.getegid?.() ?? -1]
-  if (!unshare || !mount || !setpriv || !env || uid < 0) return undefined
+  if (!unshare || !mount || !setpriv || !envProgram || uid < 0) return undefined
   const isRoot = uid === 0
   // Covering files needs root inside. The child must not have it: it could uncover them, or look into the guard.
   const leave = isRoot
@@ -92,19 +100,21 @@ function isolation(extent: Extent): Isolation | undefined {
     : [unshare, '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--']
   const inside = (id: number) => (isRoot ? '0 0 4294967295' : `${covers ? 0 : id} ${id} 1`)
   const fill = (script: string) =>
-    script.replaceAll('$MOUNT', mount).replaceAll('$UNSHARE', unshare).replaceAll('$ENV', env)
+    script.replaceAll('$MOUNT', mount).replaceAll('$UNSHARE', unshare).replaceAll('$ENV', envProgram)
   const script = fill(scriptFor(extent, isRoot))
   return {
     covers,
     holdsSignals: pids !== undefined,
     text: describeExtent(extent),
-    wrap(command, args, { held, folders, files, readOnly, replaceable, cwd }) {
+    wrap({ command, args, env }, { held, folders, files, readOnly, replaceable, cwd }) {
       const guard = covers && files.length + replaceable.length > 0 ? fill(GUARD) : ''
       const sh = ['/bin/sh', '-c', script, 'mcp-orchestrator-child', guard, cwd]
       const places = [...held.map((path) => `=${path}`), ...readOnly.map((path) => `+${path}`), ...folders, ...files]
       const words = covers ? [...places, '--', ...leave] : ['--']
       const spaces = covers ? ['--user', '--mount', '--propagation', 'unchanged'] : ['--user']
-      return { command: unshare, args: [...spaces, '--', ...sh, ...words, command, ...args] }
+      const carried = carryEnvironment(env, [MARK])
+      const started = [...sh, ...words, ...carried.before, command, ...args]
+      return { command: unshare, args: [...spaces, '--', ...started], env: carried.env }
     },
     settle(child, { files, replaceable }) {
       const mapIds = () => {
@@ -199,8 +209,8 @@ async function works(candidate: Isolation, probeMs: number): Promise<boolean> {
     replaceable: [],
     cwd: '/'
   }
-  const { command, args } = candidate.wrap('/bin/sh', ['-c', 'exit 42'], confinement)
-  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'], env: {} })
+  const { command, args, env } = candidate.wrap({ command: '/bin/sh', args: ['-c', 'exit 42'], env: {} }, confinement)
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'], env })
   const { promise, resolve, reject } = Promise.withResolvers<boolean>()
   child.once('spawn', () => candidate.settle(child, confinement))
   // It could not be tried for lack of files, memory or processes.

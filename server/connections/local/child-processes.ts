@@ -105,13 +105,13 @@ export class ChildProcesses {
     this.#watch()
     try {
       if (isolation) checkCommand(command, env.PATH ?? DEFAULT_PATH, cwd)
-      const words = isolation?.wrap(command, args, confinement) ?? { command, args }
+      const words = isolation?.wrap({ command, args, env }, confinement) ?? { command, args, env }
       // Before the start, so that every later replacement is noticed.
       const guarded = [...confinement.files, ...confinement.replaceable]
       if (this.#places && guarded.length > 0) this.#coverWatch.add([...guarded, ...watchedFiles(this.#places)])
       const stdio: 'pipe'[] = ['pipe', 'pipe', 'pipe', ...(isolation ? ['pipe' as const] : [])]
       // Its own session distinguishes what it starts from everything else.
-      const process = spawn(words.command, words.args, { cwd, detached: true, stdio, env })
+      const process = spawn(words.command, words.args, { cwd, detached: true, stdio, env: words.env })
       const { promise: spawned, resolve, reject } = Promise.withResolvers<void>()
       process.once('spawn', resolve)
       process.once('error', reject)

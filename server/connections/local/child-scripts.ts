@@ -96,10 +96,14 @@ wait $!
 exit $?
 `
 
+/** What root can change in /proc for the whole machine. */
+const KERNEL_FILES =
+  '/proc/sys /proc/sysrq-trigger /proc/irq /proc/bus /proc/fs /proc/acpi /proc/asound /proc/scsi /proc/mtrr /proc/driver /proc/ide /proc/mpt /proc/latency_stats /proc/timer_stats /proc/pressure'
+
 /** Shows the child its own processes only. What READ_ONLY did to the previous /proc has to be done again. */
 export const PROC = `
 "$MOUNT" -t proc -o nosuid,nodev,noexec proc /proc || exit 125
-for path in /proc/sys /proc/sysrq-trigger; do
+for path in ${KERNEL_FILES}; do
   if [ -e "$path" ]; then
     "$MOUNT" --bind "$path" "$path" && "$MOUNT" -o remount,bind,ro,nosuid,nodev,noexec "$path" || exit 125
   fi
@@ -111,9 +115,13 @@ done
  *
  * As root, a child may still write what the kernel runs as root outside every namespace, such as the handler of core dumps or of an empty
  * control group. A mount below another keeps its own flags, so each is made read-only. Private: what is mounted there later stays outside.
+ * In one more user namespace, which it can't make, it could mount the control groups again, writable.
  */
 export const READ_ONLY = `
-for path in /proc/sys /proc/sysrq-trigger /sys; do
+limit=/proc/sys/user/max_user_namespaces
+# This shell was started before it was root, so it has no capabilities. A new one has.
+if [ -e "$limit" ]; then /bin/sh -c 'echo 0 >"$0"' "$limit" || exit 125; fi
+for path in ${KERNEL_FILES} /sys; do
   if [ -e "$path" ]; then
     "$MOUNT" --rbind "$path" "$path" && "$MOUNT" --make-rprivate "$path" || exit 125
     "$MOUNT" -o remount,bind,ro,nosuid,nodev,noexec "$path" || exit 125
