@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { fileChange } from './file-changes.ts'
 import { pathTarget } from './path-target.ts'
+import { MAX_REPLACED_BYTES } from './replaced-text.ts'
 
 const callId = z.string().min(1).max(200)
 const turnId = z.string().min(1).max(100)
@@ -31,6 +32,24 @@ export const commandEnding = z.object({
   durationMs: z.number()
 })
 export type CommandEnding = z.infer<typeof commandEnding>
+
+/** What a write replaced; see replaced-text.ts. */
+const count = z.number().int().nonnegative()
+export const replaced = z.discriminatedUnion('is', [
+  z.object({ is: z.literal('nothing') }),
+  z.object({ is: z.literal('text'), head: count, tail: count, text: z.string().max(MAX_REPLACED_BYTES) }),
+  z.object({ is: z.enum(['binary', 'large']), bytes: count })
+])
+
+/** What a server says about its own tool. Nobody has checked it. */
+const toolClaims = z.object({
+  description: z.string().max(1000),
+  /** The description was longer. */
+  isCut: z.literal(true).optional(),
+  readOnly: z.boolean().optional(),
+  destructive: z.boolean().optional()
+})
+export type ToolClaims = z.infer<typeof toolClaims>
 
 export const EVENT_SCHEMAS = {
   'user:message': z.object({ turnId, text: z.string(), id: z.string().optional() }),
@@ -63,6 +82,8 @@ export const EVENT_SCHEMAS = {
     definitionChange: z.object({ before: z.string(), after: z.string() }).optional(),
     /** For sandbox tools with a path; part of the hash. Missing in events of earlier versions. */
     target: pathTarget.optional(),
+    /** Only for tools of MCP servers. Missing in events of earlier versions. */
+    claims: toolClaims.optional(),
     /** The same call needs approval again, because it was approved but could not run as shown. */
     again: z.object({ times: z.number().int(), reason: z.string(), isEdited: z.boolean().optional() }).optional()
   }),
@@ -87,7 +108,9 @@ export const EVENT_SCHEMAS = {
     /** The call was running when a person stopped the turn, or when the server was stopped, restarted or lost. */
     interruptedBy: z.enum(['person', 'server']).optional(),
     /** Only for commands in the sandbox. Events of earlier versions have it only in the text. */
-    ending: commandEnding.optional()
+    ending: commandEnding.optional(),
+    /** Only for a write of text in the sandbox, so that the record can show what changed. Missing in events of earlier versions. */
+    replaced: replaced.optional()
   }),
   'agent:error': z.object({ turnId: turnId.optional(), code: z.string(), message: z.string() }),
   'turn:end': z.object({ turnId, reason: z.enum(TURN_END_REASONS) }),

@@ -2,9 +2,10 @@
  * Computes the transcript from events. It is pure and the same on both sides: the page shows the transcript, and the server bases its
  * decisions on it. An event that makes no sense (a decision about an unknown call) changes nothing.
  */
-import type { CommandEnding, Decider, EventData, SessionEvent, TurnEndReason } from './events.ts'
+import type { CommandEnding, Decider, EventData, SessionEvent, ToolClaims, TurnEndReason } from './events.ts'
 import { FILES_CHANGED, type FileChange, filesChangedText, MAX_FILE_CHANGES } from './file-changes.ts'
 import type { PathTarget } from './path-target.ts'
+import type { Replaced } from './replaced-text.ts'
 
 export interface CallEntry {
   callId: string
@@ -18,6 +19,7 @@ export interface CallEntry {
   totalInQueue: number
   definitionChange?: { before: string; after: string } | undefined
   target?: PathTarget | undefined
+  claims?: ToolClaims | undefined
   again?: EventData<'tool:approval_required'>['again']
   requestedAt: number
   decision?: {
@@ -37,6 +39,7 @@ export interface CallEntry {
     outcome?: 'unknown' | undefined
     interruptedBy?: 'person' | 'server' | undefined
     ending?: CommandEnding | undefined
+    replaced?: Replaced | undefined
   }
 }
 

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import type { EventData, EventType } from '../../contract/events.ts'
 import type { Effort } from '../../contract/session-settings.ts'
-import { approvalHash, type OfferedTool } from '../calls/offered-tool.ts'
+import { approvalHash, claimsOf, type OfferedTool, WORKSPACE } from '../calls/offered-tool.ts'
 import { headOf } from '../lib/cut-text.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
@@ -172,7 +172,11 @@ function requestCall(
   const definitionChange = change ? { definitionChange: change } : {}
   const request: AgentEvent = {
     type: 'tool:approval_required',
-    data: { callId, turnId, server, name, args, definition, hash, queuePosition, totalInQueue, ...definitionChange }
+    data: {
+      ...{ callId, turnId, server, name, args, definition, hash, queuePosition, totalInQueue },
+      ...definitionChange,
+      ...(server !== WORKSPACE && { claims: claimsOf(tool) })
+    }
   }
   const decision = change && input.policy(server, name) !== 'deny' ? undefined : decide(input, tool)
   return decision ? [request, { type: 'tool:approval_resolved', data: { callId, ...decision } }] : [request]

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
+import type { ToolClaims } from '../../contract/events.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
+import { headOf } from '../lib/cut-text.ts'
 
 /** A tool as it is offered to the model and shown to the user. */
 export interface OfferedTool {
@@ -32,6 +34,7 @@ export interface ToolDefinitionInput {
 export const WORKSPACE = 'workspace'
 const MAX_NAME = 64
 const MAX_DESCRIPTION = 4000
+const MAX_CLAIM = 1000
 const MAX_SCHEMA = 50_000
 const MAX_TOOLS = 500
 
@@ -66,6 +69,17 @@ function usable(definitions: ToolDefinitionInput[]): ToolDefinitionInput[] {
 
 function shownDescription({ description = '' }: ToolDefinitionInput): string {
   return description.slice(0, MAX_DESCRIPTION).toWellFormed()
+}
+
+/** For the card of a call. The hints are in no hash: a card shows them as what the server says. */
+export function claimsOf({ description, annotations = {} }: OfferedTool): ToolClaims {
+  const { readOnlyHint: readOnly, destructiveHint: destructive } = annotations
+  return {
+    description: headOf(description, MAX_CLAIM),
+    ...(description.length > MAX_CLAIM && { isCut: true }),
+    ...(typeof readOnly === 'boolean' && { readOnly }),
+    ...(typeof destructive === 'boolean' && { destructive })
+  }
 }
 
 function uniqueName(wish: string, taken: Set<string>): string {

@@ -33,7 +33,7 @@ type Reply = (body: object) => void
 
 type AskedCall = Pick<
   EventData<'tool:approval_required'>,
-  'callId' | 'name' | 'args' | 'definitionChange' | 'target' | 'again'
+  'callId' | 'name' | 'args' | 'definitionChange' | 'target' | 'claims' | 'again'
 > & { server?: string; hash?: string }
 
 export class FakeSession {

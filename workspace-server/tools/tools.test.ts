@@ -179,6 +179,18 @@ describe('read_file', () => {
 })
 
 describe('write_file', () => {
+  it('says what it replaced, so that the record can show what changed', async () => {
+    const replaced = async (args: object) =>
+      (await owner.call('write_file', { path: 'kept', ...args })).structuredContent?.replaced
+    expect(await replaced({ content: 'one\ntwo\nthree\n' })).toEqual({ is: 'nothing' })
+    expect(await replaced({ content: 'one\n2\nthree\n' })).toEqual({ is: 'text', head: 4, tail: 6, text: 'two\n' })
+    expect(await replaced({ content: 'more', append: true })).toBeUndefined()
+    expect(await replaced({ content: 'AAEC', encoding: 'base64' })).toBeUndefined()
+    expect(await replaced({ content: 'text' })).toEqual({ is: 'binary', bytes: 3 })
+    writeFileSync(at('kept'), '\u0001'.repeat(60_000))
+    expect(await replaced({ content: 'text' })).toEqual({ is: 'large', bytes: 60_000 })
+  })
+
   it('makes folders, replaces, appends and keeps the mode', async () => {
     const write = (args: object) => owner.call('write_file', { path: 'new/deep/file', ...args })
     const said = async (args: object) => JSON.stringify((await write(args)).content)

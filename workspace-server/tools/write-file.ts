@@ -12,9 +12,11 @@ import {
   writeSync
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import type { Replaced } from '../../contract/replaced-text.ts'
 import { hasCode } from '../../server/lib/errors.ts'
 import { plural } from '../../server/lib/plural.ts'
 import { pathTarget, resolveExpected, TargetChangedError } from '../files/path-target.ts'
+import { replacedContent } from '../files/replaced-content.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
 import { type ExpectedTarget, MAX_LINE_BYTES } from '../protocol.ts'
 import { asToolError } from './system-error.ts'
@@ -54,7 +56,8 @@ export function writeFileTool(root: WorkspaceRoot, onWritten: (real: string) => 
         path: { type: 'string' },
         bytesWritten: { type: 'integer' },
         size: { type: 'integer', description: 'Size of the file afterwards.' },
-        created: { type: 'boolean' }
+        created: { type: 'boolean' },
+        replaced: { type: 'object', description: 'What was there before, for the record.' }
       },
       'path',
       'bytesWritten',
@@ -75,8 +78,8 @@ export function writeFile(
   const given = new ToolArguments(args, ['path', 'content', 'encoding', 'append', 'executable'])
   const path = given.path('path')
   const content = given.text('content', MAX_LINE_BYTES)
-  const bytes =
-    given.choice('encoding', ['utf8', 'base64'], 'utf8') === 'base64' ? decode(content) : Buffer.from(content)
+  const isText = given.choice('encoding', ['utf8', 'base64'], 'utf8') === 'utf8'
+  const bytes = isText ? Buffer.from(content) : decode(content)
   const [append, executable] = [given.flag('append'), given.flag('executable')]
   try {
     const real = resolveExpected(root, path, expected)
@@ -84,14 +87,15 @@ export function writeFile(
     if (existing && !existing.isFile()) throw new ToolError(`"${path}" exists and is not a regular file.`)
     if (path.endsWith('/')) throw new ToolError(`"${path}" names a folder; give the path of a file.`)
     const job = { root, real, bytes, existing, executable, approved: expected?.is }
-    inApprovedFolder(job, path, append ? appendTo : replace)
+    let replaced: Replaced | undefined = existing ? undefined : { is: 'nothing' }
+    inApprovedFolder(job, path, (_, folder) => {
+      if (existing && isText && !append) replaced = replacedContent(root, join(folder, basename(real)), bytes)
+      if (append) appendTo(job, folder)
+      else replace(job, folder)
+    })
     onWritten(real)
-    return report(
-      root.relative(real),
-      bytes.length,
-      append ? (existing?.size ?? 0) + bytes.length : bytes.length,
-      !existing
-    )
+    const size = append ? (existing?.size ?? 0) + bytes.length : bytes.length
+    return report({ path: root.relative(real), bytesWritten: bytes.length, size, created: !existing }, replaced)
   } catch (error) {
     throw asToolError(error, path)
   }
@@ -175,7 +179,15 @@ function decode(content: string): Buffer {
   return Buffer.from(compact, 'base64')
 }
 
-function report(path: string, bytesWritten: number, size: number, created: boolean): ToolReply {
+interface Written {
+  path: string
+  bytesWritten: number
+  size: number
+  created: boolean
+}
+
+function report(written: Written, replaced: Replaced | undefined): ToolReply {
+  const { path, bytesWritten, size, created } = written
   const text = `${created ? 'Created' : 'Wrote'} ${path}: ${plural(bytesWritten, 'byte')} written, ${size} in all.`
-  return { content: [{ type: 'text', text }], structuredContent: { path, bytesWritten, size, created } }
+  return { content: [{ type: 'text', text }], structuredContent: { ...written, ...(replaced && { replaced }) } }
 }

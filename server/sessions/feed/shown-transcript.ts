@@ -1,3 +1,4 @@
+import type { Replaced } from '../../../contract/replaced-text.ts'
 import type { EntriesReply } from '../../../contract/rest.ts'
 import type { CallEntry, Transcript, TranscriptEntry } from '../../../contract/transcript.ts'
 import { contentText } from '../../agent/model-history.ts'
@@ -77,7 +78,7 @@ export function shortened(call: CallEntry): CallEntry {
     ...rest,
     args: shortArgs(rest.args),
     ...(decision && { decision: { ...decision, editedArgs: decision.editedArgs && shortArgs(decision.editedArgs) } }),
-    ...(result && { result: { ...result, content: shortContent(result.content) } })
+    ...(result && { result: { ...result, content: shortContent(result.content), replaced: shortReplaced(result) } })
   }
 }
 
@@ -85,6 +86,11 @@ function shortArgs(args: Record<string, unknown>): Record<string, unknown> {
   if (charsOf(args) <= HEAD_CHARS) return args
   const entries = Object.entries(args).slice(0, 10)
   return Object.fromEntries(entries.map(([key, value]) => [key, charsOf(value) <= HEAD_CHARS / 10 ? value : LEFT_OUT]))
+}
+
+/** The arguments that it belongs to are shortened too. */
+function shortReplaced({ replaced }: NonNullable<CallEntry['result']>): Replaced | undefined {
+  return replaced?.is === 'text' ? { is: 'large', bytes: replaced.text.length } : replaced
 }
 
 function shortContent(content: unknown[]): unknown[] {
@@ -96,7 +102,7 @@ function shortContent(content: unknown[]): unknown[] {
 }
 
 export function weightOf({ args, decision, result }: CallEntry): number {
-  return charsOf(args) + charsOf(decision?.editedArgs) + charsOf(result?.content)
+  return charsOf(args) + charsOf(decision?.editedArgs) + charsOf(result?.content) + charsOf(result?.replaced)
 }
 
 /** Only strings are large; they are counted without copying. */

@@ -1,4 +1,4 @@
-import { type CommandEnding, commandEnding } from '../../../contract/events.ts'
+import { commandEnding, type EventData, replaced } from '../../../contract/events.ts'
 import { mayHaveRun } from '../../audit/call-end.ts'
 import { boundContent } from '../../calls/bound-content.ts'
 import type { ToolCallInput } from '../../calls/tool-source.ts'
@@ -31,9 +31,10 @@ export async function runSandboxTool(session: LiveSession, call: ToolCall): Prom
     const unsaved = READ_ONLY.has(name) ? undefined : await session.sandbox.checkpoint()
     await session.sandbox.endIfTampered()
     const ending = name === 'execute_command' ? commandEnding.safeParse(result.structuredContent).data : undefined
+    const before = name === 'write_file' ? replaced.safeParse(result.structuredContent?.replaced).data : undefined
     // It has succeeded, but should the sandbox be gone now, its files are gone too: the model has to know.
     const content = unsaved === undefined ? result.content : [...result.content, { type: 'text', text: unsaved }]
-    return { ...result, content, ending }
+    return { ...result, content, more: { ...(ending && { ending }), ...(before && { replaced: before }) } }
   }
   return journal(session, callId, run, times)
 }
@@ -45,7 +46,7 @@ export async function runSandboxTool(session: LiveSession, call: ToolCall): Prom
 export async function journal(
   session: Journaled,
   callId: string,
-  run: () => Promise<ToolResult & { ending?: CommandEnding | undefined }>,
+  run: () => Promise<ToolResult & { more?: Pick<EventData<'tool:result'>, 'ending' | 'replaced'> }>,
   times = 1
 ): Promise<ToolResult> {
   const { epoch, events } = session
@@ -55,8 +56,8 @@ export async function journal(
     const result = await run().catch(async (error) => {
       throw await recordFailure(session, callId, epoch, error)
     })
-    const { isError = false, content, ending } = result
-    const event = resultOf(callId, { isError, content: boundContent(content), ...(ending && { ending }) })
+    const { isError = false, content, more } = result
+    const event = resultOf(callId, { isError, content: boundContent(content), ...more })
     // If this fails, nothing is recorded in its place: whoever looks next finds the call started and not finished, and says so.
     await events.appendResult(event, epoch)
     return result

@@ -28,6 +28,8 @@ export const ICONS = {
   back: 'M15 6l-6 6 6 6',
   play: 'M8 5l11 7-11 7z',
   keyboard: 'M3 7h18v10H3zM7 10h.01M11 10h.01M15 10h.01M18 10h.01M8 14h8',
+  expand: 'M9 4H4v5M15 4h5v5M9 20H4v-5M15 20h5v-5',
+  search: 'M11 4a7 7 0 1 1 0 14a7 7 0 0 1 0-14zM16 16l4.5 4.5',
   dots: 'M6 12h.01M12 12h.01M18 12h.01'
 } as const
 

@@ -27,11 +27,21 @@ describe('callSummary', () => {
     expect(callSummary(call('write_file', { ...bytes, append: true }))).toBe('Add 5 B to the end of a.bin')
     expect(callSummary(call('execute_command', { command: 'ls\nrm -rf .' }))).toBe('Run ls…')
     expect(callSummary(call('list_files', {}))).toBe('List the files in the workspace')
-    expect(callSummary(call('search', { query: 'x', limit: 3 }, 'github'))).toBe('Call search with query, limit')
+    expect(callSummary(call('search', { query: 'x', limit: 3 }, 'github'))).toBe('search: query “x”, limit 3')
+    const edits = Array(3).fill({ oldText: 'a', newText: 'b' })
+    expect(callSummary(call('edit_file', { path: 'src/app.ts', edits }, 'files'))).toBe(
+      'edit_file: src/app.ts, 3 edits'
+    )
+    expect(callSummary(call('write_file', { path: 'a', content: 'é' }, 'files'))).toBe('write_file: a, 2 B')
+    const files = ['a', 'b'].map((path) => ({ path, content: '' }))
+    expect(callSummary(call('push_files', { files, branch: 'x' }, 'github'))).toBe('push_files: 2 files')
+    expect(callSummary(call('ping', {}, 'x'))).toBe('ping')
+    const many = { a: [1], b: { c: 1 }, c: null, d: 'x\ny', e: 5 }
+    expect(callSummary(call('f', many, 'x'))).toBe('f: a (1 item), b (1 field), c null, d “x…”, 1 more')
   })
 
   it('does not take another server’s tool for the sandbox’s own', () => {
-    expect(callSummary(call('read_file', { path: 'a' }, 'evil'))).toBe('Call read_file with path')
+    expect(callSummary(call('read_file', { path: 'a' }, 'evil'))).toBe('read_file: path “a”')
   })
 
   it('tells of what ran, when the person edited it', () => {

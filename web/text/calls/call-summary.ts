@@ -1,9 +1,13 @@
 import type { CommandEnding } from '../../../contract/events.ts'
 import type { CallEntry } from '../../../contract/transcript.ts'
-import { bytes } from '../format.ts'
+import { bytes, count } from '../format.ts'
+import { type FileEdit, fileEdits } from './file-edits.ts'
 
 /** The sandbox's own server. Its tools are known, and so is what they can reach. */
 export const WORKSPACE = 'workspace'
+
+const MAX_NAMED = 4
+const MAX_VALUE_CHARS = 50
 
 const text = (value: unknown, fallback = '') => (typeof value === 'string' ? value : fallback)
 
@@ -35,20 +39,59 @@ export function callSummary(call: CallEntry): string {
   }
 }
 
+/** What a call of the sandbox's `write_file` writes; null for other calls, and for content that is not text. */
+export function writtenText(call: CallEntry): { path: string; content: string; append: boolean } | null {
+  const { path, content, append = false, encoding = 'utf8' } = effectiveArgs(call)
+  if (call.server !== WORKSPACE || call.name !== 'write_file' || encoding !== 'utf8') return null
+  if (typeof path !== 'string' || typeof content !== 'string' || typeof append !== 'boolean') return null
+  return { path, content, append }
+}
+
 function writtenBytes({ content, encoding }: Record<string, unknown>): number {
   if (encoding !== 'base64') return new TextEncoder().encode(text(content)).length
   return Math.floor((text(content).replace(/[\s=]+/g, '').length * 3) / 4)
 }
 
+/** The arguments in a sentence: `edit_file: src/app.ts, 3 edits` or `search: query “x”, limit 3`. */
 function plainSummary(name: string, args: Record<string, unknown>): string {
-  const names = Object.keys(args)
-  return names.length === 0 ? `Call ${name}` : firstLine(`Call ${name} with ${names.join(', ')}`)
+  const change = fileEdits(args)
+  const words = change ? editWords(change.edits) : argumentWords(args)
+  return firstLine(words === '' ? name : `${name}: ${words}`)
 }
 
-function firstLine(value: string): string {
+function editWords(edits: readonly FileEdit[]): string {
+  const paths = [...new Set(edits.map(({ path }) => path).filter((path) => path !== undefined))]
+  const [only] = edits
+  const where = paths.length > 1 ? count(paths.length, 'file') : paths[0]
+  const isWhole = edits.length === 1 && only?.before === null
+  const what = isWhole ? bytes(new TextEncoder().encode(only.after).length) : count(edits.length, 'edit')
+  const isFiles = edits.every(({ before }) => before === null) && edits.length > 1
+  return [where, ...(isFiles && paths.length > 1 ? [] : [what])].filter(Boolean).join(', ')
+}
+
+function argumentWords(args: Record<string, unknown>): string {
+  const entries = Object.entries(args)
+  const shown = entries.slice(0, MAX_NAMED).map(([name, value]) => `${name}${valueWords(value)}`)
+  const left = entries.length - shown.length
+  return [...shown, ...(left > 0 ? [`${left} more`] : [])].join(', ')
+}
+
+function valueWords(value: unknown): string {
+  if (typeof value === 'string') return ` “${firstLine(value, MAX_VALUE_CHARS)}”`
+  if (Array.isArray(value)) return ` (${count(value.length, 'item')})`
+  if (typeof value === 'object' && value !== null) return ` (${count(Object.keys(value).length, 'field')})`
+  return ` ${String(value)}`
+}
+
+function firstLine(value: string, maxChars = 160): string {
   const line = value.split('\n', 1)[0] ?? ''
-  const isCut = line.length < value.length || line.length > 160
-  return isCut ? `${line.slice(0, 160).trimEnd()}…` : line
+  const isCut = line.length < value.length || line.length > maxChars
+  return isCut
+    ? `${line
+        .slice(0, maxChars)
+        .replace(/[\ud800-\udbff]$/, '')
+        .trimEnd()}…`
+    : line
 }
 
 export interface Ending {

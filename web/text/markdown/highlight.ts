@@ -18,6 +18,7 @@ import typescript from 'highlight.js/lib/languages/typescript'
 import xml from 'highlight.js/lib/languages/xml'
 import yaml from 'highlight.js/lib/languages/yaml'
 import { reveal } from '../../../contract/hidden-characters.ts'
+import type { ColourRun } from '../diff/styled-line.ts'
 
 const LANGUAGES = {
   bash,
@@ -51,4 +52,28 @@ export function highlighted(code: string, language: string): string | null {
   return reveal(value, 'columns')
     .map((part) => (part.hidden ? `<span class="hidden-char">${part.hidden}</span>` : part.text))
     .join('')
+}
+
+const ENTITIES: Record<string, number> = { '&amp;': 1, '&lt;': 1, '&gt;': 1, '&quot;': 1, '&#x27;': 1 }
+const TOKEN = /<span class="([^"]*)">|<\/span>|\n|&(?:amp|lt|gt|quot|#x27);|[^<&\n]+|[<&]/g
+
+/** The colours of each line; null if the language is unknown or the text is too long. */
+export function highlightedLines(code: string, language: string): ColourRun[][] | null {
+  if (code.length > MAX_CHARS || !hljs.getLanguage(language)) return null
+  const { value } = hljs.highlight(code, { language, ignoreIllegals: true })
+  const lines: ColourRun[][] = [[]]
+  const open: string[] = []
+  for (const { 0: token, 1: className } of value.matchAll(TOKEN)) {
+    if (className !== undefined) open.push(className)
+    else if (token === '</span>') open.pop()
+    else if (token === '\n') lines.push([])
+    else addRun(lines.at(-1) ?? [], ENTITIES[token] ?? token.length, open.at(-1) ?? '')
+  }
+  return lines
+}
+
+function addRun(runs: ColourRun[], length: number, className: string): void {
+  const last = runs.at(-1)
+  if (last?.className === className) last.length += length
+  else runs.push({ length, className })
 }
