@@ -36,6 +36,7 @@ export const engineProxyCommand: Command = {
       engineSocket: typeof engine === 'string' ? engine : ENGINE_SOCKET,
       networks: Array.isArray(network) ? network : [],
       uids: settings.SANDBOX_UIDS,
+      runtime: settings.SANDBOX_RUNTIME,
       most: {
         memoryMb: numberOf(flags, 'max-memory-mb', wholeNumber(16, 1_048_576)) ?? CEILINGS.memoryMb,
         cpus: numberOf(flags, 'max-cpus', decimal(0.01, 512)) ?? CEILINGS.cpus,

@@ -62,7 +62,16 @@ describe('what may be created', () => {
     ['RestartPolicy', { Name: 'no', name: 'always' }],
     ['Ulimits', [{ Name: 'rtprio', Soft: 99, Hard: 99 }]],
     ['Ulimits', [{ Name: 'core', name: 'rtprio', Soft: 99, Hard: 99 }]],
-    ['Ulimits', { Name: 'core' }]
+    ['Ulimits', { Name: 'core' }],
+    ['Ulimits', [{ Name: 'nofile', Soft: 4096, Hard: 4096 }]],
+    ['Tmpfs', { '/workspace': 'rw,exec,nosuid,nodev' }],
+    ['Mounts', []],
+    ['Sysctls', {}],
+    ['Runtime', 'runc'],
+    // A container without one of these has what the engine's default allows.
+    ...['LogConfig', 'Ulimits', 'Tmpfs', 'Mounts', 'Sysctls', 'IpcMode', 'OomScoreAdj', 'RestartPolicy'].map(
+      (name): [string, undefined] => [name, undefined]
+    )
   ])('HostConfig.%s %j is refused', (name, value) => {
     const body = sandbox()
     expect(whyNotCreate({ ...body, HostConfig: { ...body.HostConfig, [name]: value } }, none)).toContain(name)

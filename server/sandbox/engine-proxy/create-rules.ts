@@ -17,6 +17,8 @@ export interface CreateOptions {
   /** The user ids that containers may have; defaults to DEFAULT_UIDS. */
   uids?: UidRange | undefined
   most?: Ceilings | undefined
+  /** A runtime that containers may name, in addition to gVisor and Kata. */
+  runtime?: string | undefined
 }
 
 /** The highest limits that one container may request. */
@@ -61,6 +63,15 @@ const isUlimit = hasOnly({
   Soft: Number.isSafeInteger,
   Hard: Number.isSafeInteger
 })
+const ULIMITS: Record<string, number> = { nofile: 65_536, core: 0, fsize: 64 * 1024 ** 3 }
+/** Each of them once. No other limits, because some give rights: a process with `rtprio` ignores the limit on processors. */
+const areUlimits: Rule = (value) =>
+  Array.isArray(value) &&
+  value.every(isUlimit) &&
+  Object.entries(ULIMITS).every(([name, most]) => {
+    const given = value.filter(({ Name }) => Name === name)
+    return given.length === 1 && given.every(({ Soft, Hard }) => Soft >= 0 && Hard >= 0 && Soft <= most && Hard <= most)
+  })
 
 const LABELS = new Set<string>(Object.values(LABEL))
 const TMPFS_TARGETS = new Set<string>([INSIDE.root, INSIDE.state, '/tmp'])
@@ -72,7 +83,8 @@ const isTmpfs: Rule = (value) =>
   Object.entries(value).every(([target, given]) => {
     const options = typeof given === 'string' ? given.split(',') : []
     const isClosed = options.includes('nosuid') && options.includes('nodev')
-    return TMPFS_TARGETS.has(target) && isClosed && options.every((option) => TMPFS_OPTION.test(option))
+    const isSized = ['size=', 'nr_inodes='].every((name) => options.some((option) => option.startsWith(name)))
+    return TMPFS_TARGETS.has(target) && isClosed && isSized && options.every((option) => TMPFS_OPTION.test(option))
   })
 
 const CONTAINER: Record<string, Rule> = {
@@ -104,20 +116,21 @@ const HOST: Record<string, Rule> = {
   ReadonlyRootfs: isTrue,
   IpcMode: (value) => value === 'private',
   Init: isFlag,
-  // No other limits, because some give rights: a process with `rtprio` ignores the limit on processors.
-  Ulimits: (value) => Array.isArray(value) && value.every(isUlimit),
+  Ulimits: areUlimits,
   Tmpfs: isTmpfs,
   OomScoreAdj: (value) => typeof value === 'number' && value >= 0,
   RestartPolicy: hasOnly({ Name: (value) => value === 'no' }),
   AutoRemove: isFlag,
   LogConfig: hasOnly({ Type: (value) => value === 'none', Config: isEmpty }),
-  // The administrator chooses the runtime. Nobody registers one by accident that isolates less than the engine's default.
-  Runtime: (value) => typeof value === 'string' && /^[\w.-]+$/.test(value),
   // Exactly ours: others could loosen limits of the container's network.
-  Sysctls: (value) => isEmpty(value) || isDeepStrictEqual(value, NO_PING),
+  Sysctls: (value) => isDeepStrictEqual(value, NO_PING),
   // Exactly our terminals: a mount could show any folder of the host.
-  Mounts: (value) => isEmpty(value) || isDeepStrictEqual(value, [TERMINALS])
+  Mounts: (value) => isDeepStrictEqual(value, [TERMINALS])
 }
+/** gVisor has terminals and ping sockets of its own. */
+const GVISOR_HOST: Record<string, Rule> = { Sysctls: isEmpty, Mounts: isEmpty }
+/** Runtimes that isolate more than the engine's usual one, never less. */
+const STRONG_RUNTIME = /^(runsc|kata)[\w.-]*$/
 
 function bounded({ memoryMb, cpus, pids }: Ceilings): Record<string, Rule> {
   const memory = isUpTo(memoryMb * 1024 * 1024)
@@ -140,20 +153,14 @@ const EXEC_START: Record<string, Rule> = { Detach: isFlag, Tty: isFlag, hijack: 
 
 const NEEDED_CONTAINER = ['Image', 'User', 'Labels', 'HostConfig']
 const NEEDED_HOST = [
-  'CapDrop',
-  'SecurityOpt',
-  'ReadonlyRootfs',
-  'NetworkMode',
-  'PidsLimit',
-  'Memory',
-  'MemorySwap',
-  'NanoCpus'
+  ...['CapDrop', 'SecurityOpt', 'ReadonlyRootfs', 'NetworkMode', 'IpcMode', 'Tmpfs', 'Mounts'],
+  ...['PidsLimit', 'Memory', 'MemorySwap', 'NanoCpus', 'Ulimits', 'OomScoreAdj', 'LogConfig', 'RestartPolicy']
 ]
 
 /** Returns null if the container may be created, otherwise the first field that breaks a rule. */
 export function whyNotCreate(
   body: unknown,
-  { networks, most = CEILINGS, uids = DEFAULT_UIDS }: CreateOptions
+  { networks, runtime, most = CEILINGS, uids = DEFAULT_UIDS }: CreateOptions
 ): string | null {
   if (!isRecord(body)) return 'the body is not an object'
   const { HostConfig, Labels } = body
@@ -162,9 +169,12 @@ export function whyNotCreate(
     return `the label ${LABEL.app} is missing`
   const user: Rule = (value) => isOwnUser(value, uids)
   const network: Rule = (value) => value === 'none' || networks.includes(String(value))
+  const isRuntime: Rule = (value) => value === runtime || STRONG_RUNTIME.test(String(value))
+  const gvisor = String(HostConfig.Runtime).startsWith('runsc')
+  const host = { ...HOST, ...(gvisor ? GVISOR_HOST : {}), ...bounded(most), NetworkMode: network, Runtime: isRuntime }
   return (
     firstProblem('', body, { ...CONTAINER, User: user }, NEEDED_CONTAINER) ??
-    firstProblem('HostConfig.', HostConfig, { ...HOST, ...bounded(most), NetworkMode: network }, NEEDED_HOST)
+    firstProblem('HostConfig.', HostConfig, host, gvisor ? NEEDED_HOST : [...NEEDED_HOST, 'Sysctls'])
   )
 }
 
