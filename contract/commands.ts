@@ -1,5 +1,6 @@
 /** The commands of a client to its session over the socket. Every command is answered with `ok`, or with an error code and message. */
 import { z } from 'zod'
+import { attachmentInput, MAX_ATTACHMENTS } from './attachments.ts'
 import { pathTarget } from './path-target.ts'
 
 export const MAX_MESSAGE_CHARS = 100_000
@@ -7,14 +8,18 @@ const MAX_ARGS_DEPTH = 64
 const args = z
   .record(z.string(), z.unknown())
   .refine((value) => isNoDeeper(value, MAX_ARGS_DEPTH), `Arguments are nested at most ${MAX_ARGS_DEPTH} levels deep.`)
-const text = z.string().trim().min(1, 'A message must have some text.').max(MAX_MESSAGE_CHARS)
+const NO_TEXT = 'A message must have some text.'
+const anyText = z.string().trim().max(MAX_MESSAGE_CHARS)
+const text = anyText.min(1, NO_TEXT)
+const attachments = z.array(attachmentInput).max(MAX_ATTACHMENTS, `A message has at most ${MAX_ATTACHMENTS} files.`)
 /** Chosen by the client, so that a message that is sent again counts once. */
 const messageId = z.string().min(1).max(100)
 
 export const COMMAND_SCHEMAS = {
   message: z
-    .union([text, z.object({ text, id: messageId.optional() })])
-    .transform((value) => (typeof value === 'string' ? { text: value, id: undefined } : value)),
+    .union([text, z.object({ text: anyText, id: messageId.optional(), attachments: attachments.optional() })])
+    .transform((value) => (typeof value === 'string' ? { text: value, id: undefined } : value))
+    .refine((value) => value.text !== '' || hasFiles(value), NO_TEXT),
   'tool:approval': z.object({
     callId: z.string().min(1).max(200),
     approved: z.boolean(),
@@ -49,6 +54,10 @@ export const COMMAND_SCHEMAS = {
   /** For a client that missed an event: answered with the whole snapshot. */
   'session:snapshot': z.unknown().transform(() => ({}))
 } as const
+
+function hasFiles(message: { attachments?: unknown[] | undefined }): boolean {
+  return message.attachments !== undefined && message.attachments.length > 0
+}
 
 /** Deeper values would overflow the stack of code that walks them later, on the server or in the page. */
 function isNoDeeper(value: unknown, levels: number): boolean {

@@ -3,6 +3,7 @@
  * published (deltas, live output) are in live.ts. Names and fields are public: extend them, don't change them.
  */
 import { z } from 'zod'
+import { addedFile, attachment } from './attachments.ts'
 import { fileChange } from './file-changes.ts'
 import { pathTarget } from './path-target.ts'
 import { MAX_REPLACED_BYTES } from './replaced-text.ts'
@@ -52,7 +53,14 @@ const toolClaims = z.object({
 export type ToolClaims = z.infer<typeof toolClaims>
 
 export const EVENT_SCHEMAS = {
-  'user:message': z.object({ turnId, text: z.string(), id: z.string().optional() }),
+  'user:message': z.object({
+    turnId,
+    text: z.string(),
+    id: z.string().optional(),
+    attachments: z.array(attachment).optional()
+  }),
+  /** The attachments of this turn's message were put into the workspace; none if that failed. */
+  'files:added': z.object({ turnId, files: z.array(addedFile) }),
   /**
    * One model step with its full text. `parts` is sent back to the provider, and never to the browser. `partial` says why the step
    * was cut off: a person stopped it, the model or its connection failed, or the server was stopped.

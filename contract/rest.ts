@@ -3,7 +3,13 @@ import type { CallEntry, TranscriptEntry } from './transcript.ts'
 
 export interface ModelsReply {
   default: string
-  models: { id: string; name: string; provider: string }[]
+  models: {
+    id: string
+    name: string
+    provider: string
+    /** Whether the model can look at images and PDFs; missing if nobody says. */
+    inputs?: { images: boolean; pdfs: boolean }
+  }[]
   providers: { id: string; ok: boolean; reason?: string }[]
 }
 

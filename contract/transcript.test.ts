@@ -12,6 +12,10 @@ const server = fc.constantFrom('workspace', '__proto__')
 
 const DATA: { [T in SessionEvent['type']]: fc.Arbitrary<Extract<SessionEvent, { type: T }>['data']> } = {
   'user:message': fc.record({ turnId, text }),
+  'files:added': fc.record({
+    turnId,
+    files: fc.array(fc.record({ path: text, size: fc.nat(), attachment: text }), { maxLength: 2 })
+  }),
   'agent:response': fc.record({ turnId, text }),
   'tool:approval_required': fc.record({
     callId,

@@ -2,6 +2,7 @@
  * Computes the transcript from events. It is pure and the same on both sides: the page shows the transcript, and the server bases its
  * decisions on it. An event that makes no sense (a decision about an unknown call) changes nothing.
  */
+import type { AddedFile } from './attachments.ts'
 import type { CommandEnding, Decider, EventData, SessionEvent, ToolClaims, TurnEndReason } from './events.ts'
 import { FILES_CHANGED, type FileChange, filesChangedText, MAX_FILE_CHANGES } from './file-changes.ts'
 import type { PathTarget } from './path-target.ts'
@@ -50,7 +51,7 @@ export function callOf({ calls }: Pick<Transcript, 'calls'>, callId: string): Ca
 
 /** `superseded`: a later attempt has replaced it. It stays readable, but the model no longer gets it. */
 export type TranscriptEntry = { superseded?: true } & (
-  | { kind: 'user'; seq: number; at: number; turnId: string; text: string; id?: string | undefined }
+  | ({ kind: 'user'; seq: number; at: number; files?: AddedFile[] } & EventData<'user:message'>)
   | ({ kind: 'agent'; seq: number; at: number } & Omit<EventData<'agent:response'>, 'parts'>)
   | { kind: 'call'; seq: number; at: number; callId: string }
   | { kind: 'error'; seq: number; at: number; code: string; message: string }
@@ -156,6 +157,9 @@ function applyQuietly(transcript: Transcript, event: SessionEvent): void {
     case 'tool:allow_revoked':
       delete transcript.allowed[`${event.data.server}/${event.data.name}`]
       break
+    case 'files:added':
+      addFiles(transcript, event.data)
+      break
     case 'limit:raised':
       transcript.raisedLimit = event.data.tokens
       break
@@ -207,6 +211,13 @@ function addNotice(transcript: Transcript, data: EventData<'session:notice'>, se
   }
   last.files = [...known, ...files]
   last.message = filesChangedText(last.files)
+}
+
+/** Shows where the attachments of a message are in the workspace. */
+function addFiles({ entries }: Transcript, { turnId, files }: EventData<'files:added'>): void {
+  const at = entries.findLastIndex((each) => each.kind === 'user' && each.turnId === turnId)
+  const entry = entries[at]
+  if (entry?.kind === 'user') entries[at] = { ...entry, files }
 }
 
 function addCall(transcript: Transcript, data: EventData<'tool:approval_required'>, seq: number, at: number): void {

@@ -55,7 +55,8 @@ const INSIDE: Record<string, string[][]> = {
     ['server/sessions/chat', 'server/sessions/files'],
     ['server/sessions/turns'],
     ['server/sessions/feed'],
-    ['server/sessions/sandboxes', 'server/sessions/access']
+    ['server/sessions/sandboxes', 'server/sessions/access'],
+    ['server/sessions/attachments']
   ],
   'server/tools': [['server/tools/enrichment'], ['server/tools/*']],
   'server/routing': [

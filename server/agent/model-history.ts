@@ -1,9 +1,11 @@
+import { describeFile, isFileBlock } from '../../contract/attachments.ts'
 import type { EventData, SessionEvent } from '../../contract/events.ts'
 import { type FileChange, filesChangedNote } from '../../contract/file-changes.ts'
 import { type CallEntry, callOf, type Transcript } from '../../contract/transcript.ts'
 import { headOf, tailOf } from '../lib/cut-text.ts'
-import type { AssistantPart, ChatMessage, ToolAnswer } from '../models/port.ts'
+import type { AssistantPart, ChatFile, ChatMessage, ToolAnswer } from '../models/port.ts'
 import { partsOf } from './stored-parts.ts'
+import { savedAttachments, userMessage } from './user-message.ts'
 
 /** The maximum length of one tool answer in the history. The person sees all of it, the model its beginning and end. */
 const MAX_ANSWER_CHARS = 60_000
@@ -20,10 +22,10 @@ const CUT_OFF = {
 export function modelHistory(events: readonly SessionEvent[], transcript: Transcript): ChatMessage[] {
   const messages: ChatMessage[] = []
   const notes = fileNotes(events)
+  const saved = savedAttachments(events)
   for (const event of exchanged(events)) {
     if (event.type === 'user:message') {
-      const note = notes.get(event.seq)
-      messages.push({ role: 'user', text: event.data.text.toWellFormed(), ...(note !== undefined && { note }) })
+      messages.push(userMessage(event.data, saved, notes.get(event.seq)))
       continue
     }
     const parts = told(event.data)
@@ -96,7 +98,14 @@ function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, transcrip
   if (!result) return { callId, name, text: 'This call was stopped before it ended.', isError: true }
   const edited = decision?.editedArgs ?? (call.again?.isEdited ? call.args : undefined)
   const note = edited ? `The user changed the arguments; this ran with ${JSON.stringify(edited)}.\n` : ''
-  return { callId, name, text: shorten(note + contentText(result.content)).toWellFormed(), isError: result.isError }
+  const files = filesIn(result.content)
+  return {
+    callId,
+    name,
+    text: shorten(note + contentText(result.content)).toWellFormed(),
+    isError: result.isError,
+    ...(files.length > 0 && { files })
+  }
 }
 
 function rejection(decision: NonNullable<CallEntry['decision']>): string {
@@ -106,9 +115,14 @@ function rejection(decision: NonNullable<CallEntry['decision']>): string {
   return `The user rejected this call; it was not run.${reason}`
 }
 
+function filesIn(content: readonly unknown[]): ChatFile[] {
+  return content.filter(isFileBlock).map(({ file, name }, at) => ({ ...file, name: name ?? `image ${at + 1}` }))
+}
+
 export function contentText(content: readonly unknown[]): string {
   return content
     .map((part) => {
+      if (isFileBlock(part)) return `[${part.type}: ${describeFile(part.file)}]`
       const { type, text } = (part ?? {}) as { type?: unknown; text?: unknown }
       return typeof text === 'string' ? text : `[${String(type ?? 'unknown').slice(0, 40)} content]`
     })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { AssistantPart, ChatMessage } from '../models/port.ts'
+import type { AssistantPart, ChatFile, ChatMessage } from '../models/port.ts'
 import { estimateTokens, trimHistory } from './trim-history.ts'
 
 let ids = 0
@@ -64,6 +64,38 @@ describe('trimming', () => {
       { role: 'assistant', parts: [{ type: 'reasoning', text: '', meta: { vendor: { signature: meta } } }] }
     ]
     expect(estimateTokens(signed('x'.repeat(7000)))).toBeGreaterThan(2000)
+  })
+
+  const image = (id: string): ChatFile => ({
+    id,
+    name: `${id}.png`,
+    mediaType: 'image/png',
+    size: 500_000,
+    width: 3000,
+    height: 3000
+  })
+  const looked = (id: string): ChatMessage[] => [
+    { role: 'user', text: `look at ${id}`, files: [image(id)] },
+    { role: 'assistant', parts: [{ type: 'text', text: 'ok' }] }
+  ]
+  const shown = (messages: ChatMessage[]) =>
+    messages.flatMap((message) => (message.role === 'user' ? (message.files ?? []) : [])).filter((f) => !f.isLeftOut)
+
+  it('counts an image, and leaves out the oldest ones before anything else', () => {
+    const messages = ['a', 'b', 'c'].flatMap(looked)
+    expect(estimateTokens(messages)).toBeGreaterThan(3 * 1500)
+    const trimmed = trimHistory(messages, 3500)
+    expect(trimmed.dropped).toBe(0)
+    expect(shown(trimmed.messages).map(({ id }) => id)).toEqual(['b', 'c'])
+    expect(shown(trimHistory(messages, 500).messages).map(({ id }) => id)).toEqual(['c'])
+  })
+
+  it('sends no more files than vendors accept', () => {
+    const many = trimHistory(Array.from({ length: 30 }, (_, at) => looked(`i${at}`)).flat(), 1e9).messages
+    expect(shown(many).map(({ id }) => id)).toEqual(Array.from({ length: 20 }, (_, at) => `i${at + 10}`))
+    const files = Array.from({ length: 5 }, (_, at) => ({ ...image(`big${at}`), size: 3_700_000 }))
+    const big = trimHistory([{ role: 'user', text: 'look', files }], 1e9).messages
+    expect(shown(big).map(({ id }) => id)).toEqual(['big2', 'big3', 'big4'])
   })
 
   it('never leaves half a character, wherever it cuts', () => {

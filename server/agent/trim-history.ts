@@ -1,5 +1,6 @@
 import { headOf } from '../lib/cut-text.ts'
-import type { ChatMessage, StepRequest } from '../models/port.ts'
+import type { ChatFile, ChatMessage, StepRequest } from '../models/port.ts'
+import { fileTokens, withFewerFiles } from './history-files.ts'
 
 /** A rough estimate that is safe for English and code. No tokenizer fits every provider. */
 const CHARS_PER_TOKEN = 3.5
@@ -12,13 +13,13 @@ export interface TrimmedHistory {
 }
 
 /**
- * Drops the oldest exchanges until the rest fits. An exchange starts with a user's message and is dropped as a whole, so that no
+ * Leaves out old files, then drops the oldest exchanges until the rest fits. An exchange starts with a user's message and is dropped as a whole, so that no
  * call loses its answer. The question and the newest step of the last exchange always stay. If that exchange alone is too long,
  * its older tool answers are shortened, then its oldest steps are dropped, each with its answers.
  */
 export function trimHistory(messages: ChatMessage[], maxTokens: number): TrimmedHistory {
-  const exchanges = splitExchanges(messages)
-  let total = estimateTokens(messages)
+  const exchanges = splitExchanges(withFewerFiles(messages, (rest) => estimateTokens(rest) <= maxTokens))
+  let total = estimateTokens(exchanges.flat())
   let first = 0
   while (first < exchanges.length - 1 && total > maxTokens) {
     total -= estimateTokens(exchanges[first] ?? [])
@@ -44,12 +45,17 @@ export function estimateRequest({
 }
 
 function lengthOf(message: ChatMessage): number {
-  if (message.role === 'user') return message.text.length + (message.note?.length ?? 0)
-  if (message.role === 'tool') return message.answers.reduce((sum, { text }) => sum + text.length + 50, 0)
+  if (message.role === 'user') return message.text.length + (message.note?.length ?? 0) + filesLength(message.files)
+  if (message.role === 'tool')
+    return message.answers.reduce((sum, { text, files }) => sum + text.length + 50 + filesLength(files), 0)
   return message.parts.reduce(
     (sum, part) => sum + (part.type === 'tool-call' ? part.args.length + 50 : part.text.length) + metaLength(part),
     0
   )
+}
+
+function filesLength(files: readonly ChatFile[] = []): number {
+  return files.reduce((sum, file) => sum + fileTokens(file) * CHARS_PER_TOKEN, 0)
 }
 
 /** Signatures are sent back with every request and can be long. */

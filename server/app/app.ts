@@ -10,6 +10,7 @@ import { openExposedHttp } from '../gateway/expose/http/exposed-http.ts'
 import { createHttpServer } from '../http/create-http-server.ts'
 import { limitedMcp, mcpLimit } from '../http/mcp-limit.ts'
 import { createMetrics } from '../http/metrics.ts'
+import type { ConversationFiles } from '../http/routes/attachment-routes.ts'
 import { packageRoot } from '../lib/files/package-root.ts'
 import type { Logger } from '../lib/logger.ts'
 import { createRefusals, type ReportRefusal } from '../lib/refusals.ts'
@@ -22,6 +23,7 @@ import { AdminAccess } from '../sessions/access/admin-access.ts'
 import { InstanceAccess } from '../sessions/access/instance-access.ts'
 import { OwnerAccess } from '../sessions/access/owner-access.ts'
 import { ownerName, type SessionAccess } from '../sessions/access/session-access.ts'
+import { readFile, storeFile } from '../sessions/attachments/stored-file.ts'
 import { Chat } from '../sessions/chat/chat.ts'
 import { SessionDirectory } from '../sessions/directory/session-directory.ts'
 import { logSessions } from '../sessions/feed/log-sessions.ts'
@@ -87,7 +89,7 @@ export async function createApp(
     readiness,
     models,
     sessions: directory,
-    files: openTransfer(settings, core),
+    ...openFiles(settings, core),
     maxUploadBytes: settings.MAX_UPLOAD_MB * MB,
     transcript: (sessionId) => chat.fullTranscript(sessionId),
     ...{ ...entrance, senders },
@@ -127,9 +129,18 @@ export async function createApp(
   }
 }
 
-function openTransfer({ SANDBOX_WORKSPACE_MB }: Settings, { sessions, quotas }: Core): WorkspaceTransfer {
+/** The files of the workspace and those of the conversation. */
+function openFiles({ SANDBOX_WORKSPACE_MB }: Settings, { sessions, quotas, contents }: Core) {
   const checkQuota = (sessionId: string) => quotas.checkWork(sessionId)
-  return new WorkspaceTransfer(sessions, { checkQuota, maxArchiveBytes: SANDBOX_WORKSPACE_MB * 4 * MB })
+  const files = new WorkspaceTransfer(sessions, { checkQuota, maxArchiveBytes: SANDBOX_WORKSPACE_MB * 4 * MB })
+  const attachments: ConversationFiles = {
+    async add(sessionId, bytes) {
+      await checkQuota(sessionId)
+      return storeFile(contents, sessionId, bytes)
+    },
+    read: (sessionId, id) => readFile(contents, sessionId, id)
+  }
+  return { files, attachments }
 }
 
 function openLive({ REDIS_URL: url, DEPLOYMENT: deployment }: Settings, logger: Logger): SocketAdapter | undefined {
@@ -169,7 +180,7 @@ function openDirectory(settings: Settings, { sessions, store, feed, access }: Co
 
 function createChat(
   settings: Settings,
-  { sessions, store, feed, access, quotas }: Core,
+  { sessions, store, contents, feed, access, quotas }: Core,
   models: Models,
   servers: ChatServers,
   guard: DefinitionGuard,
@@ -181,6 +192,7 @@ function createChat(
   const chat = new Chat({
     sessions,
     events: store.events,
+    contents,
     checkQuota: (sessionId) => quotas.checkWork(sessionId),
     models,
     policy: servers.policy,

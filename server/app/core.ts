@@ -14,6 +14,7 @@ import { SessionAccess, sessionLost } from '../sessions/access/session-access.ts
 import { SessionFeed } from '../sessions/feed/session-feed.ts'
 import { SessionManager } from '../sessions/sandboxes/session-manager.ts'
 import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from '../sessions/sandboxes/session-options.ts'
+import type { ContentStore } from '../storage/checkpoint-store.ts'
 import { openCheckpointStore } from '../storage/checkpoints/checkpoint-files.ts'
 import { claimDataDir } from '../storage/claim-data-dir.ts'
 import { readDeploymentId } from '../storage/deployment-file.ts'
@@ -125,6 +126,8 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   return {
     engine,
     store,
+    /** The files of conversations. */
+    contents: checkpoints satisfies ContentStore,
     sessions,
     access,
     quotas,

@@ -17,6 +17,7 @@ import { registerHealth } from './health.ts'
 import type { Readiness } from './readiness.ts'
 import { refuseServers } from './refuse-servers.ts'
 import { type Inbox, registerApprovalRoutes } from './routes/approval-routes.ts'
+import { type ConversationFiles, registerAttachmentRoutes } from './routes/attachment-routes.ts'
 import { type AuditReader, registerAuditRoutes } from './routes/audit-routes.ts'
 import { registerExport } from './routes/export-route.ts'
 import { type FileTransfer, registerFileRoutes } from './routes/file-routes.ts'
@@ -30,6 +31,7 @@ export interface HttpServerOptions extends SecurityOptions {
   readiness: Readiness
   models: Pick<Models, 'catalog'>
   sessions: SessionDirectory
+  attachments: ConversationFiles
   files: FileTransfer
   inbox: Inbox
   maxUploadBytes: number
@@ -107,6 +109,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   server.post('/api/models/refresh', () => options.models.catalog({ refresh: true }))
   registerSessionRoutes(server, options)
   registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)
+  registerAttachmentRoutes(server, options.sessions, options.attachments, options.maxUploadBytes)
   registerServerRoutes(server, options)
   registerApprovalRoutes(server, options.inbox)
   registerExport(server, options.sessions, options.transcript)

@@ -9,11 +9,14 @@ import { DEMO_INFO } from './demo/demo-info.ts'
 import { demoStep } from './demo/demo-step.ts'
 import { buildCatalog } from './detection/build-catalog.ts'
 import { type Detected, detect } from './detection/detect.ts'
+import type { ListedModel } from './detection/list-models.ts'
 import { configuredModelOf, splitModelId } from './model-id.ts'
 import { DEFAULT_TIMEOUTS, type ModelsOptions, type ModelTimeouts } from './models-options.ts'
 import type { ModelCatalog, Models, StepEvent, StepRequest } from './port.ts'
 import { Proofs } from './proofs.ts'
 import { configuredEndpoints, type Endpoint } from './providers/endpoint.ts'
+import { modelInputs } from './providers/model-inputs.ts'
+import { RefusedFiles } from './step/refused-files.ts'
 import { RejectedOptions } from './step/rejected-options.ts'
 import { remoteStep } from './step/remote-step.ts'
 
@@ -33,6 +36,7 @@ class DetectedModels implements Models {
   readonly #timeouts: ModelTimeouts
   readonly #endpoints: Endpoint[]
   readonly #proofs: Proofs
+  readonly #refusedFiles = new RefusedFiles()
   #last: { at: number; detected: Detected[]; catalog: ModelCatalog } | undefined
   readonly #detection = new SingleFlight<ModelCatalog>()
   readonly #rejected = new RejectedOptions()
@@ -95,15 +99,21 @@ class DetectedModels implements Models {
       timeouts: this.#timeouts,
       maxTries,
       rejected: this.#rejected,
+      inputs: modelInputs(endpoint.provider, modelId, this.#listed(endpoint, modelId)?.inputs),
+      refusedFiles: this.#refusedFiles,
       logger: this.#options.logger
     })
+  }
+
+  #listed(endpoint: Endpoint, modelId: string): ListedModel | undefined {
+    const listed = this.#last?.detected.find((found) => found.endpoint === endpoint)?.models
+    return listed?.find(({ id }) => id === modelId)
   }
 
   /** Anthropic requires a limit; the list of models says what is allowed. */
   #outputLimit(request: StepRequest, endpoint: Endpoint, modelId: string): { maxOutputTokens?: number } {
     if (request.maxOutputTokens !== undefined || endpoint.provider !== 'anthropic') return {}
-    const listed = this.#last?.detected.find((found) => found.endpoint === endpoint)?.models
-    const allowed = listed?.find(({ id }) => id === modelId)?.maxOutputTokens
+    const allowed = this.#listed(endpoint, modelId)?.maxOutputTokens
     return allowed === undefined ? {} : { maxOutputTokens: Math.min(allowed, DEFAULT_OUTPUT_TOKENS) }
   }
 }

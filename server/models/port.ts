@@ -14,17 +14,32 @@ export type AssistantPart =
   /** `args` is the model's JSON, byte for byte. `invalid` says why it can't be used; such a call is shown but never run. */
   | { type: 'tool-call'; callId: string; name: string; args: string; invalid?: string; meta?: ProviderMeta }
 
+/** A file that the model is shown, if it takes such files. Its content is read when the request is made. */
+export interface ChatFile {
+  /** For `StepRequest.readFile`. */
+  id: string
+  name: string
+  /** An image type, `application/pdf` or `text/plain`. */
+  mediaType: string
+  size: number
+  width?: number | undefined
+  height?: number | undefined
+  /** It is no longer shown, to save space; the model is told so. */
+  isLeftOut?: true
+}
+
 export interface ToolAnswer {
   callId: string
   name: string
   /** The text for the model: the tool's result, or the user's decision. */
   text: string
   isError: boolean
+  files?: ChatFile[]
 }
 
 export type ChatMessage =
   /** `note` is what the server adds for the model. */
-  | { role: 'user'; text: string; note?: string }
+  | { role: 'user'; text: string; note?: string; files?: ChatFile[] }
   | { role: 'assistant'; parts: AssistantPart[] }
   | { role: 'tool'; answers: ToolAnswer[] }
 
@@ -45,6 +60,8 @@ export interface StepRequest {
   effort?: Effort | undefined
   /** Left out for a model that rejects it, and while Claude thinks. */
   temperature?: number | undefined
+  /** Reads a file of the messages; undefined if it is gone. */
+  readFile?: (id: string) => Promise<Uint8Array | undefined>
   signal: AbortSignal
 }
 
@@ -83,12 +100,20 @@ export type ModelErrorCode =
   | 'model_context_full'
   | 'model_request_rejected' // any other 4xx
 
+/** Whether the model can look at images and PDFs. */
+export interface ModelInputs {
+  images: boolean
+  pdfs: boolean
+}
+
 export interface ModelInfo {
   /** `provider/id`. */
   id: string
   name: string
   provider: string
   contextTokens?: number
+  /** Missing if nobody says. */
+  inputs?: ModelInputs
 }
 
 export interface ProviderStatus {

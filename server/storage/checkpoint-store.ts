@@ -22,7 +22,15 @@ export interface Checkpoint {
   close(): Promise<void>
 }
 
-export interface CheckpointStore {
+/** Content that a session's conversation names by its SHA-256 (hex), such as an image. It is removed with the session. */
+export interface ContentStore {
+  /** Durable when it resolves, with the hash. */
+  putContent(sessionId: string, bytes: Uint8Array): Promise<string>
+  /** Returns undefined if this session has no such content. Throws internal `checkpoint_damaged` if the bytes have changed. */
+  getContent(sessionId: string, hash: string): Promise<Buffer | undefined>
+}
+
+export interface CheckpointStore extends ContentStore {
   /** Loads the last commit of this epoch or any lower one. */
   open(sessionId: string, epoch: number): Promise<Checkpoint>
   /** Whether anything is stored for this session. */

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, constants } from 'node:fs'
+import { imageType } from '../../server/lib/media/sniff-media.ts'
 import { plural } from '../../server/lib/plural.ts'
 import { pathTarget, resolveExpected, TargetChangedError } from '../files/path-target.ts'
 import { readRange } from '../files/read-range.ts'
@@ -15,6 +16,8 @@ const MAX_BINARY_BYTES = 1024 * 1024
 const MAX_IMAGE_BYTES = 3 * 1024 * 1024
 const MAX_COUNTED_BYTES = 64 * 1024 * 1024
 const PROBE_BYTES = 8192
+const PDF = 'application/pdf'
+const PDF_START = '%PDF-'
 const ENCODINGS = ['auto', 'utf8', 'base64'] as const
 
 export function readFileTool(root: WorkspaceRoot): Tool {
@@ -22,7 +25,7 @@ export function readFileTool(root: WorkspaceRoot): Tool {
     name: 'read_file',
     title: 'Read a file',
     description:
-      'Reads a file of the workspace. Text: offset is the first line (from 1), limit the number of lines. Binary files come as base64, where offset (from 0) and limit count bytes; images come as images. Long files are cut (256 kB of text, 1 MB of binary) and the reply says where to continue.',
+      'Reads a file of the workspace. Text: offset is the first line (from 1), limit the number of lines. Binary files come as base64, where offset (from 0) and limit count bytes; images come as images, PDFs as PDFs. Long files are cut (256 kB of text, 1 MB of binary) and the reply says where to continue.',
     inputSchema: objectSchema(
       {
         path: { type: 'string', description: 'Path in the workspace.' },
@@ -35,9 +38,9 @@ export function readFileTool(root: WorkspaceRoot): Tool {
     outputSchema: objectSchema(
       {
         path: { type: 'string' },
-        encoding: { type: 'string', enum: ['utf8', 'base64', 'image'] },
-        content: { type: 'string', description: 'Absent for images, which are in the content blocks.' },
-        mimeType: { type: 'string', description: 'The type of an image.' },
+        encoding: { type: 'string', enum: ['utf8', 'base64', 'image', 'pdf'] },
+        content: { type: 'string', description: 'Absent for images and PDFs, which are in the content blocks.' },
+        mimeType: { type: 'string', description: 'The type of an image or PDF.' },
         size: { type: 'integer', description: 'Size of the whole file, in bytes.' },
         offset: { type: 'integer', description: 'First line or byte in this reply.' },
         count: { type: 'integer', description: 'Lines or bytes in this reply.' },
@@ -98,9 +101,9 @@ async function read(
 async function readOpen(file: OpenFile, encoding: (typeof ENCODINGS)[number], signal: AbortSignal): Promise<ToolReply> {
   if (encoding === 'base64') return binaryReply(file)
   const probe = readRange(file.fd, 0, PROBE_BYTES)
-  const mimeType = encoding === 'auto' ? imageType(probe) : undefined
+  const mimeType = encoding === 'auto' ? shownType(probe) : undefined
   if (mimeType !== undefined && file.offset === undefined && file.limit === undefined && file.size <= MAX_IMAGE_BYTES)
-    return imageReply(file, mimeType)
+    return shownReply(file, mimeType)
   if (encoding === 'auto' && (mimeType !== undefined || !looksLikeText(probe, file.size))) return binaryReply(file)
   const first = Math.max(1, file.offset ?? 1)
   const range = await readLines(file.fd, file.size, {
@@ -163,21 +166,22 @@ function binaryReply(file: OpenFile): ToolReply {
   }
 }
 
-function imageReply(file: OpenFile, mimeType: string): ToolReply {
+function shownReply(file: OpenFile, mimeType: string): ToolReply {
   const { path, size } = file
   const bytes = readRange(file.fd, 0, size)
+  const data = bytes.toString('base64')
+  const isPdf = mimeType === PDF
+  const encoding = isPdf ? 'pdf' : 'image'
+  const uri = `file:///workspace/${encodeURI(path.toWellFormed())}`
   return {
-    content: [{ type: 'image', data: bytes.toString('base64'), mimeType }],
-    structuredContent: { path, encoding: 'image', mimeType, size, offset: 0, count: bytes.length, truncated: false }
+    content: [
+      isPdf ? { type: 'resource', resource: { uri, mimeType, blob: data } } : { type: 'image', data, mimeType }
+    ],
+    structuredContent: { path, encoding, mimeType, size, offset: 0, count: bytes.length, truncated: false }
   }
 }
 
-/** The type of an image that models can look at, from its first bytes. */
-function imageType(start: Buffer): string | undefined {
-  const text = start.toString('latin1', 0, 12)
-  if (text.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png'
-  if (text.startsWith('\xff\xd8\xff')) return 'image/jpeg'
-  if (text.startsWith('GIF87a') || text.startsWith('GIF89a')) return 'image/gif'
-  if (text.startsWith('RIFF') && text.slice(8) === 'WEBP') return 'image/webp'
-  return undefined
+/** The type of an image or PDF that models can look at, from its first bytes. */
+function shownType(start: Buffer): string | undefined {
+  return start.toString('latin1', 0, PDF_START.length) === PDF_START ? PDF : imageType(start)
 }

@@ -6,7 +6,10 @@ import type { ExpectedTarget } from '../protocol.ts'
 /** A sentence for the model; becomes an `isError` result. */
 export class ToolError extends Error {}
 
-type ToolContent = { type: 'text'; text: string } | { type: 'image'; data: string; mimeType: string }
+type ToolContent =
+  | { type: 'text'; text: string }
+  | { type: 'image'; data: string; mimeType: string }
+  | { type: 'resource'; resource: { uri: string; mimeType: string; blob: string } }
 
 export interface ToolReply {
   content: ToolContent[]

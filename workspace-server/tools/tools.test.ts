@@ -145,7 +145,7 @@ describe('read_file', () => {
     expect(part.content).toMatch(/^x€+$/)
   })
 
-  it('returns binary as base64, in parts, and images as images', async () => {
+  it('returns binary as base64, in parts, and images and PDFs as such', async () => {
     const bytes = Buffer.from(Array.from({ length: 3000 }, (_, index) => index % 256))
     writeFileSync(at('binary'), bytes)
     expect(await read({ path: 'binary' })).toMatchObject({ encoding: 'base64', content: bytes.toString('base64') })
@@ -158,6 +158,17 @@ describe('read_file', () => {
     writeFileSync(at('picture'), png)
     const { content } = await owner.call('read_file', { path: 'picture' })
     expect(content).toEqual([{ type: 'image', mimeType: 'image/png', data: png.toString('base64') }])
+    const pdf = Buffer.concat([Buffer.from('%PDF-1.7\n'), bytes])
+    writeFileSync(at('a paper'), pdf)
+    const paper = await owner.call('read_file', { path: 'a paper' })
+    const resource = {
+      uri: 'file:///workspace/a%20paper',
+      mimeType: 'application/pdf',
+      blob: pdf.toString('base64')
+    }
+    expect(paper.content).toEqual([{ type: 'resource', resource }])
+    expect(paper.structuredContent).toMatchObject({ encoding: 'pdf', mimeType: 'application/pdf' })
+    expect(await read({ path: 'a paper', encoding: 'base64' })).toMatchObject({ content: pdf.toString('base64') })
   })
 
   it('treats text with one invalid byte as binary, unless told otherwise', async () => {

@@ -60,6 +60,7 @@ export async function openServerRoutes(
       destroy: unused
     },
     files: { list: unused, read: unused, write: unused, archive: unused, change: unused, replace: unused },
+    attachments: { add: unused, read: unused },
     inbox: { open: unused, answer: unused },
     maxUploadBytes: 1,
     transcript: unused,

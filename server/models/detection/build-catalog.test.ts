@@ -57,7 +57,7 @@ const LISTS = {
   compatible: [
     { id: 'openai/gpt-oss-20b', object: 'model', created: 5, max_model_len: 32_768 },
     { id: 'nomic-embed-text', object: 'model', created: 9 },
-    { id: 'llama3:latest', object: 'model', created: 7 }
+    { id: 'llama3:latest', object: 'model', created: 7, architecture: { input_modalities: ['text', 'image'] } }
   ]
 }
 
@@ -87,7 +87,7 @@ const idsOf = (catalog: { models: { id: string }[] }) => catalog.models.map(({ i
 test('without any key there is the demo model', async () => {
   expect(await models({}).catalog()).toEqual({
     default: 'demo/demo',
-    models: [{ id: 'demo/demo', name: expect.stringContaining('Demo'), provider: 'demo' }],
+    models: [{ id: 'demo/demo', provider: 'demo', name: expect.stringContaining('Demo'), inputs: expect.anything() }],
     providers: [{ id: 'demo', ok: true }]
   })
 })
@@ -126,6 +126,7 @@ describe('what is offered', () => {
       'demo/demo'
     ])
     expect(catalog.models[0]?.contextTokens).toBe(32_768)
+    expect(catalog.models.map(({ inputs }) => inputs?.images)).toEqual([undefined, true, false])
     expect(server.listRequests[0]?.headers.authorization).toBeUndefined()
   })
 

@@ -2,6 +2,7 @@ import { DEMO_INFO } from '../demo/demo-info.ts'
 import { configuredModelOf } from '../model-id.ts'
 import type { ProviderId } from '../models-options.ts'
 import type { ModelCatalog, ModelInfo, ProviderStatus } from '../port.ts'
+import { modelInputs } from '../providers/model-inputs.ts'
 import type { Detected } from './detect.ts'
 import type { ListedModel } from './list-models.ts'
 
@@ -37,8 +38,11 @@ function pick(found: Detected, requested: ConfiguredDefault): ModelInfo | undefi
   return model && toInfo(found, model)
 }
 
-function toInfo({ endpoint: { provider } }: Detected, { id, name, contextTokens }: ListedModel): ModelInfo {
-  return { id: `${provider}/${id}`, name, provider, ...(contextTokens !== undefined && { contextTokens }) }
+function toInfo({ endpoint: { provider } }: Detected, model: ListedModel): ModelInfo {
+  const { id, name, contextTokens } = model
+  const inputs = modelInputs(provider, id, model.inputs)
+  const known = { ...(contextTokens !== undefined && { contextTokens }), ...(inputs && { inputs }) }
+  return { id: `${provider}/${id}`, name, provider, ...known }
 }
 
 function status(

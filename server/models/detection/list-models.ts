@@ -10,6 +10,8 @@ export interface ListedModel {
   createdMs?: number | undefined
   contextTokens?: number | undefined
   maxOutputTokens?: number | undefined
+  /** Compatible servers: what the model takes, such as `text` and `image`. */
+  inputs?: string[] | undefined
   /** Gemini only: the methods that the model supports. */
   methods?: string[] | undefined
 }
@@ -66,23 +68,32 @@ const geminiModel = z
     }
   })
 
-/** `max_model_len` is from vLLM, `context_length` from OpenRouter and others. */
+const listedInputs = z.array(z.string().max(40)).max(20).optional().catch(undefined)
+
+/** `max_model_len` is from vLLM, `context_length` and `architecture` from OpenRouter, `capabilities` from Mistral. */
 const openaiModel = z
   .object({
     id,
     name,
     created: z.number().nonnegative().optional().catch(undefined),
     max_model_len: count,
-    context_length: count
+    context_length: count,
+    architecture: z.object({ input_modalities: listedInputs }).optional().catch(undefined),
+    capabilities: z.object({ vision: z.boolean().optional() }).optional().catch(undefined)
   })
   .transform((model): ListedModel => {
     return {
       id: model.id,
       name: model.name || model.id,
       createdMs: model.created === undefined ? undefined : model.created * 1000,
-      contextTokens: model.context_length ?? model.max_model_len
+      contextTokens: model.context_length ?? model.max_model_len,
+      inputs: model.architecture?.input_modalities ?? visionInputs(model.capabilities?.vision)
     }
   })
+
+function visionInputs(hasVision: boolean | undefined): string[] | undefined {
+  return hasVision === undefined ? undefined : hasVision ? ['text', 'image'] : ['text']
+}
 
 const openai = {
   model: openaiModel,

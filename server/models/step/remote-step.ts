@@ -6,11 +6,13 @@ import { plural } from '../../lib/plural.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
 import { cancelled } from '../../lib/waiting/cancelled.ts'
 import type { ModelTimeouts } from '../models-options.ts'
-import type { StepEvent, StepRequest } from '../port.ts'
+import type { ModelInputs, StepEvent, StepRequest } from '../port.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { type ModelFailure, modelError, modelFailure } from '../providers/model-failure.ts'
 import { vendorModel } from '../providers/vendor-model.ts'
 import { WatchedFetch } from '../providers/watched-fetch.ts'
+import { type ShownFiles, shownFiles } from './prompt-files.ts'
+import { type RefusedFiles, saysFilesRefused, withoutFiles } from './refused-files.ts'
 import type { RejectedOptions } from './rejected-options.ts'
 import { StepCollector } from './step-collector.ts'
 import { foldUnopened, splitThinkTags } from './think-tags.ts'
@@ -26,25 +28,35 @@ export interface RemoteStep {
   timeouts: ModelTimeouts
   maxTries: number
   rejected: RejectedOptions
+  /** What the model takes; undefined if nobody knows. */
+  inputs: ModelInputs | undefined
+  refusedFiles: RefusedFiles
   logger: Logger
 }
 
 /**
  * Runs one step of a vendor's model. Retries only while nothing of the step has been emitted. An option that the model rejects is
- * left out at the next try.
+ * left out at the next try, and so are files.
  */
 export async function* remoteStep(asked: RemoteStep): AsyncGenerator<StepEvent, void> {
-  const { rejected, maxTries, timeouts, logger } = asked
+  const { rejected, refusedFiles, maxTries, timeouts, logger, modelId } = asked
   const { signal, model } = asked.request
   let step = { ...asked, request: rejected.leaveOut(asked.request) }
+  let shown = await filesOf(step)
   for (let attempt = 1; ; attempt++) {
-    const failure = yield* tryOnce(step)
+    const failure = yield* tryOnce(step, shown)
     if (failure === undefined) return
     const without = rejected.without(step.request, failure.error)
     if (without !== undefined) {
       logger.debug({ model, reason: failure.reason }, 'a model step is repeated without an option')
       step = { ...step, request: without }
       attempt--
+      continue
+    }
+    if (shown.ids.length > 0 && saysFilesRefused(failure.error)) {
+      refusedFiles.add(modelId, shown.ids)
+      shown = await filesOf(step)
+      yield { type: 'retry', attempt: attempt + 1, inMs: 0, reason: withoutFiles(failure.error) }
       continue
     }
     const inMs = failure.afterMs ?? backoffMs(attempt, { firstMs: timeouts.backoffMs, maxMs: LONGEST_BACKOFF_MS })
@@ -62,7 +74,7 @@ export async function* remoteStep(asked: RemoteStep): AsyncGenerator<StepEvent, 
 }
 
 /** Returns the failure if a retry would repeat nothing; throws if something was already emitted. */
-async function* tryOnce(step: RemoteStep): AsyncGenerator<StepEvent, ModelFailure | undefined> {
+async function* tryOnce(step: RemoteStep, shown: ShownFiles): AsyncGenerator<StepEvent, ModelFailure | undefined> {
   const { endpoint, modelId, request, timeouts } = step
   const watch = new WatchedFetch({
     label: `${endpoint.label} (${modelId})`,
@@ -75,7 +87,7 @@ async function* tryOnce(step: RemoteStep): AsyncGenerator<StepEvent, ModelFailur
   let givenOut = false
   let reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart> | undefined
   try {
-    reader = (await open(step, watch)).getReader()
+    reader = (await open(step, shown, watch)).getReader()
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
       if (next.value.type === 'error') throw next.value.error
       const event = collector.accept(next.value)
@@ -97,10 +109,14 @@ async function* tryOnce(step: RemoteStep): AsyncGenerator<StepEvent, ModelFailur
   }
 }
 
-async function open({ endpoint, modelId, request }: RemoteStep, watch: WatchedFetch) {
+function filesOf({ request, endpoint, modelId, inputs, refusedFiles }: RemoteStep): Promise<ShownFiles> {
+  return shownFiles(request, endpoint.provider, inputs, (id) => refusedFiles.has(modelId, id))
+}
+
+async function open({ endpoint, modelId, request }: RemoteStep, shown: ShownFiles, watch: WatchedFetch) {
   const { effort, temperature, maxOutputTokens } = request
   const { model, providerOptions } = await vendorModel(endpoint, modelId, watch.fetch, effort)
-  const { prompt, tools } = toPrompt(request)
+  const { prompt, tools } = toPrompt(request, shown)
   const { stream } = await model.doStream({
     prompt,
     ...(tools.length > 0 && { tools }),

@@ -5,23 +5,31 @@ import type {
   LanguageModelV4Message,
   SharedV4ProviderOptions
 } from '@ai-sdk/provider'
-import type { AssistantPart, ChatMessage, ModelTool, ProviderMeta, StepRequest, ToolAnswer } from '../port.ts'
+import type { AssistantPart, ChatFile, ChatMessage, ModelTool, ProviderMeta, StepRequest, ToolAnswer } from '../port.ts'
+import { NO_FILES, type ShownFiles } from './prompt-files.ts'
 import { readArguments } from './read-arguments.ts'
 import { isTagged } from './think-tags.ts'
 
+type UserContent = Extract<LanguageModelV4Message, { role: 'user' }>['content']
 type AssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['content']
 type ToolContent = Extract<LanguageModelV4Message, { role: 'tool' }>['content']
+
+type ToolOutput = Extract<ToolContent[number], { type: 'tool-result' }>['output']
+type UserMessage = Extract<ChatMessage, { role: 'user' }>
 
 const LONGEST_TOOL_NAME = 64
 
 /** Converts our conversation to the vendor packages' types; `meta` is sent back exactly as it came. */
-export function toPrompt(request: Pick<StepRequest, 'system' | 'messages' | 'tools'>): {
+export function toPrompt(
+  request: Pick<StepRequest, 'system' | 'messages' | 'tools'>,
+  shown: ShownFiles = NO_FILES
+): {
   prompt: LanguageModelV4CallOptions['prompt']
   tools: LanguageModelV4FunctionTool[]
 } {
   const prompt: LanguageModelV4Message[] = []
   if (request.system !== '') prompt.push({ role: 'system', content: request.system, providerOptions: CACHED })
-  for (const message of request.messages) prompt.push(...toMessage(message))
+  for (const message of request.messages) prompt.push(...toMessage(message, shown))
   const last = prompt.at(-1)
   if (last && last.role !== 'assistant') last.providerOptions = CACHED
   return { prompt, tools: request.tools.map(toTool) }
@@ -33,24 +41,27 @@ export function toPrompt(request: Pick<StepRequest, 'system' | 'messages' | 'too
  */
 const CACHED: SharedV4ProviderOptions = { anthropic: { cacheControl: { type: 'ephemeral' } } }
 
-function toMessage(message: ChatMessage): LanguageModelV4Message[] {
+function toMessage(message: ChatMessage, shown: ShownFiles): LanguageModelV4Message[] {
   switch (message.role) {
     case 'user':
-      return [{ role: 'user', content: [{ type: 'text', text: userText(message) }] }]
+      return [{ role: 'user', content: userContent(message, shown) }]
     case 'assistant': {
       // A model that thinks in tags expects its earlier answers without them.
       const content = message.parts.filter((part) => !isTagged(part)).map(toPart)
       return content.length === 0 ? [] : [{ role: 'assistant', content }]
     }
     case 'tool': {
-      const content = message.answers.map(toResult)
-      return content.length === 0 ? [] : [{ role: 'tool', content }]
+      const content = message.answers.map((answer) => toResult(answer, shown))
+      return content.length === 0 ? [] : [{ role: 'tool', content }, ...afterResults(message.answers, shown)]
     }
   }
 }
 
-function userText({ text, note }: Extract<ChatMessage, { role: 'user' }>): string {
-  return note === undefined ? text : `${text}\n\n${note}`
+/** Files come before the question about them, as the vendors advise. */
+function userContent({ text, note = '', files = [] }: UserMessage, shown: ShownFiles): UserContent {
+  const words = [text, note].filter((part) => part !== '').join('\n\n')
+  const parts = files.map((file) => shown.part(file))
+  return words === '' && parts.length > 0 ? parts : [...parts, { type: 'text', text: words }]
 }
 
 function toPart(part: AssistantPart): AssistantContent[number] {
@@ -61,14 +72,33 @@ function toPart(part: AssistantPart): AssistantContent[number] {
   return { type: 'tool-call', toolCallId: part.callId, toolName: sendableName(part.name), input: value, ...attached }
 }
 
-function toResult(answer: ToolAnswer): ToolContent[number] {
+function toResult(answer: ToolAnswer, shown: ShownFiles): ToolContent[number] {
   const value = answer.text === '' ? '(no output)' : answer.text
   return {
     type: 'tool-result',
     toolCallId: answer.callId,
     toolName: sendableName(answer.name),
-    output: answer.isError ? { type: 'error-text', value } : { type: 'text', value }
+    output: answer.isError ? { type: 'error-text', value } : resultOutput(value, answer.files ?? [], shown)
   }
+}
+
+/** The text is one part and comes first: for Gemini it is the answer, and files follow it. */
+function resultOutput(value: string, files: ChatFile[], shown: ShownFiles): ToolOutput {
+  const parts = files.map((file) => shown.part(file))
+  const words = [value, ...parts.flatMap((part) => (part.type === 'text' ? part.text : []))].join('\n')
+  const inside = shown.inResults ? parts.filter((part) => part.type === 'file') : []
+  if (inside.length === 0) return { type: 'text', value: words }
+  return { type: 'content', value: [{ type: 'text', text: words }, ...inside] }
+}
+
+/** For vendors whose tool messages are only text: the files follow in a message of their own. */
+function afterResults(answers: ToolAnswer[], shown: ShownFiles): LanguageModelV4Message[] {
+  if (shown.inResults) return []
+  const content = answers.flatMap(({ name, isError, files = [] }): UserContent => {
+    const parts = isError ? [] : files.map((file) => shown.part(file)).filter((part) => part.type === 'file')
+    return parts.length === 0 ? [] : [{ type: 'text', text: `[From the result of ${sendableName(name)}:]` }, ...parts]
+  })
+  return content.length === 0 ? [] : [{ role: 'user', content }]
 }
 
 function toTool(tool: ModelTool): LanguageModelV4FunctionTool {

@@ -15,6 +15,7 @@ import {
 import { reopening } from '../../agent/reopening.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
+import { lookUpAttachments } from '../attachments/stored-file.ts'
 import { Conversation } from '../feed/conversation.ts'
 import { appendEvents } from '../sandboxes/session-events.ts'
 import { resolveIn } from '../turns/call-targets.ts'
@@ -106,14 +107,16 @@ export class Chat {
   }
 
   /** A repeated message with the same id was only sent again because its response was lost: the first one counts. */
-  async send(sessionId: string, { text, id }: CommandData<'message'>): Promise<{ turnId: string }> {
+  async send(sessionId: string, { text, id, ...message }: CommandData<'message'>): Promise<{ turnId: string }> {
     const transcript = await this.#begun(sessionId)
     const known = turnOfMessage(transcript, id)
     if (known) return { turnId: known }
     if (transcript.turnId !== null) throw turnInProgress()
     await this.#deps.checkQuota(sessionId)
     const number = transcript.turns + 1
-    const data = { turnId: `t${number}`, text, ...(id !== undefined && { id }) }
+    const attachments = await lookUpAttachments(this.#deps.contents, sessionId, message.attachments ?? [])
+    const files = attachments.length > 0 && { attachments }
+    const data = { turnId: `t${number}`, text, ...(id !== undefined && { id }), ...files }
     const sent = await this.#once(sessionId, [{ type: 'user:message', data, key: `turn:${number}` }])
     const turnId = sent ? data.turnId : turnOfMessage(await this.transcript(sessionId), id)
     if (!turnId) throw turnInProgress()

@@ -9,8 +9,10 @@ import { createModels } from '../../models/create-models.ts'
 import type { Models, StepEvent, StepRequest } from '../../models/port.ts'
 import { type ApprovalPolicy, createPolicy } from '../../policy/approval-policy.ts'
 import { createDefinitionGuard } from '../../policy/definition-guard.ts'
+import type { ContentStore } from '../../storage/checkpoint-store.ts'
 import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
 import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
+import { FakeContentStore } from '../../storage/fake-content-store.ts'
 import type { Store } from '../../storage/store.ts'
 import { resultOf } from '../sandboxes/session-events.ts'
 import type { HeldSession, Workspace } from '../sandboxes/session-manager.ts'
@@ -38,6 +40,7 @@ export interface FakeChatOptions {
 export interface FakeChat {
   chat: Chat
   store: Store
+  contents: ContentStore
   requests: StepRequest[]
   log(sessionId?: string): Promise<StoredEvent[]>
   /** Waits for a matching event. */
@@ -55,6 +58,7 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
   const deps: ChatDeps = {
     sessions: fakeSessions(store, events, given.workspace),
     events,
+    contents: new FakeContentStore(),
     checkQuota: given.checkQuota ?? (async () => {}),
     models: scripted(given.model ?? (() => [said('ok')]), requests),
     policy,
@@ -65,12 +69,14 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
     publish: () => {},
     live: given.live ?? (() => {})
   }
+  const { contents } = deps
   const chat = new Chat(deps)
   await chat.begin('s1', 'demo/demo')
   const log: FakeChat['log'] = (sessionId = 's1') => store.events.read(sessionId)
   return {
     chat,
     store,
+    contents,
     requests,
     log,
     async until(type, fits = () => true) {

@@ -7,6 +7,7 @@ import { shortened, weightOf } from './shown-transcript.ts'
 /** Events that make up the model's history. */
 const HISTORY_EVENTS = new Set<SessionEvent['type']>([
   'user:message',
+  'files:added',
   'agent:response',
   'turn:end',
   'turn:reopened',

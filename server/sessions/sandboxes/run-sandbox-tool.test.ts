@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { AppError } from '../../lib/errors.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
+import { FakeContentStore } from '../../storage/fake-content-store.ts'
 import { serverStopped, stopped } from '../turns/turn-events.ts'
 import { journal } from './run-sandbox-tool.ts'
 import { SessionEvents } from './session-events.ts'
@@ -9,6 +10,7 @@ import { SessionEvents } from './session-events.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
+const contents = new FakeContentStore()
 const ok = { content: [{ type: 'text', text: 'done' }] }
 
 /** A session whose log takes no result for a while. */
@@ -30,6 +32,7 @@ function open(awayMs = 0) {
         remove: async () => {}
       },
       publish: () => {},
+      checkpoints: contents,
       logger: silentLogger
     },
     's'

@@ -57,7 +57,8 @@ export async function journal(
       throw await recordFailure(session, callId, epoch, error)
     })
     const { isError = false, content, more } = result
-    const event = resultOf(callId, { isError, content: boundContent(content), ...more })
+    const kept = boundContent(await events.keepImages(content))
+    const event = resultOf(callId, { isError, content: kept, ...more })
     // If this fails, nothing is recorded in its place: whoever looks next finds the call started and not finished, and says so.
     await events.appendResult(event, epoch)
     return result

@@ -5,6 +5,7 @@ import { AppError } from '../../lib/errors.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
 import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
+import { FakeContentStore } from '../../storage/fake-content-store.ts'
 import type { Store } from '../../storage/store.ts'
 import { resultOf, SessionEvents } from './session-events.ts'
 
@@ -47,7 +48,8 @@ it.each([true, false])(
   'a result is stored once and told once (stored before the store was lost: %s)',
   async (stored) => {
     const publish = (_: string, events: StoredEvent[]) => published.push(...events)
-    const events = new SessionEvents({ events: faltering(stored), publish, logger: silentLogger }, ID)
+    const deps = { events: faltering(stored), publish, checkpoints: new FakeContentStore(), logger: silentLogger }
+    const events = new SessionEvents(deps, ID)
     await events.appendResult(resultOf('call', { isError: false, content: [] }), epoch)
     const results = (await store.events.read(ID)).filter(({ type }) => type === 'tool:result')
     expect(results).toHaveLength(1)

@@ -2,7 +2,9 @@
 import type { EventData } from '../../../contract/events.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
+import type { ContentStore } from '../../storage/checkpoint-store.ts'
 import type { NewEvent, ReadOptions, StoredEvent } from '../../storage/event-log.ts'
+import { keepImages } from '../attachments/keep-images.ts'
 import type { SessionsDeps } from './session-options.ts'
 
 const STORE_PATIENCE_MS = 30_000
@@ -16,7 +18,7 @@ export type SessionNoticeCode =
   | 'files_not_kept'
   | 'checkpoint_failed'
 
-type EventDeps = Pick<SessionsDeps, 'events' | 'publish' | 'logger'>
+type EventDeps = Pick<SessionsDeps, 'events' | 'publish' | 'logger'> & { checkpoints: ContentStore }
 
 /** Appends to a session's log and publishes what was stored. Without an epoch, it does not matter who holds the session. */
 export async function appendEvents(
@@ -56,6 +58,16 @@ export class SessionEvents {
         if (!isAppError(error) || error.kind !== 'unavailable' || Date.now() > until) throw error
         await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt, { firstMs: 100, maxMs: 2000 })))
       }
+    }
+  }
+
+  /** The content of a result with its images in the store. If that fails, they stay in it, and the log leaves out what is too large. */
+  async keepImages(content: readonly unknown[]): Promise<readonly unknown[]> {
+    try {
+      return await keepImages(this.#deps.checkpoints, this.#sessionId, content)
+    } catch (error) {
+      this.#deps.logger.warn({ sessionId: this.#sessionId }, `An image was not stored: ${messageOf(error)}`)
+      return content
     }
   }
 

@@ -36,6 +36,7 @@ function chatOn(sessions: SessionManager, { step, sources = [], events = fake.st
   const chat = new Chat({
     sessions,
     events,
+    contents: fake.checkpoints,
     checkQuota: async () => {},
     models: {
       catalog: async () => ({ default: model, models: [], providers: [] }),

@@ -5,6 +5,7 @@ import type { Logger } from '../../lib/logger.ts'
 import type { Models } from '../../models/port.ts'
 import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
 import type { DefinitionGuard } from '../../policy/definition-guard.ts'
+import type { ContentStore } from '../../storage/checkpoint-store.ts'
 import type { EventLog } from '../../storage/event-log.ts'
 import type { LiveName } from '../feed/session-feed.ts'
 import type { SessionManager } from '../sandboxes/session-manager.ts'
@@ -26,6 +27,8 @@ type Publish = <T extends LiveName>(sessionId: string, type: T, data: Parameters
 export interface ChatDeps {
   sessions: Pick<SessionManager, 'hold' | 'attach'>
   events: EventLog
+  /** The files of messages and results. */
+  contents: ContentStore
   /** Throws if the session may not start new work. */
   checkQuota(sessionId: string): Promise<void>
   models: Models

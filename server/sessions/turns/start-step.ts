@@ -21,7 +21,7 @@ interface StepStart {
 
 /** Collects the tools and the history for the next model step, and starts it. */
 export async function startStep(deps: ChatDeps, start: StepStart): Promise<ReturnType<typeof modelStep>> {
-  const { toolbox, guard, models, policy, options } = deps
+  const { toolbox, guard, models, policy, options, contents } = deps
   const { hold, sessionId, turnId, transcript, recent, signal } = start
   const { tools, missing } = await toolbox.offer(hold, sessionId, signal)
   signal.throwIfAborted()
@@ -42,7 +42,7 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
     allowed: transcript.allowed,
     changed: await guard.changes(tools.filter(({ server }) => server !== WORKSPACE)),
     policy,
-    step: (request) => models.step(request),
+    step: (request) => models.step({ ...request, readFile: (id) => contents.getContent(sessionId, id) }),
     signal
   })
 }

@@ -16,6 +16,7 @@ import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { askedAgain, withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { LiveAnswer, RunningOutputs } from './live-turn.ts'
+import { saveAttachments } from './save-attachments.ts'
 import { startStep } from './start-step.ts'
 import type { RunInput } from './toolbox.ts'
 import { cutOffBy, failedTurn, keyed, limitedTurn, noticeOf, notRun, stopped } from './turn-events.ts'
@@ -234,6 +235,7 @@ export class TurnDriver {
     this.#answer = answer
     try {
       await this.#deps.checkQuota(this.#sessionId)
+      if (await this.#saveAttachments(hold, signal)) return
       for await (const output of await this.#startStep(hold, turnId, signal)) {
         signal.throwIfAborted()
         if (output.type === 'request') answer.requested(output.inputTokens)
@@ -256,6 +258,15 @@ export class TurnDriver {
       this.#answer = undefined
       stopWatching()
     }
+  }
+
+  /** Returns true if there was something to save. The step begins when the model's history has it. */
+  async #saveAttachments(hold: HeldSession, signal: AbortSignal): Promise<boolean> {
+    const { contents } = this.#deps
+    const { transcript } = this.#conversation
+    const events = await saveAttachments({ hold, sessionId: this.#sessionId, contents, transcript, signal })
+    await this.#append(events, hold.epoch)
+    return events.length > 0
   }
 
   #startStep(hold: HeldSession, turnId: string, signal: AbortSignal): ReturnType<typeof startStep> {

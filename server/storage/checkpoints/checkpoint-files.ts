@@ -10,6 +10,7 @@ import { AppError, hasCode } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { Checkpoint, CheckpointStore } from '../checkpoint-store.ts'
 import { translateFileError } from './checkpoint-errors.ts'
+import { getContent, putContent } from './content-files.ts'
 import { FileCheckpoint } from './file-checkpoint.ts'
 import { FolderSizes } from './folder-sizes.ts'
 import { loadCheckpoint, markUsed } from './load-checkpoint.ts'
@@ -38,6 +39,12 @@ export function openCheckpointStore(options: CheckpointStoreOptions): Checkpoint
     bytes: (sessionIds, maxAgeMs = 0) => {
       return sessionIds ? sizes.of([...new Set(sessionIds)].map(folderName), maxAgeMs) : sizes.all(maxAgeMs)
     },
+    async putContent(sessionId, bytes) {
+      const hash = await putContent(join(dir, folderName(sessionId)), bytes)
+      sizes.forget(folderName(sessionId))
+      return hash
+    },
+    getContent: (sessionId, hash) => getContent(join(dir, folderName(sessionId)), hash),
     prune: (olderThanMs, spared = new Set()) => prune(dir, olderThanMs, new Set([...spared].map(folderName)))
   }
 }

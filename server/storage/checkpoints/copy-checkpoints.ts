@@ -2,6 +2,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasCode } from '../../lib/errors.ts'
 import type { BackupFolder } from '../backup/backup-folder.ts'
+import { CONTENT_NAME } from './content-files.ts'
 import { listFiles } from './session-folder.ts'
 
 const ATTEMPTS = 10
@@ -44,7 +45,9 @@ async function copyFolder(from: string, to: string, backup: BackupFolder): Promi
 
 /** Name and size of every file that counts. */
 async function fileSizes(folder: string): Promise<Map<string, number>> {
-  const names = (await listFiles(folder)).filter(({ kind }) => kind !== 'tmp').map(({ name }) => name)
+  const files = (await listFiles(folder)).filter(({ kind }) => kind !== 'tmp').map(({ name }) => name)
+  const contents = (await readdir(folder).catch(() => [])).filter((name) => CONTENT_NAME.test(name))
+  const names = [...files, ...contents]
   const sizes = names.toSorted().map(async (name) => {
     const size = await stat(join(folder, name)).then(
       (info) => info.size,

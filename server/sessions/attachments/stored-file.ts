@@ -1,0 +1,67 @@
+/**
+ * Files of a conversation: what a person attaches to a message, and images in the results of tools. Their content is stored by its
+ * hash, apart from the log, which names it. What a file is comes from its bytes, never from its name or from what someone says.
+ */
+import { isUtf8 } from 'node:buffer'
+import type { Attachment, AttachmentInput, StoredFile } from '../../../contract/attachments.ts'
+import { headOf } from '../../lib/cut-text.ts'
+import { AppError } from '../../lib/errors.ts'
+import { sniffMedia } from '../../lib/media/sniff-media.ts'
+import type { ContentStore } from '../../storage/checkpoint-store.ts'
+
+const MAX_NAME_CHARS = 100
+
+export async function storeFile(contents: ContentStore, sessionId: string, bytes: Buffer): Promise<StoredFile> {
+  return { id: await contents.putContent(sessionId, bytes), ...describe(bytes) }
+}
+
+/** Returns undefined if the session has no such file. */
+export async function readFile(
+  contents: ContentStore,
+  sessionId: string,
+  id: string
+): Promise<{ file: StoredFile; bytes: Buffer } | undefined> {
+  const bytes = await contents.getContent(sessionId, id)
+  return bytes && { bytes, file: { id, ...describe(bytes) } }
+}
+
+/** Completes what a message says about its files from what is stored. */
+export async function lookUpAttachments(
+  contents: ContentStore,
+  sessionId: string,
+  given: readonly AttachmentInput[]
+): Promise<Attachment[]> {
+  const found: Attachment[] = []
+  for (const { id, name, view } of given) {
+    const file = await lookUp(contents, sessionId, id)
+    const smaller = view === undefined ? undefined : await lookUp(contents, sessionId, view)
+    if (smaller && (smaller.width === undefined || file.width === undefined))
+      throw new AppError('invalid', 'attachment_unknown', 'Only an image can have a smaller version.')
+    found.push({ ...file, name: plainName(name), ...(smaller && { view: smaller }) })
+  }
+  return found
+}
+
+async function lookUp(contents: ContentStore, sessionId: string, id: string): Promise<StoredFile> {
+  const found = await readFile(contents, sessionId, id)
+  if (found) return found.file
+  throw new AppError('invalid', 'attachment_unknown', 'An attached file is not there any more; attach it again.')
+}
+
+function describe(bytes: Buffer): Omit<StoredFile, 'id'> {
+  const media = sniffMedia(bytes)
+  if (media) return { ...media, size: bytes.length }
+  const isText = bytes.length > 0 && !bytes.includes(0) && isUtf8(bytes)
+  return { mediaType: isText ? 'text/plain' : 'application/octet-stream', size: bytes.length }
+}
+
+/** A name that is safe as the name of a file: one part of a path, without control characters, and not hidden. */
+function plainName(name: string): string {
+  const last = name.split(/[/\\]/).at(-1) ?? ''
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be in a name.
+  const clean = last.toWellFormed().replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, '')
+  const visible = clean.replace(/^[.\s]+/, '').trim()
+  if (visible.length <= MAX_NAME_CHARS) return visible || 'file'
+  const [extension = ''] = /\.[^.]{1,10}$/.exec(visible) ?? []
+  return headOf(visible, MAX_NAME_CHARS - extension.length) + extension
+}
