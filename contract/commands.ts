@@ -1,6 +1,7 @@
 /** The commands of a client to its session over the socket. Every command is answered with `ok`, or with an error code and message. */
 import { z } from 'zod'
 import { attachmentInput, MAX_ATTACHMENTS } from './attachments.ts'
+import { HISTORY_CHOICES } from './events.ts'
 import { pathTarget } from './path-target.ts'
 
 export const MAX_MESSAGE_CHARS = 100_000
@@ -44,6 +45,7 @@ export const COMMAND_SCHEMAS = {
   'history:reset': z.unknown().transform(() => ({})),
   'model:select': z.object({
     model: z.string().min(1).max(200),
+    history: z.enum(HISTORY_CHOICES).optional(),
     /** Number of waiting approvals that the person knows will be cancelled. If more are waiting, the switch is refused. */
     maxCancelled: z.number().int().min(0).optional()
   }),

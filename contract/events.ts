@@ -52,6 +52,10 @@ const toolClaims = z.object({
 })
 export type ToolClaims = z.infer<typeof toolClaims>
 
+/** What a new model gets of the conversation so far: nothing (the default), or all of it. */
+export const HISTORY_CHOICES = ['fresh', 'keep'] as const
+export type HistoryChoice = (typeof HISTORY_CHOICES)[number]
+
 export const EVENT_SCHEMAS = {
   'user:message': z.object({
     turnId,
@@ -136,8 +140,8 @@ export const EVENT_SCHEMAS = {
   }),
   /** `files` is what a person changed in the workspace themselves (code `files_changed`). */
   'session:notice': z.object({ code: z.string(), message: z.string(), files: z.array(fileChange).optional() }),
-  /** Starts a fresh history; the old one stays readable. */
-  'model:selected': z.object({ model: z.string() }),
+  /** Starts a fresh history, unless the conversation is kept; the old one stays readable. */
+  'model:selected': z.object({ model: z.string(), history: z.enum(HISTORY_CHOICES).optional() }),
   'history:reset': z.object({}),
   /** "Always allow this tool in this session", and its end. */
   'tool:allowed': z.object({ server: z.string(), name: z.string(), definition: z.string() }),

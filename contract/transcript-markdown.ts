@@ -8,6 +8,7 @@ export function transcriptMarkdown(title: string, transcript: Transcript): strin
     else if (entry.kind === 'agent' && entry.text === '') continue
     else if (entry.kind === 'agent') parts.push(agentMarkdown(entry))
     else if (entry.kind === 'call') parts.push(callMarkdown(transcript.calls[entry.callId]))
+    else if (entry.kind === 'model-switch') parts.push(`---\n\n*Continued with ${entry.model}.*`)
     else if (entry.kind === 'fresh-start')
       parts.push(`---\n\n*A fresh start${entry.model ? ` with ${entry.model}` : ''}.*`)
     else parts.push(`> **${entry.code}:** ${entry.message}`)

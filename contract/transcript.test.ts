@@ -43,7 +43,7 @@ const DATA: { [T in SessionEvent['type']]: fc.Arbitrary<Extract<SessionEvent, { 
       files: fc.array(fc.record({ action: fc.constantFrom('uploaded', 'deleted'), path: text }), { maxLength: 3 })
     })
   ),
-  'model:selected': fc.record({ model: text }),
+  'model:selected': fc.record({ model: text, history: fc.constantFrom(undefined, 'fresh' as const, 'keep' as const) }),
   'history:reset': fc.constant({}),
   'tool:allowed': fc.record({ server, name: text, definition: text }),
   'tool:allow_revoked': fc.record({ server, name: text }),

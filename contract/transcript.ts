@@ -57,6 +57,8 @@ export type TranscriptEntry = { superseded?: true } & (
   | { kind: 'error'; seq: number; at: number; code: string; message: string }
   | { kind: 'notice'; seq: number; at: number; code: string; message: string; files?: FileChange[] }
   | { kind: 'fresh-start'; seq: number; at: number; model: string | null }
+  /** Another model, which continues the conversation. */
+  | { kind: 'model-switch'; seq: number; at: number; model: string }
 )
 
 export interface Transcript {
@@ -118,8 +120,7 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
       addNotice(transcript, event.data, seq, at)
       break
     case 'model:selected':
-      if (transcript.model !== null) transcript.entries.push({ kind: 'fresh-start', seq, at, model: event.data.model })
-      transcript.model = event.data.model
+      selectModel(transcript, event.data, seq, at)
       break
     case 'history:reset':
       transcript.entries.push({ kind: 'fresh-start', seq, at, model: null })
@@ -194,6 +195,17 @@ export function lastAnswer(transcript: Transcript): { turnId: string; action: 'r
   const begun = entries.findLast(({ kind }) => kind === 'user' || kind === 'fresh-start')
   if (begun?.kind === 'fresh-start') return null
   return { turnId: lastTurnEnd.turnId, action: REGENERATED.includes(lastTurnEnd.reason) ? 'regenerate' : 'retry' }
+}
+
+function selectModel(
+  transcript: Transcript,
+  { model, history }: EventData<'model:selected'>,
+  seq: number,
+  at: number
+): void {
+  const kind = history === 'keep' ? 'model-switch' : 'fresh-start'
+  if (transcript.model !== null) transcript.entries.push({ kind, seq, at, model })
+  transcript.model = model
 }
 
 function agentEntry({ parts: _, ...data }: EventData<'agent:response'>, seq: number, at: number): TranscriptEntry {

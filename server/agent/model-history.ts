@@ -4,6 +4,7 @@ import { type FileChange, filesChangedNote } from '../../contract/file-changes.t
 import { type CallEntry, callOf, type Transcript } from '../../contract/transcript.ts'
 import { headOf, tailOf } from '../lib/cut-text.ts'
 import type { AssistantPart, ChatFile, ChatMessage, ToolAnswer } from '../models/port.ts'
+import { carriedOver, foreignAnswers, withPortableId } from './foreign-parts.ts'
 import { partsOf } from './stored-parts.ts'
 import { savedAttachments, userMessage } from './user-message.ts'
 
@@ -23,17 +24,19 @@ export function modelHistory(events: readonly SessionEvent[], transcript: Transc
   const messages: ChatMessage[] = []
   const notes = fileNotes(events)
   const saved = savedAttachments(events)
+  const isForeign = foreignAnswers(events)
   for (const event of exchanged(events)) {
     if (event.type === 'user:message') {
       messages.push(userMessage(event.data, saved, notes.get(event.seq)))
       continue
     }
-    const parts = told(event.data)
+    const isCarried = isForeign({ seq: event.seq, turnId: event.data.turnId })
+    const parts = isCarried ? carriedOver(told(event.data)) : told(event.data)
     if (parts.length === 0) continue
     if (messages.at(-1)?.role === 'assistant') messages.push(CONTINUE)
-    messages.push({ role: 'assistant', parts })
     const answers = parts.filter((part) => part.type === 'tool-call').map((part) => answerTo(part, transcript))
-    if (answers.length > 0) messages.push({ role: 'tool', answers })
+    messages.push({ role: 'assistant', parts: isCarried ? parts.map(withPortableId) : parts })
+    if (answers.length > 0) messages.push({ role: 'tool', answers: isCarried ? answers.map(withPortableId) : answers })
   }
   if (messages.at(-1)?.role === 'assistant') messages.push(CONTINUE)
   return messages
@@ -72,9 +75,13 @@ export function stepsInTurn(events: readonly SessionEvent[], turnId: string | nu
   return events.filter((event) => event.type === 'agent:response' && event.data.turnId === turnId).length
 }
 
+export function isFreshStart({ type, data }: SessionEvent): boolean {
+  return type === 'history:reset' || (type === 'model:selected' && data.history !== 'keep')
+}
+
 /** A question that is still open when someone starts afresh was asked at the same moment, so it becomes the first of the new history. */
 export function sinceFreshStart(events: readonly SessionEvent[]): readonly SessionEvent[] {
-  const start = events.findLastIndex(({ type }) => type === 'model:selected' || type === 'history:reset')
+  const start = events.findLastIndex(isFreshStart)
   const before = events.slice(0, Math.max(0, start))
   const asked = before.findLastIndex(({ type }) => type === 'user:message')
   const begun = before.findLastIndex(({ type }) => type === 'user:message' || type === 'turn:reopened')

@@ -36,9 +36,9 @@ export async function runCommand(
       await chat.reset(sessionId)
       break
     case 'model:select': {
-      const { model: wish, maxCancelled } = parse(name, input)
+      const { model: wish, ...how } = parse(name, input)
       const model = await models.resolve(wish)
-      await chat.selectModel(sessionId, model, maxCancelled)
+      await chat.selectModel(sessionId, model, how)
       return { model }
     }
     case 'tool:revoke':

@@ -161,7 +161,8 @@ export class FakeSession {
       this.append('turn:end', { turnId: this.transcript.turnId, reason: 'cancelled' })
     } else if (command === 'model:select') {
       this.#endTurn(`The model was switched to ${input.model}.`)
-      this.append('model:selected', { model: String(input.model) })
+      const history = input.history === 'keep' ? 'keep' : 'fresh'
+      this.append('model:selected', { model: String(input.model), history })
       this.live('system:ready', { sessionId: this.id, provider: String(input.model).split('/')[0], model: input.model })
     } else if (command === 'session:snapshot') this.live('session:snapshot', this.snapshot())
   }

@@ -1,5 +1,6 @@
 import { defineStore } from 'pinia'
 import { computed, ref } from 'vue'
+import type { HistoryChoice } from '../../contract/events.ts'
 import type { ModelsReply } from '../../contract/rest.ts'
 import { api } from '../api.ts'
 import { useNotices } from './notices.ts'
@@ -33,6 +34,7 @@ export const useModels = defineStore('models', () => {
   }
 
   /** `maxCancelled`: how many waiting approvals the person knows that this cancels. */
-  const select = (model: string, maxCancelled: number) => session.sendOrShow('model:select', { model, maxCancelled })
+  const select = (model: string, history: HistoryChoice, maxCancelled: number) =>
+    session.sendOrShow('model:select', { model, history, maxCancelled })
   return { reply, loading, groups, currentId, currentName, load, select }
 })

@@ -197,16 +197,20 @@ export class Chat {
   }
 
   /**
-   * Starts a fresh history with another model; files and the readable past stay. Refuses if that cancels more than `maxCancelled`
+   * Continues with another model, which starts with a fresh history or gets the conversation. Files and the readable past stay. Refuses if that cancels more than `maxCancelled`
    * approvals.
    */
-  async selectModel(sessionId: string, model: string, maxCancelled = Number.POSITIVE_INFINITY): Promise<void> {
+  async selectModel(
+    sessionId: string,
+    model: string,
+    { history = 'fresh', maxCancelled = Number.POSITIVE_INFINITY }: Omit<CommandData<'model:select'>, 'model'> = {}
+  ): Promise<void> {
     if ((await this.#begun(sessionId)).model === model) return
     await this.#deps.models.prove(model)
     const why = `The model was switched to ${model}.`
     const then = (cancelled: number): NewEvent[] => {
       if (cancelled > maxCancelled) throw approvalsWaiting(cancelled)
-      return [...cancelledNotice(cancelled, why), { type: 'model:selected', data: { model } }]
+      return [...cancelledNotice(cancelled, why), { type: 'model:selected', data: { model, history } }]
     }
     await this.#stopAnd(sessionId, then, { why })
   }

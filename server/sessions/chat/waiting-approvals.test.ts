@@ -102,9 +102,11 @@ it('a switch of the model that cancels more approvals than the person was told o
   await open()
   await fake.chat.send('s1', { text: 'go' })
   await asked()
-  await expect(fake.chat.selectModel('s1', 'demo/other', 3)).rejects.toMatchObject({ code: 'approvals_waiting' })
+  await expect(fake.chat.selectModel('s1', 'demo/other', { maxCancelled: 3 })).rejects.toMatchObject({
+    code: 'approvals_waiting'
+  })
   expect(await decisions()).toEqual({})
-  await fake.chat.selectModel('s1', 'demo/other', 4)
+  await fake.chat.selectModel('s1', 'demo/other', { maxCancelled: 4 })
   const { data } = await fake.until('session:notice', ({ code }) => code === 'approvals_cancelled')
   expect(data.message).toBe('The model was switched to demo/other. This cancelled 4 calls that waited for approval.')
   const resolved = await fake.until('tool:approval_resolved')

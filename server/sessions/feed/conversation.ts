@@ -1,6 +1,6 @@
 import { EVENT_SCHEMAS, type SessionEvent } from '../../../contract/events.ts'
 import { applyEvent, callOf, emptyTranscript, type Transcript } from '../../../contract/transcript.ts'
-import { sinceFreshStart } from '../../agent/model-history.ts'
+import { isFreshStart, sinceFreshStart } from '../../agent/model-history.ts'
 import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
 import { shortened, weightOf } from './shown-transcript.ts'
 
@@ -92,8 +92,7 @@ export class Conversation {
     applyEvent(this.#transcript, event)
     if (event.type === 'tool:result') this.#hold(event.data.callId)
     if (HISTORY_EVENTS.has(event.type)) this.#recent.push(event)
-    if (event.type === 'model:selected' || event.type === 'history:reset')
-      this.#recent = [...sinceFreshStart(this.#recent)]
+    if (isFreshStart(event)) this.#recent = [...sinceFreshStart(this.#recent)]
   }
 
   #hold(callId: string): void {
