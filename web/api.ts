@@ -169,6 +169,8 @@ export const api = {
   deleteSession: (id: string) => request(session(id), { method: 'DELETE' }, SLOW_TIMEOUT_MS),
   deleteAllSessions: () => request('/api/sessions', { method: 'DELETE' }, SLOW_TIMEOUT_MS),
   files: (id: string) => json<FileListing>(`${session(id)}/files`, {}, SLOW_TIMEOUT_MS),
+  folder: (id: string, path: string) =>
+    json<FileListing>(`${session(id)}/files?path=${encodeURIComponent(path)}`, {}, SLOW_TIMEOUT_MS),
   file: (id: string, path: string) => request(fileUrl(id, path), {}, SLOW_TIMEOUT_MS),
   archive: (id: string) => request(archiveUrl(id), {}, SLOW_TIMEOUT_MS),
   export: (id: string, format: 'md' | 'json') => request(exportUrl(id, format), {}, SLOW_TIMEOUT_MS),
@@ -178,6 +180,17 @@ export const api = {
       { method: 'PUT', body, headers: { 'content-type': 'application/octet-stream' } },
       SLOW_TIMEOUT_MS
     ),
+  /** Replaces only the file with this `etag`, or with null only nothing. */
+  saveFile: (id: string, path: string, body: Blob, etag: string | null) => {
+    const condition: Record<string, string> = etag === null ? { 'if-none-match': '*' } : { 'if-match': etag }
+    const headers = { 'content-type': 'application/octet-stream', ...condition }
+    return request(fileUrl(id, path), { method: 'PUT', body, headers }, SLOW_TIMEOUT_MS)
+  },
+  deleteFile: (id: string, path: string) => request(fileUrl(id, path), { method: 'DELETE' }, SLOW_TIMEOUT_MS),
+  makeFolder: (id: string, path: string) =>
+    request(`${session(id)}/folder`, jsonBody('POST', { path }), SLOW_TIMEOUT_MS),
+  moveFile: (id: string, from: string, to: string) =>
+    request(`${session(id)}/move`, jsonBody('POST', { from, to }), SLOW_TIMEOUT_MS),
   audit: (query: Record<string, string | undefined>) => json<AuditReply>(`/api/audit?${search(query)}`),
   servers: () => json<ServersReply>('/api/servers'),
   server: (name: string) => json<ServerDetail>(server(name)),

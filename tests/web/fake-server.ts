@@ -18,6 +18,7 @@ import {
   pendingCalls,
   type Transcript
 } from '../../contract/transcript.ts'
+import { serveFiles } from './files/fake-files.ts'
 
 const WEB = join(import.meta.dirname, '../../dist/web')
 const TYPES: Record<string, string> = {
@@ -188,6 +189,7 @@ export class FakeSession {
 export class FakeServer {
   readonly sessions = new Map<string, FakeSession>()
   readonly files = new Map<string, Buffer>()
+  readonly folders = new Set<string>()
   /** What waits in the inbox, and the ids of what a page answered there. */
   approvals: ApprovalCard[] = []
   readonly answered: string[] = []
@@ -265,9 +267,7 @@ export class FakeServer {
     response.setHeader('content-security-policy', CSP)
     const body = this.#api(request, url)
     if (body !== undefined) return void response.setHeader('content-type', 'application/json').end(JSON.stringify(body))
-    const path = url.searchParams.get('path')
-    const file = path === null ? undefined : this.files.get(path)
-    if (file) return void response.setHeader('content-type', 'application/octet-stream').end(file)
+    if (await serveFiles(this.files, this.folders, request, response)) return
     const asset = url.pathname === '/' ? '/index.html' : normalize(url.pathname)
     try {
       const bytes = await readFile(join(WEB, asset))
@@ -320,10 +320,6 @@ export class FakeServer {
     if (summary) return summary
     const ofEntries = /^\/api\/sessions\/([^/]+)\/entries$/.exec(pathname)?.[1]
     if (ofEntries) return this.session(ofEntries).older(Number(searchParams.get('before')))
-    if (pathname.endsWith('/files')) {
-      const files = [...this.files].map(([path, { length: size }]) => ({ path, type: 'file', size, mtimeMs: 1 }))
-      return { files, truncated: false }
-    }
     return undefined
   }
 

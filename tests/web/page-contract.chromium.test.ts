@@ -103,7 +103,7 @@ it('shows hidden characters in names of tools and servers, and a tool that chang
 })
 
 it('shows names to their end, and whose they are', async () => {
-  const path = `${'folder/'.repeat(20)}invoice.pdf.exe`
+  const path = `${'long-name-'.repeat(14)}invoice.pdf.exe`
   now().fake.files.set(path, Buffer.from('x'))
   const { me } = await arrive((opened) => {
     for (const server of ['mine', 'theirs']) opened.append('tool:allowed', { server, name: 'read', definition: 'd' })
@@ -113,7 +113,7 @@ it('shows names to their end, and whose they are', async () => {
   expect(await me.read(me.page.getByRole('group', { name: 'Settings' }))).toMatch(/read on mine[\s\S]*read on theirs/)
   await me.page.keyboard.press('Escape')
   await me.button('Show the files').click()
-  const row = me.button(/invoice\.pdf\.exe/)
+  const row = me.button(/^long-name/)
   expect(await row.getAttribute('title')).toBe(path)
   await row.click()
   await me.page.getByRole('dialog').getByRole('heading').waitFor()

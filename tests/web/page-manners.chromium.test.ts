@@ -178,7 +178,7 @@ it('takes files that are dropped beside the panel too, and says so of a folder',
       await mouse.send('Input.dispatchDragEvent', { type, x: 600, y: 300, data })
   }
   await drop(join(folder, 'note.txt'))
-  await me.page.getByText('“note.txt” is in the workspace').waitFor()
+  await me.page.getByText('Uploaded “note.txt”.').waitFor()
   await drop(folder)
   await me.page.getByText('could not be read: it is a folder').waitFor()
   expect(uploads).toEqual(['note.txt: a note'])

@@ -1,19 +1,30 @@
 import { defineStore } from 'pinia'
 import { computed, ref, watch } from 'vue'
-import type { WorkspaceFile } from '../../contract/rest.ts'
-import { api } from '../api.ts'
-import { bytes } from '../text/format.ts'
+import { FILES_CHANGED } from '../../contract/file-changes.ts'
+import type { FileListing, WorkspaceFile } from '../../contract/rest.ts'
+import { ApiError, api } from '../api.ts'
+import { workspacePath } from '../text/calls/call-summary.ts'
+import { parentOf } from '../text/files/file-paths.ts'
+import { bytes, count } from '../text/format.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
 const READ_ONLY = new Set(['read_file', 'list_files'])
+/** A refresh asks for so many folders at once. */
+const AT_ONCE = 4
 
-/** The files of the workspace, and which of them the last turn changed. */
+interface Folder {
+  files: WorkspaceFile[]
+  truncated: boolean
+}
+
+/** The folders of the workspace that the person has opened, and which files the last turn changed. */
 export const useFiles = defineStore('files', () => {
   const session = useSession()
   const notices = useNotices()
-  const files = ref<WorkspaceFile[]>([])
-  const truncated = ref(false)
+  /** Listings by path; the workspace itself is `''`. */
+  const folders = ref(new Map<string, Folder>())
+  const opened = ref(new Set<string>())
   const changes = ref(new Map<string, 'new' | 'changed'>())
   const loading = ref(false)
   const isShown = ref(false)
@@ -25,42 +36,83 @@ export const useFiles = defineStore('files', () => {
   /** The server sends the limit with the list of files. Until then only the server checks it. */
   let maxUploadBytes = Number.POSITIVE_INFINITY
 
+  /** Reads the open folders again. */
   async function load(): Promise<void> {
     if (loading.value) {
       again = true
       return
     }
     loading.value = true
-    const id = session.sessionId
-    const listing = await notices.attempt(() => api.files(id))
+    const paths = ['', ...opened.value]
+    for (let from = 0; from < paths.length; from += AT_ONCE) {
+      const isAway = (await Promise.all(paths.slice(from, from + AT_ONCE).map(loadFolder))).includes('failed')
+      if (isAway) break
+    }
     loading.value = false
-    maxUploadBytes = listing?.maxUploadBytes ?? maxUploadBytes
-    if (listing && id === session.sessionId) applyListing(id, listing.files, listing.truncated)
-    if (again) {
-      again = false
-      await load()
+    if (!again) return
+    again = false
+    await load()
+  }
+
+  async function loadFolder(path: string): Promise<'done' | 'gone' | 'failed'> {
+    const id = session.sessionId
+    const listing = await notices.attempt(() => listed(id, path))
+    if (!listing || id !== session.sessionId) return 'failed'
+    if (listing === 'gone') {
+      forget(path)
+      return 'gone'
+    }
+    maxUploadBytes = listing.maxUploadBytes ?? maxUploadBytes
+    if (known === id) mark(path, listing.files)
+    if (path === '') known = id
+    folders.value.set(path, { files: listing.files, truncated: listing.truncated })
+    return 'done'
+  }
+
+  /** A folder that was removed meanwhile is no error: its parent no longer shows it. */
+  async function listed(id: string, path: string): Promise<FileListing | 'gone'> {
+    try {
+      return await api.folder(id, path)
+    } catch (error) {
+      if (path !== '' && error instanceof ApiError && error.code === 'file_refused') return 'gone'
+      throw error
     }
   }
 
-  function applyListing(id: string, listed: WorkspaceFile[], cut: boolean): void {
-    if (known === id) {
-      const before = new Map(files.value.map((file) => [file.path, file]))
-      for (const { path, type, size, mtimeMs } of listed) {
-        if (type === 'directory') continue
-        const old = before.get(path)
-        if (!old) changes.value.set(path, 'new')
-        else if (old.size !== size || old.mtimeMs !== mtimeMs) changes.value.set(path, 'changed')
-      }
+  function mark(folder: string, listed: WorkspaceFile[]): void {
+    const listing = folders.value.get(folder)
+    if (!listing) return
+    const before = new Map(listing.files.map((file) => [file.path, file]))
+    for (const { path, type, size, mtimeMs } of listed) {
+      if (type === 'directory') continue
+      const old = before.get(path)
+      if (!old) changes.value.set(path, 'new')
+      else if (old.size !== size || old.mtimeMs !== mtimeMs) changes.value.set(path, 'changed')
     }
-    known = id
-    files.value = listed
-    truncated.value = cut
   }
 
+  function toggle(path: string): void {
+    if (opened.value.delete(path)) return
+    opened.value.add(path)
+    void loadFolder(path)
+  }
+  /** Opens the folders above a path, so that it can be seen. */
+  function reveal(path: string): void {
+    for (let folder = parentOf(path); folder !== ''; folder = parentOf(folder)) opened.value.add(folder)
+  }
+  function forget(path: string): void {
+    for (const folder of [...opened.value])
+      if (folder === path || folder.startsWith(`${path}/`)) opened.value.delete(folder)
+    folders.value.delete(path)
+  }
+  const find = (path: string) => folders.value.get(parentOf(path))?.files.find((file) => file.path === path)
+
+  /** One notice for all of them; what could not be uploaded is named. */
   async function upload(list: Iterable<File>, folder = ''): Promise<void> {
     // The person may switch to another session before all are uploaded.
     const id = session.sessionId
     uploads.value += 1
+    const done: string[] = []
     for (const file of list) {
       if (file.size > maxUploadBytes) {
         const most = bytes(maxUploadBytes)
@@ -73,11 +125,14 @@ export const useFiles = defineStore('files', () => {
         notices.show(`“${file.name}” could not be read: it is a folder, or it has changed since.`, 'error')
         continue
       }
-      const done = await notices.attempt(() => api.upload(id, path, new Blob([content])))
-      if (done) notices.show(`“${file.name}” is in the workspace.`)
+      if (await notices.attempt(() => api.upload(id, path, new Blob([content])))) done.push(file.name)
     }
     uploads.value -= 1
-    await load()
+    const place = folder === '' ? '' : ` to ${folder}`
+    if (done.length > 0)
+      notices.show(`Uploaded ${done.length === 1 ? `“${done[0]}”` : count(done.length, 'file')}${place}.`)
+    if (folder !== '') opened.value.add(folder)
+    if (id === session.sessionId) await load()
   }
 
   function bindEvents(): void {
@@ -91,17 +146,24 @@ export const useFiles = defineStore('files', () => {
     )
     session.onEvent((event) => {
       if (event.type === 'user:message') changes.value.clear()
+      if (event.type === 'session:notice' && event.data.code === FILES_CHANGED && isShown.value) void load()
       if (event.type !== 'tool:result') return
-      const name = session.transcript.calls[event.data.callId]?.name ?? ''
-      if (!READ_ONLY.has(name) && isShown.value) void load()
+      const call = session.transcript.calls[event.data.callId]
+      if (!call || READ_ONLY.has(call.name)) return
+      // A file in a closed folder is marked too, and so is the folder.
+      const path = call.name === 'write_file' && !event.data.isError && workspacePath(call.target?.path ?? '')
+      if (path) changes.value.set(path, call.target?.is === 'new' ? 'new' : 'changed')
+      if (isShown.value) void load()
     })
   }
 
   function reset(): void {
     known = null
-    files.value = []
+    folders.value.clear()
+    opened.value.clear()
     changes.value.clear()
     viewing.value = null
   }
-  return { files, truncated, changes, loading, isUploading, isShown, viewing, load, upload, bindEvents }
+  const state = { folders, opened, changes, loading, isUploading, isShown, viewing }
+  return { ...state, load, toggle, reveal, forget, find, upload, bindEvents }
 })

@@ -1,0 +1,85 @@
+import { defineStore } from 'pinia'
+import { ref } from 'vue'
+import { ApiError, api } from '../api.ts'
+import { inFolder, nameOf, parentOf } from '../text/files/file-paths.ts'
+import type { TextFile } from '../text/files/text-file.ts'
+import { useFiles } from './files.ts'
+import { useNotices } from './notices.ts'
+import { useSession } from './session.ts'
+
+/** An edit that is not saved. It is kept when the file is closed, until it is saved or discarded. */
+export interface FileDraft {
+  text: string
+  opened: TextFile
+  etag: string
+}
+
+/** What the person does to files: the server refuses to replace anything that they have not seen. */
+export const useFileChanges = defineStore('file-changes', () => {
+  const session = useSession()
+  const notices = useNotices()
+  const files = useFiles()
+  /** By session and path. */
+  const drafts = ref(new Map<string, FileDraft>())
+  /** The question that is open: a new file or folder in a folder, or another path for something. */
+  const asking = ref<{ what: 'file' | 'folder' | 'path'; path: string } | null>(null)
+  const deleting = ref<string | null>(null)
+  /** The file that opens for editing. */
+  const editing = ref<string | null>(null)
+
+  const keyOf = (path: string) => `${session.sessionId}/${path}`
+  const draftOf = (path: string) => drafts.value.get(keyOf(path))
+  const keepDraft = (path: string, draft: FileDraft) => void drafts.value.set(keyOf(path), draft)
+  const dropDraft = (path: string) => void drafts.value.delete(keyOf(path))
+
+  async function create(what: 'file' | 'folder', path: string): Promise<void> {
+    const id = session.sessionId
+    if (what === 'folder') await api.makeFolder(id, path)
+    else await api.saveFile(id, path, new Blob([]), null)
+    files.reveal(path)
+    await files.load()
+  }
+
+  async function move(path: string, to: string): Promise<void> {
+    await api.moveFile(session.sessionId, path, to)
+    const draft = draftOf(path)
+    dropDraft(path)
+    if (draft) keepDraft(to, draft)
+    if (files.viewing === path) files.viewing = to
+    files.forget(path)
+    files.reveal(to)
+    await files.load()
+  }
+
+  /** Moves what was dragged onto a folder. */
+  async function moveInto(path: string, folder: string): Promise<void> {
+    if (parentOf(path) === folder || path === folder) return
+    await notices.attempt(() => move(path, inFolder(folder, nameOf(path))))
+  }
+
+  async function remove(path: string): Promise<void> {
+    const isDone = await notices.attempt(() => api.deleteFile(session.sessionId, path))
+    if (!isDone) return
+    dropDraft(path)
+    if (files.viewing === path) files.viewing = null
+    files.forget(path)
+    notices.show(`Deleted “${nameOf(path)}”.`)
+    await files.load()
+  }
+
+  /** Returns false if the file is no longer as it was opened. */
+  async function save(path: string, content: Blob, etag: string | null): Promise<boolean> {
+    try {
+      await api.saveFile(session.sessionId, path, content, etag)
+    } catch (error) {
+      if (error instanceof ApiError && ['file_changed', 'file_exists'].includes(error.code)) return false
+      throw error
+    }
+    dropDraft(path)
+    notices.show(`Saved “${nameOf(path)}”.`)
+    await files.load()
+    return true
+  }
+
+  return { asking, deleting, editing, draftOf, keepDraft, dropDraft, create, move, moveInto, remove, save }
+})
