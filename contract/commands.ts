@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { attachmentInput, MAX_ATTACHMENTS } from './attachments.ts'
 import { HISTORY_CHOICES } from './events.ts'
 import { pathTarget } from './path-target.ts'
+import { ANSWER_ACTIONS, answerContent } from './questions.ts'
 
 export const MAX_MESSAGE_CHARS = 100_000
 const MAX_ARGS_DEPTH = 64
@@ -36,6 +37,13 @@ export const COMMAND_SCHEMAS = {
   }),
   /** Asks where the path of a waiting call would lead with these arguments. Answered with `target`, or without if they have no path. */
   'tool:target': z.object({ callId: z.string().min(1).max(200), args }),
+  /** Answers a question of the call's MCP server. `values` belong to its form, if it is accepted. */
+  'tool:answer': z.object({
+    callId: z.string().min(1).max(200),
+    id: z.string().min(1).max(100),
+    action: z.enum(ANSWER_ACTIONS),
+    values: answerContent.optional()
+  }),
   'turn:cancel': z.unknown().transform(() => ({})),
   /**
    * Retries a turn that failed or was stopped, or has a finished answer written anew. `turnId` is the turn that the person saw end;

@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { addedFile, attachment } from './attachments.ts'
 import { fileChange } from './file-changes.ts'
 import { pathTarget } from './path-target.ts'
+import { ANSWER_ACTIONS, answerContent, MAX_QUESTION_CHARS, questionField } from './questions.ts'
 import { MAX_REPLACED_BYTES } from './replaced-text.ts'
 
 const callId = z.string().min(1).max(200)
@@ -51,6 +52,9 @@ const toolClaims = z.object({
   destructive: z.boolean().optional()
 })
 export type ToolClaims = z.infer<typeof toolClaims>
+/** A message that an MCP server logged. The text is hostile. */
+const serverLogLine = z.object({ level: z.string(), text: z.string() })
+export type ServerLogLine = z.infer<typeof serverLogLine>
 
 /** What a new model gets of the conversation so far: nothing (the default), or all of it. */
 export const HISTORY_CHOICES = ['fresh', 'keep'] as const
@@ -122,7 +126,26 @@ export const EVENT_SCHEMAS = {
     /** Only for commands in the sandbox. Events of earlier versions have it only in the text. */
     ending: commandEnding.optional(),
     /** Only for a write of text in the sandbox, so that the record can show what changed. Missing in events of earlier versions. */
-    replaced: replaced.optional()
+    replaced: replaced.optional(),
+    /** The end of what the MCP server logged during the call. */
+    log: z.array(serverLogLine).optional()
+  }),
+  /** The call's MCP server asks the person something. It has fields for a form, or the address of a page to open. */
+  'tool:question': z.object({
+    callId,
+    id: z.string().min(1).max(100),
+    message: z.string().max(MAX_QUESTION_CHARS),
+    fields: z.array(questionField).optional(),
+    url: z.string().optional(),
+    expiresAt: z.number()
+  }),
+  /** `values` go to the MCP server only, and never to the browser or the model. */
+  'tool:question_answered': z.object({
+    callId,
+    id: z.string().min(1).max(100),
+    action: z.enum(ANSWER_ACTIONS),
+    by: z.enum(['human', 'deadline']),
+    values: answerContent.optional()
   }),
   'agent:error': z.object({ turnId: turnId.optional(), code: z.string(), message: z.string() }),
   'turn:end': z.object({ turnId, reason: z.enum(TURN_END_REASONS) }),

@@ -1,6 +1,6 @@
 /** What the server sends: stored events under their own names (with `seq` and `at`), and events that are only published. */
 import type { Ack, CommandInput, CommandName } from './commands.ts'
-import type { EventData, EventType } from './events.ts'
+import type { EventData, EventType, ServerLogLine } from './events.ts'
 import type { SessionSummary } from './rest.ts'
 import type { CallEntry, Transcript } from './transcript.ts'
 
@@ -38,7 +38,7 @@ export interface Progress {
 }
 
 type StoredToClient = {
-  [T in EventType]: (event: Omit<EventData<T>, 'parts'> & { seq: number; at: number }) => void
+  [T in EventType]: (event: Omit<EventData<T>, 'parts' | 'values'> & { seq: number; at: number }) => void
 }
 
 export interface ServerToClient extends StoredToClient {
@@ -56,6 +56,10 @@ export interface ServerToClient extends StoredToClient {
   'tool:output': (data: { callId: string; stream: 'stdout' | 'stderr'; text: string }) => void
   /** The end of what a running call has written, for clients that connect meanwhile. It replaces the output before it. */
   'tool:output_so_far': (data: { callId: string; chunks: { stream: 'stdout' | 'stderr'; text: string }[] }) => void
+  /** How far the MCP server of a running call is. `total` is missing if the server does not know it. */
+  'tool:progress': (data: { callId: string; progress: number; total?: number; message?: string }) => void
+  /** What the MCP server of a running call logs. With `isWhole`, the lines replace those before. */
+  'tool:log': (data: { callId: string; lines: ServerLogLine[]; isWhole?: true }) => void
   /** The server lost its state and this session, and closes the connection. The client opens a new session. */
   'session:lost': (data: { message: string }) => void
   'session:state': (state: SessionState) => void

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { DECIDERS, type SessionEvent, TURN_END_REASONS } from './events.ts'
+import { ANSWER_ACTIONS } from './questions.ts'
 import { applyEvent, callOf, emptyTranscript, pendingCalls, type Transcript } from './transcript.ts'
 
 /** Few ids, so that events meet; some that every object has. */
@@ -31,6 +32,13 @@ const DATA: { [T in SessionEvent['type']]: fc.Arbitrary<Extract<SessionEvent, { 
   'tool:approval_resolved': fc.record({ callId, approved: fc.boolean(), by: fc.constantFrom(...DECIDERS) }),
   'tool:started': fc.record({ callId }),
   'tool:result': fc.record({ callId, isError: fc.boolean(), content: fc.array(fc.jsonValue({ maxDepth: 1 })) }),
+  'tool:question': fc.record({ callId, id: text, message: text, expiresAt: fc.nat() }),
+  'tool:question_answered': fc.record({
+    callId,
+    id: text,
+    action: fc.constantFrom(...ANSWER_ACTIONS),
+    by: fc.constantFrom('human', 'deadline')
+  }),
   'agent:error': fc.record({ code: text, message: text }),
   'turn:end': fc.record({ turnId, reason: fc.constantFrom(...TURN_END_REASONS) }),
   'turn:reopened': fc.record({ turnId, of: turnId, from: fc.nat(60) }),

@@ -3,9 +3,18 @@
  * decisions on it. An event that makes no sense (a decision about an unknown call) changes nothing.
  */
 import type { AddedFile } from './attachments.ts'
-import type { CommandEnding, Decider, EventData, SessionEvent, ToolClaims, TurnEndReason } from './events.ts'
+import type {
+  CommandEnding,
+  Decider,
+  EventData,
+  ServerLogLine,
+  SessionEvent,
+  ToolClaims,
+  TurnEndReason
+} from './events.ts'
 import { FILES_CHANGED, type FileChange, filesChangedText, MAX_FILE_CHANGES } from './file-changes.ts'
 import type { PathTarget } from './path-target.ts'
+import type { AnswerAction, Question } from './questions.ts'
 import type { Replaced } from './replaced-text.ts'
 
 export interface CallEntry {
@@ -33,6 +42,8 @@ export interface CallEntry {
     editedTarget?: PathTarget | undefined
   }
   startedAt?: number
+  /** What its MCP server asked the person meanwhile. */
+  questions?: AskedQuestion[]
   result?: {
     isError: boolean
     content: unknown[]
@@ -41,7 +52,15 @@ export interface CallEntry {
     interruptedBy?: 'person' | 'server' | undefined
     ending?: CommandEnding | undefined
     replaced?: Replaced | undefined
+    log?: ServerLogLine[] | undefined
   }
+}
+
+export interface AskedQuestion extends Question {
+  id: string
+  at: number
+  expiresAt: number
+  answer?: { action: AnswerAction; by: 'human' | 'deadline'; at: number; seq: number }
 }
 
 /** Ids come from models, so an id like `constructor` must not find an inherited member. */
@@ -145,6 +164,8 @@ function applyQuietly(transcript: Transcript, event: SessionEvent): void {
     case 'tool:approval_resolved':
     case 'tool:started':
     case 'tool:result':
+    case 'tool:question':
+    case 'tool:question_answered':
       applyToCall(callOf(transcript, event.data.callId), event)
       break
     case 'usage':
@@ -271,7 +292,36 @@ function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
   } else if (event.type === 'tool:result' && !call.result) {
     const { callId: _, ...result } = event.data
     call.result = { ...result, at: event.at }
+  } else applyQuestion(call, event)
+}
+
+function applyQuestion(call: CallEntry, event: SessionEvent): void {
+  if (event.type === 'tool:question' && !call.result) {
+    const { callId: _, ...question } = event.data
+    call.questions = [...(call.questions ?? []).filter(({ id }) => id !== question.id), { ...question, at: event.at }]
+  } else if (event.type === 'tool:question_answered') {
+    const { action, by } = event.data
+    const question = call.questions?.find(({ id }) => id === event.data.id)
+    if (question && !question.answer) question.answer = { action, by, at: event.at, seq: event.seq }
   }
+}
+
+/** A question can be answered while its call runs. */
+export function isOpenQuestion(
+  { turnId }: Pick<Transcript, 'turnId'>,
+  call: CallEntry,
+  question: AskedQuestion
+): boolean {
+  return !question.answer && !call.result && call.turnId === turnId
+}
+
+/** The questions of MCP servers that wait for an answer. */
+export function openQuestions(transcript: Transcript): { call: CallEntry; question: AskedQuestion }[] {
+  return Object.values(transcript.calls).flatMap((call) =>
+    (call.questions ?? []).flatMap((question) =>
+      isOpenQuestion(transcript, call, question) ? [{ call, question }] : []
+    )
+  )
 }
 
 export function pendingCalls(transcript: Transcript): CallEntry[] {

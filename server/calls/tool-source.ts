@@ -1,5 +1,6 @@
 import type { ExpectedTarget, OutputChunk } from '../../workspace-server/protocol.ts'
 import type { ToolResult } from '../sandbox/port.ts'
+import type { CallTalk } from './call-talk.ts'
 import type { Caller } from './caller.ts'
 import type { ToolDefinitionInput } from './offered-tool.ts'
 
@@ -10,6 +11,8 @@ export interface ToolCallInput {
   args: Record<string, unknown>
   signal: AbortSignal
   onOutput?: ((chunk: OutputChunk) => void) | undefined
+  /** For MCP servers: shows what they say during the call, and asks what they ask. */
+  talk?: CallTalk | undefined
   /** The target that its path must have, if it was approved for a certain file. Only the sandbox can check it. */
   expected?: ExpectedTarget | undefined
   /** How many times approval was requested, including this time. */

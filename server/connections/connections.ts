@@ -15,6 +15,7 @@ import type { ServerAbout, StoredTool } from '../catalog/stored-tools.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { ChildContainers } from '../sandbox/child-port.ts'
+import { CallScopes } from './call-scopes.ts'
 import { Denials } from './denials.ts'
 import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
 import type { OurPlaces } from './local/child-covers.ts'
@@ -90,6 +91,8 @@ export class Connections {
   /** Pools that are detached but still draining. */
   readonly #retiring = new Set<ServerPool>()
   readonly #peers = new Map<string, Peer>()
+  /** The lane for calls of the chat: people share its connections, and are asked what a server asks during their calls. */
+  readonly chatLane: string = crypto.randomUUID()
   readonly #calls = new Map<string, number>()
   readonly #logins: Logins | undefined
   #closed = false
@@ -229,8 +232,7 @@ export class Connections {
     const known = entryPools.pools.get(scope)
     if (known) return known.pool
     makeRoom(entryPools, (pool) => this.#retire(pool))
-    const peer = caller.laneId === undefined ? undefined : this.#peers.get(caller.laneId)
-    const created = this.#create(entry, owner, peer)
+    const created = this.#create(entry, owner, caller.laneId)
     entryPools.pools.set(scope, created)
     return created.pool
   }
@@ -259,7 +261,7 @@ export class Connections {
     return entryPools
   }
 
-  #create(entry: ServerEntry, owner: string | undefined, peer: Peer | undefined): ScopedPool {
+  #create(entry: ServerEntry, owner: string | undefined, laneId: string | undefined): ScopedPool {
     const { index, credentials, logDir, version, observer, tracing, logger } = this.#options
     const log = new ServerLog(logDir === undefined ? undefined : serverLogFile(logDir, entry.name, owner))
     const secrets = () => credentials.source(owner)
@@ -273,8 +275,10 @@ export class Connections {
       denials.add(target, reason)
       observer?.denied?.(entry.name)
     }
+    const isChat = laneId === this.chatLane
     const connect = () => {
       let starts = 0
+      let peer: Peer | undefined
       return new ServerConnection({
         entry,
         log,
@@ -284,6 +288,7 @@ export class Connections {
         gate: this.#gate,
         open: (signal, onToolsChanged) => {
           const revision = index.revision(entry.name)
+          peer = isChat ? new CallScopes() : this.#peers.get(laneId ?? '')
           const processes = this.#processes
           const containers = () => {
             this.#containers ??= this.#options.openContainers()
@@ -307,8 +312,9 @@ export class Connections {
         }
       })
     }
-    // State that a client sets up in its own conversation exists only there, so a lane has one instance.
-    return { owner, log, pool: new ServerPool(peer ? 1 : entry.instances, connect) }
+    // State that a client sets up in its own conversation exists only there, so its lane has one instance.
+    const isOneClient = laneId !== undefined && !isChat
+    return { owner, log, pool: new ServerPool(isOneClient ? 1 : entry.instances, connect) }
   }
 }
 

@@ -13,7 +13,10 @@ import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'
+import { answerRounds } from './answer-rounds.ts'
+import type { CallScopes } from './call-scopes.ts'
 import type { ChildTransport } from './local/child-transport.ts'
+import type { PeerRequest } from './peer.ts'
 import type { KnownRevision } from './tool-records.ts'
 import { callFailure, withoutSecrets } from './wire/call-failure.ts'
 import { calmly } from './wire/calm-progress.ts'
@@ -32,6 +35,10 @@ export interface CallInput {
   meta?: Record<string, unknown> | undefined
   /** The answers to questions that the server returned in place of a result, and its `requestState`. */
   retry?: { inputResponses?: Record<string, unknown>; requestState?: string } | undefined
+  /** Handles the server's own request during the call. Only in a lane whose calls are asked one by one (`call-scopes.ts`). */
+  onRequest?: ((request: PeerRequest, signal: AbortSignal) => Promise<RawResult>) | undefined
+  /** Gets the parameters of the server's log messages during the call, in such a lane. */
+  onLog?: ((params: Record<string, unknown>) => void) | undefined
   /** Checks the running server's own definition right before the call is sent; if false, the call is not sent. */
   mayRun?: ((tool: StoredTool, tools: StoredTool[]) => Promise<boolean>) | undefined
 }
@@ -62,6 +69,8 @@ export class LiveServer {
   /** Only for a local server. */
   readonly #transport: ChildTransport | undefined
   readonly #redact: (text: string) => string
+  /** Only if its calls are asked one by one. */
+  readonly scopes: CallScopes | undefined
   #open = true
   #running = 0
   #onIdle: (() => void) | undefined
@@ -70,12 +79,14 @@ export class LiveServer {
     entry: ServerEntry,
     client: Client,
     transport: ChildTransport | undefined,
-    redact: (text: string) => string
+    redact: (text: string) => string,
+    scopes?: CallScopes
   ) {
     this.#entry = entry
     this.#client = client
     this.#transport = transport
     this.#redact = redact
+    this.scopes = scopes
     this.revision = revisionOf(client)
     const { promise, resolve } = Promise.withResolvers<void>()
     this.crashed = promise
@@ -130,6 +141,12 @@ export class LiveServer {
   }
 
   async call(input: CallInput): Promise<RawResult> {
+    if (!this.scopes) return this.#call(input)
+    const run = (round: CallInput) => this.#call(round)
+    return this.scopes.during(input, () => (this.revision?.kind === 'modern' ? answerRounds(input, run) : run(input)))
+  }
+
+  async #call(input: CallInput): Promise<RawResult> {
     const { tool, args, mustNotRepeat, signal, onProgress, meta, retry } = input
     const { timeouts } = this.#entry
     const params = { name: tool, arguments: args, ...retry, ...(meta ? { _meta: meta } : {}) }

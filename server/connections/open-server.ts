@@ -13,6 +13,7 @@ import { fillPlaceholders, type SecretSource } from '../catalog/placeholders.ts'
 import type { LocalEntry, RemoteEntry, ServerEntry } from '../catalog/server-entry.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { ChildContainers } from '../sandbox/child-port.ts'
+import { CallScopes } from './call-scopes.ts'
 import { LiveServer } from './live-server.ts'
 import type { ChildProcesses } from './local/child-processes.ts'
 import { ChildTransport } from './local/child-transport.ts'
@@ -102,7 +103,8 @@ async function connect(options: OpenServerOptions, prior: PriorDiscovery | undef
     signal.throwIfAborted()
     await client.connect(transport, { timeout: entry.timeouts.startMs, signal, ...(prior ? { prior } : {}) })
     const child = transport instanceof ChildTransport ? transport : undefined
-    const live = new LiveServer(entry, client, child, (text) => options.log.redact(text))
+    const scopes = peer instanceof CallScopes ? peer : undefined
+    const live = new LiveServer(entry, client, child, (text) => options.log.redact(text), scopes)
     await live.list(signal)
     if (prior?.kind === 'modern') listenForChanges(client, { toolsListChanged: true })
     if (peer && live.revision?.kind === 'modern')

@@ -8,7 +8,7 @@ export function broadcaster(io: Io, options: SocketServerOptions): Parameters<Se
   return {
     stored(sessionId, events) {
       for (const { type, data, seq, at } of events) {
-        const { parts: _kept, ...shown } = data
+        const { parts: _parts, values: _values, ...shown } = data
         io.to(sessionId).emit(type as 'user:message', { ...shown, seq, at } as never)
         if (type === 'model:selected') io.to(sessionId).emit('system:ready', ready(sessionId, String(data.model)))
         if (/^(tool:(started|result)|session:notice)$/.test(type)) void tellState(io, sessionId, options)

@@ -27,6 +27,9 @@ export async function runCommand(
       break
     case 'tool:target':
       return chat.target(sessionId, parse(name, input))
+    case 'tool:answer':
+      await chat.answer(sessionId, parse(name, input))
+      break
     case 'turn:cancel':
       await chat.cancel(sessionId)
       break

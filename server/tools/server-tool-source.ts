@@ -1,13 +1,15 @@
 import type { ToolSource } from '../calls/tool-source.ts'
+import { CHAT_KEY } from '../connections/call-scopes.ts'
 import type { Connections } from '../connections/connections.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'
 import type { ToolResult } from '../sandbox/port.ts'
+import { serverTalk } from './server-talk.ts'
 import type { ToolIndex } from './tool-index.ts'
 
 type Core = () => Promise<{
-  index: Pick<ToolIndex, 'tools' | 'entry'>
-  connections: Pick<Connections, 'list' | 'call' | 'runningTools'>
+  index: Pick<ToolIndex, 'tools' | 'offer' | 'entry'>
+  connections: Pick<Connections, 'list' | 'call' | 'runningTools' | 'chatLane'>
 }>
 
 const LIST_MS = 10_000
@@ -19,9 +21,11 @@ export function serverToolSource(server: string, core: Core): ToolSource {
     async list({ live, ...asking }) {
       const list = async (signal: AbortSignal) => {
         const { index, connections } = await core()
+        const caller = { ...asking.caller, laneId: connections.chatLane }
         // The offer must match what the call is checked against, so the caller's own connection comes before the shared index.
-        const known = live ? undefined : (connections.runningTools(server, asking.caller) ?? index.tools(server))
-        const tools = known ?? (await connections.list(server, { ...asking, signal }))
+        const seen = () => index.offer(server, CHAT_KEY) ?? index.tools(server)
+        const known = live ? undefined : (connections.runningTools(server, caller) ?? seen())
+        const tools = known ?? (await connections.list(server, { caller, signal }))
         const entry = index.entry(server)?.fingerprint
         return tools.map((tool) => ({ ...tool, entry }))
       }
@@ -29,16 +33,16 @@ export function serverToolSource(server: string, core: Core): ToolSource {
       if (live) return list(asking.signal)
       return withDeadline({ what: `${server} to list its tools`, ms: LIST_MS, signal: asking.signal }, list)
     },
-    async call({ caller, name, args, signal, onOutput }): Promise<ToolResult> {
+    async call({ caller, name, args, signal, talk }): Promise<ToolResult> {
       const { connections } = await core()
       const { result } = await connections.call(server, {
-        caller,
+        caller: { ...caller, laneId: connections.chatLane },
         tool: name,
         args,
         // The approval covers one execution, not two.
         mustNotRepeat: true,
         signal,
-        onProgress: onOutput && (({ message }) => message && onOutput({ stream: 'stdout', text: message }))
+        ...serverTalk(talk)
       })
       const { content, structuredContent, isError } = result
       return {

@@ -135,7 +135,10 @@ export class ToolIndex implements ToolRecords {
     const record: StoredServer = {
       fingerprint: entry.fingerprint,
       ...(before?.denied ? { denied: before.denied } : {}),
-      ...(key === '' ? { seenAt: this.#now(), tools } : { seenAt: before?.seenAt ?? 0, tools: before?.tools ?? [] }),
+      // Until it is listed for clients without capabilities, what others are offered is the best that is known.
+      ...(key === '' || !before?.seenAt
+        ? { seenAt: this.#now(), tools }
+        : { seenAt: before.seenAt, tools: before.tools }),
       ...(about ? { about } : {}),
       ...(offers ? { offers } : {}),
       ...(before?.revision ? { revision: before.revision, revisionAt: before.revisionAt ?? 0 } : {}),

@@ -151,6 +151,10 @@ export class FakeSession {
       this.append('tool:approval_resolved', { callId, approved, by: 'human', ...edit })
       if (approved) this.onApproved(callId, args ?? call?.args ?? {})
       if (call && input.remember === true) this.#allowAlways(call)
+    } else if (command === 'tool:answer') {
+      this.answers.push(input)
+      const { callId, id, action } = input as EventData<'tool:question_answered'>
+      this.append('tool:question_answered', { callId, id, action, by: 'human' })
     } else if (command === 'tool:revoke') {
       this.append('tool:allow_revoked', input as EventData<'tool:allow_revoked'>)
     } else if (command === 'turn:retry') {

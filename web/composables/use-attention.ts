@@ -8,6 +8,7 @@ import { count } from '../text/format.ts'
 
 const NAME = 'MCP Orchestrator'
 const attentionText = (waiting: number) => `${count(waiting, 'tool call needs', 'tool calls need')} your approval.`
+const QUESTION = 'An MCP server asks you a question.'
 
 /**
  * Shows calls that need approval in the tab's title and icon, announces them to screen readers, and sends notifications if wanted.
@@ -35,6 +36,14 @@ export function useAttention(title: () => string): void {
     notices.announce(text)
     if (document.visibilityState === 'hidden' && notificationsWanted()) notify(text, session.sessionId)
   })
+  watch(
+    () => session.questionIds.length,
+    (open, before) => {
+      if (open <= before) return
+      notices.announce(QUESTION)
+      if (document.visibilityState === 'hidden' && notificationsWanted()) notify(QUESTION, session.sessionId)
+    }
+  )
   session.onEvent(({ type, data }) => {
     if (type === 'agent:error') notices.announce(revealPlainly(data.message))
     // Another tab may have switched the model: say so, because calls that waited here are gone.

@@ -6,7 +6,7 @@ import { computed, ref, shallowRef, toRaw, watch } from 'vue'
 import type { Ack, CommandInput, CommandName } from '../../contract/commands.ts'
 import type { SessionEvent } from '../../contract/events.ts'
 import type { Progress, Ready, SessionState, Snapshot } from '../../contract/live.ts'
-import { pendingCalls } from '../../contract/transcript.ts'
+import { openQuestions, pendingCalls } from '../../contract/transcript.ts'
 import { ApiError, api, becomeOwner, forgetOwner, OWNER_PROBLEMS, takeOwnerNews } from '../api.ts'
 import { newId } from '../new-id.ts'
 import { isStored } from '../owner-proof.ts'
@@ -18,6 +18,7 @@ import { useNotices } from './notices.ts'
 import { useOutputs } from './outputs.ts'
 import { useStream } from './stream.ts'
 import { syncedTranscript } from './synced-transcript.ts'
+import { useTalks } from './talks.ts'
 
 export type Phase = 'connecting' | 'open' | 'unauthorized' | 'forbidden' | 'refused'
 export type Activity = 'idle' | 'thinking' | 'answering' | 'running' | 'waiting' | 'reconnecting'
@@ -36,6 +37,7 @@ export const useSession = defineStore('session', () => {
   const outputs = useOutputs()
   const views = useCallViews()
   const stream = useStream()
+  const talks = useTalks()
   const notices = useNotices()
   const sessionId = ref('')
   /** The last session that was deleted while it was open; its draft moves to the next session. */
@@ -79,6 +81,11 @@ export const useSession = defineStore('session', () => {
     void version.value
     return pendingCalls(toRaw(transcript.value)).map(({ callId }) => callId)
   })
+  /** Questions of MCP servers that wait for an answer. */
+  const questionIds = computed(() => {
+    void version.value
+    return openQuestions(toRaw(transcript.value)).map(({ call, question }) => `${call.callId}:${question.id}`)
+  })
   const pending = computed(() => pendingIds.value.flatMap((id) => transcript.value.calls[id] ?? []))
   const runningCall = computed(() => {
     void version.value
@@ -119,6 +126,7 @@ export const useSession = defineStore('session', () => {
     isKnown.value = false
     // The model's provider chooses the ids of calls, so another session may have the same ones.
     outputs.clear()
+    talks.clear()
     views.enter(id)
     log.clear()
     socket.value = openSocket(id, model)
@@ -180,6 +188,8 @@ export const useSession = defineStore('session', () => {
     from.on('agent:reasoning', ({ turnId, text, at }) => stream.think(turnId, text, at))
     from.on('tool:output_so_far', ({ callId, chunks }) => outputs.restart(callId, chunks))
     from.on('tool:output', ({ callId, stream: kind, text }) => outputs.push(callId, kind, text))
+    from.on('tool:progress', talks.report)
+    from.on('tool:log', talks.log)
     // Includes unknown events of a newer server: they still count in the sequence.
     from.onAny((type: string, data: { seq?: unknown; at?: unknown } | undefined) => {
       if (type === 'session:snapshot' || typeof data?.seq !== 'number') return
@@ -298,7 +308,18 @@ export const useSession = defineStore('session', () => {
       state,
       isKnown
     },
-    ...{ transcript, version, pending, pendingIds, runningCall, stopped, activity, olderBefore, loadOlder },
+    ...{
+      transcript,
+      version,
+      pending,
+      pendingIds,
+      questionIds,
+      runningCall,
+      stopped,
+      activity,
+      olderBefore,
+      loadOlder
+    },
     ...{ open, close, openNew: () => open(newId()), whileDeleting, send, sendOrShow, onEvent }
   }
 })

@@ -17,8 +17,9 @@ function updated(stored: string, live: string, isRunning = false) {
   const registry = readRegistry('{"mcpServers":{"mail":{"command":"old"},"other":{"command":"new"}}}', 'mcp.json')
   const place = { entry: 'mail' }
   const core = async () => ({
-    index: { tools: () => known, entry: () => registry.servers.get(place.entry) },
+    index: { tools: () => known, offer: () => undefined, entry: () => registry.servers.get(place.entry) },
     connections: {
+      chatLane: 'chat',
       runningTools: () => (isRunning ? tool(live) : undefined),
       async list() {
         if (!isRunning) known = tool(live)

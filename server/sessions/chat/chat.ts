@@ -22,6 +22,7 @@ import { resolveIn } from '../turns/call-targets.ts'
 import type { ChatDeps } from '../turns/chat-options.ts'
 import { TurnDriver } from '../turns/turn-driver.ts'
 import { endOf, noticeOf, serverStopped } from '../turns/turn-events.ts'
+import { alreadyAnswered, answerTo } from './answers.ts'
 import { approvalsWaiting, cancellations, cancelledNotice, decisionOn, resolution, waitingCall } from './decisions.ts'
 
 const MIN_HELD_CHARS = 2 * 1024 * 1024
@@ -172,6 +173,12 @@ export class Chat {
       { type: 'tool:allowed', data: { server, name, definition } },
       ...covered.map((each) => resolution(each, { approved: true, by: 'session' }))
     ]
+  }
+
+  /** Answers a question of a running call's MCP server. The call may run on another instance, which reads the answer in the log. */
+  async answer(sessionId: string, answer: CommandData<'tool:answer'>): Promise<void> {
+    if (!(await this.#once(sessionId, [answerTo(await this.#begun(sessionId), answer)]))) throw alreadyAnswered()
+    this.#chat(sessionId).driver.wake()
   }
 
   /** Where a waiting call would lead with these arguments. The page shows it before an edit is approved. */

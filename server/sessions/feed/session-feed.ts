@@ -9,6 +9,8 @@ export type LiveName =
   | 'agent:reasoning'
   | 'tool:output'
   | 'tool:output_so_far'
+  | 'tool:progress'
+  | 'tool:log'
 
 export interface FeedListener {
   stored?(sessionId: string, events: StoredEvent[]): void

@@ -10,6 +10,9 @@ import { onceKey, resultOf, unknownOutcome } from './session-events.ts'
 
 export type ToolCall = Omit<ToolCallInput, 'signal' | 'caller'> & { signal?: AbortSignal | undefined }
 
+/** A result, and what is stored with it. */
+export type Recorded = ToolResult & { more?: Pick<EventData<'tool:result'>, 'ending' | 'replaced' | 'log'> }
+
 type Journaled = Pick<LiveSession, 'epoch' | 'events' | 'runningCalls'>
 
 /** Longer than the longest command may take, so that the server inside gives the answer. */
@@ -46,7 +49,7 @@ export async function runSandboxTool(session: LiveSession, call: ToolCall): Prom
 export async function journal(
   session: Journaled,
   callId: string,
-  run: () => Promise<ToolResult & { more?: Pick<EventData<'tool:result'>, 'ending' | 'replaced'> }>,
+  run: () => Promise<Recorded>,
   times = 1
 ): Promise<ToolResult> {
   const { epoch, events } = session

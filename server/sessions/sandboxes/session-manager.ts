@@ -12,7 +12,7 @@ import type { Checkpoint } from '../../storage/checkpoint-store.ts'
 import { Janitor } from './janitor.ts'
 import { type EnterOptions, LiveSession, sessionBusy } from './live-session.ts'
 import { OwnContainers } from './own-containers.ts'
-import { journal, runSandboxTool, type ToolCall } from './run-sandbox-tool.ts'
+import { journal, type Recorded, runSandboxTool, type ToolCall } from './run-sandbox-tool.ts'
 import { SandboxPlaces } from './sandbox-places.ts'
 import { SandboxShutdown } from './sandbox-shutdown.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
@@ -48,7 +48,7 @@ export interface HeldSession {
   /** Runs a call in the sandbox, which is opened first as for `workspace`, and records it in the event log. */
   runTool(call: ToolCall): Promise<ToolResult>
   /** Runs a call that does not go to the sandbox, and records it in the event log. */
-  journal(callId: string, run: () => Promise<ToolResult>): Promise<ToolResult>
+  journal(callId: string, run: () => Promise<Recorded>): Promise<ToolResult>
 }
 
 export class SessionManager {

@@ -6,6 +6,7 @@ import type { CallEntry } from '../../../contract/transcript.ts'
 import type { OutputChunk } from '../../../workspace-server/protocol.ts'
 import type { Audit, CallEnd } from '../../audit/audit.ts'
 import { CallProgress, callFailed, callReturned } from '../../audit/call-end.ts'
+import type { CallTalk } from '../../calls/call-talk.ts'
 import type { Caller } from '../../calls/caller.ts'
 import { approvalHash, type OfferedTool, offerTools } from '../../calls/offered-tool.ts'
 import type { ToolCallInput, ToolSource } from '../../calls/tool-source.ts'
@@ -24,6 +25,7 @@ export interface RunInput {
   call: CallEntry
   signal: AbortSignal
   onOutput: (chunk: OutputChunk) => void
+  talk?: CallTalk | undefined
 }
 
 export interface ToolboxOptions {
@@ -73,7 +75,7 @@ export class Toolbox {
 
   /** Runs exactly what was approved: a call with another definition or other arguments than the person saw is refused. */
   async run(hold: HeldSession, input: RunInput): Promise<void> {
-    const { sessionId, call, signal, onOutput } = input
+    const { sessionId, call, signal, onOutput, talk } = input
     const { callId, server, name, decision } = call
     if (!decision?.approved) throw new AppError('forbidden', 'not_approved', 'Nobody has approved this call.')
     const caller = await this.#caller(sessionId)
@@ -85,7 +87,7 @@ export class Toolbox {
       const source = this.#source(hold, server)
       await this.#checkApproved(source, input, caller)
       progress.sending()
-      const result = await source.call({ callId, caller, name, args, signal, onOutput, ...bound })
+      const result = await source.call({ callId, caller, name, args, signal, onOutput, talk, ...bound })
       end({ ...callReturned(result), calledMs: progress.calledMs })
     } catch (error) {
       end({ ...callFailed(error, progress.stage), calledMs: progress.calledMs })
@@ -143,5 +145,10 @@ export class Toolbox {
 
 /** Records the start and the result of each call in the session's log, as the sandbox does for its own. */
 function recorded(source: ToolSource, hold: HeldSession): ToolSource {
-  return { ...source, call: (input) => hold.journal(input.callId, () => source.call(input)) }
+  const run = async (input: ToolCallInput) => {
+    const result = await source.call(input)
+    const log = input.talk?.logged() ?? []
+    return { ...result, ...(log.length > 0 && { more: { log } }) }
+  }
+  return { ...source, call: (input) => hold.journal(input.callId, () => run(input)) }
 }

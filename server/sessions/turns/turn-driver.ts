@@ -13,6 +13,7 @@ import type { Conversation } from '../feed/conversation.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
 import { appendEvents, lostWithServer, unknownOutcome } from '../sandboxes/session-events.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
+import { CallTalks } from './call-talks.ts'
 import { askedAgain, withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { LiveAnswer, RunningOutputs } from './live-turn.ts'
@@ -42,6 +43,7 @@ export class TurnDriver {
   #failures = 0
   #answer: LiveAnswer | undefined
   readonly #outputs = new RunningOutputs()
+  readonly #talks: CallTalks
   /** Why no more calls can be started while the session is held. */
   #lost: unknown
 
@@ -50,6 +52,13 @@ export class TurnDriver {
     this.#conversation = conversation
     this.#deps = deps
     this.#onQuiet = onQuiet
+    const { events, live } = deps
+    this.#talks = new CallTalks({
+      sessionId,
+      events,
+      live: (...news) => live(sessionId, ...news),
+      wake: () => this.wake()
+    })
   }
 
   /** Whether it is driving, or will retry. */
@@ -69,6 +78,7 @@ export class TurnDriver {
     if (reasoning) live(this.#sessionId, 'agent:reasoning', { turnId, ...reasoning })
     if (text !== '') live(this.#sessionId, 'agent:text', { turnId, text })
     for (const output of this.#outputs.all()) live(this.#sessionId, 'tool:output_so_far', output)
+    this.#talks.retell()
   }
 
   /** Call this when something was appended or someone came back. */
@@ -174,6 +184,7 @@ export class TurnDriver {
     this.#news = Promise.withResolvers()
     const ours = new Set(this.#calls.keys())
     const { turnId } = await this.#conversation.refresh()
+    await this.#talks.settle(this.#conversation.transcript)
     // The turn may have been stopped through another instance, which can't stop the calls that run here.
     if ([...this.#calls.values()].some((turn) => turn !== turnId) && !this.#abort.signal.aborted) this.#stopCalls()
     const isOver = this.#closed || this.#lost !== undefined
@@ -296,6 +307,7 @@ export class TurnDriver {
       void this.#runCall(hold, call, this.#abort.signal).finally(() => {
         this.#calls.delete(callId)
         this.#outputs.end(callId)
+        this.#talks.end(callId)
         this.#hasNews = true
         this.#news.resolve()
       })
@@ -309,8 +321,9 @@ export class TurnDriver {
       this.#outputs.push(callId, chunk)
       live(this.#sessionId, 'tool:output', { callId, ...chunk })
     }
+    const talk = this.#talks.begin(callId, (events) => appendEvents(this.#deps, this.#sessionId, events, hold.epoch))
     try {
-      await toolbox.run(hold, { sessionId: this.#sessionId, call, signal, onOutput })
+      await toolbox.run(hold, { sessionId: this.#sessionId, call, signal, onOutput, talk })
     } catch (error) {
       logger.debug({ err: error, callId }, 'A call failed.')
       if (isOwnershipError(error)) this.#lost = error

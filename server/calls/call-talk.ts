@@ -1,0 +1,17 @@
+import type { ServerLogLine } from '../../contract/events.ts'
+import type { AnswerAction, AnswerContent, Question } from '../../contract/questions.ts'
+
+export interface Answer {
+  action: AnswerAction
+  values?: AnswerContent | undefined
+}
+
+/** What an MCP server says to the person while it works on a call, and what it asks. */
+export interface CallTalk {
+  progress(report: { progress: number; total?: number | undefined; message?: string | undefined }): void
+  log(line: ServerLogLine): void
+  /** The end of what was logged until now. */
+  logged(): ServerLogLine[]
+  /** Rejects if the question can't be asked, or if the call ends before there is an answer. */
+  ask(question: Question, signal: AbortSignal): Promise<Answer>
+}
