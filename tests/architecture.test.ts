@@ -67,7 +67,7 @@ const INSIDE: Record<string, string[][]> = {
   ],
   'server/connections': [
     ['server/connections/*'],
-    ['server/connections/local', 'server/connections/remote'],
+    ['server/connections/local', 'server/connections/remote', 'server/connections/asking'],
     ['server/connections/wire']
   ],
   'server/calls': [['server/calls/*', 'server/calls/tracing']],

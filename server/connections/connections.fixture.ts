@@ -11,7 +11,7 @@ import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
 import { ToolIndex } from '../tools/tool-index.ts'
 import { Connections } from './connections.ts'
-import type { CallInput } from './live-server.ts'
+import type { CallInput } from './wire/call-input.ts'
 
 const children = resolve(import.meta.dirname, '../../tests/fixtures/children')
 const packages = resolve(import.meta.dirname, '../../node_modules/@modelcontextprotocol')

@@ -3,56 +3,24 @@
 import {
   type Client,
   type DiscoverResult,
-  type ProgressCallback,
   ProtocolError,
   type ServerCapabilities,
   StreamableHTTPClientTransport
 } from '@modelcontextprotocol/client'
-import type { Caller } from '../calls/caller.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'
-import { answerRounds } from './answer-rounds.ts'
-import type { CallScopes } from './call-scopes.ts'
+import { answerRounds } from './asking/answer-rounds.ts'
+import type { CallScopes } from './asking/call-scopes.ts'
 import type { ChildTransport } from './local/child-transport.ts'
-import type { PeerRequest } from './peer.ts'
 import type { KnownRevision } from './tool-records.ts'
 import { callFailure, withoutSecrets } from './wire/call-failure.ts'
+import type { CallInput, RawResult, RequestInput } from './wire/call-input.ts'
 import { calmly } from './wire/calm-progress.ts'
 import { totalMs } from './wire/raw-calls.ts'
 import { rawResult } from './wire/raw-result.ts'
 import { readTools } from './wire/read-tools.ts'
-
-export interface CallInput {
-  caller: Caller
-  tool: string
-  args: Record<string, unknown>
-  /** The call may have effects and is not known to be safe to repeat. */
-  mustNotRepeat: boolean
-  signal: AbortSignal
-  onProgress?: ProgressCallback | undefined
-  meta?: Record<string, unknown> | undefined
-  /** The answers to questions that the server returned in place of a result, and its `requestState`. */
-  retry?: { inputResponses?: Record<string, unknown>; requestState?: string } | undefined
-  /** Handles the server's own request during the call. Only in a lane whose calls are asked one by one (`call-scopes.ts`). */
-  onRequest?: ((request: PeerRequest, signal: AbortSignal) => Promise<RawResult>) | undefined
-  /** Gets the parameters of the server's log messages during the call, in such a lane. */
-  onLog?: ((params: Record<string, unknown>) => void) | undefined
-  /** Checks the running server's own definition right before the call is sent; if false, the call is not sent. */
-  mayRun?: ((tool: StoredTool, tools: StoredTool[]) => Promise<boolean>) | undefined
-}
-
-/** Any request except a tool call. */
-export interface RequestInput {
-  caller: Caller
-  method: string
-  params: Record<string, unknown>
-  signal: AbortSignal
-  onProgress?: ProgressCallback | undefined
-}
-
-export type RawResult = Record<string, unknown>
 
 const MAX_PAGES = 64
 const MAX_TOOLS = 1000

@@ -14,10 +14,11 @@ import { withDeadline } from '../lib/waiting/deadline.ts'
 import { PacedJob } from '../lib/waiting/paced-job.ts'
 import { SingleFlight } from '../lib/waiting/single-flight.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
-import type { CallInput, LiveServer, RawResult, RequestInput } from './live-server.ts'
+import type { LiveServer } from './live-server.ts'
 import type { ServerLog } from './server-log.ts'
 import type { StartGate } from './start-gate.ts'
 import { certainlyNotRun, definitionChanged, endsConversation, isOddStatus } from './wire/call-failure.ts'
+import type { CallInput, RawResult, RequestInput } from './wire/call-input.ts'
 
 export interface ServerConnectionOptions {
   entry: ServerEntry

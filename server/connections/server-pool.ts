@@ -3,11 +3,12 @@
  * Owns which instance gets a call; `server-connection.ts` owns each one's lifecycle. Invariant: a call goes to a second instance
  * only if it certainly did not run on the first, or is safe to repeat.
  */
+
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { isAppError } from '../lib/errors.ts'
-import type { CallInput, RawResult, RequestInput } from './live-server.ts'
 import type { ServerConnection, ServerState } from './server-connection.ts'
 import { mayRepeat } from './wire/call-failure.ts'
+import type { CallInput, RawResult, RequestInput } from './wire/call-input.ts'
 
 /** The combined state: running if any instance is, resting only if all are. */
 export interface PoolState extends ServerState {

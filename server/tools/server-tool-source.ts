@@ -1,5 +1,5 @@
 import type { ToolSource } from '../calls/tool-source.ts'
-import { CHAT_KEY } from '../connections/call-scopes.ts'
+import { CHAT_KEY } from '../connections/asking/call-scopes.ts'
 import type { Connections } from '../connections/connections.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'

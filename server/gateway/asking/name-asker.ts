@@ -3,9 +3,9 @@
  * written looks like one of ours. The first and the last line are ours; the server's are quoted in between, with hidden
  * characters shown. The gateway's own questions begin with OWN_QUESTION.
  */
+
 import { ProtocolError } from '@modelcontextprotocol/server'
-import type { RawResult } from '../../connections/live-server.ts'
-import type { PeerRequest } from '../../connections/peer.ts'
+import type { PeerRequest, RawResult } from '../../connections/wire/call-input.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { showLine, showName } from './show-as-data.ts'
 

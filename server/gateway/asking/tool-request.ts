@@ -1,7 +1,7 @@
 import type { ProgressCallback } from '@modelcontextprotocol/client'
 import type { Caller } from '../../calls/caller.ts'
 import type { StoredTool } from '../../catalog/stored-tools.ts'
-import type { CallInput } from '../../connections/live-server.ts'
+import type { CallInput } from '../../connections/wire/call-input.ts'
 import type { ClientPrompter } from './client-prompter.ts'
 
 export interface CallContext {

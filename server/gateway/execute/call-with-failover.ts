@@ -1,5 +1,5 @@
-import type { CallInput, RawResult } from '../../connections/live-server.ts'
 import { mayRepeat } from '../../connections/wire/call-failure.ts'
+import type { CallInput, RawResult } from '../../connections/wire/call-input.ts'
 import { isAppError } from '../../lib/errors.ts'
 import { isAcceptedReader, isReader, mustNotBeRepeated } from '../../policy/tool-effects.ts'
 import type { GatewayServices } from '../gateway-services.ts'

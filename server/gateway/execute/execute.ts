@@ -2,9 +2,10 @@
  * `execute`: from a named tool or a sentence to a child's own result. Invariant: a tool that nobody named runs only if it reads,
  * or after the client's user has approved it; a named tool that may write gets values only from `params` or from a plain order.
  */
+
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { unknownServer } from '../../connections/connections.ts'
-import type { RawResult } from '../../connections/live-server.ts'
+import type { RawResult } from '../../connections/wire/call-input.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { CallContext, FoundBy } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'

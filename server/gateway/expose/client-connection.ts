@@ -1,6 +1,6 @@
 import type { Server } from '@modelcontextprotocol/server'
 import type { Caller } from '../../calls/caller.ts'
-import type { PeerNotification } from '../../connections/peer.ts'
+import type { PeerNotification } from '../../connections/wire/call-input.ts'
 import { rawResult } from '../../connections/wire/raw-result.ts'
 import { createExposedServer } from './create-exposed-server.ts'
 import type { Exposed } from './exposed.ts'

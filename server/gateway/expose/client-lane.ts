@@ -2,12 +2,14 @@
  * The connections of one client of the pass-through mode, or of one request at a time. Owns where a server's questions and
  * notifications go, and what a restarted server must be told again. Invariant: they reach only the client behind it.
  */
+
 import { setTimeout as delay } from 'node:timers/promises'
 import { type ClientCapabilities, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { Caller } from '../../calls/caller.ts'
+import type { Peer } from '../../connections/asking/peer.ts'
 import type { Connections } from '../../connections/connections.ts'
-import type { LiveServer, RawResult } from '../../connections/live-server.ts'
-import type { Peer, PeerNotification, PeerRequest } from '../../connections/peer.ts'
+import type { LiveServer } from '../../connections/live-server.ts'
+import type { PeerNotification, PeerRequest, RawResult } from '../../connections/wire/call-input.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'

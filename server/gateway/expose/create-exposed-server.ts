@@ -1,5 +1,5 @@
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
-import type { RawResult } from '../../connections/live-server.ts'
+import type { RawResult } from '../../connections/wire/call-input.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { errorResult } from '../error-result.ts'
 import { namedCaller, noValidator } from '../execute/create-gateway-server.ts'

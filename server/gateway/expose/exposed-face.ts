@@ -2,6 +2,7 @@
  * One client of the pass-through mode: one connection, one session, or one request. Owns how a request gets to its server and how
  * the server's questions get back: as requests to clients of the older revisions, as results to those of the newer one.
  */
+
 import {
   CLIENT_CAPABILITIES_META_KEY,
   type ClientCapabilities,
@@ -11,8 +12,7 @@ import {
   type ServerContext
 } from '@modelcontextprotocol/server'
 import type { Caller } from '../../calls/caller.ts'
-import type { RawResult } from '../../connections/live-server.ts'
-import type { PeerNotification } from '../../connections/peer.ts'
+import type { PeerNotification, RawResult } from '../../connections/wire/call-input.ts'
 import { rawResult } from '../../connections/wire/raw-result.ts'
 import { askingPrompter, callHash } from '../asking/client-prompter.ts'
 import { withNamedQuestions } from '../asking/name-asker.ts'

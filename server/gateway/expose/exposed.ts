@@ -5,7 +5,7 @@
 import type { ClientCapabilities, ServerCapabilities } from '@modelcontextprotocol/server'
 import type { Caller } from '../../calls/caller.ts'
 import type { StoredTool } from '../../catalog/stored-tools.ts'
-import { capabilityKey } from '../../connections/peer.ts'
+import { capabilityKey } from '../../connections/asking/peer.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ReportRefusal } from '../../lib/refusals.ts'

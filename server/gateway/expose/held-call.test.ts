@@ -1,6 +1,6 @@
 import type { ServerContext } from '@modelcontextprotocol/server'
 import { expect, it } from 'vitest'
-import type { RawResult } from '../../connections/live-server.ts'
+import type { RawResult } from '../../connections/wire/call-input.ts'
 import { HeldCall } from './held-call.ts'
 
 function roundContext(progressToken: string, told: unknown[], inputResponses = {}): ServerContext {

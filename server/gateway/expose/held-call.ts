@@ -11,8 +11,7 @@ import {
   ProtocolErrorCode,
   type ServerContext
 } from '@modelcontextprotocol/server'
-import type { RawResult } from '../../connections/live-server.ts'
-import type { PeerNotification, PeerRequest } from '../../connections/peer.ts'
+import type { PeerNotification, PeerRequest, RawResult } from '../../connections/wire/call-input.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { reachesLevel } from './log-level.ts'
 import type { Scope } from './scope.ts'

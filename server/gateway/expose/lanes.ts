@@ -1,6 +1,6 @@
 import type { ClientCapabilities } from '@modelcontextprotocol/server'
 import type { Caller } from '../../calls/caller.ts'
-import { capabilityKey } from '../../connections/peer.ts'
+import { capabilityKey } from '../../connections/asking/peer.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { ClientLane } from './client-lane.ts'
 

@@ -1,5 +1,5 @@
 import type { ServerCapabilities, ServerContext } from '@modelcontextprotocol/server'
-import type { RawResult } from '../../connections/live-server.ts'
+import type { RawResult } from '../../connections/wire/call-input.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { isDenied } from '../execute/run-request.ts'
 import type { Exposed } from './exposed.ts'

@@ -1,5 +1,5 @@
 import { ProtocolError, ProtocolErrorCode, type ServerContext } from '@modelcontextprotocol/server'
-import type { RawResult } from '../../connections/live-server.ts'
+import type { RawResult } from '../../connections/wire/call-input.ts'
 import { isAppError } from '../../lib/errors.ts'
 import { wireError } from '../../lib/web/wire-error.ts'
 import { withNamedElicitations } from '../asking/name-asker.ts'

@@ -1,5 +1,4 @@
-import type { RawResult } from '../../connections/live-server.ts'
-import type { PeerNotification, PeerRequest } from '../../connections/peer.ts'
+import type { PeerNotification, PeerRequest, RawResult } from '../../connections/wire/call-input.ts'
 
 /** One running request of a client at a server: the server's questions and messages meanwhile are assigned to it. */
 export interface Scope {

@@ -1,4 +1,4 @@
-import type { CallEntry } from '../../../contract/transcript.ts'
+import type { AskedQuestion, CallEntry } from '../../../contract/transcript.ts'
 
 /** Whether the result is our own sentence instead of output: the call did not run, or its outcome is unknown. */
 export function isOwnSentence({ result, startedAt }: CallEntry): boolean {
@@ -11,4 +11,15 @@ export function interruptionWords({ outcome, interruptedBy }: NonNullable<CallEn
   if (interruptedBy === 'server') return 'Outcome unknown: the server was restarted'
   if (outcome === 'unknown') return 'Outcome unknown'
   return interruptedBy === 'person' ? 'Stopped; it may have run in part' : undefined
+}
+
+/** How a question ended. */
+export function questionWords({ answer, url }: AskedQuestion, { result }: CallEntry): string {
+  if (answer?.by === 'deadline') return 'Nobody answered in time'
+  if (answer?.action === 'accept') return url === undefined ? 'You answered' : 'You opened its page'
+  if (answer?.action === 'decline') return 'You declined'
+  if (answer) return 'You gave no answer'
+  if (result?.interruptedBy === 'server')
+    return 'The server was restarted before there was an answer; the outcome of the call is unknown'
+  return 'The call ended before there was an answer'
 }

@@ -6,7 +6,7 @@ import {
   type ServerEventBus
 } from '@modelcontextprotocol/server'
 import type { Caller, OwnerOf } from '../../../calls/caller.ts'
-import type { PeerNotification } from '../../../connections/peer.ts'
+import type { PeerNotification } from '../../../connections/wire/call-input.ts'
 import type { Logger } from '../../../lib/logger.ts'
 import { MAX_BODY_BYTES } from '../../max-body-bytes.ts'
 import { createExposedServer } from '../create-exposed-server.ts'

@@ -2,10 +2,11 @@
  * A connection that several people's calls share. A server's questions and log messages carry no address, so they are assigned to a
  * running call here. Invariant: a question reaches only a person whose call may have led to it, and nobody if that is not certain.
  */
+
 import { type ClientCapabilities, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/client'
-import { isAppError, messageOf } from '../lib/errors.ts'
-import type { CallInput, LiveServer, RawResult } from './live-server.ts'
-import { capabilityKey, type Peer, type PeerNotification, type PeerRequest } from './peer.ts'
+import { isAppError, messageOf } from '../../lib/errors.ts'
+import type { CallInput, PeerNotification, PeerRequest, RawResult } from '../wire/call-input.ts'
+import { capabilityKey, type OpenedServer, type Peer } from './peer.ts'
 
 /** What the chat can show: forms, and addresses to open. */
 export const CHAT_CAPABILITIES: ClientCapabilities = { elicitation: { form: {}, url: {} } }
@@ -62,7 +63,7 @@ export class CallScopes implements Peer {
     if (method === 'notifications/message') this.#call()?.onLog?.(params)
   }
 
-  onOpened(_server: string, live: LiveServer): void {
+  onOpened(_server: string, live: OpenedServer): void {
     // A server of the newer revision gets the level with every request.
     if (live.revision?.kind === 'modern' || live.capabilities.logging === undefined) return
     const signal = AbortSignal.timeout(SET_LEVEL_MS)

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { PHONE } from '../support/browser.ts'
-import { useFakePage } from './fake-page.ts'
-import type { FakeSession } from './fake-server.ts'
-import { seriousFaults } from './serious-faults.ts'
+import { PHONE } from '../../support/browser.ts'
+import { useFakePage } from '../fake-page.ts'
+import type { FakeSession } from '../fake-server.ts'
+import { seriousFaults } from '../serious-faults.ts'
 
 const now = useFakePage()
 const FORM = {

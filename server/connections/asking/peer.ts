@@ -3,9 +3,16 @@
  * the lane is meant for this client. `connections.ts` makes the connections.
  */
 
-import type { ClientCapabilities } from '@modelcontextprotocol/client'
-import { wordSet } from '../lib/word-set.ts'
-import type { LiveServer, RawResult } from './live-server.ts'
+import type { ClientCapabilities, ServerCapabilities } from '@modelcontextprotocol/client'
+import { wordSet } from '../../lib/word-set.ts'
+import type { PeerNotification, PeerRequest, RawResult, RequestInput } from '../wire/call-input.ts'
+
+/** A server that has just been started. */
+export interface OpenedServer {
+  readonly revision: { kind: 'legacy' | 'modern' } | undefined
+  readonly capabilities: ServerCapabilities
+  request(input: RequestInput): Promise<RawResult>
+}
 
 export interface Peer {
   /** Sent to servers, which adapt what they offer. */
@@ -17,17 +24,7 @@ export interface Peer {
   onRequest(server: string, request: PeerRequest, signal: AbortSignal, postpone: () => void): Promise<RawResult>
   onNotification(server: string, notification: PeerNotification): void
   /** Called after every start: a restarted server has forgotten what the client set up before. */
-  onOpened(server: string, live: LiveServer): void
-}
-
-export interface PeerRequest {
-  method: string
-  params: Record<string, unknown>
-}
-
-export interface PeerNotification {
-  method: string
-  params?: Record<string, unknown> | undefined
+  onOpened(server: string, live: OpenedServer): void
 }
 
 /** A server offers the same tools to two clients with the same key. */

@@ -1,8 +1,8 @@
 import { CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY } from '@modelcontextprotocol/client'
-import { AppError } from '../lib/errors.ts'
-import { isRecord } from '../lib/is-record.ts'
+import { AppError } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
+import type { CallInput, RawResult } from '../wire/call-input.ts'
 import { CHAT_CAPABILITIES, LOG_LEVEL } from './call-scopes.ts'
-import type { CallInput, RawResult } from './live-server.ts'
 
 const MAX_ROUNDS = 10
 const MAX_QUESTIONS = 10

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest'
-import { child, openTestConnections, type TestConnections } from './connections.fixture.ts'
-import type { PeerRequest } from './peer.ts'
+import { child, openTestConnections, type TestConnections } from '../connections.fixture.ts'
+import type { PeerRequest } from '../wire/call-input.ts'
 
 let opened: TestConnections
 afterEach(() => opened?.close())
