@@ -1,5 +1,5 @@
 /**
- * What the MCP servers of the running calls say and ask. Progress and log messages are published; a question is an event of the log,
+ * What the running calls write, say and ask. Output, progress and log messages are published; a question is an event of the log,
  * and so is its answer, which may come through another instance. Invariant: a call gets an answer at most once per question.
  */
 import type { ServerLogLine } from '../../../contract/events.ts'
@@ -8,18 +8,11 @@ import { answerContent, type Question } from '../../../contract/questions.ts'
 import { callOf, type Transcript } from '../../../contract/transcript.ts'
 import type { Answer, CallTalk } from '../../calls/call-talk.ts'
 import { AppError } from '../../lib/errors.ts'
-import type { EventLog, NewEvent } from '../../storage/event-log.ts'
+import type { NewEvent } from '../../storage/event-log.ts'
 import type { LiveName } from '../feed/session-feed.ts'
-
-interface TalkOptions {
-  sessionId: string
-  events: Pick<EventLog, 'read'>
-  live<T extends LiveName>(type: T, data: Parameters<ServerToClient[T]>[0]): void
-  /** Called after an event was stored that the driver should look at. */
-  wake(): void
-  /** The person may be away. */
-  questionMs?: number
-}
+import type { ChatDeps } from './chat-options.ts'
+import { RunningOutputs } from './live-turn.ts'
+import type { RunInput } from './toolbox.ts'
 
 type Progress = Parameters<ServerToClient['tool:progress']>[0]
 
@@ -29,6 +22,7 @@ interface Waiting {
   resolve(answer: Answer): void
 }
 
+/** The person may be away. */
 const QUESTION_MS = 600_000
 const MAX_QUESTIONS = 20
 const MAX_LINES = 200
@@ -36,18 +30,35 @@ const MAX_LOG_CHARS = 32 * 1024
 const PUBLISH_MS = 100
 
 export class CallTalks {
-  readonly #options: TalkOptions
+  readonly #deps: Pick<ChatDeps, 'events' | 'live'>
+  readonly #sessionId: string
+  readonly #wake: () => void
   readonly #waiting = new Set<Waiting>()
   readonly #progress = new Map<string, Progress>()
   readonly #logs = new Map<string, CallLog>()
+  readonly #outputs = new RunningOutputs()
 
-  constructor(options: TalkOptions) {
-    this.#options = options
+  /** `wake` is called after an event was stored that the driver should look at. */
+  constructor(deps: Pick<ChatDeps, 'events' | 'live'>, sessionId: string, wake: () => void) {
+    this.#deps = deps
+    this.#sessionId = sessionId
+    this.#wake = wake
   }
 
-  begin(callId: string, append: (events: NewEvent[]) => Promise<void>): CallTalk {
-    const { live } = this.#options
-    const log = new CallLog((lines) => live('tool:log', { callId, lines }))
+  #live<T extends LiveName>(type: T, data: Parameters<ServerToClient[T]>[0]): void {
+    this.#deps.live(this.#sessionId, type, data)
+  }
+
+  begin(callId: string, append: (events: NewEvent[]) => Promise<void>): Pick<RunInput, 'onOutput' | 'talk'> {
+    const onOutput: RunInput['onOutput'] = (chunk) => {
+      this.#outputs.push(callId, chunk)
+      this.#live('tool:output', { callId, ...chunk })
+    }
+    return { onOutput, talk: this.#talk(callId, append) }
+  }
+
+  #talk(callId: string, append: (events: NewEvent[]) => Promise<void>): CallTalk {
+    const log = new CallLog((lines) => this.#live('tool:log', { callId, lines }))
     this.#logs.set(callId, log)
     let asked = 0
     return {
@@ -55,7 +66,7 @@ export class CallTalks {
         if (!this.#logs.has(callId)) return
         const report = { callId, progress, ...(total !== undefined && { total }), ...(message && { message }) }
         this.#progress.set(callId, report)
-        live('tool:progress', report)
+        this.#live('tool:progress', report)
       },
       log: (line) => log.push(line),
       logged: () => log.lines,
@@ -72,13 +83,15 @@ export class CallTalks {
     this.#logs.get(callId)?.close()
     this.#logs.delete(callId)
     this.#progress.delete(callId)
+    this.#outputs.end(callId)
   }
 
   /** For clients that have just connected. Questions are in the snapshot. */
   retell(): void {
-    for (const report of this.#progress.values()) this.#options.live('tool:progress', report)
+    for (const output of this.#outputs.all()) this.#live('tool:output_so_far', output)
+    for (const report of this.#progress.values()) this.#live('tool:progress', report)
     for (const [callId, { lines }] of this.#logs)
-      if (lines.length > 0) this.#options.live('tool:log', { callId, lines, isWhole: true })
+      if (lines.length > 0) this.#live('tool:log', { callId, lines, isWhole: true })
   }
 
   /** Passes on the answers that are in the log by now. */
@@ -88,7 +101,7 @@ export class CallTalks {
       if (!question?.answer) continue
       this.#waiting.delete(waiting)
       const { action, seq } = question.answer
-      const [event] = await this.#options.events.read(this.#options.sessionId, { after: seq - 1 })
+      const [event] = await this.#deps.events.read(this.#sessionId, { after: seq - 1 })
       const values = event?.seq === seq ? answerContent.safeParse(event.data.values).data : undefined
       waiting.resolve({ action, ...(values && { values }) })
     }
@@ -96,16 +109,15 @@ export class CallTalks {
 
   async #ask(asking: Asking, signal: AbortSignal): Promise<Answer> {
     const { callId, id, question, append } = asking
-    const ms = this.#options.questionMs ?? QUESTION_MS
     const { promise, resolve, reject } = Promise.withResolvers<Answer>()
     const waiting = { callId, id, resolve }
     const onAbort = () => reject(new AppError('cancelled', 'cancelled', 'The call has ended.'))
     signal.addEventListener('abort', onAbort, { once: true })
-    const timer = setTimeout(() => void this.#expire(asking), ms)
+    const timer = setTimeout(() => void this.#expire(asking), QUESTION_MS)
     this.#waiting.add(waiting)
     try {
       signal.throwIfAborted()
-      const data = { callId, id, ...question, expiresAt: Date.now() + ms }
+      const data = { callId, id, ...question, expiresAt: Date.now() + QUESTION_MS }
       await append([{ type: 'tool:question', data, key: `question:${callId}:${id}` }])
       return await promise
     } finally {
@@ -117,7 +129,7 @@ export class CallTalks {
 
   async #expire({ callId, id, append }: Asking): Promise<void> {
     await append([answerOf({ callId, id, action: 'cancel', by: 'deadline' })]).catch(() => {})
-    this.#options.wake()
+    this.#wake()
   }
 }
 

@@ -16,10 +16,9 @@ import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { CallTalks } from './call-talks.ts'
 import { askedAgain, withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
-import { LiveAnswer, RunningOutputs } from './live-turn.ts'
+import { LiveAnswer } from './live-turn.ts'
 import { saveAttachments } from './save-attachments.ts'
 import { startStep } from './start-step.ts'
-import type { RunInput } from './toolbox.ts'
 import { cutOffBy, failedTurn, keyed, limitedTurn, noticeOf, notRun, stopped } from './turn-events.ts'
 
 /** While calls run, the log is checked this often for decisions that another instance appended. */
@@ -42,7 +41,6 @@ export class TurnDriver {
   #retry: NodeJS.Timeout | undefined
   #failures = 0
   #answer: LiveAnswer | undefined
-  readonly #outputs = new RunningOutputs()
   readonly #talks: CallTalks
   /** Why no more calls can be started while the session is held. */
   #lost: unknown
@@ -52,13 +50,7 @@ export class TurnDriver {
     this.#conversation = conversation
     this.#deps = deps
     this.#onQuiet = onQuiet
-    const { events, live } = deps
-    this.#talks = new CallTalks({
-      sessionId,
-      events,
-      live: (...news) => live(sessionId, ...news),
-      wake: () => this.wake()
-    })
+    this.#talks = new CallTalks(deps, sessionId, () => this.wake())
   }
 
   /** Whether it is driving, or will retry. */
@@ -77,7 +69,6 @@ export class TurnDriver {
     const { turnId = '', text = '', reasoning } = this.#answer ?? {}
     if (reasoning) live(this.#sessionId, 'agent:reasoning', { turnId, ...reasoning })
     if (text !== '') live(this.#sessionId, 'agent:text', { turnId, text })
-    for (const output of this.#outputs.all()) live(this.#sessionId, 'tool:output_so_far', output)
     this.#talks.retell()
   }
 
@@ -306,7 +297,6 @@ export class TurnDriver {
       this.#calls.set(callId, call.turnId)
       void this.#runCall(hold, call, this.#abort.signal).finally(() => {
         this.#calls.delete(callId)
-        this.#outputs.end(callId)
         this.#talks.end(callId)
         this.#hasNews = true
         this.#news.resolve()
@@ -315,15 +305,11 @@ export class TurnDriver {
   }
 
   async #runCall(hold: HeldSession, call: CallEntry, signal: AbortSignal): Promise<void> {
-    const { toolbox, live, logger } = this.#deps
+    const { toolbox, logger } = this.#deps
     const { callId } = call
-    const onOutput: RunInput['onOutput'] = (chunk) => {
-      this.#outputs.push(callId, chunk)
-      live(this.#sessionId, 'tool:output', { callId, ...chunk })
-    }
-    const talk = this.#talks.begin(callId, (events) => appendEvents(this.#deps, this.#sessionId, events, hold.epoch))
+    const talking = this.#talks.begin(callId, (events) => appendEvents(this.#deps, this.#sessionId, events, hold.epoch))
     try {
-      await toolbox.run(hold, { sessionId: this.#sessionId, call, signal, onOutput, talk })
+      await toolbox.run(hold, { sessionId: this.#sessionId, call, signal, ...talking })
     } catch (error) {
       logger.debug({ err: error, callId }, 'A call failed.')
       if (isOwnershipError(error)) this.#lost = error
