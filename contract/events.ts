@@ -31,7 +31,9 @@ export const commandEnding = z.object({
   exitCode: z.number().int().nullable(),
   signal: z.string().max(20).nullable(),
   timedOut: z.boolean(),
-  durationMs: z.number()
+  durationMs: z.number(),
+  /** How the text of stdout and stderr took turns: characters of stdout, then of stderr, then of stdout, and so on. */
+  order: z.array(z.number().int().nonnegative()).max(2000).optional()
 })
 export type CommandEnding = z.infer<typeof commandEnding>
 

@@ -7,6 +7,7 @@ import { closeSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import type { LiveOutput } from './live-output.ts'
 import { type KeptOutput, OutputKeeper } from './output-keeper.ts'
+import { OutputOrder } from './output-order.ts'
 import { makeOutputPipes } from './output-pipes.ts'
 import { shellCall } from './shell.ts'
 
@@ -40,6 +41,8 @@ export interface CommandResult {
   durationMs: number
   stdout: KeptOutput
   stderr: KeptOutput
+  /** Characters of stdout, then of stderr, then of stdout, and so on, as they came. */
+  order: number[]
 }
 
 /** Rejects only if the command can't be started. */
@@ -51,13 +54,15 @@ export async function runCommand(job: CommandJob, running: Set<number>): Promise
     await run.started()
     if (child.pid !== undefined) running.add(child.pid)
     await run.ended()
+    const [stdout, stderr] = [run.stdout.result(), run.stderr.result()]
     return {
       exitCode: child.exitCode,
       signal: child.signalCode,
       timedOut: run.timedOut,
       durationMs: Math.round(performance.now() - startedAt),
-      stdout: run.stdout.result(),
-      stderr: run.stderr.result()
+      stdout,
+      stderr,
+      order: run.order.of(stdout, stderr)
     }
   } finally {
     if (child.pid !== undefined) running.delete(child.pid)
@@ -101,6 +106,7 @@ export function killGroup(pid: number | undefined, signal: 'SIGTERM' | 'SIGKILL'
 class CommandRun {
   readonly stdout = new OutputKeeper(KEPT_BYTES)
   readonly stderr = new OutputKeeper(KEPT_BYTES)
+  readonly order = new OutputOrder()
   timedOut = false
   readonly #child: ChildProcess
   readonly #outputs: Outputs
@@ -176,6 +182,7 @@ class CommandRun {
 
   #output(stream: 'stdout' | 'stderr', chunk: Buffer): void {
     this[stream].add(chunk)
+    this.order.add(stream, chunk)
     this.#job.live?.add(stream, chunk)
     if (this.#exited) this.#restartQuiet()
   }

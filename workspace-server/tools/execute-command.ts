@@ -49,7 +49,12 @@ const DESCRIPTION: Omit<Tool, 'run'> = {
       stdout: { type: 'string' },
       stderr: { type: 'string' },
       stdoutOmittedBytes: { type: 'integer' },
-      stderrOmittedBytes: { type: 'integer' }
+      stderrOmittedBytes: { type: 'integer' },
+      order: {
+        type: 'array',
+        items: { type: 'integer' },
+        description: 'How the streams took turns: characters of stdout, then of stderr, and so on.'
+      }
     },
     'exitCode',
     'signal',
@@ -138,7 +143,7 @@ function asStartError(error: unknown): unknown {
 }
 
 function report(result: CommandResult, timeoutMs: number): ToolReply {
-  const { exitCode, signal, timedOut, durationMs, stdout, stderr } = result
+  const { exitCode, signal, timedOut, durationMs, stdout, stderr, order } = result
   const ending = timedOut
     ? `killed: it ran longer than ${timeoutMs / 1000} s`
     : signal === null
@@ -158,7 +163,9 @@ function report(result: CommandResult, timeoutMs: number): ToolReply {
       stdout: stdout.text,
       stderr: stderr.text,
       stdoutOmittedBytes: stdout.omittedBytes,
-      stderrOmittedBytes: stderr.omittedBytes
+      stderrOmittedBytes: stderr.omittedBytes,
+      // One stream needs no order.
+      ...(stderr.text !== '' && { order })
     }
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { CallEntry } from '../../../contract/transcript.ts'
-import { callSummary, splitEnding, workspacePath } from './call-summary.ts'
+import { callSummary, inOrder, splitEnding, workspacePath } from './call-summary.ts'
 import { decisionWords } from './decision-words.ts'
 import { resultParts } from './result-parts.ts'
 
@@ -102,4 +102,24 @@ it('says why a call was not run', () => {
   const words = (decision: CallEntry['decision']) => decisionWords({ ...call('read_file', {}), decision })
   expect(words(cancelled)).toBe('Not run: you stopped the turn')
   expect(words({ ...cancelled, reason: 'The model was switched.' })).toBe('Not run: cancelled before you decided')
+})
+
+describe('inOrder', () => {
+  const output = 'one\nthree\n[stderr]\ntwo\nfour'
+  it('puts errors where they happened', () => {
+    expect(inOrder(output, [4, 4, 6, 5]).map(({ stream, text }) => [stream, text])).toEqual([
+      ['stdout', 'one\n'],
+      ['stderr', 'two\n'],
+      ['stdout', 'three\n'],
+      ['stderr', 'four\n']
+    ])
+    expect(inOrder('[stderr]\nx', [0, 1])).toEqual([{ stream: 'stderr', text: 'x' }])
+  })
+
+  it.each([[undefined], [[]], [[3, 4]], [[10, 4]], [[100, 1]], [[10, 400]]])(
+    'leaves the output as it is for %j',
+    (order) => {
+      expect(inOrder(output, order)).toEqual([{ stream: 'stdout', text: output }])
+    }
+  )
 })

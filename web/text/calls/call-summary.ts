@@ -127,3 +127,28 @@ export function workspacePath(path: unknown): string | null {
   }
   return parts.length === 0 ? null : parts.join('/')
 }
+
+export interface StreamText {
+  stream: 'stdout' | 'stderr'
+  text: string
+}
+
+/** A command's output as it came. `order` says how the streams took turns; the text has stdout first, then stderr under a heading. */
+export function inOrder(output: string, order: readonly number[] | undefined): StreamText[] {
+  const whole: StreamText[] = [{ stream: 'stdout', text: output }]
+  if (!order) return whole
+  const sum = (isOdd: number) => order.reduce((all, chars, at) => all + (at % 2 === isOdd ? chars : 0), 0)
+  const stdout = output.slice(0, sum(0))
+  const heading = `${stdout === '' || stdout.endsWith('\n') ? '' : '\n'}[stderr]\n`
+  const rest = output.slice(stdout.length + heading.length)
+  // The line that says how the command ended took the last line break with it.
+  const stderr = sum(1) === rest.length + 1 ? `${rest}\n` : rest
+  if (!output.startsWith(heading, stdout.length) || stderr.length !== sum(1)) return whole
+  const at = { stdout: 0, stderr: 0 }
+  return order.flatMap((chars, index) => {
+    const stream = index % 2 === 0 ? 'stdout' : 'stderr'
+    const text = (stream === 'stdout' ? stdout : stderr).slice(at[stream], at[stream] + chars)
+    at[stream] += chars
+    return text === '' ? [] : [{ stream, text }]
+  })
+}

@@ -4,6 +4,7 @@
  */
 import MarkdownIt from 'markdown-it'
 import { reveal, type TextKind } from '../../../contract/hidden-characters.ts'
+import { targetOf } from '../link-target.ts'
 
 export type MarkdownBlock = { kind: 'html'; html: string } | { kind: 'code'; code: string; language: string }
 
@@ -31,7 +32,7 @@ md.renderer.rules.link_close = (tokens, at) => `</a>${target(tokens, at)}`
 md.renderer.rules.image = (tokens, at) => {
   const source = String(tokens[at]?.attrGet('src') ?? '')
   const label = tokens[at]?.content || 'image'
-  return `<a href="${escapeHtml(source)}" ${linkAttributes}>${visible(label, 'prose')}</a>${targetOf(source)}`
+  return `<a href="${escapeHtml(source)}" ${linkAttributes}>${visible(label, 'prose')}</a>${shownTarget(source)}`
 }
 
 const hrefOf = (token: Token | undefined) => String(token?.attrGet('href') ?? '')
@@ -42,14 +43,11 @@ function target(tokens: Token[], close: number): string {
   while (open > 0 && tokens[open]?.type !== 'link_open') open--
   const href = hrefOf(tokens[open])
   const words = tokens.slice(open + 1, close).map(({ content }) => content)
-  return words.join('') === href ? '' : targetOf(href)
+  return words.join('') === href ? '' : shownTarget(href)
 }
 
-function targetOf(href: string): string {
-  const { host, pathname } = URL.canParse(href) ? new URL(href) : { host: '', pathname: href }
-  const shown = host || pathname
-  // The end of a host name says who owns it.
-  return `<span class="link-target">(${visible(shown.length > 80 ? `…${shown.slice(-80)}` : shown, 'strict')})</span>`
+function shownTarget(href: string): string {
+  return `<span class="link-target">(${visible(targetOf(href), 'strict')})</span>`
 }
 
 /** Returns blocks, so that text that is streamed redraws only the last one. */
