@@ -12,6 +12,23 @@ it('redacts whole secrets, even if one begins like another or is written as JSON
   expect(log.tail()).toBe('refused [secret] and [secret]: {"secret":"[secret]"}')
 })
 
+it('redacts a secret of several lines by line, and one that is cut off at the end of a line', () => {
+  const log = new ServerLog(undefined)
+  log.hide(['-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nBKcwggSjAgEAAoIB\n-----END KEY-----', 'sk-live-ABCDEFGH'])
+  log.push(Buffer.from('-----BEGIN KEY-----\r\nMIIEvQIBADANBgkq\r\nBKcwggSjAgEAAoIB\r\n'))
+  log.noise('key MIIEvQIBADANBgkq')
+  log.noise('token=sk-live-ABC')
+  const lines = [
+    '-----BEGIN KEY-----\r',
+    '[secret]\r',
+    '[secret]\r',
+    '[stdout] key [secret]',
+    '[stdout] token=[secret]',
+    ''
+  ]
+  expect(log.tail().split('\n')).toEqual(lines)
+})
+
 // Checked: when a write that was under way was not waited for, the end of a process came before the file.
 it('is in the file after a flush, including what an earlier flush is still writing', async () => {
   const file = join(temporaryFolder(), 'a.log')

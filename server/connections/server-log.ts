@@ -59,9 +59,9 @@ export class ServerLog {
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref()
   }
 
-  /** Logs a line on stdout that is not a message: only the first few, which show what is wrong. */
+  /** Logs a line on stdout that is not a message: only the first few, which show what is wrong. The line may be cut off. */
   noise(line: string): void {
-    if (this.#noise++ < 20) this.push(Buffer.from(`[stdout] ${line}\n`))
+    if (this.#noise++ < 20) this.push(Buffer.from(`[stdout] ${this.#closed(this.redact(line))}\n`))
   }
 
   tail(): string {
@@ -96,7 +96,11 @@ export class ServerLog {
   #clean(bytes: ByteTail, without = 0): string {
     const raw = bytes.text()
     const from = bytes.isCut ? this.#secrets.restAtStart(raw) : 0
-    const text = this.redact(raw.slice(from, raw.length - without))
+    return this.#closed(this.redact(raw.slice(from, raw.length - without)))
+  }
+
+  /** Without the beginning of a secret at its end. */
+  #closed(text: string): string {
     const open = this.#secrets.beginningAtEnd(text)
     return open < MIN_SECRET ? text : `${text.slice(0, -open)}[secret]`
   }

@@ -1,5 +1,8 @@
 /** What is shorter tells nobody much, and is in every other word. */
 export const MIN_SECRET = 4
+const MIN_SECRET_LINE = 8
+/** The first and last line of a key file are the same in all of them. */
+const HEADING = /^-----[A-Z ]+-----$/
 
 /** The secret values that this process has seen, so that what it writes down can be cleared of them. */
 export class KnownSecrets {
@@ -10,10 +13,9 @@ export class KnownSecrets {
     for (const value of values) {
       if (value === undefined || value.length < MIN_SECRET || this.#values.has(value)) continue
       this.#values.add(value)
-      // As it is, and as it looks inside JSON. The longest first: one may be a part of another.
-      this.#forms = [...new Set([...this.#forms, value, JSON.stringify(value).slice(1, -1)])].sort(
-        (a, b) => b.length - a.length
-      )
+      const forms = [value, JSON.stringify(value).slice(1, -1), ...linesOf(value)]
+      // The longest first: one may be a part of another.
+      this.#forms = [...new Set([...this.#forms, ...forms])].sort((a, b) => b.length - a.length)
     }
   }
 
@@ -42,4 +44,10 @@ export class KnownSecrets {
     for (const form of this.#forms) if (clean.includes(form)) clean = clean.replaceAll(form, '[secret]')
     return clean
   }
+}
+
+/** Logs are written line by line, so a secret of several lines, such as a key file, is also redacted by line. */
+function linesOf(value: string): string[] {
+  const lines = value.split(/\r?\n/)
+  return lines.length === 1 ? [] : lines.filter((line) => line.length >= MIN_SECRET_LINE && !HEADING.test(line))
 }
