@@ -28,7 +28,7 @@ export interface ShownValue {
   name: string
   /** The value if it is just a placeholder. */
   placeholder: string | null
-  /** The beginning of any other value; null if it looks like a secret. */
+  /** Any other value, with a password in an address masked; null if the whole value is masked because it has the form of a secret. */
   value: string | null
   looksSecret: boolean
 }

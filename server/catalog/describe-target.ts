@@ -1,9 +1,7 @@
 import type { ServerTarget, ShownValue } from '../../contract/servers.ts'
-import { looksSecret, maskUrl, maskWord } from './literal-secrets.ts'
-import { isPlaceholder } from './placeholders.ts'
+import { maskUrl, maskWord } from './literal-secrets.ts'
 import type { ServerEntry } from './server-entry.ts'
-
-const MAX_SHOWN_CHARS = 500
+import { shownValue } from './shown-value.ts'
 
 /** The exact command or address, which a person must see before it is run. Placeholders are not filled. */
 export function describeTarget(entry: ServerEntry): string {
@@ -20,7 +18,7 @@ export function maskedTarget(entry: ServerEntry): string {
   )
 }
 
-/** Everything that decides what is run and whether approval is needed, without values that look like secrets. */
+/** Everything that decides what is run and whether approval is needed, with secrets masked. */
 export function showTarget(entry: ServerEntry): ServerTarget & { target: string } {
   const local = entry.kind === 'local' ? entry : undefined
   return {
@@ -46,10 +44,5 @@ export function showTarget(entry: ServerEntry): ServerTarget & { target: string 
 }
 
 function showValues(values: Record<string, string>): ShownValue[] {
-  return Object.entries(values).map(([name, value]) => {
-    const placeholder = isPlaceholder(value) ? value : null
-    const isSecret = placeholder === null && looksSecret(name, value)
-    const shown = placeholder === null && !isSecret ? value.slice(0, MAX_SHOWN_CHARS) : null
-    return { name, placeholder, value: shown, looksSecret: isSecret }
-  })
+  return Object.entries(values).map(([name, value]) => shownValue(name, value))
 }

@@ -10,6 +10,7 @@ import { type LocatedJson, parseJsonWithLines } from '../json-with-lines.ts'
 import { isSecretWord, looksSecret, secretsInUrl } from '../literal-secrets.ts'
 import { type RegistryProblem, readRegistry } from '../registry.ts'
 import { type ServerEntry, valuesOf } from '../server-entry.ts'
+import { LOADERS } from '../shown-value.ts'
 import { serverLists } from './server-lists.ts'
 import { isThisGateway } from './this-gateway.ts'
 import { translateEntry } from './translate-entry.ts'
@@ -79,17 +80,6 @@ function tryParse(text: string): unknown {
     return undefined
   }
 }
-
-/** These variables make a command load other code, take it or its settings from elsewhere, or trust and use another network path. */
-const LOADERS = new RegExp(
-  `^(${[
-    'PATH|HOME|XDG_.*|ENV|BASH_ENV|SHELL|IFS|LD_.*|DYLD_.*|GCONV_PATH',
-    'NODE_(OPTIONS|PATH|EXTRA_CA_CERTS)|NPM_CONFIG_.*|YARN_.*|BUN_.*|DENO_.*|COREPACK_.*',
-    'PYTHON.*|PIP_.*|UV_.*|VIRTUAL_ENV|PERL5.*|RUBY(OPT|LIB)|GEM_.*|BUNDLE_.*|(_?JAVA|JDK_JAVA)_.*|CLASSPATH|DOTNET_.*|GO(PROXY|FLAGS|ENV)',
-    'GIT_.*|SSH_.*|DOCKER_.*|KUBECONFIG|.*_PROXY|SSL_CERT_.*|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE'
-  ].join('|')})$`,
-  'i'
-)
 
 /** Risks that a person should check before they confirm. */
 export function warnings(entry: ServerEntry): string[] {

@@ -1,8 +1,10 @@
 import { describeTarget, showTarget } from '../../catalog/describe-target.ts'
+import { warnings } from '../../catalog/import/plan-servers.ts'
 import { secretNames } from '../../catalog/placeholders.ts'
 import { type ServerEntry, valuesOf } from '../../catalog/server-entry.ts'
 import { showAsData, showLine, showName } from '../../gateway/asking/show-as-data.ts'
 import { AppError } from '../../lib/errors.ts'
+import { describeTargetLines } from './describe-target-lines.ts'
 import { askedYes, chosen, print, type ServersContext } from './servers-context.ts'
 import { type ChangedTool, changedTools } from './servers-notes.ts'
 import { withCore } from './servers-show.ts'
@@ -42,17 +44,15 @@ export async function acceptChanges(context: ServersContext): Promise<number> {
   })
 }
 
-/** Everything that determines who gets the secrets. */
+/** Everything that determines who gets the secrets, and what is done with them. */
 function describeEntry(entry: ServerEntry): string[] {
   const values = valuesOf(entry)
-  const { cwd, env, headers, sandbox } = showTarget(entry)
-  const more = [
+  const lines = [
     `gets: ${secretNames(values).concat(environmentNames(values)).join(', ')}`,
-    `${env.length > 0 ? 'variables' : 'headers'}: ${[...env, ...headers].map(({ name }) => name).join(', ')}`,
-    ...(cwd === null ? [] : [`in ${cwd}`]),
-    ...(sandbox === null ? [] : [`sandbox: image ${sandbox.image ?? 'of the sandbox'}, network ${sandbox.network}`])
+    ...describeTargetLines(showTarget(entry)),
+    ...warnings(entry).map((warning) => `! ${warning}`)
   ]
-  return [`${showName(entry.name)} ${showLine(describeTarget(entry))}`, ...more.map((line) => `  ${showLine(line)}`)]
+  return [`${showName(entry.name)} ${showLine(describeTarget(entry))}`, ...lines.map((line) => `  ${showLine(line)}`)]
 }
 
 function environmentNames(values: Record<string, string>): string[] {

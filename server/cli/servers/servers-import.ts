@@ -10,6 +10,7 @@ import { userDefaults, userHome } from '../../config/user-folders.ts'
 import { showLine, showName } from '../../gateway/asking/show-as-data.ts'
 import { AppError } from '../../lib/errors.ts'
 import { packageRoot } from '../../lib/files/package-root.ts'
+import { describeTargetLines } from './describe-target-lines.ts'
 import { askedYes, print, type ServersContext } from './servers-context.ts'
 import { describeMissing, missingOf } from './servers-missing.ts'
 
@@ -78,21 +79,14 @@ function sayOtherFile(file: string): string[] {
 type Row = PlannedServer & { client: string; source: string; project?: string; notes: string[] }
 
 function describe(row: Row): string[] {
-  const { name, client, source, project, target, cwd, env, headers, sandbox, approval } = row
-  const values = [...env, ...headers].map((value) => `${value.name}=${value.placeholder ?? value.value ?? '•••'}`)
-  const rules = Object.entries(approval).map(([glob, verdict]) => `${glob} ${verdict}`)
-  const more = [
+  const { name, client, source, project, target } = row
+  const lines = [
     row.enabled ? '' : 'switched off, as in the client: "servers enable" switches it on',
-    cwd === null ? '' : `in ${cwd}`,
-    ...values.map((value) => `${env.length > 0 ? 'variable' : 'header'}: ${value}`),
-    sandbox === null ? '' : `sandbox: image ${sandbox.image ?? 'of the sandbox'}, network ${sandbox.network}`,
-    ...(sandbox?.folders ?? []).map((folder) => `sandbox: can read ${folder}`),
-    row.alternatives.length === 0 ? '' : `when it fails, its calls go to: ${row.alternatives.join(', ')}`,
-    rules.length === 0 ? '' : `approval: ${rules.join(', ')}`,
+    ...describeTargetLines(row),
     ...row.notes.map((note) => `- ${note}.`),
     ...row.warnings.map((warning) => `! ${warning}`)
-  ]
-  const lines = more.filter((line) => line !== '').map((line) => `    ${showLine(line)}`)
+  ].filter((line) => line !== '')
   const whose = [...new Set([client, source]), ...(project === undefined ? [] : [`project ${project}`])]
-  return [`${showName(name).padEnd(24)} ${showLine(target)}   (${showLine(whose.join(', '))})`, ...lines]
+  const first = `${showName(name).padEnd(24)} ${showLine(target)}   (${showLine(whose.join(', '))})`
+  return [first, ...lines.map((line) => `    ${showLine(line)}`)]
 }

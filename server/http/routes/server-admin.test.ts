@@ -159,7 +159,8 @@ describe('changing servers', () => {
     const send = `fetch("${url}/api/servers", ${init}).then((r) => r.text()).then(console.log)`
     const post = `${process.execPath} -e '${send}' '${JSON.stringify(added).replaceAll("'", '"')}'`
     const hidden = ['env -i', 'setsid -w env -i', 'unshare -Ur env -i', 'setsid -w unshare -Urm env -i']
-    for (const way of ['', ...hidden]) expect(await run(`${way} ${post}`)).toContain('sent_by_server')
+    // A server that runs as root can't make one more namespace to hide in.
+    for (const way of ['', ...hidden]) expect(await run(`${way} ${post} 2>&1`)).toMatch(/sent_by_server|unshare failed/)
     expect(Object.keys(saved().mcpServers)).toEqual(['evil', 'victim'])
     // The same from a process that is none of them.
     expect(await ask('POST', '', added)).toMatchObject({ status: 200 })

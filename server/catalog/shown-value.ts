@@ -1,0 +1,43 @@
+/**
+ * What a person sees of a variable or a header before they accept an entry. The entry's author chooses names and values, so as little as
+ * possible is masked: only what has the form of a secret, and nothing that decides what is run or where data goes.
+ */
+import type { ShownValue } from '../../contract/servers.ts'
+import { looksSecret } from './literal-secrets.ts'
+import { isPlaceholder } from './placeholders.ts'
+
+const MAX_SHOWN_CHARS = 4000
+
+/** These variables make a command load other code, take it or its settings from elsewhere, or trust and use another network path. */
+export const LOADERS = new RegExp(
+  `^(${[
+    'PATH|HOME|XDG_.*|ENV|BASH_ENV|SHELL|IFS|LD_.*|DYLD_.*|GCONV_PATH',
+    'NODE_(OPTIONS|PATH|EXTRA_CA_CERTS)|NPM_CONFIG_.*|YARN_.*|BUN_.*|DENO_.*|COREPACK_.*',
+    'PYTHON.*|PIP_.*|UV_.*|VIRTUAL_ENV|PERL5.*|RUBY(OPT|LIB)|GEM_.*|BUNDLE_.*|(_?JAVA|JDK_JAVA)_.*|CLASSPATH|DOTNET_.*|GO(PROXY|FLAGS|ENV)',
+    'GIT_.*|SSH_.*|DOCKER_.*|KUBECONFIG|.*_PROXY|SSL_CERT_.*|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE'
+  ].join('|')})$`,
+  'i'
+)
+
+/** Names of places and programs, such as TOKEN_ENDPOINT, although a secret has a similar name. */
+const PLACE_NAME =
+  /(^|_|-)(URLS?|URI|HOST(NAME)?|ENDPOINT|ADDRESS|ISSUER|SERVER|DOMAIN|PORT|PROXY|PATH|FILE|DIR|FOLDER|SOCK(ET)?|COMMAND|CMD|HELPER)$/i
+const PASSWORD_IN_ADDRESS = /(?<=^[a-z][a-z0-9+.-]{1,30}:\/\/[^\s/?#@:]{0,200}:)[^\s/@]{1,500}(?=@)/i
+/** One word that is neither a path, an option nor an address. */
+const TOKEN = /^(?![/.~-])[\w.~+/=-]+$/
+const SCHEME = /^(Bearer|Basic|Token|ApiKey|Api-Key|Key|Digest|Negotiate|DPoP|AWS4-HMAC-SHA256) \S+$/i
+
+export function shownValue(name: string, value: string): ShownValue {
+  if (isPlaceholder(value)) return { name, placeholder: value, value: null, looksSecret: false }
+  if (LOADERS.test(name) || !looksSecret(name, value))
+    return { name, placeholder: null, value: cut(value), looksSecret: false }
+  const isPlace = PLACE_NAME.test(name) && !looksSecret('', value)
+  const isMasked = !isPlace && (TOKEN.test(value) || SCHEME.test(value))
+  const shown = isMasked ? null : cut(value.replace(PASSWORD_IN_ADDRESS, '•••'))
+  return { name, placeholder: null, value: shown, looksSecret: true }
+}
+
+function cut(value: string): string {
+  const rest = value.length - MAX_SHOWN_CHARS
+  return rest <= 0 ? value : `${value.slice(0, MAX_SHOWN_CHARS)}… (${rest} more characters)`
+}
