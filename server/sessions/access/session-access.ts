@@ -76,7 +76,7 @@ export class SessionAccess {
       await this.check(sessionId, proof)
       return {}
     }
-    if (owner !== null) await this.#keyValues.set(ownerSpace(owner), sessionId, createdAt)
+    if (owner !== null) await this.#keyValues.set(ownerSpace(owner), sessionId, { usedAt: createdAt })
     if (address !== null) await this.#keyValues.set(addressSpace(address), sessionId, createdAt)
     return token === undefined ? {} : { token }
   }
@@ -153,7 +153,7 @@ export class SessionAccess {
   /** Something happened in the session. Its owner's list is in this order. */
   async noteUse(sessionId: string, at: number): Promise<void> {
     const owner = (await this.#read(sessionId))?.owner
-    if (owner) await this.#keyValues.set(ownerSpace(owner), sessionId, at)
+    if (owner) await this.#keyValues.set(ownerSpace(owner), sessionId, { usedAt: at })
   }
 
   /** Resolves to the name of the owner that it had. */

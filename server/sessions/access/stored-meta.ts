@@ -1,3 +1,4 @@
+import { isRecord } from '../../lib/is-record.ts'
 import type { Json } from '../../storage/key-value-store.ts'
 
 /** Who named a session. A model never overwrites a person's title. */
@@ -20,7 +21,7 @@ export interface StoredMeta {
 /** What the list needs to know about a session. */
 export interface SessionMeta extends Pick<StoredMeta, 'title' | 'titleBy' | 'createdAt' | 'pinnedAt' | 'archivedAt'> {
   sessionId: string
-  /** When it was last used; null if nothing has happened in it since this is recorded. */
+  /** When it was last used; null if an earlier version opened it and nothing has happened in it since. */
   usedAt: number | null
 }
 
@@ -40,9 +41,9 @@ export function readMeta(value: Json): StoredMeta | null {
   }
 }
 
-/** `used` is the value beside the session's id in its owner's list: earlier versions stored the time of its creation there. */
-export function metaOf(sessionId: string, meta: StoredMeta, used?: Json): SessionMeta {
+/** `used` is the value beside the session's id in its owner's list. Earlier versions stored another one there. */
+export function metaOf(sessionId: string, meta: StoredMeta, used: Json): SessionMeta {
   const { title, titleBy, createdAt, pinnedAt, archivedAt } = meta
-  const usedAt = typeof used === 'number' && used > createdAt ? used : null
+  const usedAt = isRecord(used) && typeof used.usedAt === 'number' ? used.usedAt : null
   return { sessionId, title, titleBy, createdAt, pinnedAt, archivedAt, usedAt }
 }

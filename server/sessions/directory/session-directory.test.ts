@@ -181,7 +181,7 @@ describe('the list', () => {
   it('keeps its order when a restart takes up sessions again', async () => {
     await happen('session-3', 'user:message', { turnId: 't1', text: 'first' })
     await happen('session-5', 'user:message', { turnId: 't1', text: 'second' })
-    for (const id of ids) await fake.store.sessions.acquire(id, 'here', 1000)
+    await fake.store.sessions.acquire('session-9', 'here', 1000)
     await happen('session-9', 'tool:result', { callId: 'c', isError: true, content: [], interruptedBy: 'server' })
     expect(await order()).not.toContain('session-9')
     await happen('session-3', 'agent:response', { turnId: 't1', text: 'answer' })
