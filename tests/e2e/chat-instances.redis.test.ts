@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { SessionSummary } from '../../contract/rest.ts'
 import { startAnthropicServer } from '../fixtures/model-servers/anthropic-server.ts'
 import { TEST_KEY } from '../fixtures/model-servers/wires.ts'
+import { browserOf } from '../support/browser-owner.ts'
 import type { Client } from '../support/client.ts'
 import { type Served, serve, stopServers } from '../support/serve.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
@@ -51,6 +53,44 @@ describe('two instances on one Redis', () => {
     expect(textOf((await onB.turn('write b.txt: from b')).results[0])).toBeTruthy()
     await onA.wait('turn:end', undefined, { from })
     expect(await onA.sh('cat b.txt')).toContain('from b')
+  })
+
+  it('tell all tabs of an owner, and nobody else, what changes in the other sessions', async () => {
+    const [first, second] = [`one-${randomUUID()}`, `two-${randomUUID()}`]
+    const browser = randomUUID()
+    const [onA, onB, stranger] = [
+      a.connect(first, { browser }),
+      b.connect(second, { browser }),
+      b.connect(`other-${randomUUID()}`, { browser: randomUUID() })
+    ]
+    await Promise.all([onA, onB, stranger].map((tab) => tab.snapshot()))
+    const ofFirst = (fits: (summary: SessionSummary | null) => boolean) =>
+      onB.wait('session:changed', ({ sessionId, summary }) => {
+        return sessionId === first && fits(summary as SessionSummary | null)
+      })
+    const [card] = await onA.cards('run echo hello')
+    await ofFirst((summary) => summary?.waiting?.[0]?.args.command === 'echo hello' && summary.pendingApprovals === 1)
+    await approve(onA, card?.callId)
+    await ofFirst((summary) => summary?.pendingApprovals === 0 && summary.waiting === undefined)
+    const { headers } = browserOf(browser, a.url)
+    const change = (change: object) =>
+      fetch(`${a.url}/api/sessions/${first}`, {
+        method: 'PATCH',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body: JSON.stringify(change)
+      })
+    expect((await change({ title: 'Renamed', isPinned: true })).status).toBe(200)
+    await ofFirst((summary) => summary?.title === 'Renamed' && summary.isPinned)
+    expect((await change({ isArchived: 'yes' })).status).toBe(400)
+    expect((await change({ isArchived: true })).status).toBe(200)
+    await ofFirst((summary) => summary?.isArchived === true)
+    const from = onB.seen.length
+    await onA.ask('message', { text: 'hello again' })
+    await onB.wait('session:changed', ({ summary }) => (summary as SessionSummary | null)?.isArchived === false, { from })
+    await onA.wait('turn:end', ({ turnId }) => turnId === 't2')
+    await fetch(`${a.url}/api/sessions/${first}`, { method: 'DELETE', headers })
+    await ofFirst((summary) => summary === null)
+    expect(stranger.all('session:changed').filter(({ sessionId }) => sessionId === first)).toEqual([])
   })
 
   it('run an approval that came in through one while the other runs a call of the same step', async () => {
