@@ -49,6 +49,31 @@ export interface SessionsReply {
   waitingCalls?: number
 }
 
+/** A place in a conversation where the words of a search were found. All texts are hostile. */
+export interface SearchMatch {
+  /** The `seq` of the message. */
+  seq: number
+  at: number
+  by: 'user' | 'agent'
+  /** The text around the first word that was found, and the word itself as it is written there. */
+  before: string
+  match: string
+  after: string
+}
+
+export interface SearchHit {
+  summary: SessionSummary
+  /** The newest messages with all words of the search. Empty if only the title has them. */
+  matches: SearchMatch[]
+}
+
+export interface SearchReply {
+  /** Most recently active first. */
+  hits: SearchHit[]
+  /** False if the search reached its limit of time, size or hits; then the oldest sessions were not searched. */
+  isComplete: boolean
+}
+
 /** A part of a conversation: entries in order, and the calls among them. */
 export interface EntriesReply {
   entries: TranscriptEntry[]

@@ -26,6 +26,7 @@ import { ownerName, type SessionAccess } from '../sessions/access/session-access
 import { readFile, storeFile } from '../sessions/attachments/stored-file.ts'
 import { Chat } from '../sessions/chat/chat.ts'
 import { SessionDirectory } from '../sessions/directory/session-directory.ts'
+import { SessionSearch } from '../sessions/directory/session-search.ts'
 import { logSessions } from '../sessions/feed/log-sessions.ts'
 import { recordRefusals } from '../sessions/feed/record-refusals.ts'
 import { WorkspaceTransfer } from '../sessions/files/workspace-transfer.ts'
@@ -90,6 +91,7 @@ export async function createApp(
     models,
     sessions: directory,
     ...openFiles(settings, core),
+    search: openSearch(core, directory),
     maxUploadBytes: settings.MAX_UPLOAD_MB * MB,
     transcript: (sessionId) => chat.fullTranscript(sessionId),
     ...{ ...entrance, senders },
@@ -176,6 +178,10 @@ function openDirectory(settings: Settings, { sessions, store, feed, access }: Co
   const idleMs = settings.SESSION_IDLE_SECONDS * 1000
   const { events } = store
   return new SessionDirectory({ access, sessions, chat, store: store.sessions, events, feed, logger, idleMs, network })
+}
+
+function openSearch({ access, store }: Core, directory: SessionDirectory): SessionSearch {
+  return new SessionSearch({ access, events: store.events, summary: (sessionId) => directory.summary(sessionId) })
 }
 
 function createChat(

@@ -11,6 +11,7 @@ import type { Refusal, ReportRefusal } from '../lib/refusals.ts'
 import { type WireError, wireError } from '../lib/web/wire-error.ts'
 import type { Models } from '../models/port.ts'
 import type { SenderCheck } from '../sessions/access/sender-check.ts'
+import type { SessionSearch } from '../sessions/directory/session-search.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
 import { type Drain, registerDrain } from './drain.ts'
 import { registerHealth } from './health.ts'
@@ -23,6 +24,7 @@ import { registerExport } from './routes/export-route.ts'
 import { type FileTransfer, registerFileRoutes } from './routes/file-routes.ts'
 import { registerLogin } from './routes/login-route.ts'
 import { registerOwner } from './routes/owner-route.ts'
+import { registerSearch } from './routes/search-route.ts'
 import { type OwnerOf, registerServerRoutes, type ServersAdminCheck } from './routes/server-routes.ts'
 import { registerSessionRoutes, type SessionDirectory } from './routes/session-routes.ts'
 import { METRICS_PATH, registerSecurity, type SecurityOptions } from './security.ts'
@@ -32,6 +34,7 @@ export interface HttpServerOptions extends SecurityOptions {
   models: Pick<Models, 'catalog'>
   sessions: SessionDirectory
   attachments: ConversationFiles
+  search: Pick<SessionSearch, 'find'>
   files: FileTransfer
   inbox: Inbox
   maxUploadBytes: number
@@ -113,6 +116,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerServerRoutes(server, options)
   registerApprovalRoutes(server, options.inbox)
   registerExport(server, options.sessions, options.transcript)
+  registerSearch(server, options.search)
   registerAuditRoutes(server, options.audit)
   // `/mcp` has its own limit (`mcp-limit.ts`), and access was checked before. It needs no browser headers.
   const mcp = { config: { isUncounted: true }, helmet: false, bodyLimit: MAX_MCP_BYTES } as const

@@ -63,6 +63,7 @@ export async function openServerRoutes(
     attachments: { add: unused, read: unused },
     inbox: { open: unused, answer: unused },
     maxUploadBytes: 1,
+    search: { find: async () => ({ hits: [], isComplete: true }) },
     transcript: unused,
     ...entrance,
     senders: openSenderCheck(gateway, entrance),

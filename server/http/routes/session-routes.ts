@@ -89,7 +89,7 @@ export function proofOf(request: FastifyRequest): Proof {
   }
 }
 
-function ownerOf(request: FastifyRequest): string {
+export function ownerOf(request: FastifyRequest): string {
   const owner = readCookie(request.headers.cookie, OWNER_COOKIE)
   if (owner !== undefined) return owner
   throw new AppError('forbidden', 'forbidden', 'Only a browser with its owner cookie and proof has a list of sessions.')

@@ -1,0 +1,131 @@
+/**
+ * Finds messages by their words, in the sessions of one owner. It reads the logs themselves, newest session first, and stops at its
+ * limits of time, size and hits: an owner can have a gigabyte of conversations. It keeps nothing in memory.
+ */
+import { setImmediate as othersTurn } from 'node:timers/promises'
+import type { SearchMatch, SearchReply, SessionSummary } from '../../../contract/rest.ts'
+import { AppError } from '../../lib/errors.ts'
+import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
+import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
+import type { SessionAccess } from '../access/session-access.ts'
+import type { SessionMeta } from '../access/stored-meta.ts'
+
+export interface SearchLimits {
+  ms: number
+  /** Characters of all messages that are searched. */
+  chars: number
+  hits: number
+}
+
+interface SearchDeps {
+  access: Pick<SessionAccess, 'list'>
+  events: Pick<EventLog, 'read'>
+  summary: (sessionId: string) => Promise<SessionSummary>
+  limits?: Partial<SearchLimits>
+}
+
+export const MAX_SEARCH_CHARS = 200
+const MAX_WORDS = 8
+const LIMITS: SearchLimits = { ms: 3000, chars: 64 * 1024 * 1024, hits: 50 }
+const MATCHES_PER_SESSION = 3
+const EVENTS_AT_ONCE = 200
+const ALL = Number.MAX_SAFE_INTEGER
+const MESSAGES: Record<string, SearchMatch['by']> = { 'user:message': 'user', 'agent:response': 'agent' }
+const BEFORE_CHARS = 40
+const AFTER_CHARS = 100
+
+type Find = (text: string) => Pick<SearchMatch, 'before' | 'match' | 'after'> | undefined
+
+export class SessionSearch {
+  readonly #deps: SearchDeps
+  readonly #limits: SearchLimits
+  readonly #lock = new KeyedLock()
+
+  constructor(deps: SearchDeps) {
+    this.#deps = deps
+    this.#limits = { ...LIMITS, ...deps.limits }
+  }
+
+  /** One search of an owner at a time: a person types faster than a long one ends. */
+  find(owner: string, text: string): Promise<SearchReply> {
+    return this.#lock.run(owner, () => this.#find(owner, finderOf(text)))
+  }
+
+  async #find(owner: string, find: Find): Promise<SearchReply> {
+    const { ms, chars, hits: most } = this.#limits
+    const until = performance.now() + ms
+    const room = { chars }
+    const hits: SearchReply['hits'] = []
+    let isComplete = true
+    for (const meta of (await this.#deps.access.list(owner)).toSorted(newestFirst)) {
+      const isSpent = performance.now() > until || room.chars <= 0
+      isComplete &&= !isSpent
+      // Titles are at hand, so they are searched in any case.
+      const matches = isSpent ? [] : await this.#matches(meta.sessionId, find, room)
+      if (matches.length === 0 && !find(meta.title)) continue
+      if (hits.length === most) return { hits, isComplete: false }
+      hits.push({ summary: await this.#deps.summary(meta.sessionId), matches })
+    }
+    return { hits, isComplete }
+  }
+
+  async #matches(sessionId: string, find: Find, room: { chars: number }): Promise<SearchMatch[]> {
+    const matches: SearchMatch[] = []
+    for (let after = 0; room.chars > 0; await othersTurn()) {
+      const page = await this.#deps.events.read(sessionId, { after, limit: EVENTS_AT_ONCE, bareUntil: ALL })
+      for (const event of page) {
+        const by = Object.hasOwn(MESSAGES, event.type) ? MESSAGES[event.type] : undefined
+        const text = by ? await this.#textOf(sessionId, event) : ''
+        room.chars -= text.length
+        const found = by && find(text)
+        if (found) matches.push({ seq: event.seq, at: event.at, by, ...found })
+        if (matches.length > MATCHES_PER_SESSION) matches.shift()
+      }
+      const last = page.at(-1)
+      if (!last) break
+      after = last.seq
+    }
+    return matches.toReversed()
+  }
+
+  /** A long text was left out, because most long texts are results of tools. */
+  async #textOf(sessionId: string, { seq, data }: StoredEvent): Promise<string> {
+    if (typeof data.text === 'string' && data.text !== '') return data.text
+    const [whole] = await this.#deps.events.read(sessionId, { after: seq - 1, limit: 1 })
+    return typeof whole?.data.text === 'string' ? whole.data.text : ''
+  }
+}
+
+function newestFirst(a: SessionMeta, b: SessionMeta): number {
+  return (b.usedAt ?? b.createdAt) - (a.usedAt ?? a.createdAt)
+}
+
+/** Finds texts with all words in any order, ignoring case and the form in which a character is written. */
+function finderOf(text: string): Find {
+  const words = text.normalize('NFKC').split(/\s+/u).filter(Boolean)
+  if (words.length === 0 || words.length > MAX_WORDS || text.length > MAX_SEARCH_CHARS)
+    throw new AppError('invalid', 'invalid_search', `Search for 1 to ${MAX_WORDS} words.`)
+  const patterns = words.map((word) => new RegExp(word.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), 'iu'))
+  return (given) => {
+    const plain = given.normalize('NFKC')
+    const [first, ...rest] = patterns.map((pattern) => pattern.exec(plain))
+    if (!first || rest.includes(null)) return undefined
+    return snippet(plain, first.index, first[0])
+  }
+}
+
+function snippet(text: string, at: number, match: string): ReturnType<Find> {
+  const end = at + match.length
+  const before = text.slice(Math.max(0, at - BEFORE_CHARS), at)
+  const after = text.slice(end, end + AFTER_CHARS)
+  return {
+    before: oneLine(`${at > BEFORE_CHARS ? '…' : ''}${before}`),
+    match: oneLine(match),
+    after: oneLine(`${after}${text.length > end + AFTER_CHARS ? '…' : ''}`)
+  }
+}
+
+/** Half a character at either end becomes a replacement sign. */
+function oneLine(text: string): string {
+  return text.toWellFormed().replace(/\s+/gu, ' ')
+}
