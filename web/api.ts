@@ -9,6 +9,7 @@ import type {
   FileListing,
   ModelsReply,
   OwnerReply,
+  SearchReply,
   SessionSummary,
   SessionsReply
 } from '../contract/rest.ts'
@@ -154,6 +155,13 @@ export interface SessionsQuery {
   title?: string
   /** Only sessions with calls that need approval. */
   waiting?: true
+  /** Without it, archived sessions are left out. */
+  archived?: 'true' | 'any'
+}
+export interface SessionChange {
+  title?: string
+  isPinned?: boolean
+  isArchived?: boolean
 }
 function search(query: Record<string, unknown>): URLSearchParams {
   return new URLSearchParams(Object.entries(query).flatMap(([key, value]) => (value ? [[key, String(value)]] : [])))
@@ -165,7 +173,8 @@ export const api = {
   sessions: (query: SessionsQuery) => json<SessionsReply>(`/api/sessions?${search({ ...query })}`),
   session: (id: string) => json<SessionSummary>(session(id)),
   entries: (id: string, before: number) => json<EntriesReply>(`${session(id)}/entries?before=${before}`),
-  renameSession: (id: string, title: string) => request(session(id), jsonBody('PATCH', { title })),
+  changeSession: (id: string, change: SessionChange) => json<SessionSummary>(session(id), jsonBody('PATCH', change)),
+  search: (text: string) => json<SearchReply>(`/api/search?${search({ q: text })}`),
   deleteSession: (id: string) => request(session(id), { method: 'DELETE' }, SLOW_TIMEOUT_MS),
   deleteAllSessions: () => request('/api/sessions', { method: 'DELETE' }, SLOW_TIMEOUT_MS),
   files: (id: string) => json<FileListing>(`${session(id)}/files`, {}, SLOW_TIMEOUT_MS),

@@ -12,6 +12,16 @@ export function recall(key: string, where: Where = 'browser'): string | null {
   }
 }
 
+/** The rests of all keys that start with `beginning`. */
+export function recalled(beginning: string, where: Where): string[] {
+  try {
+    const start = PREFIX + beginning
+    return Object.keys(storage(where)).flatMap((key) => (key.startsWith(start) ? [key.slice(start.length)] : []))
+  } catch {
+    return []
+  }
+}
+
 /** Removes all values whose keys start with one of `beginnings` and for which `isMeant` is true. */
 export function forgetAll(beginnings: string[], isMeant: (key: string) => boolean): void {
   try {

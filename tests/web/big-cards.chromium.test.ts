@@ -91,7 +91,7 @@ it('shows as many calls of a full inbox as a page can bear, and says how many wa
   const args = { list: times(30, { a: 1, b: 2 }) }
   now().fake.approvals = Array.from({ length: 100 }, (_, at) => inboxCard(`c${at}`, args))
   const { me } = await now().arrive()
-  await me.button('Inbox, 100 waiting').click()
+  await me.button('Waiting for you: 100').click()
   await me.page.getByText('80 more calls need your approval after these').waitFor()
   now().fake.approvals = now().fake.approvals.slice(90)
   await expect.poll(() => me.page.locator('.inbox-card').count()).toBe(10)

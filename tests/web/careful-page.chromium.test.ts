@@ -3,7 +3,6 @@ import { expect, it } from 'vitest'
 import { PHONE } from '../support/browser.ts'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
-import { inboxCard } from './inbox-card.ts'
 
 const now = useFakePage()
 const run = (callId: string) => ({ callId, name: 'execute_command', args: { command: `echo ${callId}` } })
@@ -43,29 +42,6 @@ it('stays where the person reads when another tab sends and decides, and says th
   expect(Math.abs(Number(await top()) - Number(place))).toBeLessThan(100)
   await me.button('New messages').click()
   await me.page.getByText('from another tab').waitFor()
-})
-
-// Seen before: the open chat was listed too, and what was said behind the dialog reached no screen reader.
-it('names in the inbox the other chats in which calls wait, and announces calls and failures inside the dialog', async () => {
-  const { me } = await now().arrive(asking('a', 'b'))
-  await me.cards.first().waitFor()
-  await me.button('Inbox').click()
-  const inbox = me.page.getByRole('dialog', { name: 'Inbox' })
-  await inbox.getByText('No call of an outside MCP client needs your approval.').waitFor()
-  now().fake.session('another-chat')
-  await inbox.getByText('2 calls need your approval').waitFor()
-  expect(await inbox.getByRole('link').count()).toBe(1)
-  now().fake.approvals = [{ ...inboxCard('one'), asker: { door: 'http', client: 'editor/1.2' } }]
-  await inbox.getByText('editor/1.2 asks for this call over HTTP.').waitFor()
-  await inbox.getByRole('region', { name: 'editor/1.2 asks to run write on notes' }).waitFor()
-  const announced = me.page.locator('dialog [aria-live]')
-  await expect.poll(() => announced.textContent()).toBe('3 tool calls need your approval.')
-  await me.page.route('**/api/approvals/*', (route) => route.abort())
-  await inbox.getByRole('button', { name: 'Approve' }).and(me.page.locator('[aria-disabled=false]')).click()
-  await inbox.getByRole('alert').getByText('The server cannot be reached').waitFor()
-  await inbox.getByRole('link', { name: 'go on' }).click()
-  await inbox.waitFor({ state: 'hidden' })
-  await expect.poll(() => me.page.locator('body > div > [aria-live]').count()).toBe(1)
 })
 
 // Seen before: both were gone without a question, and the heading named the command from before the edit.

@@ -71,7 +71,7 @@ it('approves nothing with clicks that go on while a card arrives under the point
 it('answers one card of the inbox with a burst of clicks', async () => {
   now().fake.approvals = [inboxCard('a'), inboxCard('b')]
   const { me } = await now().arrive()
-  await me.button('Inbox, 2 waiting').click()
+  await me.button('Waiting for you: 2').click()
   await me.page.locator(ready('[data-card="a"]')).waitFor()
   await stopClock(me)
   const place = await middleOf(me, ready('[data-card="a"]'))

@@ -126,7 +126,7 @@ it('takes Enter only as the next key, after a pause, and for a card that is in s
 it('takes typing in the inbox for no answer either, and goes on to the next card by keyboard', async () => {
   now().fake.approvals = [inboxCard('a'), inboxCard('b')]
   const { me } = await now().arrive()
-  await me.button('Inbox, 2 waiting').click()
+  await me.button('Waiting for you: 2').click()
   await me.page.locator('[data-card="a"]').focus()
   await me.page.keyboard.type('hold on, wait a\n')
   await me.page.getByText('That looked like typing').waitFor()

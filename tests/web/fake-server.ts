@@ -19,6 +19,7 @@ import {
   type Transcript
 } from '../../contract/transcript.ts'
 import { serveFiles } from './files/fake-files.ts'
+import { searched, summaryOf } from './fake-list.ts'
 
 const WEB = join(import.meta.dirname, '../../dist/web')
 const TYPES: Record<string, string> = {
@@ -57,6 +58,9 @@ export class FakeSession {
   pageSize = Number.POSITIVE_INFINITY
   /** Of the cards that were answered, in order. */
   readonly hashes: string[] = []
+  /** What a person has changed in the list. */
+  marks: { title?: string; isPinned?: boolean; isArchived?: boolean } = {}
+  activeAt = Date.now() - 120_000
   readonly #io: SocketServer
 
   constructor(id: string, io: SocketServer) {
@@ -269,7 +273,7 @@ export class FakeServer {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://x')
     response.setHeader('content-security-policy', CSP)
-    const body = this.#api(request, url)
+    const body = this.#api(request, url) ?? (await this.#change(request, url))
     if (body !== undefined) return void response.setHeader('content-type', 'application/json').end(JSON.stringify(body))
     if (await serveFiles(this.files, this.folders, request, response)) return
     const asset = url.pathname === '/' ? '/index.html' : normalize(url.pathname)
@@ -279,6 +283,16 @@ export class FakeServer {
     } catch {
       response.writeHead(404).end('{}')
     }
+  }
+
+  async #change(request: IncomingMessage, { pathname }: URL): Promise<object | undefined> {
+    const session = this.sessions.get(/^\/api\/sessions\/([^/]+)$/.exec(pathname)?.[1] ?? '')
+    if (!session) return undefined
+    if (request.method === 'PATCH') {
+      Object.assign(session.marks, JSON.parse(Buffer.concat(await request.toArray()).toString()))
+      this.tell(session.id)
+    }
+    return summaryOf(session)
   }
 
   #api({ method }: IncomingMessage, { pathname, searchParams }: URL): object | undefined {
@@ -298,13 +312,18 @@ export class FakeServer {
         ]
       }
     }
+    if (pathname === '/api/search') return searched([...this.sessions.values()], searchParams.get('q') ?? '')
     if (pathname === '/api/approvals') return { approvals: this.approvals, now: Date.now() }
     if (pathname.startsWith('/api/approvals/')) return { count: this.answered.push(pathname.split('/').at(-1) ?? '') }
     if (pathname === '/api/sessions' && method === 'GET') {
       const title = (searchParams.get('title') ?? '').toLowerCase()
       const isWaiting = searchParams.get('waiting') === 'true'
+      const archived = searchParams.get('archived') ?? (isWaiting ? 'any' : 'false')
       const all = this.#summaries().filter(
-        (each) => each.title.toLowerCase().includes(title) && (!isWaiting || each.pendingApprovals > 0)
+        (each) =>
+          each.title.toLowerCase().includes(title) &&
+          (!isWaiting || each.pendingApprovals > 0) &&
+          (archived === 'any' || archived === String(each.isArchived))
       )
       const waitingCalls = all.reduce((sum, { pendingApprovals }) => sum + pendingApprovals, 0)
       const from = Number(searchParams.get('before') ?? 0)
@@ -320,28 +339,22 @@ export class FakeServer {
       this.sessions.clear()
       return {}
     }
-    const summary = this.#summaries().find(({ sessionId }) => pathname === `/api/sessions/${sessionId}`)
-    if (summary) return summary
     const ofEntries = /^\/api\/sessions\/([^/]+)\/entries$/.exec(pathname)?.[1]
     if (ofEntries) return this.session(ofEntries).older(Number(searchParams.get('before')))
     return undefined
   }
 
+  /** Tells every page what the list shows about a session, as a server does when something changed there. */
+  tell(id: string): void {
+    const session = this.sessions.get(id)
+    this.#io.emit('session:changed', { sessionId: id, summary: session ? summaryOf(session) : null })
+  }
+
+  tellInbox(): void {
+    this.#io.emit('inbox:changed', { ids: this.approvals.map(({ id }) => id) })
+  }
+
   #summaries(): SessionSummary[] {
-    return [...this.sessions.values()].map(({ id, transcript }) => {
-      const first = transcript.entries.find((entry) => entry.kind === 'user')
-      return {
-        sessionId: id,
-        title: first?.kind === 'user' ? first.text.slice(0, 60) : '',
-        model: 'demo/demo',
-        createdAt: Date.now(),
-        activeAt: Date.now() - 120_000,
-        sandbox: 'running' as const,
-        recycleInMs: 800_000,
-        pendingApprovals: pendingCalls(transcript).length,
-        isPinned: false,
-        isArchived: false
-      }
-    })
+    return [...this.sessions.values()].map(summaryOf)
   }
 }

@@ -65,7 +65,7 @@ describe('the inbox', () => {
     const { write, written, progress } = await gatewayOn(server.dataDir)
     const first = write('from the inbox')
     const { page, offences, close } = await visit(browser, server.url, { viewport: PHONE })
-    await page.getByRole('button', { name: 'Inbox, 1 waiting' }).click()
+    await page.getByRole('button', { name: 'Waiting for you: 1' }).click()
     const card = page.locator('.inbox-card')
     await card.waitFor()
     expect(await card.textContent()).toContain('evilU+202E<img src=x onerror=alert(1)>')

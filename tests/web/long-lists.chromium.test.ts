@@ -74,20 +74,22 @@ it('counts, searches and warns of all sessions, not only of those that are liste
   const list = me.page.getByRole('navigation', { name: 'Sessions' })
   await list.getByText('Show more of 131 sessions').waitFor()
   expect(await list.getByText('talk 129.').count()).toBe(0)
-  await me.button('Inbox').first().click()
-  const inbox = me.page.getByRole('dialog', { name: 'Inbox' })
+  await me
+    .button(/^Waiting for you/)
+    .first()
+    .click()
+  const inbox = me.page.getByRole('dialog', { name: 'Waiting for you' })
   await inbox.getByText('talk 128.').waitFor()
-  expect(await inbox.getByRole('region', { name: 'Chats' }).textContent()).toMatch(
-    /2 calls need.*talk 129.*1 call needs/
-  )
+  expect(await inbox.getByRole('region', { name: 'talk 128.' }).textContent()).toContain('2 calls need your approval')
+  expect(await inbox.getByRole('region', { name: 'talk 129.' }).textContent()).toContain('1 call needs your approval')
   await me.page.keyboard.press('Escape')
 
-  const field = list.getByRole('searchbox', { name: 'Search all sessions by title' })
+  const field = list.getByRole('searchbox', { name: 'Search all sessions and messages' })
   await field.fill('TALK 12')
-  await list.getByText('talk 129.').waitFor()
-  expect(await list.getByRole('listitem').count()).toBe(11)
+  await list.getByRole('button', { name: 'You: talk 129.' }).waitFor()
+  expect(await list.getByRole('button', { name: /^talk 12/ }).count()).toBe(11)
   await field.fill('no such talk')
-  await list.getByText('No session has this in its title.').waitFor()
+  await list.getByText('Nothing was found.').waitFor()
   await field.press('Escape')
   await list.getByText('Show more of 131 sessions').waitFor()
 

@@ -8,20 +8,29 @@ const now = useFakePage()
 
 it('loads the page anew when a part of it is gone from the server, once; then it says so', async () => {
   const { me } = await now().arrive()
-  const dialog = me.page.getByRole('dialog', { name: 'Inbox' })
+  const dialog = me.page.getByRole('dialog', { name: 'Waiting for you' })
   const missing = me.page.getByText('could not be loaded')
   await me.page.route('**/assets/InboxDialog*.js', (route) => route.fulfill({ status: 404 }))
   await me.composer.fill('half a thought')
   const reloaded = me.page.waitForEvent('load')
-  await me.button('Inbox').click()
+  await me
+    .button(/^Waiting for you/)
+    .first()
+    .click()
   await reloaded
   await me.composer.waitFor()
   await expect.poll(() => me.composer.inputValue()).toBe('half a thought')
-  await me.button('Inbox').click()
+  await me
+    .button(/^Waiting for you/)
+    .first()
+    .click()
   await missing.waitFor()
   await me.page.unroute('**/assets/InboxDialog*.js')
   await me.page.reload()
-  await me.button('Inbox').click()
+  await me
+    .button(/^Waiting for you/)
+    .first()
+    .click()
   await dialog.waitFor()
 })
 
@@ -31,7 +40,10 @@ it('says so without a new start while something is being written that would be l
   const field = me.page.getByRole('textbox', { name: 'Tool' })
   await field.fill('half a na')
   await me.page.route('**/assets/InboxDialog*.js', (route) => route.fulfill({ status: 404 }))
-  await me.button('Inbox').click()
+  await me
+    .button(/^Waiting for you/)
+    .first()
+    .click()
   await me.page.getByText('could not be loaded').waitFor()
   expect(await field.inputValue()).toBe('half a na')
 })
@@ -39,7 +51,10 @@ it('says so without a new start while something is being written that would be l
 it('says that a part could not be loaded while the server is away', async () => {
   const { me } = await now().arrive()
   await me.page.route(/assets\/InboxDialog.*js|healthz/, (route) => route.abort())
-  await me.button('Inbox').click()
+  await me
+    .button(/^Waiting for you/)
+    .first()
+    .click()
   await me.page.getByText('could not be loaded').waitFor()
 })
 
@@ -139,10 +154,11 @@ it.each([
   await list.getByText('Delete all sessions').click()
   await me.page.getByText('cannot be reached right now').waitFor()
   await me
-    .button('Inbox')
+    .button(/^Waiting for you/)
+    .first()
     .first()
     .evaluate((button: { click(): void }) => button.click())
-  await me.page.getByRole('dialog', { name: 'Inbox' }).waitFor()
+  await me.page.getByRole('dialog', { name: 'Waiting for you' }).waitFor()
   const isCovered = `[...document.querySelectorAll('[role=alert]')].filter(({ innerText }) => /is lost/.test(innerText)).map((banner) => {
     const { left, right, top, bottom } = banner.getBoundingClientRect()
     return [...document.querySelectorAll('[role=alert], dialog, .drawer')].filter((other) => other !== banner).some((other) => {

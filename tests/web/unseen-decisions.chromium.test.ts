@@ -112,7 +112,7 @@ it('leaves the keyboard where it is when another card is decided elsewhere', asy
 it('takes a click in the inbox for no answer to the card that has just moved up', async () => {
   now().fake.approvals = [inboxCard('a'), inboxCard('b')]
   const { me } = await now().arrive()
-  await me.button('Inbox, 2 waiting').click()
+  await me.button('Waiting for you: 2').click()
   await expect.poll(() => me.page.locator('.inbox-card .btn-primary[aria-disabled=false]').count()).toBe(2)
   await me.page.evaluate(clickWhenGone('[data-card="a"]', '[data-card="b"] .btn-primary'))
   now().fake.approvals = [inboxCard('b')]

@@ -1,9 +1,10 @@
 import { watch } from 'vue'
 import { revealPlainly } from '../../contract/hidden-characters.ts'
 import { notificationsWanted, notify } from '../notifications.ts'
-import { useInbox } from '../stores/inbox.ts'
 import { useNotices } from '../stores/notices.ts'
 import { useSession } from '../stores/session.ts'
+import { useWaiting } from '../stores/waiting.ts'
+import { faviconFor } from '../text/favicon.ts'
 import { count } from '../text/format.ts'
 
 const NAME = 'MCP Orchestrator'
@@ -17,24 +18,23 @@ const QUESTION = 'An MCP server asks you a question.'
 export function useAttention(title: () => string): void {
   const session = useSession()
   const notices = useNotices()
-  const inbox = useInbox()
-  const waitingIds = () => [...session.pendingIds, ...inbox.cards.map(({ id }) => id)]
+  const waiting = useWaiting()
   watch(
-    [() => waitingIds().length, title],
-    ([waiting, name]) => {
+    [() => waiting.count, title],
+    ([number, name]) => {
       const place = name === '' ? NAME : `${revealPlainly(name, 'prose')} · ${NAME}`
-      document.title = waiting > 0 ? `(${waiting}) Needs your approval · ${place}` : place
-      const icon = document.getElementById('favicon')
-      icon?.setAttribute('href', waiting > 0 ? '/favicon-waiting.svg' : '/favicon.svg')
+      document.title = number > 0 ? `(${number}) Needs your approval · ${place}` : place
+      document.getElementById('favicon')?.setAttribute('href', faviconFor(number))
     },
     { immediate: true }
   )
-  watch(waitingIds, (waiting, before) => {
-    if (waiting.length !== before.length) notices.retract(attentionText(before.length))
-    if (waiting.every((id) => before.includes(id))) return
-    const text = attentionText(waiting.length)
+  watch([() => waiting.ids, () => waiting.count] as const, ([ids, number], [before, numberBefore]) => {
+    if (number !== numberBefore) notices.retract(attentionText(numberBefore))
+    if (ids.every((id) => before.includes(id))) return
+    const text = attentionText(number)
     notices.announce(text)
-    if (document.visibilityState === 'hidden' && notificationsWanted()) notify(text, session.sessionId)
+    // The same tag in all tabs, so that they show one notification.
+    if (document.visibilityState === 'hidden' && notificationsWanted()) notify(text, 'waiting')
   })
   watch(
     () => session.questionIds.length,

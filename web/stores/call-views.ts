@@ -93,7 +93,20 @@ export const useCallViews = defineStore('call-views', () => {
     const kept = recall(key, 'tab')
     if (kept) Object.assign(viewOf(call.callId), JSON.parse(kept))
   }
+  /** The same for a card of the inbox, which has no edit and never changes. */
+  function viewOfInbox(id: string): CallView {
+    const key = INBOX + id
+    if (views.has(key)) return viewOf(key)
+    const reason = recall(INPUT + key, 'tab')
+    return reason === null ? viewOf(key) : Object.assign(viewOf(key), { mode: 'reject', reason: reason.slice(1) })
+  }
+  /** Marked by a first character, so that a form that is still empty is kept too. */
+  function keepInbox(id: string): void {
+    const { mode, reason } = viewOfInbox(id)
+    remember(INPUT + INBOX + id, mode === 'reject' ? `:${reason}` : null, 'tab')
+  }
+  const forgetInbox = (id: string) => remember(INPUT + INBOX + id, null, 'tab')
   const forget = (call: CallEntry) => remember(keyOf(call), null, 'tab')
   const hasInput = () => [...views.values()].some(({ edit, reason }) => edit !== null || reason !== '')
-  return { viewOf, viewOfInbox: (id: string) => viewOf(INBOX + id), enter, keep, restore, forget, hasInput }
+  return { viewOf, viewOfInbox, keepInbox, forgetInbox, enter, keep, restore, forget, hasInput }
 })

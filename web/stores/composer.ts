@@ -6,6 +6,8 @@ import { INPUT } from './call-views.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
+/** The key of a queue begins with this and ends with the id of the session. */
+export const QUEUED = 'queued:'
 /** Stop takes the place of Send. A click on it this soon after sending is a mistake. */
 const STOP_AFTER_MS = 1000
 
@@ -44,7 +46,7 @@ export const useComposer = defineStore('composer', () => {
       session.deletedId = ''
       const own = recallQueue(id)
       // The queue of a closed tab becomes a draft: if it were sent automatically, two tabs would send it twice.
-      const elsewhere = own.length > 0 ? null : recall(`queued:${id}`)
+      const elsewhere = own.length > 0 ? null : recall(`${QUEUED}${id}`)
       const written = joinLines(taken, elsewhere, recall(`draft:${id}`, 'tab') ?? recall(`draft:${id}`))
       const sent = recallSent(id)
       const isSentFirst = sent !== null && own.length > 0
@@ -189,7 +191,7 @@ export const useComposer = defineStore('composer', () => {
   }
 })
 
-const KEPT = ['draft:', 'queued:', 'sent:', INPUT]
+const KEPT = ['draft:', QUEUED, 'sent:', INPUT]
 
 /** Called when a session is deleted. */
 export function forgetDrafts(sessionId: string): void {
@@ -208,12 +210,12 @@ function rememberDraft(sessionId: string, text: string): void {
 }
 
 function rememberQueue(sessionId: string, messages: Message[]): void {
-  remember(`queued:${sessionId}`, messages.length === 0 ? null : JSON.stringify(messages), 'tab')
-  remember(`queued:${sessionId}`, joinLines(...textsOf(messages)))
+  remember(`${QUEUED}${sessionId}`, messages.length === 0 ? null : JSON.stringify(messages), 'tab')
+  remember(`${QUEUED}${sessionId}`, joinLines(...textsOf(messages)))
 }
 
 function recallQueue(sessionId: string): Message[] {
-  return JSON.parse(recall(`queued:${sessionId}`, 'tab') ?? '[]') as Message[]
+  return JSON.parse(recall(`${QUEUED}${sessionId}`, 'tab') ?? '[]') as Message[]
 }
 
 const textsOf = (messages: readonly Message[]) => messages.map(({ text }) => text)

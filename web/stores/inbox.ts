@@ -1,18 +1,24 @@
 import { defineStore } from 'pinia'
-import { computed, ref } from 'vue'
+import { computed, ref, watch } from 'vue'
 import type { ApprovalAnswer, ApprovalCard } from '../../contract/rest.ts'
 import { api } from '../api.ts'
+import { onNews } from '../news.ts'
 import { useCallViews } from './call-views.ts'
 import { useNotices } from './notices.ts'
+import { useSession } from './session.ts'
 
-const EVERY_MS = 2000
+/** While the server tells of changes, this is only a precaution. */
+const EVERY_MS = 20_000
+/** Without a connection nobody tells of changes. */
+const ALONE_EVERY_MS = 2000
 /** Number of failed polls before the cards are removed. Until then they stay, because someone may be reading them. */
 const MAX_FAILURES = 2
 
-/** Calls of outside clients that need approval. The page polls for them, because they come from other processes. */
+/** Calls of outside clients that need approval. The server tells when they change. */
 export const useInbox = defineStore('inbox', () => {
   const notices = useNotices()
   const views = useCallViews()
+  const session = useSession()
   const cards = ref<ApprovalCard[]>([])
   const deciding = ref(new Set<string>())
   const isShown = ref(false)
@@ -26,12 +32,18 @@ export const useInbox = defineStore('inbox', () => {
     cards.value.map(({ id }) => `${id} ${views.viewOfInbox(id).mode} ${deciding.value.has(id)}`).join()
   )
 
+  let requests = 0
+  /** Ignores a reply that a later one has overtaken. */
   async function load(): Promise<void> {
+    const request = ++requests
     try {
       const { approvals, now } = await api.approvals()
+      if (request !== requests) return
       // Reuse known cards, which never change: drawing many large ones with every poll would keep the page busy.
       const known = new Map(cards.value.map((card) => [card.id, card]))
       cards.value = approvals.map((card) => known.get(card.id) ?? card)
+      for (const { id } of cards.value) known.delete(id)
+      for (const id of known.keys()) views.forgetInbox(id)
       clockOffset.value = now - Date.now()
       failures = 0
     } catch {
@@ -45,8 +57,17 @@ export const useInbox = defineStore('inbox', () => {
   function watchCards(): void {
     if (isWatching) return
     isWatching = true
-    const again = () => void load().finally(() => setTimeout(again, EVERY_MS))
+    let timer: ReturnType<typeof setTimeout>
+    const again = () => {
+      clearTimeout(timer)
+      void load().finally(() => {
+        clearTimeout(timer)
+        timer = setTimeout(again, session.connected && failures === 0 ? EVERY_MS : ALONE_EVERY_MS)
+      })
+    }
     again()
+    onNews('inbox:changed', again)
+    watch(() => session.connected, again)
   }
 
   async function answer(card: ApprovalCard, given: ApprovalAnswer): Promise<void> {

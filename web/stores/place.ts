@@ -1,10 +1,17 @@
 import { defineStore } from 'pinia'
-import { computed, ref } from 'vue'
+import { computed, ref, shallowRef } from 'vue'
 import { useSession } from './session.ts'
 
 const OTHER = /^#\/(servers|activity)(?:\/(.*))?$/
 
 export type View = 'chat' | 'servers' | 'activity'
+
+/** A message, by its `seq`, or a call in a session. */
+export interface Target {
+  sessionId: string
+  seq?: number
+  callId?: string
+}
 
 /** Which part of the page is open. The address contains it, like the session. */
 export const usePlace = defineStore('place', () => {
@@ -15,6 +22,9 @@ export const usePlace = defineStore('place', () => {
   /** The server whose page is open. */
   const server = computed(() => (view.value === 'servers' && parts.value?.[2] ? decoded(parts.value[2]) : null))
 
+  /** Where the chat scrolls to once its session is open. */
+  const target = shallowRef<Target | null>(null)
+
   function follow(): void {
     hash.value = location.hash
   }
@@ -24,9 +34,14 @@ export const usePlace = defineStore('place', () => {
   function toChat(): void {
     if (view.value !== 'chat') location.hash = `#/s/${session.sessionId}`
   }
+  function toTarget(wanted: Target): void {
+    if (wanted.sessionId !== session.sessionId) session.open(wanted.sessionId)
+    toChat()
+    target.value = wanted
+  }
   addEventListener('hashchange', follow)
   addEventListener('popstate', follow)
-  return { view, server, toServer, toChat }
+  return { view, server, target, toServer, toChat, toTarget }
 })
 
 function decoded(text: string): string {

@@ -9,6 +9,7 @@ import type { Progress, Ready, SessionState, Snapshot } from '../../contract/liv
 import { openQuestions, pendingCalls } from '../../contract/transcript.ts'
 import { ApiError, api, becomeOwner, forgetOwner, OWNER_PROBLEMS, takeOwnerNews } from '../api.ts'
 import { newId } from '../new-id.ts'
+import { bindNews } from '../news.ts'
 import { isStored } from '../owner-proof.ts'
 import { addressSession } from '../session-address.ts'
 import { command, openSocket, type PageSocket } from '../socket.ts'
@@ -178,6 +179,7 @@ export const useSession = defineStore('session', () => {
       ready.value = news
     })
     from.on('session:snapshot', onSnapshot)
+    bindNews(from)
     from.on('session:lost', () => continueInNew(SESSION_LOST))
     from.on('session:state', (news) => {
       state.value = { ...news, at: Date.now() }
@@ -239,7 +241,7 @@ export const useSession = defineStore('session', () => {
 
   /** The server closed the connection: the session was deleted, or can't be served right now. */
   async function onServerDisconnect(from: PageSocket): Promise<void> {
-    const page = await api.sessions({ limit: 1000 }).catch(() => null)
+    const page = await api.sessions({ limit: 1000, archived: 'any' }).catch(() => null)
     if (socket.value !== from) return
     const isListed = page?.sessions.some((each) => each.sessionId === sessionId.value)
     const isGone = phase.value === 'open' && page?.next === null && !isListed

@@ -1,8 +1,9 @@
 import { defineStore } from 'pinia'
-import { computed, ref, watch } from 'vue'
+import { computed, ref } from 'vue'
 import type { SandboxState } from '../../contract/live.ts'
 import type { SessionSummary } from '../../contract/rest.ts'
-import { api, isOffline, messageOf } from '../api.ts'
+import { api, isOffline, messageOf, type SessionChange } from '../api.ts'
+import { onNews } from '../news.ts'
 import { forgetAllDrafts, forgetDrafts, useComposer } from './composer.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
@@ -10,8 +11,8 @@ import { useSession } from './session.ts'
 const PAGE = 50
 const MAX_LISTED = 1000
 const NOT_DELETED = 'Not deleted: no connection.'
-/** Delay between the last keystroke and the search. */
-const SEARCH_AFTER_MS = 250
+/** News about a session that is not listed loads the list again, at most this often. */
+const RELOAD_MS = 500
 
 /** A session in the list. `at` is when its state was received. */
 export interface ListedSession extends Omit<SessionSummary, 'sandbox'> {
@@ -19,21 +20,21 @@ export interface ListedSession extends Omit<SessionSummary, 'sandbox'> {
   at: number
 }
 
-/** The person's sessions: the first page, and more as the list is scrolled. The server counts and searches, because it knows all of them. */
+/** The person's sessions: the first page, and more as the list is scrolled. The server counts and sorts, because it knows all of them. */
 export const useSessions = defineStore('sessions', () => {
   const session = useSession()
   const notices = useNotices()
   const loaded = ref<SessionSummary[]>([])
   const loadedAt = ref(0)
-  /** Number of all sessions, loaded or not, or of those that the search finds. */
+  /** Number of all sessions in this list, loaded or not. */
   const total = ref(0)
   const hasMore = ref(false)
-  /** Search text: a part of the title. */
-  const searchText = ref('')
+  /** Whether the archived sessions are listed instead of the others. */
+  const isArchive = ref(false)
   /** The open session, listed or not. */
   const open = ref<SessionSummary>()
+  const list = computed(() => loaded.value.map(withLiveState).toSorted(inOrder))
   /** Uses the state of the open session's own connection, so that list and header change together. */
-  const list = computed(() => loaded.value.map((each) => withLiveState(each)))
   function withLiveState(each: SessionSummary): ListedSession {
     if (each.sessionId !== session.sessionId || !session.isKnown) return { ...each, at: loadedAt.value }
     const { sandbox, recycleInMs, at } = session.state
@@ -48,29 +49,31 @@ export const useSessions = defineStore('sessions', () => {
   /** Number of rows to list. */
   let rows = PAGE
   let isLoadingMore = false
-  const title = () => searchText.value.trim()
 
   /** Ignores a reply that a later one has overtaken: it may list sessions that are deleted by now. */
   async function load(): Promise<void> {
     const request = ++requests
+    const archived = isArchive.value ? { archived: 'true' as const } : {}
     try {
-      const page = await api.sessions({ limit: Math.min(MAX_LISTED, rows), title: title() })
+      const page = await api.sessions({ limit: Math.min(MAX_LISTED, rows), ...archived })
       if (request !== requests) return
       loaded.value = page.sessions
       total.value = page.total
       hasMore.value = page.next !== null && page.sessions.length < MAX_LISTED
       loadedAt.value = Date.now()
-      if (!loaded.value.some(isOpen) && (page.next !== null || title() !== '')) await loadCurrent(request)
+      // A session in which nothing has happened may not exist yet.
+      if (!loaded.value.some(isOpen) && session.transcript.entries.length > 0) await loadCurrent(request)
     } catch {
       // A banner shows that the server can't be reached; keep the list.
     }
   }
-  /** Adds the open session if it is older than the first page, unless a search does not find it. */
+  /** Adds the open session if it is older than the first page. */
   async function loadCurrent(request: number): Promise<void> {
     const found = await api.session(session.sessionId)
     if (request !== requests) return
     open.value = found
-    if (title() === '' && !loaded.value.some(isOpen)) loaded.value = [...loaded.value, found]
+    const isMissing = hasMore.value && found.isArchived === isArchive.value && !loaded.value.some(isOpen)
+    if (isMissing) loaded.value = [...loaded.value, found]
   }
   /** Loads all listed rows again with the next ones, because a session that became active meanwhile has moved to another page. */
   async function loadMore(): Promise<void> {
@@ -80,37 +83,47 @@ export const useSessions = defineStore('sessions', () => {
     await load()
     isLoadingMore = false
   }
-  let searchTimer: ReturnType<typeof setTimeout>
-  watch(searchText, () => {
-    requests += 1
-    clearTimeout(searchTimer)
-    searchTimer = setTimeout(() => {
-      loaded.value = []
-      rows = PAGE
+  async function showArchive(isWanted: boolean): Promise<void> {
+    isArchive.value = isWanted
+    loaded.value = []
+    total.value = 0
+    rows = PAGE
+    await load()
+  }
+
+  let isReloadDue = false
+  function reloadSoon(): void {
+    if (isReloadDue) return
+    isReloadDue = true
+    setTimeout(() => {
+      isReloadDue = false
       void load()
-    }, SEARCH_AFTER_MS)
+    }, RELOAD_MS)
+  }
+  onNews('session:changed', ({ sessionId, summary }) => {
+    const at = loaded.value.findIndex((each) => each.sessionId === sessionId)
+    const isListed = summary?.isArchived === isArchive.value
+    if (summary && sessionId === session.sessionId) open.value = summary
+    if (summary && at >= 0 && isListed) loaded.value[at] = summary
+    else if (at >= 0 || isListed) reloadSoon()
+    if (at >= 0 && !isListed) loaded.value = loaded.value.filter((each) => each.sessionId !== sessionId)
   })
 
   /** Counts over all sessions of this person, as of now. */
   async function countAll(): Promise<{ sessions: number; waitingCalls: number } | undefined> {
     return notices.attempt(async () => {
-      const [all, waiting] = await Promise.all([api.sessions({ limit: 1 }), api.sessions({ limit: 1, waiting: true })])
-      return { sessions: all.total, waitingCalls: waiting.waitingCalls ?? 0 }
+      const all = { limit: 1, archived: 'any' as const }
+      const [counted, waiting] = await Promise.all([api.sessions(all), api.sessions({ ...all, waiting: true })])
+      return { sessions: counted.total, waitingCalls: waiting.waitingCalls ?? 0 }
     })
   }
 
-  /** The listed sessions with calls that need approval, and the number of all such sessions. */
-  const waiting = ref({ sessions: [] as SessionSummary[], total: 0 })
-  const waitingChats = computed(() =>
-    waiting.value.sessions.map(withLiveState).filter((each) => each.pendingApprovals > 0)
-  )
-  const unlistedWaiting = computed(() => waiting.value.total - waiting.value.sessions.length)
-  async function loadWaiting(): Promise<void> {
-    waiting.value = await api.sessions({ limit: PAGE, waiting: true }).catch(() => waiting.value)
-  }
-
-  async function rename(id: string, name: string): Promise<void> {
-    await notices.attempt(() => api.renameSession(id, name))
+  /** Renames, pins or archives. The list shows it at once; the reply, or the news, confirms it. */
+  async function change(id: string, given: SessionChange): Promise<void> {
+    await notices.attempt(async () => {
+      const summary = await api.changeSession(id, given)
+      if (id === session.sessionId) open.value = summary
+    })
     await load()
   }
   async function remove(id: string): Promise<void> {
@@ -164,11 +177,15 @@ export const useSessions = defineStore('sessions', () => {
     })
     setInterval(() => {
       if (document.visibilityState === 'visible' && session.connected) void load()
-    }, 30_000)
+    }, 60_000)
   }
   return {
-    ...{ list, total, hasMore, searchText, current, load, loadMore, countAll },
-    ...{ rename, remove, removeAll, openNew, bindEvents },
-    ...{ waitingChats, unlistedWaiting, loadWaiting }
+    ...{ list, total, hasMore, isArchive, current, load, loadMore, showArchive, countAll },
+    ...{ change, remove, removeAll, openNew, bindEvents }
   }
 })
+
+type Ranked = Pick<SessionSummary, 'isPinned' | 'activeAt'>
+function inOrder(a: Ranked, b: Ranked): number {
+  return Number(b.isPinned) - Number(a.isPinned) || b.activeAt - a.activeAt
+}

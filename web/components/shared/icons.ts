@@ -30,6 +30,8 @@ export const ICONS = {
   keyboard: 'M3 7h18v10H3zM7 10h.01M11 10h.01M15 10h.01M18 10h.01M8 14h8',
   expand: 'M9 4H4v5M15 4h5v5M9 20H4v-5M15 20h5v-5',
   search: 'M11 4a7 7 0 1 1 0 14a7 7 0 0 1 0-14zM16 16l4.5 4.5',
+  pin: 'M9 4h6l-1 6 3 3H7l3-3zM12 13v7',
+  archive: 'M4 5h16v4H4zM6 9v10h12V9M10 13h4',
   dots: 'M6 12h.01M12 12h.01M18 12h.01'
 } as const
 

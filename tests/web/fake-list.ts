@@ -1,0 +1,37 @@
+import type { SearchReply, SessionSummary } from '../../contract/rest.ts'
+import { pendingCalls } from '../../contract/transcript.ts'
+import type { FakeSession } from './fake-server.ts'
+
+export function summaryOf({ id, transcript, marks, activeAt }: FakeSession): SessionSummary {
+  const first = transcript.entries.find((entry) => entry.kind === 'user')
+  const waiting = pendingCalls(transcript)
+  return {
+    sessionId: id,
+    title: first?.kind === 'user' ? first.text.slice(0, 60) : '',
+    model: 'demo/demo',
+    createdAt: Date.now(),
+    activeAt,
+    sandbox: 'running' as const,
+    recycleInMs: 800_000,
+    pendingApprovals: waiting.length,
+    ...(waiting.length > 0 && { waiting }),
+    isPinned: false,
+    isArchived: false,
+    ...marks
+  }
+}
+
+export function searched(sessions: readonly FakeSession[], text: string): SearchReply {
+  const hits = sessions.map((session) => ({
+    summary: summaryOf(session),
+    matches: session.transcript.entries.flatMap((entry) => {
+      if (entry.kind !== 'user' && entry.kind !== 'agent') return []
+      const from = entry.text.toLowerCase().indexOf(text.toLowerCase())
+      if (from < 0) return []
+      const end = from + text.length
+      const [before, match, after] = [entry.text.slice(0, from), entry.text.slice(from, end), entry.text.slice(end)]
+      return [{ seq: entry.seq, at: entry.at, by: entry.kind, before, match, after }]
+    })
+  }))
+  return { hits: hits.filter(({ matches }) => matches.length > 0), isComplete: true }
+}

@@ -1,0 +1,97 @@
+import { expect, it } from 'vitest'
+import { useFakePage } from './fake-page.ts'
+import type { FakeServer } from './fake-server.ts'
+import { seriousFaults } from './serious-faults.ts'
+import type { WorkspacePage } from './workspace-page.ts'
+
+const now = useFakePage()
+const DAY_MS = 86_400_000
+
+function talk(fake: FakeServer, id: string, text: string, daysAgo = 0): void {
+  const session = fake.session(id)
+  session.append('user:message', { turnId: 't', text })
+  session.activeAt = Date.now() - daysAgo * DAY_MS
+}
+const listOf = (me: WorkspacePage) => me.page.getByRole('navigation', { name: 'Sessions' })
+
+it('finds messages in all sessions, and opens the one that was chosen, however far up it is', async () => {
+  const { fake, open } = now()
+  fake.onOpen = (session) => {
+    session.pageSize = 20
+  }
+  const far = fake.session('far-away-session')
+  for (let n = 0; n < 100; n++) {
+    far.append('user:message', { turnId: `t${n}`, text: n === 7 ? 'a needle <b>in</b> the hay' : `straw ${n}` })
+    far.append('agent:response', { turnId: `t${n}`, text: `${'words '.repeat(60)}${n}` })
+    far.append('turn:end', { turnId: `t${n}`, reason: 'done' })
+  }
+  const me = await open()
+  await me.composer.waitFor()
+  const field = listOf(me).getByRole('searchbox', { name: 'Search all sessions and messages' })
+  expect(await me.page.getByRole('textbox', { name: 'Message' }).count()).toBe(1)
+  await field.fill('NEEDLE')
+  const results = me.page.getByRole('list', { name: 'Search results' })
+  const found = results.getByRole('button', { name: 'You: a needle' })
+  expect(await found.locator('mark').textContent()).toBe('needle')
+  expect(await results.locator('b').count()).toBe(0)
+  await found.focus()
+  await me.page.keyboard.press('Enter')
+  const message = me.page.getByRole('region', { name: 'Messages' }).getByText('a needle <b>in</b> the hay')
+  await message.waitFor()
+  await expect.poll(() => me.page.locator('[data-row]:focus').getByText('a needle').count()).toBe(1)
+  const place = await message.boundingBox()
+  expect(place && place.y > 0 && place.y < 700).toBe(true)
+  expect(me.sessionId()).toBe('far-away-session')
+  await field.fill('no such thing')
+  await results.getByText('Nothing was found.').waitFor()
+  await field.press('Escape')
+  await listOf(me).getByRole('region', { name: 'Today' }).waitFor()
+  expect(await seriousFaults(me.page)).toEqual([])
+  expect(now().offences).toEqual([])
+})
+
+it('groups sessions by date, pins them and archives them, in every tab at once', async () => {
+  const { me } = await now().arrive()
+  const { fake } = now()
+  talk(fake, 'of-today', 'talk of today')
+  talk(fake, 'of-yesterday', 'talk of yesterday', 1)
+  talk(fake, 'of-this-week', 'talk of this week', 4)
+  talk(fake, 'of-long-ago', 'talk of long ago', 400)
+  for (const id of fake.sessions.keys()) fake.tell(id)
+  const list = listOf(me)
+  const group = (name: string | RegExp) => list.getByRole('region', { name })
+  await group('Today').getByText('talk of today').waitFor()
+  await group('Yesterday').getByText('talk of yesterday').waitFor()
+  await group('Previous 7 days').getByText('talk of this week').waitFor()
+  await group(/20\d\d/)
+    .getByText('talk of long ago')
+    .waitFor()
+  await me.button('More for talk of long ago').click()
+  await me.button('Pin').click()
+  await group('Pinned').getByText('talk of long ago').waitFor()
+  expect(await group(/20\d\d/).count()).toBe(0)
+  expect(await list.getByRole('heading').first().textContent()).toBe('Pinned')
+
+  await me.button('More for talk of today').click()
+  await me.button(/^Archive$/).click()
+  await list.getByText('talk of today').waitFor({ state: 'detached' })
+  expect(fake.session('of-today').marks).toEqual({ isArchived: true })
+  await list.getByRole('button', { name: 'Archived' }).click()
+  await list.getByText('talk of today').waitFor()
+  expect(await list.getByText('talk of yesterday').count()).toBe(0)
+  // Someone writes in it elsewhere: it comes back by itself.
+  fake.session('of-today').marks = {}
+  fake.tell('of-today')
+  await list.getByText('You have no archived sessions.').waitFor()
+  await me.button('Back to the sessions').click()
+  await group('Today').getByText('talk of today').waitFor()
+  // Another tab renames one and deletes another.
+  fake.session('of-yesterday').marks = { title: 'renamed elsewhere' }
+  fake.tell('of-yesterday')
+  fake.sessions.delete('of-this-week')
+  fake.tell('of-this-week')
+  await list.getByText('renamed elsewhere').waitFor()
+  await list.getByText('talk of this week').waitFor({ state: 'detached' })
+  expect(await seriousFaults(me.page)).toEqual([])
+  expect(now().offences).toEqual([])
+})

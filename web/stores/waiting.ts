@@ -1,0 +1,93 @@
+import { defineStore } from 'pinia'
+import { computed, ref, watch } from 'vue'
+import type { SessionSummary, WaitingCall } from '../../contract/rest.ts'
+import { api } from '../api.ts'
+import { onNews } from '../news.ts'
+import { recalled } from '../remembered.ts'
+import { QUEUED } from './composer.ts'
+import { useInbox } from './inbox.ts'
+import { useSession } from './session.ts'
+import { useSessions } from './sessions.ts'
+
+const MAX_LISTED = 1000
+const UNTITLED = 'New session'
+
+/** A session with calls that need approval. `calls` has the first of them. */
+interface WaitingSession {
+  sessionId: string
+  title: string
+  count: number
+  calls: WaitingCall[]
+}
+
+/**
+ * Everything that waits for the person: calls in all their sessions, calls of outside clients, and queued messages in other
+ * sessions. The server tells what changes; the open session's own transcript is even newer.
+ */
+export const useWaiting = defineStore('waiting', () => {
+  const session = useSession()
+  const inbox = useInbox()
+  const list = useSessions()
+  const known = ref(new Map<string, SessionSummary>())
+
+  /** News that came since the list was requested. The reply may be older. */
+  let since = new Map<string, SessionSummary | null>()
+  function take(sessionId: string, summary: SessionSummary | null): void {
+    if (summary && summary.pendingApprovals > 0) known.value.set(sessionId, summary)
+    else known.value.delete(sessionId)
+  }
+  async function load(): Promise<void> {
+    const news = new Map<string, SessionSummary | null>()
+    since = news
+    const reply = await api.sessions({ limit: MAX_LISTED, waiting: true }).catch(() => null)
+    if (!reply || since !== news) return
+    known.value = new Map(reply.sessions.map((summary) => [summary.sessionId, summary]))
+    for (const [sessionId, summary] of news) take(sessionId, summary)
+  }
+  onNews('session:changed', ({ sessionId, summary }) => {
+    since.set(sessionId, summary)
+    take(sessionId, summary)
+  })
+  // News that came while there was no connection is lost.
+  watch(
+    () => session.connected,
+    (isConnected) => isConnected && void load(),
+    { immediate: true }
+  )
+
+  const here = computed((): WaitingSession[] => {
+    if (!session.isKnown || session.pending.length === 0) return []
+    const { sessionId, pending } = session
+    return [{ sessionId, title: list.current?.title ?? UNTITLED, count: pending.length, calls: [...pending] }]
+  })
+  const sessions = computed((): WaitingSession[] => {
+    const others = [...known.value.values()].filter(
+      ({ sessionId }) => sessionId !== session.sessionId || !session.isKnown
+    )
+    return [
+      ...here.value,
+      ...others
+        .toSorted((a, b) => b.activeAt - a.activeAt)
+        .map(({ sessionId, title, pendingApprovals, waiting = [] }) => {
+          return { sessionId, title, count: pendingApprovals, calls: waiting }
+        })
+    ]
+  })
+  const count = computed(() => sessions.value.reduce((sum, each) => sum + each.count, inbox.cards.length))
+  /** One for each thing that waits, to notice new ones. */
+  const ids = computed(() => [
+    ...sessions.value.flatMap(({ sessionId, calls }) => calls.map(({ callId }) => `${sessionId} ${callId}`)),
+    ...inbox.cards.map(({ id }) => id)
+  ])
+  /** Sessions in which this tab has queued messages. A queue changes in the open session only. */
+  const queued = computed(() => {
+    const { sessionId: openId } = session
+    return recalled(QUEUED, 'tab')
+      .filter((sessionId) => sessionId !== openId)
+      .map((sessionId) => ({ sessionId, title: titleOf(sessionId) }))
+  })
+  const titleOf = (sessionId: string) =>
+    (known.value.get(sessionId) ?? list.list.find((each) => each.sessionId === sessionId))?.title ?? UNTITLED
+
+  return { sessions, count, ids, queued }
+})

@@ -1,0 +1,17 @@
+import type { WaitingCall } from '../../../contract/rest.ts'
+import { WORKSPACE } from './call-summary.ts'
+
+const WORDS: Record<string, string> = {
+  execute_command: 'Run',
+  write_file: 'Write',
+  read_file: 'Read',
+  list_files: 'List'
+}
+
+/** One line for a list. Arguments may be shortened there, so it says nothing about sizes. Show it with VisibleText. */
+export function waitingWords({ server, name, args }: WaitingCall): string {
+  const about = [args.command, args.path].find((value) => typeof value === 'string')
+  const line = typeof about === 'string' ? (about.split('\n', 1)[0] ?? '') : ''
+  if (server !== WORKSPACE) return `${name} on ${server}${line === '' ? '' : `: ${line}`}`
+  return `${WORDS[name] ?? name} ${line}`.trim()
+}
