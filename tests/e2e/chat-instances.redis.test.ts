@@ -86,7 +86,9 @@ describe('two instances on one Redis', () => {
     await ofFirst((summary) => summary?.isArchived === true)
     const from = onB.seen.length
     await onA.ask('message', { text: 'hello again' })
-    await onB.wait('session:changed', ({ summary }) => (summary as SessionSummary | null)?.isArchived === false, { from })
+    await onB.wait('session:changed', ({ summary }) => (summary as SessionSummary | null)?.isArchived === false, {
+      from
+    })
     await onA.wait('turn:end', ({ turnId }) => turnId === 't2')
     await fetch(`${a.url}/api/sessions/${first}`, { method: 'DELETE', headers })
     await ofFirst((summary) => summary === null)

@@ -19,7 +19,7 @@ import {
   type Transcript
 } from '../../contract/transcript.ts'
 import { serveFiles } from './files/fake-files.ts'
-import { searched, summaryOf } from './fake-list.ts'
+import { searched, summaryOf } from './sessions/fake-list.ts'
 
 const WEB = join(import.meta.dirname, '../../dist/web')
 const TYPES: Record<string, string> = {

@@ -1,3 +1,5 @@
+const DAY_MS = 86_400_000
+
 export function duration(ms: number): string {
   if (ms < 999.5) return `${Math.max(0, Math.round(ms))} ms`
   if (ms < 9950) return `${(ms / 1000).toFixed(1)} s`
@@ -36,4 +38,15 @@ export function clock(at: number): string {
 
 export function count(number: number, one: string, many = `${one}s`): string {
   return `${number.toLocaleString()} ${number === 1 ? one : many}`
+}
+
+/** The heading under which a list shows something from this time: by day, then by month. */
+export function dateGroup(at: number, now: number): string {
+  const today = new Date(now).setHours(0, 0, 0, 0)
+  // Noon of the day before, because a day of a clock change has 23 or 25 hours.
+  const yesterday = new Date(today - DAY_MS / 2).setHours(0, 0, 0, 0)
+  if (at >= today) return 'Today'
+  if (at >= yesterday) return 'Yesterday'
+  if (at >= new Date(today - 6.5 * DAY_MS).setHours(0, 0, 0, 0)) return 'Previous 7 days'
+  return new Date(at).toLocaleDateString(undefined, { month: 'long', year: 'numeric' })
 }

@@ -1,10 +1,10 @@
 /** Waiting for you: one list of what needs the person, in all sessions and of outside clients. */
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { useFakePage } from './fake-page.ts'
-import type { FakeSession } from './fake-server.ts'
-import { inboxCard } from './inbox-card.ts'
-import { seriousFaults } from './serious-faults.ts'
+import { useFakePage } from '../fake-page.ts'
+import type { FakeSession } from '../fake-server.ts'
+import { inboxCard } from '../inbox-card.ts'
+import { seriousFaults } from '../serious-faults.ts'
 
 const now = useFakePage()
 const run = (callId: string) => ({ callId, name: 'execute_command', args: { command: `echo ${callId}` } })

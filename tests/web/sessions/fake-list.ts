@@ -1,6 +1,6 @@
-import type { SearchReply, SessionSummary } from '../../contract/rest.ts'
-import { pendingCalls } from '../../contract/transcript.ts'
-import type { FakeSession } from './fake-server.ts'
+import type { SearchReply, SessionSummary } from '../../../contract/rest.ts'
+import { pendingCalls } from '../../../contract/transcript.ts'
+import type { FakeSession } from '../fake-server.ts'
 
 export function summaryOf({ id, transcript, marks, activeAt }: FakeSession): SessionSummary {
   const first = transcript.entries.find((entry) => entry.kind === 'user')

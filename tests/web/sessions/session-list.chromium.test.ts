@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { useFakePage } from './fake-page.ts'
-import type { FakeServer } from './fake-server.ts'
-import { seriousFaults } from './serious-faults.ts'
-import type { WorkspacePage } from './workspace-page.ts'
+import { useFakePage } from '../fake-page.ts'
+import type { FakeServer } from '../fake-server.ts'
+import { seriousFaults } from '../serious-faults.ts'
+import type { WorkspacePage } from '../workspace-page.ts'
 
 const now = useFakePage()
 const DAY_MS = 86_400_000
