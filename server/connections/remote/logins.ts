@@ -19,6 +19,7 @@ import { z } from 'zod'
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { withFileLock } from '../../lib/files/file-lock.ts'
 import { makeFolder } from '../../lib/files/make-folder.ts'
+import { LOGIN_REQUEST } from '../../lib/web/login-request.ts'
 import { loginNeeded } from '../wire/call-failure.ts'
 import { boundedFetch } from './bounded-fetch.ts'
 
@@ -41,8 +42,8 @@ export type Login = z.infer<typeof login>
 /** The owner of the logins that everyone without their own uses. */
 export const COMMON = ''
 const EARLY_MS = 10_000
-const STEP_MS = 15_000
 const MAX_ANSWER_BYTES = 1024 * 1024
+const STEP_MS = 15_000
 /** Several processes can share a folder. An older lock was left by a process that died during a refresh. */
 const REFRESH_MS = 20_000
 const STALE_LOCK_MS = 30_000
@@ -131,7 +132,7 @@ export class Logins {
     if (found === undefined || refreshToken === undefined) throw loginNeeded(server, 'no longer accepts its login')
     const at = metadataUrl === undefined ? {} : { resourceMetadataUrl: metadataUrl }
     const signal = AbortSignal.timeout(REFRESH_MS)
-    const fetchFn = boundedFetch(MAX_ANSWER_BYTES, (url, init) => fetch(url, { ...init, signal }))
+    const fetchFn = loginFetch(() => signal)
     try {
       const info = await discoverOAuthServerInfo(found.url, { ...at, fetchFn })
       const { authorizationServerUrl, authorizationServerMetadata: metadata, resourceMetadata } = info
@@ -175,10 +176,18 @@ export function withExpiry(tokens: Login['tokens']): Pick<Login, 'tokens' | 'exp
   return { tokens, expiresAt: seconds > 0 ? Date.now() + seconds * 1000 : undefined }
 }
 
+/** Fetch for the steps of a login. The remote server chooses the addresses; only what reads may be sent elsewhere by a redirect. */
+function loginFetch(deadline: () => AbortSignal): ReturnType<typeof boundedFetch> {
+  return boundedFetch(MAX_ANSWER_BYTES, (url, init) => {
+    const headers = new Headers(init?.headers)
+    headers.set(LOGIN_REQUEST, '1')
+    const isRead = ['GET', 'HEAD'].includes(init?.method?.toUpperCase() ?? 'GET')
+    return fetch(url, { ...init, headers, redirect: isRead ? 'follow' : 'error', signal: deadline() })
+  })
+}
+
 /** Fetch for one step of a login. */
-export const stepFetch = boundedFetch(MAX_ANSWER_BYTES, (url, init) =>
-  fetch(url, { ...init, signal: AbortSignal.timeout(STEP_MS) })
-)
+export const stepFetch = loginFetch(() => AbortSignal.timeout(STEP_MS))
 
 /** A server that names another resource would get a token for that resource. */
 function isFor(url: string, resource: string): boolean {

@@ -8,6 +8,7 @@ import type { Socket } from 'node:net'
 import type { Sender } from '../../connections/local/peer-process.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { AddressOf } from '../../lib/web/client-address.ts'
+import { LOGIN_REQUEST } from '../../lib/web/login-request.ts'
 import type { AdminAccess } from './admin-access.ts'
 
 export interface SenderCheckOptions {
@@ -27,6 +28,7 @@ export type Purpose = 'decision' | 'action' | 'look'
 
 const SENT_BY_SERVER =
   'This request comes from an MCP server that runs here: it may not use the API, the chat or /mcp of its own instance.'
+const SENT_BY_LOGIN = 'A remote MCP server has sent a login here: a login may not use the API, the chat or /mcp.'
 const SENDER_UNKNOWN =
   'The program that sent this request can\'t be told from an MCP server that runs here (it has closed the connection, or it runs in a user namespace of its own, as a Flatpak browser does, or its files can\'t be read, as those of an SSH tunnel). Set AUTH_TOKEN (the page asks for it), or set ADMIN_TOKEN and send it in the header x-admin-token (the page asks for it under "Servers"), or use a program that runs as your own user.'
 const SENT_BY_ANOTHER_USER =
@@ -45,6 +47,7 @@ export class SenderCheck {
   check(request: Pick<IncomingMessage, 'socket' | 'headers'>, purpose: Purpose): void {
     const { senderOf, admin, instance, addressOf, hasLocalServers } = this.#options
     const { socket, headers } = request
+    if (headers[LOGIN_REQUEST] !== undefined) throw new AppError('forbidden', 'sent_by_server', SENT_BY_LOGIN)
     if (purpose !== 'decision' && this.#passed.has(socket)) return
     if (admin.isProven({ headers, address: addressOf(request as IncomingMessage) })) return
     const sender = senderOf(socket)
