@@ -130,7 +130,9 @@ export const EVENT_SCHEMAS = {
     /** Only for a write of text in the sandbox, so that the record can show what changed. Missing in events of earlier versions. */
     replaced: replaced.optional(),
     /** The end of what the MCP server logged during the call. */
-    log: z.array(serverLogLine).optional()
+    log: z.array(serverLogLine).optional(),
+    /** Set for clients, never in the log: parts of the call are left out here; `GET /api/sessions/:id/calls/:callId` has all of it. */
+    isShortened: z.literal(true).optional()
   }),
   /** The call's MCP server asks the person something. It has fields for a form, or the address of a page to open. */
   'tool:question': z.object({

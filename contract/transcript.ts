@@ -53,6 +53,7 @@ export interface CallEntry {
     ending?: CommandEnding | undefined
     replaced?: Replaced | undefined
     log?: ServerLogLine[] | undefined
+    isShortened?: true | undefined
   }
 }
 

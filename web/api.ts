@@ -14,6 +14,7 @@ import type {
   SessionsReply
 } from '../contract/rest.ts'
 import type { AddServers, ServerDetail, ServersReply, TestReply } from '../contract/servers.ts'
+import type { CallEntry } from '../contract/transcript.ts'
 import { markAsOwner, ownerProof, wasOwner } from './owner-proof.ts'
 
 export interface Health {
@@ -175,6 +176,7 @@ export const api = {
   entries: (id: string, before: number) => json<EntriesReply>(`${session(id)}/entries?before=${before}`),
   changeSession: (id: string, change: SessionChange) => json<SessionSummary>(session(id), jsonBody('PATCH', change)),
   search: (text: string) => json<SearchReply>(`/api/search?${search({ q: text })}`),
+  call: (id: string, callId: string) => json<CallEntry>(`${session(id)}/calls/${encodeURIComponent(callId)}`),
   deleteSession: (id: string) => request(session(id), { method: 'DELETE' }, SLOW_TIMEOUT_MS),
   deleteAllSessions: () => request('/api/sessions', { method: 'DELETE' }, SLOW_TIMEOUT_MS),
   files: (id: string) => json<FileListing>(`${session(id)}/files`, {}, SLOW_TIMEOUT_MS),

@@ -13,6 +13,7 @@ import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../mode
 import { readArguments } from '../models/step/read-arguments.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
 import type { DefinitionChange } from '../policy/definition-guard.ts'
+import { boundAnswer } from './bound-answer.ts'
 import { toStored } from './stored-parts.ts'
 import { estimateRequest, estimateTokens, trimHistory } from './trim-history.ts'
 
@@ -100,7 +101,7 @@ function retryText({ reason, inMs }: { reason: string; inMs: number }): string {
 
 function finish(input: ModelStepInput, done: Done, dropped: number): AgentEvent[] {
   const { turnId } = input
-  const { parts, requests } = requestCalls(input, done.parts)
+  const { parts, requests } = requestCalls(input, boundAnswer(done.parts))
   const events: AgentEvent[] = []
   if (dropped > 0 && !input.trimmingTold) events.push(trimmedNotice(dropped))
   events.push(

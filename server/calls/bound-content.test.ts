@@ -11,8 +11,8 @@ describe('content that is kept', () => {
   })
 
   it.each(['a', '漢', '😀', '\u0000', '"'])('fits in an event, of whatever characters (%j)', (letter) => {
-    const [part] = boundContent([{ type: 'text', text: `start ${letter.repeat(900_000)} end` }])
-    expect(bytes([part])).toBeLessThan(800_000)
+    const [part] = boundContent([{ type: 'text', text: `start ${letter.repeat(9_000_000)} end` }])
+    expect(bytes([part])).toBeLessThan(9_000_000)
     const { text } = part as { text: string }
     expect(text.isWellFormed()).toBe(true)
     expect(text).toMatch(/^start [\s\S]*\[… \d+ characters left out …\][\s\S]* end$/)
@@ -20,18 +20,18 @@ describe('content that is kept', () => {
 
   it('fits for any list of parts', () => {
     const part = fc.oneof(
-      fc.record({ type: fc.constant('text'), text: fc.nat(400_000).map((length) => 'é'.repeat(length)) }),
-      fc.record({ type: fc.constant('image'), data: fc.nat(900_000).map((length) => 'x'.repeat(length)) }),
+      fc.record({ type: fc.constant('text'), text: fc.nat(4_000_000).map((length) => 'é'.repeat(length)) }),
+      fc.record({ type: fc.constant('image'), data: fc.nat(9_000_000).map((length) => 'x'.repeat(length)) }),
       fc.constant(null)
     )
     fc.assert(
-      fc.property(fc.array(part, { maxLength: 6 }), fc.integer({ min: 1, max: 100 }), (parts, times) => {
+      fc.property(fc.array(part, { maxLength: 6 }), fc.integer({ min: 1, max: 40 }), (parts, times) => {
         const content = Array.from({ length: times }, () => parts).flat()
         const kept = boundContent(content)
-        expect(bytes(kept)).toBeLessThan(1_000_000)
+        expect(bytes(kept)).toBeLessThan(10_000_000)
         expect(kept.length).toBeLessThanOrEqual(201)
       }),
-      { numRuns: 15 }
+      { numRuns: 6 }
     )
   })
 })

@@ -1,7 +1,7 @@
 import { plural } from '../lib/plural.ts'
 
-/** An event has at most 1 MB, but a tool's result may be larger. */
-const MAX_BYTES = 700_000
+/** Far above what tools usually return; a server may send twice as much. */
+const MAX_BYTES = 8 * 1024 * 1024
 const MAX_PARTS = 200
 
 /** The content for the log: long texts lose their middle, and other parts that don't fit are named and left out. */

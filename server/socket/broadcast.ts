@@ -1,5 +1,6 @@
 import { SESSION_LOST } from '../sessions/access/session-access.ts'
 import type { SessionFeed } from '../sessions/feed/session-feed.ts'
+import { shownEvent } from '../sessions/feed/shown-transcript.ts'
 import { ready } from './choose-model.ts'
 import type { Io, SocketServerOptions } from './socket-options.ts'
 
@@ -7,9 +8,9 @@ import type { Io, SocketServerOptions } from './socket-options.ts'
 export function broadcaster(io: Io, options: SocketServerOptions): Parameters<SessionFeed['subscribe']>[0] {
   return {
     stored(sessionId, events) {
-      for (const { type, data, seq, at } of events) {
-        const { parts: _parts, values: _values, ...shown } = data
-        io.to(sessionId).emit(type as 'user:message', { ...shown, seq, at } as never)
+      for (const event of events) {
+        const { type, data, seq, at } = event
+        io.to(sessionId).emit(type as 'user:message', { ...shownEvent(event), seq, at } as never)
         if (type === 'model:selected') io.to(sessionId).emit('system:ready', ready(sessionId, String(data.model)))
         if (/^(tool:(started|result)|session:notice)$/.test(type)) void tellState(io, sessionId, options)
       }

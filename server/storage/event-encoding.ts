@@ -1,12 +1,12 @@
 /**
- * The stored form of an event: one JSON text without its seq and time, and its long strings apart from it. Both adapters share these
+ * The stored form of an event: one JSON text without its seq and time, and its large fields apart from it. Both adapters share these
  * limits.
  */
 import { AppError } from '../lib/errors.ts'
 import type { NewEvent, ReadOptions, StoredEvent } from './event-log.ts'
-import { bytesOf, type LargeValue, MIN_LARGE_CHARS, putBack, takeOut } from './large-values.ts'
+import { bytesOf, type LargeField, MIN_LARGE_BYTES, putBack, takeOut } from './large-values.ts'
 
-/** Without the long strings. */
+/** Without the large fields. */
 const MAX_BODY_BYTES = 1024 * 1024
 const MAX_EVENT_BYTES = 24 * MAX_BODY_BYTES
 const MAX_APPEND_BYTES = 2 * MAX_EVENT_BYTES
@@ -20,7 +20,7 @@ export const READ_BATCH = 8
 
 export interface EncodedEvents {
   bodies: string[]
-  /** Long strings as JSON, by their hash. */
+  /** Large fields as JSON, by their hash. */
   large: Map<string, string>
 }
 
@@ -40,7 +40,7 @@ export function encodeEvents(events: NewEvent[]): EncodedEvents {
 function encode({ type, data }: NewEvent, stored: Map<string, string>): { body: string; bytes: number } {
   const whole = JSON.stringify({ type, data })
   const bytes = Buffer.byteLength(whole)
-  if (bytes < MIN_LARGE_CHARS) return { body: whole, bytes }
+  if (bytes < MIN_LARGE_BYTES) return { body: whole, bytes }
   if (bytes > MAX_EVENT_BYTES) throw tooLarge(type, bytes)
   const { rest, large } = takeOut(JSON.parse(whole).data, stored)
   const body = large.length === 0 ? whole : JSON.stringify({ type, data: rest, large })
@@ -60,15 +60,15 @@ export function keysOf(events: NewEvent[]): string[] {
 export interface DecodedEvent {
   event: StoredEvent
   /** What `fill` still has to put back. */
-  large: LargeValue[]
+  large: LargeField[]
 }
 
 export function decodeEvent(seq: number, at: number, body: string): DecodedEvent {
-  const { type, data, large = [] }: NewEvent & { large?: LargeValue[] } = JSON.parse(body)
+  const { type, data, large = [] }: NewEvent & { large?: LargeField[] } = JSON.parse(body)
   return { event: { seq, at, type, data }, large }
 }
 
-/** The events of a page whose long strings still fit into it, at least one. */
+/** The events of a page whose large fields still fit into it, at least one. */
 export function fitting(page: DecodedEvent[], bareUntil: number): DecodedEvent[] {
   let bytes = 0
   const end = page.findIndex(({ event, large }, at) => {
@@ -100,7 +100,7 @@ export function readRange(options: ReadOptions = {}): Required<ReadOptions> {
 }
 
 function tooLarge(type: string, bytes: number): AppError {
-  const limit = `${MAX_EVENT_BYTES} in all, and ${MAX_BODY_BYTES} without long texts`
+  const limit = `${MAX_EVENT_BYTES} in all, and ${MAX_BODY_BYTES} without large fields`
   const message = `An event of type ${type.slice(0, 100)} has ${bytes} bytes; the limit is ${limit}.`
   return new AppError('invalid', 'event_too_large', message)
 }

@@ -19,7 +19,7 @@ export interface StoredEvent extends Omit<NewEvent, 'key'> {
 export interface ReadOptions {
   after?: number
   limit?: number
-  /** Long strings of the events up to this seq are left empty: the caller knows these events, or does not need the strings. */
+  /** Large fields of the events up to this seq are null: the caller knows these events, or does not need the fields. */
   bareUntil?: number
 }
 
@@ -27,7 +27,7 @@ export interface EventLog {
   /**
    * Appends all events or none and returns them as stored. With `epoch`, throws conflict `lease_lost` unless it is the session's
    * current epoch. Throws conflict `event_exists` if a key is taken, and invalid `event_too_large` over 24 MB (one event
-   * as JSON; 1 MB without its long strings). Long strings are stored once per session and content.
+   * as JSON; 1 MB without its large fields). Large fields are stored once per session and content.
    */
   append(sessionId: string, events: NewEvent[], options?: { epoch?: number }): Promise<StoredEvent[]>
   /**

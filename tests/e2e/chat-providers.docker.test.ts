@@ -16,6 +16,8 @@ const LISTED: Record<string, Record<string, unknown>> = {
 }
 
 const ODD = 'Ünïcödé 😀 in pieces: “quotes”\n\ttabs, 漢字'
+/** More than an event of the log had room for. */
+const LARGE = '0123456789\n'.repeat(100_000)
 const REFUSALS: Record<string, ScriptedReply> = {
   anthropic: { stop: 'refusal' },
   gemini: { stop: 'SAFETY' },
@@ -37,6 +39,11 @@ function behave(wire: string, { body }: RecordedRequest): ScriptedReply {
       return {
         text: 'On it.',
         toolCalls: ['a', 'b'].map((name) => run(`echo made ${name}.txt | tee ${name}.txt`, name))
+      }
+    case 'large':
+      if (told.includes('1100000 bytes')) return { text: 'It is written.' }
+      return {
+        toolCalls: [{ id: 'call_large', name: 'write_file', args: JSON.stringify({ path: 'big.txt', content: LARGE }) }]
       }
     case 'cut':
       return { text: ['It was a dark', ' and stormy night'], delivery: { stopAfter: 'It was a dark' } }
@@ -121,6 +128,31 @@ describe.each(WIRES)('$name', ({ name, model }) => {
       expect.stringContaining('made b.txt')
     ])
     expect(text).toBe('On it.\nBoth are there.')
+    await goesOn(client)
+  })
+
+  // Seen before: "An event of type agent:response has 1200000 bytes".
+  it('a file of 1.1 MB, and what comes after it', async () => {
+    const client = await open()
+    const { reason, results, text } = await client.turn('#large')
+    expect(client.all('agent:error')).toEqual([])
+    expect(results.map(textOf)).toEqual([expect.stringContaining('1100000 bytes')])
+    expect([reason, text.trim()]).toEqual(['done', 'It is written.'])
+    await goesOn(client)
+  })
+
+  it('an answer that was cut, retried until it is whole', async () => {
+    const client = await open()
+    const vendor = vendors.get(name)
+    expect((await client.turn('#cut')).reason).toBe('error')
+    vendor?.add({ text: 'It was a dark and stormy night.' })
+    const from = client.seen.length
+    expect(await client.ask('turn:retry', { turnId: 't1' })).toEqual({ ok: true, turnId: 't2' })
+    expect(await client.wait('turn:end', undefined, { from })).toMatchObject({ turnId: 't2', reason: 'done' })
+    const asked = JSON.stringify(vendor?.requests.at(-1)?.body)
+    expect(asked.match(/#cut/g)).toHaveLength(1)
+    expect(asked).not.toContain('dark')
+    expect(await client.ask('turn:retry', { turnId: 't1' })).toMatchObject({ error: { code: 'not_last_answer' } })
     await goesOn(client)
   })
 

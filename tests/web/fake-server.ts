@@ -201,6 +201,8 @@ export class FakeServer {
   /** What waits in the inbox, and the ids of what a page answered there. */
   approvals: ApprovalCard[] = []
   readonly answered: string[] = []
+  /** Calls of which the page was sent only a part. */
+  readonly wholeCalls = new Map<string, CallEntry>()
   /** Set up each session that a page opens. */
   onOpen: (session: FakeSession) => void = () => {}
   /** Refuse to let anyone in, with this code. */
@@ -339,6 +341,8 @@ export class FakeServer {
       this.sessions.clear()
       return {}
     }
+    const [, ofCall, callId = ''] = /^\/api\/sessions\/([^/]+)\/calls\/([^/]+)$/.exec(pathname) ?? []
+    if (ofCall) return this.wholeCalls.get(callId) ?? this.session(ofCall).transcript.calls[callId]
     const ofEntries = /^\/api\/sessions\/([^/]+)\/entries$/.exec(pathname)?.[1]
     if (ofEntries) return this.session(ofEntries).older(Number(searchParams.get('before')))
     return undefined

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
@@ -233,5 +234,23 @@ it('takes nothing of one session over into another, not even where the calls hav
   expect(await me.page.getByText('of the first').count()).toBe(0)
   await me.page.goBack()
   await expect.poll(() => me.sessionId()).toBe(session.id)
+  expect(now().offences).toEqual([])
+})
+
+it('shows the beginning of a very long output, and downloads all of it', async () => {
+  const { me, session } = await arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'go' })
+    opened.ask('t', [{ callId: 'c1', name: 'execute_command', args: { command: 'yes' } }])
+    opened.append('tool:approval_resolved', { callId: 'c1', approved: true, by: 'human' })
+    opened.append('tool:started', { callId: 'c1' })
+    const content = [{ type: 'text', text: 'the beginning' }]
+    opened.append('tool:result', { callId: 'c1', isError: false, content, isShortened: true })
+  })
+  const [call] = Object.values(session.transcript.calls)
+  const content = [{ type: 'text', text: 'the beginning and the end' }]
+  if (call) now().fake.wholeCalls.set('c1', { ...call, result: { isError: false, at: 1, content } })
+  const download = me.page.waitForEvent('download')
+  await me.button('Download all of it').click()
+  expect(await readFile(await (await download).path(), 'utf8')).toBe('the beginning and the end')
   expect(now().offences).toEqual([])
 })

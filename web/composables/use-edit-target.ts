@@ -33,7 +33,9 @@ export function useEditTarget(call: CallEntry, view: CallView, args: () => Recor
   })
 
   async function ask(mine: number): Promise<void> {
-    const reply = await session.send('tool:target', { callId: call.callId, args: { ...args() } })
+    // Only the path counts; the content of a file may be too long for a command.
+    const short = Object.entries(args() ?? {}).filter(([, value]) => typeof value !== 'string' || value.length < 10_000)
+    const reply = await session.send('tool:target', { callId: call.callId, args: Object.fromEntries(short) })
     if (mine !== round) return
     view.editTarget = reply.ok && 'target' in reply ? (reply.target as CallView['editTarget']) : null
     view.isTargetPending = false

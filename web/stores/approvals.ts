@@ -18,6 +18,11 @@ export interface Listing {
   always?: CallEntry
 }
 
+/** The server takes commands of up to 1 MB, and closes the connection of a client that sends more. */
+const MAX_EDIT_BYTES = 1_000_000
+const EDIT_TOO_LONG =
+  'These arguments are too long to be edited here. Approve them as they are, or reject the call and say what to change.'
+
 /** Decisions on their way to the server. The card closes when the server confirms, not when the button is pressed. */
 export const useApprovals = defineStore('approvals', () => {
   const session = useSession()
@@ -113,6 +118,7 @@ export const useApprovals = defineStore('approvals', () => {
   )
 
   async function answer(call: CallEntry, { approved, args, reason, remember }: Answer): Promise<void> {
+    if (args && new Blob([JSON.stringify(args)]).size > MAX_EDIT_BYTES) return notices.show(EDIT_TOO_LONG, 'error')
     if (deciding.value.has(call.callId)) return
     deciding.value.add(call.callId)
     answered.set(call.callId, call.hash)

@@ -18,7 +18,8 @@ import { StepCollector } from './step-collector.ts'
 import { foldUnopened, splitThinkTags } from './think-tags.ts'
 import { toPrompt } from './to-prompt.ts'
 
-const MAX_ANSWER_BYTES = 32 * 1024 * 1024
+/** OpenAI sends about 250 bytes for each token, and models give up to 128,000 tokens. */
+const MAX_ANSWER_BYTES = 128 * 1024 * 1024
 const LONGEST_BACKOFF_MS = 20_000
 
 export interface RemoteStep {

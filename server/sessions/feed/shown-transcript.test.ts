@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { SessionEvent } from '../../../contract/events.ts'
 import { applyEvent, emptyTranscript, type Transcript } from '../../../contract/transcript.ts'
-import { olderEntries, shownTranscript } from './shown-transcript.ts'
+import { olderEntries, shownEvent, shownTranscript } from './shown-transcript.ts'
 
 function conversation(calls: number, output: string): Transcript {
   const transcript = emptyTranscript()
@@ -42,7 +42,7 @@ it('sends the newest part of a long conversation, and all of the rest page by pa
   expect(calls).toEqual(transcript.calls)
 })
 
-it('sends a result whole, however large, and an open call with all that follows', () => {
+it('sends a result of ordinary size whole, and an open call with all that follows', () => {
   const large = conversation(3, 'x'.repeat(700_000))
   expect(shownTranscript(large).transcript.calls.c2).toBe(large.calls.c2)
   const open = conversation(40, 'x'.repeat(500_000))
@@ -54,4 +54,19 @@ it('sends a result whole, however large, and an open call with all that follows'
   expect(JSON.stringify(shown).length).toBeLessThan(10 * 1024 * 1024)
   // The conversation itself is as it was: the model and the export go on with it.
   expect(JSON.stringify(open.calls.c2?.result).length).toBeGreaterThan(500_000)
+})
+
+it('sends the beginning of a very large call that has run, live and later, and says so; a call that waits is whole', () => {
+  const output = `begins so ${'x'.repeat(3_000_000)}`
+  const transcript = conversation(2, output)
+  delete transcript.calls.c0?.result
+  delete transcript.calls.c0?.decision
+  const { transcript: shown } = shownTranscript(transcript)
+  expect(shown.calls.c0).toBe(transcript.calls.c0)
+  expect(shown.calls.c1?.result).toMatchObject({ isShortened: true })
+  expect(JSON.stringify(shown.calls.c1).length).toBeLessThan(200_000)
+  expect(JSON.stringify(shown.calls.c1)).toContain('begins so')
+  const data = { callId: 'c1', isError: false, content: [{ type: 'text', text: output }] }
+  const live = shownEvent({ type: 'tool:result', seq: 9, at: 9, data })
+  expect(live).toEqual({ ...data, content: shown.calls.c1?.result?.content, isShortened: true })
 })

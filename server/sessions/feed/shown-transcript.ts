@@ -2,13 +2,17 @@ import type { Replaced } from '../../../contract/replaced-text.ts'
 import type { EntriesReply } from '../../../contract/rest.ts'
 import type { CallEntry, Transcript, TranscriptEntry } from '../../../contract/transcript.ts'
 import { contentText } from '../../agent/model-history.ts'
+import type { StoredEvent } from '../../storage/event-log.ts'
 
 /** How much of a conversation a page gets at once; it requests older parts when the person wants to see them. */
 const PAGE_CHARS = 128 * 1024
 /** The maximum size of calls if open ones make it longer; a conversation can have hundreds of megabytes. */
 const MAX_CALLS_CHARS = 8 * 1024 * 1024
+/** A page gets a larger call without most of it, once it has run; it fetches all of it on request. */
+const MAX_CALL_CHARS = 1_500_000
+const SHOWN_CHARS = 100_000
 const HEAD_CHARS = 1000
-const LEFT_OUT = '[… left out here because this conversation is long; the export has all of it …]'
+const LEFT_OUT = '[… left out here because it is long; the export has all of it …]'
 
 /** The newest part of the conversation, which a page gets when it opens it. Open calls are always included in full. */
 export function shownTranscript(transcript: Transcript): { transcript: Transcript; olderBefore?: number } {
@@ -42,7 +46,10 @@ function startOfPage({ entries, calls }: Transcript, end: number): number {
 function partOf({ entries, calls }: Transcript, start: number, end: number): Pick<EntriesReply, 'entries' | 'calls'> {
   const part = entries.slice(start, end)
   const ids = part.flatMap((entry) => (entry.kind === 'call' ? [entry.callId] : []))
-  return { entries: part, calls: Object.fromEntries(ids.flatMap((id) => (calls[id] ? [[id, calls[id]]] : []))) }
+  return {
+    entries: part,
+    calls: Object.fromEntries(ids.flatMap((id) => (calls[id] ? [[id, shownCall(calls[id])]] : [])))
+  }
 }
 
 /** The position of the first call that needs a decision or may still run. */
@@ -60,10 +67,24 @@ function withShortCalls(transcript: Transcript): Transcript {
   for (const entry of transcript.entries.toReversed()) {
     const call = entry.kind === 'call' ? calls[entry.callId] : undefined
     if (!call) continue
-    room -= weightOf(call)
+    calls[call.callId] = shownCall(call)
+    room -= Math.min(weightOf(call), MAX_CALL_CHARS)
     if (room < 0 && call.result) calls[call.callId] = shortened(call)
   }
-  return room < 0 ? { ...transcript, calls } : transcript
+  return { ...transcript, calls }
+}
+
+function shownCall(call: CallEntry): CallEntry {
+  return call.result && weightOf(call) > MAX_CALL_CHARS ? shortened(call, SHOWN_CHARS) : call
+}
+
+/** An event as pages get it: without what goes to the provider or to an MCP server only, and without most of a large result. */
+export function shownEvent({ type, data }: StoredEvent): Record<string, unknown> {
+  const { parts: _parts, values: _values, ...shown } = data
+  const isLarge = type === 'tool:result' && Array.isArray(data.content) && charsOf(data.content) > MAX_CALL_CHARS
+  return isLarge
+    ? { ...shown, content: shortContent(data.content as unknown[], SHOWN_CHARS), isShortened: true }
+    : shown
 }
 
 function weightOfEntry(entry: TranscriptEntry, calls: Transcript['calls']): number {
@@ -72,20 +93,29 @@ function weightOfEntry(entry: TranscriptEntry, calls: Transcript['calls']): numb
 }
 
 /** A finished call without most of its arguments and result. */
-export function shortened(call: CallEntry): CallEntry {
+export function shortened(call: CallEntry, maxChars = HEAD_CHARS): CallEntry {
   const { decision, result, ...rest } = call
   return {
     ...rest,
-    args: shortArgs(rest.args),
-    ...(decision && { decision: { ...decision, editedArgs: decision.editedArgs && shortArgs(decision.editedArgs) } }),
-    ...(result && { result: { ...result, content: shortContent(result.content), replaced: shortReplaced(result) } })
+    args: shortArgs(rest.args, maxChars),
+    ...(decision && {
+      decision: { ...decision, editedArgs: decision.editedArgs && shortArgs(decision.editedArgs, maxChars) }
+    }),
+    ...(result && {
+      result: {
+        ...result,
+        content: shortContent(result.content, maxChars),
+        replaced: shortReplaced(result),
+        isShortened: true
+      }
+    })
   }
 }
 
-function shortArgs(args: Record<string, unknown>): Record<string, unknown> {
-  if (charsOf(args) <= HEAD_CHARS) return args
+function shortArgs(args: Record<string, unknown>, maxChars: number): Record<string, unknown> {
+  if (charsOf(args) <= maxChars) return args
   const entries = Object.entries(args).slice(0, 10)
-  return Object.fromEntries(entries.map(([key, value]) => [key, charsOf(value) <= HEAD_CHARS / 10 ? value : LEFT_OUT]))
+  return Object.fromEntries(entries.map(([key, value]) => [key, charsOf(value) <= maxChars / 10 ? value : LEFT_OUT]))
 }
 
 /** The arguments that it belongs to are shortened too. */
@@ -93,9 +123,9 @@ function shortReplaced({ replaced }: NonNullable<CallEntry['result']>): Replaced
   return replaced?.is === 'text' ? { is: 'large', bytes: replaced.text.length } : replaced
 }
 
-function shortContent(content: unknown[]): unknown[] {
-  if (charsOf(content) <= HEAD_CHARS) return content
-  const head = contentText(content.slice(0, 1)).slice(0, HEAD_CHARS).toWellFormed()
+function shortContent(content: unknown[], maxChars: number): unknown[] {
+  if (charsOf(content) <= maxChars) return content
+  const head = contentText(content.slice(0, 1)).slice(0, maxChars).toWellFormed()
   // Copied, because a part of a string keeps the whole string in memory.
   const text = Buffer.from(head).toString()
   return [{ type: 'text', text: `${text}\n${LEFT_OUT}` }]

@@ -103,7 +103,7 @@ export class SessionEvents {
     }
   }
 
-  /** Without long texts, unless asked for otherwise. */
+  /** Without large fields, unless asked for otherwise. */
   async *#all(options: ReadOptions = { bareUntil: Number.POSITIVE_INFINITY }): AsyncIterable<StoredEvent> {
     for (let after = 0; ; ) {
       const page = await this.#deps.events.read(this.#sessionId, { ...options, after })

@@ -1,6 +1,7 @@
 /** What a turn streams at the moment. Clients that connect meanwhile get it from its beginning. */
 import type { EventData } from '../../../contract/events.ts'
 import type { ServerToClient } from '../../../contract/live.ts'
+import { cutText } from '../../agent/bound-answer.ts'
 import { estimateTokens } from '../../agent/trim-history.ts'
 import { headOf, tailOf } from '../../lib/cut-text.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
@@ -106,7 +107,7 @@ export class LiveAnswer {
 
 /** The other half of the last character may be in the next delta. */
 function whole(text: string): string {
-  return headOf(text, text.length).toWellFormed()
+  return cutText(headOf(text, text.length).toWellFormed())
 }
 
 type Chunk = Omit<Parameters<ServerToClient['tool:output']>[0], 'callId'>

@@ -24,7 +24,7 @@ export interface RedisKeys {
   logSizes: string
   events(id: string): string
   eventKeys(id: string): string
-  /** Long strings of the events, by hash. The name sorts after `events`: a backup that copies both in order misses none. */
+  /** Large fields of the events, by hash. The name sorts after `events`: a backup that copies both in order misses none. */
   largeValues(id: string): string
   facts(space: string): string
 }
