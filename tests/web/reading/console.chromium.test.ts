@@ -22,7 +22,7 @@ function ran(text: string, ending: Partial<CommandEnding> = {}): (session: FakeS
 }
 
 it('shows colours, progress, links and errors in place, and how the command ended', async () => {
-  const out = `${ESC}[38;5;208;48;2;0;0;80mcolours${ESC}[0m 10%\r${ESC}[Kdone ${ESC}[38;2;200;100;50mtrue${ESC}[0m\n`
+  const out = `${ESC}[38;5;208;48;2;0;0;80mcolours${ESC}[0m 10%\r${ESC}[Kdone ${ESC}[38;2;250;150;50mtrue${ESC}[0m\n`
   const links = `https://a.example/x ${ESC}]8;;https://evil.example/y${ESC}\\my bank${ESC}]8;;${ESC}\\ a\u202eb\n`
   const { me } = await now().arrive(
     ran(`${out}${links}[stderr]\nwarning: x\n`, { exitCode: 2, order: [out.length, 11, links.length] })
@@ -30,7 +30,7 @@ it('shows colours, progress, links and errors in place, and how the command ende
   await expect
     .poll(() => me.read(me.outputs))
     .toMatch(/^done true\nwarning: x\nhttps:\/\/a\.example\/x my bank \(evil\.example\) a\s*U\+202E\s*b$/)
-  expect(await me.outputs.getByText('true').getAttribute('style')).toContain('rgb(200, 100, 50)')
+  expect(await me.outputs.getByText('true').getAttribute('style')).toContain('rgb(250, 150, 50)')
   expect(await me.outputs.locator('.stderr-row').count()).toBe(1)
   const link = me.outputs.getByRole('link', { name: 'my bank' })
   expect(await link.getAttribute('href')).toBe('https://evil.example/y')

@@ -29,7 +29,8 @@ const PALETTE = [
 /** As a background, the plain colours are darker, so that light text can be read on them. */
 const GROUNDS = ['#000000', '#8f2a22', '#1d6b3d', '#7d5b09', '#234f96', '#7a2c6c', '#14666f', '#c9c9c5']
 const LEVELS = [0, 95, 135, 175, 215, 255]
-const MIN_CONTRAST = 3
+/** What WCAG asks for. Black or white reaches it on every background. */
+const MIN_CONTRAST = 4.5
 
 /** The colours of `38;5;n` and `48;5;n`. */
 function indexed(index: number, palette: readonly string[]): string {
@@ -122,15 +123,21 @@ export function lookOf(style: Style, className = ''): Look {
 }
 
 /** Nearer to the paper, but still readable. */
-function dimmed(colour: string): string {
-  const [own, paper] = [channels(colour), channels(PAPER)]
-  return readableOn(hex(...own.map((part, at) => Math.round(part * 0.7 + (paper[at] ?? 0) * 0.3))), PAPER)
+const dimmed = (colour: string) => readableOn(mixed(colour, PAPER, 0.3), PAPER)
+
+/** Text in the colour of its background could hide what a command has said. The hue stays where it can. */
+function readableOn(colour: string, ground: string): string {
+  const end = contrast('#ffffff', ground) >= contrast('#000000', ground) ? '#ffffff' : '#000000'
+  for (const share of [0, 0.15, 0.3, 0.45, 0.6, 0.8]) {
+    const shown = mixed(colour, end, share)
+    if (contrast(shown, ground) >= MIN_CONTRAST) return shown
+  }
+  return end
 }
 
-/** Text in the colour of its background could hide what a command has said. */
-function readableOn(colour: string, ground: string): string {
-  if (contrast(colour, ground) >= MIN_CONTRAST) return colour
-  return contrast('#ffffff', ground) >= contrast('#000000', ground) ? '#ffffff' : '#000000'
+function mixed(one: string, other: string, share: number): string {
+  const more = channels(other)
+  return hex(...channels(one).map((part, at) => Math.round(part * (1 - share) + (more[at] ?? 0) * share)))
 }
 
 function channels(colour: string): number[] {
