@@ -27,6 +27,7 @@ import { readFile, storeFile } from '../sessions/attachments/stored-file.ts'
 import { Chat } from '../sessions/chat/chat.ts'
 import { SessionDirectory } from '../sessions/directory/session-directory.ts'
 import { SessionSearch } from '../sessions/directory/session-search.ts'
+import { nameSessions } from '../sessions/directory/session-titles.ts'
 import { logSessions } from '../sessions/feed/log-sessions.ts'
 import { recordRefusals } from '../sessions/feed/record-refusals.ts'
 import { WorkspaceTransfer } from '../sessions/files/workspace-transfer.ts'
@@ -79,7 +80,7 @@ export async function createApp(
   const servers = chatServers(gateway, logger)
   const chat = createChat(settings, core, models, servers, guard, auditLog.audit, logger, refused)
   const { sessions, feed, access, progress } = core
-  const directory = openDirectory(settings, core, chat, logger)
+  const directory = openDirectory(settings, core, chat, models, logger)
   const entrance = openEntrance(settings, keyValues, access, logger)
   const senders = openSenderCheck(gateway, entrance)
   const door = openMcpDoor(gateway, logger)
@@ -173,10 +174,16 @@ function openMcpDoor(gateway: GatewayApp, logger: Logger) {
   return openHttpDoor(gateway.gateway, gateway.version, logger, ownerOfCookies, exposed)
 }
 
-function openDirectory(settings: Settings, { sessions, store, feed, access }: Core, chat: Chat, logger: Logger) {
+function openDirectory(settings: Settings, core: Core, chat: Chat, models: Models, logger: Logger): SessionDirectory {
+  const { sessions, store, feed, access, quotas } = core
+  const { events } = store
+  if (settings.GENERATED_TITLES === 'true') {
+    const checkQuota = (sessionId: string) => quotas.checkWork(sessionId)
+    const transcript = (sessionId: string) => chat.transcript(sessionId)
+    nameSessions({ access, models, transcript, checkQuota, events, feed, logger })
+  }
   const network = settings.SANDBOX_NETWORK
   const idleMs = settings.SESSION_IDLE_SECONDS * 1000
-  const { events } = store
   return new SessionDirectory({ access, sessions, chat, store: store.sessions, events, feed, logger, idleMs, network })
 }
 

@@ -133,6 +133,11 @@ export const SETTINGS = {
   MAX_UPLOAD_MB: given(whole(1, 1024), UPLOAD_MB, 'maximum size of an uploaded file'),
   MAX_STEPS: given(whole(1, 10_000), 50, 'maximum number of model steps in one turn'),
   MAX_OUTPUT_TOKENS: optional(whole(1, 10_000_000), 'maximum output of one model step'),
+  GENERATED_TITLES: given(
+    oneOf('true', 'false'),
+    'true',
+    'whether the model of a session gives it a title after its first answer, with one small request'
+  ),
   REASONING_EFFORT: given(
     oneOf(...EFFORTS),
     'medium',

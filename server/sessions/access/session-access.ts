@@ -141,6 +141,11 @@ export class SessionAccess {
     return this.#change(sessionId, (meta) => (isKept(meta) ? null : given))
   }
 
+  /** True for one caller, as long as the title consists of the first words: this one may ask a model for a better one. */
+  async claimTitle(sessionId: string): Promise<boolean> {
+    return this.#change(sessionId, ({ titleBy }) => (titleBy === 'words' ? { titleBy: 'model' } : null))
+  }
+
   /** Pins, archives, or the opposite. */
   async mark(sessionId: string, { isPinned, isArchived }: { isPinned?: boolean; isArchived?: boolean }): Promise<void> {
     const at = (isSet: boolean, known: number | null) => (isSet ? (known ?? Date.now()) : null)
