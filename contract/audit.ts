@@ -2,11 +2,12 @@
 import { z } from 'zod'
 
 /**
- * The values up to `unknown` are for calls, the rest for routing decisions. `asked`: the client was asked a question, and calls again
- * with the answer. `cancelled`: the call was cancelled before it was sent. `unknown`: the call may have run, and nobody knows how it ended;
+ * The values up to `unknown` are for calls, the rest for routing decisions. `waiting`: a person is asked for approval. `asked`: the
+ * client was asked a question, and calls again with the answer. `cancelled`: the call was cancelled before it was sent. `unknown`: the call may have run, and nobody knows how it ended;
  * the code is `cancelled` if it was cancelled after it was sent.
  */
 export const AUDIT_OUTCOMES = [
+  'waiting',
   'running',
   'ok',
   'tool_error',
@@ -57,10 +58,15 @@ const auditEntry = z.object({
   attempts: z.number().optional(),
   /** The tool's definition had changed, and nobody had accepted the change. */
   definitionChanged: z.literal(true).optional(),
+  /** The time that the call took, without the time that a person took to approve it. */
   ms: z.number().optional(),
+  waitedMs: z.number().optional(),
   outcome: auditOutcome,
   /** The error code (docs/ERRORS.md) if it was refused or failed. */
-  code: z.string().optional()
+  code: z.string().optional(),
+  /** Added for the reader, and not recorded: they may open the session, and this is what the call was about. */
+  mayOpen: z.literal(true).optional(),
+  about: z.string().optional()
 })
 export type AuditEntry = z.infer<typeof auditEntry>
 
@@ -69,7 +75,12 @@ export const auditQuery = z.object({
   before: z.string().max(100).optional(),
   server: z.string().max(200).optional(),
   tool: z.string().max(200).optional(),
-  outcome: auditOutcome.optional()
+  outcome: auditOutcome.optional(),
+  /** A part of anything that an entry shows. */
+  text: z.string().max(200).optional(),
+  from: z.iso.datetime({ offset: true }).optional(),
+  /** Not included. */
+  to: z.iso.datetime({ offset: true }).optional()
 })
 export type AuditQuery = z.infer<typeof auditQuery>
 

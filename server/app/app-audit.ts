@@ -10,6 +10,7 @@ import { SETTINGS, type SettingName, type Settings } from '../config/settings.ts
 import type { AuditReader } from '../http/routes/audit-routes.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import { KnownSecrets } from '../lib/known-secrets.ts'
+import type { RecordedCalls } from '../sessions/feed/recorded-calls.ts'
 import { dataPaths } from './data-paths.ts'
 
 export interface AuditLog {
@@ -69,16 +70,22 @@ export function openAuditLog(settings: Settings, observer?: ToolObserver): Audit
 export function auditReader(
   settings: Settings,
   { audit }: AuditLog,
-  ownerOf: (cookies: string | undefined) => string
+  ownerOf: (cookies: string | undefined) => string,
+  calls: Pick<RecordedCalls, 'about'>
 ): AuditReader {
   const dir = dataPaths(settings.DATA_DIR).audit
   return {
-    read: (query, allowed) => readAudit(dir, { ...query, allowed }),
+    read: ({ from, to, ...query }, allowed) => readAudit(dir, { ...query, ...period(from, to), allowed }),
+    about: (call) => calls.about(call),
     ownerOf: (cookies) => auditOwner(ownerOf(cookies)),
     get problem() {
       return audit.problem
     }
   }
+}
+
+function period(from?: string, to?: string): { since?: number; until?: number } {
+  return { ...(from !== undefined && { since: Date.parse(from) }), ...(to !== undefined && { until: Date.parse(to) }) }
 }
 
 /** Ignores a missing secret; the server that needs it reports the error. */

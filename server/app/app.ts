@@ -30,6 +30,7 @@ import { SessionSearch } from '../sessions/directory/session-search.ts'
 import { nameSessions } from '../sessions/directory/session-titles.ts'
 import { logSessions } from '../sessions/feed/log-sessions.ts'
 import { recordRefusals } from '../sessions/feed/record-refusals.ts'
+import { RecordedCalls } from '../sessions/feed/recorded-calls.ts'
 import { WorkspaceTransfer } from '../sessions/files/workspace-transfer.ts'
 import { Toolbox } from '../sessions/turns/toolbox.ts'
 import { createSocketServer } from '../socket/create-socket-server.ts'
@@ -99,7 +100,7 @@ export async function createApp(
     metrics: metrics.text,
     refused,
     servers: serverDirectory(gateway, keyValues, servers.policy, guard),
-    audit: auditReader(settings, auditLog, ownerOfCookies),
+    audit: auditReader(settings, auditLog, ownerOfCookies, new RecordedCalls((id) => chat.fullTranscript(id))),
     mcp: limitedMcp(mcpLimit(settings.MCP_REQUESTS_PER_MINUTE), entrance, door.handle, refused),
     webRoot: join(packageRoot(), 'dist', 'web'),
     logger

@@ -69,6 +69,8 @@ export type RowBody =
       definitionChanged?: true | undefined
       ms: number
     }
+  /** A person is asked about this call, and it runs after they have approved it. */
+  | { kind: 'waits' | 'runs'; call: number }
   /** Nothing could be written for a while; `refused` calls were refused because of it. */
   | { kind: 'gap'; since: string; refused: number; reason: string }
   /** Files that were removed because of their age or the size limit. */

@@ -83,6 +83,44 @@ describe('the audit log', () => {
     expect(states()).toEqual(['running'])
   })
 
+  it('tells waiting for a person from running, and their time from that of the tool', async () => {
+    const audit = open()
+    const end = audit.begin({ caller, server: 's', tool: 't', args: {} })
+    end.runs()
+    end.waits()
+    await expect.poll(() => read().entries[0]?.outcome).toBe('waiting')
+    const asked = Date.now()
+    while (Date.now() < asked + 2) await new Promise((resolve) => setTimeout(resolve, 1))
+    end.runs()
+    await expect.poll(() => read().entries[0]?.outcome).toBe('running')
+    end({ outcome: 'ok' })
+    await audit.close()
+    const [entry] = read().entries
+    expect(entry?.waitedMs).toBeGreaterThan(0)
+    const whole = linesOf(onlyPath())
+      .map((line) => JSON.parse(line))
+      .find(({ kind }) => kind === 'end').ms
+    expect(entry?.ms).toBe(Math.max(0, whole - Number(entry?.waitedMs)))
+    expect(states()).toEqual(['intact'])
+  })
+
+  it('says that a call was not made if its process ended while a person was asked', async () => {
+    const audit = open()
+    audit.begin({ caller, server: 's', tool: 't', args: {} }).waits()
+    await audit.close()
+    expect(read().entries).toMatchObject([{ outcome: 'cancelled' }])
+  })
+
+  it('is read for a period', async () => {
+    const audit = open()
+    call(audit)
+    await audit.close()
+    const at = Date.parse(read().entries[0]?.at ?? '')
+    expect([read({ since: at, until: at + 1 }), read({ until: at })].map(({ entries }) => entries.length)).toEqual([
+      1, 0
+    ])
+  })
+
   // Checked: if nothing is redacted, the secret is in the file.
   it('contains no secret, wherever it occurs', async () => {
     const secrets = new KnownSecrets()

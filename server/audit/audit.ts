@@ -46,12 +46,21 @@ export interface RouteRecord {
   code?: string | undefined
 }
 
+/** Records the end of a call. */
+export interface OpenCall {
+  (end: CallEnd): void
+  /** A person is asked for approval. */
+  waits(): void
+  /** They have approved it. Does nothing if nobody was asked. */
+  runs(): void
+}
+
 export interface Audit {
   /**
    * Records the call before it returns, or throws `audit_unavailable`: then the call must not be made. Call the result once, at
    * the end.
    */
-  begin(call: CallRecord): (end: CallEnd) => void
+  begin(call: CallRecord): OpenCall
   /** Throws like `begin`. */
   decided(route: RouteRecord): void
   /** Why nothing can be recorded at the moment. */
@@ -100,11 +109,12 @@ export function openAudit(options: AuditOptions): Audit {
         who: who(caller),
         server,
         tool: clean(tool, MAX_NAME),
-        argumentsHash: digest('sha256', text, 'hex'),
+        argumentsHash: argumentsHash(args),
         arguments: withArguments ? clean(text, MAX_ARGUMENTS) : undefined
       })
       open++
-      return ({ outcome, code, server: other, attempts, calledMs, definitionChanged }) => {
+      let isWaiting = false
+      const end = ({ outcome, code, server: other, attempts, calledMs, definitionChanged }: CallEnd) => {
         open--
         const ms = since(began)
         const answered = other === server ? undefined : other
@@ -112,6 +122,16 @@ export function openAudit(options: AuditOptions): Audit {
         const called = { server: other ?? server, door: caller.door, outcome, ms: calledMs, attempts: attempts ?? 1 }
         observer?.called?.(called)
       }
+      return Object.assign(end, {
+        waits() {
+          if (!isWaiting) writer.writeSoon({ kind: 'waits', call })
+          isWaiting = true
+        },
+        runs() {
+          if (isWaiting) writer.writeSoon({ kind: 'runs', call })
+          isWaiting = false
+        }
+      })
     },
     decided({ caller, by, request, candidates, outcome, server, tool, ms, code }) {
       routes.write({
@@ -137,6 +157,11 @@ export function openAudit(options: AuditOptions): Audit {
       routes.close(0)
     }
   }
+}
+
+/** SHA-256 of the arguments, whatever the order of their names. */
+export function argumentsHash(args: unknown): string {
+  return digest('sha256', canonicalJson(args), 'hex')
 }
 
 /** An owner is identified by a secret, which must not be in any row. */

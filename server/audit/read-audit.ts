@@ -12,6 +12,8 @@ export interface AuditFilter {
   outcome?: AuditOutcome | undefined
   /** ms. */
   since?: number | undefined
+  /** ms; not included. */
+  until?: number | undefined
   /** Whether the reader may see the entry. */
   allowed?(entry: AuditEntry): boolean
   /** Maximum number of entries to examine for one page; the reader continues from where it ended. */
@@ -43,8 +45,9 @@ export function readAudit(dir: string, filter: AuditFilter): AuditPage {
   return { entries, next: null }
 }
 
-function fits(entry: AuditEntry, { server, tool, outcome, allowed }: AuditFilter): boolean {
+function fits(entry: AuditEntry, { server, tool, outcome, until, allowed }: AuditFilter): boolean {
   return (
+    (until === undefined || Date.parse(entry.at) < until) &&
     (server === undefined || entry.server === server) &&
     (tool === undefined || entry.tool === tool) &&
     (outcome === undefined || entry.outcome === outcome) &&
@@ -78,16 +81,18 @@ function* newestFirst(dir: string): Generator<AuditEntry> {
 }
 
 function* chainBackwards(files: AuditFile[]): Generator<AuditEntry> {
-  const ends = new Map<number, RowOf<'end'>>()
+  const later = new Map<number, LaterRows>()
   const isOver = once(() => chainIsOver(files))
   for (const { path } of files.toReversed()) {
     for (const line of linesBackwards(path)) {
       const row = parseRow(line)
-      if (row?.kind === 'end') ends.set(row.call, row)
+      if (row?.kind === 'end') later.set(row.call, { end: row })
+      else if (row?.kind === 'waits' || row?.kind === 'runs')
+        later.set(row.call, { ...later.get(row.call), [row.kind]: row })
       else if (row?.kind === 'route') yield routeEntry(row)
       else if (row?.kind === 'begin') {
-        yield callEntry(row, ends.get(row.seq), isOver)
-        ends.delete(row.seq)
+        yield callEntry(row, later.get(row.seq) ?? {}, isOver)
+        later.delete(row.seq)
       }
     }
   }
@@ -120,13 +125,25 @@ function routeEntry(row: RowOf<'route'>): AuditEntry {
   return { id: entryId(row), ...who, ...decision }
 }
 
-function callEntry(row: RowOf<'begin'>, end: RowOf<'end'> | undefined, isOver: () => boolean): AuditEntry {
+/** The rows about a call after its first one. */
+interface LaterRows {
+  end?: RowOf<'end'>
+  waits?: RowOf<'waits' | 'runs'>
+  runs?: RowOf<'waits' | 'runs'>
+}
+
+function callEntry(row: RowOf<'begin'>, { end, waits, runs }: LaterRows, isOver: () => boolean): AuditEntry {
   const { at, who, tool, argumentsHash } = row
-  const outcome = end?.outcome ?? (isOver() ? 'unknown' : 'running')
-  const { attempts, definitionChanged, ms, code } = end ?? {}
+  const isWaiting = waits !== undefined && runs === undefined
+  // A call that nobody had approved when its process ended was never made.
+  const outcome = end?.outcome ?? (isOver() ? (isWaiting ? 'cancelled' : 'unknown') : isWaiting ? 'waiting' : 'running')
+  const { attempts, definitionChanged, code } = end ?? {}
+  const answered = runs ?? end
+  const waitedMs = waits && answered && Math.max(0, Date.parse(answered.at) - Date.parse(waits.at))
+  const ms = end && Math.max(0, end.ms - (waitedMs ?? 0))
   const server = end?.server ?? row.server
   const known = { id: entryId(row), at, kind: 'call', ...who, server, tool, argumentsHash } as const
-  return defined({ ...known, arguments: row.arguments, attempts, definitionChanged, ms, outcome, code })
+  return defined({ ...known, arguments: row.arguments, attempts, definitionChanged, ms, waitedMs, outcome, code })
 }
 
 function defined<T extends object>(value: T): T {

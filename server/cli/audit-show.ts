@@ -54,7 +54,9 @@ async function follow(dir: string, filter: AuditFilter, json: boolean, shown: Au
     await delay(LOOK_MS)
     const { entries } = readAudit(dir, { ...filter, since: filter.since ?? since, limit: FOLLOWED })
     // Print each call once, when it has ended.
-    const fresh = entries.filter(({ id, outcome }) => outcome !== 'running' && !printed.has(id)).toReversed()
+    const fresh = entries
+      .filter(({ id, outcome }) => outcome !== 'running' && outcome !== 'waiting' && !printed.has(id))
+      .toReversed()
     for (const { id } of fresh) printed.add(id)
     print(fresh, json)
   }

@@ -117,7 +117,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerApprovalRoutes(server, options.inbox)
   registerExport(server, options.sessions, options.transcript)
   registerSearch(server, options.search)
-  registerAuditRoutes(server, options.audit)
+  registerAuditRoutes(server, options.audit, options.sessions)
   // `/mcp` has its own limit (`mcp-limit.ts`), and access was checked before. It needs no browser headers.
   const mcp = { config: { isUncounted: true }, helmet: false, bodyLimit: MAX_MCP_BYTES } as const
   server.all('/mcp', mcp, async (request, reply) => {

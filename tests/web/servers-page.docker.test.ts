@@ -211,7 +211,7 @@ describe('the servers in the page', () => {
     await expect.poll(() => calls.count()).toBeGreaterThan(before)
     // The one that no test here makes.
     await page.getByLabel('Outcome').selectOption('needs_params')
-    await page.getByText('Nothing yet.').waitFor()
+    await page.getByText('Nothing matches this filter.').waitFor()
     await page.getByLabel('Outcome').selectOption('')
     await page.getByLabel('Server', { exact: true }).fill('steady')
     await calls.first().waitFor()

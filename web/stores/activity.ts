@@ -1,5 +1,5 @@
 import { defineStore } from 'pinia'
-import { ref } from 'vue'
+import { computed, ref } from 'vue'
 import type { AuditEntry, AuditOutcome } from '../../contract/audit.ts'
 import { api, messageOf } from '../api.ts'
 
@@ -7,7 +7,14 @@ export interface ActivityFilter {
   server: string
   tool: string
   outcome: AuditOutcome | ''
+  /** A part of anything that a row shows. */
+  text: string
+  /** Days as the person's calendar has them, both included: `2026-01-31`. */
+  from: string
+  to: string
 }
+
+const EMPTY: ActivityFilter = { server: '', tool: '', outcome: '', text: '', from: '', to: '' }
 
 const PAGE = 50
 /** Maximum number of rows in one reply. */
@@ -20,7 +27,8 @@ export const useActivity = defineStore('activity', () => {
   const problem = ref('')
   const isLoading = ref(false)
   const isLoaded = ref(false)
-  const filter = ref<ActivityFilter>({ server: '', tool: '', outcome: '' })
+  const filter = ref<ActivityFilter>({ ...EMPTY })
+  const isFiltered = computed(() => Object.values(filter.value).some((value) => value.trim() !== ''))
   let asked = 0
 
   /** Reloads the shown rows, up to the size of one reply; rows below stay as they are. */
@@ -58,7 +66,7 @@ export const useActivity = defineStore('activity', () => {
   ): Promise<void> {
     const mine = ++asked
     try {
-      const reply = await api.audit({ ...filter.value, ...part })
+      const reply = await api.audit({ ...queryOf(filter.value), ...part })
       if (mine !== asked) return
       const taken = take(reply.entries, reply.next)
       entries.value = taken.all
@@ -69,5 +77,22 @@ export const useActivity = defineStore('activity', () => {
       if (mine === asked) problem.value = messageOf(error)
     }
   }
-  return { entries, next, problem, isLoading, isLoaded, filter, refresh, older, restart }
+  function clearFilter(): void {
+    filter.value = { ...EMPTY }
+  }
+  const state = { entries, next, problem, isLoading, isLoaded, filter, isFiltered }
+  return { ...state, refresh, older, restart, clearFilter }
 })
+
+/** The server knows times, not calendars. */
+function queryOf({ from, to, ...others }: ActivityFilter): Record<string, string> {
+  const end = startOf(to)
+  end?.setDate(end.getDate() + 1)
+  const trimmed = Object.fromEntries(Object.entries(others).map(([name, value]) => [name, value.trim()]))
+  return { ...trimmed, from: startOf(from)?.toISOString() ?? '', to: end?.toISOString() ?? '' }
+}
+
+function startOf(day: string): Date | undefined {
+  const date = new Date(`${day}T00:00`)
+  return Number.isNaN(date.getTime()) ? undefined : date
+}

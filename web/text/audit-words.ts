@@ -6,13 +6,14 @@ const UNSURE = 'bg-warn-soft text-warn'
 const PLAIN = 'bg-sunken text-muted'
 
 export const OUTCOMES: Record<AuditOutcome, { label: string; chip: string }> = {
+  waiting: { label: 'waits for approval', chip: UNSURE },
   running: { label: 'running', chip: PLAIN },
   ok: { label: 'done', chip: GOOD },
   tool_error: { label: 'the tool reported an error', chip: BAD },
   refused: { label: 'refused', chip: UNSURE },
   failed: { label: 'failed', chip: BAD },
   cancelled: { label: 'cancelled', chip: PLAIN },
-  asked: { label: 'waits for approval', chip: UNSURE },
+  asked: { label: 'asked the client', chip: UNSURE },
   unknown: { label: 'outcome unknown', chip: BAD },
   chosen: { label: 'chose a tool', chip: PLAIN },
   found: { label: 'found tools', chip: PLAIN },

@@ -199,7 +199,8 @@ function question({ server, tool, args, change, filledBy, found }: ApprovalReque
 }
 
 /** Reports progress while waiting: clients give up on calls that are silent for too long. */
-async function ticking<T>({ onProgress }: CallContext, name: string, work: () => Promise<T>): Promise<T> {
+async function ticking<T>({ onProgress, onAsking }: CallContext, name: string, work: () => Promise<T>): Promise<T> {
+  onAsking?.()
   let ticks = 0
   // Far below 1, so that the progress of the tool itself is never less.
   const tick = () => onProgress?.({ progress: ticks++ / 1_000_000, message: `Waiting for approval of ${name}` })

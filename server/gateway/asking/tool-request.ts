@@ -10,6 +10,8 @@ export interface CallContext {
   onProgress?: ProgressCallback | undefined
   /** Asks the client questions during the call. */
   prompter?: ClientPrompter | undefined
+  /** Called when a person is asked for approval. */
+  onAsking?: (() => void) | undefined
   /** The `_meta` that is passed on to the child: trace context. */
   meta?: Record<string, unknown> | undefined
   /** In the newer revision: the answers to what the child asked for. */

@@ -30,7 +30,9 @@ export async function runTool(core: GatewayServices, request: ToolRequest, conte
   try {
     refuseDenied(core, server, tool.name)
     const about = { parent: context.meta, attributes: { server, tool: tool.name } }
-    const approvedBy = await traced(tracing, 'approval', about, () => approveCall(core, request, context))
+    const asking = { ...context, onAsking: end.waits }
+    const approvedBy = await traced(tracing, 'approval', about, () => approveCall(core, request, asking))
+    end.runs()
     // A person takes their time, and the rules may have changed meanwhile.
     if (approvedBy) refuseDenied(core, server, tool.name)
     progress.sending()

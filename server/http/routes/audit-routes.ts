@@ -1,17 +1,27 @@
 import type { FastifyInstance } from 'fastify'
 import { type AuditEntry, type AuditQuery, type AuditReply, auditQuery } from '../../../contract/audit.ts'
 import { AppError } from '../../lib/errors.ts'
+import type { Proof } from '../../sessions/access/session-access.ts'
 import type { OwnerOf } from './server-routes.ts'
+import { proofOf, type SessionDirectory } from './session-routes.ts'
 
 export interface AuditReader {
   read(query: AuditQuery, allowed: (entry: AuditEntry) => boolean): Pick<AuditReply, 'entries' | 'next'>
+  /** What a call of a chat was about, from the log of its session. The reader must be allowed to open that. */
+  about(entry: AuditEntry): Promise<string | undefined>
   /** The name of the owner in the audit log, from the cookies of the request. */
   ownerOf: OwnerOf
   readonly problem: string | undefined
 }
 
+type Sessions = Pick<SessionDirectory, 'check'>
+
+/** With a text to find, so many entries are looked at for one reply. */
+const ROUND = 500
+const MAX_ROUNDS = 8
+
 /** The audit log. Everyone with access sees the rows of the gateway; only the owner sees those of a chat. */
-export function registerAuditRoutes(server: FastifyInstance, audit: AuditReader): void {
+export function registerAuditRoutes(server: FastifyInstance, audit: AuditReader, sessions: Sessions): void {
   server.get('/api/audit', async (request): Promise<AuditReply> => {
     const query = auditQuery.safeParse(request.query)
     if (!query.success) {
@@ -19,9 +29,62 @@ export function registerAuditRoutes(server: FastifyInstance, audit: AuditReader)
       throw new AppError('invalid', 'invalid_request', `"${issue?.path.join('.')}" is not usable: ${issue?.message}.`)
     }
     const owner = audit.ownerOf(request.headers.cookie)
-    const page = audit.read(query.data, (entry) => {
-      return entry.owner === owner || entry.owner === 'local'
-    })
+    const read = (part: AuditQuery) => audit.read(part, (entry) => entry.owner === owner || entry.owner === 'local')
+    const complete = completer(audit, sessions, proofOf(request))
+    const page = await find(query.data, read, complete)
     return { ...page, ...(audit.problem === undefined ? {} : { problem: audit.problem }) }
   })
+}
+
+/** What a call was about is not in the audit log, so a text can only be found in completed entries. */
+async function find(
+  query: AuditQuery,
+  read: (query: AuditQuery) => Pick<AuditReply, 'entries' | 'next'>,
+  complete: (entry: AuditEntry) => Promise<AuditEntry>
+): Promise<Pick<AuditReply, 'entries' | 'next'>> {
+  const { text, limit, ...others } = query
+  const found: AuditEntry[] = []
+  if (text === undefined || text.trim() === '') {
+    const { entries, next } = read(query)
+    for (const entry of entries) found.push(await complete(entry))
+    return { entries: found, next }
+  }
+  let before = query.before
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const { entries, next } = read({ ...others, limit: ROUND, before })
+    for (const entry of entries) {
+      const completed = await complete(entry)
+      if (!contains(completed, text)) continue
+      found.push(completed)
+      if (found.length === limit) return { entries: found, next: entry.id }
+    }
+    if (next === null) return { entries: found, next }
+    before = next
+  }
+  return { entries: found, next: before ?? null }
+}
+
+/** The session of a chat is checked with the reader's own proof: the owner in the row alone opens nothing. */
+function completer(audit: AuditReader, sessions: Sessions, proof: Proof): (entry: AuditEntry) => Promise<AuditEntry> {
+  const mayOpen = new Map<string, Promise<boolean>>()
+  const check = (id: string) =>
+    sessions.check(id, proof).then(
+      () => true,
+      () => false
+    )
+  return async (entry) => {
+    const { door, session } = entry
+    if (door !== 'chat' || session === undefined) return entry
+    const known = mayOpen.get(session) ?? check(session)
+    mayOpen.set(session, known)
+    if (!(await known)) return entry
+    const about = await audit.about(entry).catch(() => undefined)
+    return { ...entry, mayOpen: true, ...(about !== undefined && { about }) }
+  }
+}
+
+function contains(entry: AuditEntry, text: string): boolean {
+  const { server, tool, client, code, request, about, by } = entry
+  const parts = [`${server ?? ''} / ${tool ?? ''}`, client, code, request, about, entry.arguments, by]
+  return parts.some((part) => part?.toLowerCase().includes(text.trim().toLowerCase()))
 }

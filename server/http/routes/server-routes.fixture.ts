@@ -67,7 +67,7 @@ export async function openServerRoutes(
     metrics: async () => '',
     servers: serverDirectory(gateway, keyValues, chat.policy, guard),
     ownerOf: () => 'local',
-    audit: { read: () => ({ entries: [], next: null }), ownerOf: () => 'local', problem: undefined },
+    audit: { read: () => ({ entries: [], next: null }), about: unused, ownerOf: () => 'local', problem: undefined },
     mcp: unused,
     webRoot: join(dir, 'none'),
     logger: silentLogger

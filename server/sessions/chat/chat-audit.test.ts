@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
-import { noAudit } from '../../audit/audit.fixture.ts'
+import { noAudit, openCall } from '../../audit/audit.fixture.ts'
 import type { Audit } from '../../audit/audit.ts'
 import type { ToolSource } from '../../calls/tool-source.ts'
 import { AppError } from '../../lib/errors.ts'
@@ -20,7 +20,7 @@ const audit: Audit = {
   ...noAudit,
   begin: ({ caller, server, tool, args }) => {
     const { door, session } = caller
-    return ({ outcome, code }) => rows.push([door, session, `${server}/${tool}`, args, outcome, code])
+    return openCall(({ outcome, code }) => rows.push([door, session, `${server}/${tool}`, args, outcome, code]))
   }
 }
 

@@ -2,7 +2,7 @@ import { Client, type Progress, StreamableHTTPClientTransport } from '@modelcont
 import { expect, it } from 'vitest'
 import type { ApprovalRule } from '../../../../contract/approval-rule.ts'
 import { eventually } from '../../../../tests/support/eventually.ts'
-import { noAudit } from '../../../audit/audit.fixture.ts'
+import { noAudit, openCall } from '../../../audit/audit.fixture.ts'
 import type { Audit } from '../../../audit/audit.ts'
 import { child, real } from '../../../connections/connections.fixture.ts'
 import { createPolicy } from '../../../policy/approval-policy.ts'
@@ -43,7 +43,7 @@ it.each(['all', 'only'] as const)(
       ...noAudit,
       begin({ server, tool }) {
         rows.push(`${server} ${tool}`)
-        return ({ outcome, code }) => void rows.push([tool, outcome, ...(code ? [code] : [])].join(' '))
+        return openCall(({ outcome, code }) => void rows.push([tool, outcome, ...(code ? [code] : [])].join(' ')))
       }
     }
     const servers = { a: real('server-everything') }
