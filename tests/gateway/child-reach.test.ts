@@ -1,7 +1,18 @@
 /** What a hostile server without `sandbox` gets at: nothing of ours, however it asks. */
 
-import { existsSync, linkSync, mkdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  writeFileSync
+} from 'node:fs'
+import { dirname, join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { child } from '../../server/connections/connections.fixture.ts'
 import { type GatewayProcess, processesWith, startGateway } from '../support/gateway-process.ts'
@@ -33,6 +44,17 @@ async function open(inside: boolean) {
   await run('true')
   writeFileSync(join(data, 'chat.txt'), CHAT)
   return { gateway, dir, data, config, run }
+}
+
+/** A root of a container or of this machine tries it as another user. */
+const USER = process.getuid?.() || 1000
+const AS_USER =
+  process.getuid?.() === 0 ? ['setpriv', `--reuid=${USER}`, `--regid=${USER}`, '--clear-groups', '--'] : []
+
+/** Not if this checkout is in a folder of root. */
+function canBeUser(): boolean {
+  const [command = '', ...words] = [...AS_USER, process.execPath, '-e', `fs.readdirSync('${import.meta.dirname}')`]
+  return spawnSync(command, words).status === 0
 }
 
 /** In the form of `ownName`, for the server that runs the command. */
@@ -167,6 +189,24 @@ describe('a hostile server', { timeout: 120_000 }, () => {
       expect(await run('unshare --user true 2>/dev/null || echo refused')).toBe('refused\n')
     }
   )
+
+  // Checked: without a limit, it makes all 200, and could go on until no other gateway of this user can isolate its servers.
+  it.runIf(canBeUser())('of a normal user can make only some namespaces, but enough for a browser', async () => {
+    const gateway = await startGateway(
+      ({ dir }) => {
+        chmodSync(dirname(dir), 0o711)
+        chownSync(dir, USER, USER)
+        return { evil: child('shell') }
+      },
+      { under: AS_USER }
+    )
+    running.push(gateway)
+    const command = `exec 2>/dev/null; made=0
+      while [ $made -lt 200 ] && unshare --user sh -c 'sleep 60 >/dev/null &'; do made=$((made + 1)); done; echo $made`
+    const made = Number(textOf(await gateway.call('execute', { server: 'evil', tool: 'run', params: { command } })))
+    expect(made).toBeGreaterThan(60)
+    expect(made).toBeLessThan(130)
+  })
 
   // Checked: if only docker.sock is covered, the other socket is listed.
   it('can not see the socket of a container engine on an instance that others use', async () => {

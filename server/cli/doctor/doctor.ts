@@ -8,8 +8,9 @@ import { findWrongFolder, openStore } from '../../app/open-store.ts'
 import { loadRegistry } from '../../catalog/registry.ts'
 import type { Settings } from '../../config/settings.ts'
 import { userDefaults } from '../../config/user-folders.ts'
-import { findIsolation } from '../../connections/local/child-isolation.ts'
 import { EXPOSED } from '../../connections/local/child-processes.ts'
+import { findIsolation } from '../../connections/local/find-isolation.ts'
+import { isolationMemory } from '../../connections/local/isolation-memory.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { createLogger } from '../../lib/logger.ts'
 import { canLimitSocketMemory } from '../../sandbox/docker/engine/socket-memory.ts'
@@ -139,8 +140,8 @@ function describeNetwork(settings: Settings): Found {
   }
 }
 
-async function describeChildren({ AUTH_TOKEN }: Settings): Promise<Found> {
-  const isolation = await findIsolation()
+async function describeChildren({ AUTH_TOKEN, DATA_DIR }: Settings): Promise<Found> {
+  const isolation = await findIsolation({ memory: isolationMemory(resolve(DATA_DIR)) })
   if (isolation?.holdsSignals) return isolation.text
   const hosted = 'With AUTH_TOKEN, servers without "sandbox" are not started.'
   return { warn: AUTH_TOKEN === undefined ? EXPOSED : `${EXPOSED} ${hosted}` }

@@ -3,13 +3,16 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
-import { findIsolation } from './child-isolation.ts'
 import { ChildProcesses } from './child-processes.ts'
+import { findIsolation } from './find-isolation.ts'
 
 // Checked: if a probe that takes too long counts as a failure, the server runs unprotected from then on.
 describe.runIf(process.platform === 'linux')('a machine too busy to be tried', () => {
   it('is not taken for one that can not isolate servers', async () => {
-    await expect(findIsolation(0)).rejects.toMatchObject({ kind: 'unavailable', code: 'isolation_undecided' })
+    await expect(findIsolation({ probeMs: 0 })).rejects.toMatchObject({
+      kind: 'unavailable',
+      code: 'isolation_undecided'
+    })
   })
 
   it('starts no unprotected server, and is checked again at the next start', async () => {
@@ -17,7 +20,7 @@ describe.runIf(process.platform === 'linux')('a machine too busy to be tried', (
     let tries = 0
     const processes = new ChildProcesses(
       { PATH: process.env.PATH },
-      { findIsolation: () => findIsolation(tries++ === 0 ? 0 : undefined) }
+      { findIsolation: () => findIsolation(tries++ === 0 ? { probeMs: 0 } : {}) }
     )
     const start = () => processes.start({ server: 'any', command: 'readlink', args: ['/proc/self/ns/user'], env: {} })
     await expect(start()).rejects.toMatchObject({ code: 'isolation_undecided' })

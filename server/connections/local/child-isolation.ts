@@ -3,14 +3,12 @@
  * memory, environment and streams of every process outside, in a mount namespace where our own files are covered, and in a PID
  * namespace, which no signal leaves. Its uid, HOME, files and caches are unchanged. docs/decisions/0006 says why not a uid per child.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import type { Duplex } from 'node:stream'
-import { AppError, hasCode, messageOf } from '../../lib/errors.ts'
 import { SYSTEM_FOLDERS } from '../../lib/system-path.ts'
 import { carryEnvironment } from './carry-environment.ts'
-import { EXEC, GUARD, INIT, PROC, READ_ONLY, SCRIPT, SPLIT } from './child-scripts.ts'
+import { EXEC, GUARD, INIT, LIMITS, PROC, READ_ONLY, SCRIPT, SPLIT } from './child-scripts.ts'
 import { MARK } from './process-sweep.ts'
 
 export interface Confinement {
@@ -37,6 +35,8 @@ export interface Isolation {
   covers: boolean
   /** True only where files are covered too. False if a child can send signals to processes of its user that are outside. */
   holdsSignals: boolean
+  /** The name of its extent. */
+  extent: string
   /** Description for people. */
   text: string
 }
@@ -54,41 +54,24 @@ export interface Settled {
   lost: Promise<void>
   /** The process of the command, once it is known. It is not the process that was started if there is a PID namespace. */
   pid(): number | undefined
+  /** Why its ids could not be mapped. */
+  failure(): unknown
 }
 
 /** A degree of isolation to try. */
-interface Extent {
+export interface Extent {
+  name: string
   covers: boolean
   /** With a PID namespace, and with its own /proc or not: a /proc of which parts are hidden can't be mounted again. */
   pids?: 'own proc' | 'same proc'
 }
 
-/** Far more than a probe needs on a busy machine. */
-const PROBE_MS = 20_000
 /** Far more than the guard needs on a busy machine. */
 const COVER_MS = 10_000
 const ISOLATION_FD = 3
-const EXTENTS: Extent[] = [
-  { covers: true, pids: 'own proc' },
-  { covers: true, pids: 'same proc' },
-  { covers: true },
-  { covers: false }
-]
 
-/**
- * Resolves to undefined if this machine can't isolate children. Tries it for real, because machines refuse different things.
- * Rejects if it could not be tried in time: a busy machine must not be taken for one that can't isolate.
- */
-export async function findIsolation(probeMs = PROBE_MS, extents = EXTENTS): Promise<Isolation | undefined> {
-  if (process.platform !== 'linux') return undefined
-  for (const extent of extents) {
-    const candidate = isolation(extent)
-    if (candidate && (await works(candidate, probeMs))) return candidate
-  }
-  return undefined
-}
-
-function isolation(extent: Extent): Isolation | undefined {
+/** Undefined if a program that it needs is not there. */
+export function isolation(extent: Extent): Isolation | undefined {
   const { covers, pids } = extent
   const [unshare, mount, setpriv, envProgram] = ['unshare', 'mount', 'setpriv', 'env'].map(programOf)
   const [uid, gid] = [process.geteuid?.() ?? -1, process.getegid?.() ?? -1]
@@ -103,6 +86,7 @@ function isolation(extent: Extent): Isolation | undefined {
     script.replaceAll('$MOUNT', mount).replaceAll('$UNSHARE', unshare).replaceAll('$ENV', envProgram)
   const script = fill(scriptFor(extent, isRoot))
   return {
+    extent: extent.name,
     covers,
     holdsSignals: pids !== undefined,
     text: describeExtent(extent),
@@ -132,7 +116,7 @@ function isolation(extent: Extent): Isolation | undefined {
 }
 
 function scriptFor({ covers, pids }: Extent, isRoot: boolean): string {
-  const init = INIT.replace('PROC', pids === 'own proc' ? PROC : '')
+  const init = INIT.replace('LIMITS', isRoot ? '' : LIMITS).replace('PROC', pids === 'own proc' ? PROC : '')
   const start = pids === undefined ? EXEC : SPLIT.replace('INIT', () => init)
   return SCRIPT.replace('READ_ONLY', isRoot && covers ? READ_ONLY : '').replace('START', () => start)
 }
@@ -155,7 +139,9 @@ function settle(child: ChildProcess, { mapIds, isSplit, guarded }: SettleOptions
   const line = child.stdio[ISOLATION_FD] as Duplex | null | undefined
   const isGuarded = guarded.length > 0
   let pid = isSplit ? undefined : child.pid
-  if (!line) return { coverAgain: () => {}, lost: Promise.resolve(), pid: () => pid }
+  let failure: unknown
+  const state = { pid: () => pid, failure: () => failure }
+  if (!line) return { coverAgain: () => {}, lost: Promise.resolve(), ...state }
   let waiting: NodeJS.Timeout | undefined
   const onSign = (sign: string) => {
     if (sign === '.') {
@@ -172,21 +158,22 @@ function settle(child: ChildProcess, { mapIds, isSplit, guarded }: SettleOptions
   line.on('data', (signs: Buffer) => {
     try {
       for (const sign of signs.toString('latin1')) onSign(sign)
-    } catch {
+    } catch (error) {
+      failure = error
       // Without its ids it must not go on. It ends when the line does.
       line.destroy()
     }
   })
   line.once('close', () => clearTimeout(waiting))
   child.once('exit', () => line.end())
-  if (!isGuarded) return { coverAgain: () => {}, lost: new Promise(() => {}), pid: () => pid }
+  if (!isGuarded) return { coverAgain: () => {}, lost: new Promise(() => {}), ...state }
   const coverAgain = () => {
     if (!line.writable) return
     line.write(`${guarded.map((file) => `${file}\n`).join('')}\n`)
     // A guard that was stopped does not answer: the files are as open as if it had ended.
     waiting ??= setTimeout(() => line.destroy(), COVER_MS).unref()
   }
-  return { coverAgain, lost: new Promise((resolve) => line.once('close', resolve)), pid: () => pid }
+  return { coverAgain, lost: new Promise((resolve) => line.once('close', resolve)), ...state }
 }
 
 function firstChildOf(pid: number | undefined): number | undefined {
@@ -197,37 +184,6 @@ function firstChildOf(pid: number | undefined): number | undefined {
     // It has ended already, or this kernel does not tell.
     return undefined
   }
-}
-
-async function works(candidate: Isolation, probeMs: number): Promise<boolean> {
-  // Changes nothing outside: the mounts belong to the probe.
-  const confinement = {
-    held: [tmpdir()],
-    folders: [tmpdir()],
-    files: candidate.covers ? [process.execPath] : [],
-    readOnly: candidate.covers ? [import.meta.dirname] : [],
-    replaceable: [],
-    cwd: '/'
-  }
-  const { command, args, env } = candidate.wrap({ command: '/bin/sh', args: ['-c', 'exit 42'], env: {} }, confinement)
-  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'], env })
-  const { promise, resolve, reject } = Promise.withResolvers<boolean>()
-  child.once('spawn', () => candidate.settle(child, confinement))
-  // It could not be tried for lack of files, memory or processes.
-  child.once('error', (error) =>
-    hasCode(error, 'ENOENT', 'EACCES', 'EPERM') ? resolve(false) : reject(undecided(messageOf(error)))
-  )
-  child.once('exit', (code) => resolve(code === 42))
-  const timer = setTimeout(() => {
-    child.kill('SIGKILL')
-    reject(undecided(`no answer within ${probeMs / 1000} s`))
-  }, probeMs)
-  return promise.finally(() => clearTimeout(timer))
-}
-
-function undecided(reason: string): AppError {
-  const message = `Could not check whether this system can isolate servers (${reason}), so no server without "sandbox" is started. The next start checks again.`
-  return new AppError('unavailable', 'isolation_undecided', message)
 }
 
 function programOf(name: string): string | undefined {

@@ -9,10 +9,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { AppError, errorCode, messageOf } from '../../lib/errors.ts'
 import type { Child } from './child.ts'
 import { confine, linkEnds, type OurPlaces, refuseHidden, watchedFiles } from './child-covers.ts'
-import { findIsolation, type Isolation, type Settled } from './child-isolation.ts'
+import type { Isolation, Settled } from './child-isolation.ts'
 import { CoverWatch } from './cover-watch.ts'
 import { checkCommand } from './find-command.ts'
+import { findIsolation } from './find-isolation.ts'
 import { DEPTH, depthBelow } from './gateway-depth.ts'
+import { isolationMemory, rememberExtent } from './isolation-memory.ts'
 import { type PeerSocket, type Sender, senderOf } from './peer-process.ts'
 import { MARK, prepareSweep, type Sweep } from './process-sweep.ts'
 
@@ -127,12 +129,19 @@ export class ChildProcesses {
 
   /** How children are isolated; undefined if this machine can't. */
   isolation(): Promise<Isolation | undefined> {
-    const found = this.#isolation ?? (this.#options.findIsolation ?? findIsolation)()
+    const found = this.#isolation ?? (this.#options.findIsolation ?? (() => this.#findIsolation()))()
     this.#isolation = found
     // Cache results only, not failures.
     found.catch(() => {
       if (this.#isolation === found) this.#isolation = undefined
     })
+    return found
+  }
+
+  async #findIsolation(): Promise<Isolation | undefined> {
+    const memory = this.#places && isolationMemory(this.#places.dataDir)
+    const found = await findIsolation({ memory })
+    if (memory !== undefined && found) rememberExtent(memory, found.extent)
     return found
   }
 

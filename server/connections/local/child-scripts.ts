@@ -84,6 +84,7 @@ exec "$UNSHARE" --pid -- /bin/sh -c '
 export const INIT = `
 cwd=$1
 shift
+LIMITS
 PROC
 cd -- "$cwd" 2>/dev/null || cd / || exit 125
 unset OLDPWD
@@ -94,6 +95,14 @@ printf + >&3
 exec 3>&- 4<&- </dev/null >/dev/null 2>&1
 wait $!
 exit $?
+`
+
+/**
+ * The kernel counts these for the user, in all of its namespaces together. A server that held all of them would keep the isolation of
+ * others from working. Browsers need some namespaces for their own sandboxes.
+ */
+export const LIMITS = `
+for limit in /proc/sys/user/max_*_namespaces; do if [ -w "$limit" ]; then echo 128 >"$limit"; fi; done
 `
 
 /** What root can change in /proc for the whole machine. */
