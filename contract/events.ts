@@ -163,7 +163,12 @@ export const EVENT_SCHEMAS = {
     turnId,
     inputTokens: z.number(),
     outputTokens: z.number(),
-    cachedTokens: z.number().optional()
+    cachedTokens: z.number().optional(),
+    /** The part of the input that the provider wrote to its cache, if it says so. */
+    writtenTokens: z.number().optional(),
+    /** By the prices at that time, if there was one for the model. */
+    cost: z.number().optional(),
+    currency: z.string().optional()
   }),
   /** `files` is what a person changed in the workspace themselves (code `files_changed`). */
   'session:notice': z.object({ code: z.string(), message: z.string(), files: z.array(fileChange).optional() }),

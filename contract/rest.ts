@@ -1,5 +1,6 @@
 /** Bodies of the HTTP API. */
 import type { CallEntry, TranscriptEntry } from './transcript.ts'
+import type { UsageSum } from './usage.ts'
 
 export interface ModelsReply {
   default: string
@@ -9,8 +10,12 @@ export interface ModelsReply {
     provider: string
     /** Whether the model can look at images and PDFs; missing if nobody says. */
     inputs?: { images: boolean; pdfs: boolean }
+    /** How many tokens it can read; missing if nobody says. */
+    contextTokens?: number | undefined
   }[]
   providers: { id: string; ok: boolean; reason?: string }[]
+  /** The most of a conversation that any model gets. */
+  maxHistoryTokens: number
 }
 
 export interface SessionSummary {
@@ -27,6 +32,13 @@ export interface SessionSummary {
   waiting?: WaitingCall[]
   isPinned: boolean
   isArchived: boolean
+}
+
+/** What `GET /api/sessions/:id` answers. */
+export interface SessionDetails extends SessionSummary {
+  usage: UsageSum
+  /** How many tokens of the model's context the last step filled. */
+  contextTokens: number
 }
 
 /** A call that needs approval, as a list shows it. Everything in it is hostile text. */

@@ -16,6 +16,7 @@ import { FILES_CHANGED, type FileChange, filesChangedText, MAX_FILE_CHANGES } fr
 import type { PathTarget } from './path-target.ts'
 import type { AnswerAction, Question } from './questions.ts'
 import type { Replaced } from './replaced-text.ts'
+import { noUsage, plusUsage, type UsageSum } from './usage.ts'
 
 export interface CallEntry {
   callId: string
@@ -71,7 +72,7 @@ export function callOf({ calls }: Pick<Transcript, 'calls'>, callId: string): Ca
 
 /** `superseded`: a later attempt has replaced it. It stays readable, but the model no longer gets it. */
 export type TranscriptEntry = { superseded?: true } & (
-  | ({ kind: 'user'; seq: number; at: number; files?: AddedFile[] } & EventData<'user:message'>)
+  | ({ kind: 'user'; seq: number; at: number; files?: AddedFile[]; usage?: UsageSum } & EventData<'user:message'>)
   | ({ kind: 'agent'; seq: number; at: number } & Omit<EventData<'agent:response'>, 'parts'>)
   | { kind: 'call'; seq: number; at: number; callId: string }
   | { kind: 'error'; seq: number; at: number; code: string; message: string }
@@ -93,7 +94,9 @@ export interface Transcript {
   model: string | null
   /** `server/name` → hash of the definition it was allowed with. */
   allowed: Record<string, string>
-  usage: { inputTokens: number; outputTokens: number; cachedTokens: number }
+  usage: UsageSum
+  /** How much of the model's context the last step filled, with its answer; 0 if the next one starts afresh. */
+  contextTokens: number
   raisedLimit: number
 }
 
@@ -107,7 +110,8 @@ export function emptyTranscript(): Transcript {
     turns: 0,
     model: null,
     allowed: {},
-    usage: { inputTokens: 0, outputTokens: 0, cachedTokens: 0 },
+    usage: noUsage(),
+    contextTokens: 0,
     raisedLimit: 0
   }
 }
@@ -144,6 +148,7 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
       break
     case 'history:reset':
       transcript.entries.push({ kind: 'fresh-start', seq, at, model: null })
+      transcript.contextTokens = 0
       break
     case 'turn:end':
       transcript.lastTurnEnd = event.data
@@ -170,9 +175,7 @@ function applyQuietly(transcript: Transcript, event: SessionEvent): void {
       applyToCall(callOf(transcript, event.data.callId), event)
       break
     case 'usage':
-      transcript.usage.inputTokens += event.data.inputTokens
-      transcript.usage.outputTokens += event.data.outputTokens
-      transcript.usage.cachedTokens += event.data.cachedTokens ?? 0
+      addUsage(transcript, event.data)
       break
     case 'tool:allowed':
       transcript.allowed[`${event.data.server}/${event.data.name}`] = event.data.definition
@@ -228,6 +231,18 @@ function selectModel(
   const kind = history === 'keep' ? 'model-switch' : 'fresh-start'
   if (transcript.model !== null) transcript.entries.push({ kind, seq, at, model })
   transcript.model = model
+  if (kind === 'fresh-start') transcript.contextTokens = 0
+}
+
+/** Each message has the usage of its turn and of the retries of that turn. */
+function addUsage(transcript: Transcript, step: EventData<'usage'>): void {
+  transcript.usage = plusUsage(transcript.usage, step)
+  transcript.contextTokens = step.inputTokens + step.outputTokens
+  const { entries } = transcript
+  const asked = entries.findLastIndex(({ kind }) => kind === 'user')
+  const entry = entries[asked]
+  // A new object, so that a page that compares entries notices the change.
+  if (entry?.kind === 'user') entries[asked] = { ...entry, usage: plusUsage(entry.usage ?? noUsage(), step) }
 }
 
 function agentEntry({ parts: _, ...data }: EventData<'agent:response'>, seq: number, at: number): TranscriptEntry {

@@ -1,14 +1,28 @@
 /** The models that the settings give access to. The gateway loads this on demand, because it is as large as the rest. */
+import { readFileSync } from 'node:fs'
 import { modelAccess } from '../config/model-access.ts'
 import type { Settings } from '../config/settings.ts'
-import { AppError } from '../lib/errors.ts'
+import { AppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { createModels } from '../models/create-models.ts'
 import { DEMO_INFO } from '../models/demo/demo-info.ts'
 import type { Models } from '../models/port.ts'
+import { type PriceTable, readPrices } from '../models/price-table.ts'
 
 export function openModels(settings: Settings, logger: Logger): Models {
-  return createModels({ ...modelAccess(settings), logger })
+  return createModels({ ...modelAccess(settings), prices: openPrices(settings), logger })
+}
+
+function openPrices({ MODEL_PRICES: path }: Settings): PriceTable | undefined {
+  if (path === undefined) return undefined
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    const message = `MODEL_PRICES: the file can't be read (${messageOf(error)}).`
+    throw new AppError('invalid', 'invalid_setting', message)
+  }
+  return readPrices(text)
 }
 
 /** One answer of the default model, as text. The demo model is not used, because it knows no more than the rules. */

@@ -91,10 +91,10 @@ export async function createApp(
     inbox,
     readiness,
     models,
+    maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,
     sessions: directory,
     ...openFiles(settings, core),
     search: openSearch(core, directory),
-    maxUploadBytes: settings.MAX_UPLOAD_MB * MB,
     transcript: (sessionId) => chat.fullTranscript(sessionId),
     ...{ ...entrance, senders },
     metrics: metrics.text,
@@ -134,7 +134,7 @@ export async function createApp(
 }
 
 /** The files of the workspace and those of the conversation. */
-function openFiles({ SANDBOX_WORKSPACE_MB }: Settings, { sessions, quotas, contents }: Core) {
+function openFiles({ SANDBOX_WORKSPACE_MB, MAX_UPLOAD_MB }: Settings, { sessions, quotas, contents }: Core) {
   const checkQuota = (sessionId: string) => quotas.checkWork(sessionId)
   const files = new WorkspaceTransfer(sessions, { checkQuota, maxArchiveBytes: SANDBOX_WORKSPACE_MB * 4 * MB })
   const attachments: ConversationFiles = {
@@ -144,7 +144,7 @@ function openFiles({ SANDBOX_WORKSPACE_MB }: Settings, { sessions, quotas, conte
     },
     read: (sessionId, id) => readFile(contents, sessionId, id)
   }
-  return { files, attachments }
+  return { files, attachments, maxUploadBytes: MAX_UPLOAD_MB * MB }
 }
 
 function openLive({ REDIS_URL: url, DEPLOYMENT: deployment }: Settings, logger: Logger): SocketAdapter | undefined {

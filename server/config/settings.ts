@@ -144,6 +144,7 @@ export const SETTINGS = {
     'how much models think before they answer, where they can: off, low, medium or high'
   ),
   MAX_HISTORY_TOKENS: optional(whole(1000, 100_000_000), 'maximum history sent to the model'),
+  MODEL_PRICES: optional(text, 'JSON file with what models cost and how much they can read (docs/guides/models.md)'),
   MAX_SESSION_TOKENS: optional(
     whole(1000, 1_000_000_000),
     'spending limit of a session; above it, the person is asked before the model continues'

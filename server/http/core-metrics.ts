@@ -8,6 +8,9 @@ interface ModelStep {
   provider: string
   ms: number
   inputTokens?: number | undefined
+  cachedTokens?: number | undefined
+  cost?: number | undefined
+  currency?: string | undefined
   outputTokens?: number | undefined
   error?: unknown
 }
@@ -49,7 +52,13 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
   const engineErrors = count('engine_errors_total', 'Container engine operations that failed.', 'operation', 'code')
   const stepSeconds = time('model_step_seconds', 'Duration of model steps.', MODEL_SECONDS, 'provider')
   const modelErrors = count('model_errors_total', 'Model steps that failed.', 'provider', 'code')
-  const modelTokens = count('model_tokens_total', 'Tokens that models have used.', 'provider', 'direction')
+  const modelTokens = count(
+    'model_tokens_total',
+    'Tokens that models have used; cached ones are also part of the input.',
+    'provider',
+    'direction'
+  )
+  const modelCost = count('model_cost_total', 'What models have cost, by MODEL_PRICES.', 'provider', 'currency')
   const turns = count('turns_total', 'Turns that have ended.', 'reason')
   const refusals = count(
     'refusals_total',
@@ -74,9 +83,11 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
       if (name === 'create') sandboxFailures.inc({ code: codeOf(error) })
       engineErrors.inc({ operation: name, code: codeOf(error) })
     },
-    modelStep({ provider, ms, inputTokens, outputTokens, error }) {
+    modelStep({ provider, ms, inputTokens, cachedTokens, outputTokens, cost, currency, error }) {
       stepSeconds.observe({ provider }, ms / 1000)
       if (inputTokens) modelTokens.inc({ provider, direction: 'input' }, inputTokens)
+      if (cachedTokens) modelTokens.inc({ provider, direction: 'cached' }, cachedTokens)
+      if (cost && currency) modelCost.inc({ provider, currency }, cost)
       if (outputTokens) modelTokens.inc({ provider, direction: 'output' }, outputTokens)
       if (error !== undefined && !isAppError(error, 'cancelled')) modelErrors.inc({ provider, code: codeOf(error) })
     },

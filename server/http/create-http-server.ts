@@ -4,12 +4,13 @@ import { existsSync } from 'node:fs'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import fastifyStatic from '@fastify/static'
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify'
+import type { ModelsReply } from '../../contract/rest.ts'
 import type { Transcript } from '../../contract/transcript.ts'
 import { AppError, type ErrorKind, errorCode, isAppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { Refusal, ReportRefusal } from '../lib/refusals.ts'
 import { type WireError, wireError } from '../lib/web/wire-error.ts'
-import type { Models } from '../models/port.ts'
+import type { ModelCatalog, Models } from '../models/port.ts'
 import type { SenderCheck } from '../sessions/access/sender-check.ts'
 import type { SessionSearch } from '../sessions/directory/session-search.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
@@ -32,6 +33,7 @@ import { METRICS_PATH, registerSecurity, type SecurityOptions } from './security
 export interface HttpServerOptions extends SecurityOptions {
   readiness: Readiness
   models: Pick<Models, 'catalog'>
+  maxHistoryTokens: number
   sessions: SessionDirectory
   attachments: ConversationFiles
   search: Pick<SessionSearch, 'find'>
@@ -108,8 +110,11 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerHealth(server, { ...options, drain })
   registerLogin(server, options)
   registerOwner(server, options)
-  server.get('/api/models', () => options.models.catalog())
-  server.post('/api/models/refresh', () => options.models.catalog({ refresh: true }))
+  const models = async (catalog: Promise<ModelCatalog>): Promise<ModelsReply> => {
+    return { ...(await catalog), maxHistoryTokens: options.maxHistoryTokens }
+  }
+  server.get('/api/models', () => models(options.models.catalog()))
+  server.post('/api/models/refresh', () => models(options.models.catalog({ refresh: true })))
   registerSessionRoutes(server, options)
   registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)
   registerAttachmentRoutes(server, options.sessions, options.attachments, options.maxUploadBytes)

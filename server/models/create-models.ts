@@ -12,7 +12,8 @@ import { type Detected, detect } from './detection/detect.ts'
 import type { ListedModel } from './detection/list-models.ts'
 import { configuredModelOf, splitModelId } from './model-id.ts'
 import { DEFAULT_TIMEOUTS, type ModelsOptions, type ModelTimeouts } from './models-options.ts'
-import type { ModelCatalog, Models, StepEvent, StepRequest } from './port.ts'
+import type { Cost, ModelCatalog, Models, StepEvent, StepRequest, TokenUsage } from './port.ts'
+import type { PriceTable } from './price-table.ts'
 import { Proofs } from './proofs.ts'
 import { configuredEndpoints, type Endpoint } from './providers/endpoint.ts'
 import { modelInputs } from './providers/model-inputs.ts'
@@ -77,7 +78,7 @@ class DetectedModels implements Models {
       wanted: (endpoint) => configuredModelOf(endpoint.provider, { provider, model }),
       logger
     })
-    const catalog = buildCatalog(detected, { provider, model })
+    const catalog = withLimits(buildCatalog(detected, { provider, model }), this.#options.prices)
     this.#last = { at: performance.now(), detected, catalog }
     return catalog
   }
@@ -92,7 +93,7 @@ class DetectedModels implements Models {
     const endpoint = this.#endpoints.find(({ provider }) => provider === split?.provider)
     if (split === undefined || endpoint === undefined) throw unknownModel(request.model)
     const { id: modelId } = split
-    yield* remoteStep({
+    const events = remoteStep({
       endpoint,
       modelId,
       request: { ...request, ...this.#outputLimit(request, endpoint, modelId) },
@@ -103,6 +104,15 @@ class DetectedModels implements Models {
       refusedFiles: this.#refusedFiles,
       logger: this.#options.logger
     })
+    for await (const event of events) {
+      yield event.type === 'done'
+        ? { ...event, usage: { ...event.usage, ...this.costOf(request.model, event.usage) } }
+        : event
+    }
+  }
+
+  costOf(model: string, usage: TokenUsage): Cost | undefined {
+    return this.#options.prices?.costOf(model, usage)
   }
 
   #listed(endpoint: Endpoint, modelId: string): ListedModel | undefined {
@@ -116,6 +126,15 @@ class DetectedModels implements Models {
     const allowed = this.#listed(endpoint, modelId)?.maxOutputTokens
     return allowed === undefined ? {} : { maxOutputTokens: Math.min(allowed, DEFAULT_OUTPUT_TOKENS) }
   }
+}
+
+/** The table says it for models whose provider does not, or knows it better. */
+function withLimits(catalog: ModelCatalog, prices: PriceTable | undefined): ModelCatalog {
+  const models = catalog.models.map((model) => {
+    const contextTokens = prices?.contextTokens(model.id) ?? model.contextTokens
+    return { ...model, ...(contextTokens !== undefined && { contextTokens }) }
+  })
+  return { ...catalog, models }
 }
 
 /** Accepts `provider/id`, an alias of the provider, or a bare id that exactly one provider offers. */

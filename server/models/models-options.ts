@@ -1,4 +1,5 @@
 import type { Logger } from '../lib/logger.ts'
+import type { PriceTable } from './price-table.ts'
 
 export const PROVIDER_IDS = ['anthropic', 'gemini', 'openai', 'openai-compatible', 'demo'] as const
 export type ProviderId = (typeof PROVIDER_IDS)[number]
@@ -32,6 +33,7 @@ export interface ModelsOptions {
   gemini?: ProviderAccess | undefined
   openai?: ProviderAccess | undefined
   openaiCompatible?: { apiKey?: string; baseUrl: string } | undefined
+  prices?: PriceTable | undefined
   logger: Logger
   timeouts?: Partial<ModelTimeouts> | undefined
 }

@@ -1,6 +1,6 @@
-import type { Models, StepEvent, StepRequest, TokenUsage } from './port.ts'
+import type { Cost, Models, StepEvent, StepRequest, TokenUsage } from './port.ts'
 
-export interface StepReport extends Partial<TokenUsage> {
+export interface StepReport extends Partial<TokenUsage & Cost> {
   provider: string
   ms: number
   error?: unknown
@@ -12,6 +12,7 @@ export function observedModels(models: Models, report: (step: StepReport) => voi
     catalog: (options) => models.catalog(options),
     resolve: (requested) => models.resolve(requested),
     prove: (model, signal) => models.prove(model, signal),
+    costOf: (model, usage) => models.costOf(model, usage),
     step: (request) => observedStep(models, request, report)
   }
 }

@@ -60,6 +60,8 @@ export interface StepRequest {
   effort?: Effort | undefined
   /** Left out for a model that rejects it, and while Claude thinks. */
   temperature?: number | undefined
+  /** The same for all requests of a conversation, so that a provider can find them in its cache. */
+  cacheKey?: string | undefined
   /** Reads a file of the messages; undefined if it is gone. */
   readFile?: (id: string) => Promise<Uint8Array | undefined>
   signal: AbortSignal
@@ -69,7 +71,15 @@ export interface TokenUsage {
   inputTokens: number
   /** How many of the input tokens the provider took from its cache, if it says so. */
   cachedTokens?: number
+  /** How many of the input tokens it wrote to its cache, if it says so. */
+  writtenTokens?: number
   outputTokens: number
+}
+
+/** What a step costs, in whole units of the currency. */
+export interface Cost {
+  cost: number
+  currency: string
 }
 
 /**
@@ -85,7 +95,7 @@ export type StepEvent =
       type: 'done'
       parts: AssistantPart[]
       finish: 'stop' | 'tool-calls' | 'length' | 'refusal' | 'other'
-      usage: TokenUsage
+      usage: TokenUsage & Partial<Cost>
     }
 
 export type ModelErrorCode =
@@ -111,7 +121,7 @@ export interface ModelInfo {
   id: string
   name: string
   provider: string
-  contextTokens?: number
+  contextTokens?: number | undefined
   /** Missing if nobody says. */
   inputs?: ModelInputs
 }
@@ -137,4 +147,6 @@ export interface Models {
   /** Proves the model with a minimal real call when it is first chosen; a success is remembered. */
   prove(model: string, signal?: AbortSignal): Promise<void>
   step(request: StepRequest): AsyncIterable<StepEvent>
+  /** Undefined if nobody has set a price for the model. */
+  costOf(model: string, usage: TokenUsage): Cost | undefined
 }

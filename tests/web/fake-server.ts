@@ -303,6 +303,7 @@ export class FakeServer {
     if (pathname.startsWith('/api/models')) {
       return {
         default: 'demo/demo',
+        maxHistoryTokens: 100_000,
         models: [
           { id: 'demo/demo', name: 'Demo (rules, no AI)', provider: 'demo' },
           { id: 'anthropic/large', name: 'Large', provider: 'anthropic' }

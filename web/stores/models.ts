@@ -1,5 +1,5 @@
 import { defineStore } from 'pinia'
-import { computed, ref } from 'vue'
+import { computed, ref, watch } from 'vue'
 import type { HistoryChoice } from '../../contract/events.ts'
 import type { ModelsReply } from '../../contract/rest.ts'
 import { api } from '../api.ts'
@@ -23,8 +23,19 @@ export const useModels = defineStore('models', () => {
     const { provider = '', model = '' } = session.ready ?? {}
     return model.startsWith(`${provider}/`) ? model : `${provider}/${model}`
   })
-  const currentName = computed(
-    () => reply.value?.models.find(({ id }) => id === currentId.value)?.name ?? session.ready?.model ?? ''
+  const current = computed(() => reply.value?.models.find(({ id }) => id === currentId.value))
+  const currentName = computed(() => current.value?.name ?? session.ready?.model ?? '')
+
+  /** How much of what the model gets is used, in tokens. The limit is unknown until the models are loaded, or if nobody says. */
+  const context = computed(() => {
+    const { contextTokens } = current.value ?? {}
+    const limits = [contextTokens, reply.value?.maxHistoryTokens].filter((limit) => limit !== undefined)
+    return { used: session.transcript.contextTokens, limit: limits.length > 0 ? Math.min(...limits) : undefined }
+  })
+  watch(
+    () => session.transcript.contextTokens > 0 && reply.value === null,
+    (isNeeded) => isNeeded && void load(),
+    { immediate: true }
   )
 
   async function load(refresh = false): Promise<void> {
@@ -36,5 +47,5 @@ export const useModels = defineStore('models', () => {
   /** `maxCancelled`: how many waiting approvals the person knows that this cancels. */
   const select = (model: string, history: HistoryChoice, maxCancelled: number) =>
     session.sendOrShow('model:select', { model, history, maxCancelled })
-  return { reply, loading, groups, currentId, currentName, load, select }
+  return { reply, loading, groups, currentId, currentName, context, load, select }
 })

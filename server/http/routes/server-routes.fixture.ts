@@ -58,6 +58,7 @@ export async function openServerRoutes(
     attachments: { add: unused, read: unused },
     inbox: { open: unused, answer: unused },
     maxUploadBytes: 1,
+    maxHistoryTokens: 100_000,
     search: { find: unused },
     transcript: unused,
     ...entrance,

@@ -1,5 +1,5 @@
 import type { LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider'
-import type { Effort } from '../../../contract/session-settings.ts'
+import type { StepRequest } from '../port.ts'
 import type { Endpoint } from './endpoint.ts'
 
 export interface VendorModel {
@@ -15,7 +15,7 @@ export async function vendorModel(
   endpoint: Endpoint,
   id: string,
   fetch: typeof globalThis.fetch,
-  effort?: Effort
+  { effort, cacheKey }: Pick<StepRequest, 'effort' | 'cacheKey'> = {}
 ): Promise<VendorModel> {
   const { provider, url, apiKey = '' } = endpoint
   const thinks = effort !== undefined && effort !== 'off'
@@ -34,7 +34,10 @@ export async function vendorModel(
     case 'openai': {
       const { createOpenAI } = await import('@ai-sdk/openai')
       // Nothing is stored at OpenAI: reasoning comes back encrypted and is kept in our own log.
-      const providerOptions = { openai: { store: false, ...(thinks && { reasoningSummary: 'auto' }) } }
+      const summary = thinks && { reasoningSummary: 'auto' }
+      const providerOptions = {
+        openai: { store: false, ...summary, ...(cacheKey !== undefined && { promptCacheKey: cacheKey }) }
+      }
       return { model: createOpenAI({ baseURL: url, apiKey, fetch }).responses(id), providerOptions }
     }
     case 'openai-compatible': {

@@ -116,7 +116,7 @@ function filesOf({ request, endpoint, modelId, inputs, refusedFiles }: RemoteSte
 
 async function open({ endpoint, modelId, request }: RemoteStep, shown: ShownFiles, watch: WatchedFetch) {
   const { effort, temperature, maxOutputTokens } = request
-  const { model, providerOptions } = await vendorModel(endpoint, modelId, watch.fetch, effort)
+  const { model, providerOptions } = await vendorModel(endpoint, modelId, watch.fetch, request)
   const { prompt, tools } = toPrompt(request, shown)
   const { stream } = await model.doStream({
     prompt,

@@ -113,9 +113,10 @@ export class StepCollector {
   /** Estimates the usage if the server does not report it, so that spending limits still work. */
   #usage(parts: AssistantPart[]): Done['usage'] {
     const told = this.#finish?.usage
-    const cachedTokens = told?.inputTokens.cacheRead
+    const { cacheRead: cachedTokens, cacheWrite: writtenTokens } = told?.inputTokens ?? {}
     return {
       ...(cachedTokens ? { cachedTokens } : {}),
+      ...(writtenTokens ? { writtenTokens } : {}),
       inputTokens:
         told?.inputTokens.total ??
         roughTokens(this.#request.system) + roughTokens(JSON.stringify(this.#request.messages)),

@@ -30,6 +30,9 @@ export interface FakeChatOptions {
   options?: Partial<ChatOptions>
   audit?: Audit
   live?: ChatDeps['live']
+  costOf?: Models['costOf']
+  /** How much each model can read. */
+  contextTokens?: Record<string, number>
   checkQuota?: () => Promise<void>
   /** The sandbox; without it, opening one fails. `log` stores a call's traces. */
   workspace?: (log: EventLog, epoch: number) => Workspace & Pick<HeldSession, 'runTool'>
@@ -60,7 +63,7 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
     events,
     contents: new FakeContentStore(),
     checkQuota: given.checkQuota ?? (async () => {}),
-    models: scripted(given.model ?? (() => [said('ok')]), requests),
+    models: scripted(given.model ?? (() => [said('ok')]), requests, given),
     policy,
     guard: createDefinitionGuard(store.keyValues),
     toolbox: new Toolbox({ sources: () => sources, ownerOf: async () => 'local', policy, audit, logger: silentLogger }),
@@ -106,12 +109,17 @@ export function called(name: string, args = '{}', callId = `call-${name}`): Step
   return { type: 'done', parts, finish: 'tool-calls', usage: { inputTokens: 10, outputTokens: 1 } }
 }
 
-function scripted(script: Script, requests: StepRequest[]): Models {
+function scripted(script: Script, requests: StepRequest[], given: FakeChatOptions): Models {
   const demo = createModels({ logger: silentLogger, provider: 'demo' })
   return {
-    catalog: () => demo.catalog(),
+    async catalog() {
+      const catalog = await demo.catalog()
+      const limits = given.contextTokens ?? {}
+      return { ...catalog, models: catalog.models.map((model) => ({ ...model, contextTokens: limits[model.id] })) }
+    },
     resolve: (requested) => demo.resolve(requested),
     prove: async () => {},
+    costOf: given.costOf ?? (() => undefined),
     async *step(request) {
       requests.push(request)
       yield* script(request, requests.length - 1)

@@ -1,6 +1,6 @@
 /** Sessions as their owner sees them in a list: their titles, their states, and how they are deleted. */
 import type { SessionState } from '../../../contract/live.ts'
-import type { SessionSummary, SessionsReply } from '../../../contract/rest.ts'
+import type { SessionDetails, SessionSummary, SessionsReply } from '../../../contract/rest.ts'
 import { headOf } from '../../lib/cut-text.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
@@ -109,10 +109,12 @@ export class SessionDirectory {
     return (await this.#deps.access.list(owner)).map(({ sessionId }) => sessionId)
   }
 
-  async summary(sessionId: string): Promise<SessionSummary> {
-    const meta = await this.#deps.access.meta(sessionId)
+  async summary(sessionId: string): Promise<SessionDetails> {
+    const { access, chat } = this.#deps
+    const meta = await access.meta(sessionId)
     if (!meta) throw new AppError('not-found', 'unknown_session', 'There is no such session.')
-    return this.#summarize(meta)
+    const { usage, contextTokens } = await chat.transcript(sessionId)
+    return { ...(await this.#summarize(meta)), usage, contextTokens }
   }
 
   async state(sessionId: string): Promise<SessionState> {

@@ -42,6 +42,7 @@ function chatOn(sessions: SessionManager, { step, sources = [], events = fake.st
       catalog: async () => ({ default: model, models: [], providers: [] }),
       resolve: async () => model,
       prove: async () => {},
+      costOf: () => undefined,
       step
     },
     policy,

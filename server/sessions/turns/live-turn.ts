@@ -4,6 +4,7 @@ import type { ServerToClient } from '../../../contract/live.ts'
 import { cutText } from '../../agent/bound-answer.ts'
 import { estimateTokens } from '../../agent/trim-history.ts'
 import { headOf, tailOf } from '../../lib/cut-text.ts'
+import type { Cost, TokenUsage } from '../../models/port.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 
 type CutOffBy = NonNullable<EventData<'agent:response'>['partial']>
@@ -13,6 +14,8 @@ type Reasoning = Omit<Parameters<ServerToClient['agent:reasoning']>[0], 'turnId'
 interface AnswerListener {
   text(text: string): void
   reasoning(piece: Reasoning): void
+  /** The price of a step that is cut off. */
+  costOf(usage: TokenUsage): Cost | undefined
 }
 
 /** The answer that a model step streams. If the step is cut off, what was streamed is stored as a partial answer. */
@@ -98,7 +101,8 @@ export class LiveAnswer {
     const said = text + reasoning
     if (this.#isStored || this.#inputTokens === undefined || (said === '' && reason !== 'stopped')) return []
     const outputTokens = said === '' ? 0 : estimateTokens([{ role: 'user', text: said }])
-    const usage = { turnId, inputTokens: this.#inputTokens, outputTokens }
+    const tokens = { inputTokens: this.#inputTokens, outputTokens }
+    const usage = { turnId, ...tokens, ...this.#listener.costOf(tokens) }
     const thought = reasoning === '' ? {} : { reasoning, reasoningMs: this.reasoningMs }
     const response: NewEvent = { type: 'agent:response', data: { turnId, text, ...thought, partial: reason }, key }
     return [...(said === '' ? [] : [response]), { type: 'usage', data: usage }]

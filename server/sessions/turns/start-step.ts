@@ -1,11 +1,18 @@
+import { createHash } from 'node:crypto'
 import type { SessionEvent } from '../../../contract/events.ts'
 import { callOf, type Transcript } from '../../../contract/transcript.ts'
 import { modelHistory, stepsInTurn } from '../../agent/model-history.ts'
 import { modelStep } from '../../agent/model-step.ts'
 import { systemPromptFor } from '../../agent/system-prompt.ts'
+import { estimateRequest } from '../../agent/trim-history.ts'
 import { WORKSPACE } from '../../calls/offered-tool.ts'
+import type { Models } from '../../models/port.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
 import type { ChatDeps } from './chat-options.ts'
+
+/** The rest is for the answer. */
+const HISTORY_SHARE = 0.8
+const MIN_HISTORY_TOKENS = 1000
 
 interface StepStart {
   hold: HeldSession
@@ -27,13 +34,16 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
   signal.throwIfAborted()
   if (missing.length > 0 && stepsInTurn(recent, turnId) === 0)
     await start.tell('tools_missing', missing.join(' ').slice(0, 2000))
+  const model = transcript.model ?? (await models.resolve(undefined))
+  const system = systemPromptFor(tools, options)
+  const fixedTokens = estimateRequest({ system, tools, messages: [] })
   return modelStep({
     sessionId,
     turnId,
-    model: transcript.model ?? (await models.resolve(undefined)),
-    system: systemPromptFor(tools, options),
+    model,
+    system,
     history: modelHistory(recent, transcript),
-    maxHistoryTokens: options.maxHistoryTokens,
+    maxHistoryTokens: Math.min(options.maxHistoryTokens, await roomIn(models, model, fixedTokens)),
     maxOutputTokens: options.maxOutputTokens,
     effort: options.effort,
     tools,
@@ -42,7 +52,24 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
     allowed: transcript.allowed,
     changed: await guard.changes(tools.filter(({ server }) => server !== WORKSPACE)),
     policy,
-    step: (request) => models.step({ ...request, readFile: (id) => contents.getContent(sessionId, id) }),
+    step: (request) =>
+      models.step({
+        ...request,
+        cacheKey: cacheKeyOf(sessionId),
+        readFile: (id) => contents.getContent(sessionId, id)
+      }),
     signal
   })
+}
+
+/** Not the id itself, which is nobody else's business. */
+function cacheKeyOf(sessionId: string): string {
+  return createHash('sha256').update(sessionId).digest('hex').slice(0, 32)
+}
+
+/** The history that fits into the model's context besides the tools and the answer. Our count is an estimate, so some room stays free. */
+async function roomIn(models: Models, model: string, fixedTokens: number): Promise<number> {
+  const { contextTokens } = (await models.catalog()).models.find(({ id }) => id === model) ?? {}
+  if (contextTokens === undefined) return Number.POSITIVE_INFINITY
+  return Math.max(MIN_HISTORY_TOKENS, Math.floor(contextTokens * HISTORY_SHARE) - fixedTokens)
 }

@@ -232,7 +232,8 @@ export class TurnDriver {
     const step = stepsInTurn(this.#conversation.recent, turnId)
     const answer = new LiveAnswer(turnId, step, {
       text: (text) => live(this.#sessionId, 'agent:delta', { turnId, text }),
-      reasoning: (piece) => live(this.#sessionId, 'agent:reasoning', { turnId, ...piece })
+      reasoning: (piece) => live(this.#sessionId, 'agent:reasoning', { turnId, ...piece }),
+      costOf: (usage) => this.#deps.models.costOf(this.#conversation.transcript.model ?? '', usage)
     })
     this.#answer = answer
     try {
