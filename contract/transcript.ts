@@ -3,67 +3,12 @@
  * decisions on it. An event that makes no sense (a decision about an unknown call) changes nothing.
  */
 import type { AddedFile } from './attachments.ts'
-import type {
-  CommandEnding,
-  Decider,
-  EventData,
-  ServerLogLine,
-  SessionEvent,
-  ToolClaims,
-  TurnEndReason
-} from './events.ts'
+import { type AskedQuestion, applyToCall, type CallEntry, dropCall, isAskedAgain } from './call-entry.ts'
+import type { EventData, SessionEvent, TurnEndReason } from './events.ts'
 import { FILES_CHANGED, type FileChange, filesChangedText, MAX_FILE_CHANGES } from './file-changes.ts'
-import type { PathTarget } from './path-target.ts'
-import type { AnswerAction, Question } from './questions.ts'
-import type { Replaced } from './replaced-text.ts'
 import { noUsage, plusUsage, type UsageSum } from './usage.ts'
 
-export interface CallEntry {
-  callId: string
-  turnId: string
-  server: string
-  name: string
-  args: Record<string, unknown>
-  definition: string
-  hash: string
-  queuePosition: number
-  totalInQueue: number
-  definitionChange?: { before: string; after: string } | undefined
-  target?: PathTarget | undefined
-  claims?: ToolClaims | undefined
-  again?: EventData<'tool:approval_required'>['again']
-  requestedAt: number
-  decision?: {
-    approved: boolean
-    by: Decider
-    at: number
-    reason?: string | undefined
-    always?: true | undefined
-    editedArgs?: Record<string, unknown> | undefined
-    editedTarget?: PathTarget | undefined
-  }
-  startedAt?: number
-  /** What its MCP server asked the person meanwhile. */
-  questions?: AskedQuestion[]
-  result?: {
-    isError: boolean
-    content: unknown[]
-    at: number
-    outcome?: 'unknown' | undefined
-    interruptedBy?: 'person' | 'server' | undefined
-    ending?: CommandEnding | undefined
-    replaced?: Replaced | undefined
-    log?: ServerLogLine[] | undefined
-    isShortened?: true | undefined
-  }
-}
-
-export interface AskedQuestion extends Question {
-  id: string
-  at: number
-  expiresAt: number
-  answer?: { action: AnswerAction; by: 'human' | 'deadline'; at: number; seq: number }
-}
+export type { AskedQuestion, CallEntry } from './call-entry.ts'
 
 /** Ids come from models, so an id like `constructor` must not find an inherited member. */
 export function callOf({ calls }: Pick<Transcript, 'calls'>, callId: string): CallEntry | undefined {
@@ -281,45 +226,10 @@ function addCall(transcript: Transcript, data: EventData<'tool:approval_required
   if (!known) transcript.entries.push({ kind: 'call', seq, at, callId })
 }
 
-/** A call that ran never needs approval again. */
-function isAskedAgain(known: CallEntry, { again }: EventData<'tool:approval_required'>): boolean {
-  return known.result === undefined && again !== undefined && again.times > (known.again?.times ?? 1)
-}
-
 /** When a turn ends, its waiting calls can no longer be approved. */
 function dropCalls(transcript: Transcript, turnId: string, at: number, reason?: string): void {
   for (const call of Object.values(transcript.calls))
     if (call.turnId === turnId && !call.decision) dropCall(call, at, reason)
-}
-
-/** No reason means that the person stopped the turn. */
-function dropCall(call: CallEntry, at: number, reason?: string): void {
-  call.decision = { approved: false, by: 'cancel', at, ...(reason !== undefined && { reason }) }
-}
-
-function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
-  if (!call) return
-  if (event.type === 'tool:approval_resolved' && !call.decision) {
-    const { approved, by, reason, args, target, always } = event.data
-    const more = { ...(always && { always }), ...(target && { editedTarget: target }) }
-    call.decision = { approved, by, at: event.at, reason, editedArgs: args, ...more }
-  } else if (event.type === 'tool:started' && call.startedAt === undefined) {
-    call.startedAt = event.at
-  } else if (event.type === 'tool:result' && !call.result) {
-    const { callId: _, ...result } = event.data
-    call.result = { ...result, at: event.at }
-  } else applyQuestion(call, event)
-}
-
-function applyQuestion(call: CallEntry, event: SessionEvent): void {
-  if (event.type === 'tool:question' && !call.result) {
-    const { callId: _, ...question } = event.data
-    call.questions = [...(call.questions ?? []).filter(({ id }) => id !== question.id), { ...question, at: event.at }]
-  } else if (event.type === 'tool:question_answered') {
-    const { action, by } = event.data
-    const question = call.questions?.find(({ id }) => id === event.data.id)
-    if (question && !question.answer) question.answer = { action, by, at: event.at, seq: event.seq }
-  }
 }
 
 /** A question can be answered while its call runs. */

@@ -1,0 +1,87 @@
+/** One call of the model, as the transcript has it, and what the events do to it. */
+import type { CommandEnding, Decider, EventData, ServerLogLine, SessionEvent, ToolClaims } from './events.ts'
+import type { PathTarget } from './path-target.ts'
+import type { AnswerAction, Question } from './questions.ts'
+import type { Replaced } from './replaced-text.ts'
+
+export interface CallEntry {
+  callId: string
+  turnId: string
+  server: string
+  name: string
+  args: Record<string, unknown>
+  definition: string
+  hash: string
+  queuePosition: number
+  totalInQueue: number
+  definitionChange?: { before: string; after: string } | undefined
+  target?: PathTarget | undefined
+  claims?: ToolClaims | undefined
+  again?: EventData<'tool:approval_required'>['again']
+  requestedAt: number
+  decision?: {
+    approved: boolean
+    by: Decider
+    at: number
+    reason?: string | undefined
+    always?: true | undefined
+    editedArgs?: Record<string, unknown> | undefined
+    editedTarget?: PathTarget | undefined
+  }
+  startedAt?: number
+  /** What its MCP server asked the person meanwhile. */
+  questions?: AskedQuestion[]
+  result?: {
+    isError: boolean
+    content: unknown[]
+    at: number
+    outcome?: 'unknown' | undefined
+    interruptedBy?: 'person' | 'server' | undefined
+    ending?: CommandEnding | undefined
+    replaced?: Replaced | undefined
+    log?: ServerLogLine[] | undefined
+    isShortened?: true | undefined
+  }
+}
+
+export interface AskedQuestion extends Question {
+  id: string
+  at: number
+  expiresAt: number
+  answer?: { action: AnswerAction; by: 'human' | 'deadline'; at: number; seq: number }
+}
+
+/** A call that ran never needs approval again. */
+export function isAskedAgain(known: CallEntry, { again }: EventData<'tool:approval_required'>): boolean {
+  return known.result === undefined && again !== undefined && again.times > (known.again?.times ?? 1)
+}
+
+/** No reason means that the person stopped the turn. */
+export function dropCall(call: CallEntry, at: number, reason?: string): void {
+  call.decision = { approved: false, by: 'cancel', at, ...(reason !== undefined && { reason }) }
+}
+
+export function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
+  if (!call) return
+  if (event.type === 'tool:approval_resolved' && !call.decision) {
+    const { approved, by, reason, args, target, always } = event.data
+    const more = { ...(always && { always }), ...(target && { editedTarget: target }) }
+    call.decision = { approved, by, at: event.at, reason, editedArgs: args, ...more }
+  } else if (event.type === 'tool:started' && call.startedAt === undefined) {
+    call.startedAt = event.at
+  } else if (event.type === 'tool:result' && !call.result) {
+    const { callId: _, ...result } = event.data
+    call.result = { ...result, at: event.at }
+  } else applyQuestion(call, event)
+}
+
+function applyQuestion(call: CallEntry, event: SessionEvent): void {
+  if (event.type === 'tool:question' && !call.result) {
+    const { callId: _, ...question } = event.data
+    call.questions = [...(call.questions ?? []).filter(({ id }) => id !== question.id), { ...question, at: event.at }]
+  } else if (event.type === 'tool:question_answered') {
+    const { action, by } = event.data
+    const question = call.questions?.find(({ id }) => id === event.data.id)
+    if (question && !question.answer) question.answer = { action, by, at: event.at, seq: event.seq }
+  }
+}
