@@ -1,6 +1,6 @@
 /** The commands of a client to its session over the socket. Every command is answered with `ok`, or with an error code and message. */
 import { z } from 'zod'
-import { attachmentInput, MAX_ATTACHMENTS } from './attachments.ts'
+import { attachmentInputs } from './attachments.ts'
 import { HISTORY_CHOICES } from './events.ts'
 import { pathTarget } from './path-target.ts'
 import { ANSWER_ACTIONS, answerContent } from './questions.ts'
@@ -13,13 +13,12 @@ const args = z
 const NO_TEXT = 'A message must have some text.'
 const anyText = z.string().trim().max(MAX_MESSAGE_CHARS)
 const text = anyText.min(1, NO_TEXT)
-const attachments = z.array(attachmentInput).max(MAX_ATTACHMENTS, `A message has at most ${MAX_ATTACHMENTS} files.`)
 /** Chosen by the client, so that a message that is sent again counts once. */
 const messageId = z.string().min(1).max(100)
 
 export const COMMAND_SCHEMAS = {
   message: z
-    .union([text, z.object({ text: anyText, id: messageId.optional(), attachments: attachments.optional() })])
+    .union([text, z.object({ text: anyText, id: messageId.optional(), attachments: attachmentInputs.optional() })])
     .transform((value) => (typeof value === 'string' ? { text: value, id: undefined } : value))
     .refine((value) => value.text !== '' || hasFiles(value), NO_TEXT),
   'tool:approval': z.object({

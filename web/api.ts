@@ -1,4 +1,5 @@
 /** The HTTP API, as the page calls it. Same origin only; the cookies go along by themselves, the proof in a header. */
+
 import type { AuditReply } from '../contract/audit.ts'
 import type {
   ApprovalAnswer,
@@ -14,6 +15,7 @@ import type {
   SessionsReply
 } from '../contract/rest.ts'
 import type { AddServers, ServerDetail, ServersReply, TestReply } from '../contract/servers.ts'
+import type { StoredFile } from '../contract/stored-files.ts'
 import type { CallEntry } from '../contract/transcript.ts'
 import { markAsOwner, ownerProof, wasOwner } from './owner-proof.ts'
 
@@ -183,6 +185,13 @@ export const api = {
   folder: (id: string, path: string) =>
     json<FileListing>(`${session(id)}/files?path=${encodeURIComponent(path)}`, {}, SLOW_TIMEOUT_MS),
   file: (id: string, path: string) => request(fileUrl(id, path), {}, SLOW_TIMEOUT_MS),
+  addAttachment: (id: string, body: Blob) =>
+    json<StoredFile>(
+      `${session(id)}/attachments`,
+      { method: 'POST', body, headers: { 'content-type': 'application/octet-stream' } },
+      SLOW_TIMEOUT_MS
+    ),
+  attachment: (id: string, file: string) => request(`${session(id)}/attachments/${file}`, {}, SLOW_TIMEOUT_MS),
   archive: (id: string) => request(archiveUrl(id), {}, SLOW_TIMEOUT_MS),
   export: (id: string, format: 'md' | 'json') => request(exportUrl(id, format), {}, SLOW_TIMEOUT_MS),
   upload: (id: string, path: string, body: Blob) =>

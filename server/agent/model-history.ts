@@ -1,6 +1,6 @@
-import { describeFile, isFileBlock } from '../../contract/attachments.ts'
 import type { EventData, SessionEvent } from '../../contract/events.ts'
 import { type FileChange, filesChangedNote } from '../../contract/file-changes.ts'
+import { describeFile, isFileBlock } from '../../contract/stored-files.ts'
 import { type CallEntry, callOf, type Transcript } from '../../contract/transcript.ts'
 import { headOf, tailOf } from '../lib/cut-text.ts'
 import type { AssistantPart, ChatFile, ChatMessage, ToolAnswer } from '../models/port.ts'

@@ -1,5 +1,6 @@
-import { type AddedFile, type Attachment, describeFile, isImage, MAX_TEXT_BYTES } from '../../contract/attachments.ts'
+import type { AddedFile, Attachment } from '../../contract/attachments.ts'
 import type { EventData, SessionEvent } from '../../contract/events.ts'
+import { describeFile, isImage, MAX_TEXT_BYTES } from '../../contract/stored-files.ts'
 import type { ChatFile, ChatMessage } from '../models/port.ts'
 
 /** Where the attachments of messages are in the workspace, by the turns of the messages. */
@@ -35,7 +36,7 @@ function attachmentNote(file: Attachment, saved: AddedFile[]): string {
 /** Other files are only in the workspace. */
 function shownFile({ view, name, ...file }: Attachment): ChatFile[] {
   const { mediaType, size } = file
-  if (isImage(file)) return [{ ...(view ?? file), name }]
+  if (view || isImage(file)) return [{ ...(view ?? file), name }]
   const isShown = mediaType === 'application/pdf' || (mediaType === 'text/plain' && size <= MAX_TEXT_BYTES)
   return isShown ? [{ ...file, name }] : []
 }

@@ -18,6 +18,7 @@ import {
   pendingCalls,
   type Transcript
 } from '../../contract/transcript.ts'
+import { FakeAttachments } from './chat/fake-attachments.ts'
 import { serveFiles } from './files/fake-files.ts'
 import { searched, summaryOf } from './sessions/fake-list.ts'
 
@@ -62,10 +63,12 @@ export class FakeSession {
   marks: { title?: string; isPinned?: boolean; isArchived?: boolean } = {}
   activeAt = Date.now() - 120_000
   readonly #io: SocketServer
+  readonly attachments: FakeAttachments
 
-  constructor(id: string, io: SocketServer) {
+  constructor(id: string, io: SocketServer, attachments: FakeAttachments) {
     this.id = id
     this.#io = io
+    this.attachments = attachments
   }
 
   append<T extends EventType>(type: T, data: EventData<T>, options: { isLost?: boolean } = {}): void {
@@ -139,7 +142,9 @@ export class FakeSession {
     if (command === 'message') {
       if (isKnown) return
       const turnId = `turn-${this.transcript.seq}`
-      this.append('user:message', { turnId, text: String(input.text), id: String(input.id) })
+      const attachments = this.attachments.lookUp(input.attachments ?? [])
+      const files = attachments.length > 0 && { attachments }
+      this.append('user:message', { turnId, text: String(input.text), id: String(input.id), ...files })
       this.onMessage(String(input.text), turnId)
     } else if (command === 'tool:approval') {
       const callId = String(input.callId)
@@ -198,6 +203,7 @@ export class FakeServer {
   readonly sessions = new Map<string, FakeSession>()
   readonly files = new Map<string, Buffer>()
   readonly folders = new Set<string>()
+  readonly attachments = new FakeAttachments()
   /** What waits in the inbox, and the ids of what a page answered there. */
   approvals: ApprovalCard[] = []
   readonly answered: string[] = []
@@ -244,7 +250,7 @@ export class FakeServer {
   session(id: string): FakeSession {
     const known = this.sessions.get(id)
     if (known) return known
-    const session = new FakeSession(id, this.#io)
+    const session = new FakeSession(id, this.#io, this.attachments)
     this.sessions.set(id, session)
     this.onOpen(session)
     return session
@@ -275,6 +281,7 @@ export class FakeServer {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://x')
     response.setHeader('content-security-policy', CSP)
+    if (url.pathname.includes('/attachments')) return void (await this.attachments.serve(request, response, url))
     const body = this.#api(request, url) ?? (await this.#change(request, url))
     if (body !== undefined) return void response.setHeader('content-type', 'application/json').end(JSON.stringify(body))
     if (await serveFiles(this.files, this.folders, request, response)) return

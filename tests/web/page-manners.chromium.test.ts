@@ -162,15 +162,10 @@ it('tells of its keys in the settings', async () => {
   expect(await seriousFaults(me.page)).toEqual([])
 })
 
-it('takes files that are dropped beside the panel too, and says so of a folder', async () => {
+it('attaches files that are dropped beside the panel, and says so of a folder', async () => {
   const { me } = await now().arrive()
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'note.txt'), 'a note')
-  const uploads: string[] = []
-  await me.page.route('**/file?path=*', (route) => {
-    uploads.push(`${new URL(route.request().url()).searchParams.get('path')}: ${route.request().postData()}`)
-    return route.fulfill({ status: 204 })
-  })
   const mouse = await me.page.context().newCDPSession(me.page)
   const drop = async (path: string) => {
     const data = { items: [], files: [path], dragOperationsMask: 1 }
@@ -178,10 +173,10 @@ it('takes files that are dropped beside the panel too, and says so of a folder',
       await mouse.send('Input.dispatchDragEvent', { type, x: 600, y: 300, data })
   }
   await drop(join(folder, 'note.txt'))
-  await me.page.getByText('Uploaded “note.txt”.').waitFor()
+  await me.button('Remove note.txt').waitFor()
   await drop(folder)
-  await me.page.getByText('could not be read: it is a folder').waitFor()
-  expect(uploads).toEqual(['note.txt: a note'])
+  await me.page.getByText('was not attached: it is a folder').waitFor()
+  expect(now().fake.attachments.uploads).toMatchObject([{ mediaType: 'text/plain', size: 6 }])
   expect(me.page.context().pages()).toHaveLength(1)
   rmSync(folder, { recursive: true })
 })
@@ -221,7 +216,7 @@ it('has letters in its fields that no phone zooms into', async () => {
   await me.button('Reject…').tap()
   await me.page.getByRole('textbox', { name: /Reason/ }).waitFor()
   const sizes = await me.page.evaluate(
-    `[...document.querySelectorAll('input, textarea, select')].map((field) => getComputedStyle(field).fontSize)`
+    `[...document.querySelectorAll('input:not([type=file]), textarea, select')].map((field) => getComputedStyle(field).fontSize)`
   )
   expect(sizes).toEqual(['16px', '16px'])
 })

@@ -1,5 +1,7 @@
 import { defineStore } from 'pinia'
 import { computed, ref, watch } from 'vue'
+import type { Attachment } from '../../contract/attachments.ts'
+import { FILES, useAttachments } from '../attachments/attachments.ts'
 import { newId } from '../new-id.ts'
 import { forgetAll, recall, remember } from '../remembered.ts'
 import { INPUT } from './call-views.ts'
@@ -15,12 +17,14 @@ const STOP_AFTER_MS = 1000
 interface Message {
   id: string
   text: string
+  files?: Attachment[]
 }
 
 /** The person's draft. Messages sent during a turn are queued until it ends, then sent one by one; until then they can be taken back. */
 export const useComposer = defineStore('composer', () => {
   const session = useSession()
   const notices = useNotices()
+  const attachments = useAttachments()
   const draft = ref('')
   const queued = ref<Message[]>([])
   const sending = ref(false)
@@ -47,10 +51,12 @@ export const useComposer = defineStore('composer', () => {
       const own = recallQueue(id)
       // The queue of a closed tab becomes a draft: if it were sent automatically, two tabs would send it twice.
       const elsewhere = own.length > 0 ? null : recall(`${QUEUED}${id}`)
+      attachments.giveBack(id, recallQueuedFiles(id, own))
       const written = joinLines(taken, elsewhere, recall(`draft:${id}`, 'tab') ?? recall(`draft:${id}`))
       const sent = recallSent(id)
       const isSentFirst = sent !== null && own.length > 0
       queued.value = isSentFirst ? [sent, ...own.filter((message) => message.id !== sent.id)] : own
+      if (sent && !isSentFirst) attachments.giveBack(id, sent.files)
       draft.value =
         sent && !isSentFirst && withoutPrefix(written, sent.text) === written ? joinLines(sent.text, written) : written
       rememberDraft(id, draft.value)
@@ -69,17 +75,21 @@ export const useComposer = defineStore('composer', () => {
     { immediate: true }
   )
 
+  const isEmpty = computed(() => draft.value.trim() === '' && attachments.files.length === 0)
+
   async function submit(): Promise<void> {
+    if (isEmpty.value || attachments.isUploading) return
     const text = draft.value.trim()
-    if (text === '') return
+    const files = attachments.take()
     draft.value = ''
-    await say(text)
+    await say(text, files)
   }
 
   /** Does not change the draft. */
-  async function say(text: string): Promise<void> {
+  async function say(text: string, files: Attachment[] = []): Promise<void> {
     const sent = recallSent(session.sessionId)
-    const message = sent?.text === text ? sent : { id: newId(), text }
+    const isSame = sent?.text === text && JSON.stringify(sent.files ?? []) === JSON.stringify(files)
+    const message = isSame ? sent : { id: newId(), text, ...(files.length > 0 && { files }) }
     if (session.activity === 'idle' && !sending.value) await deliver(message)
     else queued.value = [...queued.value, message]
   }
@@ -92,7 +102,7 @@ export const useComposer = defineStore('composer', () => {
   }
 
   async function deliver(message: Message): Promise<void> {
-    const { id, text } = message
+    const { id, text, files } = message
     const from = session.sessionId
     const after = session.transcript.seq
     remember(`sent:${from}`, JSON.stringify(message))
@@ -103,11 +113,15 @@ export const useComposer = defineStore('composer', () => {
     justSent = setTimeout(() => {
       isJustSent.value = false
     }, STOP_AFTER_MS)
-    const reply = await session.send('message', { text, id })
+    const given = files?.map(({ id: file, name, view }) => ({ id: file, name, ...(view && { view: view.id }) }))
+    const reply = await session.send('message', { text, id, ...(given && { attachments: given }) })
     if (reply.ok) forgetSent(from, id)
     if (session.sessionId !== from) {
       // The person switched to another session, which closed the connection: keep the text in the session where it was written.
-      if (!reply.ok) rememberDraft(from, joinLines(text, recall(`draft:${from}`)))
+      if (!reply.ok) {
+        rememberDraft(from, joinLines(text, recall(`draft:${from}`)))
+        attachments.giveBack(from, files)
+      }
       return
     }
     sending.value = false
@@ -123,6 +137,8 @@ export const useComposer = defineStore('composer', () => {
       queued.value = [message, ...queued.value]
     } else {
       draft.value = joinLines(message.text, draft.value)
+      // Otherwise it could never be sent.
+      if (error.code !== 'attachment_unknown') attachments.giveBack(session.sessionId, message.files)
       notices.show(error.message, 'error')
     }
   }
@@ -135,10 +151,12 @@ export const useComposer = defineStore('composer', () => {
     if (!sent || !arrived.has(sent.id)) return
     forgetSent(session.sessionId, sent.id)
     draft.value = withoutPrefix(draft.value, sent.text)
+    for (const { id } of sent.files ?? []) attachments.drop(id)
   }
 
   function takeBack(messages = queued.value): void {
     draft.value = joinLines(...textsOf(messages), draft.value)
+    for (const { files } of messages) attachments.giveBack(session.sessionId, files)
     queued.value = queued.value.filter((message) => !messages.includes(message))
   }
 
@@ -176,6 +194,7 @@ export const useComposer = defineStore('composer', () => {
   }
   return {
     draft,
+    isEmpty,
     queued,
     sending,
     isStopAsked,
@@ -191,7 +210,7 @@ export const useComposer = defineStore('composer', () => {
   }
 })
 
-const KEPT = ['draft:', QUEUED, 'sent:', INPUT]
+const KEPT = ['draft:', QUEUED, 'queued-files:', 'sent:', FILES, INPUT]
 
 /** Called when a session is deleted. */
 export function forgetDrafts(sessionId: string): void {
@@ -212,6 +231,13 @@ function rememberDraft(sessionId: string, text: string): void {
 function rememberQueue(sessionId: string, messages: Message[]): void {
   remember(`${QUEUED}${sessionId}`, messages.length === 0 ? null : JSON.stringify(messages), 'tab')
   remember(`${QUEUED}${sessionId}`, joinLines(...textsOf(messages)))
+  const files = messages.flatMap((message) => message.files ?? [])
+  remember(`queued-files:${sessionId}`, files.length === 0 ? null : JSON.stringify(files))
+}
+
+/** The files of messages that a closed tab had queued. */
+function recallQueuedFiles(sessionId: string, own: Message[]): Attachment[] {
+  return own.length > 0 ? [] : (JSON.parse(recall(`queued-files:${sessionId}`) ?? '[]') as Attachment[])
 }
 
 function recallQueue(sessionId: string): Message[] {

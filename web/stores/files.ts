@@ -147,6 +147,7 @@ export const useFiles = defineStore('files', () => {
     session.onEvent((event) => {
       if (event.type === 'user:message') changes.value.clear()
       if (event.type === 'session:notice' && event.data.code === FILES_CHANGED && isShown.value) void load()
+      if (event.type === 'files:added' && isShown.value) void load()
       if (event.type !== 'tool:result') return
       const call = session.transcript.calls[event.data.callId]
       if (!call || READ_ONLY.has(call.name)) return

@@ -38,6 +38,9 @@ export const useModels = defineStore('models', () => {
     { immediate: true }
   )
 
+  /** Whether the model can look at images and PDFs; undefined if nobody says. */
+  const inputs = computed(() => current.value?.inputs)
+
   async function load(refresh = false): Promise<void> {
     loading.value = true
     reply.value = (await notices.attempt(() => (refresh ? api.refreshModels() : api.models()))) ?? reply.value
@@ -47,5 +50,5 @@ export const useModels = defineStore('models', () => {
   /** `maxCancelled`: how many waiting approvals the person knows that this cancels. */
   const select = (model: string, history: HistoryChoice, maxCancelled: number) =>
     session.sendOrShow('model:select', { model, history, maxCancelled })
-  return { reply, loading, groups, currentId, currentName, context, load, select }
+  return { reply, loading, groups, currentId, currentName, context, inputs, load, select }
 })

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { isImage, type StoredFile } from '../../../contract/attachments.ts'
+import { isImage, type StoredFile } from '../../../contract/stored-files.ts'
 import { AppError } from '../../lib/errors.ts'
 import { proofOf, type SessionDirectory } from './session-routes.ts'
 

@@ -1,4 +1,4 @@
-import type { FileBlock } from '../../../contract/attachments.ts'
+import type { FileBlock } from '../../../contract/stored-files.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { sniffMedia } from '../../lib/media/sniff-media.ts'
 import type { ContentStore } from '../../storage/checkpoint-store.ts'

@@ -3,7 +3,8 @@
  * hash, apart from the log, which names it. What a file is comes from its bytes, never from its name or from what someone says.
  */
 import { isUtf8 } from 'node:buffer'
-import type { Attachment, AttachmentInput, StoredFile } from '../../../contract/attachments.ts'
+import type { Attachment, AttachmentInput } from '../../../contract/attachments.ts'
+import { isImage, type StoredFile } from '../../../contract/stored-files.ts'
 import { headOf } from '../../lib/cut-text.ts'
 import { AppError } from '../../lib/errors.ts'
 import { sniffMedia } from '../../lib/media/sniff-media.ts'
@@ -35,8 +36,8 @@ export async function lookUpAttachments(
   for (const { id, name, view } of given) {
     const file = await lookUp(contents, sessionId, id)
     const smaller = view === undefined ? undefined : await lookUp(contents, sessionId, view)
-    if (smaller && (smaller.width === undefined || file.width === undefined))
-      throw new AppError('invalid', 'attachment_unknown', 'Only an image can have a smaller version.')
+    if (smaller && !isImage(smaller))
+      throw new AppError('invalid', 'attachment_unknown', 'The smaller version of a file must be an image.')
     found.push({ ...file, name: plainName(name), ...(smaller && { view: smaller }) })
   }
   return found

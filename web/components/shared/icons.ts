@@ -13,6 +13,7 @@ export const ICONS = {
   stop: 'M7 7h10v10H7z',
   copy: 'M9 9h10v11H9zM5 15V4h10',
   download: 'M12 4v11M7 11l5 5 5-5M5 20h14',
+  clip: 'M20 11.5l-8 8a5 5 0 0 1-7-7l8.5-8.5a3.4 3.4 0 0 1 4.8 4.8l-8.3 8.3a1.7 1.7 0 0 1-2.4-2.4l7.6-7.6',
   upload: 'M12 16V5M7 9.5L12 4.5l5 5M5 20h14',
   trash: 'M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13',
   edit: 'M5 19l1-4L16 5l3 3L9 18zM14 7l3 3',
