@@ -184,7 +184,7 @@ describe('any text', () => {
 describe('a terminal', () => {
   it.each([
     ['colours', 'a\x1b[1;31mred\x1b[0m\x9b2Jb', 'aredb'],
-    ['titles and links', 'a\x1b]0;title\x07b\x1b]8;;http://x\x1b\\c\x9d0;t\x9cd\x1bPq\x1b\\e', 'abcde'],
+    ['title that hides text', 'a\x1b]0;title\x07b\x9d; rm x\x9cc', 'a⟨U+001B⟩]0;title⟨U+0007⟩b⟨U+009D⟩; rm x⟨U+009C⟩c'],
     ['modes and character sets', '\x1b(0a\x1bMb\x1b=c\x1bcd', 'abcd'],
     ['what does not end', 'a\x1b]0;title', 'a⟨U+001B⟩]0;title'],
     ['what forms only afterwards', '\x1b\x1b[m[31mx', '⟨U+001B⟩[31mx'],

@@ -108,13 +108,12 @@ export function escapeJson(json: string): string {
 }
 
 /**
- * Sequences that steer a terminal: colours and movements (CSI), titles and links (OSC, DCS and the like, if they end), others of two
- * or three characters. A body stops at any control character, so that the search takes linear time.
+ * Sequences that steer a terminal: colours and movements (CSI), and others of two or three characters. Titles and links (OSC, DCS and
+ * the like) are shown, because they can contain any text, also a command that runs.
  */
 const CSI = String.raw`(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]`
-const STRING = String.raw`(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x00-\x1f\x7f-\x9f]*(?:\x07|\x1b\\|\x9c)`
 const SHORT = '\\x1b[ -/][0-~]|\\x1b[0-OQ-WYZ\\\\`-~]'
-const TERMINAL_CONTROL = new RegExp(`${CSI}|${STRING}|${SHORT}`, 'g')
+const TERMINAL_CONTROL = new RegExp(`${CSI}|${SHORT}`, 'g')
 
 /** Text for a terminal: control sequences are removed, other hidden characters are shown, lines and columns stay as they are. */
 export function terminalText(text: string, kind: TextKind = 'columns'): string {

@@ -1,13 +1,14 @@
+import { escapeJson } from '../../contract/hidden-characters.ts'
 import type { ServerTarget, ShownValue } from '../../contract/servers.ts'
 import { maskUrl, maskWord } from './literal-secrets.ts'
 import type { ServerEntry } from './server-entry.ts'
 import { shownValue } from './shown-value.ts'
 
-/** The exact command or address, which a person must see before it is run. Placeholders are not filled. */
+/** The exact command or address, which a person must see before it is run. Hidden characters are escapes; placeholders are not filled. */
 export function describeTarget(entry: ServerEntry): string {
-  if (entry.kind === 'remote') return entry.url
+  if (entry.kind === 'remote') return escapeJson(entry.url)
   return [entry.command, ...entry.args]
-    .map((word) => (/^[\w@%+=:,./•-]+$/.test(word) ? word : JSON.stringify(word)))
+    .map((word) => (/^[\w@%+=:,./•-]+$/.test(word) ? word : escapeJson(JSON.stringify(word))))
     .join(' ')
 }
 

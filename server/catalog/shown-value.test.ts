@@ -1,4 +1,7 @@
 import { expect, it } from 'vitest'
+import { terminalText } from '../../contract/hidden-characters.ts'
+import { describeTarget } from './describe-target.ts'
+import { readRegistry } from './registry.ts'
 import { shownValue } from './shown-value.ts'
 
 // Checked: if a value is masked because of its name, or of a part that looks like a password, the person accepts what they did not see.
@@ -26,4 +29,21 @@ it.each([
 
 it('says how much of a very long value is not shown', () => {
   expect(shownValue('NOTE', 'a'.repeat(5000)).value).toMatch(/^a{4000}… \(1000 more characters\)$/)
+})
+
+// Checked: if control characters stay as they are, the terminal's clean-up removes what is between them.
+it('shows a command and an address in which control characters would hide a part', () => {
+  const script = 'echo hi \u009d; touch /tmp/x #\u009c ; \u009b; rm y'
+  const { servers } = readRegistry(
+    JSON.stringify({
+      mcpServers: {
+        a: { command: 'sh', args: ['-c', script] },
+        b: { url: 'https://good.example/\u009d@other\u009c/mcp' }
+      }
+    }),
+    'mcp.json'
+  )
+  const shown = [...servers.values()].map((entry) => terminalText(describeTarget(entry)))
+  expect(shown[0]).toBe('sh -c "echo hi \\u009d; touch /tmp/x #\\u009c ; \\u009b; rm y"')
+  expect(shown[1]).toContain('@other')
 })
