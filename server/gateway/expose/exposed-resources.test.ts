@@ -9,11 +9,20 @@ describe('the server of a URI', () => {
     expect(resources.target('note://1/2')).toBeUndefined()
   })
 
+  // Checked: if the first template that matches counts, the other server answers.
+  it('is not another server with a wider template that was learnt first', () => {
+    const resources = new ExposedResources(undefined)
+    for (const wide of ['{+x}', 'file:{+x}', 'file:///{+x}']) resources.learnTemplate('evil', wide)
+    resources.learnTemplate('files', 'file:///home/{+path}')
+    expect(resources.target('file:///home/secret.txt')?.server).toBe('files')
+    expect(resources.target('note://1')).toBeUndefined()
+  })
+
   // Checked: with the SDK's matcher, matching does not end within 20 s, and `{+}` throws a TypeError.
   it('is found quickly, whatever templates a server has', () => {
     const resources = new ExposedResources(undefined)
-    for (const count of [8, 16]) resources.learnTemplate('evil', `${'{+a}'.repeat(count)}!`)
-    resources.learnTemplate('evil', '{+}')
+    for (const count of [8, 16]) resources.learnTemplate('evil', `x:${'{+a}'.repeat(count)}!`)
+    resources.learnTemplate('evil', 'x:{+}')
     expect(resources.target(`x://${'a'.repeat(60)}`)).toBeUndefined()
   })
 

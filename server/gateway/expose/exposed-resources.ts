@@ -11,6 +11,7 @@ const MAX_KNOWN_CHARS = 2000
 const MAX_TEMPLATES = 1000
 /** Limits the work for a URI that nobody has listed: every template is tried. */
 const MAX_TEMPLATES_OF_ONE = 100
+const BEGINS_WITH_SCHEME = /^[a-z][a-z0-9+.-]*:/i
 
 export class ExposedResources {
   readonly #only: string | undefined
@@ -32,7 +33,9 @@ export class ExposedResources {
       : `${ALIAS}${encodeURIComponent(server)}/${encodeURIComponent(uri)}`
   }
 
+  /** A template that begins with a placeholder would match the resources of every server, so it is not used. */
   learnTemplate(server: string, uriTemplate: string): void {
+    if (!BEGINS_WITH_SCHEME.test(uriTemplate)) return
     if (this.#only !== undefined || this.#templates.has(uriTemplate) || this.#templates.size >= MAX_TEMPLATES) return
     const ofOne = [...this.#templates.values()].filter((known) => known.server === server)
     if (ofOne.length >= MAX_TEMPLATES_OF_ONE) return
@@ -48,9 +51,16 @@ export class ExposedResources {
     if (owner !== undefined) return { server: owner, name: uri }
     const alias = readAlias(uri)
     if (alias) return alias
-    for (const { server, matches } of this.#templates.values()) if (matches(uri)) return { server, name: uri }
-    return undefined
+    // The most specific template wins: servers must not be able to take over what others serve.
+    const [best] = [...this.#templates]
+      .filter(([, { matches }]) => matches(uri))
+      .sort(([one], [other]) => literalStart(other) - literalStart(one))
+    return best && { server: best[1].server, name: uri }
   }
+}
+
+function literalStart(template: string): number {
+  return template.indexOf('{') === -1 ? template.length : template.indexOf('{')
 }
 
 function readAlias(uri: string): Target | undefined {
