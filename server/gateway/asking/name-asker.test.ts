@@ -62,6 +62,21 @@ describe('a named question', () => {
     })
   })
 
+  // Checked: if a title that is not text stays, the form shows the property's name without the server's.
+  it('names the server where a title is not text, asks for no context of others, and passes on only web addresses', () => {
+    const properties = { [OWN_QUESTION]: { title: null, description: ['x'] } }
+    const { requestedSchema } = ask('?', { type: 'object', properties })
+    expect(requestedSchema).toEqual({
+      type: 'object',
+      properties: { [OWN_QUESTION]: { title: `Server "x": ${OWN_QUESTION}` } }
+    })
+    const sampling = { method: 'sampling/createMessage', params: { includeContext: 'allServers' } }
+    expect(namedQuestion('x', sampling).params).toMatchObject({ includeContext: 'none' })
+    const opening = (url: unknown) => namedQuestion('x', { method: 'elicitation/create', params: { mode: 'url', url } })
+    for (const url of ['javascript:alert(1)', 'file:///etc/passwd', null]) expect(() => opening(url)).toThrow(/https:/)
+    expect(opening('https://x.example/a').params).toMatchObject({ url: 'https://x.example/a' })
+  })
+
   it('treats a value that is not text as empty', () => {
     expect(linesOf(undefined)).toEqual(['Server "x" asks:', '> ', expect.stringMatching(/^This was/)])
     expect(linesOf({ toString: 'no' })).toHaveLength(3)

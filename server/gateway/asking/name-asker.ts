@@ -19,6 +19,7 @@ const MAX_DEPTH = 6
 /** In a dialog, the text after a wide gap would look like a line of its own. */
 const WIDE_GAP = / {9,}/g
 const URL_ELICITATION_REQUIRED = -32_042
+const INVALID_PARAMS = -32_602
 
 /** Texts of a form that are only shown; no answer depends on them. */
 const SHOWN_ONLY = new Set(['title', 'description'])
@@ -26,7 +27,8 @@ const SHOWN_ONLY = new Set(['title', 'description'])
 export function namedQuestion(server: string, { method, params }: PeerRequest): PeerRequest {
   if (method === 'elicitation/create') return { method, params: namedElicitation(server, params) }
   if (method !== 'sampling/createMessage') return { method, params }
-  return { method, params: { ...params, systemPrompt: quoted(server, params.systemPrompt) } }
+  // For the client, "this server" is the gateway: the context would contain what other servers have answered.
+  return { method, params: { ...params, systemPrompt: quoted(server, params.systemPrompt), includeContext: 'none' } }
 }
 
 /** A result of the newer revision may contain questions in place of an answer. */
@@ -59,7 +61,9 @@ function isRequest(value: unknown): value is PeerRequest & Record<string, unknow
 }
 
 function namedElicitation(server: string, params: Record<string, unknown>): Record<string, unknown> {
-  const { requestedSchema } = params
+  const { requestedSchema, url } = params
+  if (url !== undefined && !(typeof url === 'string' && /^https?:\/\//i.test(url)))
+    throw new ProtocolError(INVALID_PARAMS, 'The address of an elicitation must begin with https:// or http://.')
   return {
     ...params,
     message: quoted(server, params.message),
@@ -89,7 +93,7 @@ function inLines(value: unknown, by: string, depth = 0): unknown {
   if (!isRecord(value)) return value
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => {
-      if (typeof item === 'string' && SHOWN_ONLY.has(key)) return [key, by + oneLine(item)]
+      if (SHOWN_ONLY.has(key)) return [key, typeof item === 'string' ? by + oneLine(item) : undefined]
       if (key === 'enumNames' && Array.isArray(item)) return [key, item.map((name) => by + oneLine(String(name)))]
       if (key === 'properties' && isRecord(item)) return [key, titled(item, by, depth + 1)]
       return [key, inLines(item, by, depth + 1)]
@@ -102,7 +106,7 @@ function titled(properties: Record<string, unknown>, by: string, depth: number):
   return Object.fromEntries(
     Object.entries(properties).map(([name, property]) => {
       const shown = inLines(property, by, depth)
-      return [name, !isRecord(shown) || shown.title !== undefined ? shown : { title: by + oneLine(name), ...shown }]
+      return [name, !isRecord(shown) || shown.title !== undefined ? shown : { ...shown, title: by + oneLine(name) }]
     })
   )
 }
