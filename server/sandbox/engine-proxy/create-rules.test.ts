@@ -132,7 +132,8 @@ describe('what may be created', () => {
   // Checked: when only `Privileged` was looked at, `privileged`, which the engine takes for the same, went through.
   it.each([
     ...[{ Privileged: true }, { privileged: true }, { PRIVILEGED: true }, { User: 'root' }, { user: '0' }],
-    ...[{ WorkingDir: '/proc/self/fd/8' }, { WorkingDir: '/dev/fd/8' }, { WorkingDir: '/x/../proc' }]
+    ...[{ WorkingDir: '/proc/self/fd/8' }, { WorkingDir: '/dev/fd/8' }, { WorkingDir: '/x/../proc' }],
+    ...[{ WorkingDir: '/tmp/link' }, { WorkingDir: '/workspace/link' }]
   ])('no process in a container with %j', (more) => {
     expect(whyNotExec({ Cmd: ['x'], ...more })).not.toBeNull()
     expect(whyNotExec({ Cmd: ['x'], Privileged: false, AttachStdin: true, Env: [], WorkingDir: '/process' })).toBeNull()

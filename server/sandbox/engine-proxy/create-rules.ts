@@ -44,6 +44,11 @@ const isWorkingDir: Rule = (value) =>
     value.startsWith('/') &&
     !value.split('/').includes('..') &&
     !/^\/(proc|sys|dev)(\/|$)/.test(posix.normalize(value)))
+/** A command in the container may have put a link below a folder that it can write to. */
+const isExecDir: Rule = (value) =>
+  isWorkingDir(value) &&
+  (value === INSIDE.root ||
+    ![...TMPFS_TARGETS].some((target) => `${posix.normalize(`${value}`)}/`.startsWith(`${target}/`)))
 const isFlag: Rule = (value) => typeof value === 'boolean'
 const isUpTo =
   (most: number): Rule =>
@@ -140,7 +145,7 @@ function bounded({ memoryMb, cpus, pids }: Ceilings): Record<string, Rule> {
 const EXEC: Record<string, Rule> = {
   Cmd: isTexts,
   Env: isTexts,
-  WorkingDir: isWorkingDir,
+  WorkingDir: isExecDir,
   AttachStdin: isFlag,
   AttachStdout: isFlag,
   AttachStderr: isFlag,
