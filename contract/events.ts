@@ -23,8 +23,8 @@ export const TURN_END_REASONS = [
   'length'
 ] as const
 
-/** Who decided: the person in the page, the policy, an "Always allow" of this session, or the end of the turn. */
-export const DECIDERS = ['human', 'policy', 'session', 'cancel'] as const
+/** Who decided: the person in the page, the policy, an "Always allow" of this session, the end of the turn, or an imported file. */
+export const DECIDERS = ['human', 'policy', 'session', 'cancel', 'imported'] as const
 
 /** How a command in the sandbox ended: with an exit code, or killed by a signal, which is what happens at its time limit. */
 export const commandEnding = z.object({

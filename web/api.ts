@@ -150,7 +150,8 @@ const session = (id: string) => `/api/sessions/${encodeURIComponent(id)}`
 const server = (name: string) => `/api/servers/${encodeURIComponent(name)}`
 const fileUrl = (id: string, path: string) => `${session(id)}/file?path=${encodeURIComponent(path)}`
 const archiveUrl = (id: string) => `${session(id)}/archive`
-const exportUrl = (id: string, format: 'md' | 'json') => `${session(id)}/export?format=${format}`
+export type ExportFormat = 'md' | 'json' | 'html'
+const exportUrl = (id: string, format: ExportFormat) => `${session(id)}/export?format=${format}`
 
 export interface SessionsQuery {
   limit: number
@@ -177,6 +178,12 @@ export const api = {
   session: (id: string) => json<SessionSummary>(session(id)),
   entries: (id: string, before: number) => json<EntriesReply>(`${session(id)}/entries?before=${before}`),
   changeSession: (id: string, change: SessionChange) => json<SessionSummary>(session(id), jsonBody('PATCH', change)),
+  importSession: (body: Blob) =>
+    json<SessionSummary>(
+      '/api/sessions/import',
+      { method: 'POST', headers: { 'content-type': 'application/json' }, body },
+      SLOW_TIMEOUT_MS
+    ),
   search: (text: string) => json<SearchReply>(`/api/search?${search({ q: text })}`),
   call: (id: string, callId: string) => json<CallEntry>(`${session(id)}/calls/${encodeURIComponent(callId)}`),
   deleteSession: (id: string) => request(session(id), { method: 'DELETE' }, SLOW_TIMEOUT_MS),
@@ -193,7 +200,7 @@ export const api = {
     ),
   attachment: (id: string, file: string) => request(`${session(id)}/attachments/${file}`, {}, SLOW_TIMEOUT_MS),
   archive: (id: string) => request(archiveUrl(id), {}, SLOW_TIMEOUT_MS),
-  export: (id: string, format: 'md' | 'json') => request(exportUrl(id, format), {}, SLOW_TIMEOUT_MS),
+  export: (id: string, format: ExportFormat) => request(exportUrl(id, format), {}, SLOW_TIMEOUT_MS),
   upload: (id: string, path: string, body: Blob) =>
     request(
       fileUrl(id, path),

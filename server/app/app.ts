@@ -25,6 +25,7 @@ import { OwnerAccess } from '../sessions/access/owner-access.ts'
 import { ownerName, type SessionAccess } from '../sessions/access/session-access.ts'
 import { readFile, storeFile } from '../sessions/attachments/stored-file.ts'
 import { Chat } from '../sessions/chat/chat.ts'
+import { conversationImport } from '../sessions/directory/import-conversation.ts'
 import { SessionDirectory } from '../sessions/directory/session-directory.ts'
 import { SessionSearch } from '../sessions/directory/session-search.ts'
 import { nameSessions } from '../sessions/directory/session-titles.ts'
@@ -94,7 +95,7 @@ export async function createApp(
     maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,
     sessions: directory,
     ...openFiles(settings, core),
-    search: openSearch(core, directory),
+    ...openSearch(core, directory, chat, models),
     transcript: (sessionId) => chat.fullTranscript(sessionId),
     ...{ ...entrance, senders },
     metrics: metrics.text,
@@ -188,8 +189,13 @@ function openDirectory(settings: Settings, core: Core, chat: Chat, models: Model
   return new SessionDirectory({ access, sessions, chat, store: store.sessions, events, feed, logger, idleMs, network })
 }
 
-function openSearch({ access, store }: Core, directory: SessionDirectory): SessionSearch {
-  return new SessionSearch({ access, events: store.events, summary: (sessionId) => directory.summary(sessionId) })
+function openSearch({ access, store, quotas }: Core, directory: SessionDirectory, chat: Chat, models: Models) {
+  const { events } = store
+  const checkQuota = (sessionId: string) => quotas.checkWork(sessionId)
+  return {
+    search: new SessionSearch({ access, events, summary: (sessionId) => directory.summary(sessionId) }),
+    importConversation: conversationImport({ directory, chat, models, events, checkQuota })
+  }
 }
 
 function createChat(

@@ -12,6 +12,7 @@ import type { Refusal, ReportRefusal } from '../lib/refusals.ts'
 import { type WireError, wireError } from '../lib/web/wire-error.ts'
 import type { ModelCatalog, Models } from '../models/port.ts'
 import type { SenderCheck } from '../sessions/access/sender-check.ts'
+import type { ImportConversation } from '../sessions/directory/import-conversation.ts'
 import type { SessionSearch } from '../sessions/directory/session-search.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
 import { type Drain, registerDrain } from './drain.ts'
@@ -37,6 +38,7 @@ export interface HttpServerOptions extends SecurityOptions {
   sessions: SessionDirectory
   attachments: ConversationFiles
   search: Pick<SessionSearch, 'find'>
+  importConversation: ImportConversation
   files: FileTransfer
   inbox: Inbox
   maxUploadBytes: number
@@ -120,7 +122,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerAttachmentRoutes(server, options.sessions, options.attachments, options.maxUploadBytes)
   registerServerRoutes(server, options)
   registerApprovalRoutes(server, options.inbox)
-  registerExport(server, options.sessions, options.transcript)
+  registerExport(server, options.sessions, options.transcript, options)
   registerSearch(server, options.search)
   registerAuditRoutes(server, options.audit, options.sessions)
   // `/mcp` has its own limit (`mcp-limit.ts`), and access was checked before. It needs no browser headers.

@@ -126,6 +126,12 @@ export const useSessions = defineStore('sessions', () => {
     })
     await load()
   }
+  /** Opens a new session with a conversation that was exported as JSON. */
+  async function importFile(file: File): Promise<void> {
+    const imported = await notices.attempt(() => api.importSession(file))
+    if (imported) session.open(imported.sessionId)
+    await load()
+  }
   async function remove(id: string): Promise<void> {
     const isGone = await tryDelete(() => api.deleteSession(id), id === session.sessionId)
     if (isGone) {
@@ -181,7 +187,7 @@ export const useSessions = defineStore('sessions', () => {
   }
   return {
     ...{ list, total, hasMore, isArchive, current, load, loadMore, showArchive, countAll },
-    ...{ change, remove, removeAll, openNew, bindEvents }
+    ...{ change, importFile, remove, removeAll, openNew, bindEvents }
   }
 })
 

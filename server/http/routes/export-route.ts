@@ -1,9 +1,15 @@
 import type { FastifyInstance } from 'fastify'
+import type { SessionSummary } from '../../../contract/rest.ts'
 import { callOf, type Transcript } from '../../../contract/transcript.ts'
 import { transcriptMarkdown } from '../../../contract/transcript-markdown.ts'
 import { AppError } from '../../lib/errors.ts'
+import type { AddressOf } from '../../lib/web/client-address.ts'
+import type { ImportConversation } from '../../sessions/directory/import-conversation.ts'
+import { transcriptHtml } from '../../sessions/directory/transcript-html.ts'
 import { olderEntries } from '../../sessions/feed/shown-transcript.ts'
-import { proofOf, type SessionDirectory } from './session-routes.ts'
+import { ownerOf, proofOf, type SessionDirectory } from './session-routes.ts'
+
+const MAX_IMPORT_BYTES = 20 * 1024 * 1024
 
 interface EntriesRoute {
   Params: { id: string }
@@ -19,12 +25,37 @@ interface ExportRoute {
   Querystring: { format?: string }
 }
 
-/** Exports a conversation as Markdown or JSON, and serves it page by page, from the newest entry to the oldest, or one call of it. */
+interface Format {
+  type: string
+  ending: string
+  write(summary: SessionSummary, conversation: Transcript): string
+}
+
+const FORMATS: Record<string, Format> & { md: Format } = {
+  md: {
+    type: 'text/markdown',
+    ending: 'md',
+    write: ({ title }, conversation) => transcriptMarkdown(title, conversation)
+  },
+  json: {
+    type: 'application/json',
+    ending: 'json',
+    write: (summary, conversation) => JSON.stringify({ summary, conversation }, null, 2)
+  },
+  html: { type: 'text/html', ending: 'html', write: ({ title }, conversation) => transcriptHtml(title, conversation) }
+}
+
+/** Imports a conversation, exports it as Markdown, JSON or HTML, and serves it page by page, from the newest entry to the oldest, or one call of it. */
 export function registerExport(
   server: FastifyInstance,
   sessions: Pick<SessionDirectory, 'check' | 'summary'>,
-  transcript: (sessionId: string) => Promise<Transcript>
+  transcript: (sessionId: string) => Promise<Transcript>,
+  { importConversation, addressOf }: { importConversation: ImportConversation; addressOf: AddressOf }
 ): void {
+  server.post('/api/sessions/import', { bodyLimit: MAX_IMPORT_BYTES }, async (request, reply) => {
+    const imported = await importConversation(request.body, ownerOf(request), addressOf(request.raw))
+    return reply.code(201).send(imported)
+  })
   server.get<EntriesRoute>('/api/sessions/:id/entries', async (request) => {
     const { id } = request.params
     await sessions.check(id, proofOf(request))
@@ -44,13 +75,11 @@ export function registerExport(
     const { id } = request.params
     await sessions.check(id, proofOf(request))
     const [summary, conversation] = await Promise.all([sessions.summary(id), transcript(id)])
-    const markdown = request.query.format !== 'json'
-    const body = markdown
-      ? transcriptMarkdown(summary.title, conversation)
-      : JSON.stringify({ summary, conversation }, null, 2)
+    const { format: wanted = 'md' } = request.query
+    const format = Object.hasOwn(FORMATS, wanted) ? (FORMATS[wanted] ?? FORMATS.md) : FORMATS.md
     return reply
-      .header('content-type', `${markdown ? 'text/markdown' : 'application/json'}; charset=utf-8`)
-      .header('content-disposition', `attachment; filename="conversation.${markdown ? 'md' : 'json'}"`)
-      .send(body)
+      .header('content-type', `${format.type}; charset=utf-8`)
+      .header('content-disposition', `attachment; filename="conversation.${format.ending}"`)
+      .send(format.write(summary, conversation))
   })
 }

@@ -59,7 +59,7 @@ export async function openServerRoutes(
     inbox: { open: unused, answer: unused },
     maxUploadBytes: 1,
     maxHistoryTokens: 100_000,
-    search: { find: unused },
+    ...{ search: { find: unused }, importConversation: unused },
     transcript: unused,
     ...entrance,
     senders: openSenderCheck(gateway, entrance),

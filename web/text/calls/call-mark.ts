@@ -4,11 +4,12 @@ import { isCommand, splitEnding } from './call-summary.ts'
 import { resultParts } from './result-parts.ts'
 import { interruptionWords } from './result-words.ts'
 
-export type CallMark = 'rejected' | 'running' | 'unsure' | 'bad' | 'good'
+export type CallMark = 'imported' | 'rejected' | 'running' | 'unsure' | 'bad' | 'good'
 
 /** How a decided call ended, for the icon of its row. */
 export function callMark(call: CallEntry): CallMark {
   const { decision, result } = call
+  if (decision?.by === 'imported') return 'imported'
   if (!decision?.approved) return 'rejected'
   if (!result) return 'running'
   if (interruptionWords(result)) return 'unsure'
@@ -18,6 +19,7 @@ export function callMark(call: CallEntry): CallMark {
 }
 
 export const MARKS: Record<CallMark, { icon: IconName; tone: string }> = {
+  imported: { icon: 'archive', tone: 'text-muted' },
   rejected: { icon: 'close', tone: 'text-danger' },
   running: { icon: 'play', tone: 'text-muted' },
   unsure: { icon: 'warning', tone: 'text-warn' },

@@ -6,6 +6,7 @@ export function decisionWords({ decision }: CallEntry): string {
   const { approved, by, reason, editedArgs, always } = decision
   if (by === 'cancel')
     return reason === undefined ? 'Not run: you stopped the turn' : 'Not run: cancelled before you decided'
+  if (by === 'imported') return 'Imported: not run here'
   if (by === 'policy') return approved ? 'Allowed by policy' : 'Denied by policy'
   if (by === 'session') return approved ? 'Approved by “Always allow” in this session' : 'Rejected in this session'
   if (!approved) return 'You rejected it'

@@ -1,0 +1,91 @@
+/**
+ * A conversation as one HTML file to share. Everything in it is hostile: all texts are escaped, hidden characters are shown by name,
+ * nothing in the file runs or loads, links are text, and its own policy forbids the rest.
+ */
+import { createHash } from 'node:crypto'
+import { revealPlainly, type TextKind } from '../../../contract/hidden-characters.ts'
+import type { CallEntry, Transcript, TranscriptEntry } from '../../../contract/transcript.ts'
+import { contentText } from '../../agent/model-history.ts'
+
+const STYLE = `:root{color-scheme:light dark}
+body{font:16px/1.6 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#1c1917;background:#fff}
+h1{font-size:1.4rem;line-height:1.3}header p,footer{color:#57534e;font-size:.85rem}
+article{margin:1.25rem 0}h2{font-size:.8rem;margin:0 0 .25rem;color:#57534e}
+.text{white-space:pre-wrap;overflow-wrap:anywhere}
+.user .text{background:#e6f4f1;border-radius:.9rem;padding:.6rem 1rem}
+details{border:1px solid #d6d3d1;border-radius:.6rem;padding:.4rem .8rem}summary{cursor:pointer;overflow-wrap:anywhere}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f5f5f4;border-radius:.4rem;padding:.6rem;margin:.5rem 0;font:13px/1.5 ui-monospace,monospace}
+.note{color:#57534e;font-size:.85rem;text-align:center}
+@media(prefers-color-scheme:dark){body{color:#e7e5e4;background:#1c1917}header p,footer,h2,.note{color:#a8a29e}.user .text{background:#134e4a}details{border-color:#44403c}pre{background:#292524}}
+@media print{details{border:0}}`
+const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
+const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; form-action 'none'`
+
+export function transcriptHtml(title: string, transcript: Transcript): string {
+  const name = escaped(title.replace(/\s+/g, ' '), 'prose')
+  const entries = transcript.entries.map((entry) => entryHtml(entry, transcript)).filter((html) => html !== '')
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${POLICY}">
+<meta name="referrer" content="no-referrer">
+<meta name="robots" content="noindex">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${name}</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<header><h1>${name}</h1><p>A conversation with MCP Orchestrator${transcript.model === null ? '' : ` and ${escaped(transcript.model, 'strict')}`}. Read only.</p></header>
+<main>
+${entries.join('\n')}
+</main>
+<footer>Exported on ${new Date().toISOString().slice(0, 10)}.</footer>
+</body>
+</html>
+`
+}
+
+/** Kinds of entries that later versions add are left out. */
+function entryHtml(entry: TranscriptEntry, { calls }: Transcript): string {
+  switch (entry.kind) {
+    case 'user':
+      return message('user', 'You', entry.text)
+    case 'agent':
+      if (entry.text === '') return ''
+      return message(
+        'agent',
+        `Model${entry.superseded ? ' (earlier answer)' : ''}${entry.partial ? ' (cut off)' : ''}`,
+        entry.text
+      )
+    case 'call':
+      return callHtml(calls[entry.callId])
+    case 'error':
+    case 'notice':
+      return `<p class="note">${escaped(entry.message, 'prose')}</p>`
+    case 'fresh-start':
+    case 'model-switch':
+      return `<hr><p class="note">${entry.kind === 'fresh-start' ? 'A fresh start' : 'Continued'}${entry.model ? ` with ${escaped(entry.model, 'strict')}` : ''}</p>`
+    default:
+      return ''
+  }
+}
+
+function message(kind: string, who: string, text: string): string {
+  return `<article class="${kind}"><h2>${who}</h2><div class="text">${escaped(text, 'prose')}</div></article>`
+}
+
+function callHtml(call: CallEntry | undefined): string {
+  if (!call) return ''
+  const { server, name, args, decision, result } = call
+  const verdict = decision ? `${decision.approved ? 'approved' : 'not approved'} (${decision.by})` : 'not decided'
+  const ran = JSON.stringify(decision?.editedArgs ?? args, null, 2)
+  const output = result ? `<pre>${escaped(contentText(result.content), 'columns')}</pre>` : ''
+  return `<article class="call"><details><summary>${escaped(`${server}/${name}`, 'strict')}: ${escaped(verdict, 'strict')}</summary><pre>${escaped(ran, 'columns')}</pre>${output}</details></article>`
+}
+
+const SIGNS: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+function escaped(text: string, kind: TextKind): string {
+  return revealPlainly(text.toWellFormed(), kind).replace(/[&<>"']/g, (sign) => SIGNS[sign] ?? '')
+}
