@@ -27,7 +27,7 @@ describe('toBlocks', () => {
 
   it('shows where a link leads, and opens it apart', () => {
     expect(html('[my bank](https://evil.example/bank)')).toBe(
-      '<p><a href="https://evil.example/bank" target="_blank" rel="noopener noreferrer nofollow">my bank</a><span class="link-target">(evil.example)</span></p>\n'
+      '<p dir="auto"><a href="https://evil.example/bank" target="_blank" rel="noopener noreferrer nofollow">my bank</a><span class="link-target">(evil.example)</span></p>\n'
     )
     expect(html('https://example.org/a')).not.toContain('link-target')
     expect(html('[https://good.example](https://evil.example)')).toContain('(evil.example)')
@@ -60,5 +60,45 @@ describe('toBlocks', () => {
     const first = toBlocks('# Title\n\n- one\n- two\n\nsome te')
     const second = toBlocks('# Title\n\n- one\n- two\n\nsome text and more')
     expect(second.slice(0, 2)).toEqual(first.slice(0, 2))
+  })
+
+  it.each([
+    ['$x^2$', 'x^2'],
+    ['\\(a\\)', 'a'],
+    ['cost \\$5, math $a\\$b$', 'a\\$b']
+  ])('finds the math in %s', (source, tex) => {
+    expect(html(source)).toContain(`<span class="math" data-tex="${tex}">`)
+  })
+
+  it.each(['$$\na < b\n$$', '\\[\na < b\n\\]', '$$a < b$$', 'so\n$$\na < b\n$$', 'x $$a < b$$ y'])(
+    'finds the display math in %j',
+    (source) => {
+      expect(html(source)).toContain('<span class="math math-display" data-tex="a &lt; b">')
+    }
+  )
+
+  it.each(['$5 and $10', 'from $5-$10', 'a $ b $ c', '`$x$`', '$$', '$$\n\n$$', '$$a', `$${'x'.repeat(5000)}$`])(
+    'leaves %.20j as text',
+    (source) => {
+      expect(html(source)).not.toContain('class="math')
+    }
+  )
+
+  it('does not let math out of its attribute, and draws none with hidden characters', () => {
+    expect(html('$"><img src=x>$')).toContain('data-tex="&quot;&gt;&lt;img src=x&gt;"')
+    expect(html('$a\u202eb$')).toMatch(/<span class="math"><code>a<span class="hidden-char">U\+202E/)
+  })
+
+  it('makes boxes of task lists, and a region of a table', () => {
+    expect(html('- [ ] one\n- [x] <b>two\n- [y] three')).toMatch(
+      /<li class="task"><input type="checkbox" disabled aria-label="Not done"> one[\s\S]*disabled checked aria-label="Done"> &lt;b&gt;two[\s\S]*<li>\[y\] three/
+    )
+    expect(html('|a|b|\n|-|-|\n|1|2|')).toMatch(
+      /<div class="table-scroll" role="region"[^>]*><table>[\s\S]*<\/table><\/div>/
+    )
+  })
+
+  it('leaves the direction of each paragraph to its first letter', () => {
+    expect(html('hello\n\nשלום\n\n- x')).toMatch(/<p dir="auto">hello<\/p>\n<p dir="auto">שלום<\/p>\n<ul dir="auto">/)
   })
 })

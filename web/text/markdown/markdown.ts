@@ -3,14 +3,18 @@
  * their target. Images become links, so that the page sends no request to another host.
  */
 import MarkdownIt from 'markdown-it'
-import { reveal, type TextKind } from '../../../contract/hidden-characters.ts'
+import { hasHidden, reveal, type TextKind } from '../../../contract/hidden-characters.ts'
 import { targetOf } from '../link-target.ts'
+import { addBlockRules } from './block-rules.ts'
+import { addMath } from './math-rules.ts'
 
 export type MarkdownBlock = { kind: 'html'; html: string } | { kind: 'code'; code: string; language: string }
 
 const md = new MarkdownIt({ html: false, linkify: true, breaks: true })
 md.linkify.set({ fuzzyLink: false, fuzzyEmail: false })
 md.validateLink = (url) => /^(?:https?:\/\/|mailto:)/i.test(url.trim())
+addMath(md)
+addBlockRules(md)
 type Token = ReturnType<typeof md.parse>[number]
 const { escapeHtml } = md.utils
 
@@ -27,12 +31,20 @@ md.renderer.rules.code_inline = (tokens, at) => `<code>${visible(tokens[at]?.con
 md.renderer.rules.code_block = (tokens, at) =>
   `<pre tabindex="0"><code>${visible(tokens[at]?.content ?? '', 'strict')}</code></pre>`
 md.renderer.rules.fence = md.renderer.rules.code_block
+md.renderer.rules.math_inline = (tokens, at) => math(tokens[at]?.content ?? '', tokens[at]?.markup === 'display')
+md.renderer.rules.math_block = (tokens, at) => `<p>${math(tokens[at]?.content ?? '', true)}</p>\n`
 md.renderer.rules.link_open = (tokens, at) => `<a href="${escapeHtml(hrefOf(tokens[at]))}" ${linkAttributes}>`
 md.renderer.rules.link_close = (tokens, at) => `</a>${target(tokens, at)}`
 md.renderer.rules.image = (tokens, at) => {
   const source = String(tokens[at]?.attrGet('src') ?? '')
   const label = tokens[at]?.content || 'image'
   return `<a href="${escapeHtml(source)}" ${linkAttributes}>${visible(label, 'prose')}</a>${shownTarget(source)}`
+}
+
+/** The source, until draw-math.ts replaces it. Math with hidden characters stays source, so that they are seen. */
+function math(tex: string, isDisplay: boolean): string {
+  const source = hasHidden(tex) ? '' : ` data-tex="${escapeHtml(tex)}"`
+  return `<span class="math${isDisplay ? ' math-display' : ''}"${source}><code>${visible(tex, 'strict')}</code></span>`
 }
 
 const hrefOf = (token: Token | undefined) => String(token?.attrGet('href') ?? '')

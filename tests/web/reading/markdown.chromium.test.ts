@@ -1,0 +1,78 @@
+/** Markdown as people know it: math, task lists, tables, right-to-left text, code to save, and diagrams. */
+import { expect, it } from 'vitest'
+import { PHONE } from '../../support/browser.ts'
+import { useFakePage } from '../fake-page.ts'
+import type { FakeSession } from '../fake-server.ts'
+import { seriousFaults } from '../serious-faults.ts'
+
+const now = useFakePage()
+
+function answer(text: string): (session: FakeSession) => void {
+  return (session) => {
+    session.append('user:message', { turnId: 't', text: 'go' })
+    session.append('agent:response', { turnId: 't', text })
+    session.append('turn:end', { turnId: 't', reason: 'done' })
+  }
+}
+
+const HOSTILE_MATH = [
+  String.raw`$\href{javascript:alert(1)}{x}$`,
+  String.raw`$\htmlStyle{position:fixed}{x}$`,
+  String.raw`$\includegraphics{https://evil.example/x.png}$`,
+  String.raw`$\def\a{\a\a}\a$`,
+  String.raw`$\rule{1000em}{1000em}$`,
+  String.raw`$\notacommand$`
+].join('\n\n')
+
+it('draws math with its own fonts; what it cannot draw stays as its source', async () => {
+  const { me } = await now().arrive(
+    answer(`Sum $\\sum_{i=1}^n i = \\frac{n(n+1)}{2}$ costs $5 or $10.\n\n$$\n\\sqrt{a^2 + b^2}\n$$\n\n${HOSTILE_MATH}`)
+  )
+  await me.page.locator('.math.is-drawn .katex').first().waitFor()
+  await me.page.locator('.math-display.is-drawn .katex-display').waitFor()
+  await expect.poll(() => me.page.locator('.math[title]').count()).toBe(2)
+  await me.page.getByText('costs $5 or $10.').waitFor()
+  await me.page.getByText('\\notacommand').waitFor()
+  expect(await me.page.locator('.math a, .math img, .math [style*=fixed]').count()).toBe(0)
+  expect(await me.page.evaluate('document.fonts.check("12px KaTeX_Main")')).toBe(true)
+  // Nothing is painted outside of its own place.
+  expect((await me.page.locator('.math').nth(6).boundingBox())?.width).toBeLessThan(800)
+  expect(await seriousFaults(me.page)).toEqual([])
+  expect(now().offences).toEqual([])
+})
+
+it('draws nothing of a block that is still being written', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'go' })
+  })
+  session.live('agent:delta', { turnId: 't', text: 'First $a^2$ done.\n\nThen $b^2$ and' })
+  await me.page.locator('.math.is-drawn').waitFor()
+  await me.page.getByText('b^2').waitFor()
+  expect(await me.page.locator('.math.is-drawn').count()).toBe(1)
+  session.append('agent:response', { turnId: 't', text: 'First $a^2$ done.\n\nThen $b^2$ and more.' })
+  await expect.poll(() => me.page.locator('.math.is-drawn').count()).toBe(2)
+})
+
+it('sets task lists, wide tables, right-to-left text and code that can be saved', async () => {
+  const wide = Array.from({ length: 12 }, (_, at) => `column${at}`)
+  const table = `|${wide.join('|')}|\n|${wide.map(() => '-').join('|')}|\n|${wide.join('|')}|`
+  const { me } = await now().arrive(
+    answer(
+      `- [x] done\n- [ ] open\n\n${table}\n\nשלום עולם, hello.\n\nhello, שלום.\n\n\`\`\`python\nprint("hi")\n\`\`\``
+    ),
+    { viewport: PHONE }
+  )
+  await me.page.getByRole('checkbox', { name: 'Done', exact: true }).waitFor()
+  await me.page.getByRole('checkbox', { name: 'Not done' }).waitFor()
+  const widths =
+    '[...document.querySelectorAll(".table-scroll")].map((e) => [e.scrollWidth > e.clientWidth, e.clientWidth < innerWidth])'
+  expect(await me.page.evaluate(widths)).toEqual([[true, true]])
+  expect(await me.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+  const directions = '[...document.querySelectorAll(".markdown p")].map((e) => getComputedStyle(e).direction)'
+  expect(await me.page.evaluate(directions)).toEqual(['rtl', 'ltr'])
+  const download = me.page.waitForEvent('download')
+  await me.button('Save as code.py').click()
+  expect((await download).suggestedFilename()).toBe('code.py')
+  expect(await seriousFaults(me.page)).toEqual([])
+  expect(now().offences).toEqual([])
+})
