@@ -12,10 +12,23 @@ const woff2Only: Plugin = {
   }
 }
 
+/** Parts of Mermaid that stay out: a layout with a licence that is not permissive, and math, which would add 260 kB. */
+const leanMermaid: Plugin = {
+  name: 'lean-mermaid',
+  enforce: 'pre',
+  resolveId: (source) => (/^(elkjs|katex)(\/|$)/.test(source) ? '\0left-out' : null),
+  load: (id) =>
+    id === '\0left-out'
+      ? 'export default class { constructor() { throw new Error("This is not supported here.") } }'
+      : null
+}
+
 export default defineConfig({
   root: `${import.meta.dirname}/web`,
   base: '/',
   plugins: [vue(), tailwind(), woff2Only],
+  // The code that draws diagrams is built like a worker: one file without imports.
+  worker: { format: 'iife', plugins: () => [leanMermaid] },
   build: {
     outDir: `${import.meta.dirname}/dist/web`,
     emptyOutDir: true,

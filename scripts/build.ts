@@ -151,7 +151,9 @@ async function page(): Promise<void> {
       remember(Object.values(made))
     }
   }
-  await buildPage({ configFile: join(root, 'vite.config.ts'), logLevel: 'warn', plugins: [record] })
+  const { default: config } = await import('../vite.config.ts')
+  const worker = { ...config.worker, plugins: () => [...(config.worker?.plugins?.() ?? []), record] }
+  await buildPage({ configFile: join(root, 'vite.config.ts'), logLevel: 'warn', plugins: [record], worker })
   console.error('build: dist/web')
 }
 

@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import fastifyStatic from '@fastify/static'
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { ModelsReply } from '../../contract/rest.ts'
 import type { Transcript } from '../../contract/transcript.ts'
@@ -17,6 +16,7 @@ import type { SessionSearch } from '../sessions/directory/session-search.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
 import { type Drain, registerDrain } from './drain.ts'
 import { registerHealth } from './health.ts'
+import { registerPage } from './page-files.ts'
 import type { Readiness } from './readiness.ts'
 import { refuseServers } from './refuse-servers.ts'
 import { type Inbox, registerApprovalRoutes } from './routes/approval-routes.ts'
@@ -134,7 +134,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   server.get(METRICS_PATH, async (_request, reply) =>
     reply.type('text/plain; version=0.0.4').send(await options.metrics())
   )
-  if (existsSync(options.webRoot)) await server.register(fastifyStatic, { root: options.webRoot })
+  if (existsSync(options.webRoot)) await registerPage(server, options.webRoot)
   server.setNotFoundHandler((_request, reply) => {
     options.refused?.({ face: 'http', code: 'not_found' })
     return reply.code(404).send({ error: { code: 'not_found', message: 'There is nothing at this address.' } })

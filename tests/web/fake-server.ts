@@ -18,6 +18,7 @@ import {
   pendingCalls,
   type Transcript
 } from '../../contract/transcript.ts'
+import { framePolicy } from '../../server/http/page-files.ts'
 import { FakeAttachments } from './chat/fake-attachments.ts'
 import { serveFiles } from './files/fake-files.ts'
 import { searched, summaryOf } from './sessions/fake-list.ts'
@@ -288,6 +289,8 @@ export class FakeServer {
     const asset = url.pathname === '/' ? '/index.html' : normalize(url.pathname)
     try {
       const bytes = await readFile(join(WEB, asset))
+      const policy = framePolicy(join(WEB, asset))
+      if (policy !== undefined) response.setHeader('content-security-policy', policy)
       response.setHeader('content-type', TYPES[extname(asset)] ?? 'application/octet-stream').end(bytes)
     } catch {
       response.writeHead(404).end('{}')

@@ -10,9 +10,12 @@ function asTheme(value: string | null): Theme {
   return value === 'light' || value === 'dark' ? value : 'system'
 }
 
+/** Whether the page is dark now. */
+export const isDark = ref(false)
+
 export function applyTheme(): void {
-  const dark = theme.value === 'dark' || (theme.value === 'system' && wantsDark.matches)
-  document.documentElement.dataset.theme = dark ? 'dark' : 'light'
+  isDark.value = theme.value === 'dark' || (theme.value === 'system' && wantsDark.matches)
+  document.documentElement.dataset.theme = isDark.value ? 'dark' : 'light'
 }
 wantsDark.addEventListener('change', applyTheme)
 

@@ -76,3 +76,57 @@ it('sets task lists, wide tables, right-to-left text and code that can be saved'
   expect(await seriousFaults(me.page)).toEqual([])
   expect(now().offences).toEqual([])
 })
+
+const FENCE = '```'
+const flow = (lines: string) => `${FENCE}mermaid\n${lines}\n${FENCE}`
+const HOSTILE_DIAGRAM = `%%{init: {"securityLevel": "loose", "htmlLabels": true}}%%
+flowchart LR
+  A["<img src=https://evil.example/a.png onerror=alert(1)>"] --> B["<script>parent.hacked = 1</script>"]
+  click A "javascript:alert(1)"`
+
+it('draws diagrams apart from the page, as images; broken ones show their source and why', async () => {
+  const { me } = await now().arrive(
+    answer(
+      [
+        flow('flowchart TD\n  A[Start] --> B{Works?}\n  B -->|yes| C[Done]'),
+        flow('sequenceDiagram\n  Alice->>Bob: Hello'),
+        flow('flowchart TD\n  A -->'),
+        flow('flowchart TD\n  A[a\u202eb]'),
+        flow(HOSTILE_DIAGRAM)
+      ].join('\n\n')
+    ),
+    { viewport: { width: 1200, height: 3000 } }
+  )
+  const images = me.page.getByRole('img', { name: /^Diagram: (flowchart|sequenceDiagram)/ })
+  await expect.poll(() => images.count()).toBe(3)
+  const widths = '[...document.querySelectorAll(".markdown img")].map((e) => e.complete && e.naturalWidth > 50)'
+  await expect.poll(() => me.page.evaluate(widths)).not.toContain(false)
+  await me.page.getByText('This diagram could not be drawn: Parse error').waitFor()
+  await me.page.getByText('Not drawn, because its source contains hidden characters.').waitFor()
+  await expect.poll(() => me.read(me.page.locator('.hidden-char'))).toContain('U+202E')
+  // The frame is another origin, and nothing of a diagram is in the page.
+  expect(await me.page.locator('iframe').getAttribute('sandbox')).toBe('allow-scripts')
+  expect(await me.page.evaluate('document.querySelector("iframe").contentDocument')).toBeNull()
+  expect(await me.page.evaluate('window.hacked')).toBeUndefined()
+  expect(await me.page.locator('.markdown svg:not([aria-hidden])').count()).toBe(0)
+  await me.button('Source').first().click()
+  await me.page.getByText('A[Start] --> B{Works?}').waitFor()
+  await me.button('Diagram').first().click()
+  await me.button('Show the diagram on the whole screen').first().click()
+  await me.page.getByRole('dialog', { name: 'Diagram: flowchart' }).getByRole('img').waitFor()
+  await me.page.keyboard.press('Escape')
+  expect(await seriousFaults(me.page)).toEqual([])
+  expect(now().offences).toEqual([])
+})
+
+it('loads nothing for diagrams before the first one is complete', async () => {
+  const { me, session } = await now().arrive(answer('no diagram'))
+  expect(await me.page.locator('iframe').count()).toBe(0)
+  session.append('user:message', { turnId: 'u', text: 'go' })
+  session.live('agent:delta', { turnId: 'u', text: `${FENCE}mermaid\nflowchart TD\n  A --> B\n` })
+  await me.page.getByText('A --> B').waitFor()
+  expect(await me.page.locator('iframe').count()).toBe(0)
+  session.append('agent:response', { turnId: 'u', text: flow('flowchart TD\n  A --> B') })
+  await me.page.getByRole('img', { name: 'Diagram: flowchart' }).waitFor()
+  expect(now().offences).toEqual([])
+})
