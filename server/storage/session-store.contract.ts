@@ -287,6 +287,20 @@ function describeIdle(context: () => SessionStores): void {
     expect(granted(await a.acquire(id, 'me', LONG)).activeAt).toBeGreaterThan(second)
   })
 
+  it('counts a visit as activity, whoever holds the session, and changes nothing else', async () => {
+    const { a, b, id } = context()
+    await live(a, id, 'me')
+    const before = await a.get(id)
+    await vi.waitFor(async () => expect(await a.now()).toBeGreaterThan((before?.activeAt ?? 0) + 20), { interval: 5 })
+    await b.visit(id)
+    const after = await a.get(id)
+    expect(after?.activeAt).toBeGreaterThan(before?.activeAt ?? Infinity)
+    expect({ ...after, activeAt: 0 }).toEqual({ ...before, activeAt: 0 })
+    expect((await a.listLive()).map(({ activeAt }) => activeAt)).toContain(after?.activeAt)
+    await a.visit(`${id}-unknown`)
+    expect(await a.get(`${id}-unknown`)).toBeNull()
+  })
+
   it('takes the longest idle first and only those idle for long enough', async () => {
     const { a, id } = context()
     await live(a, `${id}-old`, 'me')

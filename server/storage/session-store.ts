@@ -58,6 +58,8 @@ export interface SessionStore {
     epoch: number,
     options: { leaseMs: number; busy: boolean; activity: boolean }
   ): Promise<boolean>
+  /** Sets activeAt and nothing else. Does nothing if there is no record. */
+  visit(sessionId: string): Promise<void>
   /** Releases the lease; does nothing with an old epoch. */
   release(sessionId: string, epoch: number): Promise<void>
   /** Marks the session as live before a container is created for it, unless `maxLive` others are live. */

@@ -23,6 +23,29 @@ function age(folder: string): void {
   }
 }
 
+describe('idle sandboxes', () => {
+  // Seen before: the sandbox of a client that connected again and again was recycled under it.
+  it('stay as long as someone connects again, on any instance', async () => {
+    const idleMs = 3_600_000
+    const one = await fake.start('one', { idleMs })
+    const two = await fake.start('two', { idleMs })
+    const container = await containerOf(one, 's')
+    const started = (await fake.store.sessions.get('s'))?.activeAt ?? 0
+    const real = fake.store.sessions.takeIdle
+    // An hour after the last work.
+    const late = () => fake.store.sessions.now().then((now) => now - started - 1)
+    vi.spyOn(fake.store.sessions, 'takeIdle').mockImplementation(async (holder, options) =>
+      real(holder, { ...options, idleMs: options.idleMs === idleMs ? await late() : options.idleMs })
+    )
+    await vi.waitFor(async () => expect(await fake.store.sessions.now()).toBeGreaterThan(started + 50))
+    two.attach('s')()
+    await vi.waitFor(async () => expect((await fake.store.sessions.get('s'))?.activeAt).toBeGreaterThan(started + 40))
+    await one.janitor.round()
+    expect(fake.engine.containers.has(container)).toBe(true)
+    vi.restoreAllMocks()
+  })
+})
+
 describe('retention', () => {
   // Checked: when only the folder's own times counted, the files of a session that had been chatted in every day were gone.
   it('leaves the files of a session that is used without its sandbox', async () => {

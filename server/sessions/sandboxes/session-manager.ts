@@ -146,10 +146,11 @@ export class SessionManager {
     return checkpoints.open(sessionId, (await store.get(sessionId))?.epoch ?? 0)
   }
 
-  /** Call this when someone looks at the session (a tab is open), so that its sandbox is not paused. */
+  /** Call this when someone opens the session in a tab or connects again. It counts as activity, and no sandbox with a tab is paused. */
   attach(sessionId: string): () => void {
     const session = this.#session(sessionId)
     session.attach()
+    void this.#deps.store.visit(sessionId).catch(() => {})
     let attached = true
     return () => {
       if (!attached) return

@@ -42,6 +42,9 @@ export function sqliteSessionStore(db: Database, rememberedId: string = randomUU
         WHERE session_id = ? AND epoch = ? AND holder IS NOT NULL`
       return db.run(sql, now + leaseMs, Number(busy), Number(activity), now, validSessionId(sessionId), epoch) > 0
     },
+    visit: async (sessionId) => {
+      db.run('UPDATE sessions SET active_at = ? WHERE session_id = ?', Date.now(), validSessionId(sessionId))
+    },
     release: async (sessionId, epoch) => {
       const sql = 'UPDATE sessions SET holder = NULL, lease_until = 0, busy = 0 WHERE session_id = ? AND epoch = ?'
       db.run(sql, validSessionId(sessionId), epoch)

@@ -50,6 +50,7 @@ export function redisSessionStore(
     },
     touch: async (sessionId, epoch, { leaseMs, busy, activity }) =>
       (await fenced(scripts.touch, sessionId, epoch, leaseMs, Number(busy), Number(activity))) === 1,
+    visit: async (sessionId) => void (await fenced(scripts.visit, sessionId, 0)),
     release: async (sessionId, epoch) =>
       void (await client.run(scripts.release, [keys.session(encodeId(sessionId))], [epoch])),
     async reserve(sessionId, epoch, maxLive) {

@@ -83,6 +83,14 @@ end
 return 1
 `)
 
+export const visit = scriptForFullRedis(`
+local key, live_index, id = KEYS[1], KEYS[2], ARGV[1]
+if redis.call('EXISTS', key) == 0 then return end
+local now = int(clock())
+redis.call('HSET', key, 'activeAt', now)
+redis.call('ZADD', live_index, 'XX', now, id)
+`)
+
 export const release = scriptForFullRedis(`
 local key, epoch = KEYS[1], ARGV[1]
 if owns(key, epoch) then redis.call('HSET', key, 'holder', '', 'leaseUntil', '0', 'busy', '0') end
