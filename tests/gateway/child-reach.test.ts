@@ -1,6 +1,7 @@
 /** What a hostile server without `sandbox` gets at: nothing of ours, however it asks. */
 
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   chmodSync,
   chownSync,
@@ -10,8 +11,10 @@ import {
   readFileSync,
   readlinkSync,
   renameSync,
+  rmSync,
   writeFileSync
 } from 'node:fs'
+import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { child } from '../../server/connections/connections.fixture.ts'
@@ -198,7 +201,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
         chownSync(dir, USER, USER)
         return { evil: child('shell') }
       },
-      { under: AS_USER }
+      { under: AS_USER, env: { NODE_COMPILE_CACHE: '' } }
     )
     running.push(gateway)
     const command = `exec 2>/dev/null; made=0
@@ -222,6 +225,33 @@ describe('a hostile server', { timeout: 120_000 }, () => {
     const seen = textOf(await gateway.call('execute', { server: 'evil', tool: 'run', params: { command } }))
     expect(seen).toContain('looked')
     expect(seen).not.toMatch(/^\/.*\.sock/m)
+  })
+
+  // Checked: if only sockets that exist at its start are covered, the server sees the engine's.
+  it('can not see an engine that starts or restarts while the server runs on such an instance', async () => {
+    const runtime = temporaryFolder()
+    const sockets = [join(runtime, 'named.sock'), join(runtime, 'podman/podman.sock'), join(runtime, 'bus')]
+    const env = {
+      AUTH_TOKEN: 'the token that everyone here has',
+      XDG_RUNTIME_DIR: runtime,
+      DOCKER_HOST: `unix://${sockets[0]}`
+    }
+    writeFileSync(join(runtime, 'of another program'), '')
+    const gateway = await startGateway({ evil: child('shell') }, { env })
+    running.push(gateway)
+    const run = async (command: string) =>
+      textOf(await gateway.call('execute', { server: 'evil', tool: 'run', params: { command } }))
+    const seen = () => run(`for path in ${sockets.join(' ')}; do [ -S $path ] && echo $path; done; echo looked`)
+    const pid = await run(OWN_NAME)
+    for (let start = 0; start < 2; start++) {
+      mkdirSync(join(runtime, 'podman'))
+      const engines = sockets.map((path) => createServer().listen(path))
+      await Promise.all(engines.map((engine) => once(engine, 'listening')))
+      await expect.poll(seen).toBe('looked\n')
+      for (const engine of engines) engine.close()
+      rmSync(join(runtime, 'podman'), { recursive: true })
+    }
+    expect(await run(OWN_NAME)).toBe(pid)
   })
 
   it('is told where to move what it is given in the data folder', async () => {

@@ -88,9 +88,13 @@ describe('what is covered for a child', () => {
       ])
     )
     const ours = { ...places(), engines: at('podman', 'containerd', 'docker.sock', 'missing') }
-    const { folders, files } = confine(child(), ours)
-    expect([folders, files]).toEqual([at('data', 'podman', 'containerd'), at('docker.sock')])
-    expect(confine(child({ command: '/usr/bin/podman' }), ours)).toMatchObject({ folders: at('data'), files: [] })
+    expect(confine(child(), ours)).toMatchObject({ folders: at('data'), files: [], engines: ours.engines })
+    expect(confine(child({ command: '/usr/bin/podman' }), ours)).toMatchObject({ folders: at('data'), engines: [] })
+    // The whole folder, if nothing else is in it.
+    mkdirSync(join(dir, 'engine'))
+    const socket = join(dir, 'engine/engine.sock')
+    expect(confine(child(), { ...places(), engines: [socket] }).engines).toEqual(at('engine'))
+    expect(confine(child({ cwd: join(dir, 'engine') }), { ...places(), engines: [socket] }).engines).toEqual([socket])
   })
 
   // Checked: if an entry that names a folder of ours opens it, the folder is not in the list.

@@ -15,8 +15,8 @@ export interface OurPlaces {
   /** Its folder is hidden if nothing else is in it. */
   credentialsFile?: string | undefined
   /**
-   * Sockets of container engines and their folders: they would give a server the whole machine. Servers whose command is the
-   * engine's keep them.
+   * Sockets of container engines and the like, and their folders: they would give a server the whole machine. They may appear later.
+   * Servers whose command is the engine's keep them.
    */
   engines?: string[]
   /** Folders of other instances of the same user: the default places for settings and data. */
@@ -43,7 +43,7 @@ const MAX_LINKS = 50
 /** Throws if the child is given a path in a hidden folder: it would find nothing there. */
 export function confine(child: StartedChild, places: OurPlaces | undefined): Confinement {
   const cwd = resolve(child.cwd ?? '.')
-  if (!places) return { held: [], folders: [], files: [], readOnly: [], replaceable: [], cwd }
+  if (!places) return { held: [], folders: [], files: [], engines: [], readOnly: [], replaceable: [], cwd }
   const given = givenFiles(places)
   const ours = [...given.map(real), real(places.dataDir)]
   const hidden = hiddenFolders(places)
@@ -62,18 +62,31 @@ export function confine(child: StartedChild, places: OurPlaces | undefined): Con
   const links = [...watchedFiles(places), ...programs].flatMap((path) => followLinks(path).folders)
   const readOnly = outermost([...present([...programs, ...links]), ...replaceable])
   const held = [...new Set([...folders, ...files, ...readOnly].flatMap(foldersAbove))].sort(byLength)
-  if (!ENGINE_COMMANDS.has(basename(child.command))) {
-    for (const place of (places.engines ?? []).filter((path) => existsSync(path)))
-      (statSync(place).isDirectory() ? folders : files).add(real(place))
-  }
   return {
     held,
     folders: [...folders].sort(byLength),
     files: [...files].filter(isOneLine),
+    engines: enginesFor(child, cwd, places).filter(isOneLine),
     readOnly,
     replaceable: replaceable.filter(isOneLine),
     cwd
   }
+}
+
+/** A socket's own folder is better than the socket: it stays covered when the engine starts again. */
+function enginesFor(child: StartedChild, cwd: string, { engines = [] }: OurPlaces): string[] {
+  if (ENGINE_COMMANDS.has(basename(child.command))) return []
+  const all = engines.map(real)
+  return [
+    ...new Set(
+      all.map((place) => (hasOwnFolder(place, all) && !uses(child, cwd, dirname(place)) ? dirname(place) : place))
+    )
+  ]
+}
+
+function hasOwnFolder(place: string, all: string[]): boolean {
+  const isFolder = statSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false
+  return !isFolder && isOurs(dirname(place), all)
 }
 
 function givenFiles({ files, credentialsFile }: OurPlaces): string[] {

@@ -18,6 +18,8 @@ export interface Confinement {
   folders: string[]
   /** Files that look empty to the child, even after they are replaced. */
   files: string[]
+  /** Files and folders that are hidden like these, also those that appear later. */
+  engines: string[]
   /** Files and folders that the child can read but not change. */
   readOnly: string[]
   /** Those of `readOnly` that others may replace: the child sees the new one empty. */
@@ -90,17 +92,24 @@ export function isolation(extent: Extent): Isolation | undefined {
     covers,
     holdsSignals: pids !== undefined,
     text: describeExtent(extent),
-    wrap({ command, args, env }, { held, folders, files, readOnly, replaceable, cwd }) {
-      const guard = covers && files.length + replaceable.length > 0 ? fill(GUARD) : ''
+    wrap({ command, args, env }, confinement) {
+      const { held, folders, files, engines, readOnly, cwd } = confinement
+      const guard = covers && guardedPaths(confinement).length > 0 ? fill(GUARD) : ''
       const sh = ['/bin/sh', '-c', script, 'mcp-orchestrator-child', guard, cwd]
-      const places = [...held.map((path) => `=${path}`), ...readOnly.map((path) => `+${path}`), ...folders, ...files]
+      const places = [
+        ...held.map((path) => `=${path}`),
+        ...readOnly.map((path) => `+${path}`),
+        ...folders,
+        ...files,
+        ...engines
+      ]
       const words = covers ? [...places, '--', ...leave] : ['--']
       const spaces = covers ? ['--user', '--mount', '--propagation', 'unchanged'] : ['--user']
       const carried = carryEnvironment(env, [MARK])
       const started = [...sh, ...words, ...carried.before, command, ...args]
       return { command: unshare, args: [...spaces, '--', ...started], env: carried.env }
     },
-    settle(child, { files, replaceable }) {
+    settle(child, confinement) {
       const mapIds = () => {
         if (!isRoot) writeFileSync(`/proc/${child.pid}/setgroups`, 'deny')
         writeFileSync(`/proc/${child.pid}/uid_map`, inside(uid))
@@ -109,10 +118,15 @@ export function isolation(extent: Extent): Isolation | undefined {
       return settle(child, {
         mapIds,
         isSplit: pids !== undefined,
-        guarded: covers ? [...files, ...replaceable.map((path) => `+${path}`)] : []
+        guarded: covers ? guardedPaths(confinement) : []
       })
     }
   }
+}
+
+/** As the guard reads them. */
+function guardedPaths({ files, engines, replaceable }: Confinement): string[] {
+  return [...files, ...engines, ...replaceable.map((path) => `+${path}`)]
 }
 
 function scriptFor({ covers, pids }: Extent, isRoot: boolean): string {

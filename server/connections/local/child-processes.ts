@@ -109,7 +109,7 @@ export class ChildProcesses {
       if (isolation) checkCommand(command, env.PATH ?? DEFAULT_PATH, cwd)
       const words = isolation?.wrap({ command, args, env }, confinement) ?? { command, args, env }
       // Before the start, so that every later replacement is noticed.
-      const guarded = [...confinement.files, ...confinement.replaceable]
+      const guarded = [...confinement.files, ...confinement.engines, ...confinement.replaceable]
       if (this.#places && guarded.length > 0) this.#coverWatch.add([...guarded, ...watchedFiles(this.#places)])
       const stdio: 'pipe'[] = ['pipe', 'pipe', 'pipe', ...(isolation ? ['pipe' as const] : [])]
       // Its own session distinguishes what it starts from everything else.

@@ -4,16 +4,21 @@
  * namespace is there, `+` when the command has been started, `k` when all files have been covered again.
  */
 
+const COVER = '-t tmpfs -o ro,size=4k,mode=1755 none'
+
 /**
- * Covers the file that each line names (\`+FILE\`: if it is not read-only any more), and answers an empty line, until the stream ends. It runs in the child's mount namespace and may
- * mount there, which the child itself may not.
+ * Covers the file or folder that each line names (\`+FILE\`: if it is not read-only any more), and answers an empty line, until the stream
+ * ends. It runs in the child's mount namespace and may mount there, which the child itself may not. A covered file is a device. A covered
+ * folder has the sticky bit and can't be written to, not even by this process, which could write to every folder that a child could give this bit.
  */
 export const GUARD = `
 while IFS= read -r file <&3; do
   if [ -z "$file" ]; then printf k >&3
   elif [ "\${file#+}" != "$file" ]; then
     if [ -w "\${file#+}" ]; then "$MOUNT" --bind /dev/null "\${file#+}" || exit 125; fi
-  elif [ -e "$file" ] && [ ! -c "$file" ]; then "$MOUNT" --bind /dev/null "$file" || exit 125
+  elif [ -d "$file" ]; then
+    if [ ! -k "$file" ] || [ -w "$file" ]; then "$MOUNT" ${COVER} "$file" || [ ! -d "$file" ] || exit 125; fi
+  elif [ -e "$file" ] && [ ! -c "$file" ]; then "$MOUNT" --bind /dev/null "$file" || [ ! -e "$file" ] || exit 125
   fi
 done
 `
@@ -40,7 +45,7 @@ while [ "$1" != -- ]; do
         "$MOUNT" -o remount,bind,ro,nosuid,nodev,noatime "$path" 2>/dev/null ||
         "$MOUNT" -o remount,bind,ro,nosuid,nodev,noexec "$path" || exit 125 ;;
     *)
-      if [ -d "$1" ]; then "$MOUNT" -t tmpfs -o ro,size=4k,mode=0755 none "$1" || exit 125
+      if [ -d "$1" ]; then "$MOUNT" ${COVER} "$1" || exit 125
       elif [ -e "$1" ] && [ ! -c "$1" ]; then "$MOUNT" --bind /dev/null "$1" || exit 125
       fi ;;
   esac

@@ -56,6 +56,7 @@ async function refusalOf(candidate: Isolation, probeMs: number): Promise<string 
     held: [tmpdir()],
     folders: [tmpdir()],
     files: candidate.covers ? [process.execPath] : [],
+    engines: [],
     readOnly: candidate.covers ? [import.meta.dirname] : [],
     replaceable: [],
     cwd: '/'
