@@ -83,6 +83,7 @@ describe('a step', () => {
     const definition = tools[0]?.definition ?? ''
     expect(cards[0]?.hash).toBe(approvalHash({ sessionId: 's', callId: 'c1', definition, args: { path: 'a' } }))
     expect(cards[1]?.args).toEqual({})
+    expect(cards[0]?.claims).toMatchObject({ description: expect.any(String) })
     expect(ofType(events, 'tool:approval_resolved')).toEqual([])
     expect(ofType(events, 'turn:end')).toEqual([])
   })

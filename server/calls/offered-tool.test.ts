@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { canonicalJson } from '../lib/canonical-json.ts'
-import { approvalHash, definitionHash, offerTools, WORKSPACE } from './offered-tool.ts'
+import { approvalHash, claimsOf, definitionHash, offerTools, WORKSPACE } from './offered-tool.ts'
 
 const inputSchema = { type: 'object' }
 
@@ -41,6 +41,21 @@ describe('offered tools', () => {
     expect(offerTools('s', definitions, new Set()).map(({ name, description }) => [name, description])).toEqual([
       ['a', '']
     ])
+  })
+})
+
+describe('what a server says about its tool', () => {
+  const claims = (definition: object) => {
+    const [tool] = offerTools('s', [{ name: 'a', inputSchema, ...definition }], new Set())
+    return tool && claimsOf(tool)
+  }
+  it('is taken as it is, within a limit, and only if it makes sense', () => {
+    expect(claims({ description: 'Reads.', annotations: { readOnlyHint: true, destructiveHint: 'no' } })).toEqual({
+      description: 'Reads.',
+      readOnly: true
+    })
+    const long = claims({ description: `${'x'.repeat(999)}🤖` })
+    expect(long).toEqual({ description: 'x'.repeat(999), isCut: true })
   })
 })
 

@@ -293,7 +293,7 @@ describe('hostile text', () => {
     await me.button('Show the files').click()
     await me.page
       .getByRole('complementary', { name: 'Files' })
-      .getByRole('button', { name: /U\+202E/ })
+      .getByRole('button', { name: /^ev\s*U\+202E/ })
       .waitFor()
     await me.ask(`run printf '${script} \\xe2\\x80\\xae [x](javascript:alert(1)) \\x1b]0;title\\x07'`)
     await me.approve()

@@ -111,3 +111,25 @@ it('shows the edits of an MCP tool, what the server says about it, and the exact
   await me.outputs.getByText('done').waitFor()
   expect(now().offences).toEqual([])
 })
+
+it('loads a change that is too large for the conversation when a person wants to see it', async () => {
+  const left = '[… left out here because it is long …]'
+  const { me, session } = await now().arrive(
+    written([
+      { path: 'app.ts', content: left },
+      { isShortened: true, replaced: { is: 'large', bytes: 9 } }
+    ])
+  )
+  await me.page.getByText('82 bytes written').waitFor()
+  expect(await me.page.getByText('left out here').count()).toBe(0)
+  const call = session.transcript.calls.c0
+  const whole = { ...call, args: { path: 'app.ts', content: NEW } }
+  await me.page.route('**/calls/c0', (route) =>
+    route.fulfill({
+      json: { ...whole, result: { ...call?.result, isShortened: undefined, replaced: replacedText(OLD, NEW) } }
+    })
+  )
+  await me.button('This change is large: show it').click()
+  const diff = me.page.getByRole('region', { name: 'Changes to app.ts' })
+  await expect.poll(() => me.read(diff)).toMatch(/−\s*const line15 = 15/)
+})
