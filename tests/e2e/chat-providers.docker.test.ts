@@ -6,6 +6,7 @@ import { TEST_KEY, WIRES } from '../fixtures/model-servers/wires.ts'
 import type { Client } from '../support/client.ts'
 import { type Served, serve, stopServers } from '../support/serve.ts'
 import { textOf } from '../support/text-of.ts'
+import { pngOf } from '../support/tiny-png.ts'
 
 /** The models that each vendor lists, in its own words. */
 const LISTED: Record<string, Record<string, unknown>> = {
@@ -45,6 +46,9 @@ function behave(wire: string, { body }: RecordedRequest): ScriptedReply {
       return {
         toolCalls: [{ id: 'call_large', name: 'write_file', args: JSON.stringify({ path: 'big.txt', content: LARGE }) }]
       }
+    case 'look':
+      if (told.includes('[image: image/png')) return { text: 'It is red.' }
+      return { toolCalls: [{ id: 'call_look', name: 'read_file', args: '{"path":"attachments/red.png"}' }] }
     case 'cut':
       return { text: ['It was a dark', ' and stormy night'], delivery: { stopAfter: 'It was a dark' } }
     case 'invalid':
@@ -138,6 +142,25 @@ describe.each(WIRES)('$name', ({ name, model }) => {
     expect(client.all('agent:error')).toEqual([])
     expect(results.map(textOf)).toEqual([expect.stringContaining('1100000 bytes')])
     expect([reason, text.trim()]).toEqual(['done', 'It is written.'])
+    await goesOn(client)
+  })
+
+  it('an attached image, and the same image read from the workspace', async () => {
+    const client = await open()
+    const { token = '', sessionId } = await client.ready()
+    const image = pngOf(30, 20)
+    const upload = { method: 'POST', headers: { 'x-session-token': token }, body: new Uint8Array(image) }
+    const added = await fetch(`${server.url}/api/sessions/${sessionId}/attachments`, upload)
+    const { id } = (await added.json()) as { id: string }
+    const { reason, text } = await client.turn({ text: '#look', attachments: [{ id, name: 'red.png' }] })
+    expect([reason, text.trim()]).toEqual(['done', 'It is red.'])
+    expect(client.all('files:added')).toMatchObject([{ files: [{ path: 'attachments/red.png', attachment: id }] }])
+    expect(client.all('tool:result')).toMatchObject([{ content: [{ type: 'image', file: { id, width: 30 } }] }])
+    const [asked = '', shown = ''] = (vendors.get(name)?.requests ?? [])
+      .slice(-2)
+      .map(({ body }) => JSON.stringify(body))
+    const count = (body: string) => body.split(image.toString('base64')).length - 1
+    expect([count(asked), count(shown)]).toEqual([1, 2])
     await goesOn(client)
   })
 

@@ -1,11 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { readdirSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type App, createApp } from '../../server/app/app.ts'
 import { loadSettings } from '../../server/config/load-settings.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
 import { eventually } from '../support/eventually.ts'
 import { discard, temporaryFolder } from '../support/temporary-folder.ts'
+import { pngOf } from '../support/tiny-png.ts'
 
 describe("a session's files over HTTP", () => {
   const dataDir = temporaryFolder()
@@ -156,5 +158,26 @@ describe("a session's files over HTTP", () => {
     const [entry] = json.conversation.entries
     expect(entry?.message).toMatch(/^You uploaded deep\/data\.bin, /)
     expect(await (await fetch(`${base}/export?format=md`, { headers })).text()).toMatch(/^# /)
+  })
+
+  it('of the conversation are read by its owner alone, survive a restart, and go with the session', async () => {
+    const image = pngOf(30, 20)
+    const added = await fetch(`${base}/attachments`, { method: 'POST', headers, body: new Uint8Array(image) })
+    const { id } = (await added.json()) as { id: string }
+    const { pathname } = new URL(base)
+    await app.stop()
+    app = await start()
+    base = `${app.url()}${pathname}`
+    const got = await fetch(`${base}/attachments/${id}`, { headers })
+    expect(Buffer.from(await got.arrayBuffer()).equals(image)).toBe(true)
+    expect(got.headers.get('content-type')).toBe('image/png')
+    expect(got.headers.get('x-content-type-options')).toBe('nosniff')
+    expect(got.headers.get('content-security-policy')).toBe("default-src 'none'; sandbox")
+    for (const stranger of [{}, { 'x-session-token': 'a'.repeat(43) }])
+      expect((await fetch(`${base}/attachments/${id}`, { headers: stranger })).status).toBe(403)
+    const stored = () => readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).filter((path) => path.includes(id))
+    expect(stored()).toHaveLength(1)
+    expect((await fetch(base, { method: 'DELETE', headers })).status).toBe(204)
+    expect(stored()).toEqual([])
   })
 })
