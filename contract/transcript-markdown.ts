@@ -1,10 +1,11 @@
+import { describeFile, isFileBlock } from './stored-files.ts'
 import type { CallEntry, Transcript, TranscriptEntry } from './transcript.ts'
 
 /** A conversation as Markdown. Fences are longer than any run of backticks inside, so that nothing breaks out. */
 export function transcriptMarkdown(title: string, transcript: Transcript): string {
   const parts = [`# ${title.replace(/\s+/g, ' ')}`]
   for (const entry of transcript.entries) {
-    if (entry.kind === 'user') parts.push(`## You\n\n${entry.text}`)
+    if (entry.kind === 'user') parts.push(userMarkdown(entry))
     else if (entry.kind === 'agent' && entry.text === '') continue
     else if (entry.kind === 'agent') parts.push(agentMarkdown(entry))
     else if (entry.kind === 'call') parts.push(callMarkdown(transcript.calls[entry.callId]))
@@ -14,6 +15,11 @@ export function transcriptMarkdown(title: string, transcript: Transcript): strin
     else parts.push(`> **${entry.code}:** ${entry.message}`)
   }
   return `${parts.join('\n\n')}\n`
+}
+
+function userMarkdown({ text, attachments = [] }: Extract<TranscriptEntry, { kind: 'user' }>): string {
+  const files = attachments.map((file) => fenced(`Attached: ${file.name} (${describeFile(file)})`, ''))
+  return ['## You', text, ...files].filter((part) => part !== '').join('\n\n')
 }
 
 function agentMarkdown({ text, partial, superseded }: Extract<TranscriptEntry, { kind: 'agent' }>): string {
@@ -32,6 +38,7 @@ function callMarkdown(call: CallEntry | undefined): string {
 }
 
 function textOf(part: unknown): string {
+  if (isFileBlock(part)) return `[${part.type}: ${describeFile(part.file)}]`
   const { type, text } = part as { type?: unknown; text?: unknown }
   return typeof text === 'string' ? text : `[${String(type)}]`
 }

@@ -315,7 +315,7 @@ export class FakeServer {
         default: 'demo/demo',
         maxHistoryTokens: 100_000,
         models: [
-          { id: 'demo/demo', name: 'Demo (rules, no AI)', provider: 'demo' },
+          { id: 'demo/demo', name: 'Demo (rules, no AI)', inputs: { images: false, pdfs: false }, provider: 'demo' },
           { id: 'anthropic/large', name: 'Large', provider: 'anthropic' }
         ],
         providers: [

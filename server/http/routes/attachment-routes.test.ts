@@ -44,6 +44,7 @@ it('says what a file is by its bytes, and gives an image back as one', async () 
   })
 })
 
+// Checked: with a type that the client chooses, the browser gets `image/svg+xml`.
 it.each([
   ['an SVG with a script', '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>', 'image/svg+xml'],
   ['HTML', '<script>alert(1)</script>', 'image/png'],

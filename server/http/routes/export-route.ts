@@ -5,8 +5,10 @@ import { transcriptMarkdown } from '../../../contract/transcript-markdown.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { AddressOf } from '../../lib/web/client-address.ts'
 import type { ImportConversation } from '../../sessions/directory/import-conversation.ts'
-import { transcriptHtml } from '../../sessions/directory/transcript-html.ts'
+import { sharedImages } from '../../sessions/directory/shared-images.ts'
+import { type SharedImages, transcriptHtml } from '../../sessions/directory/transcript-html.ts'
 import { olderEntries } from '../../sessions/feed/shown-transcript.ts'
+import type { ConversationFiles } from './attachment-routes.ts'
 import { ownerOf, proofOf, type SessionDirectory } from './session-routes.ts'
 
 const MAX_IMPORT_BYTES = 20 * 1024 * 1024
@@ -28,7 +30,8 @@ interface ExportRoute {
 interface Format {
   type: string
   ending: string
-  write(summary: SessionSummary, conversation: Transcript): string
+  write(summary: SessionSummary, conversation: Transcript, images: SharedImages): string
+  hasImages?: true
 }
 
 const FORMATS: Record<string, Format> & { md: Format } = {
@@ -42,7 +45,18 @@ const FORMATS: Record<string, Format> & { md: Format } = {
     ending: 'json',
     write: (summary, conversation) => JSON.stringify({ summary, conversation }, null, 2)
   },
-  html: { type: 'text/html', ending: 'html', write: ({ title }, conversation) => transcriptHtml(title, conversation) }
+  html: {
+    type: 'text/html',
+    ending: 'html',
+    write: ({ title }, conversation, images) => transcriptHtml(title, conversation, images),
+    hasImages: true
+  }
+}
+
+interface ExportOptions {
+  importConversation: ImportConversation
+  addressOf: AddressOf
+  attachments: Pick<ConversationFiles, 'read'>
 }
 
 /** Imports a conversation, exports it as Markdown, JSON or HTML, and serves it page by page, from the newest entry to the oldest, or one call of it. */
@@ -50,7 +64,7 @@ export function registerExport(
   server: FastifyInstance,
   sessions: Pick<SessionDirectory, 'check' | 'summary'>,
   transcript: (sessionId: string) => Promise<Transcript>,
-  { importConversation, addressOf }: { importConversation: ImportConversation; addressOf: AddressOf }
+  { importConversation, addressOf, attachments }: ExportOptions
 ): void {
   server.post('/api/sessions/import', { bodyLimit: MAX_IMPORT_BYTES }, async (request, reply) => {
     const imported = await importConversation(request.body, ownerOf(request), addressOf(request.raw))
@@ -77,9 +91,11 @@ export function registerExport(
     const [summary, conversation] = await Promise.all([sessions.summary(id), transcript(id)])
     const { format: wanted = 'md' } = request.query
     const format = Object.hasOwn(FORMATS, wanted) ? (FORMATS[wanted] ?? FORMATS.md) : FORMATS.md
+    const read = (file: string) => attachments.read(id, file)
+    const images = format.hasImages ? await sharedImages(conversation, read) : new Map()
     return reply
       .header('content-type', `${format.type}; charset=utf-8`)
       .header('content-disposition', `attachment; filename="conversation.${format.ending}"`)
-      .send(format.write(summary, conversation))
+      .send(format.write(summary, conversation, images))
   })
 }

@@ -2,6 +2,7 @@
  * The built-in model: rules instead of AI, without a key or network, so that newcomers and tests can go through the whole loop
  * with the real tools and approvals. Its behaviour depends only on the conversation; only its call ids are random.
  */
+import { plural } from '../../lib/plural.ts'
 import { cancelled } from '../../lib/waiting/cancelled.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest, ToolAnswer } from '../port.ts'
 import { roughTokens } from '../step/rough-tokens.ts'
@@ -47,6 +48,10 @@ function think({ messages, tools }: StepRequest): { said: string; calls: ToolCal
   const words: string[] = []
   if (!messages.some(({ role }) => role === 'assistant')) words.push(INTRODUCTION)
   words.push(...answers.map((answer) => report(answer, findCall(messages, answer.callId))))
+  if (rounds === 0 && user?.role === 'user' && user.files)
+    words.push(
+      `I can't look at files. You attached ${plural(user.files.length, 'file')}; \`list the files in attachments\` shows them.`
+    )
   if (rounds === 0) words.push(...plan.unknown.map((line) => `I don't understand "${line.slice(0, 200)}".`))
   words.push(...missing.map((name) => `There is no tool "${name}" here.`))
   if (failed && plan.groups.length > rounds) words.push('So I skip the rest of your request.')

@@ -173,6 +173,7 @@ describe('the result of a tool with files', () => {
   })
 })
 
+// Checked: without the second try, the turn ends with `model_request_rejected`.
 test.each(WIRES)(
   '$name: a file that the vendor refuses is named in words, and the next request goes without it',
   async (wire) => {

@@ -61,7 +61,9 @@ function toMessage(message: ChatMessage, shown: ShownFiles): LanguageModelV4Mess
 function userContent({ text, note = '', files = [] }: UserMessage, shown: ShownFiles): UserContent {
   const words = [text, note].filter((part) => part !== '').join('\n\n')
   const parts = files.map((file) => shown.part(file))
-  return words === '' && parts.length > 0 ? parts : [...parts, { type: 'text', text: words }]
+  if (words === '' && parts.length > 0) return parts
+  // Vendors refuse an empty text. An imported message has none if it consisted of files.
+  return [...parts, { type: 'text', text: words || '(no text)' }]
 }
 
 function toPart(part: AssistantPart): AssistantContent[number] {

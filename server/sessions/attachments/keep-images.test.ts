@@ -40,6 +40,7 @@ it.each([
   ['a resource of text', { type: 'resource', resource: { uri: 'x', text: 'hello' } }]
 ])('leaves %s as it is', async (_, part) => expect(await keep(part)).toEqual([part]))
 
+// Checked: if other parts are kept as they are, the name is in the log.
 it('lets no tool name what is stored for others', async () => {
   const id = await contents.putContent('s', image)
   const forged = { type: 'image', mimeType: 'image/png', file: { id, mediaType: 'image/png', size: 1 } }

@@ -34,6 +34,7 @@ const put = (bytes: Buffer, { contents }: { contents: ContentStore } = chat) => 
 const question = () => chat.requests.at(-1)?.messages.findLast(({ role }) => role === 'user')
 
 describe('a message with files', () => {
+  // Checked: with the whole name, the model is told a path that leads out.
   it('puts them into the workspace first, and the model is shown what it can look at', async () => {
     chat = await fakeChat({ workspace })
     files.set('attachments/photo.png', Buffer.from('another one'))
@@ -81,6 +82,7 @@ describe('a message with files', () => {
     })
   })
 
+  // Checked: with a store that all sessions share, the message is sent.
   it('is refused if a file is not stored in this session, or a smaller version is not one', async () => {
     chat = await fakeChat({ workspace })
     const elsewhere = await chat.contents.putContent('s2', image)

@@ -203,7 +203,7 @@ export class SessionDirectory {
   async #onStored(sessionId: string, events: StoredEvent[]): Promise<void> {
     const { access, feed } = this.#deps
     const first = events.find(({ type, data }) => type === 'user:message' && data.turnId === 't1')
-    if (first) await access.rename(sessionId, firstWords(String(first.data.text)), 'words')
+    if (first) await access.rename(sessionId, firstWords(first.data), 'words')
     // Writing in an archived session brings it back.
     if (events.some(({ type }) => type === 'user:message')) await access.mark(sessionId, { isArchived: false })
     const used = events.findLast(isUse)
@@ -221,8 +221,10 @@ export class SessionDirectory {
   }
 }
 
-function firstWords(text: string): string {
-  return headOf(text.trim().split('\n')[0] ?? '', TITLE_CHARS)
+/** A message may consist of files only. */
+function firstWords({ text, attachments = [] }: { text?: unknown; attachments?: unknown }): string {
+  const [file] = attachments as { name: string }[]
+  return headOf((String(text).trim() || (file?.name ?? '')).split('\n')[0] ?? '', TITLE_CHARS)
 }
 
 /** Whether a person, the model or a tool did something. What a restart writes into the log does not count. */

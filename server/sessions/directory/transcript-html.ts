@@ -3,7 +3,9 @@
  * nothing in the file runs or loads, links are text, and its own policy forbids the rest.
  */
 import { createHash } from 'node:crypto'
+import type { Attachment } from '../../../contract/attachments.ts'
 import { revealPlainly, type TextKind } from '../../../contract/hidden-characters.ts'
+import { isFileBlock } from '../../../contract/stored-files.ts'
 import type { CallEntry, Transcript, TranscriptEntry } from '../../../contract/transcript.ts'
 import { contentText } from '../../agent/model-history.ts'
 
@@ -15,15 +17,19 @@ article{margin:1.25rem 0}h2{font-size:.8rem;margin:0 0 .25rem;color:#57534e}
 .user .text{background:#e6f4f1;border-radius:.9rem;padding:.6rem 1rem}
 details{border:1px solid #d6d3d1;border-radius:.6rem;padding:.4rem .8rem}summary{cursor:pointer;overflow-wrap:anywhere}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f5f5f4;border-radius:.4rem;padding:.6rem;margin:.5rem 0;font:13px/1.5 ui-monospace,monospace}
+img{max-width:100%;max-height:24rem;border-radius:.6rem}
 .note{color:#57534e;font-size:.85rem;text-align:center}
 @media(prefers-color-scheme:dark){body{color:#e7e5e4;background:#1c1917}header p,footer,h2,.note{color:#a8a29e}.user .text{background:#134e4a}details{border-color:#44403c}pre{background:#292524}}
 @media print{details{border:0}}`
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
-const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; form-action 'none'`
+const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; img-src data:; base-uri 'none'; form-action 'none'`
 
-export function transcriptHtml(title: string, transcript: Transcript): string {
+/** Images of the conversation as `data:` addresses, by the ids of their content. */
+export type SharedImages = ReadonlyMap<string, string>
+
+export function transcriptHtml(title: string, transcript: Transcript, images: SharedImages = new Map()): string {
   const name = escaped(title.replace(/\s+/g, ' '), 'prose')
-  const entries = transcript.entries.map((entry) => entryHtml(entry, transcript)).filter((html) => html !== '')
+  const entries = transcript.entries.map((entry) => entryHtml(entry, transcript, images)).filter((html) => html !== '')
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -47,10 +53,10 @@ ${entries.join('\n')}
 }
 
 /** Kinds of entries that later versions add are left out. */
-function entryHtml(entry: TranscriptEntry, { calls }: Transcript): string {
+function entryHtml(entry: TranscriptEntry, { calls }: Transcript, images: SharedImages): string {
   switch (entry.kind) {
     case 'user':
-      return message('user', 'You', entry.text)
+      return message('user', 'You', entry.text, filesHtml(entry.attachments ?? [], images))
     case 'agent':
       if (entry.text === '') return ''
       return message(
@@ -59,7 +65,7 @@ function entryHtml(entry: TranscriptEntry, { calls }: Transcript): string {
         entry.text
       )
     case 'call':
-      return callHtml(calls[entry.callId])
+      return callHtml(calls[entry.callId], images)
     case 'error':
     case 'notice':
       return `<p class="note">${escaped(entry.message, 'prose')}</p>`
@@ -71,16 +77,32 @@ function entryHtml(entry: TranscriptEntry, { calls }: Transcript): string {
   }
 }
 
-function message(kind: string, who: string, text: string): string {
-  return `<article class="${kind}"><h2>${who}</h2><div class="text">${escaped(text, 'prose')}</div></article>`
+function message(kind: string, who: string, text: string, files = ''): string {
+  const words = text === '' ? '' : `<div class="text">${escaped(text, 'prose')}</div>`
+  return `<article class="${kind}"><h2>${who}</h2>${files}${words}</article>`
 }
 
-function callHtml(call: CallEntry | undefined): string {
+function filesHtml(files: readonly Pick<Attachment, 'id' | 'name' | 'view'>[], images: SharedImages): string {
+  return files
+    .map(({ id, name, view }) => {
+      const image = images.get(view?.id ?? id)
+      // Our own base64: nothing of the file itself is in the text of the page.
+      return image
+        ? `<p><img src="${image}" alt="${escaped(name, 'strict')}"></p>`
+        : `<p>${escaped(name, 'strict')}</p>`
+    })
+    .join('')
+}
+
+function callHtml(call: CallEntry | undefined, images: SharedImages): string {
   if (!call) return ''
   const { server, name, args, decision, result } = call
   const verdict = decision ? `${decision.approved ? 'approved' : 'not approved'} (${decision.by})` : 'not decided'
   const ran = JSON.stringify(decision?.editedArgs ?? args, null, 2)
-  const output = result ? `<pre>${escaped(contentText(result.content), 'columns')}</pre>` : ''
+  const shown = (result?.content ?? []).filter(isFileBlock).filter(({ file }) => images.has(file.id))
+  const files = shown.map(({ file, ...block }) => ({ id: file.id, name: block.name ?? 'image' }))
+  const text = result ? `<pre>${escaped(contentText(result.content), 'columns')}</pre>` : ''
+  const output = text + filesHtml(files, images)
   return `<article class="call"><details><summary>${escaped(`${server}/${name}`, 'strict')}: ${escaped(verdict, 'strict')}</summary><pre>${escaped(ran, 'columns')}</pre>${output}</details></article>`
 }
 

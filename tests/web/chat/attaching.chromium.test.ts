@@ -50,7 +50,7 @@ describe('attaching', () => {
     await picker().setInputFiles([red, blue])
     await expect.poll(() => draft().count()).toBe(2)
     await isDrawn(draft().first().locator('img'))
-    await me.page.getByText('also go into the workspace').or(me.page.getByText("can't look at images")).waitFor()
+    await me.page.getByText("Demo (rules, no AI) can't look at images.").waitFor()
     await isUploaded()
     await me.button('Remove blue.png').click()
     await me.say('What is this?')
