@@ -171,7 +171,13 @@ export const EVENT_SCHEMAS = {
     currency: z.string().optional()
   }),
   /** `files` is what a person changed in the workspace themselves (code `files_changed`). */
-  'session:notice': z.object({ code: z.string(), message: z.string(), files: z.array(fileChange).optional() }),
+  /** `servers`: the MCP servers that it is about. */
+  'session:notice': z.object({
+    code: z.string(),
+    message: z.string(),
+    files: z.array(fileChange).optional(),
+    servers: z.array(z.string()).optional()
+  }),
   /** Starts a fresh history, unless the conversation is kept; the old one stays readable. */
   'model:selected': z.object({ model: z.string(), history: z.enum(HISTORY_CHOICES).optional() }),
   'history:reset': z.object({}),

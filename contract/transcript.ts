@@ -21,7 +21,7 @@ export type TranscriptEntry = { superseded?: true } & (
   | ({ kind: 'agent'; seq: number; at: number } & Omit<EventData<'agent:response'>, 'parts'>)
   | { kind: 'call'; seq: number; at: number; callId: string }
   | { kind: 'error'; seq: number; at: number; code: string; message: string }
-  | { kind: 'notice'; seq: number; at: number; code: string; message: string; files?: FileChange[] }
+  | { kind: 'notice'; seq: number; at: number; code: string; message: string; files?: FileChange[]; servers?: string[] }
   | { kind: 'fresh-start'; seq: number; at: number; model: string | null }
   /** Another model, which continues the conversation. */
   | { kind: 'model-switch'; seq: number; at: number; model: string }
@@ -138,7 +138,7 @@ function applyQuietly(transcript: Transcript, event: SessionEvent): void {
 }
 
 /** Notices that belong to one attempt; others, such as those about the sandbox, stay as they are. */
-const NOTICES_OF_ATTEMPT = new Set(['model_waiting', 'invalid_call', 'tools_missing'])
+const NOTICES_OF_ATTEMPT = new Set(['model_waiting', 'invalid_call'])
 
 /** If a fresh start or another turn came first, nothing is reopened; the number of the turn is used up all the same. */
 function reopen(transcript: Transcript, { turnId, of, from }: EventData<'turn:reopened'>): void {
@@ -196,11 +196,19 @@ function agentEntry({ parts: _, ...data }: EventData<'agent:response'>, seq: num
 
 /** Six uploads in a row are one entry. */
 function addNotice(transcript: Transcript, data: EventData<'session:notice'>, seq: number, at: number): void {
-  const { code, message, files } = data
+  const { code, message, files, servers } = data
   const last = transcript.entries.at(-1)
   const known = last?.kind === 'notice' && last.code === FILES_CHANGED ? last.files : undefined
   if (!files || !known || last?.kind !== 'notice' || known.length + files.length > MAX_FILE_CHANGES) {
-    transcript.entries.push({ kind: 'notice', seq, at, code, message, ...(files && { files }) })
+    transcript.entries.push({
+      kind: 'notice',
+      seq,
+      at,
+      code,
+      message,
+      ...(files && { files }),
+      ...(servers && { servers })
+    })
     return
   }
   last.files = [...known, ...files]

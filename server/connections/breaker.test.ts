@@ -25,7 +25,9 @@ describe('the breaker', () => {
       /^The server "s" failed 3 times in a row and will be retried in [12] s\. reason 0$/
     )
     // Nothing was sent: the call may go elsewhere.
-    expect(() => breaker.check()).toThrow(expect.objectContaining({ code: 'server_resting', details: { sent: false } }))
+    expect(() => breaker.check()).toThrow(
+      expect.objectContaining({ code: 'server_resting', details: { sent: false, reason: 'reason 0' } })
+    )
   })
 
   it('allows one trial start after a while, which decides', () => {

@@ -29,7 +29,7 @@ export class Breaker {
     if (this.state !== 'open') return
     const seconds = Math.max(1, Math.ceil((this.#openUntil - this.#now()) / 1000))
     const message = `The server "${this.#server}" failed ${this.#failures} times in a row and will be retried in ${seconds} s. ${this.#reason}`
-    throw new AppError('unavailable', 'server_resting', message, { details: { sent: false } })
+    throw new AppError('unavailable', 'server_resting', message, { details: { sent: false, reason: this.#reason } })
   }
 
   succeeded(): void {

@@ -309,7 +309,7 @@ export class Connections {
         },
         onFailed: (error) => {
           index.failed(entry, owner === undefined ? error.message : FAILED_FOR_OWNER)
-          if (error.code !== 'server_resting') observer?.startFailed?.(entry.name, error.code)
+          observer?.startFailed?.(entry.name, error.code)
         }
       })
     }

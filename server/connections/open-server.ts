@@ -23,6 +23,7 @@ import { boundedFetch } from './remote/bounded-fetch.ts'
 import type { ServerLog } from './server-log.ts'
 import type { KnownRevision } from './tool-records.ts'
 import { callFailure } from './wire/call-failure.ts'
+import { causeLine } from './wire/cause-line.ts'
 import { noValidator } from './wire/raw-result.ts'
 
 export interface OpenServerOptions {
@@ -49,7 +50,6 @@ export interface OpenServerOptions {
 
 /** An old server that does not answer the probe costs this much, once: the result is remembered. */
 const PROBE_MS = 4000
-const STDERR_IN_ERROR = 300
 
 /**
  * Starts or reaches a server, initializes it in the revision that it speaks, and lists its tools. If it fails, it leaves nothing
@@ -145,6 +145,7 @@ async function startChild(options: OpenServerOptions, entry: LocalEntry): Promis
   const { secrets, log, processes, containers, onDenied, signal } = options
   const filled = fillPlaceholders(entry.name, entry.env, secrets())
   log.hide([...filled.secrets, ...literalSecrets(entry)])
+  log.started()
   const { name: server, command, args, cwd } = entry
   const { sandbox } = entry
   const env = filled.values
@@ -190,23 +191,11 @@ function startFailure({ entry, log, signal }: OpenServerOptions, transport: Tran
   if (isAppError(signal.reason)) return signal.reason
   const failure = callFailure(entry.name, 'the initialization', error)
   if (failure.code !== 'child_lost' || !(transport instanceof ChildTransport)) return failure
-  const excerpt = errorExcerpt(log.tail().trim())
   const why = transport.reason ?? messageOf(error)
-  const message = `The server "${entry.name}" did not start: ${why}${excerpt}.`
+  const cause = causeLine(log.sinceStart())
+  const said = cause === undefined ? `${why}.` : `${cause}. (${why}.) See its log.`
+  const message = `Could not start "${entry.name}": ${said}`
   return new AppError('unavailable', 'server_failed', message, { cause: error, details: { sent: false } })
-}
-
-/** How Node, Python and Java begin the line with the error. */
-const ERROR_LINE = /^(?:Uncaught |Caused by: )?(?:[\w$]+\.)*\w*(?:Error|Exception)\b.*[:[].*$/m
-
-/** The line with the error says more than the end of a stack trace. */
-function errorExcerpt(tail: string): string {
-  const error = ERROR_LINE.exec(tail)?.[0].slice(0, STDERR_IN_ERROR)
-  if (error !== undefined) return `; it said: ${error.replace(/\.$/, '')}. See its log`
-  const last = tail.slice(-STDERR_IN_ERROR)
-  // Begin at the beginning of a line.
-  const whole = last.length < tail.length && last.includes('\n') ? last.slice(last.indexOf('\n') + 1) : last
-  return whole === '' ? '' : `; the end of its log: ${whole}`
 }
 
 function priorOf(revision: KnownRevision): PriorDiscovery {

@@ -303,9 +303,11 @@ export class ServerConnection {
     const details = { ...known.details, sent: false, start: true }
     const told = this.#options.tell?.(known.code, text) ?? text
     const failure = new AppError(known.kind, known.code, told, { details })
+    // That it rests for a while is not why it failed.
+    if (failure.code === 'server_resting') return failure
     this.#lastError = { at: Date.now(), message: text }
     // A server that can't be started at all costs nothing to try, and works as soon as its entry is fixed.
-    if (failure.code !== 'server_resting' && failure.details.permanent !== true) this.#breaker.failed(failure)
+    if (failure.details.permanent !== true) this.#breaker.failed(failure)
     this.#options.onFailed(failure)
     return failure
   }

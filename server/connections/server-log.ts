@@ -32,6 +32,7 @@ export async function readServerLog(
 export class ServerLog {
   readonly #file: string | undefined
   readonly #tail = new ByteTail(TAIL_BYTES)
+  #latest = new ByteTail(TAIL_BYTES)
   #unwritten = new ByteTail(TAIL_BYTES)
   #hasUnwritten = false
   #timer: NodeJS.Timeout | undefined
@@ -53,6 +54,7 @@ export class ServerLog {
 
   push(chunk: Buffer): void {
     this.#tail.push(chunk)
+    this.#latest.push(chunk)
     if (this.#file === undefined) return
     this.#unwritten.push(chunk)
     this.#hasUnwritten = true
@@ -62,6 +64,15 @@ export class ServerLog {
   /** Logs a line on stdout that is not a message: only the first few, which show what is wrong. The line may be cut off. */
   noise(line: string): void {
     if (this.#noise++ < 20) this.push(Buffer.from(`[stdout] ${this.#closed(this.redact(line))}\n`))
+  }
+
+  /** Another process is started: earlier output says nothing about it. */
+  started(): void {
+    this.#latest = new ByteTail(TAIL_BYTES)
+  }
+
+  sinceStart(): string {
+    return this.#clean(this.#latest)
   }
 
   tail(): string {

@@ -29,7 +29,7 @@ export const usePlace = defineStore('place', () => {
     hash.value = location.hash
   }
   function toServer(name: string | null): void {
-    location.hash = name === null ? '#/servers' : `#/servers/${encodeURIComponent(name)}`
+    location.hash = name === null ? '#/servers' : serverAddress(name)
   }
   function toChat(): void {
     if (view.value !== 'chat') location.hash = `#/s/${session.sessionId}`
@@ -43,6 +43,11 @@ export const usePlace = defineStore('place', () => {
   addEventListener('popstate', follow)
   return { view, server, target, toServer, toChat, toTarget }
 })
+
+/** The address of a server's own page, with its log. */
+export function serverAddress(name: string): string {
+  return `#/servers/${encodeURIComponent(name)}`
+}
 
 function decoded(text: string): string {
   try {

@@ -9,6 +9,7 @@ import { WORKSPACE } from '../../calls/offered-tool.ts'
 import type { Models } from '../../models/port.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
 import type { ChatDeps } from './chat-options.ts'
+import { missingNews } from './missing-news.ts'
 
 /** The rest is for the answer. */
 const HISTORY_SHARE = 0.8
@@ -22,7 +23,7 @@ interface StepStart {
   /** The events that the model's history is made of. */
   recent: readonly SessionEvent[]
   /** Shows a notice to the people in the session. */
-  tell(code: string, message: string): Promise<void>
+  tell(code: string, message: string, servers?: string[]): Promise<void>
   signal: AbortSignal
 }
 
@@ -32,8 +33,8 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
   const { hold, sessionId, turnId, transcript, recent, signal } = start
   const { tools, missing } = await toolbox.offer(hold, sessionId, signal)
   signal.throwIfAborted()
-  if (missing.length > 0 && stepsInTurn(recent, turnId) === 0)
-    await start.tell('tools_missing', missing.join(' ').slice(0, 2000))
+  const news = stepsInTurn(recent, turnId) === 0 ? missingNews(missing, recent) : undefined
+  if (news) await start.tell(news.code, news.message, news.servers)
   const model = transcript.model ?? (await models.resolve(undefined))
   const system = systemPromptFor(tools, options)
   const fixedTokens = estimateRequest({ system, tools, messages: [] })

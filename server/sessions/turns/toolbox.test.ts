@@ -40,7 +40,7 @@ it('names the sandbox as left out where none has ever listed its tools, and asks
   const failing = holding(() => Promise.reject(slow()))
   expect(await tools.offer(failing, 'a', signal)).toMatchObject({
     tools: [],
-    missing: [expect.stringMatching(/sandbox is left out: Waited 30 s/)]
+    missing: [{ server: 'workspace', why: expect.stringMatching(/sandbox is left out: Waited 30 s/) }]
   })
   expect(await tools.offer(open, 'a', signal)).toMatchObject({ tools: [{ name: 'read_file' }], missing: [] })
 })

@@ -10,7 +10,7 @@ import type { CallTalk } from '../../calls/call-talk.ts'
 import type { Caller } from '../../calls/caller.ts'
 import { approvalHash, type OfferedTool, offerTools } from '../../calls/offered-tool.ts'
 import type { ToolCallInput, ToolSource } from '../../calls/tool-source.ts'
-import { AppError, messageOf } from '../../lib/errors.ts'
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ReportRefusal } from '../../lib/refusals.ts'
 import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
@@ -26,6 +26,12 @@ export interface RunInput {
   signal: AbortSignal
   onOutput: (chunk: OutputChunk) => void
   talk?: CallTalk | undefined
+}
+
+/** A source that could not be listed, and why. */
+export interface MissingTools {
+  server: string
+  why: string
 }
 
 export interface ToolboxOptions {
@@ -52,7 +58,7 @@ export class Toolbox {
     hold: HeldSession,
     sessionId: string,
     signal: AbortSignal
-  ): Promise<{ tools: OfferedTool[]; missing: string[] }> {
+  ): Promise<{ tools: OfferedTool[]; missing: MissingTools[] }> {
     const asking = { caller: await this.#caller(sessionId), signal }
     const taken = new Set<string>()
     const lists = await Promise.all(
@@ -63,7 +69,11 @@ export class Toolbox {
         } catch (error) {
           if (signal.aborted || isOwnershipError(error)) throw error
           this.#options.logger.warn({ err: error, sessionId, server }, `Left out of this turn: ${messageOf(error)}`)
-          return { server, definitions: [], missing: `${title} is left out: ${messageOf(error)}` }
+          // While a failing server rests, the time until the next try changes, but not why it is missing.
+          const { reason } = isAppError(error) ? error.details : {}
+          const message = typeof reason === 'string' ? reason : messageOf(error)
+          const why = message.includes(`"${server}"`) ? message : `${title} is left out: ${message}`
+          return { server, definitions: [], missing: { server, why } }
         }
       })
     )

@@ -273,8 +273,8 @@ export class TurnDriver {
   }
 
   #startStep(hold: HeldSession, turnId: string, signal: AbortSignal): ReturnType<typeof startStep> {
-    const tell = async (code: string, message: string) =>
-      void (await this.#append([noticeOf(code, message)], hold.epoch))
+    const tell = async (code: string, message: string, servers?: string[]) =>
+      void (await this.#append([noticeOf(code, message, servers)], hold.epoch))
     const { transcript, recent } = this.#conversation
     return startStep(this.#deps, { hold, sessionId: this.#sessionId, turnId, transcript, recent, tell, signal })
   }

@@ -24,8 +24,9 @@ export function failedTurn(turnId: string, error: unknown): NewEvent[] {
   return [{ type: 'agent:error', data: { turnId, code, message } }, endOf(turnId, 'error')]
 }
 
-export function noticeOf(code: string, message: string): NewEvent {
-  return { type: 'session:notice', data: { code, message } }
+/** `servers` are those that it is about; the page links to them. */
+export function noticeOf(code: string, message: string, servers?: string[]): NewEvent {
+  return { type: 'session:notice', data: { code, message, ...(servers && { servers }) } }
 }
 
 /** `key` is the key under which the step's answer is stored once. */
