@@ -1,4 +1,6 @@
 /** Bodies of the HTTP API. */
+import { z } from 'zod'
+import type { ServersAdmin } from './servers.ts'
 import type { CallEntry, TranscriptEntry } from './transcript.ts'
 import type { UsageSum } from './usage.ts'
 
@@ -17,6 +19,27 @@ export interface ModelsReply {
   /** The most of a conversation that any model gets. */
   maxHistoryTokens: number
 }
+
+/** Anthropic, Gemini and OpenAI, and who may enter their keys here. */
+export interface ProviderKeysReply {
+  admin: ServersAdmin
+  providers: {
+    id: string
+    label: string
+    /** Where its key is from: the settings of the server, or this page. The key itself is never sent. */
+    source: 'settings' | 'page' | null
+    ok: boolean
+    /** Why it can't be used, or what is wrong with its default model. */
+    reason: string | null
+  }[]
+}
+
+export const providerKeySchema = z.object({
+  apiKey: z
+    .string()
+    .trim()
+    .regex(/^[\x21-\x7e]{8,500}$/)
+})
 
 export interface SessionSummary {
   sessionId: string

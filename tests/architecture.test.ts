@@ -37,7 +37,7 @@ const INSIDE: Record<string, string[][]> = {
     ['server/app/app-gateway.ts'],
     ['server/app/load-gateway.ts'],
     ['server/app/shared-parts.ts', 'server/app/app-models.ts', 'server/app/our-places.ts'],
-    ['server/app/app-audit.ts', 'server/app/open-store.ts'],
+    ['server/app/app-audit.ts', 'server/app/open-store.ts', 'server/app/provider-keys.ts'],
     ['server/app/data-paths.ts']
   ],
   'server/http': [['server/http/create-http-server.ts'], ['server/http/routes'], ['server/http/*']],

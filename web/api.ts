@@ -10,6 +10,7 @@ import type {
   FileListing,
   ModelsReply,
   OwnerReply,
+  ProviderKeysReply,
   SearchReply,
   SessionSummary,
   SessionsReply
@@ -47,7 +48,9 @@ export function setAdminToken(token: string): void {
   adminToken = token
 }
 function adminHeaders(path: string): Record<string, string> {
-  return adminToken !== '' && /^\/api\/(servers|approvals)\b/.test(path) ? { 'x-admin-token': adminToken } : {}
+  return adminToken !== '' && /^\/api\/(servers|approvals|providers)\b/.test(path)
+    ? { 'x-admin-token': adminToken }
+    : {}
 }
 
 async function request(path: string, init?: RequestInit, withinMs = TIMEOUT_MS): Promise<Response> {
@@ -174,6 +177,9 @@ function search(query: Record<string, unknown>): URLSearchParams {
 export const api = {
   models: () => json<ModelsReply>('/api/models'),
   refreshModels: () => json<ModelsReply>('/api/models/refresh', { method: 'POST' }, SLOW_TIMEOUT_MS),
+  providers: () => json<ProviderKeysReply>('/api/providers'),
+  setProviderKey: (id: string, apiKey: string) =>
+    request(`/api/providers/${encodeURIComponent(id)}/key`, jsonBody('PUT', { apiKey }), SLOW_TIMEOUT_MS),
   sessions: (query: SessionsQuery) => json<SessionsReply>(`/api/sessions?${search({ ...query })}`),
   session: (id: string) => json<SessionSummary>(session(id)),
   entries: (id: string, before: number) => json<EntriesReply>(`${session(id)}/entries?before=${before}`),

@@ -1,16 +1,17 @@
 /** The models that the settings give access to. The gateway loads this on demand, because it is as large as the rest. */
 import { readFileSync } from 'node:fs'
-import { modelAccess } from '../config/model-access.ts'
 import type { Settings } from '../config/settings.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { createModels } from '../models/create-models.ts'
 import { DEMO_INFO } from '../models/demo/demo-info.ts'
+import type { KeyedModels } from '../models/models-options.ts'
 import type { Models } from '../models/port.ts'
 import { type PriceTable, readPrices } from '../models/price-table.ts'
+import { accessWithKeys } from './provider-keys.ts'
 
-export function openModels(settings: Settings, logger: Logger): Models {
-  return createModels({ ...modelAccess(settings), prices: openPrices(settings), logger })
+export function openModels(settings: Settings, logger: Logger): Models & KeyedModels {
+  return createModels({ ...accessWithKeys(settings), prices: openPrices(settings), logger })
 }
 
 function openPrices({ MODEL_PRICES: path }: Settings): PriceTable | undefined {

@@ -5,6 +5,7 @@ import type { Audit } from '../audit/audit.ts'
 import { LOCAL_OWNER } from '../calls/caller.ts'
 import { dotenvWithSecrets } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
+import { userCredentials } from '../config/user-folders.ts'
 import { openHttpDoor } from '../gateway/doors/http-door.ts'
 import { openExposedHttp } from '../gateway/expose/http/exposed-http.ts'
 import { createHttpServer } from '../http/create-http-server.ts'
@@ -46,6 +47,7 @@ import { openModels } from './app-models.ts'
 import { type ChatServers, chatServers, hasMembers, openSenderCheck, serverDirectory } from './app-servers.ts'
 import { type Core, type CoreOverrides, createCore } from './core.ts'
 import { dataPaths } from './data-paths.ts'
+import { ProviderKeys } from './provider-keys.ts'
 import { sharedParts } from './shared-parts.ts'
 
 export interface App {
@@ -72,7 +74,7 @@ export async function createApp(
   const metrics = createMetrics()
   const refused = createRefusals(logger, metrics.core.refused)
   const core = await createCore(settings, logger, { ...start, instanceId, observer: metrics.core })
-  const models = observedModels(openModels(settings, logger), metrics.core.modelStep)
+  const { models, providers } = openKeyedModels(settings, logger, environment, metrics.core.modelStep)
   const { keyValues } = core.store
   const shared = sharedParts(keyValues, openAuditLog(settings, metrics.observer))
   const { auditLog, guard, inbox } = shared
@@ -91,7 +93,7 @@ export async function createApp(
   const http = await createHttpServer({
     inbox,
     readiness,
-    models,
+    ...{ models, providers },
     maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,
     sessions: directory,
     ...openFiles(settings, core),
@@ -238,4 +240,17 @@ function createChat(
 function ownerOfCookies(cookies: string | undefined): string {
   const cookie = readCookie(cookies, OWNER_COOKIE)
   return cookie ? ownerName(cookie) : LOCAL_OWNER
+}
+
+/** The models, and the keys for them that an administrator can enter. */
+function openKeyedModels(
+  settings: Settings,
+  logger: Logger,
+  environment: Record<string, string | undefined>,
+  report: Parameters<typeof observedModels>[1]
+): { models: Models; providers: ProviderKeys } {
+  const keyed = openModels(settings, logger)
+  const models = observedModels(keyed, report)
+  const file = settings.CREDENTIALS_FILE ?? userCredentials(environment)
+  return { models, providers: new ProviderKeys(settings, file, keyed, models) }
 }

@@ -15,9 +15,14 @@ export interface CredentialsOptions {
 export interface Credentials {
   /** Fills placeholders with the owner's own values first, or without an owner, with the shared ones. */
   source(owner?: string): SecretSource
+  /** The key of a model provider that an administrator has entered. `name` begins with MODEL_KEY. */
+  modelKey(name: string): string | undefined
   /** Whether this owner has a value of their own for one of these secrets. */
   differsFor(owner: string, names: string[]): boolean
 }
+
+/** Names that begin with this are not for MCP servers. */
+export const MODEL_KEY = 'MODEL_KEY_'
 
 interface Stored {
   common: Record<string, string>
@@ -37,8 +42,10 @@ export function openCredentials({ file, environment }: CredentialsOptions): Cred
     source(owner) {
       const { common, owners } = read()
       const theirs = owner === undefined ? undefined : own(owners, owner)
-      return { env, secret: (name) => (theirs && own(theirs, name)) ?? own(common, name) ?? env(name) }
+      const secret = (name: string) => (theirs && own(theirs, name)) ?? own(common, name) ?? env(name)
+      return { env, secret: (name) => (name.startsWith(MODEL_KEY) ? undefined : secret(name)) }
     },
+    modelKey: (name) => own(read().common, name),
     differsFor(owner, names) {
       const theirs = names.length === 0 ? undefined : own(read().owners, owner)
       return theirs !== undefined && names.some((name) => Object.hasOwn(theirs, name))

@@ -25,9 +25,22 @@ export function setSecret(file: string, name: string, value: string): Promise<vo
     // JSON can hold any value, so a new file is JSON.
     if (!before?.trim()) return addMembers('{}', [[name, value]])
     if (isJson(before)) return addMembers(before, [[name, value]])
-    const others = linesOf(before).lines.filter((line) => line.name !== name)
-    return appendLines(others.map(({ text }) => text).join(''), [[name, value]])
+    return appendLines(linesWithout(before, name), [[name, value]])
   })
+}
+
+export function removeSecret(file: string, name: string): Promise<void> {
+  return editFile(file, (before = '') => {
+    if (before !== '') secretsIn(file)
+    if (!isJson(before)) return linesWithout(before, name)
+    const { [name]: _, ...others } = JSON.parse(before)
+    return addMembers(JSON.stringify(others), [])
+  })
+}
+
+function linesWithout(text: string, name: string): string {
+  const others = linesOf(text).lines.filter((line) => line.name !== name)
+  return others.map((line) => line.text).join('')
 }
 
 /** Throws if the file can't be used. Secrets in the environment don't count. */

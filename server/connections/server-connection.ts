@@ -283,11 +283,8 @@ export class ServerConnection {
     this.#startedAt = Date.now()
     if (live.tools.length === 0 && this.#options.toolsSeen() > 0) {
       await live.close()
-      throw new AppError(
-        'unavailable',
-        'tools_missing',
-        `The server "${name}" runs but no longer lists any of its tools.`
-      )
+      const message = `The server "${name}" runs but no longer lists any of its tools.`
+      throw new AppError('unavailable', 'tools_missing', message)
     }
     this.#live = live
     this.#breaker.succeeded()
@@ -300,11 +297,11 @@ export class ServerConnection {
   #failure(error: unknown): AppError {
     const text = quotedLine(this.log.redact(messageOf(error)))
     const known = isAppError(error) ? error : new AppError('unavailable', 'server_failed', text)
-    const details = { ...known.details, sent: false, start: true }
     const told = this.#options.tell?.(known.code, text) ?? text
-    const failure = new AppError(known.kind, known.code, told, { details })
-    // That it rests for a while is not why it failed.
-    if (failure.code === 'server_resting') return failure
+    const failure = new AppError(known.kind, known.code, told, {
+      details: { ...known.details, sent: false, start: true }
+    })
+    if (failure.code === 'server_resting') return failure // not why it failed
     this.#lastError = { at: Date.now(), message: text }
     // A server that can't be started at all costs nothing to try, and works as soon as its entry is fixed.
     if (failure.details.permanent !== true) this.#breaker.failed(failure)

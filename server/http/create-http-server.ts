@@ -26,12 +26,13 @@ import { registerExport } from './routes/export-route.ts'
 import { type FileTransfer, registerFileRoutes } from './routes/file-routes.ts'
 import { registerLogin } from './routes/login-route.ts'
 import { registerOwner } from './routes/owner-route.ts'
+import { type ProviderRoutesOptions, registerProviderRoutes } from './routes/provider-routes.ts'
 import { registerSearch } from './routes/search-route.ts'
 import { type OwnerOf, registerServerRoutes, type ServersAdminCheck } from './routes/server-routes.ts'
 import { registerSessionRoutes, type SessionDirectory } from './routes/session-routes.ts'
 import { METRICS_PATH, registerSecurity, type SecurityOptions } from './security.ts'
 
-export interface HttpServerOptions extends SecurityOptions {
+export interface HttpServerOptions extends SecurityOptions, Pick<ProviderRoutesOptions, 'providers'> {
   readiness: Readiness
   models: Pick<Models, 'catalog'>
   maxHistoryTokens: number
@@ -121,6 +122,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)
   registerAttachmentRoutes(server, options.sessions, options.attachments, options.maxUploadBytes)
   registerServerRoutes(server, options)
+  registerProviderRoutes(server, options)
   registerApprovalRoutes(server, options.inbox)
   registerExport(server, options.sessions, options.transcript, options)
   registerSearch(server, options.search)

@@ -3,15 +3,21 @@
  * no conversation and runs no tools. Keys stay in the endpoints: no message, log line or error contains one.
  */
 
-import { AppError } from '../lib/errors.ts'
+import { AppError, isAppError } from '../lib/errors.ts'
 import { SingleFlight } from '../lib/waiting/single-flight.ts'
 import { DEMO_INFO } from './demo/demo-info.ts'
 import { demoStep } from './demo/demo-step.ts'
 import { buildCatalog } from './detection/build-catalog.ts'
-import { type Detected, detect } from './detection/detect.ts'
+import { type Detected, type DetectOptions, detect } from './detection/detect.ts'
 import type { ListedModel } from './detection/list-models.ts'
 import { configuredModelOf, splitModelId } from './model-id.ts'
-import { DEFAULT_TIMEOUTS, type ModelsOptions, type ModelTimeouts } from './models-options.ts'
+import {
+  DEFAULT_TIMEOUTS,
+  type KeyedModels,
+  type ModelsOptions,
+  type ModelTimeouts,
+  type ProviderId
+} from './models-options.ts'
 import type { Cost, ModelCatalog, Models, StepEvent, StepRequest, TokenUsage } from './port.ts'
 import type { PriceTable } from './price-table.ts'
 import { Proofs } from './proofs.ts'
@@ -28,15 +34,15 @@ const DETECTION_FRESH_MS = 10_000
 /** Enough for any answer. A model's own maximum would reduce the space for the conversation. */
 const DEFAULT_OUTPUT_TOKENS = 32_000
 
-export function createModels(options: ModelsOptions): Models {
+export function createModels(options: ModelsOptions): Models & KeyedModels {
   return new DetectedModels(options)
 }
 
-class DetectedModels implements Models {
-  readonly #options: ModelsOptions
+class DetectedModels implements Models, KeyedModels {
+  #options: ModelsOptions
   readonly #timeouts: ModelTimeouts
-  readonly #endpoints: Endpoint[]
-  readonly #proofs: Proofs
+  #endpoints: Endpoint[]
+  #proofs: Proofs
   readonly #refusedFiles = new RefusedFiles()
   #last: { at: number; detected: Detected[]; catalog: ModelCatalog } | undefined
   readonly #detection = new SingleFlight<ModelCatalog>()
@@ -46,7 +52,24 @@ class DetectedModels implements Models {
     this.#options = options
     this.#timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts }
     this.#endpoints = configuredEndpoints(options)
-    this.#proofs = new Proofs((request) => this.#step(request, PROOF_TRIES), this.#timeouts.proveMs)
+    this.#proofs = this.#noProofs()
+  }
+
+  #noProofs(): Proofs {
+    return new Proofs((request) => this.#step(request, PROOF_TRIES), this.#timeouts.proveMs)
+  }
+
+  async tryAccess(access: Omit<ModelsOptions, 'logger'>, provider: ProviderId): Promise<void> {
+    const endpoints = configuredEndpoints(access).filter((endpoint) => endpoint.provider === provider)
+    const [found] = await detect(endpoints, this.#detectOptions(access))
+    if (found?.reason) throw new AppError('invalid', 'key_refused', found.reason)
+  }
+
+  useAccess(access: Omit<ModelsOptions, 'logger'>): void {
+    this.#options = { ...this.#options, ...access }
+    this.#endpoints = configuredEndpoints(access)
+    this.#proofs = this.#noProofs()
+    this.#last = undefined
   }
 
   async catalog({ refresh = false }: { refresh?: boolean } = {}): Promise<ModelCatalog> {
@@ -72,15 +95,19 @@ class DetectedModels implements Models {
   }
 
   async #detect(): Promise<ModelCatalog> {
-    const { logger, provider, model } = this.#options
-    const detected = await detect(this.#endpoints, {
-      timeoutMs: this.#timeouts.detectMs,
-      wanted: (endpoint) => configuredModelOf(endpoint.provider, { provider, model }),
-      logger
-    })
+    const { provider, model } = this.#options
+    const endpoints = this.#endpoints
+    const detected = await detect(endpoints, this.#detectOptions(this.#options))
+    // A key was changed meanwhile.
+    if (endpoints !== this.#endpoints) return this.#detect()
     const catalog = withLimits(buildCatalog(detected, { provider, model }), this.#options.prices)
     this.#last = { at: performance.now(), detected, catalog }
     return catalog
+  }
+
+  #detectOptions({ provider, model }: Omit<ModelsOptions, 'logger'>): DetectOptions {
+    const wanted = (endpoint: Endpoint) => configuredModelOf(endpoint.provider, { provider, model })
+    return { timeoutMs: this.#timeouts.detectMs, wanted, logger: this.#options.logger }
   }
 
   #isStale(): boolean {
@@ -104,15 +131,30 @@ class DetectedModels implements Models {
       refusedFiles: this.#refusedFiles,
       logger: this.#options.logger
     })
-    for await (const event of events) {
-      yield event.type === 'done'
-        ? { ...event, usage: { ...event.usage, ...this.costOf(request.model, event.usage) } }
-        : event
+    try {
+      for await (const event of events) {
+        yield event.type === 'done'
+          ? { ...event, usage: { ...event.usage, ...this.costOf(request.model, event.usage) } }
+          : event
+      }
+    } catch (error) {
+      if (isAppError(error, 'model_not_found')) this.#leaveOut(endpoint, modelId)
+      throw error
     }
   }
 
   costOf(model: string, usage: TokenUsage): Cost | undefined {
     return this.#options.prices?.costOf(model, usage)
+  }
+
+  /** The provider lists a model that it does not have for this key. It stays out of the list until the next detection. */
+  #leaveOut(endpoint: Endpoint, modelId: string): void {
+    if (this.#last === undefined) return
+    const { provider, model, prices } = this.#options
+    const detected = this.#last.detected.map((found) =>
+      found.endpoint === endpoint ? { ...found, models: found.models.filter(({ id }) => id !== modelId) } : found
+    )
+    this.#last = { ...this.#last, detected, catalog: withLimits(buildCatalog(detected, { provider, model }), prices) }
   }
 
   #listed(endpoint: Endpoint, modelId: string): ListedModel | undefined {

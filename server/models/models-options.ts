@@ -48,3 +48,10 @@ export const DEFAULT_TIMEOUTS: ModelTimeouts = {
   maxRetryWaitMs: 60_000,
   backoffMs: 1_000
 }
+
+/** Replaces the access to providers while the program runs. */
+export interface KeyedModels {
+  /** Throws if this provider can't be used with the access. Changes nothing. */
+  tryAccess(access: Omit<ModelsOptions, 'logger'>, provider: ProviderId): Promise<void>
+  useAccess(access: Omit<ModelsOptions, 'logger'>): void
+}

@@ -30,6 +30,8 @@ const SQUEEZED = { threshold: 64 * 1024, serverNoContextTakeover: true, clientNo
 /** Maximum time from opening a connection to logging in. */
 const COME_IN_WITHIN_MS = 15_000
 const MINUTE_MS = 60_000
+/** Sooner than a person would wonder. */
+const TELL_AFTER_MS = 200
 const STATE_EVERY_MS = 15_000
 
 function limitsOf(engine: Io['engine'], options: SocketServerOptions) {
@@ -178,7 +180,7 @@ async function serve(socket: ClientSocket, options: SocketServerOptions, limits:
   socket.once('disconnect', options.chat.attach(sessionId))
   const progress = options.progress()
   if (progress.stage !== 'ready') socket.emit('system:progress', progress)
-  const model = await chooseModel(sessionId, socket.handshake.query.model, options)
+  const model = await tellingOfModels(socket, options, chooseModel(sessionId, socket.handshake.query.model, options))
   socket.emit('system:ready', { ...ready(sessionId, model), ...(token === undefined ? {} : { token }) })
   const transcript = await options.chat.transcript(sessionId)
   const seen = transcript.seq
@@ -194,6 +196,25 @@ async function serve(socket: ClientSocket, options: SocketServerOptions, limits:
   if (now.model !== null && now.model !== model) socket.emit('system:ready', ready(sessionId, now.model))
   if (now.seq !== seen) await sendSnapshot(socket, now, options)
   retell(socket, options)
+}
+
+/** Finding the models may take seconds; a client that waits is told. */
+async function tellingOfModels<T>(
+  socket: ClientSocket,
+  { progress }: SocketServerOptions,
+  work: Promise<T>
+): Promise<T> {
+  let isTold = false
+  const timer = setTimeout(() => {
+    isTold = true
+    socket.emit('system:progress', { stage: 'models', message: 'Looking for models…' })
+  }, TELL_AFTER_MS)
+  try {
+    return await work
+  } finally {
+    clearTimeout(timer)
+    if (isTold && progress().stage !== 'ready') socket.emit('system:progress', progress())
+  }
 }
 
 /** Has what is being streamed published from its beginning, by the instance where it is streamed. */

@@ -210,6 +210,11 @@ export class FakeServer {
   readonly answered: string[] = []
   /** Calls of which the page was sent only a part. */
   readonly wholeCalls = new Map<string, CallEntry>()
+  /** What the page shows about MCP servers and about the keys of model providers. */
+  servers: object[] = []
+  providers: { id: string; label: string; source: string | null; ok: boolean; reason: string | null }[] = [
+    { id: 'anthropic', label: 'Anthropic', source: 'settings', ok: true, reason: null }
+  ]
   /** Set up each session that a page opens. */
   onOpen: (session: FakeSession) => void = () => {}
   /** Refuse to let anyone in, with this code. */
@@ -326,6 +331,9 @@ export class FakeServer {
       }
     }
     if (pathname === '/api/search') return searched([...this.sessions.values()], searchParams.get('q') ?? '')
+    if (pathname === '/api/servers')
+      return { admin: 'allowed', file: null, problem: null, servers: this.servers, problems: [], exposure: null }
+    if (pathname === '/api/providers') return { admin: 'allowed', providers: this.providers }
     if (pathname === '/api/approvals') return { approvals: this.approvals, now: Date.now() }
     if (pathname.startsWith('/api/approvals/')) return { count: this.answered.push(pathname.split('/').at(-1) ?? '') }
     if (pathname === '/api/sessions' && method === 'GET') {

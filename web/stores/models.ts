@@ -48,7 +48,14 @@ export const useModels = defineStore('models', () => {
   }
 
   /** `maxCancelled`: how many waiting approvals the person knows that this cancels. */
-  const select = (model: string, history: HistoryChoice, maxCancelled: number) =>
-    session.sendOrShow('model:select', { model, history, maxCancelled })
+  async function select(model: string, history: HistoryChoice, maxCancelled: number): Promise<boolean> {
+    const isDone = await session.sendOrShow('model:select', { model, history, maxCancelled })
+    // A model that does not answer may have left the list.
+    if (!isDone) void load()
+    return isDone
+  }
+  session.onEvent(({ type, data }) => {
+    if (type === 'agent:error' && data.code === 'model_not_found') void load()
+  })
   return { reply, loading, groups, currentId, currentName, context, inputs, load, select }
 })

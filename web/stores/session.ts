@@ -19,7 +19,7 @@ import { useNotices } from './notices.ts'
 import { useOutputs } from './outputs.ts'
 import { useStream } from './stream.ts'
 import { syncedTranscript } from './synced-transcript.ts'
-import { useTalks } from './talks.ts'
+import { useTalks } from './talks/talks.ts'
 
 export type Phase = 'connecting' | 'open' | 'unauthorized' | 'forbidden' | 'refused'
 export type Activity = 'idle' | 'thinking' | 'answering' | 'running' | 'waiting' | 'reconnecting'
@@ -177,6 +177,7 @@ export const useSession = defineStore('session', () => {
     })
     from.on('system:ready', (news) => {
       ready.value = news
+      if (progress.value?.stage === 'models') progress.value = null
     })
     from.on('session:snapshot', onSnapshot)
     bindNews(from)

@@ -50,6 +50,7 @@ export async function openServerRoutes(
   const http = await createHttpServer({
     readiness: new Readiness({}, silentLogger),
     models: { catalog: unused },
+    providers: { list: unused, set: unused, remove: unused },
     sessions: {
       ...{ open: unused, check: unused, list: unused, ids: unused },
       ...{ summary: unused, change: unused, destroy: unused }

@@ -75,7 +75,7 @@ export function registerServerRoutes(server: FastifyInstance, options: ServerRou
 }
 
 /** A form on another site can send any type but this one without a preflight request. */
-async function refuseOther({ headers }: FastifyRequest): Promise<void> {
+export async function refuseOther({ headers }: FastifyRequest): Promise<void> {
   if (/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) return
   throw new AppError('invalid', 'json_only', 'Send the request as application/json.')
 }

@@ -1,4 +1,5 @@
 /** The answer of a person to a question that an MCP server asks during a call. */
+
 import type { CommandData } from '../../../contract/commands.ts'
 import { answerProblem } from '../../../contract/questions.ts'
 import { callOf, isOpenQuestion, type Transcript } from '../../../contract/transcript.ts'

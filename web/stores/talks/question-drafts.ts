@@ -1,9 +1,9 @@
 import { defineStore } from 'pinia'
 import { reactive, watch } from 'vue'
-import type { AnswerContent, QuestionField } from '../../contract/questions.ts'
-import type { AskedQuestion } from '../../contract/transcript.ts'
-import { recall, remember } from '../remembered.ts'
-import { INPUT } from './call-views.ts'
+import type { AnswerContent, QuestionField } from '../../../contract/questions.ts'
+import type { AskedQuestion } from '../../../contract/transcript.ts'
+import { recall, remember } from '../../remembered.ts'
+import { INPUT } from '../call-views.ts'
 
 /** The input of a form's fields: a text for most, a list for several choices. */
 export type FieldInput = string | boolean | string[]

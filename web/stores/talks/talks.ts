@@ -1,7 +1,7 @@
 import { defineStore } from 'pinia'
 import { shallowReactive } from 'vue'
-import type { ServerLogLine } from '../../contract/events.ts'
-import type { ServerToClient } from '../../contract/live.ts'
+import type { ServerLogLine } from '../../../contract/events.ts'
+import type { ServerToClient } from '../../../contract/live.ts'
 
 type Progress = Omit<Parameters<ServerToClient['tool:progress']>[0], 'callId'>
 type Log = Parameters<ServerToClient['tool:log']>[0]
