@@ -1,4 +1,4 @@
-import type { EventData } from '../../contract/events.ts'
+import type { EventData, SessionEvent } from '../../contract/events.ts'
 import type { AssistantPart } from '../models/port.ts'
 
 type TextPart = Extract<AssistantPart, { text: string }>
@@ -36,4 +36,10 @@ export function partsOf({ text, reasoning = '', parts }: Stored): AssistantPart[
     if (chars > 0) at[part.type] += chars + (part.type === 'reasoning' ? GAP.length : 0)
     return { ...rest, text: (part.type === 'text' ? text : reasoning).slice(from, from + chars) }
   })
+}
+
+/** The ids of a step's calls, including those that can't be run and are not in the transcript. */
+export function requestedIds({ type, data }: SessionEvent): string[] {
+  if (type !== 'agent:response') return []
+  return partsOf(data).flatMap((part) => (part.type === 'tool-call' ? [part.callId] : []))
 }

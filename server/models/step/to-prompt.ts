@@ -29,7 +29,7 @@ export function toPrompt(
 } {
   const prompt: LanguageModelV4Message[] = []
   if (request.system !== '') prompt.push({ role: 'system', content: request.system, providerOptions: CACHED })
-  for (const message of request.messages) prompt.push(...toMessage(message, shown))
+  for (const message of request.messages) for (const next of toMessage(message, shown)) add(prompt, next)
   const last = prompt.at(-1)
   if (last && last.role !== 'assistant') last.providerOptions = CACHED
   return { prompt, tools: request.tools.map(toTool) }
@@ -55,6 +55,21 @@ function toMessage(message: ChatMessage, shown: ShownFiles): LanguageModelV4Mess
       return content.length === 0 ? [] : [{ role: 'tool', content }, ...afterResults(message.answers, shown)]
     }
   }
+}
+
+/** A question that got no answer becomes part of the next one: many local models demand that user and model take turns. */
+function add(prompt: LanguageModelV4Message[], next: LanguageModelV4Message): void {
+  const last = prompt.at(-1)
+  if (last?.role !== 'user' || next.role !== 'user') return void prompt.push(next)
+  const [first, ...rest] = next.content
+  const before = last.content.at(-1)
+  // One text, because some servers accept no list of parts.
+  const joined = before?.type === 'text' && first?.type === 'text' ? `${before.text}\n\n${first.text}` : undefined
+  const content: UserContent =
+    joined === undefined
+      ? [...last.content, ...next.content]
+      : [...last.content.slice(0, -1), { type: 'text', text: joined }, ...rest]
+  prompt[prompt.length - 1] = { ...last, content }
 }
 
 /** Files come before the question about them, as the vendors advise. */

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import type { ToolSource } from '../../calls/tool-source.ts'
-import { type FakeChat, type FakeChatOptions, fakeChat, said } from './fake-chat.ts'
+import { called, type FakeChat, type FakeChatOptions, fakeChat, said } from './fake-chat.ts'
 
 let fake: FakeChat
 afterEach(() => fake.close())
@@ -50,4 +50,15 @@ it('an approved call whose time had not come when the turn was stopped is told o
   expect((await log()).filter(({ type }) => type === 'tool:started')).toHaveLength(8)
   const last = await until('tool:result', ({ callId }) => callId === 'c19')
   expect(JSON.stringify(last.data)).toContain('It was not run')
+})
+
+// Seen before: after two switches of the model, a vendor got two calls with one id.
+it('two calls that can not be run and have the same id get an id each', async () => {
+  fake = await fakeChat({ model: (_, step) => (step < 2 ? [called('launch', '{}', 'call_0')] : [said('done')]) })
+  await fake.chat.send('s1', { text: 'go' })
+  await fake.until('turn:end')
+  const ids = fake.requests
+    .at(-1)
+    ?.messages.flatMap((message) => (message.role === 'tool' ? message.answers.map(({ callId }) => callId) : []))
+  expect(new Set(ids).size).toBe(2)
 })

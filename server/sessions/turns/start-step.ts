@@ -3,6 +3,7 @@ import type { SessionEvent } from '../../../contract/events.ts'
 import { callOf, type Transcript } from '../../../contract/transcript.ts'
 import { modelHistory, stepsInTurn } from '../../agent/model-history.ts'
 import { modelStep } from '../../agent/model-step.ts'
+import { requestedIds } from '../../agent/stored-parts.ts'
 import { systemPromptFor } from '../../agent/system-prompt.ts'
 import { estimateRequest } from '../../agent/trim-history.ts'
 import { WORKSPACE } from '../../calls/offered-tool.ts'
@@ -38,6 +39,7 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
   const model = transcript.model ?? (await models.resolve(undefined))
   const system = systemPromptFor(tools, options)
   const fixedTokens = estimateRequest({ system, tools, messages: [] })
+  const requested = new Set(recent.flatMap(requestedIds))
   return modelStep({
     sessionId,
     turnId,
@@ -49,7 +51,7 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
     effort: options.effort,
     tools,
     trimmingTold: recent.some(({ type, data }) => type === 'session:notice' && data.code === 'history_trimmed'),
-    takenIds: (callId) => callOf(transcript, callId) !== undefined,
+    takenIds: (callId) => callOf(transcript, callId) !== undefined || requested.has(callId),
     allowed: transcript.allowed,
     changed: await guard.changes(tools.filter(({ server }) => server !== WORKSPACE)),
     policy,

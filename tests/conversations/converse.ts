@@ -1,0 +1,206 @@
+/**
+ * One conversation at random: a person writes, decides, stops, retries, switches models and reloads, while the vendor cuts, hangs and
+ * fails and the servers are restarted. Afterwards every request must have been valid, and every page must show what the log says.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import type { CommandName } from '../../contract/commands.ts'
+import type { SessionEvent } from '../../contract/events.ts'
+import { applyEvent, type CallEntry, emptyTranscript, pendingCalls } from '../../contract/transcript.ts'
+import type { ToolSource } from '../../server/calls/tool-source.ts'
+import { type Random, seededRandom } from '../chaos/random.ts'
+import { WIRES } from '../fixtures/model-servers/wires.ts'
+import { PATIENCE_MS } from '../support/patience-ms.ts'
+import { FakePage, sent } from './fake-page.ts'
+import { type House, moment } from './house.ts'
+import { VendorMind } from './vendor-mind.ts'
+
+export interface Report {
+  seed: number
+  violations: string[]
+  requests: number
+  events: number
+  /** How often each thing was done, and how often it was refused. */
+  done: Record<string, number>
+}
+
+type State = 'idle' | 'waiting' | 'hanging' | 'running'
+type Act = () => Promise<unknown>
+
+/** What may be done in each state, and how often. */
+const HABITS: Record<State, Record<string, number>> = {
+  idle: { message: 50, retry: 25, keep: 9, fresh: 4, reset: 3, reload: 5, restart: 4 },
+  waiting: { approve: 50, reject: 15, edit: 10, remember: 4, stop: 8, keep: 3, message: 3, restart: 4, kill: 3 },
+  hanging: { stop: 55, restart: 15, kill: 12, keep: 8, reset: 4, message: 3, retry: 3 },
+  running: { stop: 45, restart: 10, kill: 8, reload: 10, retry: 8, message: 8, keep: 6, nothing: 5 }
+}
+const SAID = ['Hello', 'And 🧭 now?', 'Half: \ud83e', '漢字\n\n```\ncode', 'Please read it.', 'Once more']
+const OUTPUTS = ['', 'ok', '\ud83d half', 'x'.repeat(3000), '{"a":1}', '🧭'.repeat(50), '\u0000\u001b[31mred']
+
+class Conversation {
+  readonly mind: VendorMind
+  readonly done: Record<string, number> = {}
+  readonly runs = new Map<string, number>()
+  readonly #house: House
+  readonly #id: string
+  readonly #random: Random
+  readonly #pages: FakePage[]
+
+  constructor(house: House, seed: number) {
+    this.#house = house
+    this.#id = `s-${seed}`
+    this.#random = seededRandom(seed)
+    this.mind = new VendorMind(this.#random)
+    this.#pages = [0, 1].map((at) => new FakePage(() => house.chat(at).transcript(this.#id)))
+    house.minds.set(this.#id, this.mind)
+    house.source = this.#desk()
+    house.listen = (events) => {
+      for (const page of this.#pages) page.publish(events)
+    }
+  }
+
+  async hold(model: string): Promise<void> {
+    for (const at of [0, 1]) this.#house.chat(at).attach(this.#id)
+    await this.#house.chat(0).begin(this.#id, model)
+    for (const page of this.#pages) await page.connect()
+    const steps = 10 + Math.floor(this.#random.between(0, 14))
+    for (let step = 0; step < steps; step++) {
+      const state = this.#random.chance(0.2) ? await this.#soon() : await this.#settled()
+      await this.#act(pick(this.#random, HABITS[state]))
+      if (this.#random.chance(0.1)) this.#random.pick(this.#pages).disconnect()
+      if (this.#random.chance(0.3)) await this.#reconnect()
+    }
+    for (;;) {
+      const state = await this.#settled()
+      if (state === 'idle') break
+      await this.#act(state === 'waiting' ? 'reject' : 'stop')
+    }
+    await this.#house.takeOver(this.#id)
+    await this.#reconnect()
+  }
+
+  async #reconnect(): Promise<void> {
+    for (const page of this.#pages) if (!page.isOnline) await page.connect()
+  }
+
+  async #transcript() {
+    return this.#house.chat(0).transcript(this.#id)
+  }
+
+  async #state(): Promise<State> {
+    const transcript = await this.#transcript()
+    if (transcript.turnId === null) return 'idle'
+    if (pendingCalls(transcript).length > 0) return 'waiting'
+    return this.mind.isHanging ? 'hanging' : 'running'
+  }
+
+  async #soon(): Promise<State> {
+    await moment(this.#random.between(0, 15))
+    return this.#state()
+  }
+
+  async #settled(): Promise<State> {
+    const until = performance.now() + PATIENCE_MS
+    for (;;) {
+      const state = await this.#state()
+      if (state !== 'running') return state
+      if (performance.now() > until) throw new Error('The turn stands still.')
+      await moment(4)
+    }
+  }
+
+  async #act(name: string): Promise<void> {
+    const at = this.#random.pick([0, 1])
+    const send = (command: CommandName, input: unknown = {}) => this.#house.command(at, this.#id, command, input)
+    const [call] = pendingCalls(await this.#transcript())
+    const acts: Record<string, Act> = {
+      message: () => send('message', { text: `${this.#random.pick(SAID)} (${this.#id})` }),
+      retry: () => send('turn:retry'),
+      stop: () => send('turn:cancel'),
+      reset: () => send('history:reset'),
+      keep: () => this.#switch(send, 'keep'),
+      fresh: () => this.#switch(send, 'fresh'),
+      reload: () => this.#random.pick(this.#pages).connect(),
+      restart: () => this.#house.restart(at, this.#id, 'stop'),
+      kill: () => this.#house.restart(at, this.#id, 'kill'),
+      approve: () => send('tool:approval', decision(call, { approved: true })),
+      remember: () => send('tool:approval', decision(call, { approved: true, remember: true })),
+      edit: () =>
+        send('tool:approval', decision(call, { approved: true, args: { ...call?.args, path: 'edited \ud83e' } })),
+      reject: () => send('tool:approval', decision(call, { approved: false, reason: 'No 🧭.' }))
+    }
+    const refusal = await acts[name]?.()
+    const what = typeof refusal === 'string' ? `${name} (${refusal})` : name
+    this.done[what] = (this.done[what] ?? 0) + 1
+  }
+
+  async #switch(send: (command: CommandName, input: unknown) => Promise<unknown>, history: string): Promise<unknown> {
+    const { model } = this.#random.pick(WIRES)
+    const before = (await this.#transcript()).model
+    const refusal = await send('model:select', { model, history })
+    if (model !== before) this.mind.switched()
+    return refusal
+  }
+
+  #desk(): ToolSource {
+    const inputSchema = { type: 'object' }
+    return {
+      server: 'desk',
+      list: async () => ['read', 'write'].map((name) => ({ name, description: `Can ${name}.`, inputSchema })),
+      call: async ({ callId, signal }) => {
+        this.runs.set(callId, (this.runs.get(callId) ?? 0) + 1)
+        if (this.#random.chance(0.3)) await moment(this.#random.between(1, 30))
+        if (this.#random.chance(0.1)) signal?.throwIfAborted()
+        if (this.#random.chance(0.1)) throw new Error('The desk is broken.')
+        return { content: [{ type: 'text', text: this.#random.pick(OUTPUTS) }], isError: this.#random.chance(0.1) }
+      }
+    }
+  }
+
+  async check(): Promise<{ violations: string[]; events: number }> {
+    const violations = [...this.mind.violations]
+    const log: SessionEvent[] = []
+    for (let page = await this.#read(0); page.length > 0; page = await this.#read(log.length)) log.push(...page)
+    const folded = sent(log.reduce(applyEvent, emptyTranscript()))
+    for (const page of this.#pages)
+      if (!isDeepStrictEqual(sent(page.transcript), folded)) violations.push(difference(page.transcript, folded))
+    for (const [callId, times] of this.runs) if (times > 1) violations.push(`the call ${callId} ran ${times} times`)
+    for (const { callId, startedAt, result } of Object.values(folded.calls))
+      if (startedAt !== undefined && !result) violations.push(`the call ${callId} has no result`)
+    const ends = log.flatMap(({ type, data }) => (type === 'turn:end' ? [data.turnId] : []))
+    if (new Set(ends).size !== ends.length) violations.push('a turn ended twice')
+    return { violations, events: log.length }
+  }
+
+  async #read(after: number): Promise<SessionEvent[]> {
+    return (await this.#house.store.events.read(this.#id, { after })) as SessionEvent[]
+  }
+}
+
+export async function converse(house: House, seed: number): Promise<Report> {
+  const conversation = new Conversation(house, seed)
+  const { mind, done } = conversation
+  const model = WIRES[seed % WIRES.length]?.model ?? ''
+  let failure: string[] = []
+  try {
+    await conversation.hold(model)
+  } catch (error) {
+    failure = [`it broke off: ${error instanceof Error ? error.stack : String(error)}`]
+  }
+  const { violations, events } = await conversation.check()
+  return { seed, violations: [...failure, ...violations], requests: mind.requests, events, done }
+}
+
+function decision(call: CallEntry | undefined, answer: object): object {
+  return { callId: call?.callId ?? 'none', hash: call?.hash, ...answer }
+}
+
+function pick(random: Random, weights: Record<string, number>): string {
+  const all = Object.entries(weights).flatMap(([name, weight]) => Array.from({ length: weight }, () => name))
+  return random.pick(all)
+}
+
+function difference(page: object, log: object): string {
+  const fields = Object.keys(log).filter((key) => !isDeepStrictEqual(Reflect.get(page, key), Reflect.get(log, key)))
+  const show = (of: object) => JSON.stringify(fields.map((field) => [field, Reflect.get(of, field)])).slice(0, 3000)
+  return `a page does not show the log: ${show(page)} instead of ${show(log)}`
+}
