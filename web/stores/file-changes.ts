@@ -23,6 +23,8 @@ export const useFileChanges = defineStore('file-changes', () => {
   const drafts = ref(new Map<string, FileDraft>())
   /** The question that is open: a new file or folder in a folder, or another path for something. */
   const asking = ref<{ what: 'file' | 'folder' | 'path'; path: string } | null>(null)
+  /** What was typed into the questions that were closed without an answer. */
+  const typed = new Map<string, string>()
   const deleting = ref<string | null>(null)
   /** The file that opens for editing. */
   const editing = ref<string | null>(null)
@@ -81,5 +83,5 @@ export const useFileChanges = defineStore('file-changes', () => {
     return true
   }
 
-  return { asking, deleting, editing, draftOf, keepDraft, dropDraft, create, move, moveInto, remove, save }
+  return { asking, typed, deleting, editing, draftOf, keepDraft, dropDraft, create, move, moveInto, remove, save }
 })
