@@ -5,7 +5,7 @@
 import mermaid from 'mermaid'
 import type { DrawnReply, DrawRequest } from './diagram-messages.ts'
 
-const MAX_EDGES = 400
+const MAX_EDGES = 250
 
 function configure(isDark: boolean): void {
   mermaid.initialize({
