@@ -41,7 +41,9 @@ type StoredToClient = {
   [T in EventType]: (event: Omit<EventData<T>, 'parts' | 'values'> & { seq: number; at: number }) => void
 }
 
-export interface ServerToClient extends StoredToClient {
+export interface ServerToClient extends Omit<StoredToClient, 'agent:error'> {
+  /** Without `seq`, it is not stored: the answer to a command that was sent without an ack and failed. */
+  'agent:error': (error: EventData<'agent:error'> & { seq?: number; at?: number }) => void
   'system:ready': (ready: Ready) => void
   'session:snapshot': (snapshot: Snapshot) => void
   'agent:thinking': (data: { turnId: string }) => void

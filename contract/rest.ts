@@ -96,7 +96,7 @@ export interface SearchMatch {
   after: string
 }
 
-export interface SearchHit {
+interface SearchHit {
   summary: SessionSummary
   /** The newest messages with all words of the search. Empty if only the title has them. */
   matches: SearchMatch[]

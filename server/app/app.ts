@@ -161,6 +161,7 @@ function openEntrance(settings: Settings, keyValues: Store['keyValues'], access:
     admin: new AdminAccess(settings, logger),
     owners: new OwnerAccess(keyValues, access),
     addressOf: clientAddresses(settings.TRUST_PROXY),
+    allowedOrigins: settings.ALLOWED_ORIGINS ?? [],
     ownerOf: ownerOfCookies,
     requestsPerMinute: settings.REQUESTS_PER_MINUTE,
     limits: {

@@ -57,6 +57,13 @@ export const addressRanges: ParseValue<readonly string[]> = (value, name) => {
   throw invalidSetting(name, 'addresses or CIDR ranges separated by commas, or loopback', value)
 }
 
+/** Sites as browsers name them, such as `http://localhost:5173`, separated by commas. */
+export const origins: ParseValue<readonly string[]> = (value, name) => {
+  const all = value.split(',').map((one) => one.trim())
+  if (all.every((one) => URL.canParse(one) && new URL(one).origin === one && /^https?:/.test(one))) return all
+  throw invalidSetting(name, 'origins such as http://localhost:5173, separated by commas and without a path', value)
+}
+
 const FEWEST_UIDS = 16
 /** Each id adds a line to `/etc/passwd` in the image. */
 const MOST_UIDS = 10_000

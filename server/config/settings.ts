@@ -11,6 +11,7 @@ import {
   decimal,
   matching,
   oneOf,
+  origins,
   type ParseValue,
   text,
   uidRange,
@@ -43,6 +44,10 @@ const megabytes = whole(1, 1_048_576)
 export const SETTINGS = {
   PORT: given(whole(0, 65_535), 3000, 'port of the web page and the API'),
   HOST: given(text, '127.0.0.1', 'address to listen on; any other than loopback needs AUTH_TOKEN'),
+  ALLOWED_ORIGINS: optional(
+    origins,
+    'sites besides our own page whose pages may use the API and the socket, with session tokens (such as http://localhost:5173)'
+  ),
   DATA_DIR: given(text, './data', 'folder for state and saved files'),
   REDIS_URL: optional(url('redis:', 'rediss:'), 'Redis with the shared state of several instances', { secret: true }),
   DEPLOYMENT: given(

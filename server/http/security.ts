@@ -6,8 +6,9 @@ import { AppError, isAppError } from '../lib/errors.ts'
 import {
   ACCESS_COOKIE,
   accessCookieName,
-  isOwnOrigin,
+  isAllowedOrigin,
   isSecure,
+  mayUse,
   OWNER_COOKIE,
   OWNER_PROOF_HEADER,
   ownerCookieName
@@ -25,6 +26,8 @@ export interface SecurityOptions {
   owners: Pick<OwnerAccess, 'ownerOf' | 'enter' | 'isKnown'>
   /** Limit per browser, or per address for clients without one. Clients that have not logged in are counted separately, by address. */
   requestsPerMinute: number
+  /** Sites besides our own page that may use the API. */
+  allowedOrigins?: readonly string[]
 }
 
 declare module 'fastify' {
@@ -60,7 +63,10 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
   const requests = new RateLimit(options.requestsPerMinute, MINUTE_MS)
   const people = new PersonLimit(options.requestsPerMinute, (owner) => options.owners.isKnown(owner))
   server.addHook('onRequest', async (request, reply) => {
-    if (!isOwnOrigin(request))
+    const isForeign = isAllowedOrigin(request, options.allowedOrigins)
+    if (isForeign) allowOrigin(request, reply)
+    if (isForeign && request.method === 'OPTIONS') return reply.code(204).send()
+    if (!mayUse(request, options.allowedOrigins))
       throw new AppError('forbidden', 'foreign_origin', 'This request comes from another site.')
     // Health checks and static files cost little. If they counted, a stranger could use up the limits of others.
     if (OPEN_PATHS.test(request.url)) return setOwner(request, undefined)
@@ -80,6 +86,15 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
     setOwner(request, owner)
     if (!request.routeOptions.config.isUncounted) await people.enter({ owner, address }, 'requests')
   })
+}
+
+/** Without credentials: a page of another site has no owner, only the tokens that it was given. */
+function allowOrigin({ headers }: FastifyRequest, reply: FastifyReply): void {
+  reply.header('access-control-allow-origin', headers.origin ?? '')
+  reply.header('vary', 'origin')
+  reply.header('access-control-allow-methods', 'GET, POST, PUT, PATCH, DELETE')
+  reply.header('access-control-allow-headers', headers['access-control-request-headers'] ?? '')
+  reply.header('access-control-max-age', '600')
 }
 
 export const OWNER_PATH = '/api/owner'

@@ -8,9 +8,10 @@ import { COMMAND_SCHEMAS, type CommandName } from '../../contract/commands.ts'
 import { pendingCalls, type Transcript } from '../../contract/transcript.ts'
 import { AppError } from '../lib/errors.ts'
 import { shuttingDown } from '../lib/waiting/shutting-down.ts'
-import { isOwnOrigin } from '../lib/web/browser-proof.ts'
+import { mayUse } from '../lib/web/browser-proof.ts'
 import { RateLimit } from '../lib/web/rate-limit.ts'
 import { wireError } from '../lib/web/wire-error.ts'
+import { bearerOf } from '../sessions/access/instance-access.ts'
 import { ADDRESS_FACTOR, type Person, PersonLimit, personOf } from '../sessions/access/person-limit.ts'
 import { ownerName } from '../sessions/access/session-access.ts'
 import { shownTranscript } from '../sessions/feed/shown-transcript.ts'
@@ -63,6 +64,7 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
     serveClient: false,
     connectTimeout: COME_IN_WITHIN_MS,
     ...(adapter ? { adapter } : {}),
+    cors: { origin: [...(options.allowedOrigins ?? [])] },
     allowRequest: (request, callback) => callback(null, mayConnect(request, options))
   })
   const limits = limitsOf(io.engine, options)
@@ -111,12 +113,12 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
 }
 
 async function admit(socket: ClientSocket, options: SocketServerOptions, limits: Limits): Promise<void> {
-  const { headers, query, auth } = socket.handshake
+  const { headers, auth } = socket.handshake
   const address = options.addressOf(socket.request)
   options.instance.check({ headers, address, token: auth.accessToken, proof: auth.ownerProof })
   limits.senders.check(socket.request)
-  const sessionId = String(query.sessionId ?? '')
-  const token = typeof auth.token === 'string' ? auth.token : undefined
+  const sessionId = sessionIdOf(socket)
+  const token = typeof auth.token === 'string' ? auth.token : bearerOf(headers)
   const owner = await options.owners.ownerOf(headers, auth.ownerProof)
   // Count only after authentication, so that strangers at the same address don't use up the limits of others.
   const person = { owner, address }
@@ -140,6 +142,10 @@ async function admit(socket: ClientSocket, options: SocketServerOptions, limits:
   if (socket.conn.readyState !== 'open') end('transport close')
 }
 
+function sessionIdOf({ handshake: { query, auth } }: ClientSocket): string {
+  return String(query.sessionId ?? auth.sessionId ?? '')
+}
+
 /** Returns a function that releases the connection. */
 function enterOpen(person: Person, { open, openOfAddress }: Limits): () => void {
   const leave = open.enter(personOf(person))
@@ -157,7 +163,11 @@ function enterOpen(person: Person, { open, openOfAddress }: Limits): () => void 
 
 /** Checks that need only the client's request. */
 function mayConnect(request: IncomingMessage, options: SocketServerOptions): boolean {
-  const code = options.isDraining() ? 'shutting_down' : isOwnOrigin(request) ? undefined : 'foreign_origin'
+  const code = options.isDraining()
+    ? 'shutting_down'
+    : mayUse(request, options.allowedOrigins)
+      ? undefined
+      : 'foreign_origin'
   if (code === undefined) return true
   const address = options.addressOf(request)
   const line = { sentence: 'Connection refused.', sender: address, fields: { address } }
@@ -167,7 +177,7 @@ function mayConnect(request: IncomingMessage, options: SocketServerOptions): boo
 
 function connectError(error: unknown, socket: ClientSocket, options: SocketServerOptions): Error {
   const { message, ...data } = wireError(error, options.logger)
-  const sessionId = String(socket.handshake.query.sessionId ?? '').slice(0, 100)
+  const sessionId = sessionIdOf(socket).slice(0, 100)
   const address = options.addressOf(socket.request)
   const fields = { sessionId, connection: socket.id, address }
   options.refused?.({ face: 'socket', ...data, line: { sentence: 'Connection refused.', sender: address, fields } })
@@ -238,7 +248,8 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
   const { sessionId } = socket.data
   socket.onAny((name: string, ...rest: unknown[]) => {
     const ack = rest.at(-1)
-    const reply = typeof ack === 'function' ? (body: object) => ack(body) : () => {}
+    const hasAck = typeof ack === 'function'
+    const reply = hasAck ? (body: object) => ack(body) : () => {}
     const answer = async (): Promise<object> => {
       if (options.isDraining()) throw shuttingDown()
       commands.enter(sessionId, 'requests')
@@ -265,7 +276,9 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
         const fields = { sessionId, connection: socket.id, command: name.slice(0, 50) }
         const line = { sentence: 'Command refused.', sender: sessionId, fields }
         options.refused?.({ face: 'socket', code: body.code, line })
-        reply({ ok: false, error: body })
+        if (hasAck) reply({ ok: false, error: body })
+        // Otherwise the client would never learn of it.
+        else socket.emit('agent:error', body)
       }
     )
   })

@@ -25,6 +25,8 @@ export interface SocketServerOptions {
   /** Which local programs may connect. */
   senders: Pick<SenderCheck, 'check'>
   addressOf: AddressOf
+  /** Sites besides our own page that may connect. */
+  allowedOrigins?: readonly string[]
   /** Reads the state of a session, and what the list shows about it. */
   directory: Pick<SessionDirectory, 'state' | 'summary'>
   inbox: Pick<ApprovalInbox, 'open'>

@@ -43,7 +43,7 @@ export interface Isolation {
   text: string
 }
 
-export interface Wrapped {
+interface Wrapped {
   command: string
   args: string[]
   env: Record<string, string>

@@ -4,6 +4,7 @@ import { AppError } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { OWNER_COOKIE, readCookie } from '../../lib/web/browser-proof.ts'
 import type { AddressOf } from '../../lib/web/client-address.ts'
+import { bearerOf } from '../../sessions/access/instance-access.ts'
 import type { Proof } from '../../sessions/access/session-access.ts'
 import type { SessionDirectory as Directory, SessionChange } from '../../sessions/directory/session-directory.ts'
 
@@ -80,12 +81,12 @@ function changeOf(body: unknown): SessionChange {
   }
 }
 
-/** The owner cookie, which was proven before any route runs, or the session token from its header. */
+/** The owner cookie, which was proven before any route runs, or the session token: in its own header, or as Bearer. */
 export function proofOf(request: FastifyRequest): Proof {
   const token = request.headers['x-session-token']
   return {
     owner: readCookie(request.headers.cookie, OWNER_COOKIE),
-    token: typeof token === 'string' ? token : undefined
+    token: typeof token === 'string' ? token : bearerOf(request.headers)
   }
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isLoopbackHost, isOwnOrigin, readCookie } from './browser-proof.ts'
+import { isLoopbackHost, mayUse, readCookie } from './browser-proof.ts'
 
 describe('where a request comes from', () => {
   it.each([
@@ -13,15 +13,15 @@ describe('where a request comes from', () => {
     ['null', 'localhost:3000', false],
     ['http://localhost:3000', undefined, false]
   ])('origin %s at %s: %s', (origin, host, own) => {
-    expect(isOwnOrigin({ headers: { origin, host } })).toBe(own)
+    expect(mayUse({ headers: { origin, host } })).toBe(own)
   })
 
   // Checked: if only the host is compared, that page may act.
   it('is another site if the page has no TLS but the proxy has, or if it is not a web page', () => {
     const secure = { host: 'chat.example', 'x-forwarded-proto': 'https' }
-    expect(isOwnOrigin({ headers: { ...secure, origin: 'https://chat.example' } })).toBe(true)
-    expect(isOwnOrigin({ headers: { ...secure, origin: 'http://chat.example' } })).toBe(false)
-    expect(isOwnOrigin({ headers: { host: 'chat.example', origin: 'ftp://chat.example' } })).toBe(false)
+    expect(mayUse({ headers: { ...secure, origin: 'https://chat.example' } })).toBe(true)
+    expect(mayUse({ headers: { ...secure, origin: 'http://chat.example' } })).toBe(false)
+    expect(mayUse({ headers: { host: 'chat.example', origin: 'ftp://chat.example' } })).toBe(false)
   })
 
   it.each(['localhost', 'localhost:3000', '127.0.0.1:80', '127.8.8.8', '[::1]:3000', 'app.localhost:3000'])(
@@ -47,4 +47,14 @@ describe('cookies', () => {
   it('of any kind do no harm', () => {
     fc.assert(fc.property(fc.string(), fc.string(), (header, name) => void readCookie(header, name)))
   })
+})
+
+// Checked: if cookies stay, the request has the owner's cookie.
+it('lets in a page of an allowed site, without its cookies', () => {
+  const headers = { origin: 'http://localhost:5173', host: 'localhost:3000', cookie: 'mcpo_owner_3000=x' }
+  expect(mayUse({ headers: { ...headers } }, [])).toBe(false)
+  expect(mayUse({ headers: { ...headers } }, ['http://localhost:5174', 'https://localhost:5173'])).toBe(false)
+  const request = { headers: { ...headers } }
+  expect(mayUse(request, ['http://localhost:5173'])).toBe(true)
+  expect(request.headers).not.toHaveProperty('cookie')
 })

@@ -7,8 +7,25 @@ export const OWNER_PROOF_HEADER = 'x-owner-proof'
 /** Held the access token itself in earlier versions; see `accessCookieName` for today's. */
 export const ACCESS_COOKIE = 'mcpo_access'
 
-/** A page of another site can make a browser connect here with its cookies; its Origin gives it away. No Origin is no browser. */
-export function isOwnOrigin(request: Pick<IncomingMessage, 'headers'>): boolean {
+/**
+ * Whether the page of this request may use the API: ours, or one of a site that the operator allows. Another site can make a browser
+ * connect here with its cookies, so those of an allowed site are removed: it shows a session's token. No Origin is no browser.
+ */
+export function mayUse(request: Pick<IncomingMessage, 'headers'>, allowed: readonly string[] = []): boolean {
+  if (isOwnOrigin(request)) return true
+  if (!isAllowedOrigin(request, allowed)) return false
+  delete request.headers.cookie
+  return true
+}
+
+export function isAllowedOrigin(
+  { headers }: Pick<IncomingMessage, 'headers'>,
+  allowed: readonly string[] = []
+): boolean {
+  return headers.origin !== undefined && allowed.includes(headers.origin)
+}
+
+function isOwnOrigin(request: Pick<IncomingMessage, 'headers'>): boolean {
   const { origin, host } = request.headers
   if (origin === undefined) return true
   if (!URL.canParse(origin)) return false

@@ -98,5 +98,5 @@ export class InstanceAccess {
   }
 }
 
-const bearerOf = ({ authorization }: IncomingHttpHeaders) => /^Bearer (.+)$/.exec(authorization ?? '')?.[1]
+export const bearerOf = ({ authorization }: IncomingHttpHeaders) => /^Bearer (.+)$/.exec(authorization ?? '')?.[1]
 const loginCookies = (headers: IncomingHttpHeaders) => readCookies(headers.cookie, accessCookieName(headers))

@@ -1,0 +1,98 @@
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { io } from 'socket.io-client'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { packageRoot } from '../../server/lib/files/package-root.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Served, serve, stopServers } from '../support/serve.ts'
+import { discard } from '../support/temporary-folder.ts'
+
+const FRONT_END = 'http://localhost:5173'
+let server: Served
+beforeAll(async () => {
+  server = await serve({ ALLOWED_ORIGINS: FRONT_END })
+})
+afterAll(stopServers)
+
+/** The client in the guide, in a folder from which it finds its library. */
+function guideClient(): { file: string; remove(): void } {
+  const guide = readFileSync(join(packageRoot(), 'docs/guides/socket-api.md'), 'utf8')
+  const [, code = ''] = /```js\n([\s\S]*?)```/.exec(guide) ?? []
+  expect(code.split('\n').filter((line) => line.trim() !== '').length).toBeLessThanOrEqual(42)
+  const folder = join(packageRoot(), 'node_modules/.cache', `guide-${randomUUID()}`)
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'client.mjs'), code)
+  return { file: join(folder, 'client.mjs'), remove: () => discard(folder) }
+}
+
+it.each([
+  ['y', /Result: .*1234/s],
+  ['n', /\(y\/n\) $/]
+])('the client in the guide asks, is told %s, and shows the answer', async (answer, shown) => {
+  const { file, remove } = guideClient()
+  const child = spawn(process.execPath, [file, server.url, 'run echo $((617 * 2))'], {
+    stdio: ['pipe', 'pipe', 'pipe']
+  })
+  child.stderr.on('data', (chunk) => {
+    if (String(chunk).includes('(y/n)')) child.stdin.write(`${answer}\n`)
+  })
+  const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+  expect(`${errors}${output}`).toMatch(/Run workspace\/execute_command/)
+  expect(errors).toMatch(shown)
+  expect(child.exitCode).toBe(0)
+  remove()
+})
+
+/** A socket with handshake data as another program might send it. */
+function connected(auth: object, headers: Record<string, string> = {}) {
+  const socket = io(server.url, { auth, extraHeaders: headers, transports: ['websocket'], forceNew: true })
+  const heard: { event: string; data: Record<string, unknown> }[] = []
+  socket.onAny((event, data) => heard.push({ event, data }))
+  socket.on('connect_error', (error) => heard.push({ event: 'connect_error', data: { message: error.message } }))
+  const find = (event: string) => heard.find((one) => one.event === event)?.data
+  const hear = async (event: string) => {
+    await eventually(event, () => find(event) !== undefined)
+    return find(event) ?? {}
+  }
+  return { socket, hear }
+}
+
+it('takes the session from `auth`, its token as Bearer, and answers a command without an ack', async () => {
+  const sessionId = `api-${randomUUID()}`
+  const first = connected({ sessionId })
+  const { token } = await first.hear('system:ready')
+  first.socket.close()
+  const bearer = { authorization: `Bearer ${token}` }
+  const second = connected({ sessionId }, bearer)
+  await second.hear('session:snapshot')
+  second.socket.emit('message', { words: 'of an unknown shape' })
+  expect(await second.hear('agent:error')).toMatchObject({ code: 'invalid_payload' })
+  second.socket.close()
+  expect((await fetch(`${server.url}/api/sessions/${sessionId}`, { headers: bearer })).status).toBe(200)
+  expect((await fetch(`${server.url}/api/sessions/${sessionId}`)).status).toBe(403)
+})
+
+it('lets a front end of an allowed origin in, and no other', async () => {
+  const ask = (origin: string, init: RequestInit = {}) =>
+    fetch(`${server.url}/api/sessions`, { method: 'POST', ...init, headers: { origin, ...init.headers } })
+  const preflight = await ask(FRONT_END, {
+    method: 'OPTIONS',
+    headers: { 'access-control-request-method': 'POST', 'access-control-request-headers': 'x-session-token' }
+  })
+  expect([preflight.status, preflight.headers.get('access-control-allow-headers')]).toEqual([204, 'x-session-token'])
+  const opened = await ask(FRONT_END)
+  expect(opened.headers.get('access-control-allow-origin')).toBe(FRONT_END)
+  expect(opened.headers.get('access-control-allow-credentials')).toBeNull()
+  const { sessionId, token } = (await opened.json()) as { sessionId: string; token: string }
+  const inside = connected({ sessionId, token }, { origin: FRONT_END })
+  await inside.hear('session:snapshot')
+  inside.socket.close()
+  expect((await ask('http://localhost:5174')).status).toBe(403)
+  const outside = connected({ sessionId, token }, { origin: 'http://localhost:5174' })
+  await outside.hear('connect_error')
+  outside.socket.close()
+})
