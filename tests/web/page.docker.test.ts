@@ -2,9 +2,12 @@ import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { launchBrowser, PHONE, type Visit, visit, watchOffences } from '../support/browser.ts'
 import { type Served, stopServers } from '../support/serve.ts'
+import { pngOf } from '../support/tiny-png.ts'
 import { seriousFaults } from './serious-faults.ts'
 import { servePage } from './serve-page.ts'
 import { WorkspacePage } from './workspace-page.ts'
+
+type Drawn = { naturalWidth: number }
 
 let server: Served
 let browser: Browser
@@ -153,6 +156,24 @@ describe('files and sessions', () => {
     await me.composer.fill('half a thought')
     await me.page.reload()
     await expect.poll(() => me.composer.inputValue()).toBe('half a thought')
+    expect(me.visit.offences).toEqual([])
+  })
+
+  it('attaches an image, puts it into the workspace, and shows it after a reload and when a tool reads it', async () => {
+    const me = await arrive()
+    const image = { name: 'red.png', mimeType: 'image/png', buffer: pngOf(40, 30) }
+    await me.page.getByLabel('Files to attach').setInputFiles([image])
+    await me.page.getByText("can't look at images").waitFor()
+    await me.ask('read attachments/red.png')
+    await me.approve()
+    await me.quiet()
+    await me.button('Show the files').click()
+    await me.button(/^attachments/).click()
+    await me.button(/^red\.png/).waitFor()
+    await me.page.reload()
+    const images = me.page.getByRole('button', { name: /^Open (red\.png|image 1)$/ }).locator('img')
+    const widths = () => images.evaluateAll((all) => all.map((each) => (each as unknown as Drawn).naturalWidth))
+    await expect.poll(widths).toEqual([40, 40])
     expect(me.visit.offences).toEqual([])
   })
 
