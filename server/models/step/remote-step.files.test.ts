@@ -173,6 +173,26 @@ describe('the result of a tool with files', () => {
   })
 })
 
+// Seen before: what was refused was remembered after the end, which a turn does not read.
+test('what was refused is remembered for a reader that stops at the end', async () => {
+  const refused = { status: 400, body: { error: { message: 'Could not process image' } } }
+  connected = await connect(anthropic, { replies: [refused, { text: 'Fine.' }, { text: 'Fine.' }] })
+  const { step, server } = connected
+  for (let turn = 0; turn < 2; turn++)
+    for await (const event of step([question], { readFile })) if (event.type === 'done') break
+  expect(server.requests).toHaveLength(3)
+  expect(JSON.stringify(server.requests.at(-1)?.body)).not.toContain(data('photo'))
+})
+
+test('files are not blamed for a request that is refused without them too', async () => {
+  const refused = { status: 400, body: { error: { message: 'tools.0: invalid' } } }
+  connected = await connect(anthropic, { replies: [refused, refused, { text: 'Fine.' }] })
+  const { step, server } = connected
+  expect((await collect(step([question], { readFile }))).error).toMatchObject({ code: 'model_request_rejected' })
+  expect((await collect(step([question], { readFile }))).text).toBe('Fine.')
+  expect(JSON.stringify(server.requests.at(-1)?.body)).toContain(data('photo'))
+})
+
 // Checked: without the second try, the turn ends with `model_request_rejected`.
 test.each(WIRES)(
   '$name: a file that the vendor refuses is named in words, and the next request goes without it',

@@ -40,7 +40,7 @@ export interface RemoteStep {
  * left out at the next try, and so are files.
  */
 export async function* remoteStep(asked: RemoteStep): AsyncGenerator<StepEvent, void> {
-  const { rejected, refusedFiles, maxTries, timeouts, logger, modelId } = asked
+  const { rejected, maxTries, timeouts, logger } = asked
   const { signal, model } = asked.request
   let step = { ...asked, request: rejected.leaveOut(asked.request) }
   let shown = await filesOf(step)
@@ -55,8 +55,7 @@ export async function* remoteStep(asked: RemoteStep): AsyncGenerator<StepEvent, 
       continue
     }
     if (shown.ids.length > 0 && saysFilesRefused(failure.error)) {
-      refusedFiles.add(modelId, shown.ids)
-      shown = await filesOf(step)
+      shown = await filesOf(step, shown.ids)
       yield { type: 'retry', attempt: attempt + 1, inMs: 0, reason: withoutFiles(failure.error) }
       continue
     }
@@ -75,7 +74,7 @@ export async function* remoteStep(asked: RemoteStep): AsyncGenerator<StepEvent, 
 }
 
 /** Returns the failure if a retry would repeat nothing; throws if something was already emitted. */
-async function* tryOnce(step: RemoteStep, shown: ShownFiles): AsyncGenerator<StepEvent, ModelFailure | undefined> {
+async function* tryOnce(step: RemoteStep, shown: TriedFiles): AsyncGenerator<StepEvent, ModelFailure | undefined> {
   const { endpoint, modelId, request, timeouts } = step
   const watch = new WatchedFetch({
     label: `${endpoint.label} (${modelId})`,
@@ -96,8 +95,11 @@ async function* tryOnce(step: RemoteStep, shown: ShownFiles): AsyncGenerator<Ste
       givenOut = true
       yield event
     }
-    yield finished(collector, step)
+    const done = finished(collector, step)
+    // Before it is emitted: nobody asks for more after that.
     step.rejected.worked(request)
+    step.refusedFiles.add(modelId, shown.suspects)
+    yield done
     return undefined
   } catch (error) {
     const failure = modelFailure(watch.failure ?? error, { endpoint, modelId, answered: watch.answered })
@@ -110,9 +112,14 @@ async function* tryOnce(step: RemoteStep, shown: ShownFiles): AsyncGenerator<Ste
   }
 }
 
-function filesOf({ request, endpoint, modelId, inputs, refusedFiles }: RemoteStep): Promise<ShownFiles> {
-  return shownFiles(request, endpoint.provider, inputs, (id) => refusedFiles.has(modelId, id))
+/** `suspects` are left out to see whether the request works without them. */
+async function filesOf(step: RemoteStep, suspects: string[] = []): Promise<ShownFiles & { suspects: string[] }> {
+  const { request, endpoint, modelId, inputs, refusedFiles } = step
+  const isRefused = (id: string) => suspects.includes(id) || refusedFiles.has(modelId, id)
+  return { ...(await shownFiles(request, endpoint.provider, inputs, isRefused)), suspects }
 }
+
+type TriedFiles = Awaited<ReturnType<typeof filesOf>>
 
 async function open({ endpoint, modelId, request }: RemoteStep, shown: ShownFiles, watch: WatchedFetch) {
   const { effort, temperature, maxOutputTokens } = request
