@@ -60,7 +60,7 @@ it('sets task lists, wide tables, right-to-left text and code that can be saved'
     answer(
       `- [x] done\n- [ ] open\n\n${table}\n\nשלום עולם, hello.\n\nhello, שלום.\n\n\`\`\`python\nprint("hi")\n\`\`\``
     ),
-    { viewport: PHONE }
+    { viewport: PHONE, hasTouch: true, isMobile: true }
   )
   await me.page.getByRole('checkbox', { name: 'Done', exact: true }).waitFor()
   await me.page.getByRole('checkbox', { name: 'Not done' }).waitFor()
@@ -70,6 +70,9 @@ it('sets task lists, wide tables, right-to-left text and code that can be saved'
   expect(await me.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
   const directions = '[...document.querySelectorAll(".markdown p")].map((e) => getComputedStyle(e).direction)'
   expect(await me.page.evaluate(directions)).toEqual(['rtl', 'ltr'])
+  const buttons =
+    '[...document.querySelectorAll(".markdown button")].map((e) => e.getBoundingClientRect().height >= 44)'
+  expect(await me.page.evaluate(buttons)).toEqual([true, true])
   const download = me.page.waitForEvent('download')
   await me.button('Save as code.py').click()
   expect((await download).suggestedFilename()).toBe('code.py')
