@@ -1,4 +1,4 @@
-/** What page and server know about stored files. Without zod, which the page does not load. */
+/** What page and server know about the files of a conversation: what people attach, and what tools return. */
 
 export const MAX_ATTACHMENTS = 20
 /** Text up to this size is part of the message; the model reads longer files with its tools. */
