@@ -76,7 +76,7 @@ describe('the inbox', () => {
     expect(textOf(await first)).toBe('written')
     expect(written()).toBe('from the inbox\n')
     expect(progress[0]).toContain('Waiting for approval')
-    await page.getByText('No call of an outside MCP client needs your approval.').waitFor()
+    await page.getByText('Nothing waits for you').waitFor()
 
     const second = write('not this one')
     await card.getByRole('button', { name: 'Reject…' }).click()

@@ -14,7 +14,7 @@ beforeEach(async () => {
 const said = (of = session) => of.transcript.entries.flatMap((entry) => (entry.kind === 'user' ? [entry.text] : []))
 const hasSaid = (texts: string[], of = session) => expect.poll(() => said(of)).toEqual(texts)
 const endTurn = () => session.append('turn:end', { turnId: session.transcript.turnId ?? '', reason: 'done' })
-const waiting = () => me.page.getByText('Queued')
+const waiting = () => me.page.getByText('Queued:')
 const written = () => me.composer.inputValue()
 
 async function toNewSession(): Promise<FakeSession> {
