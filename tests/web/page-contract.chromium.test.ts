@@ -146,7 +146,7 @@ it('keeps a message that is sent during a turn, and sends it when its turn comes
   await me.page.getByText('Queued: second').waitFor()
   const turnId = session.transcript.turnId ?? ''
   session.append('turn:end', { turnId, reason: 'done' })
-  await me.page.getByText('Queued').waitFor({ state: 'hidden' })
+  await me.page.getByText('Queued:').waitFor({ state: 'hidden' })
   await expect.poll(() => session.transcript.entries.length).toBe(2)
 })
 

@@ -156,7 +156,6 @@ it.each([
   await me
     .button(/^Waiting for you/)
     .first()
-    .first()
     .evaluate((button: { click(): void }) => button.click())
   await me.page.getByRole('dialog', { name: 'Waiting for you' }).waitFor()
   const isCovered = `[...document.querySelectorAll('[role=alert]')].filter(({ innerText }) => /is lost/.test(innerText)).map((banner) => {
