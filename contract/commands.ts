@@ -4,6 +4,7 @@ import { attachmentInputs } from './attachments.ts'
 import { HISTORY_CHOICES } from './events.ts'
 import { pathTarget } from './path-target.ts'
 import { ANSWER_ACTIONS, answerContent } from './questions.ts'
+import { sessionSettings } from './session-settings.ts'
 
 export const MAX_MESSAGE_CHARS = 100_000
 const MAX_ARGS_DEPTH = 64
@@ -56,6 +57,8 @@ export const COMMAND_SCHEMAS = {
     /** Number of waiting approvals that the person knows will be cancelled. If more are waiting, the switch is refused. */
     maxCancelled: z.number().int().min(0).optional()
   }),
+  /** Replaces the settings of the session. */
+  'session:configure': sessionSettings,
   /** Ends an "always allow". */
   'tool:revoke': z.object({ server: z.string().max(200), name: z.string().max(200) }),
   /** Lets a session continue that has reached its token limit. */

@@ -8,6 +8,7 @@ import { fileChange } from './file-changes.ts'
 import { pathTarget } from './path-target.ts'
 import { ANSWER_ACTIONS, answerContent, MAX_QUESTION_CHARS, questionField } from './questions.ts'
 import { MAX_REPLACED_BYTES } from './replaced-text.ts'
+import { sessionSettings } from './session-settings.ts'
 
 const callId = z.string().min(1).max(200)
 const turnId = z.string().min(1).max(100)
@@ -181,6 +182,8 @@ export const EVENT_SCHEMAS = {
   /** Starts a fresh history, unless the conversation is kept; the old one stays readable. */
   'model:selected': z.object({ model: z.string(), history: z.enum(HISTORY_CHOICES).optional() }),
   'history:reset': z.object({}),
+  /** The settings from now on; they replace the ones before. */
+  'session:settings': sessionSettings,
   /** "Always allow this tool in this session", and its end. */
   'tool:allowed': z.object({ server: z.string(), name: z.string(), definition: z.string() }),
   'tool:allow_revoked': z.object({ server: z.string(), name: z.string() }),

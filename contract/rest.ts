@@ -170,6 +170,11 @@ export interface ApprovalsReply {
   now: number
 }
 
+/** A person's instructions for all their sessions. */
+export interface InstructionsReply {
+  text: string
+}
+
 export interface OwnerReply {
   /** If false, the page is now a new owner, and earlier sessions are not shown. */
   isKnown: boolean

@@ -51,6 +51,10 @@ const DATA: { [T in SessionEvent['type']]: fc.Arbitrary<Extract<SessionEvent, { 
       files: fc.array(fc.record({ action: fc.constantFrom('uploaded', 'deleted'), path: text }), { maxLength: 3 })
     })
   ),
+  'session:settings': fc.record({
+    effort: fc.constantFrom(undefined, 'off' as const, 'high' as const),
+    instructions: text
+  }),
   'model:selected': fc.record({ model: text, history: fc.constantFrom(undefined, 'fresh' as const, 'keep' as const) }),
   'history:reset': fc.constant({}),
   'tool:allowed': fc.record({ server, name: text, definition: text }),

@@ -6,6 +6,7 @@ import type { AddedFile } from './attachments.ts'
 import { type AskedQuestion, applyToCall, type CallEntry, dropCall, isAskedAgain } from './call-entry.ts'
 import type { EventData, SessionEvent, TurnEndReason } from './events.ts'
 import { FILES_CHANGED, type FileChange, filesChangedText, MAX_FILE_CHANGES } from './file-changes.ts'
+import { type SessionSettings, settingsChange } from './session-settings.ts'
 import { noUsage, plusUsage, type UsageSum } from './usage.ts'
 
 export type { AskedQuestion, CallEntry } from './call-entry.ts'
@@ -43,6 +44,7 @@ export interface Transcript {
   /** How much of the model's context the last step filled, with its answer; 0 if the next one starts afresh. */
   contextTokens: number
   raisedLimit: number
+  settings: SessionSettings
 }
 
 export function emptyTranscript(): Transcript {
@@ -57,7 +59,8 @@ export function emptyTranscript(): Transcript {
     allowed: {},
     usage: noUsage(),
     contextTokens: 0,
-    raisedLimit: 0
+    raisedLimit: 0,
+    settings: {}
   }
 }
 
@@ -95,6 +98,12 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
       transcript.entries.push({ kind: 'fresh-start', seq, at, model: null })
       transcript.contextTokens = 0
       break
+    case 'session:settings': {
+      const message = settingsChange(transcript.settings, event.data)
+      if (message !== '') transcript.entries.push({ kind: 'notice', seq, at, code: 'settings_changed', message })
+      transcript.settings = event.data
+      break
+    }
     case 'turn:end':
       transcript.lastTurnEnd = event.data
       if (transcript.turnId === event.data.turnId) transcript.turnId = null

@@ -8,6 +8,7 @@ import type {
   EntriesReply,
   ErrorReply,
   FileListing,
+  InstructionsReply,
   ModelsReply,
   OwnerReply,
   ProviderKeysReply,
@@ -180,6 +181,8 @@ export const api = {
   providers: () => json<ProviderKeysReply>('/api/providers'),
   setProviderKey: (id: string, apiKey: string) =>
     request(`/api/providers/${encodeURIComponent(id)}/key`, jsonBody('PUT', { apiKey }), SLOW_TIMEOUT_MS),
+  instructions: () => json<InstructionsReply>('/api/instructions'),
+  changeInstructions: (text: string) => json<InstructionsReply>('/api/instructions', jsonBody('PUT', { text })),
   sessions: (query: SessionsQuery) => json<SessionsReply>(`/api/sessions?${search({ ...query })}`),
   session: (id: string) => json<SessionSummary>(session(id)),
   entries: (id: string, before: number) => json<EntriesReply>(`${session(id)}/entries?before=${before}`),

@@ -37,6 +37,7 @@ export interface ModelStepInput {
   maxHistoryTokens: number
   maxOutputTokens?: number | undefined
   effort?: Effort | undefined
+  temperature?: number | undefined
   tools: OfferedTool[]
   /** Whether the user was told that the model no longer sees the oldest messages. */
   trimmingTold: boolean
@@ -79,10 +80,10 @@ async function* tryStep(input: ModelStepInput, maxHistoryTokens: number): AsyncG
     description,
     inputSchema
   }))
-  const { model, system, signal, maxOutputTokens, effort } = input
+  const { model, system, signal, maxOutputTokens, effort, temperature } = input
   const limit = maxOutputTokens === undefined ? {} : { maxOutputTokens }
   yield { type: 'request', inputTokens: estimateRequest({ system, messages, tools }) }
-  for await (const event of input.step({ model, system, messages, tools, signal, effort, ...limit })) {
+  for await (const event of input.step({ model, system, messages, tools, signal, effort, temperature, ...limit })) {
     if (event.type === 'text-delta') yield { type: 'delta', text: event.text }
     if (event.type === 'reasoning-delta') yield { type: 'reasoning', text: event.text }
     if (event.type === 'retry') yield { type: 'waiting', message: retryText(event) }

@@ -23,6 +23,7 @@ import type { DefinitionGuard } from '../policy/definition-guard.ts'
 import { AdminAccess } from '../sessions/access/admin-access.ts'
 import { InstanceAccess } from '../sessions/access/instance-access.ts'
 import { OwnerAccess } from '../sessions/access/owner-access.ts'
+import { PersonInstructions } from '../sessions/access/person-instructions.ts'
 import { ownerName, type SessionAccess } from '../sessions/access/session-access.ts'
 import { readFile, storeFile } from '../sessions/attachments/stored-file.ts'
 import { Chat } from '../sessions/chat/chat.ts'
@@ -160,6 +161,7 @@ function openEntrance(settings: Settings, keyValues: Store['keyValues'], access:
     instance: new InstanceAccess(settings.AUTH_TOKEN, logger, settings.WRONG_TOKENS_PER_MINUTE),
     admin: new AdminAccess(settings, logger),
     owners: new OwnerAccess(keyValues, access),
+    instructions: new PersonInstructions(keyValues),
     addressOf: clientAddresses(settings.TRUST_PROXY),
     allowedOrigins: settings.ALLOWED_ORIGINS ?? [],
     ownerOf: ownerOfCookies,
@@ -212,11 +214,13 @@ function createChat(
   refused: ReportRefusal
 ): Chat {
   const ownerOf = (sessionId: string) => access.ownerOf(sessionId)
+  const instructions = new PersonInstructions(store.keyValues)
   const chat = new Chat({
     sessions,
     events: store.events,
     contents,
     checkQuota: (sessionId) => quotas.checkWork(sessionId),
+    instructionsOf: async (sessionId) => instructions.of(await ownerOf(sessionId)),
     models,
     policy: servers.policy,
     guard,

@@ -10,6 +10,7 @@ import type { Logger } from '../lib/logger.ts'
 import type { Refusal, ReportRefusal } from '../lib/refusals.ts'
 import { type WireError, wireError } from '../lib/web/wire-error.ts'
 import type { ModelCatalog, Models } from '../models/port.ts'
+import type { PersonInstructions } from '../sessions/access/person-instructions.ts'
 import type { SenderCheck } from '../sessions/access/sender-check.ts'
 import type { ImportConversation } from '../sessions/directory/import-conversation.ts'
 import type { SessionSearch } from '../sessions/directory/session-search.ts'
@@ -24,6 +25,7 @@ import { type ConversationFiles, registerAttachmentRoutes } from './routes/attac
 import { type AuditReader, registerAuditRoutes } from './routes/audit-routes.ts'
 import { registerExport } from './routes/export-route.ts'
 import { type FileTransfer, registerFileRoutes } from './routes/file-routes.ts'
+import { registerInstructions } from './routes/instructions-route.ts'
 import { registerLogin } from './routes/login-route.ts'
 import { registerOwner } from './routes/owner-route.ts'
 import { type ProviderRoutesOptions, registerProviderRoutes } from './routes/provider-routes.ts'
@@ -36,6 +38,7 @@ export interface HttpServerOptions extends SecurityOptions, Pick<ProviderRoutesO
   readiness: Readiness
   models: Pick<Models, 'catalog'>
   maxHistoryTokens: number
+  instructions: Pick<PersonInstructions, 'of' | 'change'>
   sessions: SessionDirectory
   attachments: ConversationFiles
   search: Pick<SessionSearch, 'find'>
@@ -119,6 +122,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   server.get('/api/models', () => models(options.models.catalog()))
   server.post('/api/models/refresh', () => models(options.models.catalog({ refresh: true })))
   registerSessionRoutes(server, options)
+  registerInstructions(server, options)
   registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)
   registerAttachmentRoutes(server, options.sessions, options.attachments, options.maxUploadBytes)
   registerServerRoutes(server, options)

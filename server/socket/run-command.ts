@@ -44,6 +44,9 @@ export async function runCommand(
       await chat.selectModel(sessionId, model, how)
       return { model }
     }
+    case 'session:configure':
+      await chat.configure(sessionId, parse(name, input))
+      break
     case 'tool:revoke':
       await chat.revoke(sessionId, parse(name, input))
       break

@@ -141,6 +141,7 @@ export class House {
       events,
       contents: new FakeContentStore(),
       checkQuota: async () => {},
+      instructionsOf: async () => '',
       models: this.models,
       policy: POLICY,
       guard: createDefinitionGuard(this.store.keyValues),

@@ -174,6 +174,8 @@ export class FakeSession {
       this.onMessage('', turnId)
     } else if (command === 'turn:cancel' && this.transcript.turnId) {
       this.append('turn:end', { turnId: this.transcript.turnId, reason: 'cancelled' })
+    } else if (command === 'session:configure') {
+      this.append('session:settings', input as EventData<'session:settings'>)
     } else if (command === 'model:select') {
       this.#endTurn(`The model was switched to ${input.model}.`)
       const history = input.history === 'keep' ? 'keep' : 'fresh'
@@ -334,6 +336,7 @@ export class FakeServer {
     if (pathname === '/api/servers')
       return { admin: 'allowed', file: null, problem: null, servers: this.servers, problems: [], exposure: null }
     if (pathname === '/api/providers') return { admin: 'allowed', providers: this.providers }
+    if (pathname === '/api/instructions') return { text: 'Be brief.' }
     if (pathname === '/api/approvals') return { approvals: this.approvals, now: Date.now() }
     if (pathname.startsWith('/api/approvals/')) return { count: this.answered.push(pathname.split('/').at(-1) ?? '') }
     if (pathname === '/api/sessions' && method === 'GET') {

@@ -58,6 +58,7 @@ export async function openServerRoutes(
     files: { list: unused, read: unused, write: unused, archive: unused, change: unused, replace: unused },
     attachments: { add: unused, read: unused },
     inbox: { open: unused, answer: unused },
+    instructions: { of: unused, change: unused },
     maxUploadBytes: 1,
     maxHistoryTokens: 100_000,
     ...{ search: { find: unused }, importConversation: unused },

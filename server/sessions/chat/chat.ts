@@ -5,6 +5,7 @@
 
 import type { CommandData } from '../../../contract/commands.ts'
 import { type PathTarget, pathOf } from '../../../contract/path-target.ts'
+import { settingsChange } from '../../../contract/session-settings.ts'
 import {
   type CallEntry,
   coveredCalls,
@@ -23,7 +24,15 @@ import type { ChatDeps } from '../turns/chat-options.ts'
 import { TurnDriver } from '../turns/turn-driver.ts'
 import { endOf, noticeOf, serverStopped } from '../turns/turn-events.ts'
 import { alreadyAnswered, answerTo } from './answers.ts'
-import { approvalsWaiting, cancellations, cancelledNotice, decisionOn, resolution, waitingCall } from './decisions.ts'
+import {
+  cancellations,
+  cancelledNotice,
+  decisionOn,
+  resolution,
+  type SwitchChoice,
+  switchedModel,
+  waitingCall
+} from './decisions.ts'
 
 const MIN_HELD_CHARS = 2 * 1024 * 1024
 const CHARS_PER_TOKEN = 8
@@ -203,23 +212,17 @@ export class Chat {
     await this.#stopAnd(sessionId, then, { why })
   }
 
-  /**
-   * Continues with another model, which starts with a fresh history or gets the conversation. Files and the readable past stay. Refuses if that cancels more than `maxCancelled`
-   * approvals.
-   */
-  async selectModel(
-    sessionId: string,
-    model: string,
-    { history = 'fresh', maxCancelled = Number.POSITIVE_INFINITY }: Omit<CommandData<'model:select'>, 'model'> = {}
-  ): Promise<void> {
+  /** Continues with another model, which starts with a fresh history or gets the conversation. Files and the readable past stay. */
+  async selectModel(sessionId: string, model: string, how: SwitchChoice = {}): Promise<void> {
     if ((await this.#begun(sessionId)).model === model) return
     await this.#deps.models.prove(model)
     const why = `The model was switched to ${model}.`
-    const then = (cancelled: number): NewEvent[] => {
-      if (cancelled > maxCancelled) throw approvalsWaiting(cancelled)
-      return [...cancelledNotice(cancelled, why), { type: 'model:selected', data: { model, history } }]
-    }
-    await this.#stopAnd(sessionId, then, { why })
+    await this.#stopAnd(sessionId, (cancelled) => switchedModel({ model, ...how }, cancelled, why), { why })
+  }
+
+  async configure(sessionId: string, settings: CommandData<'session:configure'>): Promise<void> {
+    if (settingsChange((await this.#begun(sessionId)).settings, settings) === '') return
+    await appendEvents(this.#deps, sessionId, [{ type: 'session:settings', data: settings }])
   }
 
   async revoke(sessionId: string, { server, name }: CommandData<'tool:revoke'>): Promise<void> {

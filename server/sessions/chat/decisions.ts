@@ -39,7 +39,7 @@ export function cancelledNotice(cancelled: number, why: string): NewEvent[] {
   return [noticeOf('approvals_cancelled', message)]
 }
 
-export function approvalsWaiting(waiting: number): AppError {
+function approvalsWaiting(waiting: number): AppError {
   const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`
   const message = `${calls} for approval, and switching the model would cancel that. Look at the conversation, then switch again.`
   return new AppError('conflict', 'approvals_waiting', message)
@@ -50,4 +50,16 @@ export function waitingCall(transcript: Transcript, callId: string): CallEntry {
   if (!call) throw new AppError('not-found', 'unknown_call', 'There is no such call in this session.')
   if (call.decision) throw new AppError('conflict', 'already_decided', 'Someone has already decided this call.')
   return call
+}
+
+export type SwitchChoice = Omit<CommandData<'model:select'>, 'model'>
+
+/** The events of a switch. Throws if it cancels more approvals than the person knows of. */
+export function switchedModel(
+  { model, history = 'fresh', maxCancelled = Number.POSITIVE_INFINITY }: SwitchChoice & { model: string },
+  cancelled: number,
+  why: string
+): NewEvent[] {
+  if (cancelled > maxCancelled) throw approvalsWaiting(cancelled)
+  return [...cancelledNotice(cancelled, why), { type: 'model:selected', data: { model, history } }]
 }

@@ -31,6 +31,8 @@ export interface FakeChatOptions {
   audit?: Audit
   live?: ChatDeps['live']
   costOf?: Models['costOf']
+  /** The person's instructions for all sessions. */
+  instructions?: string
   /** How much each model can read. */
   contextTokens?: Record<string, number>
   checkQuota?: () => Promise<void>
@@ -63,6 +65,7 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
     events,
     contents: new FakeContentStore(),
     checkQuota: given.checkQuota ?? (async () => {}),
+    instructionsOf: async () => given.instructions ?? '',
     models: scripted(given.model ?? (() => [said('ok')]), requests, given),
     policy,
     guard: createDefinitionGuard(store.keyValues),

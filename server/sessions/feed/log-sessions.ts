@@ -33,6 +33,10 @@ const LINES: Record<string, (data: StoredEvent['data'], seq: number) => Line> = 
   'agent:error': ({ turnId, code }) => [{ turnId, code }, 'Turn failed.'],
   'turn:end': ({ turnId, reason }) => [{ turnId, reason }, 'Turn ended.'],
   'session:notice': ({ code }) => [{ code }, 'Notice shown in the session.'],
+  'session:settings': ({ effort, temperature, maxOutputTokens }) => [
+    { effort, temperature, maxOutputTokens },
+    'Session settings changed.'
+  ],
   'history:reset': () => [{}, 'History reset.'],
   'limit:raised': ({ tokens }) => [{ tokens }, 'Spending limit raised.']
 }

@@ -29,6 +29,8 @@ export interface ChatDeps {
   events: EventLog
   /** The files of messages and results. */
   contents: ContentStore
+  /** What the session's owner tells the model in all their sessions; empty if nothing. */
+  instructionsOf(sessionId: string): Promise<string>
   /** Throws if the session may not start new work. */
   checkQuota(sessionId: string): Promise<void>
   models: Models

@@ -37,7 +37,9 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
   const news = stepsInTurn(recent, turnId) === 0 ? missingNews(missing, recent) : undefined
   if (news) await start.tell(news.code, news.message, news.servers)
   const model = transcript.model ?? (await models.resolve(undefined))
-  const system = systemPromptFor(tools, options)
+  const { settings } = transcript
+  const instructions = { person: await deps.instructionsOf(sessionId), session: settings.instructions ?? '' }
+  const system = systemPromptFor(tools, { ...options, instructions })
   const fixedTokens = estimateRequest({ system, tools, messages: [] })
   const requested = new Set(recent.flatMap(requestedIds))
   return modelStep({
@@ -47,8 +49,9 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
     system,
     history: modelHistory(recent, transcript),
     maxHistoryTokens: Math.min(options.maxHistoryTokens, await roomIn(models, model, fixedTokens)),
-    maxOutputTokens: options.maxOutputTokens,
-    effort: options.effort,
+    maxOutputTokens: lower(settings.maxOutputTokens, options.maxOutputTokens),
+    effort: settings.effort ?? options.effort,
+    temperature: settings.temperature,
     tools,
     trimmingTold: recent.some(({ type, data }) => type === 'session:notice' && data.code === 'history_trimmed'),
     takenIds: (callId) => callOf(transcript, callId) !== undefined || requested.has(callId),
@@ -63,6 +66,10 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
       }),
     signal
   })
+}
+
+function lower(wished: number | undefined, limit: number | undefined): number | undefined {
+  return wished === undefined || limit === undefined ? (wished ?? limit) : Math.min(wished, limit)
 }
 
 /** Not the id itself, which is nobody else's business. */
