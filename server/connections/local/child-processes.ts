@@ -183,7 +183,7 @@ export class ChildProcesses {
     let swept: Promise<void> | undefined
     const sweep = async () => {
       if (this.#stopping) return
-      swept ??= prepareSweep(mark).go()
+      swept ??= this.#sweep(mark, this.#children.get(child))
       await swept
     }
     const child: Child = {
@@ -210,6 +210,13 @@ export class ChildProcesses {
       void sweep()
     })
     return child
+  }
+
+  /** `session` is unknown if its first process has ended: its number may belong to another process now. */
+  async #sweep(mark: string, session: number | undefined): Promise<void> {
+    const sweep = prepareSweep(mark)
+    if (session !== undefined) sweep.began(session)
+    await sweep.go()
   }
 
   #watch(): void {
