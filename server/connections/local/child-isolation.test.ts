@@ -65,3 +65,20 @@ describe.runIf(process.platform === 'linux')('the variables of a server', () => 
     if (canIsolate) expect(loaded.join('')).not.toMatch(/needed by \S*(mount|unshare|setpriv|\/sh) /)
   })
 })
+
+describe.runIf(process.platform === 'linux')('System V memory', () => {
+  // Checked: without IPC namespaces, both servers have the same one, in which each can read the segments of the other.
+  it("is a server's own, except for one that shares it with a display", async () => {
+    const canIsolate = (await findIsolation()) !== undefined
+    const processes = new ChildProcesses({ PATH: process.env.PATH })
+    const spaceOf = async (env: Record<string, string>) => {
+      const child = await processes.start({ server: 'any', command: 'readlink', args: ['/proc/self/ns/ipc'], env })
+      return (await text(child.stdout)).trim()
+    }
+    const ours = readlinkSync('/proc/self/ns/ipc')
+    const different = new Set([ours, await spaceOf({}), await spaceOf({})])
+    expect(different.size).toBe(canIsolate ? 3 : 1)
+    expect(await spaceOf({ DISPLAY: ':1' })).toBe(ours)
+    await processes.stopAll()
+  })
+})

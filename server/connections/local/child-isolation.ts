@@ -79,6 +79,8 @@ export function isolation(extent: Extent): Isolation | undefined {
   const [uid, gid] = [process.geteuid?.() ?? -1, process.getegid?.() ?? -1]
   if (!unshare || !mount || !setpriv || !envProgram || uid < 0) return undefined
   const isRoot = uid === 0
+  // System V memory and queues. Programs share some of it with their X server.
+  const hasIpc = existsSync('/proc/self/ns/ipc')
   // Covering files needs root inside. The child must not have it: it could uncover them, or look into the guard.
   const leave = isRoot
     ? [setpriv, '--bounding-set', '-sys_admin,-sys_ptrace', '--']
@@ -105,6 +107,7 @@ export function isolation(extent: Extent): Isolation | undefined {
       ]
       const words = covers ? [...places, '--', ...leave] : ['--']
       const spaces = covers ? ['--user', '--mount', '--propagation', 'unchanged'] : ['--user']
+      if (hasIpc && env.DISPLAY === undefined) spaces.push('--ipc')
       const carried = carryEnvironment(env, [MARK])
       const started = [...sh, ...words, ...carried.before, command, ...args]
       return { command: unshare, args: [...spaces, '--', ...started], env: carried.env }
