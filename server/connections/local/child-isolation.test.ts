@@ -1,8 +1,12 @@
+import type { ChildProcess } from 'node:child_process'
+import { EventEmitter } from 'node:events'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { Duplex } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
+import { isolation } from './child-isolation.ts'
 import { ChildProcesses } from './child-processes.ts'
 import { findIsolation } from './find-isolation.ts'
 
@@ -64,6 +68,21 @@ describe.runIf(process.platform === 'linux')('the variables of a server', () => 
     expect(loaded.join('')).toContain('sleep')
     if (canIsolate) expect(loaded.join('')).not.toMatch(/needed by \S*(mount|unshare|setpriv|\/sh) /)
   })
+})
+
+// A file that is replaced at that moment sends this request. The script would take it for the sign that its ids are mapped.
+it.runIf(process.platform === 'linux')('a request to cover files waits for the ids of the child', () => {
+  let written = ''
+  const write = (chunk: Buffer, _encoding: string, done: () => void) => {
+    written += chunk
+    done()
+  }
+  const line = new Duplex({ read: () => {}, write })
+  const process = Object.assign(new EventEmitter(), { pid: 0, stdio: [null, null, null, line] })
+  const confinement = { held: [], folders: [], files: [], engines: ['/x'], readOnly: [], replaceable: [], cwd: '/' }
+  const best = isolation({ name: 'files', covers: true })
+  best?.settle(process as unknown as ChildProcess, confinement).coverAgain()
+  expect(written).toBe('')
 })
 
 describe.runIf(process.platform === 'linux')('System V memory', () => {

@@ -157,6 +157,7 @@ function settle(child: ChildProcess, { mapIds, isSplit, guarded }: SettleOptions
   const isGuarded = guarded.length > 0
   let pid = isSplit ? undefined : child.pid
   let failure: unknown
+  let isMapped = false
   const state = { pid: () => pid, failure: () => failure }
   if (!line) return { coverAgain: () => {}, lost: Promise.resolve(), ...state }
   let waiting: NodeJS.Timeout | undefined
@@ -165,6 +166,7 @@ function settle(child: ChildProcess, { mapIds, isSplit, guarded }: SettleOptions
       mapIds()
       if (isGuarded || isSplit) line.write('\n')
       else line.end('\n')
+      isMapped = true
     } else if (sign === '+') pid = firstChildOf(firstChildOf(child.pid))
     else {
       clearTimeout(waiting)
@@ -185,7 +187,8 @@ function settle(child: ChildProcess, { mapIds, isSplit, guarded }: SettleOptions
   child.once('exit', () => line.end())
   if (!isGuarded) return { coverAgain: () => {}, lost: new Promise(() => {}), ...state }
   const coverAgain = () => {
-    if (!line.writable) return
+    // Nothing is covered yet, and the line would be taken for the sign that the ids are mapped.
+    if (!isMapped || !line.writable) return
     line.write(`${guarded.map((file) => `${file}\n`).join('')}\n`)
     // A guard that was stopped does not answer: the files are as open as if it had ended.
     waiting ??= setTimeout(() => line.destroy(), COVER_MS).unref()
