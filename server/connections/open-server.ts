@@ -193,8 +193,8 @@ function startFailure({ entry, log, signal }: OpenServerOptions, transport: Tran
   if (failure.code !== 'child_lost' || !(transport instanceof ChildTransport)) return failure
   const why = transport.reason ?? messageOf(error)
   const cause = causeLine(log.sinceStart())
-  const said = cause === undefined ? `${why}.` : `${cause}. (${why}.) See its log.`
-  const message = `Could not start "${entry.name}": ${said}`
+  const said = cause === undefined ? `${why}.` : `${cause.replace(/\.$/, '')} (${why}). See its log.`
+  const message = `The server "${entry.name}" did not start: ${said}`
   return new AppError('unavailable', 'server_failed', message, { cause: error, details: { sent: false } })
 }
 

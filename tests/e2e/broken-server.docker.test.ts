@@ -23,7 +23,9 @@ it('a server that does not start is named once, in one line with the cause, and 
   const notices = client.all('session:notice').filter(({ code }) => String(code).startsWith('tools_'))
   expect(notices).toMatchObject([{ code: 'tools_missing', servers: ['sick'] }])
   const message = String(notices[0]?.message)
-  expect(message).toMatch(/^Could not start "sick": Error: Cannot find the thing that it needs\. .*See its log\.$/)
+  expect(message).toMatch(
+    /^The server "sick" did not start: Error: Cannot find the thing that it needs \(.*\)\. See its log\.$/
+  )
   expect(message).not.toMatch(/\n|\.ts:|node:internal| {2}at /)
 
   const { servers } = (await (await fetch(`${server.url}/api/servers`)).json()) as { servers: { lastError: unknown }[] }

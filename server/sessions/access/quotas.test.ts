@@ -30,8 +30,10 @@ async function open() {
     bytes: async (ids: readonly string[] = [...files.keys()]) => ids.reduce((sum, id) => sum + (files.get(id) ?? 0), 0)
   }
   const quotas: Quotas = new Quotas({ access, events: store.events, checkpoints, store: store.sessions }, LIMITS)
+  let fills = 0
+  // Each text is another one, because a session stores the same text once.
   const fill = (id: string, bytes: number) =>
-    store.events.append(id, [{ type: 'x', data: { text: 'x'.repeat(bytes) } }])
+    store.events.append(id, [{ type: 'x', data: { text: `${++fills}`.padEnd(bytes, 'x') } }])
   for (const id of ['a1', 'a2', 'a3']) await access.open(id, { owner: 'a' })
   for (const id of ['b1', 'b2']) await access.open(id, { owner: 'b' })
   return {

@@ -89,7 +89,8 @@ describe('resultParts', () => {
     const image = { type: 'image', mimeType: 'image/png', data: 'aGk=' }
     expect(resultParts([{ type: 'text', text: 'a' }, image])).toEqual({
       text: 'a',
-      images: ['data:image/png;base64,aGk=']
+      images: ['data:image/png;base64,aGk='],
+      files: []
     })
     expect(resultParts([{ ...image, mimeType: 'image/svg+xml' }]).images).toEqual([])
     expect(resultParts([{ ...image, data: '"><script>' }]).images).toEqual([])
