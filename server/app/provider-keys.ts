@@ -2,6 +2,7 @@
  * Keys of model providers that an administrator enters in the page. Owns where they are kept (the credentials file) and that they take
  * effect at once. Invariant: a key is kept only after its provider has accepted it, and is never shown again.
  */
+import { existsSync } from 'node:fs'
 import type { ProviderKeysReply } from '../../contract/rest.ts'
 import { MODEL_KEY, openCredentials } from '../catalog/credentials.ts'
 import { removeSecret, setSecret } from '../catalog/store-secrets.ts'
@@ -80,7 +81,9 @@ function withKey(settings: Settings, { id }: Provider, apiKey: string): { apiKey
 }
 
 function storedKey(file: string | undefined, provider: Provider): string | undefined {
-  return file === undefined ? undefined : openCredentials({ file, environment: {} }).modelKey(nameOf(provider))
+  // The first key creates the file.
+  if (file === undefined || !existsSync(file)) return undefined
+  return openCredentials({ file, environment: {} }).modelKey(nameOf(provider))
 }
 
 function nameOf({ id }: Provider): string {

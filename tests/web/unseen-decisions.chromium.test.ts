@@ -295,7 +295,7 @@ it('says that an edit is too much to send, and keeps it', async () => {
   const field = me.page.locator('.approval-card textarea')
   await field.fill('x'.repeat(1_100_000))
   await me.page.locator('.approval-card [type=submit][aria-disabled=false]').click()
-  await me.page.getByText('This message is too large').waitFor()
+  await me.page.getByText('These arguments are too long to be edited here').waitFor()
   await field.fill('echo less')
   await me.page.locator('.approval-card [type=submit][aria-disabled=false]').click()
   await expect.poll(() => session.transcript.calls.a?.decision?.editedArgs).toEqual({ command: 'echo less' })
