@@ -95,11 +95,16 @@ function readFields(schema: unknown): QuestionField[] | string {
   const needed = new Set(Array.isArray(required) ? required : [])
   const fields: QuestionField[] = []
   for (const [name, property] of entries) {
-    const field = questionField.safeParse(fieldOf(name, recordOf(property), needed.has(name)))
-    if (!field.success) return `The field "${name.slice(0, 100)}" is of a kind that a question can't have.`
-    fields.push(field.data)
+    const field = readField(name, property, needed.has(name))
+    if (!field) return `The field "${name.slice(0, 100)}" is of a kind that a question can't have.`
+    fields.push(field)
   }
   return fields
+}
+
+/** A property of a JSON schema as a field of a form; undefined if a form can't have it. */
+export function readField(name: string, schema: unknown, isRequired: boolean): QuestionField | undefined {
+  return questionField.safeParse(fieldOf(name, recordOf(schema), isRequired)).data
 }
 
 function fieldOf(name: string, schema: Record<string, unknown>, isRequired: boolean): unknown {

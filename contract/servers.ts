@@ -134,9 +134,49 @@ export interface ServersReply {
   exposure: string | null
 }
 
+/** A tool that an administrator can try in the page. All of it is hostile. */
+export interface TriedTool {
+  name: string
+  description: string
+  inputSchema: Record<string, unknown>
+  /** Hash of the definition. A trial names it, so that what runs is what was shown. */
+  definition: string
+  /** It is not known to only read, so it needs a confirmation. */
+  mayChange: boolean
+}
+
+export const toolTrialSchema = z.object({
+  tool: z.string().min(1).max(200),
+  args: z.record(z.string(), z.unknown()),
+  definition: z.string().max(200),
+  isConfirmed: z.boolean().optional()
+})
+export type ToolTrial = z.infer<typeof toolTrialSchema>
+
+export interface ToolTrialReply {
+  isError: boolean
+  content: unknown[]
+  ms: number
+}
+
 export interface TestReply {
   ok: boolean
   ms: number
   tools: number
   reason: string | null
+}
+
+/**
+ * Splits a command line in one field, such as `npx -y pkg`, into the command and its arguments, with quotes as in a shell. Null if it
+ * is one word, a path, or something that only a shell could run.
+ */
+export function splitCommand(line: string): { command: string; args: string[] } | null {
+  const text = line.trim()
+  if (!/^[\w.@-]+\s/.test(text) || /[|&;<>$`\\\n]/.test(text)) return null
+  const words = text.match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? []
+  const [command = '', ...args] = words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, (_, a, b) => a ?? b))
+  // An open quote would be left over.
+  return args.some((arg) => /^["']|["']$/.test(arg)) || (text.match(/["']/g) ?? []).length % 2 !== 0
+    ? null
+    : { command, args }
 }

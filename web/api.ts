@@ -16,7 +16,15 @@ import type {
   SessionSummary,
   SessionsReply
 } from '../contract/rest.ts'
-import type { AddServers, ServerDetail, ServersReply, TestReply } from '../contract/servers.ts'
+import type {
+  AddServers,
+  ServerDetail,
+  ServersReply,
+  TestReply,
+  ToolTrial,
+  ToolTrialReply,
+  TriedTool
+} from '../contract/servers.ts'
 import type { StoredFile } from '../contract/stored-files.ts'
 import type { CallEntry } from '../contract/transcript.ts'
 import { markAsOwner, ownerProof, wasOwner } from './owner-proof.ts'
@@ -232,6 +240,12 @@ export const api = {
   server: (name: string) => json<ServerDetail>(server(name)),
   addServers: <T>(servers: AddServers) => json<T>('/api/servers', jsonBody('POST', servers)),
   testServer: (name: string) => json<TestReply>(`${server(name)}/test`, jsonBody('POST', {}), SLOW_TIMEOUT_MS),
+  /** Starts the server if necessary. */
+  tool: (name: string, tool: string) =>
+    json<TriedTool>(`${server(name)}/tools/${encodeURIComponent(tool)}`, {}, SLOW_TIMEOUT_MS),
+  tryTool: (name: string, trial: ToolTrial) =>
+    json<ToolTrialReply>(`${server(name)}/call`, jsonBody('POST', trial), SLOW_TIMEOUT_MS),
+  restartServer: (name: string) => request(`${server(name)}/restart`, jsonBody('POST', {}), SLOW_TIMEOUT_MS),
   switchServer: (name: string, how: 'enable' | 'disable') => request(`${server(name)}/${how}`, jsonBody('POST', {})),
   acceptServer: (name: string, hash: string) => request(`${server(name)}/accept`, jsonBody('POST', { hash })),
   removeServer: (name: string) => request(server(name), { method: 'DELETE' }),

@@ -12,8 +12,12 @@ import type {
   ServerSummary,
   ServersAdmin,
   ServersReply,
-  TestReply
+  TestReply,
+  ToolTrial,
+  ToolTrialReply,
+  TriedTool
 } from '../../contract/servers.ts'
+import type { Audit } from '../audit/audit.ts'
 import { offerTools } from '../calls/offered-tool.ts'
 import { maskedTarget, showTarget } from '../catalog/describe-target.ts'
 import { addServers, removeServer, switchServer } from '../catalog/edit-registry.ts'
@@ -33,6 +37,7 @@ import type { DefinitionGuard } from '../policy/definition-guard.ts'
 import { type KeyValueStore, sharedSecret } from '../storage/key-value-store.ts'
 import { serverHealth } from './server-health.ts'
 import type { ToolIndex } from './tool-index.ts'
+import { findTool, tryTool } from './try-tool.ts'
 
 export interface ServerDirectoryOptions {
   file: string
@@ -42,7 +47,7 @@ export interface ServerDirectoryOptions {
   problem(): string | undefined
   /** Applies the current file. */
   reload(): Promise<void>
-  core(): Promise<{ index: ToolIndex; connections: Connections; policy: ApprovalPolicy }>
+  core(): Promise<{ index: ToolIndex; connections: Connections; policy: ApprovalPolicy; audit: Audit }>
   /** The chat's policy. */
   policy: ApprovalPolicy
   guard: DefinitionGuard
@@ -138,8 +143,7 @@ export class ServerDirectory {
 
   /** Starts the server if necessary and lists its tools: a running server alone does not prove that it works. */
   async test(name: string, owner: string, signal: AbortSignal, admin: ServersAdmin = 'allowed'): Promise<TestReply> {
-    if (!this.#entry(name).enabled)
-      throw new AppError('conflict', 'server_off', `"${name}" is switched off. Switch it on to test it.`)
+    this.#enabledEntry(name)
     const { connections } = await this.#options.core()
     const began = performance.now()
     const reply = (tools: number, reason: string | null) => {
@@ -153,6 +157,27 @@ export class ServerDirectory {
       const seen = didNotStart && admin === 'allowed' ? connections.state(name)?.lastError : undefined
       return reply(0, seen?.message ?? messageOf(error))
     }
+  }
+
+  /** For administrators only: see try-tool.ts. */
+  async tool(server: string, owner: string, tool: string, signal: AbortSignal): Promise<TriedTool> {
+    return findTool(await this.#trialDeps(server), { server, owner, signal }, tool)
+  }
+
+  async try(server: string, owner: string, trial: ToolTrial, signal: AbortSignal): Promise<ToolTrialReply> {
+    return tryTool(await this.#trialDeps(server), { server, owner, signal }, trial)
+  }
+
+  async #trialDeps(server: string) {
+    this.#enabledEntry(server)
+    const { policy } = this.#options
+    return { ...(await this.#options.core()), policy }
+  }
+
+  /** Ends its processes; the next call starts it again. */
+  async restart(name: string): Promise<void> {
+    this.#enabledEntry(name)
+    await (await this.#options.core()).connections.stop(name)
   }
 
   async switch(name: string, on: boolean): Promise<void> {
@@ -193,6 +218,11 @@ export class ServerDirectory {
     const entry = this.#options.registry().servers.get(name)
     if (entry) return entry
     throw unknownServer(name)
+  }
+
+  #enabledEntry(name: string): void {
+    if (this.#entry(name).enabled) return
+    throw new AppError('conflict', 'server_off', `"${name}" is switched off. Switch it on first.`)
   }
 
   async #summary(entry: ServerEntry): Promise<ServerSummary> {

@@ -93,6 +93,42 @@ describe('the servers in the page', () => {
     expect(me.visit.offences.filter((text) => !REMOVED.test(text))).toEqual([])
   })
 
+  it('tries a tool with a form from its schema; one that may change something asks first, and both are recorded', async () => {
+    const written = join(temporaryFolder(), 'written')
+    write({ steady: { command: process.execPath, args: [fixture('steady'), written] } })
+    const me = await arrive()
+    const { page } = me
+    await page.goto(`${server.url}/#/servers/steady`)
+    await me.button('Test').click()
+    await page.getByText(/It works: \d+ tools/).waitFor()
+    await me.button('Try echo').click()
+    const dialog = page.getByRole('dialog', { name: 'Try echo' })
+    await dialog.getByLabel('message *').fill('from a form')
+    await dialog.getByRole('button', { name: 'Run' }).click()
+    await dialog.getByRole('region', { name: 'Result' }).getByText('from a form').waitFor()
+    expect(await seriousFaults(page)).toEqual([])
+    await page.keyboard.press('Escape')
+
+    await me.button('Try write').first().click()
+    const writing = page.getByRole('dialog', { name: 'Try write' })
+    await writing.getByLabel('message *').fill('once')
+    await writing.getByRole('button', { name: 'Run' }).click()
+    await page.getByText('is not known to only read').waitFor()
+    expect(() => statSync(written)).toThrow()
+    await me.button('Run it').click()
+    await writing.getByRole('region', { name: 'Result' }).getByText('written').waitFor()
+    expect(readFileSync(written, 'utf8')).toBe('once\n')
+    await page.keyboard.press('Escape')
+
+    const before = await page.getByText('running', { exact: true }).count()
+    expect(before).toBe(1)
+    await me.button('Restart').click()
+    await page.getByText(/It works: \d+ tools/).waitFor()
+    await link(page, 'Activity').click()
+    await page.getByText('write', { exact: false }).first().waitFor()
+    expect(me.visit.offences).toEqual([])
+  })
+
   it('adds one by form, with the keyboard alone, and says why one does not start', async () => {
     const me = await arrive()
     const { page } = me

@@ -94,6 +94,9 @@ export const useServers = defineStore('servers', () => {
   async function accept(name: string, hash: string): Promise<void> {
     if (await change(() => api.acceptServer(name, hash))) await test(name)
   }
+  async function restart(name: string): Promise<void> {
+    if (await change(() => api.restartServer(name))) await test(name)
+  }
   const remove = (name: string) => change(() => api.removeServer(name))
 
   /** In memory only, because it may contain secrets. Closing the dialog keeps it. */
@@ -120,6 +123,7 @@ export const useServers = defineStore('servers', () => {
     enable,
     disable,
     accept,
+    restart,
     remove,
     addition,
     plan,

@@ -1,3 +1,5 @@
+import { splitCommand } from '../../contract/servers.ts'
+
 export interface ServerFormFields {
   name: string
   kind: 'local' | 'remote'
@@ -22,9 +24,10 @@ export function entryOf(form: ServerFormFields): Record<string, unknown> {
   const has = Object.keys(values).length > 0
   const about = form.description.trim() === '' ? {} : { description: form.description.trim() }
   if (form.kind === 'remote') return { url: form.url.trim(), ...(has ? { headers: values } : {}), ...about }
-  const args = form.args.split('\n').filter((line) => line !== '')
+  const split = splitCommand(form.command)
+  const args = [...(split?.args ?? []), ...form.args.split('\n').filter((line) => line !== '')]
   return {
-    command: form.command.trim(),
+    command: split?.command ?? form.command.trim(),
     ...(args.length > 0 ? { args } : {}),
     ...(has ? { env: values } : {}),
     ...(form.isSandboxed ? { sandbox: {} } : {}),

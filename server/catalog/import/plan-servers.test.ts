@@ -71,3 +71,13 @@ it('shows folders, reader rules, alternatives and values, and warns of variables
   expect(warned).toContain('npm_config_registry, HTTPS_PROXY can make the command run something else')
   expect(warned).toContain('a sentence alone runs, because this entry calls them readers: *')
 })
+
+it('splits a command line in one field, and says so; what only a shell could run stays as it is', () => {
+  const raw = (command: string, more: object = {}) =>
+    planServers(JSON.stringify({ mcpServers: { a: { command, ...more } } }), () => false)
+  const plan = raw('npx -y "my pkg" --root=\'/a b\'', { args: ['last'] })
+  expect(plan.raw.a).toEqual({ command: 'npx', args: ['-y', 'my pkg', '--root=/a b', 'last'] })
+  expect(plan.problems).toMatchObject([{ fatal: false, reason: expect.stringMatching(/"command" was one line/) }])
+  for (const command of ['npx', '/opt/my tools/server', 'npx -y a | tee log', 'npx "open'])
+    expect(raw(command).raw.a).toMatchObject({ command })
+})

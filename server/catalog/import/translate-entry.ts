@@ -3,6 +3,7 @@
  * as the reason why the server is left out or as a note. A server never gets a placeholder that its client would have replaced.
  */
 import { isAbsolute, resolve } from 'node:path'
+import { splitCommand } from '../../../contract/servers.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { EntryProblem } from '../entry-values.ts'
@@ -37,11 +38,24 @@ export function translateEntry(name: string, theirs: unknown, line: number, cont
   if (left.length > 0 || !isRecord(filled)) throw new EntryProblem([], describeForeign(left))
   const file = takeEnvFile(filled, context)
   const fields = translateFields(file.raw, context.client)
-  const raw = inWorkspace(fields.raw, context)
+  const split = splitLine(fields.raw)
+  const raw = inWorkspace(split.raw, context)
   return {
     raw: raw.raw,
     entry: readEntry(name, raw.raw, line),
-    notes: [...(bridge?.notes ?? []), ...notes, ...file.notes, ...fields.notes, ...raw.notes]
+    notes: [...(bridge?.notes ?? []), ...notes, ...file.notes, ...fields.notes, ...split.notes, ...raw.notes]
+  }
+}
+
+/** `"command": "npx -y pkg"` names no program. */
+function splitLine(raw: Record<string, unknown>): Changed {
+  const { command, args = [] } = raw
+  const split = typeof command === 'string' && Array.isArray(args) ? splitCommand(command) : null
+  if (!split) return { raw, notes: [] }
+  const words = split.args.map((arg) => JSON.stringify(arg)).join(', ')
+  return {
+    raw: { ...raw, command: split.command, args: [...split.args, ...(Array.isArray(args) ? args : [])] },
+    notes: [`"command" was one line: it is now "${split.command}" with the arguments ${words}`]
   }
 }
 

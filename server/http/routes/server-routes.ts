@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { addServersSchema } from '../../../contract/servers.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { addServersSchema, toolTrialSchema } from '../../../contract/servers.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { AddressOf } from '../../lib/web/client-address.ts'
 import type { AdminAccess } from '../../sessions/access/admin-access.ts'
@@ -45,11 +45,27 @@ export function registerServerRoutes(server: FastifyInstance, options: ServerRou
   })
 
   server.post<Named>('/api/servers/:name/test', json, (request, reply) => {
-    const gone = new AbortController()
-    // Listen to the reply, not to its connection, which serves many requests.
-    reply.raw.once('close', () => gone.abort())
     const permissions = admin.permissionsOf(shown(request))
-    return servers.test(request.params.name, ownerOf(request.headers.cookie), gone.signal, permissions)
+    return servers.test(request.params.name, ownerOf(request.headers.cookie), whileOpen(reply), permissions)
+  })
+
+  server.get<{ Params: { name: string; tool: string } }>(
+    '/api/servers/:name/tools/:tool',
+    { onRequest: checkAdmin },
+    (request, reply) => {
+      const { name, tool } = request.params
+      return servers.tool(name, ownerOf(request.headers.cookie), tool, whileOpen(reply))
+    }
+  )
+  server.post<Named>('/api/servers/:name/call', change, (request, reply) => {
+    const read = toolTrialSchema.safeParse(request.body)
+    if (!read.success)
+      throw new AppError('invalid', 'invalid_request', 'Name the tool, its definition and the arguments.')
+    return servers.try(request.params.name, ownerOf(request.headers.cookie), read.data, whileOpen(reply))
+  })
+  server.post<Named>('/api/servers/:name/restart', change, async (request, reply) => {
+    await servers.restart(request.params.name)
+    return reply.code(204).send()
   })
 
   server.post<Named & { Body: { hash?: unknown } | null }>(
@@ -72,6 +88,14 @@ export function registerServerRoutes(server: FastifyInstance, options: ServerRou
     await servers.remove(request.params.name)
     return reply.code(204).send()
   })
+}
+
+/** Aborted when the client goes away. */
+function whileOpen(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController()
+  // Listen to the reply, not to its connection, which serves many requests.
+  reply.raw.once('close', () => gone.abort())
+  return gone.signal
 }
 
 /** A form on another site can send any type but this one without a preflight request. */

@@ -34,7 +34,7 @@ export const useQuestionDrafts = defineStore('question-drafts', () => {
   return { draftOf, forget }
 })
 
-function emptyInput(fields: readonly QuestionField[]): FormInput {
+export function emptyInput(fields: readonly QuestionField[]): FormInput {
   return Object.fromEntries(
     fields.map((field) => {
       if (field.kind === 'boolean') return [field.name, field.default ?? false]

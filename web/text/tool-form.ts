@@ -1,0 +1,40 @@
+import { type QuestionField, readField } from '../../contract/questions.ts'
+import { type FormInput, valuesOf } from '../stores/talks/question-drafts.ts'
+
+/** A parameter of a tool: a field of a form, or JSON if it is more than that. */
+export type ToolParameter =
+  | { name: string; isRequired: boolean; field: QuestionField }
+  | { name: string; isRequired: boolean; field: null }
+
+const MAX_PARAMETERS = 60
+
+/** The parameters in a tool's JSON schema, which is hostile. */
+export function toolParameters(schema: Record<string, unknown>): ToolParameter[] {
+  const { properties, required } = schema
+  const needed = new Set(Array.isArray(required) ? required : [])
+  const entries = typeof properties === 'object' && properties !== null ? Object.entries(properties) : []
+  return entries.slice(0, MAX_PARAMETERS).map(([name, property]) => {
+    const isRequired = needed.has(name)
+    const field = readField(name, property, isRequired)
+    return field ? { name, isRequired, field: { ...field, title: name } } : { name, isRequired, field: null }
+  })
+}
+
+/** The arguments of the form; a sentence if a part of it is not valid JSON. */
+export function toolArguments(
+  parameters: readonly ToolParameter[],
+  input: FormInput
+): Record<string, unknown> | string {
+  const fields = parameters.flatMap(({ field }) => field ?? [])
+  const args: Record<string, unknown> = valuesOf(fields, input)
+  for (const { name, field } of parameters) {
+    const text = input[name]
+    if (field || typeof text !== 'string' || text.trim() === '') continue
+    try {
+      args[name] = JSON.parse(text)
+    } catch {
+      return `“${name}” is not valid JSON.`
+    }
+  }
+  return args
+}
