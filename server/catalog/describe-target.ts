@@ -1,15 +1,19 @@
-import { escapeJson } from '../../contract/hidden-characters.ts'
 import type { ServerTarget, ShownValue } from '../../contract/servers.ts'
 import { maskUrl, maskWord } from './literal-secrets.ts'
 import type { ServerEntry } from './server-entry.ts'
 import { shownValue } from './shown-value.ts'
 
-/** The exact command or address, which a person must see before it is run. Hidden characters are escapes; placeholders are not filled. */
+/** The exact command or address, which a person must see before it is run. Control characters are escapes; placeholders are not filled. */
 export function describeTarget(entry: ServerEntry): string {
-  if (entry.kind === 'remote') return escapeJson(entry.url)
+  if (entry.kind === 'remote') return escapeControls(entry.url)
   return [entry.command, ...entry.args]
-    .map((word) => (/^[\w@%+=:,./•-]+$/.test(word) ? word : escapeJson(JSON.stringify(word))))
+    .map((word) => (/^[\w@%+=:,./•-]+$/.test(word) ? word : escapeControls(JSON.stringify(word))))
     .join(' ')
+}
+
+/** Those that JSON leaves as they are. A terminal, or what cleans text for one, could drop a part of the text between them. */
+function escapeControls(text: string): string {
+  return text.replace(/[\x7f-\x9f]/g, (control) => `\\u00${control.charCodeAt(0).toString(16)}`)
 }
 
 /** The same with secrets masked, for lists. Not for a person who decides about the entry: a mask could hide what is run. */
