@@ -72,6 +72,7 @@ describe('two instances on one Redis', () => {
     await ofFirst((summary) => summary?.waiting?.[0]?.args.command === 'echo hello' && summary.pendingApprovals === 1)
     await approve(onA, card?.callId)
     await ofFirst((summary) => summary?.pendingApprovals === 0 && summary.waiting === undefined)
+    await onA.wait('turn:end', ({ turnId }) => turnId === 't1')
     const { headers } = browserOf(browser, a.url)
     const change = (change: object) =>
       fetch(`${a.url}/api/sessions/${first}`, {
@@ -85,7 +86,7 @@ describe('two instances on one Redis', () => {
     expect((await change({ isArchived: true })).status).toBe(200)
     await ofFirst((summary) => summary?.isArchived === true)
     const from = onB.seen.length
-    await onA.ask('message', { text: 'hello again' })
+    expect(await onA.ask('message', { text: 'hello again' })).toMatchObject({ ok: true })
     await onB.wait('session:changed', ({ summary }) => (summary as SessionSummary | null)?.isArchived === false, {
       from
     })
