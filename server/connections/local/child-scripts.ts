@@ -16,9 +16,19 @@ while IFS= read -r file <&3; do
   if [ -z "$file" ]; then printf k >&3
   elif [ "\${file#+}" != "$file" ]; then
     if [ -w "\${file#+}" ]; then "$MOUNT" --bind /dev/null "\${file#+}" || exit 125; fi
-  elif [ -d "$file" ]; then
-    if [ ! -k "$file" ] || [ -w "$file" ]; then "$MOUNT" ${COVER} "$file" || [ ! -d "$file" ] || exit 125; fi
-  elif [ -e "$file" ] && [ ! -c "$file" ]; then "$MOUNT" --bind /dev/null "$file" || [ ! -e "$file" ] || exit 125
+  else
+    # It may be removed and made again at this moment, so that covering it fails.
+    tries=0
+    while [ -e "$file" ]; do
+      if [ -d "$file" ]; then
+        if [ -k "$file" ] && [ ! -w "$file" ]; then break; fi
+        "$MOUNT" ${COVER} "$file" && break
+      elif [ -c "$file" ]; then break
+      else "$MOUNT" --bind /dev/null "$file" && break
+      fi
+      tries=$((tries + 1))
+      if [ "$tries" = 50 ]; then exit 125; fi
+    done
   fi
 done
 `

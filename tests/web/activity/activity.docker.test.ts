@@ -53,7 +53,7 @@ it('shows the command of a chat with a link to it, and tells waiting from runnin
   await asked.getByText('waits for approval').waitFor()
   const waiting = async () => (await (await fetch(`${server.url}/api/approvals`)).json()) as ApprovalsReply
   await expect.poll(async () => (await waiting()).approvals.length).toBe(1)
-  await page.getByRole('button', { name: /^Inbox/ }).click()
+  await page.getByRole('button', { name: /^Waiting for you:/ }).click()
   await page
     .getByRole('dialog')
     .getByRole('button', { name: /^Approve/ })
