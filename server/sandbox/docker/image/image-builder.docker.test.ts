@@ -186,7 +186,8 @@ describe.concurrent('idle', () => {
     // Looks of idle happen under the bomb; without a sign of life it must still end by itself, and in order.
     const { exitCode, livedMs } = await ended(container)
     expect(exitCode).toBe(0)
-    expect(livedMs).toBeGreaterThan(3000)
+    // The idle process counts whole seconds, and the engine notes the start late on a busy machine.
+    expect(livedMs).toBeGreaterThan(2000)
   })
 })
 
