@@ -74,7 +74,7 @@ export interface WaitingCall {
 }
 
 export interface SessionsReply {
-  /** Pinned ones first, then the most recently active. */
+  /** Pinned sessions come first, then the most recently active ones. */
   sessions: SessionSummary[]
   /** Pass it as `before` to get the next page; null if there are no more. */
   next: string | null

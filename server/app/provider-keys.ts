@@ -24,8 +24,9 @@ type Access = Omit<ModelsOptions, 'logger'>
 /** The providers' keys from the settings, with those that were entered in the page in their place. */
 export function accessWithKeys(settings: Settings): Access {
   const access = modelAccess(settings)
+  const keyOf = storedKeys(settings.CREDENTIALS_FILE)
   for (const provider of PROVIDERS) {
-    const key = storedKey(settings.CREDENTIALS_FILE, provider)
+    const key = keyOf(provider)
     if (key !== undefined) access[provider.access] = withKey(settings, provider, key)
   }
   return access
@@ -46,11 +47,12 @@ export class ProviderKeys {
 
   async list(): Promise<ProviderKeysReply['providers']> {
     const { providers } = await this.#models.catalog()
+    const keyOf = storedKeys(this.#file)
     return PROVIDERS.map((provider) => {
       const { id, label, setting } = provider
       const status = providers.find((each) => each.id === id)
       const isSet = this.#settings[setting] !== undefined
-      const source = storedKey(this.#file, provider) !== undefined ? 'page' : isSet ? 'settings' : null
+      const source = keyOf(provider) !== undefined ? 'page' : isSet ? 'settings' : null
       return { id, label, source, ok: status?.ok ?? false, reason: status?.reason ?? null }
     })
   }
@@ -80,10 +82,12 @@ function withKey(settings: Settings, { id }: Provider, apiKey: string): { apiKey
   return { apiKey, ...(baseUrl ? { baseUrl } : {}) }
 }
 
-function storedKey(file: string | undefined, provider: Provider): string | undefined {
+/** Opens the file once for all providers. */
+function storedKeys(file: string | undefined): (provider: Provider) => string | undefined {
   // The first key creates the file.
-  if (file === undefined || !existsSync(file)) return undefined
-  return openCredentials({ file, environment: {} }).modelKey(nameOf(provider))
+  if (file === undefined || !existsSync(file)) return () => undefined
+  const credentials = openCredentials({ file, environment: {} })
+  return (provider) => credentials.modelKey(nameOf(provider))
 }
 
 function nameOf({ id }: Provider): string {

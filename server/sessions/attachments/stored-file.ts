@@ -1,6 +1,6 @@
 /**
  * Files of a conversation: what a person attaches to a message, and images in the results of tools. Their content is stored by its
- * hash, apart from the log, which names it. What a file is comes from its bytes, never from its name or from what someone says.
+ * hash, apart from the log, which names it. The kind of a file is read from its bytes, never from its name or a claim.
  */
 import { isUtf8 } from 'node:buffer'
 import type { Attachment, AttachmentInput } from '../../../contract/attachments.ts'

@@ -103,7 +103,7 @@ export class SessionEvents {
     }
   }
 
-  /** Without large fields, unless asked for otherwise. */
+  /** All events of the session. By default they come without their large fields. */
   async *#all(options: ReadOptions = { bareUntil: Number.POSITIVE_INFINITY }): AsyncIterable<StoredEvent> {
     for (let after = 0; ; ) {
       const page = await this.#deps.events.read(this.#sessionId, { ...options, after })

@@ -25,7 +25,7 @@ const MAX_OUTPUTS = 50
 const MAX_TEXT = 100_000
 const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
-/** The colours of a terminal, which are left out. */
+/** Matches terminal colours. The preview leaves them out. */
 const COLOURS = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, 'g')
 
 type Fields = Record<string, unknown>
