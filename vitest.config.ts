@@ -1,8 +1,10 @@
 import { defineConfig } from 'vitest/config'
 import { PATIENCE_MS } from './tests/support/patience-ms.ts'
 
-/** The page in a browser, and tests with their own engine and Redis. Both wait most of the time. */
-const page = ['tests/{web,chaos}/**/*.{docker,redis,chromium}.test.ts']
+/** The page as a whole in a browser, and tests with their own engine and Redis. Both wait most of the time. */
+const page = ['tests/web/*.{docker,redis,chromium}.test.ts', 'tests/chaos/**/*.{docker,redis,chromium}.test.ts']
+/** The views and dialogs of the page, in a browser too. */
+const views = ['tests/web/*/**/*.{docker,redis,chromium}.test.ts']
 /** Real child servers, and Redis without the engine. */
 const gateway = ['tests/gateway/**/*.test.ts', '**/*.process.test.ts', 'server/**/*.redis.test.ts']
 const engine = ['**/*.docker.test.ts', 'tests/e2e/**/*.test.ts']
@@ -24,12 +26,13 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['**/*.test.ts'],
-          exclude: [...ignored, ...page, ...gateway, ...engine],
+          exclude: [...ignored, ...page, ...views, ...gateway, ...engine],
           ...unit
         }
       },
-      { test: { name: 'engine', include: engine, exclude: [...ignored, ...page, ...gateway], ...lane } },
+      { test: { name: 'engine', include: engine, exclude: [...ignored, ...page, ...views, ...gateway], ...lane } },
       { test: { name: 'page', include: page, exclude: ignored, ...lane } },
+      { test: { name: 'views', include: views, exclude: ignored, ...lane } },
       { test: { name: 'gateway', include: gateway, exclude: ignored, ...lane } }
     ]
   }

@@ -1,7 +1,9 @@
 /** `npm run bench [name…]` prints all figures as JSON on stdout, measured side by side in one run, and progress on stderr. */
 import { cpus, totalmem } from 'node:os'
 import { chatFigures } from './chat.ts'
+import { forkFigures } from './forks.ts'
 import { gatewayFigures } from './gateway.ts'
+import { interruptionFigures } from './interruptions.ts'
 import { readerFigures } from './readers.ts'
 import { routingFigures } from './routing.ts'
 import { withRoutingData } from './routing-data.ts'
@@ -11,6 +13,8 @@ import { webFigures } from './web.ts'
 const SUITES: Record<string, () => Promise<object>> = {
   sandbox: sandboxFigures,
   chat: chatFigures,
+  forks: forkFigures,
+  interruptions: interruptionFigures,
   web: webFigures,
   gateway: gatewayFigures,
   routing: () => withRoutingData(routingFigures),

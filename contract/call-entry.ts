@@ -1,7 +1,8 @@
 /** One call of the model, as the transcript has it, and what the events do to it. */
+import type { ChangeSummary, ConflictChoices } from './effects/change-set.ts'
 import type { CommandEnding, Decider, EventData, ServerLogLine, SessionEvent, ToolClaims } from './events.ts'
 import type { PathTarget } from './path-target.ts'
-import type { AnswerAction, Question } from './questions.ts'
+import type { AnswerAction, Question } from './questions/questions.ts'
 import type { Replaced } from './replaced-text.ts'
 
 export interface CallEntry {
@@ -18,6 +19,11 @@ export interface CallEntry {
   target?: PathTarget | undefined
   claims?: ToolClaims | undefined
   again?: EventData<'tool:approval_required'>['again']
+  ahead?: 'preview' | 'review' | undefined
+  /** What it did in a fork. The person decides on that. */
+  preview?: Preview
+  /** Why it could not run in a fork; it waits for approval as in the mode `ask`. */
+  previewRefused?: { code: string; reason: string }
   requestedAt: number
   decision?: {
     approved: boolean
@@ -27,6 +33,7 @@ export interface CallEntry {
     always?: true | undefined
     editedArgs?: Record<string, unknown> | undefined
     editedTarget?: PathTarget | undefined
+    choices?: ConflictChoices | undefined
   }
   startedAt?: number
   /** What its MCP server asked the person meanwhile. */
@@ -39,16 +46,25 @@ export interface CallEntry {
     interruptedBy?: 'person' | 'server' | undefined
     ending?: CommandEnding | undefined
     replaced?: Replaced | undefined
+    changes?: ChangeSummary | undefined
+    isForked?: true | undefined
     log?: ServerLogLine[] | undefined
     isShortened?: true | undefined
   }
 }
+
+type Preview = Omit<EventData<'tool:previewed'>, 'callId'> & { at: number }
 
 export interface AskedQuestion extends Question {
   id: string
   at: number
   expiresAt: number
   answer?: { action: AnswerAction; by: 'human' | 'deadline'; at: number; seq: number }
+}
+
+/** Whether the call waits for a person. A call that is running in a fork does not yet. */
+export function waitsForPerson({ decision, ahead, preview, previewRefused }: CallEntry): boolean {
+  return !decision && (ahead !== 'preview' || preview !== undefined || previewRefused !== undefined)
 }
 
 /** A call that ran never needs approval again. */
@@ -64,14 +80,20 @@ export function dropCall(call: CallEntry, at: number, reason?: string): void {
 export function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
   if (!call) return
   if (event.type === 'tool:approval_resolved' && !call.decision) {
-    const { approved, by, reason, args, target, always } = event.data
-    const more = { ...(always && { always }), ...(target && { editedTarget: target }) }
+    const { approved, by, reason, args, target, always, choices } = event.data
+    const more = { ...(always && { always }), ...(target && { editedTarget: target }), ...(choices && { choices }) }
     call.decision = { approved, by, at: event.at, reason, editedArgs: args, ...more }
   } else if (event.type === 'tool:started' && call.startedAt === undefined) {
     call.startedAt = event.at
   } else if (event.type === 'tool:result' && !call.result) {
     const { callId: _, ...result } = event.data
     call.result = { ...result, at: event.at }
+  } else if (event.type === 'tool:previewed' && !call.decision && !call.preview) {
+    const { callId: _, ...preview } = event.data
+    call.preview = { ...preview, at: event.at }
+  } else if (event.type === 'tool:preview_refused' && !call.decision && !call.preview) {
+    const { code, reason } = event.data
+    call.previewRefused = { code, reason }
   } else applyQuestion(call, event)
 }
 

@@ -1,9 +1,11 @@
 /** The commands of a client to its session over the socket. Every command is answered with `ok`, or with an error code and message. */
 import { z } from 'zod'
 import { attachmentInputs } from './attachments.ts'
+import { conflictChoices } from './effects/change-set.ts'
+import { EFFECT_COMMANDS } from './effects/effect-commands.ts'
 import { HISTORY_CHOICES } from './events.ts'
 import { pathTarget } from './path-target.ts'
-import { ANSWER_ACTIONS, answerContent } from './questions.ts'
+import { ANSWER_ACTIONS, answerContent } from './questions/questions.ts'
 import { sessionSettings } from './session-settings.ts'
 
 export const MAX_MESSAGE_CHARS = 100_000
@@ -17,11 +19,13 @@ const text = anyText.min(1, NO_TEXT)
 /** Chosen by the client, so that a message that is sent again counts once. */
 const messageId = z.string().min(1).max(100)
 
+const message = z
+  .union([text, z.object({ text: anyText, id: messageId.optional(), attachments: attachmentInputs.optional() })])
+  .transform((value) => (typeof value === 'string' ? { text: value, id: undefined } : value))
+  .refine((value) => value.text !== '' || hasFiles(value), NO_TEXT)
+
 export const COMMAND_SCHEMAS = {
-  message: z
-    .union([text, z.object({ text: anyText, id: messageId.optional(), attachments: attachmentInputs.optional() })])
-    .transform((value) => (typeof value === 'string' ? { text: value, id: undefined } : value))
-    .refine((value) => value.text !== '' || hasFiles(value), NO_TEXT),
+  message,
   'tool:approval': z.object({
     callId: z.string().min(1).max(200),
     approved: z.boolean(),
@@ -32,6 +36,8 @@ export const COMMAND_SCHEMAS = {
     /** Where the path in `args` leads, as shown to the person. */
     target: pathTarget.optional(),
     reason: z.string().max(2000).optional(),
+    /** Only to keep a preview: which version counts of the files that have changed in the workspace meanwhile. */
+    choices: conflictChoices.optional(),
     /** Allow this tool for the rest of this session, and approve its other waiting calls. */
     remember: z.boolean().optional()
   }),
@@ -51,6 +57,12 @@ export const COMMAND_SCHEMAS = {
    */
   'turn:retry': z.object({ turnId: z.string().min(1).max(100).optional() }),
   'history:reset': z.unknown().transform(() => ({})),
+  /**
+   * Takes back the conversation from one of its entries on: a message, an answer or a call (then the whole step of the model that asked
+   * for it). `from` is the entry's `seq`. Ends a running turn first. With `message`, this message takes its place in the same moment;
+   * answered with its `turnId` then.
+   */
+  'history:rewind': z.object({ from: z.number().int().positive(), message: message.optional() }),
   'model:select': z.object({
     model: z.string().min(1).max(200),
     history: z.enum(HISTORY_CHOICES).optional(),
@@ -64,7 +76,8 @@ export const COMMAND_SCHEMAS = {
   /** Lets a session continue that has reached its token limit. */
   'limit:raise': z.unknown().transform(() => ({})),
   /** For a client that missed an event: answered with the whole snapshot. */
-  'session:snapshot': z.unknown().transform(() => ({}))
+  'session:snapshot': z.unknown().transform(() => ({})),
+  ...EFFECT_COMMANDS
 } as const
 
 function hasFiles(message: { attachments?: unknown[] | undefined }): boolean {

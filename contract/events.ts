@@ -4,9 +4,11 @@
  */
 import { z } from 'zod'
 import { addedFile, attachment } from './attachments.ts'
+import { changeSummary, conflictChoices } from './effects/change-set.ts'
+import { EFFECT_SCHEMAS } from './effects/effect-events.ts'
 import { fileChange } from './file-changes.ts'
 import { pathTarget } from './path-target.ts'
-import { ANSWER_ACTIONS, answerContent, MAX_QUESTION_CHARS, questionField } from './questions.ts'
+import { ANSWER_ACTIONS, answerContent, MAX_QUESTION_CHARS, questionField } from './questions/questions.ts'
 import { MAX_REPLACED_BYTES } from './replaced-text.ts'
 import { sessionSettings } from './session-settings.ts'
 
@@ -24,8 +26,11 @@ export const TURN_END_REASONS = [
   'length'
 ] as const
 
-/** Who decided: the person in the page, the policy, an "Always allow" of this session, the end of the turn, or an imported file. */
-export const DECIDERS = ['human', 'policy', 'session', 'cancel', 'imported'] as const
+/**
+ * Who decided: the person in the page, the policy, an "Always allow" of this session, the end of the turn, an imported file, or nobody yet:
+ * in the mode `review`, the call runs in a fork, and a person decides on its changes afterwards.
+ */
+export const DECIDERS = ['human', 'policy', 'session', 'cancel', 'imported', 'review'] as const
 
 /** How a command in the sandbox ended: with an exit code, or killed by a signal, which is what happens at its time limit. */
 export const commandEnding = z.object({
@@ -103,6 +108,8 @@ export const EVENT_SCHEMAS = {
     target: pathTarget.optional(),
     /** Only for tools of MCP servers. Missing in events of earlier versions. */
     claims: toolClaims.optional(),
+    /** The call runs in a fork: until the person has seen what it did, or until the review. Missing if it does not. */
+    ahead: z.enum(['preview', 'review']).optional(),
     /** The same call needs approval again, because it was approved but could not run as shown. */
     again: z.object({ times: z.number().int(), reason: z.string(), isEdited: z.boolean().optional() }).optional()
   }),
@@ -115,7 +122,9 @@ export const EVENT_SCHEMAS = {
     always: z.literal(true).optional(),
     /** The arguments as edited by the person, and where their path led at that time. */
     args: args.optional(),
-    target: pathTarget.optional()
+    target: pathTarget.optional(),
+    /** Only for a preview that is kept: which version counts of the files that have changed in the workspace meanwhile. */
+    choices: conflictChoices.optional()
   }),
   'tool:started': z.object({ callId }),
   'tool:result': z.object({
@@ -130,6 +139,10 @@ export const EVENT_SCHEMAS = {
     ending: commandEnding.optional(),
     /** Only for a write of text in the sandbox, so that the record can show what changed. Missing in events of earlier versions. */
     replaced: replaced.optional(),
+    /** The version of the workspace that the call made, or with `isForked` what the fork has so far. Missing if it changed nothing. */
+    changes: changeSummary.optional(),
+    /** It ran in a fork: its changes wait for the review. */
+    isForked: z.literal(true).optional(),
     /** The end of what the MCP server logged during the call. */
     log: z.array(serverLogLine).optional(),
     /** Set for clients, never in the log: parts of the call are left out here; `GET /api/sessions/:id/calls/:callId` has all of it. */
@@ -188,7 +201,8 @@ export const EVENT_SCHEMAS = {
   'tool:allowed': z.object({ server: z.string(), name: z.string(), definition: z.string() }),
   'tool:allow_revoked': z.object({ server: z.string(), name: z.string() }),
   /** The spending limit was reached, and the person allowed the session to continue up to this many tokens. */
-  'limit:raised': z.object({ tokens: z.number() })
+  'limit:raised': z.object({ tokens: z.number() }),
+  ...EFFECT_SCHEMAS
 } as const
 
 export type EventType = keyof typeof EVENT_SCHEMAS

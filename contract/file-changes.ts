@@ -1,7 +1,7 @@
 /** What people change in the workspace themselves, without the model. The log records it, and the model is told with the next message. */
 import { z } from 'zod'
 
-const FILE_ACTIONS = ['uploaded', 'edited', 'created', 'moved', 'deleted'] as const
+const FILE_ACTIONS = ['uploaded', 'edited', 'created', 'moved', 'deleted', 'reverted'] as const
 
 const path = z.string().max(4096)
 export const fileChange = z.object({ action: z.enum(FILE_ACTIONS), path, to: path.optional() })

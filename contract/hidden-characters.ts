@@ -127,7 +127,7 @@ export function terminalLine(text: string): string {
 
 /** What another program said, as a part of a sentence of ours. */
 export function quotedLine(text: string): string {
-  return terminalText(text.trim()).replace(/\s*\n\s*/g, ' / ')
+  return terminalText(text.trim()).replace(/(?<!\s)\s*\n\s*/g, ' / ')
 }
 
 function nameOf(run: string, character: string): string {

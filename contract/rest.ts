@@ -1,6 +1,6 @@
 /** Bodies of the HTTP API. */
 import { z } from 'zod'
-import type { ServersAdmin } from './servers.ts'
+import type { ServersAdmin } from './servers/servers.ts'
 import type { CallEntry, TranscriptEntry } from './transcript.ts'
 import type { UsageSum } from './usage.ts'
 
@@ -53,8 +53,12 @@ export interface SessionSummary {
   pendingApprovals: number
   /** The first of those calls, with shortened arguments. Only if there are any. */
   waiting?: WaitingCall[]
+  /** The review that waits for the person, with its number of changed files. */
+  review?: { reviewId: string; files: number }
   isPinned: boolean
   isArchived: boolean
+  /** It is in no list, and will be deleted for good unless it is brought back. */
+  isDeleted?: true
 }
 
 /** What `GET /api/sessions/:id` answers. */

@@ -1,3 +1,4 @@
+import { effectText } from './effects/effect-entries.ts'
 import { describeFile, isFileBlock } from './stored-files.ts'
 import type { CallEntry, Transcript, TranscriptEntry } from './transcript.ts'
 
@@ -8,31 +9,41 @@ export function transcriptMarkdown(title: string, transcript: Transcript): strin
     if (entry.kind === 'user') parts.push(userMarkdown(entry))
     else if (entry.kind === 'agent' && entry.text === '') continue
     else if (entry.kind === 'agent') parts.push(agentMarkdown(entry))
-    else if (entry.kind === 'call') parts.push(callMarkdown(transcript.calls[entry.callId]))
+    else if (entry.kind === 'call') parts.push(callMarkdown(transcript.calls[entry.callId], entry.rewound))
     else if (entry.kind === 'model-switch') parts.push(`---\n\n*Continued with ${entry.model}.*`)
     else if (entry.kind === 'fresh-start')
       parts.push(`---\n\n*A fresh start${entry.model ? ` with ${entry.model}` : ''}.*`)
+    else if (entry.kind === 'review' || entry.kind === 'reverted' || entry.kind === 'rewound')
+      parts.push(`---\n\n*${effectText(entry)}*`)
     else parts.push(`> **${entry.code}:** ${entry.message}`)
   }
   return `${parts.join('\n\n')}\n`
 }
 
-function userMarkdown({ text, attachments = [] }: Extract<TranscriptEntry, { kind: 'user' }>): string {
+function userMarkdown({ text, attachments = [], rewound }: Extract<TranscriptEntry, { kind: 'user' }>): string {
   const files = attachments.map((file) => fenced(`Attached: ${file.name} (${describeFile(file)})`, ''))
-  return ['## You', text, ...files].filter((part) => part !== '').join('\n\n')
+  return [`## You${takenBack(rewound)}`, text, ...files].filter((part) => part !== '').join('\n\n')
 }
 
-function agentMarkdown({ text, partial, superseded }: Extract<TranscriptEntry, { kind: 'agent' }>): string {
-  return `## Model${superseded ? ' (earlier answer)' : ''}\n\n${text}${partial ? '\n\n*(cut off)*' : ''}`
+function agentMarkdown(entry: Extract<TranscriptEntry, { kind: 'agent' }>): string {
+  const { text, partial, superseded, rewound } = entry
+  return `## Model${superseded ? ' (earlier answer)' : ''}${takenBack(rewound)}\n\n${text}${partial ? '\n\n*(cut off)*' : ''}`
 }
 
-function callMarkdown(call: CallEntry | undefined): string {
+function takenBack(rewound: true | undefined): string {
+  return rewound ? ' (taken back)' : ''
+}
+
+function callMarkdown(call: CallEntry | undefined, rewound: true | undefined): string {
   if (!call) return ''
   const { server, name, args, decision, result } = call
   const ran = decision?.editedArgs ?? args
   const verdict = decision ? `${decision.approved ? 'approved' : 'rejected'} by ${decision.by}` : 'not decided'
   const reason = decision?.reason ? ` (${decision.reason})` : ''
-  const lines = [`### ${server}/${name}: ${verdict}${reason}`, fenced(JSON.stringify(ran, null, 2), 'json')]
+  const lines = [
+    `### ${server}/${name}: ${verdict}${reason}${takenBack(rewound)}`,
+    fenced(JSON.stringify(ran, null, 2), 'json')
+  ]
   if (result) lines.push(fenced(result.content.map(textOf).join('\n'), ''))
   return lines.join('\n\n')
 }

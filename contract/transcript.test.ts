@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { ChangedFile } from './effects/change-set.ts'
+import { APPROVAL_MODES } from './effects/modes.ts'
 import { DECIDERS, type SessionEvent, TURN_END_REASONS } from './events.ts'
-import { ANSWER_ACTIONS } from './questions.ts'
+import { ANSWER_ACTIONS } from './questions/questions.ts'
 import { applyEvent, callOf, emptyTranscript, pendingCalls, type Transcript } from './transcript.ts'
 
 /** Few ids, so that events meet; some that every object has. */
@@ -10,6 +12,14 @@ const turnId = fc.constantFrom('t1', 't2', 't3')
 const text = fc.string({ maxLength: 20 })
 const args = fc.dictionary(fc.string({ maxLength: 5 }), fc.jsonValue({ maxDepth: 1 }), { maxKeys: 3 })
 const server = fc.constantFrom('workspace', '__proto__')
+
+const changes = fc.record({
+  changeId: callId,
+  hash: fc.constantFrom('h1', 'h2'),
+  total: fc.nat(3),
+  files: fc.constant<ChangedFile[]>([])
+})
+const reviewId = fc.constantFrom('r1', 'r2')
 
 const DATA: { [T in SessionEvent['type']]: fc.Arbitrary<Extract<SessionEvent, { type: T }>['data']> } = {
   'user:message': fc.record({ turnId, text }),
@@ -27,7 +37,8 @@ const DATA: { [T in SessionEvent['type']]: fc.Arbitrary<Extract<SessionEvent, { 
     definition: text,
     hash: text,
     queuePosition: fc.nat(5),
-    totalInQueue: fc.nat(5)
+    totalInQueue: fc.nat(5),
+    ahead: fc.constantFrom(undefined, 'preview' as const, 'review' as const)
   }),
   'tool:approval_resolved': fc.record({ callId, approved: fc.boolean(), by: fc.constantFrom(...DECIDERS) }),
   'tool:started': fc.record({ callId }),
@@ -59,7 +70,30 @@ const DATA: { [T in SessionEvent['type']]: fc.Arbitrary<Extract<SessionEvent, { 
   'history:reset': fc.constant({}),
   'tool:allowed': fc.record({ server, name: text, definition: text }),
   'tool:allow_revoked': fc.record({ server, name: text }),
-  'limit:raised': fc.record({ tokens: fc.nat() })
+  'limit:raised': fc.record({ tokens: fc.nat() }),
+  'mode:selected': fc.record({ mode: fc.constantFrom(...APPROVAL_MODES) }),
+  'tool:previewed': fc.record({
+    callId,
+    changes,
+    hash: text,
+    result: fc.record({ isError: fc.boolean(), content: fc.constant([]) })
+  }),
+  'tool:preview_refused': fc.record({ callId, code: text, reason: text }),
+  'review:opened': fc.record({ reviewId, turnId, changes }),
+  'review:resolved': fc.record({
+    reviewId,
+    hash: fc.constantFrom('h1', 'h2'),
+    accept: fc.constantFrom('all' as const, 'none' as const),
+    by: fc.constantFrom('human', 'cancel')
+  }),
+  'review:applied': fc.record({ reviewId, rejected: fc.array(text, { maxLength: 2 }), rejectedTotal: fc.nat(2) }),
+  'files:reverted': fc.record({
+    of: callId,
+    scope: fc.constantFrom('one', 'since'),
+    changes,
+    by: fc.constant('human' as const)
+  }),
+  'history:rewound': fc.record({ from: fc.nat(60), by: fc.constant('human' as const) })
 }
 
 const events = fc

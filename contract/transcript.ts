@@ -3,7 +3,23 @@
  * decisions on it. An event that makes no sense (a decision about an unknown call) changes nothing.
  */
 import type { AddedFile } from './attachments.ts'
-import { type AskedQuestion, applyToCall, type CallEntry, dropCall, isAskedAgain } from './call-entry.ts'
+import {
+  type AskedQuestion,
+  applyToCall,
+  type CallEntry,
+  dropCall,
+  isAskedAgain,
+  waitsForPerson
+} from './call-entry.ts'
+import {
+  applyEffect,
+  type EffectEntry,
+  isOfConversation,
+  lateMark,
+  noteForked,
+  type OpenReview
+} from './effects/effect-entries.ts'
+import { type ApprovalMode, DEFAULT_MODE } from './effects/modes.ts'
 import type { EventData, SessionEvent, TurnEndReason } from './events.ts'
 import { FILES_CHANGED, type FileChange, filesChangedText, MAX_FILE_CHANGES } from './file-changes.ts'
 import { type SessionSettings, settingsChange } from './session-settings.ts'
@@ -16,8 +32,11 @@ export function callOf({ calls }: Pick<Transcript, 'calls'>, callId: string): Ca
   return Object.hasOwn(calls, callId) ? calls[callId] : undefined
 }
 
-/** `superseded`: a later attempt has replaced it. It stays readable, but the model no longer gets it. */
-export type TranscriptEntry = { superseded?: true } & (
+/**
+ * `superseded`: a later attempt has replaced it. `rewound`: the person took it back. Both stay readable, but the model no longer gets
+ * them.
+ */
+export type TranscriptEntry = { superseded?: true; rewound?: true } & (
   | ({ kind: 'user'; seq: number; at: number; files?: AddedFile[]; usage?: UsageSum } & EventData<'user:message'>)
   | ({ kind: 'agent'; seq: number; at: number } & Omit<EventData<'agent:response'>, 'parts'>)
   | { kind: 'call'; seq: number; at: number; callId: string }
@@ -26,6 +45,7 @@ export type TranscriptEntry = { superseded?: true } & (
   | { kind: 'fresh-start'; seq: number; at: number; model: string | null }
   /** Another model, which continues the conversation. */
   | { kind: 'model-switch'; seq: number; at: number; model: string }
+  | EffectEntry
 )
 
 export interface Transcript {
@@ -35,8 +55,10 @@ export interface Transcript {
   /** The running turn, if any. */
   turnId: string | null
   lastTurnEnd: { turnId: string; reason: TurnEndReason } | null
-  /** Number of turns so far, retries included. */
+  /** Number of turns so far, retries and rewinds included. */
   turns: number
+  /** The number of the last rewind: turns up to it are over, and what they still say was taken back. */
+  rewoundTurns: number
   model: string | null
   /** `server/name` → hash of the definition it was allowed with. */
   allowed: Record<string, string>
@@ -45,6 +67,13 @@ export interface Transcript {
   contextTokens: number
   raisedLimit: number
   settings: SessionSettings
+  mode: ApprovalMode
+  /** The review that waits for the person. */
+  review: OpenReview | null
+  /** A turn with calls that ran in a fork for a review, which is opened when the turn has ended. */
+  forkedTurn: string | null
+  /** The id of a review that was decided and is not applied yet. */
+  unapplied: string | null
 }
 
 export function emptyTranscript(): Transcript {
@@ -55,12 +84,17 @@ export function emptyTranscript(): Transcript {
     turnId: null,
     lastTurnEnd: null,
     turns: 0,
+    rewoundTurns: 0,
     model: null,
     allowed: {},
     usage: noUsage(),
     contextTokens: 0,
     raisedLimit: 0,
-    settings: {}
+    settings: {},
+    mode: DEFAULT_MODE,
+    review: null,
+    forkedTurn: null,
+    unapplied: null
   }
 }
 
@@ -78,14 +112,15 @@ export function applyEvent(transcript: Transcript, event: SessionEvent): Transcr
       transcript.entries.push({ kind: 'user', seq, at, ...event.data })
       break
     case 'agent:response':
-      if (event.data.text !== '' || event.data.reasoning) transcript.entries.push(agentEntry(event.data, seq, at))
+      if (event.data.text !== '' || event.data.reasoning)
+        transcript.entries.push({ ...agentEntry(event.data, seq, at), ...lateMark(transcript, event.data.turnId) })
       break
     case 'tool:approval_required':
       addCall(transcript, event.data, seq, at)
       break
     case 'agent:error': {
-      const { code, message } = event.data
-      transcript.entries.push({ kind: 'error', seq, at, code, message })
+      const { code, message, turnId } = event.data
+      transcript.entries.push({ kind: 'error', seq, at, code, message, ...lateMark(transcript, turnId) })
       break
     }
     case 'session:notice':
@@ -124,8 +159,11 @@ function applyQuietly(transcript: Transcript, event: SessionEvent): void {
     case 'tool:approval_resolved':
     case 'tool:started':
     case 'tool:result':
+    case 'tool:previewed':
+    case 'tool:preview_refused':
     case 'tool:question':
     case 'tool:question_answered':
+      noteForked(transcript, callOf(transcript, event.data.callId), event)
       applyToCall(callOf(transcript, event.data.callId), event)
       break
     case 'usage':
@@ -143,11 +181,10 @@ function applyQuietly(transcript: Transcript, event: SessionEvent): void {
     case 'limit:raised':
       transcript.raisedLimit = event.data.tokens
       break
+    default:
+      applyEffect(transcript, event)
   }
 }
-
-/** Notices that belong to one attempt; others, such as those about the sandbox, stay as they are. */
-const NOTICES_OF_ATTEMPT = new Set(['model_waiting', 'invalid_call'])
 
 /** If a fresh start or another turn came first, nothing is reopened; the number of the turn is used up all the same. */
 function reopen(transcript: Transcript, { turnId, of, from }: EventData<'turn:reopened'>): void {
@@ -158,10 +195,8 @@ function reopen(transcript: Transcript, { turnId, of, from }: EventData<'turn:re
   for (let at = entries.length - 1; at >= 0; at--) {
     const entry = entries[at]
     if (!entry || entry.seq < from) return
-    const isOfAttempt = entry.kind === 'notice' && NOTICES_OF_ATTEMPT.has(entry.code)
     // A new object, so that a page that compares entries notices the change.
-    if (isOfAttempt || entry.kind === 'agent' || entry.kind === 'error' || entry.kind === 'call')
-      entries[at] = { ...entry, superseded: true }
+    if (isOfConversation(entry) && entry.kind !== 'user') entries[at] = { ...entry, superseded: true }
   }
 }
 
@@ -240,7 +275,7 @@ function addCall(transcript: Transcript, data: EventData<'tool:approval_required
   // Requested by a step that was still running when its turn was stopped.
   if (data.turnId !== transcript.turnId) dropCall(call, at, 'The turn ended.')
   transcript.calls[callId] = call
-  if (!known) transcript.entries.push({ kind: 'call', seq, at, callId })
+  if (!known) transcript.entries.push({ kind: 'call', seq, at, callId, ...lateMark(transcript, data.turnId) })
 }
 
 /** When a turn ends, its waiting calls can no longer be approved. */
@@ -267,8 +302,19 @@ export function openQuestions(transcript: Transcript): { call: CallEntry; questi
   )
 }
 
+/** The calls that wait for the person. */
 export function pendingCalls(transcript: Transcript): CallEntry[] {
+  return Object.values(transcript.calls).filter(waitsForPerson)
+}
+
+/** The calls without a decision, including those that run in a fork. */
+export function undecidedCalls(transcript: Transcript): CallEntry[] {
   return Object.values(transcript.calls).filter((call) => !call.decision)
+}
+
+/** Whether a fork has changes that wait for a review, now or at the end of the turn. */
+export function hasOpenFork({ review, forkedTurn }: Transcript): boolean {
+  return review !== null || forkedTurn !== null
 }
 
 /**
@@ -276,7 +322,7 @@ export function pendingCalls(transcript: Transcript): CallEntry[] {
  * whose card shows a changed definition, or that needs approval again, is never included: it needs its own decision.
  */
 export function coveredCalls(transcript: Transcript, call: CallEntry): CallEntry[] {
-  return pendingCalls(transcript).filter(
+  return undecidedCalls(transcript).filter(
     ({ callId, server, name, definition, definitionChange, again }) =>
       callId !== call.callId &&
       server === call.server &&

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { type BuildOptions, build, type Plugin } from 'rolldown'
 import type { Plugin as PagePlugin } from 'vite'
 import { asciiSource } from './ascii-source.ts'
+import { compressPage } from './compress-page.ts'
 import { writeSbom } from './sbom.ts'
 import { noticesText, packagesOf } from './third-party-notices.ts'
 
@@ -154,6 +155,7 @@ async function page(): Promise<void> {
   const { default: config } = await import('../vite.config.ts')
   const worker = { ...config.worker, plugins: () => [...(config.worker?.plugins?.() ?? []), record] }
   await buildPage({ configFile: join(root, 'vite.config.ts'), logLevel: 'warn', plugins: [record], worker })
+  await compressPage(join(dist, 'web'))
   console.error('build: dist/web')
 }
 

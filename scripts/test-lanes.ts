@@ -1,11 +1,12 @@
 /**
  * Runs all tests: the unit tests on every core, then the lanes of `vitest.config.ts` at the same time, because each of them waits more
- * than it computes. The first lane's output is live, that of the others follows in one piece. Failures are repeated at the very end,
- * because that is the part of a long log that people keep and read. Containers that the tests left behind fail them too.
+ * than it computes. On a busy machine they run one after another. At the same time, only the first lane's output is live; that of the
+ * others follows in one piece. Failures are repeated at the very end, because that is the part of a long log that people keep and read.
+ * Containers that the tests left behind fail them too.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { containersLeftSince, listContainers } from './left-behind.ts'
@@ -49,16 +50,32 @@ function failuresIn(said: string): string {
   return text.slice(at === -1 ? -3000 : at)
 }
 
+/** Whether others use this machine: our own unit tests raise the load by about one per core. */
+function isBusy(): boolean {
+  const [lastMinute = 0] = loadavg()
+  return lastMinute > 3 * availableParallelism()
+}
+
+async function inTurn(): Promise<Lane[]> {
+  process.stdout.write('This machine is busy, so the lanes run one after another.\n')
+  return [await run('engine'), await run('page'), await run('views'), await run('gateway')]
+}
+
+async function atOnce(): Promise<Lane[]> {
+  const [engine, ...others] = await Promise.all([
+    run('engine'),
+    run('page', { isLive: false }),
+    run('views', { isLive: false }),
+    run('gateway', { isLive: false })
+  ])
+  for (const { said } of others) process.stdout.write(said)
+  return [engine, ...others]
+}
+
 const before = await listContainers()
 // By default the runner leaves out one core, which is half of two.
 const unit = await run('unit', { workers: availableParallelism() })
-const [engine, ...others] = await Promise.all([
-  run('engine'),
-  run('page', { isLive: false }),
-  run('gateway', { isLive: false })
-])
-for (const { said } of others) process.stdout.write(said)
-const lanes = [unit, engine, ...others]
+const lanes = [unit, ...(isBusy() ? await inTurn() : await atOnce())]
 for (const { project, code, said } of lanes) {
   if (code !== 0) process.stdout.write(`\n== failed: ${project}\n${failuresIn(said)}\n`)
 }

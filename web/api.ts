@@ -2,6 +2,13 @@
 
 import type { AuditReply } from '../contract/audit.ts'
 import type {
+  BranchRequest,
+  ChangeSide,
+  ChangesReply,
+  RevertPlanReply,
+  VersionsReply
+} from '../contract/effects/effect-replies.ts'
+import type {
   ApprovalAnswer,
   ApprovalCard,
   ApprovalsReply,
@@ -16,7 +23,11 @@ import type {
   SessionSummary,
   SessionsReply
 } from '../contract/rest.ts'
+import type { ChangeRule, EditServer, EntryDraft } from '../contract/servers/entry-edits.ts'
+import type { ImportReply, ImportServers } from '../contract/servers/import.ts'
+import type { GetPrompt, OffersReply, PromptReply, ResourceReply } from '../contract/servers/offers.ts'
 import type {
+  AddedReply,
   AddServers,
   ServerDetail,
   ServersReply,
@@ -24,7 +35,7 @@ import type {
   ToolTrial,
   ToolTrialReply,
   TriedTool
-} from '../contract/servers.ts'
+} from '../contract/servers/servers.ts'
 import type { StoredFile } from '../contract/stored-files.ts'
 import type { CallEntry } from '../contract/transcript.ts'
 import { markAsOwner, ownerProof, wasOwner } from './owner-proof.ts'
@@ -163,6 +174,7 @@ const server = (name: string) => `/api/servers/${encodeURIComponent(name)}`
 const fileUrl = (id: string, path: string) => `${session(id)}/file?path=${encodeURIComponent(path)}`
 const archiveUrl = (id: string) => `${session(id)}/archive`
 export type ExportFormat = 'md' | 'json' | 'html'
+const changeUrl = (id: string, changeId: string) => `${session(id)}/changes/${encodeURIComponent(changeId)}`
 const exportUrl = (id: string, format: ExportFormat) => `${session(id)}/export?format=${format}`
 
 export interface SessionsQuery {
@@ -203,7 +215,9 @@ export const api = {
     ),
   search: (text: string) => json<SearchReply>(`/api/search?${search({ q: text })}`),
   call: (id: string, callId: string) => json<CallEntry>(`${session(id)}/calls/${encodeURIComponent(callId)}`),
-  deleteSession: (id: string) => request(session(id), { method: 'DELETE' }, SLOW_TIMEOUT_MS),
+  /** It can be brought back for a moment. */
+  deleteSession: (id: string) => request(`${session(id)}?undo=true`, { method: 'DELETE' }, SLOW_TIMEOUT_MS),
+  restoreSession: (id: string) => request(`${session(id)}/restore`, { method: 'POST' }),
   deleteAllSessions: () => request('/api/sessions', { method: 'DELETE' }, SLOW_TIMEOUT_MS),
   files: (id: string) => json<FileListing>(`${session(id)}/files`, {}, SLOW_TIMEOUT_MS),
   folder: (id: string, path: string) =>
@@ -235,14 +249,35 @@ export const api = {
     request(`${session(id)}/folder`, jsonBody('POST', { path }), SLOW_TIMEOUT_MS),
   moveFile: (id: string, from: string, to: string) =>
     request(`${session(id)}/move`, jsonBody('POST', { from, to }), SLOW_TIMEOUT_MS),
+  branch: (id: string, request: BranchRequest) =>
+    json<SessionSummary>(`${session(id)}/branch`, jsonBody('POST', request), SLOW_TIMEOUT_MS),
+  /** All files of a version of the workspace, or of changes that wait for a decision. */
+  changes: (id: string, changeId: string) => json<ChangesReply>(changeUrl(id, changeId), {}, SLOW_TIMEOUT_MS),
+  changeContent: (id: string, changeId: string, path: string, side: ChangeSide) =>
+    request(`${changeUrl(id, changeId)}/content?${search({ path, side })}`, {}, SLOW_TIMEOUT_MS),
+  versions: (id: string, query: { before?: string; path?: string }) =>
+    json<VersionsReply>(`${session(id)}/changes?${search(query)}`, {}, SLOW_TIMEOUT_MS),
+  revertPlan: (id: string, changeId: string, scope: 'one' | 'since') =>
+    json<RevertPlanReply>(`${changeUrl(id, changeId)}/revert?${search({ scope })}`, {}, SLOW_TIMEOUT_MS),
   audit: (query: Record<string, string | undefined>) => json<AuditReply>(`/api/audit?${search(query)}`),
   servers: () => json<ServersReply>('/api/servers'),
   server: (name: string) => json<ServerDetail>(server(name)),
   addServers: <T>(servers: AddServers) => json<T>('/api/servers', jsonBody('POST', servers)),
+  entry: (name: string) => json<EntryDraft>(`${server(name)}/entry`),
+  editServer: <T>(name: string, edit: EditServer) => json<T>(server(name), jsonBody('PUT', edit)),
+  changeRule: (name: string, change: ChangeRule) => request(`${server(name)}/rules`, jsonBody('PUT', change)),
+  serverLog: (name: string) => json<{ log: string }>(`${server(name)}/log`),
+  importable: (moveSecrets: boolean) => json<ImportReply>(`/api/servers-import?${search({ moveSecrets })}`),
+  importServers: (wish: ImportServers) => json<AddedReply>('/api/servers-import', jsonBody('POST', wish)),
   testServer: (name: string) => json<TestReply>(`${server(name)}/test`, jsonBody('POST', {}), SLOW_TIMEOUT_MS),
   /** Starts the server if necessary. */
   tool: (name: string, tool: string) =>
     json<TriedTool>(`${server(name)}/tools/${encodeURIComponent(tool)}`, {}, SLOW_TIMEOUT_MS),
+  offers: (name: string) => json<OffersReply>(`${server(name)}/offers`, {}, SLOW_TIMEOUT_MS),
+  resource: (name: string, uri: string) =>
+    json<ResourceReply>(`${server(name)}/resource`, jsonBody('POST', { uri }), SLOW_TIMEOUT_MS),
+  prompt: (name: string, prompt: GetPrompt) =>
+    json<PromptReply>(`${server(name)}/prompt`, jsonBody('POST', prompt), SLOW_TIMEOUT_MS),
   tryTool: (name: string, trial: ToolTrial) =>
     json<ToolTrialReply>(`${server(name)}/call`, jsonBody('POST', trial), SLOW_TIMEOUT_MS),
   restartServer: (name: string) => request(`${server(name)}/restart`, jsonBody('POST', {}), SLOW_TIMEOUT_MS),

@@ -22,14 +22,26 @@ export function recalled(beginning: string, where: Where): string[] {
   }
 }
 
-/** Removes all values whose keys start with one of `beginnings` and for which `isMeant` is true. */
-export function forgetAll(beginnings: string[], isMeant: (key: string) => boolean): void {
+/** Removes all values whose keys start with one of `beginnings` and for which `isMeant` is true. Returns a way to put them back. */
+export function forgetAll(beginnings: string[], isMeant: (key: string) => boolean): () => void {
+  const forgotten: (() => void)[] = []
   try {
     for (const place of [localStorage, sessionStorage])
-      for (const key of Object.keys(place))
-        if (beginnings.some((beginning) => key.startsWith(PREFIX + beginning)) && isMeant(key)) place.removeItem(key)
+      for (const key of Object.keys(place)) {
+        if (!beginnings.some((beginning) => key.startsWith(PREFIX + beginning)) || !isMeant(key)) continue
+        const value = place.getItem(key) ?? ''
+        forgotten.push(() => place.setItem(key, value))
+        place.removeItem(key)
+      }
   } catch {
     // As in remember().
+  }
+  return () => {
+    try {
+      for (const putBack of forgotten) putBack()
+    } catch {
+      // As in remember().
+    }
   }
 }
 

@@ -118,15 +118,19 @@ export interface FetchResult {
 
 /**
  * Writes entries into the workspace: folders, links, and files whole or in parts. A part has `offset`. A file's times and mode
- * are set with every part, so the last one wins. Restored entries count as acknowledged.
+ * are set with every part, so the last one wins. Before that, what is at the paths in `deleted` is removed, in this order; a
+ * folder must be empty by then. Both count as acknowledged.
  */
 export interface RestoreParams {
+  deleted?: WorkspacePath[]
   entries: (WorkspaceEntry & { data?: string; offset?: number })[]
 }
 
 export interface RestoreResult {
   /** `noRoom` means that it does not fit into this workspace. */
   failed: { path: WorkspacePath; reason: string; noRoom: boolean }[]
+  /** How many of the paths in `deleted` are gone. A server that can't delete does not say. */
+  removed?: number
 }
 
 /** Paths as a tool call names them; the reply says where each leads. */

@@ -30,10 +30,13 @@ export function fetchParams(params: unknown): FetchParams {
 }
 
 export function restoreParams(params: unknown): RestoreParams {
-  const { entries } = object(params)
+  const { entries, deleted = [] } = object(params)
   if (!Array.isArray(entries)) throw new Error('"entries" must be an array.')
-  if (entries.length > MAX_RESTORED) throw new Error(`At most ${MAX_RESTORED} entries can be restored at once.`)
-  return { entries: entries.map(restoredEntry) }
+  if (!Array.isArray(deleted) || !deleted.every((path) => typeof path === 'string'))
+    throw new Error('"deleted" must be an array of strings.')
+  if (entries.length + deleted.length > MAX_RESTORED)
+    throw new Error(`At most ${MAX_RESTORED} entries can be restored at once.`)
+  return { deleted, entries: entries.map(restoredEntry) }
 }
 
 export function resolveParams(params: unknown): ResolveParams {

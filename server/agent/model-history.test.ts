@@ -53,6 +53,17 @@ describe('what the model is told', () => {
     ])
   })
 
+  it('says with the next question which files the person has reverted', () => {
+    const files = [{ path: 'a.ts' }, { path: 'old.ts', from: 'new.ts' }]
+    const changes = { changeId: 'revert:1', hash: 'h', total: 2, files }
+    const reverted: Bare = { type: 'files:reverted', data: { of: 'call:c1', scope: 'one', changes, by: 'human' } }
+    const sent = history(ask('t1'), end('t1'), reverted, ask('t2'))
+    expect(sent.map((message) => message.role === 'user' && message.note)).toEqual([
+      undefined,
+      '[Since your last answer, the user has changed files of the workspace: reverted "a.ts"; moved "new.ts" to "old.ts".]'
+    ])
+  })
+
   // Checked: without the quotes, the name of a file ends the note.
   it('says with the next question which files the person has changed, once, with their names quoted', () => {
     const changed = (path: string): Bare => ({

@@ -1,3 +1,4 @@
+import type { ChangedFile } from '../../contract/effects/change-set.ts'
 import type { EventData, SessionEvent } from '../../contract/events.ts'
 import { type FileChange, filesChangedNote } from '../../contract/file-changes.ts'
 import { describeFile, isFileBlock } from '../../contract/stored-files.ts'
@@ -5,6 +6,7 @@ import { type CallEntry, callOf, type Transcript } from '../../contract/transcri
 import { headOf, tailOf } from '../lib/cut-text.ts'
 import type { AssistantPart, ChatFile, ChatMessage, ToolAnswer } from '../models/port.ts'
 import { carriedOver, foreignAnswers, withPortableId } from './foreign-parts.ts'
+import { reviewNotes } from './review-notes.ts'
 import { partsOf } from './stored-parts.ts'
 import { savedAttachments, userMessage } from './user-message.ts'
 
@@ -23,11 +25,13 @@ const CUT_OFF = {
 export function modelHistory(events: readonly SessionEvent[], transcript: Transcript): ChatMessage[] {
   const messages: ChatMessage[] = []
   const notes = fileNotes(events)
+  const reviews = reviewNotes(events)
   const saved = savedAttachments(events)
   const isForeign = foreignAnswers(events)
   for (const event of exchanged(events)) {
     if (event.type === 'user:message') {
-      messages.push(userMessage(event.data, saved, notes.get(event.seq)))
+      const told = [notes.get(event.seq), reviews.get(event.seq)].filter((note) => note !== undefined)
+      messages.push(userMessage(event.data, saved, told))
       continue
     }
     const isCarried = isForeign({ seq: event.seq, turnId: event.data.turnId })
@@ -44,31 +48,47 @@ export function modelHistory(events: readonly SessionEvent[], transcript: Transc
 
 type Exchanged = Extract<SessionEvent, { type: 'user:message' | 'agent:response' }>
 
-/** The messages and answers that count since the last fresh start: without those that a later attempt has replaced. */
+/** The messages and answers that count since the last fresh start: without those that were replaced or taken back. */
 export function exchanged(events: readonly SessionEvent[]): Exchanged[] {
   let kept: Exchanged[] = []
   let turnId: string | null = null
   for (const event of sinceFreshStart(events)) {
     if (event.type === 'user:message' || event.type === 'turn:reopened') turnId = event.data.turnId
     if (event.type === 'user:message') kept.push(event)
-    if (event.type === 'turn:reopened') kept = kept.filter(({ seq }) => seq < event.data.from)
+    if (event.type === 'history:rewound') turnId = null
+    if (event.type === 'turn:reopened' || event.type === 'history:rewound')
+      kept = kept.filter(({ seq }) => seq < event.data.from)
     // An answer of a stopped turn may be stored after the next question, but it does not answer it.
     if (event.type === 'agent:response' && event.data.turnId === turnId) kept.push(event)
   }
   return kept
 }
 
-/** What a person changed in the workspace is told with their next message. Its `seq` leads to the note. */
+/**
+ * What a person changed in the workspace is told with their next message. Its `seq` leads to the note. If that message is taken back,
+ * the one that follows tells it: the files have still changed.
+ */
 function fileNotes(events: readonly SessionEvent[]): Map<number, string> {
-  const notes = new Map<number, string>()
+  let told: { seq: number; changes: FileChange[] }[] = []
   let changes: FileChange[] = []
   for (const { type, seq, data } of sinceFreshStart(events)) {
     if (type === 'session:notice') changes.push(...(data.files ?? []))
+    if (type === 'files:reverted') changes.push(...data.changes.files.map(revertedFile))
+    if (type === 'history:rewound') {
+      const untold = told.filter((each) => each.seq >= data.from)
+      told = told.filter((each) => each.seq < data.from)
+      changes = [...untold.flatMap((each) => each.changes), ...changes]
+    }
     if (type !== 'user:message' || changes.length === 0) continue
-    notes.set(seq, filesChangedNote(changes))
+    told.push({ seq, changes })
     changes = []
   }
-  return notes
+  return new Map(told.map((each) => [each.seq, filesChangedNote(each.changes)]))
+}
+
+/** A renamed file that is back at its old place. */
+function revertedFile({ path, from }: ChangedFile): FileChange {
+  return from === undefined ? { action: 'reverted', path } : { action: 'moved', path: from, to: path }
 }
 
 export function stepsInTurn(events: readonly SessionEvent[], turnId: string | null): number {
@@ -101,7 +121,8 @@ function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, transcrip
   if (!call || (!call.decision && !call.result))
     return { callId, name, text: 'This call was never run.', isError: true }
   const { decision, result } = call
-  if (decision?.approved === false) return { callId, name, text: rejection(decision), isError: true }
+  if (decision?.approved === false)
+    return { callId, name, text: rejection(decision, call.preview !== undefined), isError: true }
   if (!result) return { callId, name, text: 'This call was stopped before it ended.', isError: true }
   const edited = decision?.editedArgs ?? (call.again?.isEdited ? call.args : undefined)
   const note = edited ? `The user changed the arguments; this ran with ${JSON.stringify(edited)}.\n` : ''
@@ -115,8 +136,10 @@ function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, transcrip
   }
 }
 
-function rejection(decision: NonNullable<CallEntry['decision']>): string {
+function rejection(decision: NonNullable<CallEntry['decision']>, isPreviewed: boolean): string {
   const reason = decision.reason ? ` Reason: ${decision.reason}` : ''
+  if (isPreviewed && decision.by === 'human')
+    return `This ran in a copy of the workspace. The user discarded its changes and its output; nothing of it has happened.${reason}`
   if (decision.by === 'policy') return `The policy does not allow this call; it was not run.${reason}`
   if (decision.by === 'cancel') return 'The user stopped the turn; this call was not run.'
   return `The user rejected this call; it was not run.${reason}`

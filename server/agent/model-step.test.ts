@@ -32,6 +32,7 @@ async function run(step: (request: StepRequest) => StepEvent[], more: Partial<Mo
     takenIds: () => false,
     allowed: {},
     policy: createPolicy([]),
+    mode: 'ask',
     changed: new Map(),
     async *step(request) {
       yield* step(request)

@@ -4,6 +4,7 @@
  */
 
 import { randomUUID } from 'node:crypto'
+import type { ApprovalMode } from '../../contract/effects/modes.ts'
 import type { EventData, EventType } from '../../contract/events.ts'
 import type { Effort } from '../../contract/session-settings.ts'
 import { approvalHash, claimsOf, type OfferedTool, WORKSPACE } from '../calls/offered-tool.ts'
@@ -46,6 +47,7 @@ export interface ModelStepInput {
   /** Tools that this session always allows, with the definition at that time. */
   allowed: Readonly<Record<string, string>>
   policy: ApprovalPolicy
+  mode: ApprovalMode
   /** Tools by model name whose changed definition nobody has accepted yet. They always need approval. */
   changed: ReadonlyMap<string, DefinitionChange>
   step: (request: StepRequest) => AsyncIterable<StepEvent>
@@ -172,22 +174,37 @@ function requestCall(
   const hash = approvalHash({ sessionId, callId, definition, args })
   const change = input.changed.get(tool.modelName)
   const definitionChange = change ? { definitionChange: change } : {}
+  const rule = change && input.policy(server, name) !== 'deny' ? undefined : decide(input, tool)
+  const { ahead, decision } = runAhead(input.mode, server, rule)
   const request: AgentEvent = {
     type: 'tool:approval_required',
     data: {
       ...{ callId, turnId, server, name, args, definition, hash, queuePosition, totalInQueue },
       ...definitionChange,
-      ...(server !== WORKSPACE && { claims: claimsOf(tool) })
+      ...(server !== WORKSPACE && { claims: claimsOf(tool) }),
+      ...(ahead && { ahead })
     }
   }
-  const decision = change && input.policy(server, name) !== 'deny' ? undefined : decide(input, tool)
   return decision ? [request, { type: 'tool:approval_resolved', data: { callId, ...decision } }] : [request]
 }
 
-function decide(
-  { policy, allowed }: ModelStepInput,
-  { server, name, definition }: OfferedTool
-): Omit<EventData<'tool:approval_resolved'>, 'callId'> | undefined {
+type Decision = Omit<EventData<'tool:approval_resolved'>, 'callId'>
+
+/**
+ * Whether the call runs in a fork. Only the sandbox's own tools do, whatever a server says of its tools. In a reviewed turn all of
+ * them do, so that they see the same files.
+ */
+function runAhead(
+  mode: ApprovalMode,
+  server: string,
+  rule: Decision | undefined
+): { ahead?: 'preview' | 'review'; decision: Decision | undefined } {
+  if (mode === 'ask' || server !== WORKSPACE || rule?.approved === false) return { decision: rule }
+  if (mode === 'preview') return rule ? { decision: rule } : { ahead: mode, decision: rule }
+  return { ahead: mode, decision: rule ?? { approved: true, by: 'review' } }
+}
+
+function decide({ policy, allowed }: ModelStepInput, { server, name, definition }: OfferedTool): Decision | undefined {
   const rule = policy(server, name)
   if (rule === 'deny') return { approved: false, by: 'policy', reason: `${server}/${name} is not allowed here.` }
   if (rule === 'allow') return { approved: true, by: 'policy' }

@@ -1,3 +1,4 @@
+import { waitsForPerson } from '../../contract/call-entry.ts'
 import type { TurnEndReason } from '../../contract/events.ts'
 import type { CallEntry, Transcript } from '../../contract/transcript.ts'
 
@@ -7,6 +8,10 @@ export type NextAction =
   | { type: 'wait' }
   | { type: 'run'; calls: CallEntry[] }
   | { type: 'step' }
+  /** The turn is over, and what it changed in a fork is to be reviewed. */
+  | { type: 'open-review' }
+  /** A review was decided and is to be applied. */
+  | { type: 'settle-review' }
   | { type: 'end'; reason: TurnEndReason }
 
 export interface TurnLimits {
@@ -21,16 +26,31 @@ export interface TurnLimits {
  * outcome is unknown.
  */
 export function nextAction(transcript: Transcript, stepsInTurn: number, limits: TurnLimits): NextAction {
-  const { turnId, calls, usage, raisedLimit } = transcript
-  if (turnId === null) return { type: 'idle' }
+  const { turnId, calls, usage, raisedLimit, forkedTurn, unapplied } = transcript
+  if (unapplied !== null) return { type: 'settle-review' }
+  const kept = Object.values(calls).filter(isKept)
+  if (kept.length > 0 && turnId === null) return { type: 'run', calls: kept }
+  if (turnId === null) return { type: forkedTurn === null ? 'idle' : 'open-review' }
   const open = Object.values(calls).filter((call) => call.turnId === turnId && !isFinished(call))
-  const runnable = open.filter((call) => call.decision?.approved && call.startedAt === undefined)
+  const approved = open.filter((call) => call.decision?.approved && call.startedAt === undefined)
+  const runnable = [...new Set([...kept, ...approved, ...nextPreview(open)])]
   if (runnable.length > 0) return { type: 'run', calls: runnable }
   if (open.length > 0) return { type: 'wait' }
   if (stepsInTurn >= limits.maxSteps) return { type: 'end', reason: 'step_limit' }
   const limit = Math.max(limits.maxSessionTokens ?? Number.POSITIVE_INFINITY, raisedLimit)
   if (usage.inputTokens + usage.outputTokens >= limit) return { type: 'end', reason: 'spending_limit' }
   return { type: 'step' }
+}
+
+/** One after another: the next starts when the one before it is decided, and its changes are in the workspace. */
+function nextPreview(open: CallEntry[]): CallEntry[] {
+  const [first] = open.filter(({ ahead }) => ahead === 'preview')
+  return first && !first.decision && !waitsForPerson(first) ? [first] : []
+}
+
+/** The person kept what it did in a fork. That may be in the workspace already, so it is done even if the turn is over by now. */
+function isKept({ preview, decision, result }: CallEntry): boolean {
+  return preview !== undefined && decision?.approved === true && result === undefined
 }
 
 function isFinished(call: CallEntry): boolean {
@@ -43,7 +63,8 @@ export function strayCalls({ calls, turnId }: Transcript, ours: { has(callId: st
   return {
     startedElsewhere: open.filter((call) => call.turnId === turnId && call.startedAt !== undefined),
     neverRun: open.filter(
-      (call) => call.turnId !== turnId && call.startedAt === undefined && call.decision?.approved === true
+      (call) =>
+        call.turnId !== turnId && call.startedAt === undefined && call.decision?.approved === true && !isKept(call)
     )
   }
 }

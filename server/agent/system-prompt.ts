@@ -1,3 +1,4 @@
+import type { ApprovalMode } from '../../contract/effects/modes.ts'
 import { type OfferedTool, WORKSPACE } from '../calls/offered-tool.ts'
 
 export interface SystemPromptOptions {
@@ -6,6 +7,7 @@ export interface SystemPromptOptions {
   /** Names of the MCP servers whose tools are available. */
   servers: readonly string[]
   network: string
+  mode?: ApprovalMode | undefined
   /** Whether the operator uses their own image, whose content we don't know. */
   ownImage: boolean
   instructions?: Instructions | undefined
@@ -24,20 +26,21 @@ export function systemPromptFor(
   tools: readonly Pick<OfferedTool, 'server'>[],
   {
     network,
+    mode,
     ownImage = false,
     instructions
-  }: { network: string; ownImage?: boolean | undefined; instructions?: Instructions }
+  }: { network: string; mode?: ApprovalMode; ownImage?: boolean | undefined; instructions?: Instructions }
 ): string {
   const servers = new Set(tools.map(({ server }) => server))
   const hasSandbox = servers.delete(WORKSPACE)
-  return systemPrompt({ hasSandbox, servers: [...servers], network, ownImage, instructions })
+  return systemPrompt({ hasSandbox, servers: [...servers], network, mode, ownImage, instructions })
 }
 
 /** Kept short: it tells the model the facts about its environment, nothing about style. */
 export function systemPrompt(options: SystemPromptOptions): string {
-  const { hasSandbox, servers, network, ownImage, instructions } = options
+  const { hasSandbox, servers, network, mode = 'ask', ownImage, instructions } = options
   const lines = ['You help a person with real work in their workspace.']
-  if (hasSandbox) lines.push(...aboutSandbox(network === 'none', ownImage))
+  if (hasSandbox) lines.push(...aboutSandbox(network === 'none', ownImage), ...ABOUT_MODE[mode])
   else
     lines.push(
       'No sandbox is available right now, so you can neither run commands nor use files: say so when that is needed.'
@@ -70,6 +73,16 @@ function told({ person, session }: Instructions): string[] {
   return blocks.flatMap(([tag, about, text]) =>
     text === '' ? [] : [about, `<${tag}>`, text.toWellFormed().replace(TAGS, ''), `</${tag}>`]
   )
+}
+
+const ABOUT_MODE: Record<ApprovalMode, string[]> = {
+  ask: [],
+  preview: [
+    'A call in the container runs in a copy of the files first. The person sees what it did and keeps or discards it; only then do you get its output.'
+  ],
+  review: [
+    'Your calls in the container run in a copy of the files, without waiting. After your turn the person reviews all changes; only what they accept gets into the workspace, and they tell you what does not.'
+  ]
 }
 
 function aboutSandbox(isOffline: boolean, ownImage: boolean): string[] {

@@ -12,10 +12,10 @@ export function savedAttachments(events: readonly SessionEvent[]): Map<string, A
 export function userMessage(
   { turnId, text, attachments = [] }: EventData<'user:message'>,
   saved: ReadonlyMap<string, AddedFile[]>,
-  changes: string | undefined
+  notes: readonly string[]
 ): ChatMessage {
   const lines = attachments.map((file) => attachmentNote(file, saved.get(turnId) ?? []))
-  if (changes !== undefined) lines.push(changes)
+  lines.push(...notes)
   const files = attachments.flatMap(shownFile)
   return {
     role: 'user',

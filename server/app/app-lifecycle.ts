@@ -52,29 +52,34 @@ interface AppParts {
   http: { drain: Drain; close(): Promise<void> }
   inbox: { leave(): Promise<void> }
   chat: { stop(): Promise<void> }
+  directory: { deleted: { stop(): Promise<void> } }
   sockets: { close(): Promise<void> }
   door: { close(): Promise<void> }
   gateway: { stop(): Promise<void> }
-  sessions: { stop(withinMs: number): Promise<void> }
-  audit: { close(): Promise<void> }
+  auditLog: { audit: { close(): Promise<void> } }
   live: { close(): void } | undefined
-  core: { stop(): Promise<void> }
+  core: { stop(): Promise<void>; sessions: { stop(withinMs: number): Promise<void> } }
   logger: Logger
 }
 
 /** Accepts nothing new, lets requests and turns end, saves files. `/readyz` answers 503 until HTTP is closed at the end. */
 export async function stopApp(parts: AppParts, hurry?: AbortSignal): Promise<void> {
-  const { http, inbox, chat, sockets, door, gateway, sessions, audit, live, core, logger } = parts
+  const { http, inbox, chat, directory, sockets, door, gateway, auditLog, live, core, logger } = parts
   const step = shutdownStep(logger)
   const saveBy = performance.now() + SAVED_WITHIN_MS
   http.drain.begin()
   const requests = step('answer open requests', () => http.drain.finish(REQUEST_GRACE_MS, hurry))
-  await Promise.all([requests, step('leave the inbox', () => inbox.leave()), step('stop turns', () => chat.stop())])
+  await Promise.all([
+    requests,
+    step('leave the inbox', () => inbox.leave()),
+    step('stop turns', () => chat.stop()),
+    step('finish deletions', () => directory.deleted.stop())
+  ])
   await step('close the live channel', () => sockets.close())
   const saveMs = Math.max(0, saveBy - performance.now())
   const servers = step('stop MCP servers', () => door.close().then(() => gateway.stop()), saveMs)
-  await Promise.all([servers, step('save files', () => sessions.stop(saveMs), saveMs + STEP_MS)])
-  await step('close the audit log', () => audit.close())
+  await Promise.all([servers, step('save files', () => core.sessions.stop(saveMs), saveMs + STEP_MS)])
+  await step('close the audit log', () => auditLog.audit.close())
   live?.close()
   await step('close HTTP', () => http.close())
   await step('close the store', () => core.stop())

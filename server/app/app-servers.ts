@@ -1,11 +1,14 @@
 /** The servers of the registry as tool sources for the chat. Every call needs approval unless a rule says otherwise. */
 import { WORKSPACE } from '../calls/offered-tool.ts'
 import type { ToolSource } from '../calls/tool-source.ts'
+import type { ImportPlace } from '../catalog/import/client-files.ts'
 import type { Settings } from '../config/settings.ts'
+import { userHome } from '../config/user-folders.ts'
 import { NO_CHILDREN, senderOf } from '../connections/local/peer-process.ts'
 import { readServerLog } from '../connections/server-log.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
+import { isLoopbackHost } from '../lib/web/browser-proof.ts'
 import { type ApprovalPolicy, createPolicy, rulesOf } from '../policy/approval-policy.ts'
 import type { DefinitionGuard } from '../policy/definition-guard.ts'
 import { SenderCheck, type SenderCheckOptions } from '../sessions/access/sender-check.ts'
@@ -56,6 +59,15 @@ export function openSenderCheck(
   })
 }
 
+/** Where other clients of the user keep their servers. Missing if others than this machine can reach this instance. */
+export function importPlace(
+  { HOST }: Pick<Settings, 'HOST'>,
+  environment: Record<string, string | undefined>
+): ImportPlace | undefined {
+  if (!isLoopbackHost(HOST.includes(':') ? `[${HOST}]` : HOST)) return undefined
+  return { home: userHome(environment), folder: process.cwd(), environment }
+}
+
 const LOG_LINES = 200
 
 /** The same servers for the Servers page. */
@@ -68,12 +80,21 @@ export function serverDirectory(
   gateway: GatewayApp,
   keyValues: KeyValueStore,
   policy: ApprovalPolicy,
-  guard: DefinitionGuard
+  guard: DefinitionGuard,
+  place?: ImportPlace
 ): ServerDirectory {
   const { core, logDir } = gateway
   const log = async (server: string, owner: string) => {
     const live = (await core()).connections.logTail(server, owner)
     return live === '' ? ((await readServerLog(logDir, server, LOG_LINES, owner)) ?? []).join('\n') : live
   }
-  return new ServerDirectory({ ...gateway, problem: gateway.registryProblem, keyValues, policy, guard, log })
+  return new ServerDirectory({
+    ...gateway,
+    problem: gateway.registryProblem,
+    keyValues,
+    policy,
+    guard,
+    log,
+    importPlace: place
+  })
 }

@@ -27,6 +27,7 @@ import { PersonInstructions } from '../sessions/access/person-instructions.ts'
 import { ownerName, type SessionAccess } from '../sessions/access/session-access.ts'
 import { readFile, storeFile } from '../sessions/attachments/stored-file.ts'
 import { Chat } from '../sessions/chat/chat.ts'
+import { sessionBranching } from '../sessions/directory/branch-session.ts'
 import { conversationImport } from '../sessions/directory/import-conversation.ts'
 import { SessionDirectory } from '../sessions/directory/session-directory.ts'
 import { SessionSearch } from '../sessions/directory/session-search.ts'
@@ -34,6 +35,7 @@ import { nameSessions } from '../sessions/directory/session-titles.ts'
 import { logSessions } from '../sessions/feed/log-sessions.ts'
 import { recordRefusals } from '../sessions/feed/record-refusals.ts'
 import { RecordedCalls } from '../sessions/feed/recorded-calls.ts'
+import { WorkspaceHistory } from '../sessions/files/workspace-history.ts'
 import { WorkspaceTransfer } from '../sessions/files/workspace-transfer.ts'
 import { Toolbox } from '../sessions/turns/toolbox.ts'
 import { createSocketServer } from '../socket/create-socket-server.ts'
@@ -45,7 +47,14 @@ import { openReadiness } from './app-health.ts'
 import { stopApp } from './app-lifecycle.ts'
 import { countInterrupted, watchFigures } from './app-metrics.ts'
 import { openModels } from './app-models.ts'
-import { type ChatServers, chatServers, hasMembers, openSenderCheck, serverDirectory } from './app-servers.ts'
+import {
+  type ChatServers,
+  chatServers,
+  hasMembers,
+  importPlace,
+  openSenderCheck,
+  serverDirectory
+} from './app-servers.ts'
 import { type Core, type CoreOverrides, createCore } from './core.ts'
 import { dataPaths } from './data-paths.ts'
 import { ProviderKeys } from './provider-keys.ts'
@@ -103,7 +112,7 @@ export async function createApp(
     ...{ ...entrance, senders },
     metrics: metrics.text,
     refused,
-    servers: serverDirectory(gateway, keyValues, servers.policy, guard),
+    servers: serverDirectory(gateway, keyValues, servers.policy, guard, importPlace(settings, environment)),
     audit: auditReader(settings, auditLog, ownerOfCookies, new RecordedCalls((id) => chat.fullTranscript(id))),
     mcp: limitedMcp(mcpLimit(settings.MCP_REQUESTS_PER_MINUTE), entrance, door.handle, refused),
     webRoot: join(packageRoot(), 'dist', 'web'),
@@ -133,7 +142,7 @@ export async function createApp(
     },
     ending: () => sessions.ending,
     stop: (hurry) =>
-      stopApp({ http, inbox, chat, sockets, door, gateway, sessions, audit: auditLog.audit, live, core, logger }, hurry)
+      stopApp({ http, inbox, chat, directory, sockets, door, gateway, auditLog, live, core, logger }, hurry)
   }
 }
 
@@ -148,7 +157,7 @@ function openFiles({ SANDBOX_WORKSPACE_MB, MAX_UPLOAD_MB }: Settings, { sessions
     },
     read: (sessionId, id) => readFile(contents, sessionId, id)
   }
-  return { files, attachments, maxUploadBytes: MAX_UPLOAD_MB * MB }
+  return { files, history: new WorkspaceHistory(sessions), attachments, maxUploadBytes: MAX_UPLOAD_MB * MB }
 }
 
 function openLive({ REDIS_URL: url, DEPLOYMENT: deployment }: Settings, logger: Logger): SocketAdapter | undefined {
@@ -191,15 +200,23 @@ function openDirectory(settings: Settings, core: Core, chat: Chat, models: Model
   }
   const network = settings.SANDBOX_NETWORK
   const idleMs = settings.SESSION_IDLE_SECONDS * 1000
-  return new SessionDirectory({ access, sessions, chat, store: store.sessions, events, feed, logger, idleMs, network })
+  const stores = { store: store.sessions, keyValues: store.keyValues, events }
+  const directory = new SessionDirectory({ access, sessions, chat, ...stores, feed, logger, idleMs, network })
+  directory.deleted.start()
+  return directory
 }
 
-function openSearch({ access, store, quotas }: Core, directory: SessionDirectory, chat: Chat, models: Models) {
+function openSearch(core: Core, directory: SessionDirectory, chat: Chat, models: Models) {
+  const { access, store, quotas, sessions, checkpoints } = core
   const { events } = store
   const checkQuota = (sessionId: string) => quotas.checkWork(sessionId)
   return {
     search: new SessionSearch({ access, events, summary: (sessionId) => directory.summary(sessionId) }),
-    importConversation: conversationImport({ directory, chat, models, events, checkQuota })
+    importConversation: conversationImport({ directory, chat, models, events, checkQuota }),
+    branchSession: sessionBranching({
+      ...{ directory, sessions, checkpoints, events, checkQuota },
+      transcript: (sessionId) => chat.transcript(sessionId)
+    })
   }
 }
 
@@ -231,6 +248,7 @@ function createChat(
       maxOutputTokens: settings.MAX_OUTPUT_TOKENS,
       effort: settings.REASONING_EFFORT,
       network: settings.SANDBOX_NETWORK,
+      mode: settings.APPROVAL_MODE,
       ownImage: settings.SANDBOX_IMAGE !== undefined
     },
     logger,

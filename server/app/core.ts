@@ -40,6 +40,7 @@ function sessionsOptions(settings: Settings): SessionsOptions {
     maxSessions: settings.MAX_SESSIONS,
     maxSandboxesPerOwner: settings.MAX_SANDBOXES_PER_OWNER,
     warmPoolSize: settings.WARM_POOL_SIZE,
+    network: settings.SANDBOX_NETWORK,
     idleMs: settings.SESSION_IDLE_SECONDS * 1000,
     janitorIntervalMs: settings.JANITOR_INTERVAL_SECONDS * 1000,
     pauseAfterMs: settings.PAUSE_AFTER_SECONDS * 1000,
@@ -73,7 +74,9 @@ async function openStorage(
   const opening = openStore(settings, logger, { patience: overrides.patience, deploymentId: offered })
   const store = observedStore(await opening, report)
   const maxSessionBytes = settings.SANDBOX_WORKSPACE_MB * 4 * MB
-  const files = openCheckpointStore({ dir, maxSessionBytes, logger })
+  const maxHistoryBytes = settings.HISTORY_MB * MB
+  const historyMs = settings.RETENTION_DAYS * 86_400_000
+  const files = openCheckpointStore({ dir, maxSessionBytes, maxHistoryBytes, historyMs, logger })
   const checkpoints = observedCheckpoints(files, report)
   // The embedded store is inside the folder, so they always belong together.
   const isAccepted = overrides.acceptDataDir === true || !settings.REDIS_URL
@@ -95,8 +98,8 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
   const access = new SessionAccess(store.keyValues, settings, {
-    async checkOpen(sessionId) {
-      if (await checkpoints.has(sessionId)) throw sessionLost()
+    async checkOpen(sessionId, { isCopy }) {
+      if (!isCopy && (await checkpoints.has(sessionId))) throw sessionLost()
       await quotas.checkOpen()
     },
     revoked: (sessionId) => feed.revoked(sessionId)
@@ -128,6 +131,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     store,
     /** The files of conversations. */
     contents: checkpoints satisfies ContentStore,
+    checkpoints,
     sessions,
     access,
     quotas,

@@ -37,9 +37,10 @@ export function readAudit(dir: string, filter: AuditFilter): AuditPage {
   const { maxLookedAt = MAX_LOOKED_AT } = filter
   let looked = 0
   for (const entry of newestFirst(dir)) {
-    const isNewer = filter.before !== undefined && entry.id >= filter.before
+    // Not counted as looked at: otherwise a page that begins deep in the log would end before its first entry, for ever.
+    if (filter.before !== undefined && entry.id >= filter.before) continue
     if (filter.since !== undefined && Date.parse(entry.at) < filter.since) break
-    if (!isNewer && fits(entry, filter)) entries.push(entry)
+    if (fits(entry, filter)) entries.push(entry)
     if (entries.length === filter.limit || ++looked === maxLookedAt) return { entries, next: entry.id }
   }
   return { entries, next: null }

@@ -1,5 +1,5 @@
 import type { ServerLogLine } from '../../contract/events.ts'
-import type { AnswerAction, AnswerContent, Question } from '../../contract/questions.ts'
+import type { AnswerAction, AnswerContent, Question } from '../../contract/questions/questions.ts'
 
 export interface Answer {
   action: AnswerAction

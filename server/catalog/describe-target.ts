@@ -1,4 +1,4 @@
-import type { ServerTarget, ShownValue } from '../../contract/servers.ts'
+import type { ServerTarget, ShownValue } from '../../contract/servers/servers.ts'
 import { maskUrl, maskWord } from './literal-secrets.ts'
 import type { ServerEntry } from './server-entry.ts'
 import { shownValue } from './shown-value.ts'

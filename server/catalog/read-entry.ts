@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type ApprovalRule, isApprovalRule } from '../../contract/approval-rule.ts'
+import { type ApprovalRule, isApprovalRule } from '../../contract/servers/approval-rule.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { wordSet } from '../lib/word-set.ts'
 import { EntryProblem, flag, number, onlyKeys, optional, required, text, textMap, texts } from './entry-values.ts'

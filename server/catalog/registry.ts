@@ -23,14 +23,14 @@ export interface Registry {
   problems: RegistryProblem[]
 }
 
-const MAX_BYTES = 4 * 1024 * 1024
+export const MAX_REGISTRY_BYTES = 4 * 1024 * 1024
 const MAX_SERVERS = 1000
 
 /** Throws if the file as a whole can't be used. With `optional`, a missing file is an empty registry. */
 export async function loadRegistry(file: string, options: { optional: boolean }): Promise<Registry> {
   let text: string
   try {
-    text = readSmallFile(file, MAX_BYTES, { anyKind: true })
+    text = readSmallFile(file, MAX_REGISTRY_BYTES, { anyKind: true })
   } catch (error) {
     const missing = hasCode(error, 'ENOENT')
     if (missing && options.optional) return { servers: new Map(), problems: [] }

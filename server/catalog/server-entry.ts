@@ -1,6 +1,6 @@
 /** An entry of the registry: what to start or to reach, and what its owner says about it. */
 
-import type { ApprovalRule } from '../../contract/approval-rule.ts'
+import type { ApprovalRule } from '../../contract/servers/approval-rule.ts'
 
 export interface OperationTimeouts {
   startMs: number

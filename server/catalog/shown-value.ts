@@ -2,7 +2,7 @@
  * What a person sees of a variable or a header before they accept an entry. The entry's author chooses names and values, so as little as
  * possible is masked: only what has the form of a secret, and nothing that decides what is run or where data goes.
  */
-import type { ShownValue } from '../../contract/servers.ts'
+import type { ShownValue } from '../../contract/servers/servers.ts'
 import { looksSecret } from './literal-secrets.ts'
 import { isPlaceholder } from './placeholders.ts'
 

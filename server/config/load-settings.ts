@@ -87,6 +87,10 @@ function checkTogether(settings: Settings): void {
     const message = 'ADMIN_TOKEN must differ from AUTH_TOKEN, which everyone who uses this instance has.'
     throw new AppError('invalid', 'invalid_setting', message)
   }
+  if (settings.APPROVAL_MODE !== 'ask' && settings.SANDBOX_NETWORK !== 'none') {
+    const message = `APPROVAL_MODE is "${settings.APPROVAL_MODE}", which needs SANDBOX_NETWORK none: what a command does in a network can't be discarded.`
+    throw new AppError('invalid', 'invalid_setting', message)
+  }
   const { EMBEDDING_MODEL: embedding, OPENAI_API_KEY: key, OPENAI_COMPATIBLE_BASE_URL: server } = settings
   const lacking = embedding?.startsWith('openai/')
     ? !key && 'OPENAI_API_KEY'

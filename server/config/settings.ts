@@ -3,6 +3,7 @@
  * Secret settings have no flag, because command lines are public.
  */
 
+import { APPROVAL_MODES, DEFAULT_MODE } from '../../contract/effects/modes.ts'
 import { UPLOAD_MB } from '../../contract/rest.ts'
 import { EFFORTS } from '../../contract/session-settings.ts'
 import { DEFAULT_UIDS } from '../sandbox/uid-range.ts'
@@ -96,6 +97,11 @@ export const SETTINGS = {
     shown: `${DEFAULT_UIDS.first}-${DEFAULT_UIDS.last}`
   }),
   SANDBOX_NETWORK: given(text, 'none', 'engine network of sandboxes'),
+  APPROVAL_MODE: given(
+    oneOf(...APPROVAL_MODES),
+    DEFAULT_MODE,
+    'approval mode of new sessions; preview and review need SANDBOX_NETWORK none'
+  ),
   WARM_POOL_SIZE: given(whole(0, 100), 2, 'number of sandboxes kept ready'),
   MAX_SESSIONS: given(whole(1, 10_000), 100, 'maximum number of live sandboxes'),
   MAX_SANDBOXES_PER_OWNER: given(whole(1, 10_000), 20, 'maximum number of live sandboxes per owner'),
@@ -111,6 +117,7 @@ export const SETTINGS = {
   JANITOR_INTERVAL_SECONDS: given(whole(1, 3600), 60, 'time between clean-ups'),
   PAUSE_AFTER_SECONDS: given(whole(1, DAY_SECONDS), 30, 'time after which a sandbox without an open tab is paused'),
   RETENTION_DAYS: given(whole(1, 3650), 30, 'how long sessions and files are kept'),
+  HISTORY_MB: given(whole(1, 1_048_576), 256, "maximum size of the earlier versions of one session's files"),
   MIN_FREE_MB: given(whole(0, 1_048_576), 100, 'minimum free space in DATA_DIR; below it, /readyz answers 503'),
   MESSAGES_PER_MINUTE: given(whole(1, 100_000), 30, 'maximum number of messages per session'),
   COMMANDS_PER_MINUTE: given(whole(1, 100_000), 300, 'maximum number of actions of any kind per session'),

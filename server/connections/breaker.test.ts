@@ -3,7 +3,7 @@ import { Breaker } from './breaker.ts'
 
 function breakerAt() {
   let now = 1000
-  const breaker = new Breaker('s', () => now)
+  const breaker = new Breaker('s', { now: () => now })
   const failTimes = (times: number) => {
     for (let i = 0; i < times; i++) breaker.failed(new Error(`reason ${i}`))
   }

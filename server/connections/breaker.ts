@@ -3,24 +3,32 @@ import { backoffMs } from '../lib/waiting/backoff.ts'
 
 export type BreakerState = 'closed' | 'open' | 'half-open'
 
-const FAILURES_TO_OPEN = 3
+const STARTS_TO_OPEN = 3
 const REST = { firstMs: 2000, maxMs: 300_000 }
 
-/** After three failed starts in a row it blocks further starts for a while; then one trial start decides. */
+interface BreakerOptions {
+  /** Number of failures in a row that open it; by default that of starts. */
+  failuresToOpen?: number
+  now?: () => number
+}
+
+/** After some failures in a row, three by default, it blocks further tries for a while; then one trial decides. */
 export class Breaker {
   readonly #server: string
+  readonly #failuresToOpen: number
   readonly #now: () => number
   #failures = 0
   #openUntil = 0
   #reason = ''
 
-  constructor(server: string, now: () => number = Date.now) {
+  constructor(server: string, { failuresToOpen = STARTS_TO_OPEN, now = Date.now }: BreakerOptions = {}) {
     this.#server = server
+    this.#failuresToOpen = failuresToOpen
     this.#now = now
   }
 
   get state(): BreakerState {
-    if (this.#failures < FAILURES_TO_OPEN) return 'closed'
+    if (this.#failures < this.#failuresToOpen) return 'closed'
     return this.#now() < this.#openUntil ? 'open' : 'half-open'
   }
 
@@ -39,7 +47,7 @@ export class Breaker {
   failed(error: unknown): void {
     this.#failures++
     this.#reason = messageOf(error)
-    const beyond = this.#failures - FAILURES_TO_OPEN + 1
+    const beyond = this.#failures - this.#failuresToOpen + 1
     if (beyond > 0) this.#openUntil = this.#now() + backoffMs(beyond, REST)
   }
 }

@@ -1,6 +1,7 @@
 import { Client } from '@modelcontextprotocol/client'
 import { afterEach, expect, it, vi } from 'vitest'
 import { readEntry } from '../catalog/read-entry.ts'
+import { AppError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/logger.ts'
 import { LiveServer } from './live-server.ts'
 import { ServerConnection } from './server-connection.ts'
@@ -77,5 +78,47 @@ it('lists tools less and less often for a server that keeps announcing changes',
     await vi.advanceTimersByTimeAsync(310)
   }
   expect(lists).toBeLessThan(8)
+  await connection.stop()
+})
+
+it('refuses calls for a while when five in a row have hung, although the server starts well each time', async () => {
+  vi.useFakeTimers()
+  const entry = readEntry('hanging', { command: 'none' }, 0)
+  let hangs = true
+  const caller = { owner: 'local', door: 'stdio' as const }
+  const tool = { name: 'wait', description: '', inputSchema: { type: 'object' }, hash: '' }
+  class Hanging extends LiveServer {
+    override tools = [tool]
+    override async list() {
+      return [tool]
+    }
+    override async isResponsive() {
+      return !hangs
+    }
+    override async call(): Promise<{ content: [] }> {
+      if (hangs) throw new AppError('timeout', 'child_timeout', 'It did not answer in time.')
+      return { content: [] }
+    }
+    override async close() {}
+  }
+  const connection = new ServerConnection({
+    entry,
+    log: new ServerLog(undefined),
+    logger: silentLogger,
+    toolsSeen: () => 0,
+    gate: new StartGate(1),
+    open: async () => new Hanging(entry, new Client({ name: 'test', version: '1' }), undefined, (text) => text),
+    onListed: () => {},
+    onFailed: () => {}
+  })
+  const call = () =>
+    connection.call({ caller, tool: 'wait', args: {}, signal: new AbortController().signal, mustNotRepeat: true })
+  for (let times = 0; times < 5; times++) await expect(call()).rejects.toMatchObject({ code: 'child_timeout' })
+  await expect(call()).rejects.toMatchObject({ code: 'server_resting', details: { sent: false } })
+  expect(connection.state.breaker).toBe('open')
+  hangs = false
+  await vi.advanceTimersByTimeAsync(2000)
+  await expect(call()).resolves.toMatchObject({ attempts: 1 })
+  expect(connection.state.breaker).toBe('closed')
   await connection.stop()
 })

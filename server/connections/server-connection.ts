@@ -13,9 +13,10 @@ import { backoffMs } from '../lib/waiting/backoff.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'
 import { PacedJob } from '../lib/waiting/paced-job.ts'
 import { SingleFlight } from '../lib/waiting/single-flight.ts'
-import { Breaker, type BreakerState } from './breaker.ts'
+import { Breaker } from './breaker.ts'
 import type { LiveServer } from './live-server.ts'
 import type { ServerLog } from './server-log.ts'
+import type { ServerState } from './server-state.ts'
 import type { StartGate } from './start-gate.ts'
 import { certainlyNotRun, definitionChanged, endsConversation, isOddStatus } from './wire/call-failure.ts'
 import type { CallInput, RawResult, RequestInput } from './wire/call-input.ts'
@@ -34,19 +35,10 @@ export interface ServerConnectionOptions {
   tell?(code: string, reason: string): string
 }
 
-export interface ServerState {
-  state: 'stopped' | 'starting' | 'running'
-  breaker: BreakerState
-  pid?: number
-  busy: number
-  starts: number
-  /** When the current process, or the connection to a remote server, started. */
-  startedAt?: number
-  lastError?: { at: number; message: string }
-}
-
 const START_TRIES = 2
 const CALL_TRIES = 3
+/** Calls in a row without an answer before further calls are refused for a while. */
+const LOST_CALLS_TO_REST = 5
 const RETRY = { firstMs: 200, maxMs: 2000 }
 const RETIRE_MS = 30_000
 /** Listing the tools costs more than the notification that they changed. */
@@ -57,6 +49,8 @@ export class ServerConnection {
   readonly log: ServerLog
   readonly #options: ServerConnectionOptions
   readonly #breaker: Breaker
+  /** Counts calls that hang or lose the server, also if it starts well each time. */
+  readonly #lostCalls: Breaker
   readonly #refreshing = new PacedJob(() => this.#refresh(), REFRESH)
   #live: LiveServer | undefined
   /** No longer used for new calls; calls that run on a remote server still finish. */
@@ -76,6 +70,7 @@ export class ServerConnection {
     this.entry = options.entry
     this.log = options.log
     this.#breaker = new Breaker(options.entry.name)
+    this.#lostCalls = new Breaker(options.entry.name, { failuresToOpen: LOST_CALLS_TO_REST })
   }
 
   get state(): ServerState {
@@ -83,7 +78,7 @@ export class ServerConnection {
     const pid = running ? this.#live?.pid : undefined
     return {
       state: this.#starting.running ? 'starting' : running ? 'running' : 'stopped',
-      breaker: this.#breaker.state,
+      breaker: this.#lostCalls.state === 'closed' ? this.#breaker.state : this.#lostCalls.state,
       busy: this.#busy,
       starts: this.#starts,
       ...(running ? { startedAt: this.#startedAt } : {}),
@@ -100,9 +95,9 @@ export class ServerConnection {
     return this.#busy
   }
 
-  /** The circuit breaker is open, and the time for a trial start has not come. */
+  /** A circuit breaker is open, and the time for a trial has not come. */
   get isResting(): boolean {
-    return this.#breaker.state === 'open'
+    return this.#breaker.state === 'open' || this.#lostCalls.state === 'open'
   }
 
   /** Starts the server if necessary; resolves to the tools that it really has. */
@@ -177,18 +172,23 @@ export class ServerConnection {
     job: (live: LiveServer) => Promise<T>
   ): Promise<{ result: T; attempts: number }> {
     return this.#during(async () => {
+      this.#lostCalls.check()
       for (let attempt = 1; ; attempt++) {
         let live: LiveServer | undefined
         try {
           live = await this.#acquire(signal)
-          return { result: await job(live), attempts: attempt }
+          const result = await job(live)
+          this.#lostCalls.succeeded()
+          return { result, attempts: attempt }
         } catch (error) {
           if (live && live.pid === undefined && endsConversation(error)) this.#drop(live)
           const startFailed = isAppError(error) && error.details.start === true
           const again = certainlyNotRun(error) || (!mustNotRepeat && isAppError(error, 'child_lost'))
           const isForbidden = isAppError(error, 'child_forbidden')
           const tries = isForbidden ? (endsConversation(error) ? 2 : 1) : CALL_TRIES
-          if (startFailed || !again || attempt >= tries || signal.aborted) throw error
+          if (!startFailed && again && attempt < tries && !signal.aborted) continue
+          if (isAppError(error, 'child_timeout') || isAppError(error, 'child_lost')) this.#lostCalls.failed(error)
+          throw error
         }
       }
     })

@@ -6,14 +6,10 @@
 
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { isAppError } from '../lib/errors.ts'
-import type { ServerConnection, ServerState } from './server-connection.ts'
+import type { ServerConnection } from './server-connection.ts'
+import type { ServerState } from './server-state.ts'
 import { mayRepeat } from './wire/call-failure.ts'
 import type { CallInput, RawResult, RequestInput } from './wire/call-input.ts'
-
-/** The combined state: running if any instance is, resting only if all are. */
-export interface PoolState extends ServerState {
-  instances: ServerState[]
-}
 
 const MAX_TRIES = 3
 
@@ -110,20 +106,4 @@ function leastBusy(instances: ServerConnection[]): ServerConnection | undefined 
     (least, instance) => (least === undefined || instance.busy < least.busy ? instance : least),
     undefined
   )
-}
-
-export function combine(instances: ServerState[]): PoolState | undefined {
-  const running = instances.find(({ state }) => state === 'running')
-  const best = running ?? instances.find(({ state }) => state === 'starting') ?? instances.at(0)
-  if (best === undefined) return undefined
-  const errors = instances.flatMap(({ lastError }) => lastError ?? []).sort((a, b) => b.at - a.at)
-  const usable = instances.find(({ breaker }) => breaker === 'closed') ?? best
-  return {
-    ...best,
-    breaker: usable.breaker,
-    busy: instances.reduce((sum, { busy }) => sum + busy, 0),
-    starts: instances.reduce((sum, { starts }) => sum + starts, 0),
-    ...(errors[0] ? { lastError: errors[0] } : {}),
-    instances
-  }
 }

@@ -12,6 +12,7 @@ import { type WireError, wireError } from '../lib/web/wire-error.ts'
 import type { ModelCatalog, Models } from '../models/port.ts'
 import type { PersonInstructions } from '../sessions/access/person-instructions.ts'
 import type { SenderCheck } from '../sessions/access/sender-check.ts'
+import type { BranchSession } from '../sessions/directory/branch-session.ts'
 import type { ImportConversation } from '../sessions/directory/import-conversation.ts'
 import type { SessionSearch } from '../sessions/directory/session-search.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
@@ -23,6 +24,8 @@ import { refuseServers } from './refuse-servers.ts'
 import { type Inbox, registerApprovalRoutes } from './routes/approval-routes.ts'
 import { type ConversationFiles, registerAttachmentRoutes } from './routes/attachment-routes.ts'
 import { type AuditReader, registerAuditRoutes } from './routes/audit-routes.ts'
+import { registerBranch } from './routes/branch-route.ts'
+import { type ChangeHistory, registerChangeRoutes } from './routes/change-routes.ts'
 import { registerExport } from './routes/export-route.ts'
 import { type FileTransfer, registerFileRoutes } from './routes/file-routes.ts'
 import { registerInstructions } from './routes/instructions-route.ts'
@@ -30,7 +33,7 @@ import { registerLogin } from './routes/login-route.ts'
 import { registerOwner } from './routes/owner-route.ts'
 import { type ProviderRoutesOptions, registerProviderRoutes } from './routes/provider-routes.ts'
 import { registerSearch } from './routes/search-route.ts'
-import { type OwnerOf, registerServerRoutes, type ServersAdminCheck } from './routes/server-routes.ts'
+import { type OwnerOf, registerServerRoutes, type ServersAdminCheck } from './routes/servers/server-routes.ts'
 import { registerSessionRoutes, type SessionDirectory } from './routes/session-routes.ts'
 import { METRICS_PATH, registerSecurity, type SecurityOptions } from './security.ts'
 
@@ -43,7 +46,9 @@ export interface HttpServerOptions extends SecurityOptions, Pick<ProviderRoutesO
   attachments: ConversationFiles
   search: Pick<SessionSearch, 'find'>
   importConversation: ImportConversation
+  branchSession: BranchSession
   files: FileTransfer
+  history: ChangeHistory
   inbox: Inbox
   maxUploadBytes: number
   transcript: (sessionId: string) => Promise<Transcript>
@@ -124,12 +129,14 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerSessionRoutes(server, options)
   registerInstructions(server, options)
   registerFileRoutes(server, options.sessions, options.files, options.maxUploadBytes)
+  registerChangeRoutes(server, options.sessions, options.history)
   registerAttachmentRoutes(server, options.sessions, options.attachments, options.maxUploadBytes)
   registerServerRoutes(server, options)
   registerProviderRoutes(server, options)
   registerApprovalRoutes(server, options.inbox)
   registerExport(server, options.sessions, options.transcript, options)
   registerSearch(server, options.search)
+  registerBranch(server, options)
   registerAuditRoutes(server, options.audit, options.sessions)
   // `/mcp` has its own limit (`mcp-limit.ts`), and access was checked before. It needs no browser headers.
   const mcp = { config: { isUncounted: true }, helmet: false, bodyLimit: MAX_MCP_BYTES } as const

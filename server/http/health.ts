@@ -1,9 +1,9 @@
 /** `/healthz` tells whether the process is alive, `/readyz` whether it can serve. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isLoopbackHost } from '../lib/web/browser-proof.ts'
 import type { AddressOf } from '../lib/web/client-address.ts'
 import type { InstanceAccess } from '../sessions/access/instance-access.ts'
 import type { Readiness } from './readiness.ts'
+import { isFromThisMachine } from './this-machine.ts'
 
 export interface HealthOptions {
   readiness: Readiness
@@ -32,14 +32,5 @@ function mayKnowWhy({ headers, raw }: FastifyRequest, { instance, addressOf }: H
   } catch {
     return false
   }
-  return instance.needsToken || (isLoopbackHost(`${bracketed(raw.socket.remoteAddress)}`) && !isForwarded(headers))
-}
-
-/** Requests through a local proxy come from someone else. */
-const isForwarded = (headers: FastifyRequest['headers']) =>
-  Object.keys(headers).some((name) => /^(x-forwarded-|x-real-ip$|forwarded$|via$)/.test(name))
-
-function bracketed(address = ''): string {
-  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '')
-  return plain.includes(':') ? `[${plain}]` : plain
+  return instance.needsToken || isFromThisMachine({ headers, raw })
 }

@@ -9,11 +9,19 @@ import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
 
 const FRAME = /^diagram-frame-[\w-]+\.html$/
+/** Files whose name contains a hash of their content. Not the frame, whose policy may change while it does not. */
+const HASHED = /[/\\]assets[/\\][^/\\]+\.(?!html)\w+$/
+const YEAR_SECONDS = 365 * 86_400
 
 export async function registerPage(server: FastifyInstance, root: string): Promise<void> {
   await server.register(fastifyStatic, {
     root,
-    setHeaders(reply, path) {
+    // Written by `npm run build` beside each file.
+    preCompressed: true,
+    cacheControl: false,
+    setHeaders(reply, sent) {
+      const path = sent.replace(/\.(br|gz)$/, '')
+      reply.header('cache-control', cachePolicy(path))
       const policy = framePolicy(path)
       if (policy === undefined) return
       reply.header('content-security-policy', policy)
@@ -21,6 +29,11 @@ export async function registerPage(server: FastifyInstance, root: string): Promi
       reply.removeHeader('origin-agent-cluster')
     }
   })
+}
+
+/** All other files have the same name in the next version, so browsers ask whether they have changed. */
+export function cachePolicy(path: string): string {
+  return HASHED.test(path) ? `public, max-age=${YEAR_SECONDS}, immutable` : 'no-cache'
 }
 
 /** Undefined for every other file. Allows the frame's one script, and what the page sends it as a `blob:`. */

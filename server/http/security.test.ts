@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { silentLogger } from '../lib/logger.ts'
 import { ACCESS_COOKIE, OWNER_COOKIE } from '../lib/web/browser-proof.ts'
 import { InstanceAccess } from '../sessions/access/instance-access.ts'
+import { registerLogin } from './routes/login-route.ts'
 import { registerOwner } from './routes/owner-route.ts'
 import { registerSecurity } from './security.ts'
 
@@ -16,6 +17,7 @@ const server = Fastify()
 beforeAll(async () => {
   await registerSecurity(server, { instance, owners, addressOf: () => 'here', requestsPerMinute: 600 })
   registerOwner(server, { instance, owners })
+  registerLogin(server, { instance, addressOf: () => 'here' })
   server.get('/', async () => 'the page')
   server.post('/change', async () => 'changed')
   server.get('/cookies', async ({ headers }) => String(headers.cookie))
@@ -54,6 +56,32 @@ describe('what goes out with the page', () => {
     expect(await seen('')).toBe(' other=1')
     expect(await seen('shown')).toBe(' other=1;mcpo_owner=mine')
   })
+})
+
+// Checked: with the usual limit, a megabyte of every connection is kept until it is complete.
+it('reads no more than a few kilobytes of a login, which anyone can send', async () => {
+  const login = async (length: number) =>
+    (await server.inject({ method: 'POST', url: '/api/login', payload: { token: 'x'.repeat(length) } })).statusCode
+  expect(await login(9000)).toBe(413)
+  expect(await login(4000)).not.toBe(413)
+})
+
+// Checked: if only the path counts, the whole body is read, and the answer is 404.
+it('reads no body at an open path before the token was checked', async () => {
+  const guarded = Fastify()
+  const token = new InstanceAccess('an access token of some length', silentLogger)
+  const options = { instance: token, addressOf: () => 'here' }
+  await registerSecurity(guarded, { ...options, requestsPerMinute: 600, owners })
+  registerLogin(guarded, options)
+  guarded.get('/', async () => 'the page')
+  const ask = async (method: 'GET' | 'HEAD' | 'POST' | 'PUT', url: string) =>
+    JSON.stringify((await guarded.inject({ method, url, ...(method === 'POST' && { payload: { a: 1 } }) })).body)
+  for (const url of ['/', '/?x', '/healthz', '/assets/x.js', '/favicon.ico', '/api/loginx', '/api/login/x'])
+    expect(await ask('POST', url)).toContain('needs an access token')
+  expect(await ask('PUT', '/api/login')).toContain('needs an access token')
+  expect([await ask('GET', '/?x'), await ask('HEAD', '/')]).toEqual(['"the page"', '""'])
+  expect(await ask('POST', '/api/login')).toContain('Wrong access token')
+  await guarded.close()
 })
 
 describe('a cookie of an access token that was changed since', () => {

@@ -37,7 +37,7 @@ declare module 'fastify' {
   }
 }
 
-const OPEN_PATHS = /^\/(healthz|readyz|api\/login|assets\/|favicon|$|\?|index\.html)/
+const OPEN_PATHS = /^\/(healthz|readyz|assets\/|favicon|$|\?|index\.html)/
 const YEAR_SECONDS = 365 * 86_400
 const MINUTE_MS = 60_000
 
@@ -69,7 +69,7 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
     if (!mayUse(request, options.allowedOrigins))
       throw new AppError('forbidden', 'foreign_origin', 'This request comes from another site.')
     // Health checks and static files cost little. If they counted, a stranger could use up the limits of others.
-    if (OPEN_PATHS.test(request.url)) return setOwner(request, undefined)
+    if (isOpen(request)) return setOwner(request, undefined)
     const address = options.addressOf(request.raw)
     try {
       options.instance.check({ headers: request.headers, address })
@@ -88,6 +88,12 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
   })
 }
 
+/** Where anyone may go. Other methods would have a body, of which up to a megabyte is kept in memory. */
+function isOpen({ method, url, routeOptions }: FastifyRequest): boolean {
+  if (method === 'POST' && routeOptions.url === LOGIN_PATH) return true
+  return (method === 'GET' || method === 'HEAD') && OPEN_PATHS.test(url)
+}
+
 /** Without credentials: a page of another site has no owner, only the tokens that it was given. */
 function allowOrigin({ headers }: FastifyRequest, reply: FastifyReply): void {
   reply.header('access-control-allow-origin', headers.origin ?? '')
@@ -98,6 +104,7 @@ function allowOrigin({ headers }: FastifyRequest, reply: FastifyReply): void {
 }
 
 export const OWNER_PATH = '/api/owner'
+export const LOGIN_PATH = '/api/login'
 export const METRICS_PATH = '/metrics'
 
 async function provenOwner(request: FastifyRequest, reply: FastifyReply, { owners }: SecurityOptions) {

@@ -5,6 +5,7 @@ import { silentLogger } from '../lib/logger.ts'
 import { openRedisStore } from '../storage/redis/open-redis-store.ts'
 import type { Store } from '../storage/store.ts'
 import { ApprovalInbox } from './approval-inbox.ts'
+import { fillInbox } from './fill-inbox.fixture.ts'
 
 const card = { hash: 'h', server: 's', tool: 't', args: { a: 1 }, asker: { door: 'stdio' } }
 let stores: Store[]
@@ -53,4 +54,7 @@ describe('the approval inbox shared by two processes over Redis', () => {
     expect(await page.open()).toEqual([])
     await expect(page.answer(shown?.id ?? '', 'h', { approved: true })).rejects.toMatchObject({ code: 'approval_gone' })
   })
+
+  it('never holds more than 100 cards, however many callers ask at once, and has room again when they leave', () =>
+    fillInbox([asker, page]))
 })

@@ -10,6 +10,7 @@ import { AppError } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { cancelled } from '../lib/waiting/cancelled.ts'
 import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
+import { leavePlace, renewPlace, takePlace, type WaitingPlace } from './waiting-places.ts'
 
 const CARDS = 'approval-cards'
 const OUTCOMES = 'approval-outcomes'
@@ -68,11 +69,13 @@ export class ApprovalInbox {
     const signal = AbortSignal.any([caller, this.#left.signal])
     const createdAt = Date.now()
     const card: ApprovalCard = { ...request, id: randomUUID(), createdAt, expiresAt: createdAt + waitMs }
-    await this.#refuseTooMuch(card)
+    refuseTooLong(card)
+    let place: WaitingPlace | undefined
     let renewAt = 0
     try {
       while (!signal.aborted && Date.now() < card.expiresAt) {
         if (Date.now() >= renewAt) {
+          place = await this.#keepPlace(card.id, place)
           await this.#keyValues.set(CARDS, card.id, toJson({ card, aliveUntil: Date.now() + LEASE_MS }))
           renewAt = Date.now() + RENEW_MS
         }
@@ -91,6 +94,7 @@ export class ApprovalInbox {
     } finally {
       await this.#withdraw(card.id).catch(() => {})
       await this.#keyValues.remove(CARDS, card.id).catch(() => {})
+      if (place) await leavePlace(this.#keyValues, place).catch(() => {})
     }
   }
 
@@ -135,12 +139,11 @@ export class ApprovalInbox {
     return isRecord(value) ? (value as Outcome) : undefined
   }
 
-  async #refuseTooMuch(card: ApprovalCard): Promise<void> {
-    if (JSON.stringify(card).length > MAX_CARD_CHARS) {
-      const message = `${card.server}/${card.tool} needs approval, but is too long to show. If its definition changed, review it with \`servers accept\`.`
-      throw new AppError('invalid', 'approval_too_long', message)
-    }
-    if ((await this.open()).length < MAX_CARDS) return
+  async #keepPlace(holder: string, known?: WaitingPlace): Promise<WaitingPlace> {
+    const wanted = { holder, until: Date.now() + LEASE_MS }
+    const kept = known && (await renewPlace(this.#keyValues, known, wanted))
+    const place = kept ?? (await takePlace(this.#keyValues, { ...wanted, limit: MAX_CARDS }))
+    if (place) return place
     const message = `${MAX_CARDS} calls are already waiting for approval. Answer those in the web page's inbox first.`
     throw new AppError('unavailable', 'approvals_full', message)
   }
@@ -150,6 +153,12 @@ export class ApprovalInbox {
       if (!isRecord(value) || Number(value.at) < Date.now() - KEEP_MS) await this.#keyValues.remove(OUTCOMES, key)
     }
   }
+}
+
+function refuseTooLong(card: ApprovalCard): void {
+  if (JSON.stringify(card).length <= MAX_CARD_CHARS) return
+  const message = `${card.server}/${card.tool} needs approval, but is too long to show. If its definition changed, review it with \`servers accept\`.`
+  throw new AppError('invalid', 'approval_too_long', message)
 }
 
 function read({ at: _, withdrawn: __, ...answer }: Outcome): ApprovalAnswer {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { ApprovalRule } from '../../contract/approval-rule.ts'
+import type { ApprovalRule } from '../../contract/servers/approval-rule.ts'
 import { cpuMs } from '../../tests/support/cpu-ms.ts'
 import { createPolicy } from './approval-policy.ts'
 

@@ -1,4 +1,4 @@
-import type { ApprovalRule } from '../../contract/approval-rule.ts'
+import type { ApprovalRule } from '../../contract/servers/approval-rule.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
 
 export interface PolicyRule {

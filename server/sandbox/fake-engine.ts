@@ -91,13 +91,14 @@ export class FakeConnection implements WorkspaceConnection {
     return { data: '', holes: [], eof: true }
   }
 
-  async restore({ entries }: RestoreParams): Promise<RestoreResult> {
+  async restore({ deleted = [], entries }: RestoreParams): Promise<RestoreResult> {
     if (this.#container.isFull) return { failed: entries.map(({ path }) => ({ path, reason: 'full', noRoom: true })) }
+    for (const path of deleted) this.#container.files.delete(path)
     for (const { path, type, data } of entries) {
       if (type === 'file') this.#container.files.set(path, Buffer.from(data ?? '', 'base64').toString())
     }
     this.#reported = new Map(this.#container.files)
-    return { failed: [] }
+    return { failed: [], removed: deleted.length }
   }
 
   async resolve(paths: string[]): Promise<PathTarget[]> {
@@ -132,6 +133,8 @@ export class FakeEngine implements SandboxEngine {
   isFull = false
   /** Thrown by `create` while set. */
   createFails: Error | undefined
+  /** While set, the image is being built and there are no new containers. */
+  build: Promise<void> | undefined
   /** Thrown by `verifyLimits` while set. */
   limitsFail: Error | undefined
 
@@ -147,7 +150,14 @@ export class FakeEngine implements SandboxEngine {
     return true
   }
 
+  async waitForBuild(): Promise<boolean> {
+    const { build } = this
+    await build?.catch(() => {})
+    return build !== undefined
+  }
+
   async create(owner: SandboxOwner): Promise<string> {
+    if (this.build) throw new AppError('unavailable', 'image_missing', 'The sandbox image is being built.')
     if (this.createFails) throw this.createFails
     const container = new FakeContainer(owner)
     container.isFull = this.isFull

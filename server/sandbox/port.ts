@@ -111,6 +111,8 @@ export interface SandboxEngine {
   /** Makes sure that the image exists, builds it if it is missing, and returns its name. Concurrent calls share one build. */
   ensureImage(onProgress?: (line: string) => void): Promise<string>
   hasImage(): Promise<boolean>
+  /** Waits until the build that is under way has ended, also if it failed. Returns false at once if there is none. */
+  waitForBuild(): Promise<boolean>
   /** Creates and starts a container with an idle init; returns its id. Leaves nothing behind when it fails. */
   create(owner: SandboxOwner): Promise<string>
   /**

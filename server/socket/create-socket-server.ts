@@ -18,7 +18,8 @@ import { shownTranscript } from '../sessions/feed/shown-transcript.ts'
 import { broadcaster, tellStates } from './broadcast.ts'
 import { chooseModel, ready } from './choose-model.ts'
 import { logConnection } from './connection-log.ts'
-import { openNews, ownerRoom } from './news.ts'
+import { limitEarlyBytes } from './early-bytes.ts'
+import { openNews, ownerRoom, sessionRoom } from './news.ts'
 import { OpenSockets } from './open-sockets.ts'
 import { PendingConnections, type RawConnection } from './pending-connections.ts'
 import { RefusedSenders } from './refused-senders.ts'
@@ -57,7 +58,7 @@ export interface SocketServer {
 }
 
 export function createSocketServer(options: SocketServerOptions): SocketServer {
-  const { httpServer, feed, logger, adapter } = options
+  const { httpServer, feed, adapter } = options
   const io: Io = new Server(httpServer, {
     maxHttpBufferSize: MAX_PAYLOAD_BYTES,
     perMessageDeflate: SQUEEZED,
@@ -73,8 +74,9 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
     const kind = options.instance.isKnown(request.headers) ? 'known' : 'stranger'
     limits.pending.add(`${kind}:${options.addressOf(request)}`, connection)
   })
+  limitEarlyBytes(io.engine, limits.pending)
   io.use((socket, next) => {
-    admit(socket, options, limits).then(
+    const admitted = admit(socket, options, limits).then(
       () => {
         limits.pending.remove(socket.conn)
         next()
@@ -84,15 +86,10 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
         limits.pending.failed(socket.conn)
       }
     )
+    orLeave(socket, options, admitted)
   })
   io.on('connection', (socket) => {
-    void serve(socket, options, limits).catch((error) => {
-      logger.warn(
-        { err: error, sessionId: socket.data.sessionId, connection: socket.id },
-        'A client could not be served.'
-      )
-      socket.disconnect(true)
-    })
+    orLeave(socket, options, serve(socket, options, limits))
   })
   io.on('retell', (sessionId) => options.chat.retell(sessionId))
   const stopNews = openNews(io, options)
@@ -110,6 +107,15 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
       await io.of('/').adapter.close()
     }
   }
+}
+
+/** Closes the connection if the work fails. Nothing that a client sends may end the process. */
+function orLeave(socket: ClientSocket, { logger }: SocketServerOptions, work: Promise<void>): void {
+  work.catch((error) => {
+    const sessionId = socket.data.sessionId?.slice(0, 100)
+    logger.warn({ err: error, sessionId, connection: socket.id }, 'A client could not be served.')
+    socket.conn.close(true)
+  })
 }
 
 async function admit(socket: ClientSocket, options: SocketServerOptions, limits: Limits): Promise<void> {
@@ -142,8 +148,10 @@ async function admit(socket: ClientSocket, options: SocketServerOptions, limits:
   if (socket.conn.readyState !== 'open') end('transport close')
 }
 
+/** The client chooses the shape of `auth`: an object may have a `toString` that is no function. */
 function sessionIdOf({ handshake: { query, auth } }: ClientSocket): string {
-  return String(query.sessionId ?? auth.sessionId ?? '')
+  const id: unknown = query.sessionId ?? auth.sessionId
+  return typeof id === 'string' || typeof id === 'number' ? String(id) : ''
 }
 
 /** Returns a function that releases the connection. */
@@ -198,7 +206,7 @@ async function serve(socket: ClientSocket, options: SocketServerOptions, limits:
   if (owner !== undefined && socket.connected) await socket.join(ownerRoom(owner))
   await sendSnapshot(socket, transcript, options)
   if (!socket.connected) return // a room that a closed socket joins is never left
-  await socket.join(sessionId)
+  await socket.join(sessionRoom(sessionId))
   // The session was removed meanwhile; clients in the room have already been told.
   if (!(await options.access.meta(sessionId))) return void socket.disconnect(true)
   // Events stored between the snapshot and joining the room would be missing.
@@ -246,7 +254,9 @@ async function sendSnapshot(socket: ClientSocket, transcript: Transcript, option
 
 function listen(socket: ClientSocket, options: SocketServerOptions, { commands, messages }: Limits): void {
   const { sessionId } = socket.data
-  socket.onAny((name: string, ...rest: unknown[]) => {
+  // The protocol allows a number for the name.
+  socket.onAny((said: unknown, ...rest: unknown[]) => {
+    const name = String(said)
     const ack = rest.at(-1)
     const hasAck = typeof ack === 'function'
     const reply = hasAck ? (body: object) => ack(body) : () => {}
@@ -254,7 +264,7 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
       if (options.isDraining()) throw shuttingDown()
       commands.enter(sessionId, 'requests')
       if (!isCommand(name))
-        throw new AppError('invalid', 'unknown_command', `There is no command "${String(name).slice(0, 50)}".`)
+        throw new AppError('invalid', 'unknown_command', `There is no command "${name.slice(0, 50)}".`)
       if (name === 'session:snapshot') {
         await sendSnapshot(socket, await options.chat.transcript(sessionId), options)
         retell(socket, options)
@@ -269,7 +279,7 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
         throw error
       }
     }
-    answer().then(
+    const answered = answer().then(
       (result) => reply({ ok: true, ...result }),
       (error) => {
         const body = wireError(error, options.logger)
@@ -281,6 +291,7 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
         else socket.emit('agent:error', body)
       }
     )
+    orLeave(socket, options, answered)
   })
 }
 

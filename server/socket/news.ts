@@ -12,7 +12,8 @@ const INBOX_EVERY_MS = 400
 
 type Options = Pick<SocketServerOptions, 'feed' | 'access' | 'directory' | 'inbox' | 'logger'>
 
-/** Ids of sessions have no colon, so no session has this room. */
+/** Every socket has a room named like its id, and clients choose the ids of sessions: without a prefix, one could be the other. */
+export const sessionRoom = (sessionId: string) => `session:${sessionId}`
 export const ownerRoom = (owner: string) => `owner:${owner}`
 
 export function openNews(io: Io, options: Options): () => void {

@@ -33,6 +33,10 @@ export class PendingConnections {
     else if (oldest && this.#pending.size > MAX_IN_ALL) this.#close(oldest)
   }
 
+  has(connection: RawConnection): boolean {
+    return this.#pending.has(connection)
+  }
+
   /** Called when the connection has logged in or is closed. */
   remove(connection: RawConnection): void {
     const group = this.#pending.get(connection)?.group

@@ -38,6 +38,8 @@ export async function runCommand(
     case 'history:reset':
       await chat.reset(sessionId)
       break
+    case 'history:rewind':
+      return chat.rewind(sessionId, parse(name, input))
     case 'model:select': {
       const { model: wish, ...how } = parse(name, input)
       const model = await models.resolve(wish)
@@ -53,10 +55,25 @@ export async function runCommand(
     case 'limit:raise':
       await chat.raiseLimit(sessionId)
       break
+    case 'mode:select':
+      await chat.selectMode(sessionId, parse(name, input))
+      break
+    case 'review:decide':
+      await chat.decideReview(sessionId, parse(name, input))
+      break
+    case 'files:revert':
+      return chat.revert(sessionId, parse(name, input))
     case 'session:snapshot':
       break
+    default:
+      return unknownCommand(name)
   }
   return {}
+}
+
+/** Doesn't compile if a command of the contract has no case above. */
+function unknownCommand(name: never): never {
+  throw new AppError('invalid', 'invalid_payload', `There is no command "${String(name)}".`)
 }
 
 /** Reports the problem of the variant that matches the payload best. */

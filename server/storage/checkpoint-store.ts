@@ -2,20 +2,51 @@
  * The files of every session, stored outside its container by content. The cost of a commit depends only on what changed. Each
  * epoch writes its own files, so a former owner that wakes up can't change what a newer owner reads.
  */
+import type { VersionAbout } from '../../contract/effects/effect-replies.ts'
 import type { WorkspaceEntry } from '../../workspace-server/protocol.ts'
+
+/** What happened to one path. Null means that there was, or is, nothing. */
+export interface StoredChange {
+  path: string
+  before: WorkspaceEntry | null
+  after: WorkspaceEntry | null
+}
+
+/**
+ * Changes of the workspace's files, each path once. An `open` set waits for a decision. A `version` was applied to the workspace;
+ * old ones are removed to save space. The content of both sides is kept as long as the set.
+ */
+export interface StoredChangeSet {
+  id: string
+  kind: 'open' | 'version'
+  at: number
+  about: VersionAbout
+  changes: readonly StoredChange[]
+}
 
 export interface CheckpointDelta {
   put: WorkspaceEntry[]
   deleted: string[]
+  /** Removes these change sets, before those of `keep` are added. */
+  drop?: string[]
+  /** Adds change sets. A version grows if there is one with its id; any other set with its id is replaced. */
+  keep?: StoredChangeSet[]
 }
 
 export interface Checkpoint {
   /** Entries by path, as of the last commit. */
   readonly entries: ReadonlyMap<string, WorkspaceEntry>
+  /** By id, the oldest first. */
+  readonly changeSets: ReadonlyMap<string, StoredChangeSet>
+  /** Old versions were removed to save space. */
+  readonly isThinned: boolean
   has(hash: string): boolean
-  /** Adds content under its SHA-256 (hex) and returns the hash. It becomes durable with the next commit. */
+  /**
+   * Adds content under its SHA-256 (hex) and returns the hash. It becomes durable with the next commit, and is forgotten if that
+   * names it neither as a file nor in a change set.
+   */
   addBlob(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<{ hash: string; size: number }>
-  /** Durable when it resolves. Throws if a file's content is missing. */
+  /** Durable when it resolves: all of it or, after a crash, nothing. Throws if a file's content is missing. */
   commit(delta: CheckpointDelta): Promise<void>
   /** Reads content in chunks of at most `chunkBytes`. Throws internal `checkpoint_damaged` if the bytes have changed. */
   read(hash: string, chunkBytes: number): AsyncIterable<Uint8Array>
@@ -40,4 +71,12 @@ export interface CheckpointStore extends ContentStore {
   bytes(sessionIds?: readonly string[], maxAgeMs?: number): Promise<number>
   /** Removes sessions that were not opened or committed to for this long, except those in `spared`. Returns their number. */
   prune(olderThanMs: number, spared?: ReadonlySet<string>): Promise<number>
+}
+
+/** Whether both are the same apart from their times. */
+export function isSameEntry(a: WorkspaceEntry | null, b: WorkspaceEntry | null): boolean {
+  if (a === null || b === null) return a === b
+  if (a.type === 'file' && b.type === 'file') return a.hash === b.hash && a.mode === b.mode
+  if (a.type === 'dir' && b.type === 'dir') return a.mode === b.mode
+  return a.type === 'link' && b.type === 'link' && a.target === b.target
 }

@@ -4,6 +4,9 @@
  */
 
 import { createHmac } from 'node:crypto'
+import type { ChangeRule, EditServer, EntryDraft } from '../../contract/servers/entry-edits.ts'
+import type { ImportReply, ImportServers } from '../../contract/servers/import.ts'
+import type { GetPrompt, OffersReply, PromptReply, ResourceReply } from '../../contract/servers/offers.ts'
 import type {
   AddedReply,
   PlanReply,
@@ -16,12 +19,13 @@ import type {
   ToolTrial,
   ToolTrialReply,
   TriedTool
-} from '../../contract/servers.ts'
+} from '../../contract/servers/servers.ts'
 import type { Audit } from '../audit/audit.ts'
 import { offerTools } from '../calls/offered-tool.ts'
 import { maskedTarget, showTarget } from '../catalog/describe-target.ts'
 import { addServers, removeServer, switchServer } from '../catalog/edit-registry.ts'
 import { type Grants, grantHash } from '../catalog/grants.ts'
+import type { ImportPlace } from '../catalog/import/client-files.ts'
 import { takeSecretsOut } from '../catalog/import/move-secrets.ts'
 import { planServers, type ServersPlan } from '../catalog/import/plan-servers.ts'
 import { readEntry } from '../catalog/read-entry.ts'
@@ -35,7 +39,10 @@ import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
 import type { DefinitionGuard } from '../policy/definition-guard.ts'
 import { type KeyValueStore, sharedSecret } from '../storage/key-value-store.ts'
+import { changeToolRule, draftOf, editServer } from './edit-server.ts'
+import { findImports, importServers } from './import-servers.ts'
 import { serverHealth } from './server-health.ts'
+import { getPrompt, listOffers, readResource } from './server-offers.ts'
 import type { ToolIndex } from './tool-index.ts'
 import { findTool, tryTool } from './try-tool.ts'
 
@@ -53,6 +60,8 @@ export interface ServerDirectoryOptions {
   guard: DefinitionGuard
   grants: Pick<Grants, 'accept' | 'isWaiting'>
   credentialsFile?: string | undefined
+  /** Where other clients keep their servers; missing if this instance does not only serve this machine. */
+  importPlace?: ImportPlace | undefined
   /** The end of what a server wrote to stderr. */
   log(server: string, owner: string): Promise<string>
 }
@@ -108,6 +117,12 @@ export class ServerDirectory {
     }
     if (admin !== 'allowed') return { ...withoutReason(shown), ...HIDDEN_TARGET }
     return { ...shown, hash: grantHash(entry), log: await this.#options.log(name, owner) }
+  }
+
+  /** For administrators only. */
+  log(name: string, owner: string): Promise<string> {
+    this.#entry(name)
+    return this.#options.log(name, owner)
   }
 
   /** Without the right `confirm` it only returns what would be added. */
@@ -168,6 +183,19 @@ export class ServerDirectory {
     return tryTool(await this.#trialDeps(server), { server, owner, signal }, trial)
   }
 
+  /** For administrators only, like the next two: see server-offers.ts. */
+  async offers(server: string, owner: string, signal: AbortSignal): Promise<OffersReply> {
+    return listOffers(await this.#trialDeps(server), { server, owner, signal })
+  }
+
+  async resource(server: string, owner: string, uri: string, signal: AbortSignal): Promise<ResourceReply> {
+    return readResource(await this.#trialDeps(server), { server, owner, signal }, uri)
+  }
+
+  async prompt(server: string, owner: string, prompt: GetPrompt, signal: AbortSignal): Promise<PromptReply> {
+    return getPrompt(await this.#trialDeps(server), { server, owner, signal }, prompt)
+  }
+
   async #trialDeps(server: string) {
     this.#enabledEntry(server)
     const { policy } = this.#options
@@ -178,6 +206,28 @@ export class ServerDirectory {
   async restart(name: string): Promise<void> {
     this.#enabledEntry(name)
     await (await this.#options.core()).connections.stop(name)
+  }
+
+  /** For administrators only, like the next two: see edit-server.ts. */
+  draft(name: string): Promise<EntryDraft> {
+    return draftOf(this.#options, name)
+  }
+
+  edit(name: string, request: EditServer): Promise<PlanReply | { saved: string }> {
+    return editServer(this.#options, name, request)
+  }
+
+  changeRule(name: string, change: ChangeRule): Promise<void> {
+    return changeToolRule(this.#options, name, change)
+  }
+
+  /** For administrators at this machine only, like the next one: see import-servers.ts. */
+  findImports(moveSecrets: boolean): Promise<ImportReply> {
+    return findImports(this.#options, moveSecrets)
+  }
+
+  import(request: ImportServers): Promise<AddedReply> {
+    return importServers(this.#options, request)
   }
 
   async switch(name: string, on: boolean): Promise<void> {

@@ -1,6 +1,6 @@
-import type { ServerSummary } from '../../contract/servers.ts'
+import type { ServerSummary } from '../../contract/servers/servers.ts'
 import type { StoredServer } from '../catalog/stored-tools.ts'
-import type { ServerState } from '../connections/server-connection.ts'
+import type { ServerState } from '../connections/server-state.ts'
 
 /** A server is healthy if its tools were there when last listed. A failed call does not make the server unhealthy. */
 export function serverHealth(

@@ -1,6 +1,6 @@
 /** Translates what an MCP server says and asks during a call of the chat. */
 
-import { readQuestion } from '../../contract/questions.ts'
+import { readQuestion } from '../../contract/questions/questions.ts'
 import type { CallTalk } from '../calls/call-talk.ts'
 import type { CallInput } from '../connections/wire/call-input.ts'
 import { AppError } from '../lib/errors.ts'

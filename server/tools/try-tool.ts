@@ -2,7 +2,7 @@
  * Calls one tool for an administrator who tries it in the page. Invariant: the call is recorded first, it runs with the definition that
  * was shown, and a tool that may change something needs a second, explicit request.
  */
-import type { ToolTrial, ToolTrialReply, TriedTool } from '../../contract/servers.ts'
+import type { ToolTrial, ToolTrialReply, TriedTool } from '../../contract/servers/servers.ts'
 import type { Audit } from '../audit/audit.ts'
 import { CallProgress, callFailed, callReturned } from '../audit/call-end.ts'
 import { boundContent } from '../calls/bound-content.ts'

@@ -1,4 +1,6 @@
 /** What must be true after every walk. Pure: reads the evidence, and says in sentences what does not hold. */
+import type { SessionEvent } from '../../contract/events.ts'
+import { applyEvent, emptyTranscript, type TranscriptEntry } from '../../contract/transcript.ts'
 import type { StoredEvent } from '../../server/storage/event-log.ts'
 import type { SessionRecord } from '../../server/storage/session-store.ts'
 import { type Journal, MARKER } from './worker.ts'
@@ -28,9 +30,8 @@ export function violations(evidence: Evidence): string[] {
 
 function ofSession(session: SessionEvidence): string[] {
   const { sessionId } = session.journal
-  return [...ofLog(session), ...ofMessages(session), ...ofCalls(session), ...ofEffects(session)].map(
-    (sentence) => `${sessionId}: ${sentence}`
-  )
+  const found = [...ofLog(session), ...ofMessages(session), ...ofRewinds(session), ...ofCalls(session)]
+  return [...found, ...ofEffects(session)].map((sentence) => `${sessionId}: ${sentence}`)
 }
 
 function ofLog({ events }: SessionEvidence): string[] {
@@ -44,6 +45,22 @@ function ofMessages({ journal, events }: SessionEvidence): string[] {
   return [
     ...lost.map((text) => `"${text}" was accepted and is in no transcript.`),
     ...twice.map((text) => `"${text}" is in the transcript more than once.`)
+  ]
+}
+
+/** What was taken back is crossed out, stays in the log, and nothing of it is in the conversation that goes on. */
+function ofRewinds({ journal, events }: SessionEvidence): string[] {
+  const { entries } = (events as SessionEvent[]).reduce(applyEvent, emptyTranscript())
+  const rewinds = events.filter(({ type }) => type === 'history:rewound')
+  const isKept = ({ seq, kind, rewound }: TranscriptEntry) =>
+    !rewound &&
+    (kind === 'user' || kind === 'agent' || kind === 'call') &&
+    rewinds.some((rewind) => seq >= Number(rewind.data.from) && seq < rewind.seq)
+  return [
+    ...journal.rewound
+      .filter((from) => !rewinds.some(({ data }) => data.from === from))
+      .map((from) => `taking back the message ${from} was accepted and is not in the log.`),
+    ...entries.filter(isKept).map(({ seq }) => `the entry ${seq} was taken back and is not crossed out.`)
   ]
 }
 

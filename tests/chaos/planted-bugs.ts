@@ -13,14 +13,14 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'lost-message': {
     file: '/server/sessions/chat/chat.ts',
     replace: 'const sent = await this.#once(',
-    by: 'if (Math.random() < 0.2) return { turnId: data.turnId }\n    const sent = await this.#once(',
+    by: 'if (Math.random() < 0.2) return { turnId: event.data.turnId }\n    const sent = await this.#once(',
     caught: /was accepted and is in no transcript/
   },
   /** Every call runs a second time behind its own back. */
   'double-run': {
     file: '/server/sessions/sandboxes/run-sandbox-tool.ts',
-    replace: 'const result = await connection.callTool(',
-    by: 'await connection.callTool(name, args, { ...rest, timeoutMs: TIMEOUT_MS })\n    const result = await connection.callTool(',
+    replace: 'const result = await connection\n      .callTool(',
+    by: 'await connection.callTool(name, args, { ...rest, timeoutMs: TOOL_TIMEOUT_MS })\n    const result = await connection\n      .callTool(',
     caught: /ran 2 times/
   },
   /** Nobody clears up after an instance that was killed. */

@@ -16,6 +16,8 @@ export interface Journal {
   accepted: string[]
   /** Answers to cards that were acknowledged. */
   decided: Map<string, boolean>
+  /** The messages that it took back, by their `seq`, as far as that was acknowledged. */
+  rewound: number[]
   reloads: number
 }
 
@@ -38,7 +40,7 @@ export class Worker {
     this.#url = url
     this.#name = name
     this.#random = random
-    this.journal = { sessionId: `chaos-${name}`, accepted: [], decided: new Map(), reloads: 0 }
+    this.journal = { sessionId: `chaos-${name}`, accepted: [], decided: new Map(), rewound: [], reloads: 0 }
   }
 
   async work(signal: AbortSignal): Promise<void> {
@@ -75,6 +77,7 @@ export class Worker {
     const dice = this.#random.next()
     if (dice < 0.05) return this.#reload()
     if (dice < 0.1) return void (await this.#ask('turn:cancel', {}))
+    if (dice < 0.15) return this.#rewind()
     const commands = Array.from({ length: dice < 0.3 ? 2 : 1 }, () => {
       const marker = this.#marker(this.#random.chance(0.8) ? 'yes' : 'no')
       const pause = this.#random.chance(0.3) ? 'sleep 0.3; ' : ''
@@ -84,6 +87,18 @@ export class Worker {
     if (await this.#send(commands.join('\n'))) {
       await this.#client?.wait('turn:end', undefined, { from, ms: TURN_MS })
     }
+  }
+
+  /** Takes back a message, with another one in its place or without. Only the conversation goes back: what ran has happened. */
+  async #rewind(): Promise<void> {
+    const seqs = this.#client?.all('user:message').map(({ seq }) => Number(seq)) ?? []
+    if (seqs.length === 0) return
+    const from = this.#random.pick(seqs.slice(-4))
+    const text = this.#random.chance(0.5) ? `run echo ${this.#marker('yes')} >> runs.txt` : undefined
+    const id = randomBytes(8).toString('hex')
+    const { ok } = await this.#ask('history:rewind', { from, ...(text !== undefined && { message: { text, id } }) })
+    if (ok) this.journal.rewound.push(from)
+    if (ok && text !== undefined) this.journal.accepted.push(text)
   }
 
   async #effects(marker: string): Promise<string[]> {

@@ -5,7 +5,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { CommandName } from '../../contract/commands.ts'
 import type { SessionEvent } from '../../contract/events.ts'
-import { applyEvent, type CallEntry, emptyTranscript, pendingCalls } from '../../contract/transcript.ts'
+import {
+  applyEvent,
+  type CallEntry,
+  emptyTranscript,
+  pendingCalls,
+  type Transcript
+} from '../../contract/transcript.ts'
 import type { ToolSource } from '../../server/calls/tool-source.ts'
 import { type Random, seededRandom } from '../chaos/random.ts'
 import { WIRES } from '../fixtures/model-servers/wires.ts'
@@ -28,10 +34,32 @@ type Act = () => Promise<unknown>
 
 /** What may be done in each state, and how often. */
 const HABITS: Record<State, Record<string, number>> = {
-  idle: { message: 50, retry: 25, keep: 9, fresh: 4, reset: 3, reload: 5, restart: 4 },
-  waiting: { approve: 50, reject: 15, edit: 10, remember: 4, stop: 8, keep: 3, message: 3, restart: 4, kill: 3 },
-  hanging: { stop: 55, restart: 15, kill: 12, keep: 8, reset: 4, message: 3, retry: 3 },
-  running: { stop: 45, restart: 10, kill: 8, reload: 10, retry: 8, message: 8, keep: 6, nothing: 5 }
+  idle: { message: 50, retry: 25, keep: 9, fresh: 4, reset: 3, reload: 5, restart: 4, rewind: 10, change: 10 },
+  waiting: {
+    approve: 50,
+    reject: 15,
+    edit: 10,
+    remember: 4,
+    stop: 8,
+    keep: 3,
+    message: 3,
+    restart: 4,
+    kill: 3,
+    rewind: 4
+  },
+  hanging: { stop: 55, restart: 15, kill: 12, keep: 8, reset: 4, message: 3, retry: 3, change: 6 },
+  running: {
+    stop: 45,
+    restart: 10,
+    kill: 8,
+    reload: 10,
+    retry: 8,
+    message: 8,
+    keep: 6,
+    nothing: 5,
+    rewind: 4,
+    change: 4
+  }
 }
 const SAID = ['Hello', 'And 🧭 now?', 'Half: \ud83e', '漢字\n\n```\ncode', 'Please read it.', 'Once more']
 const OUTPUTS = ['', 'ok', '\ud83d half', 'x'.repeat(3000), '{"a":1}', '🧭'.repeat(50), '\u0000\u001b[31mred']
@@ -117,6 +145,9 @@ class Conversation {
       retry: () => send('turn:retry'),
       stop: () => send('turn:cancel'),
       reset: () => send('history:reset'),
+      rewind: async () => send('history:rewind', { from: await this.#anyEntry() }),
+      change: async () =>
+        send('history:rewind', { from: await this.#anyEntry(), message: `Changed: ${this.#random.pick(SAID)}` }),
       keep: () => this.#switch(send, 'keep'),
       fresh: () => this.#switch(send, 'fresh'),
       reload: () => this.#random.pick(this.#pages).connect(),
@@ -131,6 +162,13 @@ class Conversation {
     const refusal = await acts[name]?.()
     const what = typeof refusal === 'string' ? `${name} (${refusal})` : name
     this.done[what] = (this.done[what] ?? 0) + 1
+  }
+
+  /** A message, an answer or a call, however old; some are refused. */
+  async #anyEntry(): Promise<number> {
+    const { entries } = await this.#transcript()
+    const recent = entries.filter(({ kind }) => kind === 'user' || kind === 'agent' || kind === 'call').slice(-12)
+    return recent.length === 0 ? 1 : this.#random.pick(recent).seq
   }
 
   async #switch(send: (command: CommandName, input: unknown) => Promise<unknown>, history: string): Promise<unknown> {
@@ -166,6 +204,7 @@ class Conversation {
     for (const [callId, times] of this.runs) if (times > 1) violations.push(`the call ${callId} ran ${times} times`)
     for (const { callId, startedAt, result } of Object.values(folded.calls))
       if (startedAt !== undefined && !result) violations.push(`the call ${callId} has no result`)
+    violations.push(...rewindsOf(log, folded))
     const ends = log.flatMap(({ type, data }) => (type === 'turn:end' ? [data.turnId] : []))
     if (new Set(ends).size !== ends.length) violations.push('a turn ended twice')
     return { violations, events: log.length }
@@ -192,6 +231,21 @@ export async function converse(house: House, seed: number): Promise<Report> {
 
 function decision(call: CallEntry | undefined, answer: object): object {
   return { callId: call?.callId ?? 'none', hash: call?.hash, ...answer }
+}
+
+/** What was taken back is crossed out and stays in the log; nothing of a turn that a rewind ended counts afterwards. */
+function rewindsOf(log: SessionEvent[], { entries }: Transcript): string[] {
+  const last = log.findLast((event) => event.type === 'history:rewound')
+  const from = last?.type === 'history:rewound' ? last.data.from : Number.POSITIVE_INFINITY
+  const missed = entries.filter(
+    ({ seq, kind, rewound }) =>
+      !rewound && seq >= from && seq < (last?.seq ?? 0) && (kind === 'user' || kind === 'agent' || kind === 'call')
+  )
+  const lost = log.filter(({ type, seq }) => type === 'user:message' && !entries.some((entry) => entry.seq === seq))
+  return [
+    ...missed.map(({ seq }) => `the entry ${seq} was taken back and is not crossed out`),
+    ...lost.map(({ seq }) => `the message ${seq} is not shown`)
+  ]
 }
 
 function pick(random: Random, weights: Record<string, number>): string {

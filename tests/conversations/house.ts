@@ -10,6 +10,7 @@ import type { Models } from '../../server/models/port.ts'
 import { createPolicy } from '../../server/policy/approval-policy.ts'
 import { createDefinitionGuard } from '../../server/policy/definition-guard.ts'
 import { Chat } from '../../server/sessions/chat/chat.ts'
+import { noForks } from '../../server/sessions/sandboxes/forks/no-forks.fixture.ts'
 import { journal } from '../../server/sessions/sandboxes/run-sandbox-tool.ts'
 import { SessionEvents } from '../../server/sessions/sandboxes/session-events.ts'
 import type { HeldSession } from '../../server/sessions/sandboxes/session-manager.ts'
@@ -18,6 +19,7 @@ import { Toolbox } from '../../server/sessions/turns/toolbox.ts'
 import { runCommand } from '../../server/socket/run-command.ts'
 import { openEmbeddedStore } from '../../server/storage/embedded/open-embedded-store.ts'
 import type { StoredEvent } from '../../server/storage/event-log.ts'
+import { fakeCheckpoint } from '../../server/storage/fake-checkpoint.ts'
 import { FakeContentStore } from '../../server/storage/fake-content-store.ts'
 import type { Store } from '../../server/storage/store.ts'
 import { leaseLost } from '../../server/storage/store-errors.ts'
@@ -137,7 +139,11 @@ export class House {
     const publish = (_: string, stored: StoredEvent[]) => this.listen(stored)
     const sources = () => (this.source ? [this.source] : [])
     const deps: ChatDeps = {
-      sessions: { attach: () => () => {}, hold: (id, job) => guarded(() => this.#hold(holder, events, id, job)) },
+      sessions: {
+        attach: () => () => {},
+        openSaved: async () => fakeCheckpoint(),
+        hold: (id, job) => guarded(() => this.#hold(holder, events, id, job))
+      },
       events,
       contents: new FakeContentStore(),
       checkQuota: async () => {},
@@ -188,6 +194,7 @@ export class House {
         epoch,
         workspace: noEngine,
         runTool: noEngine,
+        forks: noForks(),
         journal: (callId, run) => journal(journaled as never, callId, run)
       })
     } finally {

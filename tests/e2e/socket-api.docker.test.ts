@@ -2,7 +2,9 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { io } from 'socket.io-client'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -74,6 +76,70 @@ it('takes the session from `auth`, its token as Bearer, and answers a command wi
   second.socket.close()
   expect((await fetch(`${server.url}/api/sessions/${sessionId}`, { headers: bearer })).status).toBe(200)
   expect((await fetch(`${server.url}/api/sessions/${sessionId}`)).status).toBe(403)
+})
+
+// Checked: with a session id that is no text, and with a command that is a number, the whole server ended.
+it('answers a handshake or a command of any shape, and goes on', async () => {
+  const shapes: unknown[] = [{ toString: 1 }, { toString: null, valueOf: null }, [{ toString: 1 }], [], true, null]
+  for (const sessionId of shapes) {
+    const odd = connected({ sessionId, accessToken: sessionId, ownerProof: sessionId, token: sessionId })
+    expect(await odd.hear('connect_error')).toMatchObject({ message: expect.stringContaining('session id') })
+    odd.socket.close()
+  }
+  const inside = connected({ sessionId: `api-${randomUUID()}` })
+  await inside.hear('session:snapshot')
+  for (const name of [7, '', '__proto__', 'constructor'])
+    expect(await inside.socket.emitWithAck(name as string, {})).toMatchObject({ error: { code: 'unknown_command' } })
+  inside.socket.close()
+  expect(server.child.exitCode).toBeNull()
+})
+
+// Checked: without a prefix, the room of the session is also that of the other socket, which gets its events.
+it('sends nothing of a session to a socket whose id is the name of the session', async () => {
+  const bystander = connected({ sessionId: `api-${randomUUID()}` })
+  await bystander.hear('session:snapshot')
+  const heard: string[] = []
+  bystander.socket.onAny((event) => heard.push(event))
+  const named = connected({ sessionId: bystander.socket.id })
+  await named.hear('session:snapshot')
+  await named.socket.emitWithAck('message', 'hello')
+  await named.hear('turn:end')
+  // Its own answer comes after everything that was sent to it before.
+  await bystander.socket.emitWithAck('turn:cancel', {})
+  expect(heard).not.toContain('user:message')
+  named.socket.close()
+  bystander.socket.close()
+})
+
+/** Frames of a WebSocket, masked with zeros: the first, unfinished part of a message, and a question whether it is alive. */
+const PART_OF_100_KB = Buffer.from([0x02, 0xff, 0, 0, 0, 0, 0, 0x01, 0x86, 0xa0, 0, 0, 0, 0])
+const PING = Buffer.from([0x89, 0x80, 0, 0, 0, 0])
+const PONG = Buffer.from([0x8a, 0])
+
+// Checked: without the limit, the WebSocket stays open with a part of a message in memory, and the request is answered with 200.
+it('keeps little of what a connection sends before it logs in, and takes large messages after it', async () => {
+  const path = '/socket.io/?EIO=4&transport='
+  const upgrade = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
+  const headers = { ...upgrade, 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }
+  const early = await new Promise<Duplex>((resolve) => {
+    const asked = request(`${server.url}${path}websocket`, { headers })
+    asked.on('upgrade', (_response, socket) => resolve(socket)).end()
+  })
+  const outcome = new Promise<string>((resolve) => {
+    early.on('error', () => {}).on('close', () => resolve('closed'))
+    early.on('data', (chunk: Buffer) => chunk.includes(PONG) && resolve('kept'))
+  })
+  early.write(Buffer.concat([PART_OF_100_KB, Buffer.alloc(100_000), PING]))
+  expect(await outcome).toBe('closed')
+  const opened = await (await fetch(`${server.url}${path}polling`)).text()
+  const { sid } = JSON.parse(opened.slice(1)) as { sid: string }
+  const post = (body: string) => fetch(`${server.url}${path}polling&sid=${sid}`, { method: 'POST', body })
+  expect((await post(`4${'x'.repeat(100_000)}`)).status).toBe(400)
+  const inside = connected({ sessionId: `api-${randomUUID()}` })
+  await inside.hear('session:snapshot')
+  const ack = await inside.socket.emitWithAck('message', 'x'.repeat(200_000))
+  expect(ack).toMatchObject({ error: { code: 'invalid_payload' } })
+  inside.socket.close()
 })
 
 it('lets a front end of an allowed origin in, and no other', async () => {

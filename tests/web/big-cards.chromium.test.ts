@@ -23,6 +23,24 @@ it.each([
   expect(now().offences).toEqual([])
 })
 
+// Seen before: all of it was laid out at once.
+it('shows the beginning of very long arguments, says so, and shows all of them on request', async () => {
+  const line = `${'x'.repeat(400_000)}THE END`
+  const keys = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`key${at}`, at]))
+  now().fake.approvals = [inboxCard('a', { line }), inboxCard('b', { ...keys })]
+  const { me } = await now().arrive(asking('workspace', 'execute_command', { command: line }))
+  const sizes = (selector: string) =>
+    me.page.evaluate(`[...document.querySelectorAll('${selector}')].map((box) => box.textContent.length < 60_000)`)
+  const command = me.page.locator('[aria-label=Command]')
+  await command.getByText('the first 50,000 of 400,007 characters').waitFor()
+  expect(await sizes('[aria-label=Command]')).toEqual([true])
+  await command.getByRole('button', { name: 'Show all' }).click()
+  await command.getByText('THE END').waitFor()
+  await me.button('Waiting for you: 3').click()
+  await expect.poll(() => sizes('.inbox-card [aria-label=Arguments]')).toEqual([true, true])
+  expect(now().offences).toEqual([])
+})
+
 // Checked: without that text, nothing says that the command continues.
 it('says that a command continues below, as long as it does', async () => {
   const { me } = await now().arrive(

@@ -28,6 +28,26 @@ async function middleOf(me: WorkspacePage, selector: string): Promise<[number, n
   return [box.x + box.width / 2, box.y + box.height / 2]
 }
 
+// Seen before: on a busy machine a card was armed before its first frame, in which the page scrolls to it.
+it('arms no card before it is drawn', async () => {
+  now().fake.onOpen = asking('a')
+  const me = await now().open('about:blank')
+  await me.page.addInitScript(`{
+    const held = []
+    const draw = requestAnimationFrame
+    globalThis.requestAnimationFrame = (callback) => held.push(callback)
+    globalThis.release = () => { globalThis.requestAnimationFrame = draw; held.forEach(draw) }
+  }`)
+  await me.page.goto(now().fake.url)
+  const approve = me.page.locator('[data-call="a"] [data-approve]')
+  await approve.waitFor()
+  // Timers end in the order of their times: by then, one that had started with the card would have ended too.
+  await me.page.evaluate('new Promise((done) => setTimeout(done, 1000))')
+  expect(await approve.getAttribute('aria-disabled')).toBe('true')
+  await me.page.evaluate('release()')
+  await me.page.locator(ready('[data-call="a"]')).waitFor()
+})
+
 it.each([
   [130, 8],
   [480, 4],

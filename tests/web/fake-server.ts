@@ -2,10 +2,8 @@
  * Speaks the contract to a real page, with sessions that a test writes by hand: for what a real model and a real sandbox will not
  * do on demand (5,000 entries, 200 deltas a second, 10 MB of output, hostile names). Decides nothing, runs nothing.
  */
-import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { extname, join, normalize } from 'node:path'
 import { Server as SocketServer } from 'socket.io'
 import type { EventData, EventType, SessionEvent } from '../../contract/events.ts'
 import type { PathTarget } from '../../contract/path-target.ts'
@@ -18,18 +16,12 @@ import {
   pendingCalls,
   type Transcript
 } from '../../contract/transcript.ts'
-import { framePolicy } from '../../server/http/page-files.ts'
 import { FakeAttachments } from './chat/fake-attachments.ts'
+import { FakeEffects } from './effects/fake-effects.ts'
+import { serveAsset } from './everywhere/serve-asset.ts'
 import { serveFiles } from './files/fake-files.ts'
 import { searched, summaryOf } from './sessions/fake-list.ts'
 
-const WEB = join(import.meta.dirname, '../../dist/web')
-const TYPES: Record<string, string> = {
-  '.html': 'text/html',
-  '.js': 'text/javascript',
-  '.css': 'text/css',
-  '.svg': 'image/svg+xml'
-}
 export const CSP =
   "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self' ws: wss:"
 
@@ -37,7 +29,7 @@ type Reply = (body: object) => void
 
 type AskedCall = Pick<
   EventData<'tool:approval_required'>,
-  'callId' | 'name' | 'args' | 'definitionChange' | 'target' | 'claims' | 'again'
+  'callId' | 'name' | 'args' | 'definitionChange' | 'target' | 'claims' | 'again' | 'ahead'
 > & { server?: string; hash?: string }
 
 export class FakeSession {
@@ -51,6 +43,8 @@ export class FakeSession {
   onTarget: (args: Record<string, unknown>) => PathTarget | undefined = () => undefined
   /** What the page sent with its answers. */
   readonly answers: Record<string, unknown>[] = []
+  /** What it does with other commands. */
+  onCommand: (command: string, input: Record<string, unknown>) => void = () => {}
   /** What goes astray of the page's commands: the answers to them, or they themselves. */
   loses: 'nothing' | 'answers' | 'commands' = 'nothing'
   /** Answers every command with a no. */
@@ -61,10 +55,12 @@ export class FakeSession {
   /** Of the cards that were answered, in order. */
   readonly hashes: string[] = []
   /** What a person has changed in the list. */
+  isDeleted = false
   marks: { title?: string; isPinned?: boolean; isArchived?: boolean } = {}
   activeAt = Date.now() - 120_000
   readonly #io: SocketServer
   readonly attachments: FakeAttachments
+  readonly effects = new FakeEffects()
 
   constructor(id: string, io: SocketServer, attachments: FakeAttachments) {
     this.id = id
@@ -139,7 +135,10 @@ export class FakeSession {
       const target = this.onTarget(input.args as Record<string, unknown>)
       return void reply({ ok: true, ...(target && { target }) })
     }
+    const error = this.effects.refuse(command, input)
+    if (error) return void reply({ ok: false, error })
     if (this.loses === 'nothing') reply({ ok: true })
+    this.effects.handle(this, command, input)
     if (command === 'message') {
       if (isKnown) return
       const turnId = `turn-${this.transcript.seq}`
@@ -182,6 +181,7 @@ export class FakeSession {
       this.append('model:selected', { model: String(input.model), history })
       this.live('system:ready', { sessionId: this.id, provider: String(input.model).split('/')[0], model: input.model })
     } else if (command === 'session:snapshot') this.live('session:snapshot', this.snapshot())
+    else this.onCommand(command, input)
   }
 
   #allowAlways(call: CallEntry): void {
@@ -290,23 +290,19 @@ export class FakeServer {
     const url = new URL(request.url ?? '/', 'http://x')
     response.setHeader('content-security-policy', CSP)
     if (url.pathname.includes('/attachments')) return void (await this.attachments.serve(request, response, url))
+    const ofSession = this.sessions.get(url.pathname.split('/')[3] ?? '')
+    if (ofSession?.effects.serve(response, url)) return
     const body = this.#api(request, url) ?? (await this.#change(request, url))
     if (body !== undefined) return void response.setHeader('content-type', 'application/json').end(JSON.stringify(body))
     if (await serveFiles(this.files, this.folders, request, response)) return
-    const asset = url.pathname === '/' ? '/index.html' : normalize(url.pathname)
-    try {
-      const bytes = await readFile(join(WEB, asset))
-      const policy = framePolicy(join(WEB, asset))
-      if (policy !== undefined) response.setHeader('content-security-policy', policy)
-      response.setHeader('content-type', TYPES[extname(asset)] ?? 'application/octet-stream').end(bytes)
-    } catch {
-      response.writeHead(404).end('{}')
-    }
+    await serveAsset(url.pathname, request, response)
   }
 
   async #change(request: IncomingMessage, { pathname }: URL): Promise<object | undefined> {
-    const session = this.sessions.get(/^\/api\/sessions\/([^/]+)$/.exec(pathname)?.[1] ?? '')
+    const [, id = '', restore] = /^\/api\/sessions\/([^/]+)(\/restore)?$/.exec(pathname) ?? []
+    const session = this.sessions.get(id)
     if (!session) return undefined
+    if (request.method === 'DELETE' || restore) session.isDeleted = request.method === 'DELETE'
     if (request.method === 'PATCH') {
       Object.assign(session.marks, JSON.parse(Buffer.concat(await request.toArray()).toString()))
       this.tell(session.id)
@@ -346,7 +342,7 @@ export class FakeServer {
       const all = this.#summaries().filter(
         (each) =>
           each.title.toLowerCase().includes(title) &&
-          (!isWaiting || each.pendingApprovals > 0) &&
+          (!isWaiting || each.pendingApprovals > 0 || each.review) &&
           (archived === 'any' || archived === String(each.isArchived))
       )
       const waitingCalls = all.reduce((sum, { pendingApprovals }) => sum + pendingApprovals, 0)
@@ -381,6 +377,6 @@ export class FakeServer {
   }
 
   #summaries(): SessionSummary[] {
-    return [...this.sessions.values()].map(summaryOf)
+    return [...this.sessions.values()].filter(({ isDeleted }) => !isDeleted).map(summaryOf)
   }
 }

@@ -69,7 +69,7 @@ it('shows why a session is refused above a page that can still be used', async (
   await me.page.getByText('Reconnecting').first().waitFor({ state: 'detached' })
   now().fake.refuseWith = null
   await me.page.getByText('You may not come in.').waitFor({ state: 'hidden' })
-  expect(me.sessionId()).not.toBe(before)
+  await expect.poll(() => me.sessionId()).not.toBe(before)
 
   now().fake.refuseWith = 'too_many_sessions'
   await me.page.evaluate('localStorage.clear()')
@@ -270,7 +270,7 @@ it('goes to a new session once the open one is deleted, without a word about it'
   const { me } = await now().arrive(asking)
   await me.cards.first().waitFor()
   const id = me.sessionId()
-  await me.page.route(`**/api/sessions/${id}`, async (route) => {
+  await me.page.route(new RegExp(`/api/sessions/${id}\\?undo=true$`), async (route) => {
     if (route.request().method() !== 'DELETE') return route.continue()
     now().fake.delete(id)
     await me.page.evaluate('new Promise((done) => setTimeout(done, 200))')

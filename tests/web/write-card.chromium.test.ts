@@ -36,7 +36,7 @@ it('shows what it cannot compare as it was asked', async () => {
   expect(await me.page.getByRole('region', { name: /^Changes/ }).count()).toBe(0)
 })
 
-it('compares again when a call has changed the file meanwhile', async () => {
+it('compares again when a call or a person has changed the file meanwhile', async () => {
   const { fake } = now()
   fake.files.set('a.txt', Buffer.from('old\n'))
   const { me, session } = await now().arrive(
@@ -51,6 +51,11 @@ it('compares again when a call has changed the file meanwhile', async () => {
   session.append('tool:result', { callId: 'c0', isError: false, content: [] })
   await second.getByText('first').waitFor()
   await expect.poll(() => me.read(second)).not.toContain('old')
+  // Seen before: the card went on showing the file as it was before the person edited it.
+  fake.files.set('a.txt', Buffer.from('by a person\n'))
+  const files = [{ action: 'edited' as const, path: 'a.txt' }]
+  session.append('session:notice', { code: 'files_changed', message: 'You edited a.txt.', files })
+  await second.getByText('by a person').waitFor()
   // Whatever happened while the connection was away is in the snapshot alone.
   fake.files.set('a.txt', Buffer.from('third\n'))
   fake.breakConnections()

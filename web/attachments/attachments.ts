@@ -8,8 +8,10 @@ import { newId } from '../new-id.ts'
 import { recall, remember } from '../remembered.ts'
 import { useNotices } from '../stores/notices.ts'
 import { useSession } from '../stores/session.ts'
-import { bytes, count } from '../text/format.ts'
+import { count, sizeLimit } from '../text/format.ts'
 import { drawView, needsView } from './image-view.ts'
+
+const SHOWN_PROBLEMS = 3
 
 /** A file that goes with the next message. `stored` is null while it is uploaded. */
 interface DraftFile {
@@ -60,9 +62,9 @@ export const useAttachments = defineStore('attachments', () => {
         problems.push(`“${file.name}” was not attached: ${messageOf(error)}`)
       }
     }
-    const [first, ...others] = problems
-    const more = others.length === 0 ? '' : ` ${count(others.length, 'more file')} too.`
-    if (first !== undefined) notices.show(`${first}${more}`, 'error')
+    const others = problems.length - SHOWN_PROBLEMS
+    const more = others > 0 ? [`${count(others, 'more file')} could not be attached.`] : []
+    if (problems.length > 0) notices.show([...problems.slice(0, SHOWN_PROBLEMS), ...more].join(' '), 'error')
   }
 
   function remove(key: string): void {
@@ -100,7 +102,7 @@ async function checkSize(id: string, file: File): Promise<void> {
   const usual = UPLOAD_MB * 1024 * 1024
   if (file.size <= usual) return
   const { maxUploadBytes = usual } = await api.files(id)
-  if (file.size > maxUploadBytes) throw new Error(`it is larger than ${bytes(maxUploadBytes)}.`)
+  if (file.size > maxUploadBytes) throw new Error(`it is larger than ${sizeLimit(maxUploadBytes)}.`)
 }
 
 async function upload(id: string, file: File): Promise<Attachment> {

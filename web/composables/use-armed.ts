@@ -17,16 +17,24 @@ export interface Armed {
  */
 export function useArmed(arrangement: () => string, place?: Readonly<Ref<HTMLElement | null>>): Armed {
   const isSettled = ref(false)
+  let frame = 0
   let timer: ReturnType<typeof setTimeout>
+  function stop(): void {
+    cancelAnimationFrame(frame)
+    clearTimeout(timer)
+  }
+  /** Counts from the next frame: what a busy page has not drawn yet, nobody has seen. */
   function rearm(): void {
     isSettled.value = false
-    clearTimeout(timer)
-    timer = setTimeout(() => {
-      isSettled.value = true
-    }, BURST_MS)
+    stop()
+    frame = requestAnimationFrame(() => {
+      timer = setTimeout(() => {
+        isSettled.value = true
+      }, BURST_MS)
+    })
   }
   onMounted(rearm)
-  onUnmounted(() => clearTimeout(timer))
+  onUnmounted(stop)
   // Runs before the page is redrawn, so that nothing is armed in a new place.
   watch(arrangement, rearm)
   const moves = place && useMoves(place, rearm)

@@ -7,7 +7,14 @@ import { useWaiting } from '../stores/waiting.ts'
 import { count } from '../text/format.ts'
 
 const NAME = 'MCP Orchestrator'
-const attentionText = (waiting: number) => `${count(waiting, 'tool call needs', 'tool calls need')} your approval.`
+/** All that waits, and how many of it are reviews. */
+function attentionText(waiting: number, reviews: number): string {
+  const calls = waiting - reviews
+  return [
+    ...(calls > 0 || reviews === 0 ? [`${count(calls, 'tool call needs', 'tool calls need')} your approval.`] : []),
+    ...(reviews > 0 ? [`${count(reviews, 'review waits', 'reviews wait')} for you.`] : [])
+  ].join(' ')
+}
 const QUESTION = 'An MCP server asks you a question.'
 
 /**
@@ -27,10 +34,10 @@ export function useAttention(title: () => string): void {
     },
     { immediate: true }
   )
-  watch([() => waiting.ids, () => waiting.count] as const, ([ids, number], [before, numberBefore]) => {
-    if (number !== numberBefore) notices.retract(attentionText(numberBefore))
+  const texts = () => attentionText(waiting.count, waiting.reviewCount)
+  watch([() => waiting.ids, texts] as const, ([ids, text], [before, textBefore]) => {
+    if (text !== textBefore) notices.retract(textBefore)
     if (ids.every((id) => before.includes(id))) return
-    const text = attentionText(number)
     notices.announce(text)
     // The same tag in all tabs, so that they show one notification.
     if (document.visibilityState === 'hidden' && notificationsWanted()) notify(text, 'waiting')

@@ -11,6 +11,7 @@ interface Options {
   arrangement: () => string
   /** Actions of the other letters. A always chooses the button marked with `data-approve`. */
   open: Record<string, () => void>
+  words?: { yes: string; no: string }
 }
 const APPROVE = '[data-approve]'
 const FIELDS = 'input, textarea, select'
@@ -19,7 +20,7 @@ const FIELDS = 'input, textarea, select'
  * The behaviour of every card that asks for a decision. Its buttons are armed a moment after the cards have moved. Keys count only while
  * the card has the focus and is visible; decision-keys.ts says what they mean.
  */
-export function useDecision({ card, view, arrangement, open }: Options) {
+export function useDecision({ card, view, arrangement, open, words }: Options) {
   const armed: Armed = useArmed(arrangement, card)
   const keys = new DecisionKeys(typing, ['a', ...Object.keys(open)], 'a')
   const isChosen = ref(false)
@@ -82,8 +83,9 @@ export function useDecision({ card, view, arrangement, open }: Options) {
   const hint = computed(() => {
     if (isIgnoring.value)
       return 'That looked like typing, so nothing was decided. Pause for two seconds before you press a key.'
-    if (isChosen.value) return 'Press Enter to approve, Esc to go back.'
-    return `A, then Enter: approve. R: reject, with a reason.${open.e ? ' E: edit.' : ''}`
+    const { yes, no } = words ?? { yes: 'approve', no: 'reject' }
+    if (isChosen.value) return `Press Enter to ${yes}, Esc to go back.`
+    return `A, then Enter: ${yes}. R: ${no}, with a reason.${open.e ? ' E: edit.' : ''}`
   })
   return { ...armed, isChosen, hint, listeners: { keydown, keyup, focusin, focusout } }
 }

@@ -1,5 +1,6 @@
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef, toRaw, watch } from 'vue'
+import type { ConflictChoices } from '../../contract/effects/change-set.ts'
 import { revealPlainly } from '../../contract/hidden-characters.ts'
 import { type CallEntry, callOf, coveredCalls } from '../../contract/transcript.ts'
 import { isEdited, useCallViews } from './call-views.ts'
@@ -11,6 +12,8 @@ export interface Answer {
   args?: Record<string, unknown>
   reason?: string
   remember?: boolean
+  /** Only to keep a preview with conflicts. */
+  choices?: ConflictChoices
 }
 
 export interface Listing {
@@ -22,6 +25,9 @@ export interface Listing {
 const MAX_EDIT_BYTES = 1_000_000
 const EDIT_TOO_LONG =
   'These arguments are too long to be edited here. Approve them as they are, or reject the call and say what to change.'
+
+/** What a decision is bound to: the call, or what it did in a fork. */
+const shownHash = ({ preview, hash }: CallEntry) => preview?.hash ?? hash
 
 /** Decisions on their way to the server. The card closes when the server confirms, not when the button is pressed. */
 export const useApprovals = defineStore('approvals', () => {
@@ -43,11 +49,11 @@ export const useApprovals = defineStore('approvals', () => {
       redrawn.value
     ].join()
   )
-  /** The calls that “Approve all” includes: not those being edited or rejected, nor changed tools, nor calls that are asked about again. */
+  /** The calls that “Approve all” includes: not those being edited or rejected, nor changed tools, calls that are asked about again, or previews. */
   const bulkApprovable = computed(() =>
     session.pending.filter(
-      ({ callId, definitionChange, again }) =>
-        !definitionChange && !again && views.viewOf(callId).mode === 'decide' && !deciding.value.has(callId)
+      ({ callId, definitionChange, again, preview }) =>
+        !definitionChange && !again && !preview && views.viewOf(callId).mode === 'decide' && !deciding.value.has(callId)
     )
   )
 
@@ -107,7 +113,7 @@ export const useApprovals = defineStore('approvals', () => {
 
   /** A call that is asked about again has another hash, so the earlier decision does not count for it. */
   watch(
-    () => session.pending.filter(({ callId, hash }) => (answered.get(callId) ?? hash) !== hash),
+    () => session.pending.filter((call) => (answered.get(call.callId) ?? shownHash(call)) !== shownHash(call)),
     (again) => {
       for (const { callId } of again) {
         answered.delete(callId)
@@ -117,18 +123,19 @@ export const useApprovals = defineStore('approvals', () => {
     }
   )
 
-  async function answer(call: CallEntry, { approved, args, reason, remember }: Answer): Promise<void> {
+  async function answer(call: CallEntry, { approved, args, reason, remember, choices }: Answer): Promise<void> {
     if (args && new Blob([JSON.stringify(args)]).size > MAX_EDIT_BYTES) return notices.show(EDIT_TOO_LONG, 'error')
     if (deciding.value.has(call.callId)) return
     deciding.value.add(call.callId)
-    answered.set(call.callId, call.hash)
+    answered.set(call.callId, shownHash(call))
     const target = args && views.viewOf(call.callId).editTarget
     const reply = await session.send('tool:approval', {
-      ...{ callId: call.callId, approved, hash: call.hash },
+      ...{ callId: call.callId, approved, hash: shownHash(call) },
       ...(args && { args }),
       ...(target && { target }),
       ...(reason && { reason }),
-      ...(remember && { remember })
+      ...(remember && { remember }),
+      ...(choices && { choices })
     })
     if (reply.ok) {
       if (remember)

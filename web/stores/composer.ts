@@ -2,6 +2,7 @@ import { defineStore } from 'pinia'
 import { computed, ref, watch } from 'vue'
 import type { Attachment } from '../../contract/attachments.ts'
 import { FILES, useAttachments } from '../attachments/attachments.ts'
+import { EDITED } from '../file-drafts.ts'
 import { newId } from '../new-id.ts'
 import { forgetAll, recall, remember } from '../remembered.ts'
 import { INPUT } from './call-views.ts'
@@ -210,11 +211,11 @@ export const useComposer = defineStore('composer', () => {
   }
 })
 
-const KEPT = ['draft:', QUEUED, 'queued-files:', 'sent:', FILES, INPUT]
+const KEPT = ['draft:', QUEUED, 'queued-files:', 'sent:', FILES, INPUT, EDITED]
 
-/** Called when a session is deleted. */
-export function forgetDrafts(sessionId: string): void {
-  forgetAll(KEPT, (key) => key.endsWith(sessionId))
+/** Called when a session is deleted. Returns a way to put them back. */
+export function forgetDrafts(sessionId: string): () => void {
+  return forgetAll(KEPT, (key) => key.endsWith(sessionId))
 }
 
 /** Called when all sessions are deleted, including those that this page has not listed. */

@@ -1,18 +1,11 @@
 import { defineStore } from 'pinia'
-import { ref } from 'vue'
+import { ref, watch } from 'vue'
 import { ApiError, api } from '../api.ts'
+import { type FileDraft, recallEdits, rememberEdits } from '../file-drafts.ts'
 import { inFolder, nameOf, parentOf } from '../text/files/file-paths.ts'
-import type { TextFile } from '../text/files/text-file.ts'
 import { useFiles } from './files.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
-
-/** An edit that is not saved. It is kept when the file is closed, until it is saved or discarded. */
-export interface FileDraft {
-  text: string
-  opened: TextFile
-  etag: string
-}
 
 /** What the person does to files: the server refuses to replace anything that they have not seen. */
 export const useFileChanges = defineStore('file-changes', () => {
@@ -29,10 +22,39 @@ export const useFileChanges = defineStore('file-changes', () => {
   /** The file that opens for editing. */
   const editing = ref<string | null>(null)
 
+  /** Sessions with edits that a reload would lose. */
+  const atRisk = new Set<string>()
+
   const keyOf = (path: string) => `${session.sessionId}/${path}`
   const draftOf = (path: string) => drafts.value.get(keyOf(path))
-  const keepDraft = (path: string, draft: FileDraft) => void drafts.value.set(keyOf(path), draft)
-  const dropDraft = (path: string) => void drafts.value.delete(keyOf(path))
+  function keepDraft(path: string, draft: FileDraft): void {
+    drafts.value.set(keyOf(path), draft)
+    store()
+  }
+  function dropDraft(path: string): void {
+    if (drafts.value.delete(keyOf(path))) store()
+  }
+  function store(): void {
+    const start = keyOf('')
+    const edits = [...drafts.value].filter(([key]) => key.startsWith(start))
+    const isKept = rememberEdits(
+      session.sessionId,
+      edits.map(([key, draft]) => [key.slice(start.length), draft])
+    )
+    if (isKept) atRisk.delete(session.sessionId)
+    else atRisk.add(session.sessionId)
+  }
+  watch(
+    () => session.sessionId,
+    (id) => {
+      for (const [path, draft] of recallEdits(id))
+        if (!drafts.value.has(keyOf(path))) drafts.value.set(keyOf(path), draft)
+    },
+    { immediate: true, flush: 'sync' }
+  )
+  addEventListener('beforeunload', (event) => {
+    if (atRisk.size > 0) event.preventDefault()
+  })
 
   async function create(what: 'file' | 'folder', path: string): Promise<void> {
     const id = session.sessionId

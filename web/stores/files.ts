@@ -4,8 +4,8 @@ import { FILES_CHANGED } from '../../contract/file-changes.ts'
 import type { FileListing, WorkspaceFile } from '../../contract/rest.ts'
 import { ApiError, api } from '../api.ts'
 import { workspacePath } from '../text/calls/call-summary.ts'
-import { parentOf } from '../text/files/file-paths.ts'
-import { bytes, count } from '../text/format.ts'
+import { nameOf, parentOf } from '../text/files/file-paths.ts'
+import { count, sizeLimit } from '../text/format.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
@@ -17,6 +17,15 @@ interface Folder {
   files: WorkspaceFile[]
   truncated: boolean
 }
+
+/** Events after which the workspace may have other files. */
+export const FILE_EVENTS: ReadonlySet<string> = new Set([
+  'session:notice',
+  'files:added',
+  'files:reverted',
+  'tool:result',
+  'review:applied'
+])
 
 /** The folders of the workspace that the person has opened, and which files the last turn changed. */
 export const useFiles = defineStore('files', () => {
@@ -31,6 +40,8 @@ export const useFiles = defineStore('files', () => {
   const uploads = ref(0)
   const isUploading = computed(() => uploads.value > 0)
   const viewing = ref<string | null>(null)
+  /** Files to upload whose names are taken, and how to replace those that are there. */
+  const asked = ref<{ names: string[]; replace(): Promise<void> } | null>(null)
   let known: string | null = null
   let again = false
   /** The server sends the limit with the list of files. Until then only the server checks it. */
@@ -107,16 +118,32 @@ export const useFiles = defineStore('files', () => {
   }
   const find = (path: string) => folders.value.get(parentOf(path))?.files.find((file) => file.path === path)
 
-  /** One notice for all of them; what could not be uploaded is named. */
+  /** Uploads files, and asks first if some of their names are taken. */
   async function upload(list: Iterable<File>, folder = ''): Promise<void> {
-    // The person may switch to another session before all are uploaded.
     const id = session.sessionId
+    const given = [...list]
+    const taken = await notices.attempt(() => namesIn(id, folder))
+    if (!taken) return
+    const [replacing, fresh] = [
+      given.filter(({ name }) => taken.has(name)),
+      given.filter(({ name }) => !taken.has(name))
+    ]
+    if (replacing.length > 0)
+      asked.value = { names: replacing.map(({ name }) => name), replace: () => send(id, replacing, folder) }
+    if (fresh.length > 0) await send(id, fresh, folder)
+  }
+  async function namesIn(id: string, folder: string): Promise<Set<string>> {
+    const listing = await listed(id, folder)
+    return new Set(listing === 'gone' ? [] : listing.files.map(({ path }) => nameOf(path)))
+  }
+
+  /** One notice for all of them; what could not be uploaded is named. The person may switch to another session meanwhile. */
+  async function send(id: string, list: File[], folder: string): Promise<void> {
     uploads.value += 1
     const done: string[] = []
     for (const file of list) {
       if (file.size > maxUploadBytes) {
-        const most = bytes(maxUploadBytes)
-        notices.show(`“${file.name}” is larger than ${most}, which is the most here, and was not uploaded.`, 'error')
+        notices.show(`“${file.name}” was not uploaded: it is larger than ${sizeLimit(maxUploadBytes)}.`, 'error')
         continue
       }
       const path = folder === '' ? file.name : `${folder}/${file.name}`
@@ -147,7 +174,8 @@ export const useFiles = defineStore('files', () => {
     session.onEvent((event) => {
       if (event.type === 'user:message') changes.value.clear()
       if (event.type === 'session:notice' && event.data.code === FILES_CHANGED && isShown.value) void load()
-      if (event.type === 'files:added' && isShown.value) void load()
+      const isOther = event.type !== 'session:notice' && event.type !== 'tool:result'
+      if (isOther && FILE_EVENTS.has(event.type) && isShown.value) void load()
       if (event.type !== 'tool:result') return
       const call = session.transcript.calls[event.data.callId]
       if (!call || READ_ONLY.has(call.name)) return
@@ -164,7 +192,8 @@ export const useFiles = defineStore('files', () => {
     opened.value.clear()
     changes.value.clear()
     viewing.value = null
+    asked.value = null
   }
-  const state = { folders, opened, changes, loading, isUploading, isShown, viewing }
+  const state = { folders, opened, changes, loading, isUploading, isShown, viewing, asked }
   return { ...state, load, toggle, reveal, forget, find, upload, bindEvents }
 })

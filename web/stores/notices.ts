@@ -8,10 +8,14 @@ export interface Toast {
   text: string
   /** Shown because there was no connection; dismissed when it is back. */
   isOffline?: true
+  /** A button that takes back what the toast tells. */
+  undo?: () => void
 }
 
 /** Long enough for a screen reader to notice that the text was cleared. */
 const SILENCE_MS = 100
+/** The server allows a little more. */
+const UNDO_MS = 20_000
 
 /** Toasts that disappear by themselves, and announcements for screen readers. */
 export const useNotices = defineStore('notices', () => {
@@ -20,10 +24,10 @@ export const useNotices = defineStore('notices', () => {
   let nextId = 1
   const announcements: string[] = []
 
-  function show(text: string, tone: Toast['tone'] = 'info', more: Pick<Toast, 'isOffline'> = {}): void {
+  function show(text: string, tone: Toast['tone'] = 'info', more: Pick<Toast, 'isOffline' | 'undo'> = {}): void {
     const id = nextId++
     toasts.value = [...toasts.value.slice(-3), { id, tone, text, ...more }]
-    setTimeout(() => dismiss(id), tone === 'error' ? 9000 : 4000)
+    setTimeout(() => dismiss(id), more.undo ? UNDO_MS : tone === 'error' ? 9000 : 4000)
   }
   /** Says what was not done because there is no connection; never twice at the same time. */
   function showOffline(text: string): void {

@@ -1,6 +1,6 @@
 import { createPinia, setActivePinia } from 'pinia'
 import { beforeEach, expect, it, vi } from 'vitest'
-import type { ServerSummary } from '../../contract/servers.ts'
+import type { ServerSummary } from '../../contract/servers/servers.ts'
 import { api } from '../api.ts'
 import { useServers } from './servers.ts'
 

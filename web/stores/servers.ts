@@ -1,5 +1,7 @@
 import { defineStore } from 'pinia'
 import { computed, ref } from 'vue'
+import type { EntryDraft } from '../../contract/servers/entry-edits.ts'
+import type { ImportServers } from '../../contract/servers/import.ts'
 import type {
   AddedReply,
   AddServers,
@@ -7,8 +9,9 @@ import type {
   ServerDetail,
   ServersReply,
   TestReply
-} from '../../contract/servers.ts'
+} from '../../contract/servers/servers.ts'
 import { ApiError, api, messageOf, setAdminToken } from '../api.ts'
+import type { EntryForm } from '../text/entry-form.ts'
 import { count } from '../text/format.ts'
 import { emptyAddition } from '../text/server-form.ts'
 import { useNotices } from './notices.ts'
@@ -101,12 +104,21 @@ export const useServers = defineStore('servers', () => {
 
   /** In memory only, because it may contain secrets. Closing the dialog keeps it. */
   const addition = ref(emptyAddition())
+  /** Entries with unsaved changes, kept in the same way. */
+  const edits = new Map<string, { draft: EntryDraft; form: EntryForm }>()
   const plan = (request: AddServers): Promise<PlanReply> => api.addServers<PlanReply>(request)
   async function add(request: AddServers, confirm: string): Promise<string[]> {
     const { added } = await api.addServers<AddedReply>({ ...request, confirm })
     addition.value = emptyAddition()
     await load()
     for (const name of added) void test(name)
+    return added
+  }
+  async function importThese(wish: ImportServers): Promise<string[]> {
+    const { added } = await api.importServers(wish)
+    await load()
+    for (const name of added)
+      if (reply.value?.servers.some((each) => each.name === name && each.enabled)) void test(name)
     return added
   }
   return {
@@ -126,7 +138,9 @@ export const useServers = defineStore('servers', () => {
     restart,
     remove,
     addition,
+    edits,
     plan,
-    add
+    add,
+    importThese
   }
 })

@@ -6,7 +6,7 @@ import { computed, ref, shallowRef, toRaw, watch } from 'vue'
 import type { Ack, CommandInput, CommandName } from '../../contract/commands.ts'
 import type { SessionEvent } from '../../contract/events.ts'
 import type { Progress, Ready, SessionState, Snapshot } from '../../contract/live.ts'
-import { openQuestions, pendingCalls } from '../../contract/transcript.ts'
+import { openQuestions, pendingCalls, undecidedCalls } from '../../contract/transcript.ts'
 import { ApiError, api, becomeOwner, forgetOwner, OWNER_PROBLEMS, takeOwnerNews } from '../api.ts'
 import { newId } from '../new-id.ts'
 import { bindNews } from '../news.ts'
@@ -88,6 +88,12 @@ export const useSession = defineStore('session', () => {
     return openQuestions(toRaw(transcript.value)).map(({ call, question }) => `${call.callId}:${question.id}`)
   })
   const pending = computed(() => pendingIds.value.flatMap((id) => transcript.value.calls[id] ?? []))
+  /** The call that runs in a fork. The others wait until it is decided. */
+  const previewing = computed(() => {
+    void version.value
+    const first = undecidedCalls(toRaw(transcript.value)).find(({ ahead }) => ahead === 'preview')
+    return first && !pendingIds.value.includes(first.callId) ? first : undefined
+  })
   const runningCall = computed(() => {
     void version.value
     const { entries, calls } = toRaw(transcript.value)
@@ -107,7 +113,7 @@ export const useSession = defineStore('session', () => {
     if (!connected.value) return 'reconnecting'
     if (pendingIds.value.length > 0) return 'waiting'
     if (toRaw(transcript.value).turnId === null) return 'idle'
-    if (runningCall.value) return 'running'
+    if (runningCall.value ?? previewing.value) return 'running'
     return stream.text === '' ? 'thinking' : 'answering'
   })
 
@@ -318,6 +324,7 @@ export const useSession = defineStore('session', () => {
       pendingIds,
       questionIds,
       runningCall,
+      previewing,
       stopped,
       activity,
       olderBefore,

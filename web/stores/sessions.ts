@@ -45,6 +45,8 @@ export const useSessions = defineStore('sessions', () => {
     () => loaded.value.find(isOpen) ?? (open.value && isOpen(open.value) ? open.value : undefined)
   )
 
+  /** Sessions that were deleted in this page. */
+  const removed = new Set<string>()
   let requests = 0
   /** Number of rows to list. */
   let rows = PAGE
@@ -102,7 +104,7 @@ export const useSessions = defineStore('sessions', () => {
   }
   onNews('session:changed', ({ sessionId, summary }) => {
     const at = loaded.value.findIndex((each) => each.sessionId === sessionId)
-    const isListed = summary?.isArchived === isArchive.value
+    const isListed = summary?.isArchived === isArchive.value && !summary.isDeleted
     if (summary && sessionId === session.sessionId) open.value = summary
     if (summary && at >= 0 && isListed) loaded.value[at] = summary
     else if (at >= 0 || isListed) reloadSoon()
@@ -133,10 +135,24 @@ export const useSessions = defineStore('sessions', () => {
     await load()
   }
   async function remove(id: string): Promise<void> {
-    const isGone = await tryDelete(() => api.deleteSession(id), id === session.sessionId)
+    const title = loaded.value.find(({ sessionId }) => sessionId === id)?.title ?? current.value?.title
+    const isOpenOne = id === session.sessionId
+    const isGone = await tryDelete(() => api.deleteSession(id), isOpenOne)
     if (isGone) {
-      if (id === session.sessionId) session.openNew()
-      forgetDrafts(id)
+      removed.add(id)
+      if (isOpenOne) session.openNew()
+      const putBack = forgetDrafts(id)
+      const undo = () => void restore(id, isOpenOne, putBack)
+      notices.show(`Deleted “${title || 'New session'}”.`, 'info', { undo })
+    }
+    await load()
+  }
+  async function restore(id: string, wasOpen: boolean, putBackDrafts: () => void): Promise<void> {
+    const isBack = await notices.attempt(() => api.restoreSession(id))
+    if (isBack) {
+      removed.delete(id)
+      putBackDrafts()
+      if (wasOpen) session.open(id)
     }
     await load()
   }
@@ -187,7 +203,7 @@ export const useSessions = defineStore('sessions', () => {
   }
   return {
     ...{ list, total, hasMore, isArchive, current, load, loadMore, showArchive, countAll },
-    ...{ change, importFile, remove, removeAll, openNew, bindEvents }
+    ...{ change, importFile, remove, removeAll, isRemoved: (id: string) => removed.has(id), openNew, bindEvents }
   }
 })
 

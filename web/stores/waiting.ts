@@ -5,6 +5,7 @@ import { api } from '../api.ts'
 import { onNews } from '../news.ts'
 import { recalled } from '../remembered.ts'
 import { QUEUED } from './composer.ts'
+import { useReview } from './effects/review.ts'
 import { useInbox } from './inbox.ts'
 import { useSession } from './session.ts'
 import { useSessions } from './sessions.ts'
@@ -12,28 +13,31 @@ import { useSessions } from './sessions.ts'
 const MAX_LISTED = 1000
 const UNTITLED = 'New session'
 
-/** A session with calls that need approval. `calls` has the first of them. */
+/** A session with calls that need approval, or with an open review. `calls` has the first of the calls. */
 interface WaitingSession {
   sessionId: string
   title: string
+  /** How many calls. */
   count: number
   calls: WaitingCall[]
+  review: { reviewId: string; files: number } | null
 }
 
 /**
- * Everything that waits for the person: calls in all their sessions, calls of outside clients, and queued messages in other
+ * Everything that waits for the person: calls and reviews in all their sessions, calls of outside clients, and queued messages in other
  * sessions. The server tells what changes; the open session's own transcript is even newer.
  */
 export const useWaiting = defineStore('waiting', () => {
   const session = useSession()
   const inbox = useInbox()
+  const reviews = useReview()
   const list = useSessions()
   const known = ref(new Map<string, SessionSummary>())
 
   /** News that came since the list was requested. The reply may be older. */
   let since = new Map<string, SessionSummary | null>()
   function take(sessionId: string, summary: SessionSummary | null): void {
-    if (summary && summary.pendingApprovals > 0) known.value.set(sessionId, summary)
+    if (summary && (summary.pendingApprovals > 0 || summary.review)) known.value.set(sessionId, summary)
     else known.value.delete(sessionId)
   }
   async function load(): Promise<void> {
@@ -56,9 +60,10 @@ export const useWaiting = defineStore('waiting', () => {
   )
 
   const here = computed((): WaitingSession[] => {
-    if (!session.isKnown || session.pending.length === 0) return []
     const { sessionId, pending } = session
-    return [{ sessionId, title: list.current?.title ?? UNTITLED, count: pending.length, calls: [...pending] }]
+    const review = reviews.open && { reviewId: reviews.open.reviewId, files: reviews.open.changes.total }
+    if (!session.isKnown || (pending.length === 0 && !review)) return []
+    return [{ sessionId, title: list.current?.title ?? UNTITLED, count: pending.length, calls: [...pending], review }]
   })
   const sessions = computed((): WaitingSession[] => {
     const others = [...known.value.values()].filter(
@@ -68,15 +73,21 @@ export const useWaiting = defineStore('waiting', () => {
       ...here.value,
       ...others
         .toSorted((a, b) => b.activeAt - a.activeAt)
-        .map(({ sessionId, title, pendingApprovals, waiting = [] }) => {
-          return { sessionId, title, count: pendingApprovals, calls: waiting }
+        .map(({ sessionId, title, pendingApprovals, waiting = [], review = null }) => {
+          return { sessionId, title, count: pendingApprovals, calls: waiting, review }
         })
     ]
   })
-  const count = computed(() => sessions.value.reduce((sum, each) => sum + each.count, inbox.cards.length))
+  const reviewCount = computed(() => sessions.value.filter(({ review }) => review).length)
+  const count = computed(() =>
+    sessions.value.reduce((sum, each) => sum + each.count, inbox.cards.length + reviewCount.value)
+  )
   /** One for each thing that waits, to notice new ones. */
   const ids = computed(() => [
-    ...sessions.value.flatMap(({ sessionId, calls }) => calls.map(({ callId }) => `${sessionId} ${callId}`)),
+    ...sessions.value.flatMap(({ sessionId, calls, review }) => [
+      ...calls.map(({ callId }) => `${sessionId} ${callId}`),
+      ...(review ? [`${sessionId} review ${review.reviewId}`] : [])
+    ]),
     ...inbox.cards.map(({ id }) => id)
   ])
   /** Sessions in which this tab has queued messages. A queue changes in the open session only. */
@@ -89,5 +100,5 @@ export const useWaiting = defineStore('waiting', () => {
   const titleOf = (sessionId: string) =>
     (known.value.get(sessionId) ?? list.list.find((each) => each.sessionId === sessionId))?.title ?? UNTITLED
 
-  return { sessions, count, ids, queued }
+  return { sessions, count, reviewCount, ids, queued }
 })

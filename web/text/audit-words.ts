@@ -29,7 +29,7 @@ export function outcomeWords(outcome: string): { label: string; chip: string } {
   return OUTCOMES[outcome as AuditOutcome] ?? { label: outcome, chip: PLAIN }
 }
 
-/** Names the caller. The name of a client is its own claim and proves nothing. */
+/** Names the caller. The name of a client is its own claim, so the words say that. */
 export function askerWords({ door, client }: Pick<AuditEntry, 'door' | 'client'>): string {
-  return client === undefined ? DOORS[door] : `${DOORS[door]} (${client})`
+  return client === undefined ? DOORS[door] : `${DOORS[door]} that calls itself ${client}`
 }

@@ -1,4 +1,4 @@
-import type { ServerSummary } from '../../contract/servers.ts'
+import type { ServerSummary } from '../../contract/servers/servers.ts'
 
 /** What the demo model understands. */
 const DEMO = ['list the files', 'write hello.txt: Hello from the sandbox', 'run uname -a && python3 --version']

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { bytes, dateGroup, duration, timeLeft } from './format.ts'
+import { bytes, dateGroup, duration, sizeLimit, timeLeft } from './format.ts'
 
 it.each([
   [-5, '0 ms'],
@@ -55,4 +55,8 @@ it('groups times by day, week and month, also around a change of the clock', () 
     expect(dateGroup(midnight, day.getTime())).toBe('Today')
     expect(dateGroup(midnight - 1, day.getTime())).toBe('Yesterday')
   }
+})
+
+it('names a limit as it was set', () => {
+  expect(sizeLimit(10 * 1024 * 1024)).toBe('10 MB')
 })

@@ -24,6 +24,11 @@ export function bytes(count: number): string {
   return `${(count / 1_000_000).toFixed(1)} MB`
 }
 
+/** A limit that was set in megabytes of 1024 * 1024 bytes: 10 MB are "10 MB", not "10.5 MB". */
+export function sizeLimit(limitBytes: number): string {
+  return `${Math.floor(limitBytes / 1024 / 1024)} MB`
+}
+
 export function ago(at: number, now: number): string {
   const ms = now - at
   if (ms < 60_000) return 'just now'

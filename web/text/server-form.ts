@@ -1,4 +1,4 @@
-import { splitCommand } from '../../contract/servers.ts'
+import { splitCommand } from '../../contract/servers/servers.ts'
 
 export interface ServerFormFields {
   name: string
@@ -16,7 +16,12 @@ function emptyForm(): ServerFormFields {
 }
 
 /** Everything that a person has entered to add servers. */
-export const emptyAddition = () => ({ mode: 'paste' as 'paste' | 'form', text: '', form: emptyForm() })
+export const emptyAddition = () => ({
+  mode: 'paste' as 'paste' | 'form' | 'known' | 'import',
+  text: '',
+  form: emptyForm(),
+  known: { opened: null as string | null, values: {} as Record<string, string> }
+})
 
 /** Converts the form to an entry of the registry. The server validates it. */
 export function entryOf(form: ServerFormFields): Record<string, unknown> {

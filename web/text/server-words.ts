@@ -1,5 +1,5 @@
-import type { ApprovalRule } from '../../contract/approval-rule.ts'
-import type { ServerHealth, ServerSummary, ShownTool, ShownValue } from '../../contract/servers.ts'
+import type { ApprovalRule } from '../../contract/servers/approval-rule.ts'
+import type { ServerHealth, ServerSummary, ShownTool, ShownValue } from '../../contract/servers/servers.ts'
 
 export interface HealthWords {
   label: string

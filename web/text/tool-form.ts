@@ -1,4 +1,4 @@
-import { type QuestionField, readField } from '../../contract/questions.ts'
+import { type QuestionField, readField } from '../../contract/questions/questions.ts'
 import { type FormInput, valuesOf } from '../stores/talks/question-drafts.ts'
 
 /** A parameter of a tool: a field of a form, or JSON if it is more than that. */

@@ -39,6 +39,13 @@ export function prepareFolder(tree: RawTree, folder: RawPath, touched: Set<RawPa
   touched.add(folder)
 }
 
+/** Removes a file, link or empty folder. Does nothing if there is nothing. */
+export function removeEntry(tree: RawTree, raw: RawPath, touched: Set<RawPath>): void {
+  if (tree.stat(raw) === undefined) return
+  prepareFolder(tree, parentOf(raw), touched)
+  clear(tree, raw)
+}
+
 export function restoreFolder(tree: RawTree, raw: RawPath): void {
   const stats = tree.stat(raw)
   if (typeof stats === 'object' && stats.isDirectory()) return

@@ -7,6 +7,7 @@ import {
   finishFolder,
   prepareFolder,
   type RestoredEntry,
+  removeEntry,
   restoreFile,
   restoreFolder,
   restoreLink
@@ -32,29 +33,43 @@ export class Restorer {
     this.#index = index
   }
 
-  restore({ entries }: RestoreParams): RestoreResult {
+  restore({ deleted = [], entries }: RestoreParams): RestoreResult {
     const failed: RestoreResult['failed'] = []
     const touched = new Set<RawPath>()
     const restored: [RawPath, RestoredEntry][] = []
-    for (const entry of entries) {
-      const raw = pathFromWire(entry.path)
+    const attempt = (path: string, job: (raw: RawPath) => void) => {
+      const raw = pathFromWire(path)
       try {
         if (raw === null) throw new Error('It is not a path inside the workspace.')
+        job(raw)
+      } catch (error) {
+        failed.push({ path, reason: reasonOf(error, path), noRoom: hasCode(error, ...NO_ROOM) })
+      }
+    }
+    for (const path of deleted) attempt(path, (raw) => this.#remove(raw, touched))
+    const removed = deleted.length - failed.length
+    for (const entry of entries) {
+      attempt(entry.path, (raw) => {
         prepareFolder(this.#tree, parentOf(raw), touched)
         this.#restoreOne(raw, entry, touched)
         restored.push([raw, entry])
-      } catch (error) {
-        failed.push({ path: entry.path, reason: reasonOf(error, entry.path), noRoom: hasCode(error, ...NO_ROOM) })
-      }
+      })
     }
     this.#finishFolders(touched)
     for (const [raw, entry] of restored) this.#learn(raw, entry)
-    return { failed }
+    return deleted.length > 0 ? { failed, removed } : { failed }
   }
 
   /** The files are in use from now on, so folders are left as they are. */
   settle(): void {
     this.#folders.clear()
+  }
+
+  #remove(raw: RawPath, touched: Set<RawPath>): void {
+    removeEntry(this.#tree, raw, touched)
+    this.#folders.delete(raw)
+    this.#index.remove(raw)
+    this.#index.pending.delete(raw)
   }
 
   #restoreOne(raw: RawPath, entry: RestoredEntry, touched: Set<RawPath>): void {

@@ -39,4 +39,11 @@ describe('OutputKeeper', () => {
     })
     fc.assert(property)
   })
+
+  it('gives less of both ends if asked', () => {
+    const keeper = new OutputKeeper(LIMIT)
+    keeper.add(Buffer.from('0123456789'))
+    expect(keeper.result(5)).toEqual({ text: '0123456789', omittedBytes: 0 })
+    expect(keeper.result(3)).toEqual({ text: '012\n[… 4 bytes left out …]\n789', omittedBytes: 4 })
+  })
 })

@@ -7,10 +7,13 @@ export interface KeptOutput {
   omittedBytes: number
 }
 
+/** Thousands of tiny chunks would cost more than their bytes. */
+const MAX_PIECES = 1000
+
 /** Keeps the first and the last bytes of a stream of any length. */
 export class OutputKeeper {
   readonly #limit: number
-  readonly #head: Buffer[] = []
+  #head: Buffer[] = []
   #headBytes = 0
   #tail: Buffer[] = []
   #tailBytes = 0
@@ -26,23 +29,23 @@ export class OutputKeeper {
     if (forHead.length > 0) {
       this.#head.push(forHead)
       this.#headBytes += forHead.length
+      if (this.#head.length > MAX_PIECES) this.#head = [Buffer.concat(this.#head)]
     }
     const forTail = chunk.subarray(forHead.length)
     if (forTail.length === 0) return
     this.#tail.push(forTail)
     this.#tailBytes += forTail.length
-    // Compacted now and then: thousands of tiny chunks would cost more than their bytes.
-    if (this.#tailBytes > 4 * this.#limit || this.#tail.length > 1000) this.#compact()
+    if (this.#tailBytes > 2 * this.#limit || this.#tail.length > MAX_PIECES) this.#compact()
   }
 
-  result(): KeptOutput {
+  /** Both ends, or less of them: at most `limit` bytes each. */
+  result(limit = this.#limit): KeptOutput {
     this.#compact()
-    const head = Buffer.concat(this.#head)
-    const tail = Buffer.concat(this.#tail)
-    if (head.length + tail.length === this.#total)
-      return { text: Buffer.concat([head, tail]).toString('utf8'), omittedBytes: 0 }
-    const start = wholeCharactersFromStart(head)
-    const end = wholeCharactersToEnd(tail)
+    const whole = Buffer.concat([...this.#head, ...this.#tail])
+    const isSmall = whole.length === this.#total && whole.length <= 2 * limit
+    if (isSmall) return { text: whole.toString('utf8'), omittedBytes: 0 }
+    const start = wholeCharactersFromStart(whole.subarray(0, limit))
+    const end = wholeCharactersToEnd(whole.subarray(-limit))
     const omittedBytes = this.#total - start.length - end.length
     return { text: `${start}\n[… ${plural(omittedBytes, 'byte')} left out …]\n${end}`, omittedBytes }
   }

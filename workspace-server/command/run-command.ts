@@ -5,13 +5,19 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import type { Readable } from 'node:stream'
+import { MAX_LINE_BYTES } from '../protocol.ts'
 import type { LiveOutput } from './live-output.ts'
 import { type KeptOutput, OutputKeeper } from './output-keeper.ts'
 import { OutputOrder } from './output-order.ts'
 import { makeOutputPipes } from './output-pipes.ts'
 import { shellCall } from './shell.ts'
 
-const KEPT_BYTES = 64 * 1024
+/** Kept at both ends of each stream. */
+const KEPT_BYTES = 512 * 1024
+/** Kept if the result would be too long for a message otherwise: written as JSON, a control character takes six bytes. */
+const FITTING_BYTES = 64 * 1024
+/** A result contains each text twice. */
+const MAX_JSON_BYTES = (MAX_LINE_BYTES - 64 * 1024) / 2
 const TERM_GRACE_MS = 1000
 const AFTER_KILL_MS = 2000
 /**
@@ -54,7 +60,7 @@ export async function runCommand(job: CommandJob, running: Set<number>): Promise
     await run.started()
     if (child.pid !== undefined) running.add(child.pid)
     await run.ended()
-    const [stdout, stderr] = [run.stdout.result(), run.stderr.result()]
+    const [stdout, stderr] = keptOutputs(run)
     return {
       exitCode: child.exitCode,
       signal: child.signalCode,
@@ -68,6 +74,12 @@ export async function runCommand(job: CommandJob, running: Set<number>): Promise
     if (child.pid !== undefined) running.delete(child.pid)
     run.release()
   }
+}
+
+function keptOutputs({ stdout, stderr }: CommandRun): [KeptOutput, KeptOutput] {
+  const [out, err] = [stdout.result(), stderr.result()]
+  const isFitting = Buffer.byteLength(JSON.stringify([out.text, err.text])) <= MAX_JSON_BYTES
+  return isFitting ? [out, err] : [stdout.result(FITTING_BYTES), stderr.result(FITTING_BYTES)]
 }
 
 type Outputs = Record<'stdout' | 'stderr', Readable>

@@ -60,7 +60,19 @@ describe('results', () => {
     expect(text).not.toContain('\ufffd')
     const kept = Buffer.byteLength(text.replace(/\n\[… \d+ bytes left out …\]\n/, ''))
     expect(kept + Number(stdoutOmittedBytes)).toBe(6 + 8_000_000 + 4)
-    expect(kept).toBeLessThanOrEqual(128 * 1024)
+    expect(kept).toBeLessThanOrEqual(1024 * 1024)
+  })
+
+  // Seen before: 128 kB were kept, and the middle of the output was nowhere.
+  it('keeps all of a long output', async () => {
+    const { stdout, stdoutOmittedBytes } = await run('seq 1 100000')
+    expect(stdoutOmittedBytes).toBe(0)
+    expect(stdout).toMatch(/\n49999\n50000\n50001\n/)
+  })
+
+  it('keeps less of an output that becomes longer as JSON', async () => {
+    const { stdout } = await run('echo start; head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2; echo end')
+    expect(stdout).toMatch(/^start\n\0[\s\S]* bytes left out [\s\S]*\0end\n$/)
   })
 
   it('survives output that is not UTF-8', async () => {

@@ -25,7 +25,7 @@ const DESCRIPTION: Omit<Tool, 'run'> = {
   name: 'execute_command',
   title: 'Execute a command',
   description:
-    'Runs a command with bash in the sandbox and waits for it. A command that fails is a normal result: look at exitCode. Output over 128 kB per stream is cut in the middle. There is no terminal and, unless stdin is given, no input. At the timeout the command and everything it started are killed. Start servers in the background with their output in a file: "server > log 2>&1 &".',
+    'Runs a command with bash in the sandbox and waits for it. A command that fails is a normal result: look at exitCode. Output over 1 MB per stream is cut in the middle. There is no terminal and, unless stdin is given, no input. At the timeout the command and everything it started are killed. Start servers in the background with their output in a file: "server > log 2>&1 &".',
   inputSchema: objectSchema(
     {
       command: { type: 'string', description: 'As typed into bash; several lines are fine.' },

@@ -2,7 +2,7 @@
  * Turns a client's `mcpServers`, pasted text or an object, into a plan of what would be added. Uses the same strict reader as the
  * registry. Writes nothing and starts nothing. What it returns for display contains no values that look like secrets.
  */
-import type { PlannedServer } from '../../../contract/servers.ts'
+import type { PlannedServer } from '../../../contract/servers/servers.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { showTarget } from '../describe-target.ts'
 import { EntryProblem } from '../entry-values.ts'

@@ -3,7 +3,7 @@
  * as the reason why the server is left out or as a note. A server never gets a placeholder that its client would have replaced.
  */
 import { isAbsolute, resolve } from 'node:path'
-import { splitCommand } from '../../../contract/servers.ts'
+import { splitCommand } from '../../../contract/servers/servers.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { EntryProblem } from '../entry-values.ts'

@@ -136,7 +136,7 @@ async function describeContents(engine: SandboxEngine): Promise<string> {
 function describeNetwork(settings: Settings): Found {
   if (settings.SANDBOX_NETWORK === 'none') return 'none: sandboxes have no network'
   return {
-    warn: `ON: all commands in sandboxes can reach the network "${settings.SANDBOX_NETWORK}"`
+    warn: `ON: all commands in sandboxes can reach the network "${settings.SANDBOX_NETWORK}"; the approval modes Preview and Review are off`
   }
 }
 

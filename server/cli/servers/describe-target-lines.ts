@@ -1,4 +1,4 @@
-import type { ServerTarget } from '../../../contract/servers.ts'
+import type { ServerTarget } from '../../../contract/servers/servers.ts'
 
 /** Everything about an entry that a person must see before they accept it, besides its command or address. */
 export function describeTargetLines({ cwd, env, headers, sandbox, approval, alternatives }: ServerTarget): string[] {

@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path'
-import type { PlannedServer } from '../../../contract/servers.ts'
+import type { PlannedServer } from '../../../contract/servers/servers.ts'
 import { showTarget } from '../../catalog/describe-target.ts'
 import { addServers } from '../../catalog/edit-registry.ts'
 import { openGrants } from '../../catalog/grants.ts'

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
-import { openServerRoutes } from '../../http/routes/server-routes.fixture.ts'
+import { openServerRoutes } from '../../http/routes/servers/server-routes.fixture.ts'
 import { child } from '../connections.fixture.ts'
 import { oauthLogin } from './oauth-login.ts'
 

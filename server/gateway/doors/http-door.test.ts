@@ -59,7 +59,7 @@ describe('the gateway over HTTP', () => {
   })
 
   // Seen before: the inbox and the audit log had no name for such a client.
-  it('names a client of an older revision after its User-Agent', async () => {
+  it('names a client as it names itself, cleaned and cut, or else after its User-Agent', async () => {
     const clients: (string | undefined)[] = []
     const begin: Audit['begin'] = (call) => {
       clients.push(call.caller.client)
@@ -70,7 +70,18 @@ describe('the gateway over HTTP', () => {
       const client = await connect(url, mode, { 'user-agent': 'editor/1.2' })
       await client.callTool({ name: 'execute', arguments: { server: 'a', tool: 'who' } })
     }
-    expect(clients).toEqual(['editor/1.2', 'test/1'])
+    expect(clients.splice(0)).toEqual(['test/1', 'test/1'])
+    const call = async (session: Record<string, string>) => {
+      const types = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+      const headers = { ...types, 'mcp-protocol-version': '2025-11-25', 'user-agent': 'editor/1.2', ...session }
+      const params = { name: 'execute', arguments: { server: 'a', tool: 'who' } }
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
+      expect((await fetch(url, { method: 'POST', headers, body })).status).toBe(200)
+    }
+    const hostile = `x.${Buffer.from(`a\n\u0000b${'c'.repeat(300)}/1`).toString('base64url')}`
+    for (const session of [undefined, 'x', `y.${'z'.repeat(5000)}`, hostile])
+      await call(session === undefined ? {} : { 'mcp-session-id': session })
+    expect(clients).toEqual(['editor/1.2', 'editor/1.2', 'editor/1.2', `a b${'c'.repeat(97)}`])
   })
 
   it.each([

@@ -1,11 +1,13 @@
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { createMcpHandler, type McpRequestContext, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
 import { type Caller, LOCAL_OWNER, type OwnerOf } from '../../calls/caller.ts'
 import { traceFromHeaders } from '../../calls/tracing/tracing.ts'
 import { messageOf } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
 import type { Logger } from '../../lib/logger.ts'
-import { createGatewayServer, isGatewayTool, namedCaller } from '../execute/create-gateway-server.ts'
+import { clientName, createGatewayServer, isGatewayTool, namedCaller } from '../execute/create-gateway-server.ts'
 import type { Gateway } from '../execute/gateway.ts'
 import type { ExposedHttp } from '../expose/http/exposed-http.ts'
 import { MAX_BODY_BYTES } from '../max-body-bytes.ts'
@@ -19,6 +21,7 @@ export interface HttpDoor {
 
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024
 const MAX_CLIENT_CHARS = 100
+const SESSION_ID = 'mcp-session-id'
 
 /**
  * Serves the gateway over Streamable HTTP, in every revision, without sessions: any instance can answer any request. `ownerOf`
@@ -34,7 +37,8 @@ export function openHttpDoor(
   const serve = ({ requestInfo }: McpRequestContext) => {
     const owner = ownerOf(requestInfo?.headers.get('cookie') ?? undefined)
     const trace = traceFromHeaders((name) => requestInfo?.headers.get(name))
-    return createGatewayServer(gateway, version, httpCaller(owner, requestInfo?.headers.get('user-agent')), trace)
+    const said = { userAgent: requestInfo?.headers.get('user-agent'), session: requestInfo?.headers.get(SESSION_ID) }
+    return createGatewayServer(gateway, version, httpCaller(owner, said), trace)
   }
   const onerror = (error: Error) => logger.debug({ err: error }, 'gateway request')
   const handler = exposed ?? createMcpHandler(serve, { maxRequestBodySize: MAX_BODY_BYTES, onerror })
@@ -48,14 +52,16 @@ export function openHttpDoor(
       try {
         const plain = exposed ? undefined : readFastRequest(request, body)
         if (plain && isGatewayTool(plain.name)) {
-          const { cookie, 'user-agent': userAgent } = request.headers
-          const caller = namedCaller(httpCaller(ownerOf(cookie), userAgent), plain.client)
+          const { cookie, 'user-agent': userAgent, [SESSION_ID]: session } = request.headers
+          const caller = namedCaller(httpCaller(ownerOf(cookie), { userAgent, session }), plain.client)
           const trace = traceFromHeaders((name) => request.headers[name]?.toString())
           const call = { ...plain, meta: { ...trace, ...plain.meta } }
           const result = await answerFastCall(gateway, version, call, { caller, signal: gone.signal })
           sendJson(response, { jsonrpc: '2.0', id: plain.id, result })
           return
         }
+        const session = exposed ? undefined : sessionFor(body)
+        if (session !== undefined) response.setHeader(SESSION_ID, session)
         const options = { gone: gone.signal, ...(body === undefined ? {} : { parsedBody: body }) }
         await send(response, await handler.fetch(toWebRequest(request, body, gone.signal), options), gone.signal)
       } catch (error) {
@@ -69,9 +75,35 @@ export function openHttpDoor(
   }
 }
 
-/** Older revisions name the client in `initialize` only, which is another request: then its User-Agent has to do. */
-function httpCaller(owner: string, userAgent: string | null | undefined): Caller {
-  return { owner, door: 'http', ...(userAgent && { client: userAgent.slice(0, MAX_CLIENT_CHARS) }) }
+interface Said {
+  userAgent?: string | null | undefined
+  session?: string | string[] | null | undefined
+}
+
+/** Without a name, the User-Agent has to do. */
+function httpCaller(owner: string, { userAgent, session }: Said): Caller {
+  const client = nameIn(session) ?? userAgent?.slice(0, MAX_CLIENT_CHARS)
+  return { owner, door: 'http', ...(client && { client }) }
+}
+
+/**
+ * Older revisions name the client in `initialize` only, so the session id carries the name to its later requests, whichever instance
+ * gets them. There is no session behind it, and it proves nothing: the name is the client's claim in any case.
+ */
+function sessionFor(body: unknown): string | undefined {
+  const { method, params } = isRecord(body) ? body : {}
+  const info = method === 'initialize' && isRecord(params) && isRecord(params.clientInfo) ? params.clientInfo : {}
+  const { name, version } = info
+  if (typeof name !== 'string' || typeof version !== 'string') return undefined
+  return `${randomUUID()}.${Buffer.from(clientName({ name, version })).toString('base64url')}`
+}
+
+function nameIn(session: Said['session']): string | undefined {
+  const [, name = ''] = typeof session === 'string' && session.length < 1000 ? session.split('.') : []
+  const [client, version] = Buffer.from(name, 'base64url')
+    .toString('utf8')
+    .split(/\/(?=[^/]*$)/)
+  return client && version !== undefined ? clientName({ name: client, version }) : undefined
 }
 
 /** A call whose headers and body agree and that wants no progress: a single JSON answer is enough. */

@@ -46,7 +46,15 @@ export function createGatewayServer(gateway: Gateway, version: string, caller: C
 
 /** Adds the name that the client gives itself, if any. */
 export function namedCaller(caller: Caller, client: { name: string; version: string } | undefined): Caller {
-  return client ? { ...caller, client: `${client.name}/${client.version}` } : caller
+  return client ? { ...caller, client: clientName(client) } : caller
+}
+
+const MAX_CLIENT_CHARS = 100
+
+/** What a client calls itself, on one line and not longer than a person reads. Nothing proves it. */
+export function clientName({ name, version }: { name: string; version: string }): string {
+  const claim = `${name}/${version}`.slice(0, 10 * MAX_CLIENT_CHARS).replace(/[\p{Cc}\s]+/gu, ' ')
+  return claim.trim().slice(0, MAX_CLIENT_CHARS).toWellFormed()
 }
 
 function clientOf(server: Server, { mcpReq }: ServerContext) {

@@ -77,7 +77,7 @@ export function withoutValues(request: string): string {
   return (
     request
       .replace(/"[^"]*"|“[^”]*”|(?<!\w)'[^']*'(?!\w)/g, ' X ')
-      .replace(/\S*(?:[/\\@]|:\/\/)\S*/g, ' X ')
+      .replace(/(?<!\S)[^\s/\\@]*[/\\@]\S*/g, ' X ')
       // Joined words: "drag-and-drop", "clean-up", "non-empty".
       .replace(/(?<=\w)-(?=\w)/g, '')
   )

@@ -45,7 +45,7 @@ const HARMLESS_NEXT =
 
 /** "…, wipe them", "- scratch that": a verb with its object, in a clause of its own. */
 const SECOND_ORDER =
-  /(?:\b(?:and|then|or|but|rather)\b|[,;:&–—]|\s-\s|\()\s*(?:then|also|rather|just|please)?\s*(\w+)\s+(?:it|them|those|these|him|her|everything|all(?=\s*(?:$|[.,;!?)]))|that(?=\s*(?:$|[.,;!?)])))\b/gi
+  /(?:\b(?:and|then|or|but|rather)\b|[,;:&–—]|\s-\s|\()\s*(?:(?:then|also|rather|just|please)\s*)?(\w+)\s+(?:it|them|those|these|him|her|everything|all(?=\s*(?:$|[.,;!?)]))|that(?=\s*(?:$|[.,;!?)])))\b/gi
 /** "And burn the devices", ", flagging spam": a known verb of change in a second clause. */
 const SECOND_CHANGE =
   /\b(?:and|then)\s+(\w+)\s+(?:the|all|every|each|my|our)\b|(?:[,;–—]|\bwhile)\s*(\w+ing)(?:\s+\w+){1,3}\s*[.!]?\s*$/gi
@@ -138,7 +138,7 @@ function causedChange(said: string, own: ReadonlySet<string>): string | undefine
 
 /** The first word of each sentence must be one that asks, or a word of the tool: "router logs" asks for them. */
 function unknownOpening(said: string, own: ReadonlySet<string>): string | undefined {
-  for (const clause of said.split(/[.;!?\n]+(?:\s|$)/)) {
+  for (const clause of said.split(/(?<![.;!?\n])[.;!?\n]+(?:\s|$)/)) {
     const first = /^[\s"'(*-]*([A-Za-z]+)/.exec(clause)?.[1]
     if (first === undefined) continue
     const word = first.toLowerCase()

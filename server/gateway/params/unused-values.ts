@@ -47,7 +47,7 @@ const NO_NAMES = wordSet(
 
 /** A server, tool or description may say the word itself: "Kubernetes", "daily". */
 function wordsUnused(request: string, leaves: string[], own: string): string[] {
-  const free = request.replace(/"[^"]*"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|\S*(?:[/\\@]|\d)\S*/g, ' , ')
+  const free = request.replace(/"[^"]*"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|(?<![^\s"”'])[^\s/\\@\d]*[/\\@\d]\S*/g, ' , ')
   const given = leaves.join('\n').toLowerCase()
   const found = [...new Set(free.match(VALUES_IN_WORDS) ?? [])]
   return found.filter((value) => {

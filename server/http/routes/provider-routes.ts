@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type ProviderKeysReply, providerKeySchema } from '../../../contract/rest.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { AddressOf } from '../../lib/web/client-address.ts'
-import { refuseOther, type ServersAdminCheck } from './server-routes.ts'
+import { refuseOther, type ServersAdminCheck } from './servers/server-routes.ts'
 
 export interface ProviderRoutesOptions {
   providers: {

@@ -8,7 +8,10 @@ import { bearerOf } from '../../sessions/access/instance-access.ts'
 import type { Proof } from '../../sessions/access/session-access.ts'
 import type { SessionDirectory as Directory, SessionChange } from '../../sessions/directory/session-directory.ts'
 
-export type SessionDirectory = Pick<Directory, 'open' | 'check' | 'list' | 'ids' | 'summary' | 'change' | 'destroy'>
+export type SessionDirectory = Pick<
+  Directory,
+  'open' | 'check' | 'list' | 'ids' | 'summary' | 'change' | 'hide' | 'restore' | 'destroy'
+>
 
 const MAX_LISTED = 1000
 const MAX_TITLE_CHARS = 200
@@ -60,10 +63,20 @@ export function registerSessionRoutes(
     return sessions.summary(id)
   })
 
-  server.delete<WithId>('/api/sessions/:id', async (request, reply) => {
-    await sessions.check(request.params.id, proofOf(request))
-    await sessions.destroy(request.params.id)
+  type Deletion = WithId & { Querystring: { undo?: string } }
+  server.delete<Deletion>('/api/sessions/:id', async (request, reply) => {
+    const { id } = request.params
+    await sessions.check(id, proofOf(request))
+    if (request.query.undo === 'true') await sessions.hide(id)
+    else await sessions.destroy(id)
     return reply.code(204).send()
+  })
+
+  server.post<WithId>('/api/sessions/:id/restore', async (request) => {
+    const { id } = request.params
+    await sessions.check(id, proofOf(request))
+    await sessions.restore(id)
+    return sessions.summary(id)
   })
 }
 

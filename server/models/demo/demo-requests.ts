@@ -17,16 +17,19 @@ const THEN = /(?:,(?: and)?| and) then /i
 const NAME = `("[^"]+"|'[^']+'|\`[^\`]+\`|[^\\s:"'\`][^\\s:]*)`
 const A_FILE = '(?:(?:a|an|the)\\s+)?(?:(?:new|empty)\\s+)*(?:file\\s+)?(?:(?:called|named)\\s+)?'
 
+/** Of one line; what follows belongs to the last one. */
+const MAX_STEPS = 20
+
 type Rule = [pattern: RegExp, read: (groups: string[]) => DemoRequest]
 
 const RULES: Rule[] = [
   [/^(?:run|execute)\s([\s\S]+)$/i, ([command = '']) => ({ kind: 'run', command: unquote(command, '`') })],
   [/^(?:use|call)\s+(\S+)(?:\s+([\s\S]+))?$/i, ([tool = '', args = '{}']) => ({ kind: 'use', tool, args })],
   [
-    /^(?:list|show)(?:\s+me)?(?:\s+all)?(?:\s+(?:the|my))?\s+(?:files|folder|directory)(?:\s+(?:in|of|under)\s+(.+?))?[.?]?$/i,
+    /^(?:list|show)(?:\s+me)?(?:\s+all)?(?:\s+(?:the|my))?\s+(?:files|folder|directory)(?:\s+(?:in|of|under)\s+(\S.*?))?[.?]?$/i,
     ([path]) => list(path)
   ],
-  [/^(?:what|which)\s+files\s+are\s+(?:there|here)(?:\s+in\s+(.+?))?[.?]?$/i, ([path]) => list(path)],
+  [/^(?:what|which)\s+files\s+are\s+(?:there|here)(?:\s+in\s+(\S.*?))?[.?]?$/i, ([path]) => list(path)],
   [/^(?:ls|list)(?:\s+(\S+?))?[.?]?$/i, ([path]) => list(path)],
   [
     new RegExp(`^(?:write|save|create|make)\\s+${A_FILE}${NAME}\\s*:[ \\t]?([\\s\\S]*)$`, 'i'),
@@ -40,7 +43,7 @@ const RULES: Rule[] = [
     ([path = '', content = '']) => write(path, unquote(content, '"\'`'))
   ],
   [
-    new RegExp(`^(?:write|save|put)\\s+([\\s\\S]+)\\s+(?:in)?to\\s+${A_FILE}${NAME}$`, 'i'),
+    new RegExp(`^(?:write|save|put)\\s+(?=\\S)([\\s\\S]*\\S)\\s+(?:in)?to\\s+${A_FILE}${NAME}$`, 'i'),
     ([content = '', path = '']) => write(path, unquote(content, '"\'`'))
   ],
   [
@@ -67,7 +70,8 @@ export function readPlan(text: string): DemoPlan {
     const requests = readLine(line)
     if (requests.length > 0) {
       requests.forEach((request, step) => {
-        plan.groups[step] = [...(plan.groups[step] ?? []), request]
+        plan.groups[step] ??= []
+        plan.groups[step].push(request)
       })
       last = requests.at(-1)
     } else if (last?.kind === 'run') last.command += `\n${line}`
@@ -77,13 +81,13 @@ export function readPlan(text: string): DemoPlan {
   return plan
 }
 
-function readLine(line: string): DemoRequest[] {
+function readLine(line: string, stepsLeft = MAX_STEPS): DemoRequest[] {
   const text = line.replace(POLITE, '').trimStart()
   const whole = readRequest(text)
   if (whole?.kind === 'run' || whole?.kind === 'use') return [whole]
-  const split = text.search(THEN)
+  const split = stepsLeft > 0 ? text.search(THEN) : -1
   const first = split < 0 ? undefined : readRequest(text.slice(0, split))
-  const rest = first === undefined ? [] : readLine(text.slice(split).replace(THEN, ''))
+  const rest = first === undefined ? [] : readLine(text.slice(split).replace(THEN, ''), stepsLeft - 1)
   if (first !== undefined && rest.length > 0) return [first, ...rest]
   return whole === undefined ? [] : [whole]
 }

@@ -63,7 +63,7 @@ function code(text: string): string {
 }
 
 function oneLine(text: string): string {
-  const line = text.replace(/\s*\n\s*/g, ' ⏎ ').trim()
+  const line = text.replace(/(?<!\s)\s*\n\s*/g, ' ⏎ ').trim()
   return line.length > 300 ? `${line.slice(0, 300)}…` : line
 }
 

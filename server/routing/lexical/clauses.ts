@@ -3,7 +3,7 @@
 const MAX_CLAUSES = 8
 const MIN_LENGTH = 9
 const BREAK =
-  /[.?!;\n]+\s|,\s+(?:and|then|but|also)\s|\b(?:and then|additionally|furthermore|moreover|finally|also|then|and also)\b/i
+  /(?<![.?!;\n])[.?!;\n]+\s|,\s+(?:and|then|but|also)\s|\b(?:and then|additionally|furthermore|moreover|finally|also|then|and also)\b/i
 const ASKS = new RegExp(
   [
     '\\?',

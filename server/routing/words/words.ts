@@ -1,5 +1,6 @@
 /** Turns text into terms: Unicode words, identifiers split into parts, stop words removed, Porter stems. */
 import { stemmer } from 'stemmer'
+import { normalForm } from '../../lib/normal-form.ts'
 import { STOP_WORDS } from './stop-words.ts'
 
 const MAX_TEXT = 8000
@@ -23,10 +24,7 @@ function cachedStem(word: string): string {
 
 /** Removes accents, so that "météo" and "meteo" are the same word. */
 export function plain(text: string): string {
-  return text
-    .slice(0, MAX_TEXT)
-    .normalize('NFKD')
-    .replace(/\p{Mn}/gu, '')
+  return normalForm(text.slice(0, MAX_TEXT), 'NFKD').replace(/\p{Mn}/gu, '')
 }
 
 /** For scripts without spaces: overlapping pairs of characters stand in for words. */

@@ -48,6 +48,7 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
     hasImage: () => call({ to: 'look for the sandbox image', ms: SLOW_MS }, () => images.exists()),
 
     ensureImage: image.ensure,
+    waitForBuild: image.waitForBuild,
 
     async create(owner) {
       const fixed = { limits, owner, image: await image.name(), createdAt: Date.now() }
@@ -99,20 +100,31 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
 }
 
 /** Computes the name once, because the builder reads and hashes files for it; there is none while the image is being built. */
-function sandboxImage(images: ImageBuilder): Pick<ImageBuilder, 'ensure' | 'name'> {
+function sandboxImage(
+  images: ImageBuilder
+): Pick<ImageBuilder, 'ensure' | 'name'> & Pick<SandboxEngine, 'waitForBuild'> {
   let name: string | undefined
+  const builds = new Set<Promise<string>>()
   let isBuilding = false
   return {
     async ensure(onProgress) {
+      const build = images.ensure((line) => {
+        isBuilding = true
+        onProgress?.(line)
+      })
+      builds.add(build)
       try {
-        name = await images.ensure((line) => {
-          isBuilding = true
-          onProgress?.(line)
-        })
+        name = await build
         return name
       } finally {
+        builds.delete(build)
         isBuilding = false
       }
+    },
+    async waitForBuild() {
+      const isUnderWay = builds.size > 0
+      await Promise.allSettled(builds)
+      return isUnderWay
     },
     async name() {
       if (isBuilding)

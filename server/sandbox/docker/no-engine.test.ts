@@ -31,10 +31,13 @@ it('refuses a sandbox while its image is being built, and says so', async () => 
     }
   }
   const engine = createDockerEngine({ limits, logger: pino({ enabled: false }), docker, images })
+  expect(await engine.waitForBuild()).toBe(false)
   const ensured = engine.ensureImage()
+  const waited = engine.waitForBuild()
   const message = 'The sandbox image is being built. Try again in a minute.'
   await expect(engine.create({ deployment: 'd', instance: 'i' })).rejects.toMatchObject({ message })
   reject(new Error('failed'))
   await expect(ensured).rejects.toThrow('failed')
+  expect(await waited).toBe(true)
   await expect(engine.create({ deployment: 'd', instance: 'i' })).rejects.toThrow(sentence)
 })

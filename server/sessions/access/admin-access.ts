@@ -2,7 +2,7 @@
  * Decides who may change servers over HTTP. Adding a server runs a command on this machine, so the access token that a whole team
  * shares is not enough. Without any token, only this machine can connect, and everyone who can connect may change servers.
  */
-import type { ServersAdmin } from '../../../contract/servers.ts'
+import type { ServersAdmin } from '../../../contract/servers/servers.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { sameSecret } from './session-access.ts'

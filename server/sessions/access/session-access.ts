@@ -22,10 +22,14 @@ export const SESSION_LOST = 'The server lost its data, including this session. S
 const ownerSpace = (ownerHash: string) => `owner:${ownerHash}`
 const addressSpace = (addressHash: string) => `address:${addressHash}`
 
+export type SessionMarks = Partial<Record<'isPinned' | 'isArchived' | 'isDeleted', boolean>>
+
 export interface OpenOptions {
   wantsToken?: boolean
   /** Where the request comes from. */
   address?: string | undefined
+  /** The session is a copy: its files are stored before it is opened. */
+  isCopy?: boolean
 }
 
 /** The settings with the limits. */
@@ -36,7 +40,7 @@ export interface SessionLimits {
 
 export interface AccessHooks {
   /** Throws if nobody may open this session, or any further one. */
-  checkOpen?(sessionId: string): Promise<void>
+  checkOpen?(sessionId: string, options: OpenOptions): Promise<void>
   /** Called when the session's token no longer opens it. */
   revoked?(sessionId: string): void
 }
@@ -67,10 +71,10 @@ export class SessionAccess {
     }
     if (owner !== null) await this.#checkRoom(owner)
     if (address !== null) await this.#checkAddress(address)
-    await this.#hooks.checkOpen?.(sessionId)
+    await this.#hooks.checkOpen?.(sessionId, options)
     const createdAt = Date.now()
     const tokenHash = token === undefined ? null : hash(token)
-    const marks = { titleBy: 'words' as const, pinnedAt: null, archivedAt: null }
+    const marks = { titleBy: 'words' as const, pinnedAt: null, archivedAt: null, isDeleted: false }
     const meta: StoredMeta = { owner, address, token: tokenHash, title: '', createdAt, ...marks }
     if (!(await this.#keyValues.add(SESSIONS, sessionId, { ...meta }))) {
       await this.check(sessionId, proof)
@@ -146,12 +150,13 @@ export class SessionAccess {
     return this.#change(sessionId, ({ titleBy }) => (titleBy === 'words' ? { titleBy: 'model' } : null))
   }
 
-  /** Pins, archives, or the opposite. */
-  async mark(sessionId: string, { isPinned, isArchived }: { isPinned?: boolean; isArchived?: boolean }): Promise<void> {
+  /** Pins, archives, hides for deletion, or the opposite. */
+  async mark(sessionId: string, { isPinned, isArchived, isDeleted }: SessionMarks): Promise<void> {
     const at = (isSet: boolean, known: number | null) => (isSet ? (known ?? Date.now()) : null)
     await this.#change(sessionId, ({ pinnedAt, archivedAt }) => ({
       ...(isPinned !== undefined && { pinnedAt: at(isPinned, pinnedAt) }),
-      ...(isArchived !== undefined && { archivedAt: at(isArchived, archivedAt) })
+      ...(isArchived !== undefined && { archivedAt: at(isArchived, archivedAt) }),
+      ...(isDeleted !== undefined && { isDeleted })
     }))
   }
 
@@ -171,9 +176,12 @@ export class SessionAccess {
   }
 
   async #checkRoom(ownerHash: string): Promise<void> {
-    const { length } = await this.#keyValues.list(ownerSpace(ownerHash))
+    const all = await this.#keyValues.list(ownerSpace(ownerHash))
     const { MAX_OWNER_SESSIONS: most } = this.#limits
-    if (length < most) return
+    if (all.length < most) return
+    // Whoever has just deleted one to make room does not have to wait.
+    const metas = await Promise.all(all.map(({ key }) => this.#read(key)))
+    if (metas.filter((meta) => !meta?.isDeleted).length < most) return
     const message = `You have reached the limit of ${plural(most, 'session')}. Delete some to start a new one.`
     throw new AppError('conflict', 'too_many_sessions_of_owner', message)
   }

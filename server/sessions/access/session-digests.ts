@@ -19,6 +19,7 @@ export interface Digest {
   pendingApprovals: number
   /** The first of the calls that need approval. */
   waiting: WaitingCall[]
+  review: { reviewId: string; files: number } | null
 }
 
 const MAX_KNOWN = 5000
@@ -67,7 +68,7 @@ export class SessionDigests {
 }
 
 export function digestOf(transcript: Transcript): Digest {
-  const { seq, model, calls } = transcript
+  const { seq, model, calls, review } = transcript
   const waiting = pendingCalls(transcript)
   return {
     seq,
@@ -75,7 +76,8 @@ export function digestOf(transcript: Transcript): Digest {
     lastAt: lastActivity(transcript),
     usedSandbox: Object.values(calls).some(({ server, startedAt }) => server === WORKSPACE && startedAt !== undefined),
     pendingApprovals: waiting.length,
-    waiting: waiting.slice(0, MAX_WAITING).map(waitingCall)
+    waiting: waiting.slice(0, MAX_WAITING).map(waitingCall),
+    review: review && { reviewId: review.reviewId, files: review.changes.total }
   }
 }
 

@@ -16,10 +16,13 @@ export interface StoredMeta {
   /** Null if it is not pinned, or not archived. */
   pinnedAt: number | null
   archivedAt: number | null
+  /** It is hidden, and will be deleted for good unless its owner brings it back in time. */
+  isDeleted: boolean
 }
 
 /** What the list needs to know about a session. */
-export interface SessionMeta extends Pick<StoredMeta, 'title' | 'titleBy' | 'createdAt' | 'pinnedAt' | 'archivedAt'> {
+export interface SessionMeta
+  extends Pick<StoredMeta, 'title' | 'titleBy' | 'createdAt' | 'pinnedAt' | 'archivedAt' | 'isDeleted'> {
   sessionId: string
   /** When it was last used; null if an earlier version opened it and nothing has happened in it since. */
   usedAt: number | null
@@ -27,7 +30,7 @@ export interface SessionMeta extends Pick<StoredMeta, 'title' | 'titleBy' | 'cre
 
 export function readMeta(value: Json): StoredMeta | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
-  const { owner, address, token, title, titleBy, createdAt, pinnedAt, archivedAt } = value
+  const { owner, address, token, title, titleBy, createdAt, pinnedAt, archivedAt, isDeleted } = value
   return {
     owner: typeof owner === 'string' ? owner : null,
     address: typeof address === 'string' ? address : null,
@@ -37,13 +40,14 @@ export function readMeta(value: Json): StoredMeta | null {
     titleBy: titleBy === 'model' || titleBy === 'words' ? titleBy : 'person',
     createdAt: Number(createdAt),
     pinnedAt: typeof pinnedAt === 'number' ? pinnedAt : null,
-    archivedAt: typeof archivedAt === 'number' ? archivedAt : null
+    archivedAt: typeof archivedAt === 'number' ? archivedAt : null,
+    isDeleted: isDeleted === true
   }
 }
 
 /** `used` is the value beside the session's id in its owner's list. Earlier versions stored another one there. */
 export function metaOf(sessionId: string, meta: StoredMeta, used: Json): SessionMeta {
-  const { title, titleBy, createdAt, pinnedAt, archivedAt } = meta
+  const { title, titleBy, createdAt, pinnedAt, archivedAt, isDeleted } = meta
   const usedAt = isRecord(used) && typeof used.usedAt === 'number' ? used.usedAt : null
-  return { sessionId, title, titleBy, createdAt, pinnedAt, archivedAt, usedAt }
+  return { sessionId, title, titleBy, createdAt, pinnedAt, archivedAt, isDeleted, usedAt }
 }

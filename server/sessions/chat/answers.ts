@@ -1,7 +1,7 @@
 /** The answer of a person to a question that an MCP server asks during a call. */
 
 import type { CommandData } from '../../../contract/commands.ts'
-import { answerProblem } from '../../../contract/questions.ts'
+import { answerProblem } from '../../../contract/questions/answers.ts'
 import { callOf, isOpenQuestion, type Transcript } from '../../../contract/transcript.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { NewEvent } from '../../storage/event-log.ts'

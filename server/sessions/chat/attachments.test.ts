@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pngOf } from '../../../tests/support/tiny-png.ts'
 import type { ContentStore } from '../../storage/checkpoint-store.ts'
-import type { Workspace } from '../sandboxes/session-manager.ts'
+import type { Workspace } from '../sandboxes/open-workspace.ts'
 import { called, type FakeChat, type FakeChatOptions, fakeChat, said } from './fake-chat.ts'
 
 const image = pngOf(30, 20)
@@ -20,6 +20,7 @@ const workspace: NonNullable<FakeChatOptions['workspace']> = (_log, epoch) => ({
   resolve: async (paths) => paths.map((path) => ({ path, is: files.has(path) ? 'file' : 'new' })),
   callUnrecorded: write,
   saveFiles: async () => {},
+  applyChanges: async () => null,
   change: () => Promise.reject(new Error('not in this test')),
   recordChange: async () => {},
   runTool: () => Promise.reject(new Error('not in this test'))

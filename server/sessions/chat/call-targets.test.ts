@@ -25,6 +25,7 @@ function sandbox(place: { target: PathTarget }, runs: ToolCall[]): NonNullable<F
     resolve: async (paths) => paths.map(() => place.target),
     callUnrecorded: async () => ({ content: [] }),
     saveFiles: async () => {},
+    applyChanges: async () => null,
     change: async () => ({}),
     recordChange: async () => {},
     async runTool(call) {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { ApprovalRule } from '../../../contract/approval-rule.ts'
+import type { ApprovalRule } from '../../../contract/servers/approval-rule.ts'
 import type { ToolSource } from '../../calls/tool-source.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { StepEvent } from '../../models/port.ts'

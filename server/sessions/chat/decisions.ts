@@ -1,29 +1,53 @@
 /** The events of a decision on a call that waits for approval: by a person, by "Always allow", or by the end of its turn. */
+
+import { waitsForPerson } from '../../../contract/call-entry.ts'
 import type { CommandData } from '../../../contract/commands.ts'
 import type { EventData } from '../../../contract/events.ts'
-import { type CallEntry, callOf, type Transcript } from '../../../contract/transcript.ts'
+import { type CallEntry, callOf, coveredCalls, type Transcript } from '../../../contract/transcript.ts'
 import { AppError } from '../../lib/errors.ts'
+import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import { onceKey } from '../sandboxes/session-events.ts'
 import { editedTarget, timesAsked } from '../turns/call-targets.ts'
 import { noticeOf } from '../turns/turn-events.ts'
 
-export function resolution(call: CallEntry, decision: Omit<EventData<'tool:approval_resolved'>, 'callId'>): NewEvent {
+function resolution(call: CallEntry, decision: Omit<EventData<'tool:approval_resolved'>, 'callId'>): NewEvent {
   const { callId } = call
   const key = onceKey('decision', callId, timesAsked(call))
   return { type: 'tool:approval_resolved', data: { callId, ...decision }, key }
 }
 
 export function decisionOn(call: CallEntry, answer: CommandData<'tool:approval'>): NewEvent {
-  const { approved, args, reason } = answer
-  if (answer.hash !== undefined && answer.hash !== call.hash) {
-    throw new AppError('conflict', 'stale', 'This answer is for another card than the open one; look again.')
-  }
+  const { approved, args, reason, choices } = answer
+  checkShown(call, answer)
   if (args && !approved) throw new AppError('invalid', 'edit_of_rejection', 'Edited arguments need an approval.')
   const target = args && editedTarget(call, args, answer.target)
   const edit = { ...(args ? { args } : {}), ...(target ? { target } : {}) }
   const always = approved && answer.remember ? { always: true as const } : {}
-  return resolution(call, { approved, by: 'human', ...(reason ? { reason } : {}), ...always, ...edit })
+  const chosen = approved && choices ? { choices } : {}
+  return resolution(call, { approved, by: 'human', ...(reason ? { reason } : {}), ...always, ...edit, ...chosen })
+}
+
+/** A decision on a preview must name what was shown. One on a plain card may leave that out. */
+function checkShown(call: CallEntry, { hash, args }: CommandData<'tool:approval'>): void {
+  const { preview } = call
+  if (!waitsForPerson(call))
+    throw new AppError('conflict', 'preview_running', 'The call is still running in a fork; decide when it has ended.')
+  if (preview && args)
+    throw new AppError('invalid', 'edit_of_preview', 'A call that ran in a fork is kept or discarded as it is.')
+  if (preview ? hash !== preview.hash : hash !== undefined && hash !== call.hash)
+    throw new AppError('conflict', 'stale', 'This answer is for another card than the open one; look again.')
+}
+
+/** The events of "Always allow" besides the decision itself, with the decisions on the calls that it covers. */
+export function remembered(transcript: Transcript, call: CallEntry, policy: ApprovalPolicy): NewEvent[] {
+  const { server, name, definition } = call
+  // Only for a tool that still needs approval: if a rule now denies it, its calls keep their cards.
+  const covered = policy(server, name) === 'deny' ? [] : coveredCalls(transcript, call)
+  return [
+    { type: 'tool:allowed', data: { server, name, definition } },
+    ...covered.map((each) => resolution(each, { approved: true, by: 'session' }))
+  ]
 }
 
 export function cancellations(calls: CallEntry[], why?: string): NewEvent[] {

@@ -12,10 +12,13 @@ import { createDefinitionGuard } from '../../policy/definition-guard.ts'
 import type { ContentStore } from '../../storage/checkpoint-store.ts'
 import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
 import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
+import { fakeCheckpoint } from '../../storage/fake-checkpoint.ts'
 import { FakeContentStore } from '../../storage/fake-content-store.ts'
 import type { Store } from '../../storage/store.ts'
+import { noForks } from '../sandboxes/forks/no-forks.fixture.ts'
+import type { Workspace } from '../sandboxes/open-workspace.ts'
 import { resultOf } from '../sandboxes/session-events.ts'
-import type { HeldSession, Workspace } from '../sandboxes/session-manager.ts'
+import type { HeldSession } from '../sandboxes/session-manager.ts'
 import type { ChatDeps, ChatOptions } from '../turns/chat-options.ts'
 import { Toolbox } from '../turns/toolbox.ts'
 import { Chat } from './chat.ts'
@@ -38,6 +41,8 @@ export interface FakeChatOptions {
   checkQuota?: () => Promise<void>
   /** The sandbox; without it, opening one fails. `log` stores a call's traces. */
   workspace?: (log: EventLog, epoch: number) => Workspace & Pick<HeldSession, 'runTool'>
+  /** A store and sessions of the test's own, which close last. */
+  on?: { store: Store; sessions: ChatDeps['sessions'] }
   /** Wraps the chat's log. */
   events?: (log: EventLog) => EventLog
 }
@@ -56,12 +61,12 @@ export interface FakeChat {
 /** A chat on a real store, with scripted models and tools and no sandbox: leases are real, containers are not. */
 export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
   const dataDir = temporaryFolder()
-  const store = await openEmbeddedStore({ dataDir, logger: silentLogger })
+  const store = given.on?.store ?? (await openEmbeddedStore({ dataDir, logger: silentLogger }))
   const events = given.events?.(store.events) ?? store.events
   const requests: StepRequest[] = []
   const { sources = [], policy = createPolicy([]), options, audit = noAudit } = given
   const deps: ChatDeps = {
-    sessions: fakeSessions(store, events, given.workspace),
+    sessions: given.on?.sessions ?? fakeSessions(store, events, given.workspace),
     events,
     contents: new FakeContentStore(),
     checkQuota: given.checkQuota ?? (async () => {}),
@@ -97,7 +102,7 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
     },
     async close() {
       await chat.stop()
-      await store.close()
+      if (!given.on) await store.close()
       discard(dataDir)
     }
   }
@@ -133,6 +138,7 @@ function scripted(script: Script, requests: StepRequest[], given: FakeChatOption
 function fakeSessions(store: Store, events: EventLog, workspace: FakeChatOptions['workspace']): ChatDeps['sessions'] {
   return {
     attach: () => () => {},
+    openSaved: async () => fakeCheckpoint(),
     async hold(sessionId, job) {
       const taken = await store.sessions.acquire(sessionId, 'here', 60_000)
       if (!taken.granted) throw new AppError('conflict', 'session_busy', 'busy')
@@ -155,6 +161,7 @@ function holdOf(
     epoch,
     workspace: async () => open(),
     runTool: async (call) => open().runTool(call),
+    forks: noForks(),
     async journal(callId, run) {
       await events.append(sessionId, [{ type: 'tool:started', data: { callId }, key: `started:${callId}` }], { epoch })
       const { content, isError = false } = await run()

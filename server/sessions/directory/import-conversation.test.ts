@@ -61,7 +61,15 @@ describe('an imported conversation', () => {
         openIds: [],
         releaseLost: async () => {}
       },
-      ...{ access, chat, feed: new SessionFeed(), logger: silentLogger, store: store.sessions, events: store.events },
+      ...{
+        access,
+        chat,
+        feed: new SessionFeed(),
+        logger: silentLogger,
+        store: store.sessions,
+        keyValues: store.keyValues,
+        events: store.events
+      },
       ...{ idleMs: 1000, network: 'none' }
     })
     const models = { resolve: async () => 'demo/demo' }

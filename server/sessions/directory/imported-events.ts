@@ -29,7 +29,8 @@ const entry = z.looseObject({
   kind: z.string(),
   text: z.string().optional(),
   callId: z.string().optional(),
-  superseded: z.boolean().optional()
+  superseded: z.boolean().optional(),
+  rewound: z.boolean().optional()
 })
 const file = z.object({
   summary: z.object({ title: z.string().optional() }).optional(),
@@ -60,8 +61,8 @@ function eventsOf({ entries, calls }: Conversation): NewEvent[] {
   let turns = 0
   let imported = 0
   const end = () => (turns === 0 ? [] : [endOf(`t${turns}`, 'done')])
-  for (const { kind, text = '', callId = '', superseded } of entries) {
-    if (superseded) continue
+  for (const { kind, text = '', callId = '', superseded, rewound } of entries) {
+    if (superseded || rewound) continue
     if (kind === 'user') {
       events.push(...end())
       turns += 1

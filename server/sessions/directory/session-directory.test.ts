@@ -45,6 +45,7 @@ beforeEach(async () => {
     },
     logger: silentLogger,
     store: store.sessions,
+    keyValues: store.keyValues,
     events: store.events,
     idleMs: 1000,
     network: 'none'
@@ -127,6 +128,13 @@ describe('the list', () => {
     expect(waiting).toMatchObject({ total: 2, waitingCalls: 3, ids: { length: 1 } })
     expect(await found({ waiting: true, title: 'hause' })).toMatchObject({ total: 1, waitingCalls: 1 })
     expect((await directory.list('someone else', { limit: 9, title: 'nach', waiting: true })).total).toBe(0)
+    const changes = { changeId: 'review:r', hash: 'h', total: 7, files: [] }
+    await fake.store.events.append('session-3', [
+      { type: 'review:opened', data: { reviewId: 'r', turnId: 't1', changes } }
+    ])
+    const { sessions, waitingCalls } = await directory.list('me', { limit: 9, title: 'rom', waiting: true })
+    expect(sessions).toMatchObject([{ sessionId: 'session-3', review: { reviewId: 'r', files: 7 } }])
+    expect(waitingCalls).toBe(0)
   })
 
   it('reads the logs of those sessions only in which something happened since', async () => {
@@ -257,6 +265,51 @@ describe('the list', () => {
     await listed('me')
     isListed = true
     expect(turns).toBeGreaterThanOrEqual(ids.length)
+  })
+})
+
+describe('a session that its owner deletes', () => {
+  const isThere = async () => (await access.meta('session-3')) !== null
+  const later = (ms: number) => vi.spyOn(fake.store.sessions, 'now').mockResolvedValue(Date.now() + ms)
+
+  it('is hidden, and gone for good a moment later, whichever instance looks first', async () => {
+    await directory.hide('session-3')
+    expect((await listed('me')).map(({ sessionId }) => sessionId)).not.toContain('session-3')
+    expect(await directory.summary('session-3')).toMatchObject({ isDeleted: true })
+    later(20_000)
+    await directory.deleted.round()
+    expect(await isThere()).toBe(true)
+    later(40_000)
+    await directory.deleted.round()
+    expect(await isThere()).toBe(false)
+    expect(await fake.store.keyValues.list('deleted-sessions')).toEqual([])
+  })
+
+  it.each([
+    ['its owner brings it back', () => directory.restore('session-3')],
+    [
+      'someone writes in it',
+      async () => {
+        const [event] = await fake.store.events.append('session-3', [
+          { type: 'user:message', data: { turnId: 't1', text: 'wait' } }
+        ])
+        if (event) feed.stored('session-3', [event])
+        await vi.waitFor(async () => expect((await access.meta('session-3'))?.isDeleted).toBe(false))
+      }
+    ]
+  ])('stays if %s', async (_why, bringBack) => {
+    await directory.hide('session-3')
+    await bringBack()
+    later(40_000)
+    await directory.deleted.round()
+    expect((await listed('me')).map(({ sessionId }) => sessionId)).toContain('session-3')
+  })
+
+  it('makes room for another one at once', async () => {
+    const full = new SessionAccess(fake.store.keyValues, { MAX_OWNER_SESSIONS: 20, MAX_ADDRESS_SESSIONS: 1000 })
+    await expect(full.open('one-more', { owner: 'me' })).rejects.toThrow('limit of 20 sessions')
+    await directory.hide('session-3')
+    await full.open('one-more', { owner: 'me' })
   })
 })
 

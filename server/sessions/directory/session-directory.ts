@@ -4,8 +4,10 @@ import type { SessionDetails, SessionSummary, SessionsReply } from '../../../con
 import { headOf } from '../../lib/cut-text.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { normalForm } from '../../lib/normal-form.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
 import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
+import type { KeyValueStore } from '../../storage/key-value-store.ts'
 import type { SessionRecord, SessionStore } from '../../storage/session-store.ts'
 import type { OpenOptions, Proof, SessionAccess } from '../access/session-access.ts'
 import { digestOf, SessionDigests } from '../access/session-digests.ts'
@@ -13,12 +15,14 @@ import type { SessionMeta } from '../access/stored-meta.ts'
 import type { Chat } from '../chat/chat.ts'
 import type { SessionFeed } from '../feed/session-feed.ts'
 import type { SessionManager } from '../sandboxes/session-manager.ts'
+import { DeletedSessions } from './deleted-sessions.ts'
 
 export interface SessionDirectoryDeps {
   access: SessionAccess
   sessions: Pick<SessionManager, 'hold' | 'state' | 'destroy' | 'openIds' | 'releaseLost'>
   chat: Chat
   store: SessionStore
+  keyValues: Pick<KeyValueStore, 'set' | 'remove' | 'list'>
   events: Pick<EventLog, 'lastSeq'>
   feed: SessionFeed
   logger: Logger
@@ -55,10 +59,14 @@ const USES = new Set(['user:message', 'agent:response', 'tool:approval_required'
 export class SessionDirectory {
   readonly #deps: SessionDirectoryDeps
   readonly #digests: SessionDigests
+  readonly deleted: DeletedSessions
 
   constructor(deps: SessionDirectoryDeps) {
     this.#deps = deps
     this.#digests = new SessionDigests(deps.events, (sessionId) => deps.chat.transcript(sessionId))
+    const { access, keyValues, store, logger } = deps
+    const destroy = (sessionId: string) => this.destroy(sessionId)
+    this.deleted = new DeletedSessions({ access, keyValues, now: () => store.now(), destroy, logger })
     deps.feed.subscribe({
       stored: (sessionId, events) => void this.#onStored(sessionId, events).catch(() => {}),
       gone: (sessionId) => void deps.chat.forget(sessionId).catch(() => {}),
@@ -87,7 +95,8 @@ export class SessionDirectory {
   /** Reads only the sessions on the page, unless waiting ones are requested: reading hundreds of conversations takes a second. */
   async list(owner: string, query: ListQuery): Promise<SessionsReply> {
     const { limit, before, title, waiting, archived } = query
-    const isWanted = ({ archivedAt }: SessionMeta) => archived === undefined || archived === (archivedAt !== null)
+    const isWanted = ({ archivedAt, isDeleted }: SessionMeta) =>
+      !isDeleted && (archived === undefined || archived === (archivedAt !== null))
     const named = (await this.#deps.access.list(owner)).filter(isWanted).filter(titled(title))
     const { metas, waitingCalls } = waiting ? await this.#waiting(named) : { metas: named, waitingCalls: undefined }
     const found = await Promise.all(metas.map(async (meta) => ({ meta, place: await this.#placeOf(meta) })))
@@ -101,8 +110,9 @@ export class SessionDirectory {
   }
 
   async #waiting(all: SessionMeta[]): Promise<{ metas: SessionMeta[]; waitingCalls: number }> {
-    const calls = await Promise.all(all.map(async (meta) => (await this.#digests.of(meta)).pendingApprovals))
-    return { metas: all.filter((_, at) => (calls[at] ?? 0) > 0), waitingCalls: calls.reduce((sum, of) => sum + of, 0) }
+    const digests = await Promise.all(all.map((meta) => this.#digests.of(meta)))
+    const metas = all.filter((_, at) => digests[at]?.review || (digests[at]?.pendingApprovals ?? 0) > 0)
+    return { metas, waitingCalls: digests.reduce((sum, { pendingApprovals }) => sum + pendingApprovals, 0) }
   }
 
   async ids(owner: string): Promise<string[]> {
@@ -123,6 +133,17 @@ export class SessionDirectory {
     // A conversation in memory needs no queueing.
     const usedSandbox = record?.containerId ? true : digestOf(await chat.transcript(sessionId)).usedSandbox
     return this.#stateOf(sessionId, record, usedSandbox)
+  }
+
+  /** Hides it; it is deleted for good a moment later, unless it is restored before. */
+  async hide(sessionId: string): Promise<void> {
+    await this.deleted.add(sessionId)
+    this.#deps.feed.changed(sessionId)
+  }
+
+  async restore(sessionId: string): Promise<void> {
+    await this.deleted.restore(sessionId)
+    this.#deps.feed.changed(sessionId)
   }
 
   /** Deletes container, files, conversation and ownership for good. */
@@ -181,9 +202,9 @@ export class SessionDirectory {
   }
 
   async #summarize(meta: SessionMeta): Promise<SessionSummary> {
-    const { sessionId, title, createdAt, pinnedAt, archivedAt } = meta
+    const { sessionId, title, createdAt, pinnedAt, archivedAt, isDeleted } = meta
     const [digest, record] = await Promise.all([this.#digests.of(meta), this.#deps.store.get(sessionId)])
-    const { model, lastAt, pendingApprovals, waiting, usedSandbox } = digest
+    const { model, lastAt, pendingApprovals, waiting, review, usedSandbox } = digest
     const { sandbox, recycleInMs } = await this.#stateOf(sessionId, record, usedSandbox)
     return {
       sessionId,
@@ -195,8 +216,10 @@ export class SessionDirectory {
       recycleInMs,
       pendingApprovals,
       ...(waiting.length > 0 && { waiting }),
+      ...(review && { review }),
       isPinned: pinnedAt !== null,
-      isArchived: archivedAt !== null
+      isArchived: archivedAt !== null,
+      ...(isDeleted && { isDeleted: true as const })
     }
   }
 
@@ -204,8 +227,9 @@ export class SessionDirectory {
     const { access, feed } = this.#deps
     const first = events.find(({ type, data }) => type === 'user:message' && data.turnId === 't1')
     if (first) await access.rename(sessionId, firstWords(first.data), 'words')
-    // Writing in an archived session brings it back.
-    if (events.some(({ type }) => type === 'user:message')) await access.mark(sessionId, { isArchived: false })
+    // Writing in an archived or deleted session brings it back.
+    if (events.some(({ type }) => type === 'user:message'))
+      await access.mark(sessionId, { isArchived: false, isDeleted: false })
     const used = events.findLast(isUse)
     if (used) await access.noteUse(sessionId, used.at)
     feed.changed(sessionId)
@@ -239,4 +263,4 @@ function titled(text = ''): (meta: SessionMeta) => boolean {
   return ({ title }) => comparable(title || UNTITLED).includes(wanted)
 }
 
-const comparable = (text: string) => text.normalize('NFKC').toLowerCase().trim()
+const comparable = (text: string) => normalForm(text, 'NFKC').toLowerCase().trim()

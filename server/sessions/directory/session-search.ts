@@ -5,6 +5,7 @@
 import { setImmediate as othersTurn } from 'node:timers/promises'
 import type { SearchMatch, SearchReply, SessionSummary } from '../../../contract/rest.ts'
 import { AppError } from '../../lib/errors.ts'
+import { normalForm } from '../../lib/normal-form.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
 import type { SessionAccess } from '../access/session-access.ts'
@@ -31,8 +32,17 @@ const MATCHES_PER_SESSION = 3
 const EVENTS_AT_ONCE = 200
 const ALL = Number.MAX_SAFE_INTEGER
 const MESSAGES: Record<string, SearchMatch['by']> = { 'user:message': 'user', 'agent:response': 'agent' }
+const LONG_TEXT_CHARS = 10_000
 const BEFORE_CHARS = 40
 const AFTER_CHARS = 100
+
+/** What is left for a search. */
+interface Room {
+  chars: number
+  until: number
+}
+
+const isSpent = ({ chars, until }: Room) => chars <= 0 || performance.now() > until
 
 type Find = (text: string) => Pick<SearchMatch, 'before' | 'match' | 'after'> | undefined
 
@@ -53,15 +63,14 @@ export class SessionSearch {
 
   async #find(owner: string, find: Find): Promise<SearchReply> {
     const { ms, chars, hits: most } = this.#limits
-    const until = performance.now() + ms
-    const room = { chars }
+    const room: Room = { chars, until: performance.now() + ms }
     const hits: SearchReply['hits'] = []
     let isComplete = true
     for (const meta of (await this.#deps.access.list(owner)).toSorted(newestFirst)) {
-      const isSpent = performance.now() > until || room.chars <= 0
-      isComplete &&= !isSpent
+      if (meta.isDeleted) continue
       // Titles are at hand, so they are searched in any case.
-      const matches = isSpent ? [] : await this.#matches(meta.sessionId, find, room)
+      const matches = isSpent(room) ? [] : await this.#matches(meta.sessionId, find, room)
+      isComplete &&= !isSpent(room)
       if (matches.length === 0 && !find(meta.title)) continue
       if (hits.length === most) return { hits, isComplete: false }
       hits.push({ summary: await this.#deps.summary(meta.sessionId), matches })
@@ -69,9 +78,9 @@ export class SessionSearch {
     return { hits, isComplete }
   }
 
-  async #matches(sessionId: string, find: Find, room: { chars: number }): Promise<SearchMatch[]> {
+  async #matches(sessionId: string, find: Find, room: Room): Promise<SearchMatch[]> {
     const matches: SearchMatch[] = []
-    for (let after = 0; room.chars > 0; await othersTurn()) {
+    for (let after = 0; !isSpent(room); await othersTurn()) {
       const page = await this.#deps.events.read(sessionId, { after, limit: EVENTS_AT_ONCE, bareUntil: ALL })
       for (const event of page) {
         const by = Object.hasOwn(MESSAGES, event.type) ? MESSAGES[event.type] : undefined
@@ -80,6 +89,9 @@ export class SessionSearch {
         const found = by && find(text)
         if (found) matches.push({ seq: event.seq, at: event.at, by, ...found })
         if (matches.length > MATCHES_PER_SESSION) matches.shift()
+        // A long text can take a while: nobody else waits for more than one.
+        if (text.length > LONG_TEXT_CHARS) await othersTurn()
+        if (isSpent(room)) break
       }
       const last = page.at(-1)
       if (!last) break
@@ -102,12 +114,12 @@ function newestFirst(a: SessionMeta, b: SessionMeta): number {
 
 /** Finds texts with all words in any order, ignoring case and the form in which a character is written. */
 function finderOf(text: string): Find {
-  const words = text.normalize('NFKC').split(/\s+/u).filter(Boolean)
+  const words = normalForm(text, 'NFKC').split(/\s+/u).filter(Boolean)
   if (words.length === 0 || words.length > MAX_WORDS || text.length > MAX_SEARCH_CHARS)
     throw new AppError('invalid', 'invalid_search', `Search for 1 to ${MAX_WORDS} words.`)
   const patterns = words.map((word) => new RegExp(word.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), 'iu'))
   return (given) => {
-    const plain = given.normalize('NFKC')
+    const plain = normalForm(given, 'NFKC')
     const [first, ...rest] = patterns.map((pattern) => pattern.exec(plain))
     if (!first || rest.includes(null)) return undefined
     return snippet(plain, first.index, first[0])

@@ -65,8 +65,9 @@ async function nameSession(deps: TitleDeps, sessionId: string): Promise<void> {
 
 /** Null as long as there is no answer. */
 function conversationOf({ entries }: Transcript) {
-  const question = entries.find((entry) => entry.kind === 'user')
-  const answer = entries.find((entry) => entry.kind === 'agent' && entry.text.trim() !== '')
+  const kept = entries.filter(({ rewound }) => !rewound)
+  const question = kept.find((entry) => entry.kind === 'user')
+  const answer = kept.find((entry) => entry.kind === 'agent' && entry.text.trim() !== '')
   if (question?.kind !== 'user' || answer?.kind !== 'agent') return null
   const quoted = {
     user: headOf(question.text, MAX_QUESTION_CHARS).toWellFormed(),
@@ -77,7 +78,7 @@ function conversationOf({ entries }: Transcript) {
 
 /** One line without hidden characters, Markdown and quotes around it. */
 export function cleanTitle(text: string): string {
-  const line = text.trim().split('\n')[0] ?? ''
+  const line = headOf(text.trimStart(), MAX_ANSWER_CHARS).split('\n')[0] ?? ''
   const visible = replaceHidden(line.toWellFormed(), () => '', 'prose').replace(/\s+/gu, ' ')
   const bare = visible.replace(/^(title:|[\s#*_"'“”‘’«»`>-])+/iu, '').replace(/[\s*_"'“”‘’«»`.]+$/u, '')
   return headOf(bare, MAX_TITLE_CHARS).trim()

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Attachment } from '../../../contract/attachments.ts'
+import { effectText } from '../../../contract/effects/effect-entries.ts'
 import { revealPlainly, type TextKind } from '../../../contract/hidden-characters.ts'
 import { isFileBlock } from '../../../contract/stored-files.ts'
 import type { CallEntry, Transcript, TranscriptEntry } from '../../../contract/transcript.ts'
@@ -18,6 +19,7 @@ article{margin:1.25rem 0}h2{font-size:.8rem;margin:0 0 .25rem;color:#57534e}
 details{border:1px solid #d6d3d1;border-radius:.6rem;padding:.4rem .8rem}summary{cursor:pointer;overflow-wrap:anywhere}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f5f5f4;border-radius:.4rem;padding:.6rem;margin:.5rem 0;font:13px/1.5 ui-monospace,monospace}
 img{max-width:100%;max-height:24rem;border-radius:.6rem}
+.rewound{opacity:.7}.rewound .text,.rewound summary{text-decoration:line-through}
 .note{color:#57534e;font-size:.85rem;text-align:center}
 @media(prefers-color-scheme:dark){body{color:#e7e5e4;background:#1c1917}header p,footer,h2,.note{color:#a8a29e}.user .text{background:#134e4a}details{border-color:#44403c}pre{background:#292524}}
 @media print{details{border:0}}`
@@ -29,7 +31,9 @@ export type SharedImages = ReadonlyMap<string, string>
 
 export function transcriptHtml(title: string, transcript: Transcript, images: SharedImages = new Map()): string {
   const name = escaped(title.replace(/\s+/g, ' '), 'prose')
-  const entries = transcript.entries.map((entry) => entryHtml(entry, transcript, images)).filter((html) => html !== '')
+  const entries = transcript.entries
+    .map((entry) => crossedOut(entry, entryHtml(entry, transcript, images)))
+    .filter((html) => html !== '')
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -66,6 +70,10 @@ function entryHtml(entry: TranscriptEntry, { calls }: Transcript, images: Shared
       )
     case 'call':
       return callHtml(calls[entry.callId], images)
+    case 'review':
+    case 'reverted':
+    case 'rewound':
+      return `<p class="note">${escaped(effectText(entry), 'prose')}</p>`
     case 'error':
     case 'notice':
       return `<p class="note">${escaped(entry.message, 'prose')}</p>`
@@ -75,6 +83,11 @@ function entryHtml(entry: TranscriptEntry, { calls }: Transcript, images: Shared
     default:
       return ''
   }
+}
+
+/** What the person took back stays readable. */
+function crossedOut({ rewound }: TranscriptEntry, html: string): string {
+  return rewound && html !== '' ? `<div class="rewound"><p class="note">Taken back</p>${html}</div>` : html
 }
 
 function message(kind: string, who: string, text: string, files = ''): string {

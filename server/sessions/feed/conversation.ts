@@ -6,14 +6,18 @@ import { shortened, weightOf } from './shown-transcript.ts'
 
 /** Events that make up the model's history. */
 const HISTORY_EVENTS = new Set<SessionEvent['type']>([
+  'review:resolved',
+  'review:applied',
   'user:message',
   'files:added',
+  'files:reverted',
   'agent:response',
   'turn:end',
   'turn:reopened',
   'session:notice',
   'model:selected',
-  'history:reset'
+  'history:reset',
+  'history:rewound'
 ])
 
 /**

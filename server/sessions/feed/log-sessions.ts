@@ -16,9 +16,18 @@ const LINES: Record<string, (data: StoredEvent['data'], seq: number) => Line> = 
   'model:selected': ({ model }, seq) => [{ model }, seq === 1 ? 'Session opened.' : 'Model selected.'],
   'user:message': ({ turnId }) => [{ turnId }, 'Turn started.'],
   'turn:reopened': ({ turnId, of }) => [{ turnId, of }, 'Turn retried.'],
-  'tool:approval_required': ({ turnId, callId, server, name }) => [
-    { turnId, callId, server, tool: name },
-    'Tool call waits for approval.'
+  'tool:approval_required': ({ turnId, callId, server, name, ahead }) => [
+    { turnId, callId, server, tool: name, ...(ahead === undefined ? {} : { mode: ahead }) },
+    ahead === undefined ? 'Tool call waits for approval.' : 'Tool call runs in a fork.'
+  ],
+  'tool:previewed': ({ callId }) => [{ callId }, 'Tool call ran in a fork and waits for a decision.'],
+  'tool:preview_refused': ({ callId, code }) => [{ callId, code }, 'Tool call got no fork and waits for approval.'],
+  'mode:selected': ({ mode }) => [{ mode }, 'Approval mode selected.'],
+  'review:opened': ({ reviewId, turnId }) => [{ reviewId, turnId }, 'Review opened.'],
+  'review:resolved': ({ reviewId, by }) => [{ reviewId, by }, 'Review decided.'],
+  'review:applied': ({ reviewId, problem }) => [
+    { reviewId },
+    problem === undefined ? 'Review applied.' : 'Review not applied.'
   ],
   'tool:approval_resolved': ({ callId, approved, by, args }) => [
     { callId, by, ...(args === undefined ? {} : { edited: true }) },

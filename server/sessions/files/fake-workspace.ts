@@ -1,5 +1,5 @@
 import type { ToolResult } from '../../sandbox/port.ts'
-import type { Workspace } from '../sandboxes/session-manager.ts'
+import type { Workspace } from '../sandboxes/open-workspace.ts'
 import type { TransferSessions } from './workspace-transfer.ts'
 
 interface Read {
@@ -30,6 +30,7 @@ export function fakeWorkspace(
       return read(input) ?? { content: [], structuredContent: part(input) }
     },
     saveFiles: async () => {},
+    applyChanges: async () => null,
     change: async () => ({}),
     recordChange: async () => {},
     resolve: async () => []

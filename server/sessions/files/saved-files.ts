@@ -31,7 +31,15 @@ export function listSavedFolder(checkpoint: Checkpoint, folder: string): Workspa
 
 /** The first chunk is read before this resolves, so that errors come early. */
 export async function readSaved(checkpoint: Checkpoint, path: string, chunkBytes: number): Promise<OpenedFile> {
-  const { hash, size } = fileAt(checkpoint, path)
+  return readStored(checkpoint, fileAt(checkpoint, path), chunkBytes)
+}
+
+/** As above, for any content of the checkpoint. */
+export async function readStored(
+  checkpoint: Checkpoint,
+  { hash, size }: { hash: string; size: number },
+  chunkBytes: number
+): Promise<OpenedFile> {
   const rest = checkpoint.read(hash, chunkBytes)[Symbol.asyncIterator]()
   let first: IteratorResult<Uint8Array> | undefined = await rest.next()
   // Not a generator: one that never began would not close what it reads from.

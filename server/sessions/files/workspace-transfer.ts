@@ -12,7 +12,8 @@ import type { FileChange as SandboxChange } from '../../../workspace-server/prot
 import { AppError } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import type { ToolResult } from '../../sandbox/port.ts'
-import type { SessionManager, Workspace } from '../sandboxes/session-manager.ts'
+import type { Workspace } from '../sandboxes/open-workspace.ts'
+import type { SessionManager } from '../sandboxes/session-manager.ts'
 import { listSaved, listSavedFolder, readSaved } from './saved-files.ts'
 import { archiveOf, type OpenedFile } from './workspace-archive.ts'
 

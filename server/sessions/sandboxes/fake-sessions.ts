@@ -9,6 +9,8 @@ import type { Store } from '../../storage/store.ts'
 import { SessionManager } from './session-manager.ts'
 import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from './session-options.ts'
 
+type Wrap = <T extends object>(part: T) => T
+
 export interface FakeSessions {
   dir: string
   store: Store
@@ -20,7 +22,8 @@ export interface FakeSessions {
   log: Record<string, unknown>[]
   /** `close` stops these. */
   managers: SessionManager[]
-  create(instanceId: string, options?: Partial<SessionsOptions>): SessionManager
+  /** `wrap` wraps what the manager uses. */
+  create(instanceId: string, options?: Partial<SessionsOptions>, wrap?: Wrap): SessionManager
   start(instanceId: string, options?: Partial<SessionsOptions>): Promise<SessionManager>
   close(): Promise<void>
 }
@@ -36,11 +39,12 @@ export async function fakeSessions(): Promise<FakeSessions> {
   const forgotten: string[] = []
   const log: FakeSessions['log'] = []
   const logger = createLogger('info', { write: (line: string) => void log.push(JSON.parse(line)) })
-  const create: FakeSessions['create'] = (instanceId, options = {}) => {
+  const create: FakeSessions['create'] = (instanceId, options = {}, wrap = (part) => part) => {
     const { sessions, events } = store
     // Sessions whose ids have the same text before the dash belong to one owner.
     const ownerOf = async (sessionId: string) => sessionId.split('-')[0] ?? ''
-    const deps = { instanceId, engine, store: sessions, events, checkpoints, ownerOf, logger }
+    const parts = { engine: wrap(engine), events: wrap(events), checkpoints: wrap(checkpoints) }
+    const deps = { instanceId, ...parts, store: sessions, ownerOf, logger }
     const manager = new SessionManager(
       { ...deps, publish: () => {}, forgotten: async (sessionId) => void forgotten.push(sessionId) },
       { ...DEFAULT_SESSIONS_OPTIONS, warmPoolSize: 0, clockTrustMs: 0, ...options }

@@ -5,11 +5,11 @@
 
 import { messageOf } from '../../lib/errors.ts'
 import { SingleFlight } from '../../lib/waiting/single-flight.ts'
+import { SteadyClock } from '../../lib/waiting/steady-clock.ts'
 import type { ContainerSummary } from '../../sandbox/port.ts'
 import type { SessionRecord } from '../../storage/session-store.ts'
 import type { LiveSession } from './live-session.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
-import { SteadyClock } from './steady-clock.ts'
 
 const REAP_AT_ONCE = 20
 const REAP_LEASE_MS = 30_000

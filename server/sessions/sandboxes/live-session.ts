@@ -6,10 +6,15 @@
 
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import type { SessionRecord } from '../../storage/session-store.ts'
+import { SessionFork } from './forks/session-fork.ts'
 import { SessionEvents } from './session-events.ts'
 import { type SandboxContext, SessionSandbox } from './session-sandbox.ts'
+
+/** How long an approved call waits for the sandbox image. */
+const BUILD_WAIT_MS = 600_000
 
 export interface EnterOptions {
   signal?: AbortSignal | undefined
@@ -21,6 +26,7 @@ export class LiveSession {
   readonly sessionId: string
   readonly events: SessionEvents
   readonly sandbox: SessionSandbox
+  readonly fork: SessionFork
   readonly runningCalls = new Set<string>()
   readonly #context: SandboxContext
   readonly #lock: KeyedLock
@@ -39,6 +45,7 @@ export class LiveSession {
     this.#lock = lock
     this.events = new SessionEvents(context.deps, sessionId)
     this.sandbox = new SessionSandbox(sessionId, context, this.events)
+    this.fork = new SessionFork(sessionId, context)
   }
 
   get epoch(): number {
@@ -52,7 +59,7 @@ export class LiveSession {
 
   /** Nobody works in it, nobody is about to, and no stream is open. */
   get #isUnused(): boolean {
-    return this.#inside === 0 && this.#queued === 0 && this.sandbox.state === 'none'
+    return this.#inside === 0 && this.#queued === 0 && this.sandbox.state === 'none' && !this.fork.isOpen
   }
 
   async locked<T>(job: () => Promise<T>): Promise<T> {
@@ -105,6 +112,7 @@ export class LiveSession {
   /** Stops all work under this lease; whoever works here must acquire another. */
   async loseLease(): Promise<void> {
     this.#held = false
+    await this.fork.close()
     await this.sandbox.disconnect()
   }
 
@@ -138,6 +146,7 @@ export class LiveSession {
    */
   async recycle(record: SessionRecord): Promise<void> {
     const { engine, logger } = this.#context.deps
+    await this.fork.close()
     if (record.containerId) {
       await this.sandbox.finalCheckpoint(record.epoch, record.containerId)
       await this.sandbox.disconnect()
@@ -153,6 +162,7 @@ export class LiveSession {
    */
   async saveAndRelease(record: SessionRecord, onSaved: () => void): Promise<string | null> {
     const { containerId, epoch } = record
+    await this.fork.close()
     const isSaved = this.sandbox.isSaved && this.sandbox.containerId === containerId
     if (containerId && !isSaved) await this.sandbox.finalCheckpoint(epoch, containerId)
     onSaved()
@@ -177,6 +187,19 @@ export class LiveSession {
     } finally {
       this.#opening -= 1
     }
+  }
+
+  /** Like `openSandbox`, for an approved call: while the image is being built, it waits instead of failing. Nothing is locked meanwhile. */
+  async openForCall(signal?: AbortSignal): Promise<void> {
+    try {
+      return await this.openSandbox(signal)
+    } catch (error) {
+      if (!isAppError(error, 'image_missing')) throw error
+      const { engine } = this.#context.deps
+      const limit = { what: 'the sandbox image to be built', ms: BUILD_WAIT_MS, signal, code: 'image_missing' }
+      if (!(await withDeadline(limit, () => engine.waitForBuild()))) throw error
+    }
+    await this.openSandbox(signal)
   }
 
   async #openSandbox(signal?: AbortSignal): Promise<void> {
@@ -239,6 +262,7 @@ export class LiveSession {
   async #pause(): Promise<void> {
     if (!this.#isIdle) return
     try {
+      await this.fork.close()
       await this.sandbox.pause()
     } catch (error) {
       this.#context.deps.logger.warn({ sessionId: this.sessionId }, `Not paused: ${messageOf(error)}`)

@@ -4,7 +4,8 @@ import { silentLogger } from '../../lib/logger.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import { FakeContentStore } from '../../storage/fake-content-store.ts'
 import { serverStopped, stopped } from '../turns/turn-events.ts'
-import { journal } from './run-sandbox-tool.ts'
+import type { LiveSession } from './live-session.ts'
+import { journal, runSandboxTool } from './run-sandbox-tool.ts'
 import { SessionEvents } from './session-events.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -94,4 +95,33 @@ it.each([
   await expect(journal(session, 'c', () => Promise.reject(reason))).rejects.toBe(reason)
   expect(results()).toMatchObject([{ isError: true, interruptedBy, content: [{ text: expect.stringMatching(text) }] }])
   expect(results()[0]?.outcome).toBe(outcome)
+})
+
+// Seen before: the output that was on the screen vanished when the person pressed Stop.
+it.each([
+  ['a person', stopped(), /^The turn was stopped/],
+  ['the end of the server', serverStopped(), /^The server was stopped/]
+])('keeps what a call had written until %s interrupted it', async (_who, reason, why) => {
+  const { events, results } = open()
+  const connection = {
+    isOpen: false,
+    callTool: async (_name: string, _args: object, { onOutput }: { onOutput(chunk: object): void }) => {
+      onOutput({ stream: 'stdout', text: 'x'.repeat(1_000_000) })
+      onOutput({ stream: 'stderr', text: 'tick 14\n' })
+      onOutput({ stream: 'stdout', text: 'tick 15\n' })
+      throw reason
+    }
+  }
+  const session = { epoch: 1, events, runningCalls: new Set(), openForCall: async () => {}, sandbox: { connection } }
+  const call = { callId: 'c', name: 'execute_command', args: { command: 'x' } }
+  await expect(runSandboxTool(session as unknown as LiveSession, call)).rejects.toBe(reason)
+  expect(results()).toMatchObject([
+    {
+      isError: true,
+      content: [
+        { text: expect.stringMatching(/^\[… 868944 characters left out …\]\nx+tick 14\ntick 15\n$/) },
+        { text: expect.stringMatching(why) }
+      ]
+    }
+  ])
 })

@@ -2,44 +2,84 @@ import { commandEnding, type EventData, replaced } from '../../../contract/event
 import { mayHaveRun } from '../../audit/call-end.ts'
 import { boundContent } from '../../calls/bound-content.ts'
 import type { ToolCallInput } from '../../calls/tool-source.ts'
+import { tailOf } from '../../lib/cut-text.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { ToolResult } from '../../sandbox/port.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
+import { summaryOf } from '../changes/changed-files.ts'
 import type { LiveSession } from './live-session.ts'
 import { onceKey, resultOf, unknownOutcome } from './session-events.ts'
 
 export type ToolCall = Omit<ToolCallInput, 'signal' | 'caller'> & { signal?: AbortSignal | undefined }
 
 /** A result, and what is stored with it. */
-export type Recorded = ToolResult & { more?: Pick<EventData<'tool:result'>, 'ending' | 'replaced' | 'log'> }
+export type Recorded = ToolResult & {
+  more?: Pick<EventData<'tool:result'>, 'ending' | 'replaced' | 'log' | 'changes' | 'isForked'>
+}
 
 type Journaled = Pick<LiveSession, 'epoch' | 'events' | 'runningCalls'>
 
 /** Longer than the longest command may take, so that the server inside gives the answer. */
-const TIMEOUT_MS = 660_000
+export const TOOL_TIMEOUT_MS = 660_000
 const STOPPED_TEXT = 'The turn was stopped while this ran; it may have run in part.'
 const READ_ONLY = new Set(['read_file', 'list_files'])
+/** Of an interrupted command, this much of the end of its output is kept. */
+const KEPT_CHARS = 128 * 1024
 
 /** Runs one call in the sandbox of a session that the caller has entered; the changed files are safe before the result is told. */
 export async function runSandboxTool(session: LiveSession, call: ToolCall): Promise<ToolResult> {
   const { callId, times = 1, name, args, ...rest } = call
-  await session.openSandbox(call.signal) // a server that died since the last call is repaired before this one starts
+  const heard = hearOutput(call.onOutput)
+  await session.openForCall(call.signal) // a server that died since the last call is repaired before this one starts
   const run = async () => {
     const { connection } = session.sandbox
-    const result = await connection.callTool(name, args, { ...rest, timeoutMs: TIMEOUT_MS }).catch((error) => {
-      // What it has written until then counts too; whoever stopped it does not wait for that.
-      if (connection.isOpen && !READ_ONLY.has(name)) void session.sandbox.checkpoint()
-      throw error
-    })
-    const unsaved = READ_ONLY.has(name) ? undefined : await session.sandbox.checkpoint()
+    const version = { id: `call:${callId}`, about: { by: 'call', callId } } as const
+    const result = await connection
+      .callTool(name, args, { ...rest, ...heard, timeoutMs: TOOL_TIMEOUT_MS })
+      .catch((error) => {
+        // What it has written until then counts too; whoever stopped it does not wait for that.
+        if (connection.isOpen && !READ_ONLY.has(name)) void session.sandbox.checkpoint({ version })
+        throw error
+      })
+    const unsaved = READ_ONLY.has(name) ? undefined : await session.sandbox.checkpoint({ version })
+    const stored = session.sandbox.version(version.id)
+    const made = stored && summaryOf(stored)
     await session.sandbox.endIfTampered()
-    const ending = name === 'execute_command' ? commandEnding.safeParse(result.structuredContent).data : undefined
-    const before = name === 'write_file' ? replaced.safeParse(result.structuredContent?.replaced).data : undefined
     // It has succeeded, but should the sandbox be gone now, its files are gone too: the model has to know.
     const content = unsaved === undefined ? result.content : [...result.content, { type: 'text', text: unsaved }]
-    return { ...result, content, more: { ...(ending && { ending }), ...(before && { replaced: before }) } }
+    return { ...result, content, more: { ...moreOf(name, result), ...(made && { changes: made }) } }
   }
-  return journal(session, callId, run, times)
+  return journal(session, callId, run, { times, outputSoFar: heard.outputSoFar })
+}
+
+/** What is stored with a result besides its content. */
+export function moreOf(
+  name: string,
+  { structuredContent }: ToolResult
+): Pick<EventData<'tool:result'>, 'ending' | 'replaced'> {
+  const ending = name === 'execute_command' ? commandEnding.safeParse(structuredContent).data : undefined
+  const before = name === 'write_file' ? replaced.safeParse(structuredContent?.replaced).data : undefined
+  return { ...(ending && { ending }), ...(before && { replaced: before }) }
+}
+
+/** Passes output on and keeps its end, because an interrupted call has no result that would contain it. */
+function hearOutput(onOutput: ToolCall['onOutput']) {
+  let [text, omitted] = ['', 0]
+  const cut = () => {
+    omitted += Math.max(0, text.length - KEPT_CHARS)
+    text = tailOf(text, KEPT_CHARS)
+  }
+  return {
+    onOutput: (chunk: Parameters<NonNullable<typeof onOutput>>[0]) => {
+      text += chunk.text
+      if (text.length > 2 * KEPT_CHARS) cut()
+      onOutput?.(chunk)
+    },
+    outputSoFar: () => {
+      cut()
+      return omitted === 0 ? text : `[… ${omitted} characters left out …]\n${text}`
+    }
+  }
 }
 
 /**
@@ -50,14 +90,14 @@ export async function journal(
   session: Journaled,
   callId: string,
   run: () => Promise<Recorded>,
-  times = 1
+  { times = 1, outputSoFar = () => '' }: { times?: number; outputSoFar?(): string } = {}
 ): Promise<ToolResult> {
   const { epoch, events } = session
   await events.append([{ type: 'tool:started', data: { callId }, key: onceKey('started', callId, times) }], epoch)
   session.runningCalls.add(callId)
   try {
     const result = await run().catch(async (error) => {
-      throw await recordFailure(session, callId, epoch, error)
+      throw await recordFailure(session, epoch, error, () => failureOf(callId, error, outputSoFar()))
     })
     const { isError = false, content, more } = result
     const kept = boundContent(await events.keepImages(content))
@@ -70,11 +110,16 @@ export async function journal(
   }
 }
 
-async function recordFailure(session: Journaled, callId: string, epoch: number, error: unknown): Promise<unknown> {
+async function recordFailure(
+  session: Journaled,
+  epoch: number,
+  error: unknown,
+  failure: () => NewEvent
+): Promise<unknown> {
   // It did not run, and the human is asked again: that is written by whoever carries the turn on.
   if (isAppError(error, 'target_changed')) return error
   try {
-    await session.events.appendResult(failureOf(callId, error), epoch)
+    await session.events.appendResult(failure(), epoch)
   } catch {
     // As above.
   }
@@ -83,11 +128,14 @@ async function recordFailure(session: Journaled, callId: string, epoch: number, 
   return new AppError('unavailable', 'outcome_unknown', message, { cause: error })
 }
 
-function failureOf(callId: string, error: unknown): NewEvent {
-  if (isAppError(error, 'server_stopped')) return unknownOutcome(callId, messageOf(error), 'server')
-  if (mayHaveRun(error)) return unknownOutcome(callId, messageOf(error))
+/** What the call had written until then is kept, before the sentence that says what happened. */
+function failureOf(callId: string, error: unknown, output: string): NewEvent {
+  const before = output === '' ? [] : [{ type: 'text', text: output.toWellFormed() }]
+  if (isAppError(error, 'server_stopped'))
+    return unknownOutcome(callId, messageOf(error), { interruptedBy: 'server', before })
+  if (mayHaveRun(error)) return unknownOutcome(callId, messageOf(error), { before })
   const isStopped = isAppError(error, 'cancelled')
   const text = isStopped ? STOPPED_TEXT : messageOf(error)
-  const content = [{ type: 'text', text }]
+  const content = [...before, { type: 'text', text }]
   return resultOf(callId, { isError: true, content, ...(isStopped && { interruptedBy: 'person' }) })
 }

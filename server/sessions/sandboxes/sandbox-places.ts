@@ -25,6 +25,8 @@ interface Live {
 export class SandboxPlaces {
   readonly #given: SandboxPlacesOptions
   readonly #lock = new KeyedLock()
+  /** The sessions with a fork on this instance. A fork takes a place too. */
+  readonly #forks = new Set<string>()
 
   constructor(given: SandboxPlacesOptions) {
     this.#given = given
@@ -41,6 +43,28 @@ export class SandboxPlaces {
     await this.#lock.run(owner, () => this.#makeRoom(sessionId, epoch, owner))
   }
 
+  /** Throws if there is no place for a fork. Nothing is recycled for one: the call can wait for approval instead. */
+  async reserveFork(sessionId: string): Promise<void> {
+    const { deps, options } = this.#given
+    const owner = await deps.ownerOf(sessionId)
+    await this.#lock.run(owner, async () => {
+      const live = await this.#live('')
+      if (live.length + this.#forks.size >= options.maxSessions) throw tooMany(options.maxSessions)
+      const own = live.filter((one) => one.owner === owner).length
+      const forks = (await Promise.all([...this.#forks].map((id) => deps.ownerOf(id)))).filter((id) => id === owner)
+      if (own + forks.length >= options.maxSandboxesPerOwner) throw tooManyOfOwner(options.maxSandboxesPerOwner)
+      this.#forks.add(sessionId)
+    })
+  }
+
+  releaseFork(sessionId: string): void {
+    this.#forks.delete(sessionId)
+  }
+
+  get forks(): number {
+    return this.#forks.size
+  }
+
   async #makeRoom(sessionId: string, epoch: number, owner: string): Promise<void> {
     const { deps, options } = this.#given
     const tried = new Set([sessionId])
@@ -51,7 +75,7 @@ export class SandboxPlaces {
         if (!(await this.#recycleOne(own, tried))) throw tooManyOfOwner(options.maxSandboxesPerOwner)
         continue
       }
-      const outcome = await deps.store.reserve(sessionId, epoch, options.maxSessions)
+      const outcome = await deps.store.reserve(sessionId, epoch, Math.max(1, options.maxSessions - this.#forks.size))
       if (outcome !== 'full') return this.#checked(outcome)
       if (!(await this.#recycleOne(this.#candidates(live, owner), tried))) break
     }

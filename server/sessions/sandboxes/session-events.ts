@@ -120,8 +120,13 @@ export function resultOf(callId: string, data: Omit<EventData<'tool:result'>, 'c
   return { type: 'tool:result', data: { callId, ...data }, key: `result:${callId}` }
 }
 
-export function unknownOutcome(callId: string, why: string, interruptedBy?: 'server'): NewEvent {
-  const content = [{ type: 'text', text: `${why} ${UNKNOWN_TEXT}` }]
+/** `before` is what the call had written until then. */
+export function unknownOutcome(
+  callId: string,
+  why: string,
+  { interruptedBy, before = [] }: { interruptedBy?: 'server'; before?: unknown[] } = {}
+): NewEvent {
+  const content = [...before, { type: 'text', text: `${why} ${UNKNOWN_TEXT}` }]
   return resultOf(callId, { isError: true, outcome: 'unknown', content, ...(interruptedBy && { interruptedBy }) })
 }
 
@@ -129,10 +134,12 @@ export function unknownOutcome(callId: string, why: string, interruptedBy?: 'ser
  * For a call that an instance started but did not finish: it was killed or restarted, or another instance took over the session.
  */
 export function lostWithServer(callId: string): NewEvent {
-  return unknownOutcome(callId, 'The server that ran this was restarted, or lost the session.', 'server')
+  return unknownOutcome(callId, 'The server that ran this was restarted, or lost the session.', {
+    interruptedBy: 'server'
+  })
 }
 
 /** The key of an event that is stored once per approval request. */
-export function onceKey(what: 'decision' | 'started', callId: string, times: number): string {
+export function onceKey(what: 'decision' | 'started' | 'previewed', callId: string, times: number): string {
   return times > 1 ? `${what}-${times}:${callId}` : `${what}:${callId}`
 }

@@ -186,6 +186,27 @@ describe('SessionManager', () => {
     await containerOf(manager)
   })
 
+  // Seen before: an approved call failed and told the model to try again in a minute.
+  it('keeps an approved call until the image is built; whoever stops it does not wait', async () => {
+    const { promise, resolve: finish } = Promise.withResolvers<void>()
+    engine.build = promise
+    const waits = vi.spyOn(engine, 'waitForBuild')
+    const manager = await start('one')
+    const written = write(manager, 'text')
+    const stop = new AbortController()
+    const call = { callId: 'c', name: 'write_file', args: { path: 'b', content: '' }, signal: stop.signal }
+    const stopped = manager.hold('other', (hold) => hold.runTool(call))
+    await vi.waitFor(() => expect(waits).toHaveBeenCalledTimes(2))
+    stop.abort()
+    await expect(stopped).rejects.toMatchObject({ code: 'cancelled' })
+    expect(engine.containers.size).toBe(0)
+    engine.build = undefined
+    finish()
+    await written
+    const [container] = engine.containers.values()
+    expect([...(container?.files ?? [])]).toEqual([['a', 'text']])
+  })
+
   it('fills the pool again after the engine was away', async () => {
     engine.createFails = new AppError('unavailable', 'engine_unavailable', 'away')
     const manager = await start('one', { warmPoolSize: 2 })

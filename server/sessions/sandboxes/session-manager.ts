@@ -2,15 +2,15 @@
  * The sessions of this instance: lets callers work in a session's sandbox, keeps leases alive meanwhile, and shuts everything
  * down cleanly. It does not decide what runs. Invariant: a job runs only while this instance holds the session's lease.
  */
-import { FILES_CHANGED, type FileChange, filesChangedText } from '../../../contract/file-changes.ts'
-import type { FileChangeResult, PathTarget, FileChange as SandboxChange } from '../../../workspace-server/protocol.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import { shuttingDown } from '../../lib/waiting/shutting-down.ts'
-import type { ToolDefinition, ToolResult } from '../../sandbox/port.ts'
+import type { ToolResult } from '../../sandbox/port.ts'
 import type { Checkpoint } from '../../storage/checkpoint-store.ts'
+import { type ForkedWork, forkedWork } from './forks/forked-work.ts'
 import { Janitor } from './janitor.ts'
 import { type EnterOptions, LiveSession, sessionBusy } from './live-session.ts'
+import { openWorkspace, type Workspace } from './open-workspace.ts'
 import { OwnContainers } from './own-containers.ts'
 import { journal, type Recorded, runSandboxTool, type ToolCall } from './run-sandbox-tool.ts'
 import { SandboxPlaces } from './sandbox-places.ts'
@@ -22,23 +22,6 @@ import { WarmPool } from './warm-pool.ts'
 const PING_EVERY_MS = 600_000
 /** The default deadline. */
 const STOP_WITHIN_MS = 25_000
-const QUIET_CALL_MS = 30_000
-
-/** What a job may do in a session's sandbox. */
-export interface Workspace {
-  readonly containerId: string
-  readonly epoch: number
-  listTools(): Promise<ToolDefinition[]>
-  /** For calls by the person themselves, which are not part of the conversation. */
-  callUnrecorded(name: string, args: Record<string, unknown>): Promise<ToolResult>
-  saveFiles(): Promise<void>
-  /** Makes a change that the person asked for. */
-  change(change: SandboxChange): Promise<FileChangeResult>
-  /** Records in the event log what the person has changed. */
-  recordChange(change: FileChange): Promise<void>
-  /** Resolves the paths of tool arguments. */
-  resolve(paths: string[]): Promise<PathTarget[]>
-}
 
 /** A session that only this instance may act in. */
 export interface HeldSession {
@@ -47,6 +30,8 @@ export interface HeldSession {
   workspace(signal?: AbortSignal): Promise<Workspace>
   /** Runs a call in the sandbox, which is opened first as for `workspace`, and records it in the event log. */
   runTool(call: ToolCall): Promise<ToolResult>
+  /** Work in a copy of the workspace that waits for the person's decision. */
+  readonly forks: ForkedWork
   /** Runs a call that does not go to the sandbox, and records it in the event log. */
   journal(callId: string, run: () => Promise<Recorded>): Promise<ToolResult>
 }
@@ -119,14 +104,18 @@ export class SessionManager {
     const session = this.#session(sessionId)
     await session.enter(options)
     try {
-      const unlessStopping = async <R>(work: () => Promise<R>) => {
+      const checkRunning = () => {
         if (this.#stopping) throw shuttingDown()
+      }
+      const unlessStopping = async <R>(work: () => Promise<R>) => {
+        checkRunning()
         return work()
       }
       return await job({
         epoch: session.epoch,
         workspace: (inner) => unlessStopping(() => openWorkspace(session, inner)),
         runTool: (call) => unlessStopping(() => runSandboxTool(session, call)),
+        forks: forkedWork(session, checkRunning),
         journal: (callId, run) => journal(session, callId, run)
       })
     } finally {
@@ -252,6 +241,7 @@ export class SessionManager {
     })
     this.#shutdown = shutdown
     const work = Promise.allSettled([
+      ...[...this.#sessions.values()].map((session) => session.fork.close()),
       this.pool.stop(),
       this.janitor.stop(),
       // A start that is interrupted leaves no more than it found. Sandboxes that are being recycled are not swept.
@@ -323,23 +313,5 @@ export class SessionManager {
       job().catch((error) => this.#deps.logger.warn({ err: error }, `Background work failed: ${messageOf(error)}`))
     }, ms).unref()
     this.#timers.push(timer)
-  }
-}
-
-async function openWorkspace(session: LiveSession, signal?: AbortSignal): Promise<Workspace> {
-  await session.openSandbox(signal)
-  const { connection } = session.sandbox
-  return {
-    containerId: connection.containerId,
-    epoch: session.epoch,
-    listTools: () => connection.listTools(),
-    callUnrecorded: (name, args) => session.sandbox.connection.callTool(name, args, { timeoutMs: QUIET_CALL_MS }),
-    saveFiles: async () => void (await session.sandbox.checkpoint()),
-    change: (change) => session.sandbox.connection.change(change),
-    recordChange(change) {
-      const data = { code: FILES_CHANGED, message: filesChangedText([change]), files: [change] }
-      return session.events.append([{ type: 'session:notice', data }], session.epoch)
-    },
-    resolve: (paths) => session.sandbox.connection.resolve(paths)
   }
 }

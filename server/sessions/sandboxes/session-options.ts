@@ -10,6 +10,8 @@ export interface SessionsOptions {
   /** Maximum number of these for one owner. */
   maxSandboxesPerOwner: number
   warmPoolSize: number
+  /** The network of the sandboxes: `none`, or its name. */
+  network: string
   idleMs: number
   janitorIntervalMs: number
   pauseAfterMs: number
@@ -28,6 +30,7 @@ export const DEFAULT_SESSIONS_OPTIONS: SessionsOptions = {
   maxSessions: 100,
   maxSandboxesPerOwner: 20,
   warmPoolSize: 2,
+  network: 'none',
   idleMs: 900_000,
   janitorIntervalMs: 60_000,
   pauseAfterMs: 30_000,

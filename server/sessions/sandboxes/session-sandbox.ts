@@ -5,12 +5,13 @@
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import { plural } from '../../lib/plural.ts'
 import type { ContainerState, SandboxOwner, WorkspaceConnection } from '../../sandbox/port.ts'
+import type { Checkpoint, StoredChangeSet } from '../../storage/checkpoint-store.ts'
 import { leaseLost } from '../../storage/store-errors.ts'
 import type { SandboxPlaces } from './sandbox-places.ts'
 import type { SessionEvents } from './session-events.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
-import { openFresh, type WarmPool } from './warm-pool.ts'
-import { type SyncOptions, WorkspaceFiles } from './workspace-files.ts'
+import { claimWarm, openFresh, type WarmPool } from './warm-pool.ts'
+import { type AppliedChanges, type SyncOptions, WorkspaceFiles } from './workspace-files.ts'
 
 export interface SandboxContext {
   deps: SessionsDeps
@@ -31,6 +32,7 @@ export class SessionSandbox {
   #epoch = 0
   #connection: WorkspaceConnection | undefined
   #files: WorkspaceFiles | undefined
+  #saved: Checkpoint | undefined
   #paused = false
   /** Whether a call may have changed files since they were last saved. */
   #isDirty = true
@@ -124,6 +126,34 @@ export class SessionSandbox {
     }
   }
 
+  /** A stored version of the workspace, if the sandbox is open. */
+  version(id: string): StoredChangeSet | undefined {
+    return this.#files?.version(id)
+  }
+
+  /** Puts changes into the workspace and stores them as a version; see `WorkspaceFiles.apply`. */
+  async applyChanges(input: AppliedChanges): Promise<StoredChangeSet | null> {
+    if (!this.#files) throw leaseLost()
+    this.#isDirty = true
+    const version = await this.#files.apply(input)
+    this.#isDirty = false
+    this.#isVerified = false
+    return version
+  }
+
+  /** Runs a job with the session's checkpoint between two syncs, so that content which it adds is in its own commit. */
+  exclusively<T>(job: (checkpoint: Checkpoint) => Promise<T>): Promise<T> {
+    if (!this.#files) throw leaseLost()
+    const { saved } = this
+    return this.#files.inTurn(() => job(saved))
+  }
+
+  /** The files and change sets as last saved. */
+  get saved(): Checkpoint {
+    if (!this.#saved) throw leaseLost()
+    return this.#saved
+  }
+
   /** Ends a sandbox in which a process imitated its server. The next call gets a new one with the files as last saved. */
   async endIfTampered(): Promise<void> {
     const { engine, store, logger } = this.#context.deps
@@ -158,6 +188,7 @@ export class SessionSandbox {
     const connection = this.#connection
     this.#connection = undefined
     this.#files = undefined
+    this.#saved = undefined
     this.#paused = false
     await connection?.close()
   }
@@ -186,11 +217,11 @@ export class SessionSandbox {
   }
 
   async #provision(): Promise<void> {
-    const { deps, made } = this.#context
+    const { deps, made, pool } = this.#context
     await this.#reserve()
     let containerId: string | undefined
     try {
-      const warm = await this.#claimWarm()
+      const warm = await claimWarm(pool, deps, made, this.#epoch)
       const connection = warm ?? (await this.#openCold())
       containerId = connection.containerId
       await this.#use(connection)
@@ -211,22 +242,6 @@ export class SessionSandbox {
     }
   }
 
-  async #claimWarm(): Promise<WorkspaceConnection | undefined> {
-    const { pool, deps, made } = this.#context
-    for (;;) {
-      const member = pool.take()
-      if (!member) return undefined
-      try {
-        await member.claim(this.#epoch)
-        return member
-      } catch (error) {
-        deps.logger.warn({ containerId: member.containerId }, `A warm sandbox was unusable: ${messageOf(error)}`)
-        await deps.engine.remove(member.containerId).catch(() => {})
-        made.delete(member.containerId)
-      }
-    }
-  }
-
   async #openCold(): Promise<WorkspaceConnection> {
     const { deps, made, owner } = this.#context
     return openFresh(deps.engine, await owner(), this.#epoch, made)
@@ -238,6 +253,7 @@ export class SessionSandbox {
     this.#connection = connection
     this.#isDirty = true
     this.#files = new WorkspaceFiles(connection, checkpoint)
+    this.#saved = checkpoint
     this.#paused = false
     const closed = connection.closed.then(() => checkpoint.close())
     closed.catch((error) => logger.warn({ err: error }, `A checkpoint was not closed: ${messageOf(error)}`))

@@ -153,3 +153,24 @@ export async function openFresh(
     throw error
   }
 }
+
+/** Takes a member of the pool that can be used under this epoch; undefined if there is none. */
+export async function claimWarm(
+  pool: Pick<WarmPool, 'take'>,
+  { engine, logger }: Pick<WarmPoolOptions, 'engine' | 'logger'>,
+  made: { delete(containerId: string): void },
+  epoch: number
+): Promise<WorkspaceConnection | undefined> {
+  for (;;) {
+    const member = pool.take()
+    if (!member) return undefined
+    try {
+      await member.claim(epoch)
+      return member
+    } catch (error) {
+      logger.warn({ containerId: member.containerId }, `A warm sandbox was unusable: ${messageOf(error)}`)
+      await engine.remove(member.containerId).catch(() => {})
+      made.delete(member.containerId)
+    }
+  }
+}

@@ -12,6 +12,8 @@ function checkpointOf(known: WorkspaceEntry[]): Checkpoint {
   const entries = new Map(known.map((entry) => [entry.path, entry]))
   return {
     entries,
+    changeSets: new Map(),
+    isThinned: false,
     has: () => true,
     addBlob: async () => ({ hash: '', size: 0 }),
     commit: async ({ deleted }) => deleted.forEach((path) => void entries.delete(path)),

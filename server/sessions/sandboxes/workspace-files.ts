@@ -3,7 +3,10 @@
  * everything is stored under the hash of the bytes that arrived.
  */
 
-import { fromWire, parentOf } from '../../../workspace-server/checkpoint/raw-path.ts'
+import { randomUUID } from 'node:crypto'
+import type { ConflictChoices } from '../../../contract/effects/change-set.ts'
+import type { VersionAbout } from '../../../contract/effects/effect-replies.ts'
+import { fromWire, parentOf, toWire } from '../../../workspace-server/checkpoint/raw-path.ts'
 import { zeroRuns } from '../../../workspace-server/checkpoint/zero-runs.ts'
 import type {
   ChangesResult,
@@ -14,18 +17,49 @@ import type {
 } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { WorkspaceConnection } from '../../sandbox/port.ts'
-import type { Checkpoint } from '../../storage/checkpoint-store.ts'
+import {
+  type Checkpoint,
+  isSameEntry,
+  type StoredChange,
+  type StoredChangeSet
+} from '../../storage/checkpoint-store.ts'
+import { type ChangePlan, planChanges } from '../changes/plan-changes.ts'
 
 const CHUNK_BYTES = 1024 * 1024
 const BATCH_BYTES = 2 * 1024 * 1024
 const BATCH_ENTRIES = 500
 /** 256 MB of small files arrive in about 130 pages; no workspace of ours has ten times that. */
 const MAX_PAGES = 2000
+const TOO_OLD =
+  'The sandbox was started by an earlier version of this program. It is replaced after a while without use.'
 const ZEROS = Buffer.alloc(CHUNK_BYTES)
 
 type FileEntry = Extract<WorkspaceEntry, { type: 'file' }>
+type DirEntry = Extract<WorkspaceEntry, { type: 'dir' }>
+
+/** A version of the workspace: its id, and who or what made it. */
+export interface VersionName {
+  id: string
+  about: VersionAbout
+}
+
+export function madeByPerson(): VersionName {
+  return { id: `person:${randomUUID()}`, about: { by: 'person' } }
+}
+
+export interface AppliedChanges {
+  /** Or what plans them from the files as they are: it is called when these are up to date, and may throw. */
+  changes: readonly StoredChange[] | ((saved: Checkpoint) => readonly StoredChange[])
+  /** For files that the workspace has changed too. */
+  choices?: ConflictChoices | undefined
+  version: VersionName
+  /** The change sets that are decided with it. */
+  drop?: string[]
+}
 
 export interface SyncOptions {
+  /** The version that the changes belong to. Without one, nobody knows who made them. */
+  version?: VersionName
   /** Rehash everything, which also finds writes that leave no trace in a file's times. */
   full?: boolean
   /** The server inside has no state yet and reports every file: what it does not report is gone. */
@@ -53,12 +87,67 @@ export class WorkspaceFiles {
 
   /** Brings the checkpoint up to date and returns what could not be stored. Calls are queued. */
   sync(options: SyncOptions = {}): Promise<ChangesResult['skipped']> {
-    const run = this.#tail.then(() => this.#sync(options))
+    return this.inTurn(() => this.#sync(options))
+  }
+
+  version(id: string): StoredChangeSet | undefined {
+    const set = this.#checkpoint.changeSets.get(id)
+    return set?.kind === 'version' ? set : undefined
+  }
+
+  /** Adding content and committing it must be one job: a commit forgets added content that it does not name. */
+  inTurn<T>(job: () => Promise<T>): Promise<T> {
+    const run = this.#tail.then(job)
     this.#tail = run.catch(() => {})
     return run
   }
 
-  async #sync({ full = false, everything = false }: SyncOptions): Promise<ChangesResult['skipped']> {
+  /**
+   * Applies changes whose content is in the checkpoint, to the container first and then to the checkpoint, as one version. After a
+   * crash between the two it can be repeated: what is there already is not changed again. Returns the version, also if it existed
+   * before, or null if there was nothing to change. Throws `changes_conflict` before anything is changed.
+   */
+  apply(input: AppliedChanges): Promise<StoredChangeSet | null> {
+    return this.inTurn(async () => {
+      await this.#sync({})
+      const { changes, choices, version, drop = [] } = input
+      const known = this.#checkpoint.changeSets.get(version.id)
+      if (known?.kind === 'version') {
+        await this.#checkpoint.commit({ put: [], deleted: [], drop })
+        return known
+      }
+      const wanted = typeof changes === 'function' ? changes(this.#checkpoint) : changes
+      const plan = planChanges(this.#checkpoint.entries, wanted, choices)
+      await this.#write(plan.changes)
+      return this.#commitApplied(plan, version, drop)
+    })
+  }
+
+  async #commitApplied(plan: ChangePlan, { id, about }: VersionName, drop: string[]): Promise<StoredChangeSet | null> {
+    const present = about.by === 'revert' ? [] : plan.present
+    const set: StoredChangeSet = { id, kind: 'version', at: Date.now(), about, changes: [...plan.changes, ...present] }
+    const put = plan.changes.flatMap(({ after }) => after ?? [])
+    const deleted = plan.changes.flatMap(({ path, after }) => (after ? [] : [path]))
+    const keep = set.changes.length > 0 ? [set] : []
+    await this.#checkpoint.commit({ put, deleted, drop, keep })
+    return keep[0] ?? null
+  }
+
+  /** Deletes first, the deepest path first, because a folder may become a file. */
+  async #write(changes: readonly StoredChange[]): Promise<void> {
+    const gone = changes.filter(({ after }) => !after).map(({ path }) => path)
+    const after = changes.flatMap((change) => change.after ?? [])
+    const folders = new Map(parentsOf(changes, this.#checkpoint.entries).map((dir) => [dir.path, dir]))
+    for (const entry of after) if (entry.type === 'dir') folders.set(entry.path, entry)
+    const batch = new RestoreBatch(this.#connection)
+    for (const path of gone.toSorted((a, b) => depth(b) - depth(a))) await batch.remove(path)
+    await this.#writeEntries(batch, after, [...folders.values()])
+    const [failed] = batch.failed
+    if (failed) throw notApplied(failed.path, failed.reason)
+  }
+
+  async #sync({ version, full = false, everything = false }: SyncOptions): Promise<ChangesResult['skipped']> {
+    const { id, about } = version ?? { id: `background:${randomUUID()}`, about: { by: 'background' } }
     const skipped: ChangesResult['skipped'] = []
     if (everything) this.#census ??= { seen: new Set(), folders: new Set(), skipped: [] }
     for (let page = 0; ; page++) {
@@ -75,13 +164,25 @@ export class WorkspaceFiles {
       const last = !changes.more
       const gone = this.#census && last ? this.#unseen(this.#census) : []
       const deleted = [...changes.deleted, ...gone]
-      if (put.length > 0 || deleted.length > 0) await this.#checkpoint.commit({ put, deleted })
+      const found = this.#found(put, deleted)
+      const set: StoredChangeSet = { id, kind: 'version', at: Date.now(), about, changes: found }
+      const keep = found.length > 0 ? [set] : []
+      if (put.length > 0 || deleted.length > 0) await this.#checkpoint.commit({ put, deleted, keep })
       this.#ack = changes.seq
       skipped.push(...changes.skipped)
       if (!last) continue
       this.#census = undefined
       return skipped
     }
+  }
+
+  #found(put: WorkspaceEntry[], deleted: string[]): StoredChange[] {
+    const { entries } = this.#checkpoint
+    const changed = put.map(
+      (after): StoredChange => ({ path: after.path, before: entries.get(after.path) ?? null, after })
+    )
+    const gone = deleted.map((path): StoredChange => ({ path, before: entries.get(path) ?? null, after: null }))
+    return [...changed, ...gone].filter(({ before, after }) => !isSameEntry(before, after))
   }
 
   /** The content of a folder that could not be read was not seen either, and is kept. */
@@ -117,16 +218,23 @@ export class WorkspaceFiles {
   /** Writes the checkpoint's files into an empty workspace; returns the number of files and which failed. */
   async restore(): Promise<{ files: number; failed: RestoreResult['failed'] }> {
     const entries = [...this.#checkpoint.entries.values()]
-    const dirs = entries.filter((entry) => entry.type === 'dir').sort((a, b) => depth(a.path) - depth(b.path))
-    const files = entries.filter((entry) => entry.type === 'file')
     const batch = new RestoreBatch(this.#connection)
+    await this.#writeEntries(
+      batch,
+      entries,
+      entries.filter((entry) => entry.type === 'dir')
+    )
+    return { files: entries.filter((entry) => entry.type === 'file').length, failed: batch.failed }
+  }
+
+  async #writeEntries(batch: RestoreBatch, entries: WorkspaceEntry[], folders: DirEntry[]): Promise<void> {
+    const dirs = folders.toSorted((a, b) => depth(a.path) - depth(b.path))
     // A read-only folder gets its real mode after its files are written.
     for (const dir of dirs) await batch.add({ ...dir, mode: 0o700 })
-    for (const file of files) await this.#restoreFile(batch, file)
+    for (const entry of entries) if (entry.type === 'file') await this.#restoreFile(batch, entry)
     for (const entry of entries) if (entry.type === 'link') await batch.add(entry)
     for (const dir of dirs.reverse()) await batch.add(dir)
     await batch.flush()
-    return { files: files.length, failed: batch.failed }
   }
 
   async #restoreFile(batch: RestoreBatch, file: FileEntry): Promise<void> {
@@ -147,6 +255,7 @@ class RestoreBatch {
   readonly failed: RestoreResult['failed'] = []
   readonly #connection: WorkspaceConnection
   #entries: RestoreParams['entries'] = []
+  #deleted: string[] = []
   #bytes = 0
 
   constructor(connection: WorkspaceConnection) {
@@ -154,20 +263,51 @@ class RestoreBatch {
   }
 
   async add(entry: RestoreParams['entries'][number]): Promise<void> {
-    const bytes = (entry.data?.length ?? 0) + entry.path.length + 100
-    if (this.#bytes + bytes > BATCH_BYTES || this.#entries.length === BATCH_ENTRIES) await this.flush()
+    await this.#makeRoom((entry.data?.length ?? 0) + entry.path.length + 100)
     this.#entries.push(entry)
+  }
+
+  /** Call this before any `add`. */
+  async remove(path: string): Promise<void> {
+    await this.#makeRoom(path.length + 10)
+    this.#deleted.push(path)
+  }
+
+  async #makeRoom(bytes: number): Promise<void> {
+    const count = this.#entries.length + this.#deleted.length
+    if (this.#bytes + bytes > BATCH_BYTES || count === BATCH_ENTRIES) await this.flush()
     this.#bytes += bytes
   }
 
   async flush(): Promise<void> {
-    if (this.#entries.length === 0) return
-    const entries = this.#entries
+    const [entries, deleted] = [this.#entries, this.#deleted]
+    if (entries.length + deleted.length === 0) return
     this.#entries = []
+    this.#deleted = []
     this.#bytes = 0
-    const { failed } = await this.#connection.restore({ entries })
+    const { failed, removed } = await this.#connection.restore({ entries, ...(deleted.length > 0 && { deleted }) })
     this.failed.push(...failed)
+    // A server of an earlier version of this program would keep the files, and we would not.
+    if (deleted.length > 0 && removed === undefined) this.failed.push({ path: '', reason: TOO_OLD, noRoom: false })
   }
+}
+
+/** The existing folders whose content changes: writing into them changes their times, and their modes if they are read-only. */
+function parentsOf(changes: readonly StoredChange[], entries: Checkpoint['entries']): DirEntry[] {
+  const gone = new Set(changes.filter(({ after }) => after?.type !== 'dir').map(({ path }) => path))
+  const parents = new Set<string>()
+  for (const { path } of changes) {
+    for (let raw = parentOf(fromWire(path)); raw !== ''; raw = parentOf(raw)) parents.add(toWire(raw))
+  }
+  return [...parents].flatMap((path) => {
+    const entry = entries.get(path)
+    return entry?.type === 'dir' && !gone.has(path) ? [entry] : []
+  })
+}
+
+function notApplied(path: string, reason: string): AppError {
+  const message = `The changes could not be written to the sandbox (${path.slice(0, 100)}): ${reason} Try again; every version is still stored.`
+  return new AppError('unavailable', 'changes_not_applied', message)
 }
 
 /** The fetched range with its holes filled with zeros; never more than requested. */
@@ -198,4 +338,4 @@ function isBelow(raw: string, folders: ReadonlySet<string>): boolean {
   return false
 }
 
-const depth = (path: string): number => path.split('/').length
+const depth = (path: string): number => fromWire(path).split('/').length

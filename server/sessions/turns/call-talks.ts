@@ -4,7 +4,7 @@
  */
 import type { ServerLogLine } from '../../../contract/events.ts'
 import type { ServerToClient } from '../../../contract/live.ts'
-import { answerContent, type Question } from '../../../contract/questions.ts'
+import { answerContent, type Question } from '../../../contract/questions/questions.ts'
 import { callOf, type Transcript } from '../../../contract/transcript.ts'
 import type { Answer, CallTalk } from '../../calls/call-talk.ts'
 import { AppError } from '../../lib/errors.ts'

@@ -20,7 +20,7 @@ import { notRun } from './turn-events.ts'
 type Asked = EventData<'tool:approval_required'>
 
 /** After this many tries, something is swapping the path on purpose. */
-const MAX_TIMES_ASKED = 5
+export const MAX_TIMES_ASKED = 5
 const RESOLVE_MS = 15_000
 
 /** The path from its text alone, if the sandbox could not be asked. */
@@ -102,7 +102,15 @@ export function editedTarget(
 
 /** The event for a call whose path no longer leads to what the person was shown: nothing was done, and they decide again. */
 export function askedAgain(sessionId: string, call: CallEntry, changed: AppError): NewEvent {
-  const { decision, requestedAt: _at, startedAt: _started, result: _result, again, ...rest } = call
+  const {
+    decision,
+    requestedAt: _at,
+    startedAt: _started,
+    result: _result,
+    previewRefused: _refused,
+    again,
+    ...rest
+  } = call
   const times = timesAsked(call) + 1
   if (times > MAX_TIMES_ASKED) return notRun(call.callId, changed)
   const isEdited = decision?.editedArgs !== undefined || again?.isEdited === true

@@ -1,3 +1,4 @@
+import type { ApprovalMode } from '../../../contract/effects/modes.ts'
 import type { ServerToClient } from '../../../contract/live.ts'
 import type { Effort } from '../../../contract/session-settings.ts'
 import type { TurnLimits } from '../../agent/next-action.ts'
@@ -18,6 +19,8 @@ export interface ChatOptions {
   maxOutputTokens?: number | undefined
   effort?: Effort | undefined
   network: string
+  /** The approval mode of new sessions. */
+  mode?: ApprovalMode | undefined
   /** Whether the operator has set their own image. */
   ownImage?: boolean | undefined
 }
@@ -25,7 +28,7 @@ export interface ChatOptions {
 type Publish = <T extends LiveName>(sessionId: string, type: T, data: Parameters<ServerToClient[T]>[0]) => void
 
 export interface ChatDeps {
-  sessions: Pick<SessionManager, 'hold' | 'attach'>
+  sessions: Pick<SessionManager, 'hold' | 'attach' | 'openSaved'>
   events: EventLog
   /** The files of messages and results. */
   contents: ContentStore

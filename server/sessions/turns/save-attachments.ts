@@ -5,8 +5,9 @@ import type { Transcript, TranscriptEntry } from '../../../contract/transcript.t
 import { AppError, messageOf } from '../../lib/errors.ts'
 import type { ContentStore } from '../../storage/checkpoint-store.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
+import type { Workspace } from '../sandboxes/open-workspace.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
-import type { HeldSession, Workspace } from '../sandboxes/session-manager.ts'
+import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { noticeOf } from './turn-events.ts'
 
 const FOLDER = 'attachments'

@@ -39,7 +39,7 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
   const model = transcript.model ?? (await models.resolve(undefined))
   const { settings } = transcript
   const instructions = { person: await deps.instructionsOf(sessionId), session: settings.instructions ?? '' }
-  const system = systemPromptFor(tools, { ...options, instructions })
+  const system = systemPromptFor(tools, { ...options, mode: transcript.mode, instructions })
   const fixedTokens = estimateRequest({ system, tools, messages: [] })
   const requested = new Set(recent.flatMap(requestedIds))
   return modelStep({
@@ -58,6 +58,7 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
     allowed: transcript.allowed,
     changed: await guard.changes(tools.filter(({ server }) => server !== WORKSPACE)),
     policy,
+    mode: transcript.mode,
     step: (request) =>
       models.step({
         ...request,

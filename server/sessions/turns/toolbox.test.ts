@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { AppError } from '../../lib/errors.ts'
 import { silentLogger } from '../../lib/logger.ts'
-import type { HeldSession, Workspace } from '../sandboxes/session-manager.ts'
+import type { Workspace } from '../sandboxes/open-workspace.ts'
+import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { Toolbox } from './toolbox.ts'
 
 const DEFINITIONS = [{ name: 'read_file', inputSchema: { type: 'object' as const } }]

@@ -8,13 +8,14 @@ import type { Audit, CallEnd } from '../../audit/audit.ts'
 import { CallProgress, callFailed, callReturned } from '../../audit/call-end.ts'
 import type { CallTalk } from '../../calls/call-talk.ts'
 import type { Caller } from '../../calls/caller.ts'
-import { approvalHash, type OfferedTool, offerTools } from '../../calls/offered-tool.ts'
+import { approvalHash, type OfferedTool, offerTools, WORKSPACE } from '../../calls/offered-tool.ts'
 import type { ToolCallInput, ToolSource } from '../../calls/tool-source.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ReportRefusal } from '../../lib/refusals.ts'
 import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
 import { logCallEnd } from '../feed/log-sessions.ts'
+import type { Previewed } from '../sandboxes/forks/forked-work.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
 import { sandboxTools } from '../sandboxes/sandbox-tools.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
@@ -85,11 +86,38 @@ export class Toolbox {
 
   /** Runs exactly what was approved: a call with another definition or other arguments than the person saw is refused. */
   async run(hold: HeldSession, input: RunInput): Promise<void> {
-    const { sessionId, call, signal, onOutput, talk } = input
-    const { callId, server, name, decision } = call
+    const { call } = input
+    const { decision, server, turnId } = call
     if (!decision?.approved) throw new AppError('forbidden', 'not_approved', 'Nobody has approved this call.')
+    const isForked = call.ahead === 'review' && server === WORKSPACE
+    await this.#make(hold, input, decision.editedArgs ?? call.args, (source, made) =>
+      isForked ? hold.forks.run(made, turnId) : source.call(made)
+    )
+  }
+
+  /** Runs a call of the sandbox in a fork before anyone has decided on it. */
+  async preview(hold: HeldSession, input: RunInput): Promise<Previewed> {
+    const { call } = input
+    if (call.server !== WORKSPACE) throw new AppError('forbidden', 'not_approved', 'Only the sandbox can run ahead.')
+    let previewed: Previewed | undefined
+    await this.#make(hold, input, call.args, async (_source, made) => {
+      previewed = await hold.forks.preview(made)
+      return previewed.result
+    })
+    if (!previewed) throw new AppError('internal', 'internal', 'A preview has no result.')
+    return previewed
+  }
+
+  /** Checks the call, and makes it between two rows of the audit log. */
+  async #make(
+    hold: HeldSession,
+    input: RunInput,
+    args: ToolCallInput['args'],
+    make: (source: ToolSource, made: ToolCallInput) => Promise<{ isError?: boolean | undefined }>
+  ): Promise<void> {
+    const { sessionId, call, signal, onOutput, talk } = input
+    const { callId, server, name } = call
     const caller = await this.#caller(sessionId)
-    const args = decision.editedArgs ?? call.args
     const bound = { expected: expectedTarget(call), times: timesAsked(call) }
     const end = this.#begin(input, caller, args)
     const progress = new CallProgress()
@@ -97,7 +125,7 @@ export class Toolbox {
       const source = this.#source(hold, server)
       await this.#checkApproved(source, input, caller)
       progress.sending()
-      const result = await source.call({ callId, caller, name, args, signal, onOutput, talk, ...bound })
+      const result = await make(source, { callId, caller, name, args, signal, onOutput, talk, ...bound })
       end({ ...callReturned(result), calledMs: progress.calledMs })
     } catch (error) {
       end({ ...callFailed(error, progress.stage), calledMs: progress.calledMs })

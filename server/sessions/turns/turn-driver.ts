@@ -2,8 +2,6 @@
  * Drives one session's turn: reads the log, does what comes next, and stops when the turn waits for a person or is over. It has no
  * state that a restart would lose: any instance comes to the same next action. Only one drive runs at a time.
  */
-import { type CallEntry, callOf } from '../../../contract/transcript.ts'
-import { MAX_COMMANDS_AT_ONCE } from '../../../workspace-server/protocol.ts'
 import { stepsInTurn } from '../../agent/model-history.ts'
 import { type NextAction, nextAction, strayCalls } from '../../agent/next-action.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
@@ -11,12 +9,13 @@ import { backoffMs } from '../../lib/waiting/backoff.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import type { Conversation } from '../feed/conversation.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
-import { appendEvents, lostWithServer, unknownOutcome } from '../sandboxes/session-events.ts'
+import { appendEvents, lostWithServer } from '../sandboxes/session-events.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
-import { CallTalks } from './call-talks.ts'
-import { askedAgain, withTargets } from './call-targets.ts'
+import { withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
+import { openReview, settleReview } from './forked-calls.ts'
 import { LiveAnswer } from './live-turn.ts'
+import { RunningCalls } from './running-calls.ts'
 import { saveAttachments } from './save-attachments.ts'
 import { startStep } from './start-step.ts'
 import { cutOffBy, failedTurn, keyed, limitedTurn, noticeOf, notRun, stopped } from './turn-events.ts'
@@ -31,8 +30,7 @@ export class TurnDriver {
   readonly #sessionId: string
   readonly #conversation: Conversation
   readonly #onQuiet: () => void
-  /** Calls that run here, each with its turn. */
-  readonly #calls = new Map<string, string>()
+  readonly #calls: RunningCalls
   #abort = new AbortController()
   #driving: Promise<void> | undefined
   #news = Promise.withResolvers<void>()
@@ -41,16 +39,20 @@ export class TurnDriver {
   #retry: NodeJS.Timeout | undefined
   #failures = 0
   #answer: LiveAnswer | undefined
-  readonly #talks: CallTalks
-  /** Why no more calls can be started while the session is held. */
-  #lost: unknown
 
   constructor(sessionId: string, conversation: Conversation, deps: ChatDeps, onQuiet: () => void) {
     this.#sessionId = sessionId
     this.#conversation = conversation
     this.#deps = deps
     this.#onQuiet = onQuiet
-    this.#talks = new CallTalks(deps, sessionId, () => this.wake())
+    this.#calls = new RunningCalls(deps, sessionId, conversation, {
+      append: (events, epoch) => this.#append(events, epoch),
+      ended: () => {
+        this.#hasNews = true
+        this.#news.resolve()
+      },
+      wake: () => this.wake()
+    })
   }
 
   /** Whether it is driving, or will retry. */
@@ -69,7 +71,7 @@ export class TurnDriver {
     const { turnId = '', text = '', reasoning } = this.#answer ?? {}
     if (reasoning) live(this.#sessionId, 'agent:reasoning', { turnId, ...reasoning })
     if (text !== '') live(this.#sessionId, 'agent:text', { turnId, text })
-    this.#talks.retell()
+    this.#calls.talks.retell()
   }
 
   /** Call this when something was appended or someone came back. */
@@ -148,7 +150,7 @@ export class TurnDriver {
   /** A started call that is not ours was interrupted, or runs on another instance. Taking the lease tells which. */
   #isQuiet(action: NextAction): boolean {
     const { startedElsewhere, neverRun } = this.#stray()
-    if (neverRun.length > 0) return false
+    if (neverRun.length > 0 || this.#calls.hasDiscarded(this.#conversation.transcript)) return false
     return action.type === 'idle' || (action.type === 'wait' && startedElsewhere.length === 0)
   }
 
@@ -157,7 +159,7 @@ export class TurnDriver {
   }
 
   async #drive(hold: HeldSession): Promise<void> {
-    this.#lost = undefined
+    this.#calls.lost = undefined
     for (;;) {
       try {
         if (await this.#advance(hold)) return
@@ -173,18 +175,20 @@ export class TurnDriver {
   async #advance(hold: HeldSession): Promise<boolean> {
     this.#hasNews = false
     this.#news = Promise.withResolvers()
-    const ours = new Set(this.#calls.keys())
+    const ours = new Set(this.#calls.ids())
     const { turnId } = await this.#conversation.refresh()
-    await this.#talks.settle(this.#conversation.transcript)
+    await this.#calls.talks.settle(this.#conversation.transcript)
     // The turn may have been stopped through another instance, which can't stop the calls that run here.
-    if ([...this.#calls.values()].some((turn) => turn !== turnId) && !this.#abort.signal.aborted) this.#stopCalls()
-    const isOver = this.#closed || this.#lost !== undefined
-    if (this.#lost !== undefined && this.#calls.size === 0) throw this.#lost
+    if (this.#calls.areOfOtherTurn(turnId) && !this.#abort.signal.aborted) this.#stopCalls()
+    const isOver = this.#closed || this.#calls.lost !== undefined
+    if (this.#calls.lost !== undefined && this.#calls.size === 0) throw this.#calls.lost
     for (const { callId } of this.#stray().neverRun) await this.#append([notRun(callId, stopped())], hold.epoch)
+    await this.#calls.endDiscarded(hold, this.#conversation.transcript)
     const action: NextAction = isOver ? { type: 'wait' } : this.#next()
-    if (action.type === 'run' && (await this.#refuseOverQuota(action.calls, hold.epoch))) return false
-    if (action.type === 'run') this.#startCalls(hold, action.calls)
+    if (action.type === 'run' && (await this.#calls.refuseOverQuota(action.calls, hold.epoch))) return false
+    if (action.type === 'run') this.#calls.start(hold, action.calls, this.#abort.signal)
     if (action.type === 'step' && turnId && this.#calls.size === 0) await this.#step(hold, turnId)
+    else if (isReview(action) && this.#calls.size === 0) await this.#review(action, hold)
     else if (action.type === 'end' && turnId) await this.#append(limitedTurn(turnId, action.reason), hold.epoch)
     else if (action.type === 'wait' && !isOver && (await this.#reportLost(ours, hold.epoch))) return false
     else if (this.#calls.size > 0) await this.#newsOrTime()
@@ -192,21 +196,10 @@ export class TurnDriver {
     return false
   }
 
-  /**
-   * Calls that were approved before the quota was reached are not run; they get an error as their result. Returns true if there
-   * were any.
-   */
-  async #refuseOverQuota(calls: CallEntry[], epoch: number): Promise<boolean> {
-    const waiting = calls.filter(({ callId }) => !this.#calls.has(callId))
-    if (waiting.length === 0) return false
-    try {
-      await this.#deps.checkQuota(this.#sessionId)
-      return false
-    } catch (error) {
-      if (!isAppError(error) || !error.code.startsWith('quota_')) throw error
-      for (const { callId } of waiting) await this.#append([notRun(callId, error)], epoch)
-      return true
-    }
+  async #review({ type }: NextAction, hold: HeldSession): Promise<void> {
+    const { transcript } = this.#conversation
+    const work = type === 'open-review' ? openReview : settleReview
+    await this.#append(await work(hold, transcript), hold.epoch)
   }
 
   async #newsOrTime(): Promise<void> {
@@ -289,45 +282,6 @@ export class TurnDriver {
     return () => clearInterval(timer)
   }
 
-  #startCalls(hold: HeldSession, calls: CallEntry[]): void {
-    for (const call of calls) {
-      const { callId } = call
-      if (this.#calls.has(callId)) continue
-      // The sandbox would refuse one more, although a person has approved it.
-      if (this.#calls.size === MAX_COMMANDS_AT_ONCE) return
-      this.#calls.set(callId, call.turnId)
-      void this.#runCall(hold, call, this.#abort.signal).finally(() => {
-        this.#calls.delete(callId)
-        this.#talks.end(callId)
-        this.#hasNews = true
-        this.#news.resolve()
-      })
-    }
-  }
-
-  async #runCall(hold: HeldSession, call: CallEntry, signal: AbortSignal): Promise<void> {
-    const { toolbox, logger } = this.#deps
-    const { callId } = call
-    const talking = this.#talks.begin(callId, (events) => appendEvents(this.#deps, this.#sessionId, events, hold.epoch))
-    try {
-      await toolbox.run(hold, { sessionId: this.#sessionId, call, signal, ...talking })
-    } catch (error) {
-      logger.debug({ err: error, callId }, 'A call failed.')
-      if (isOwnershipError(error)) this.#lost = error
-      else if (isAppError(error, 'target_changed'))
-        await this.#append([askedAgain(this.#sessionId, call, error)], hold.epoch).catch(() => {})
-      else await this.#answerUnanswered(callId, error, hold.epoch).catch(() => {})
-    }
-  }
-
-  /** A call that failed before it recorded anything still needs a result, or the turn would wait for ever. */
-  async #answerUnanswered(callId: string, error: unknown, epoch: number): Promise<void> {
-    const call = callOf(await this.#conversation.refresh(), callId)
-    if (call?.result) return
-    const isUnknown = call?.startedAt !== undefined
-    await this.#append([isUnknown ? unknownOutcome(callId, messageOf(error)) : notRun(callId, error)], epoch)
-  }
-
   async #failTurn(turnId: string, error: unknown, epoch?: number, partial: NewEvent[] = []): Promise<void> {
     if (!isAppError(error)) this.#deps.logger.error({ err: error, sessionId: this.#sessionId }, 'A turn failed.')
     await this.#append([...partial, ...failedTurn(turnId, error)], epoch)
@@ -343,4 +297,8 @@ export class TurnDriver {
       return false
     }
   }
+}
+
+function isReview({ type }: NextAction): boolean {
+  return type === 'open-review' || type === 'settle-review'
 }

@@ -3,7 +3,8 @@ import { AppError, messageOf } from '../../lib/errors.ts'
 const LIMITED = {
   content: 'The files of this session exceed',
   names: 'There are too many files with long paths in this session: the list of them exceeds',
-  holes: 'The files of this session, with their runs of zeros, exceed'
+  holes: 'The files of this session, with their runs of zeros, exceed',
+  open: 'The changes that wait for a decision in this session exceed'
 }
 
 export function checkpointFull(what: keyof typeof LIMITED, maxBytes: number): AppError {

@@ -21,6 +21,10 @@ export interface CheckpointStoreOptions {
   dir: string
   /** The maximum size of one session's files, including their names. */
   maxSessionBytes: number
+  /** The maximum size of the versions of one session's files, apart from the files themselves. */
+  maxHistoryBytes?: number
+  /** How long versions are kept. */
+  historyMs?: number
   logger: Logger
 }
 
@@ -64,7 +68,9 @@ async function openCheckpoint(
   try {
     await markUsed(folder)
     const state = await loadCheckpoint(folder, packs, logger)
-    return new FileCheckpoint({ folder, packs, state, maxBytes, logger, written: () => sizes.forget(name) })
+    const { maxHistoryBytes = maxBytes, historyMs = Number.POSITIVE_INFINITY } = options
+    const history = { maxBytes: maxHistoryBytes, keptMs: historyMs }
+    return new FileCheckpoint({ folder, packs, state, maxBytes, history, logger, written: () => sizes.forget(name) })
   } catch (error) {
     packs.close()
     await folder.removeAllOwn()

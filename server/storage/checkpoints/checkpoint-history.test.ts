@@ -1,7 +1,11 @@
+import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
-import { CheckpointFixture, chunked, contentOf, fileEntry } from './checkpoint-files.fixture.ts'
+import { silentLogger } from '../../lib/logger.ts'
+import type { Checkpoint, StoredChangeSet } from '../checkpoint-store.ts'
+import { CheckpointFixture, chunked, contentOf, fileEntry, MB, put, sha256 } from './checkpoint-files.fixture.ts'
+import { openCheckpointStore } from './checkpoint-files.ts'
 
 let fixture: CheckpointFixture
 beforeEach(() => {
@@ -78,4 +82,143 @@ describe('random histories', () => {
       { numRuns: 40 }
     )
   }, 60_000)
+})
+
+describe('change sets', () => {
+  const entry = (path: string, text: string) => fileEntry(path, Buffer.from(text))
+  const setOf = (id: string, path: string, before: string | null, after: string | null): StoredChangeSet => ({
+    id,
+    kind: 'version',
+    at: Date.now(),
+    about: { by: 'person' },
+    changes: [
+      { path, before: before === null ? null : entry(path, before), after: after === null ? null : entry(path, after) }
+    ]
+  })
+  const text = async (checkpoint: Checkpoint, content: string) =>
+    (await contentOf(checkpoint, sha256(Buffer.from(content)))).toString()
+  /** Writes a file, with the version that says so. */
+  const edit = async (checkpoint: Checkpoint, id: string, path: string, before: string | null, after: string) => {
+    await checkpoint.addBlob(Buffer.from(after))
+    await checkpoint.commit({ put: [entry(path, after)], deleted: [], keep: [setOf(id, path, before, after)] })
+  }
+
+  it('keep the content of both sides, through compactions and owners, until they are dropped', async () => {
+    const big = (letter: string) => letter.repeat(700_000)
+    let checkpoint = await fixture.store.open('s', 1)
+    await edit(checkpoint, 'v0', 'a', null, big('0'))
+    for (let i = 1; i < 8; i++) await edit(checkpoint, `v${i}`, 'a', big(`${i - 1}`), big(`${i}`))
+    const sets = structuredClone([...checkpoint.changeSets.values()])
+    await checkpoint.close()
+    checkpoint = await fixture.store.open('s', 2)
+    expect([...checkpoint.changeSets.values()]).toEqual(sets)
+    expect(await text(checkpoint, big('3'))).toBe(big('3'))
+    const heavy = fixture.weight('pack')
+    await checkpoint.commit({ put: [], deleted: [], drop: ['v0', 'v1', 'v2', 'v3', 'v4', 'v5', 'v6', 'v7'] })
+    expect(checkpoint.has(sha256(Buffer.from(big('3'))))).toBe(false)
+    await put(checkpoint, { b: 'b' })
+    await checkpoint.close()
+    expect(fixture.weight('pack')).toBeLessThan(heavy / 3)
+    expect(await fixture.filesAt(3)).toEqual({ a: big('7'), b: 'b' })
+  })
+
+  it('grow if they are versions, and are replaced if they wait for a decision', async () => {
+    let checkpoint = await fixture.store.open('s', 1)
+    await edit(checkpoint, 'v', 'a', null, 'one')
+    await edit(checkpoint, 'v', 'b', null, 'two')
+    await edit(checkpoint, 'v', 'a', 'one', 'three')
+    await checkpoint.addBlob(Buffer.from('fork'))
+    await checkpoint.commit({ put: [], deleted: [], keep: [{ ...setOf('o', 'a', 'three', 'three'), kind: 'open' }] })
+    await checkpoint.commit({ put: [], deleted: ['b'], keep: [setOf('v', 'b', 'two', null)] })
+    await checkpoint.addBlob(Buffer.from('fork'))
+    await checkpoint.commit({ put: [], deleted: [], keep: [{ ...setOf('o', 'c', null, 'fork'), kind: 'open' }] })
+    for (const epoch of [2, 3]) {
+      await checkpoint.close()
+      checkpoint = await fixture.store.open('s', epoch)
+      expect(checkpoint.changeSets.get('v')?.changes).toEqual(setOf('v', 'a', null, 'three').changes)
+      expect(checkpoint.changeSets.get('o')?.changes).toEqual(setOf('o', 'c', null, 'fork').changes)
+      expect([checkpoint.has(sha256(Buffer.from('one'))), checkpoint.has(sha256(Buffer.from('two')))]).toEqual([
+        false,
+        false
+      ])
+      expect(await text(checkpoint, 'fork')).toBe('fork')
+      await put(checkpoint, { d: `${epoch}` })
+    }
+    // A kept preview: the open set becomes a version, and is the newest one.
+    await edit(checkpoint, 'later', 'e', null, 'e')
+    const kept = {
+      put: [entry('c', 'fork')],
+      deleted: [],
+      drop: ['o'],
+      keep: [{ ...setOf('o', 'c', null, 'fork'), at: 5 }]
+    }
+    await checkpoint.commit(kept)
+    expect([...checkpoint.changeSets.keys()]).toEqual(['v', 'later', 'o'])
+    await checkpoint.close()
+  })
+
+  it('may have many changes', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    const dirs = Array.from({ length: 5000 }, (_, i) => {
+      return { path: `d${i}`, before: null, after: { path: `d${i}`, type: 'dir', mode: 0o755, mtimeMs: 1 } as const }
+    })
+    const open: StoredChangeSet = { id: 'o', kind: 'open', at: 1, about: { by: 'review' }, changes: dirs }
+    const version: StoredChangeSet = { ...open, id: 'v', kind: 'version' }
+    await checkpoint.commit({ put: [], deleted: [], keep: [open, version] })
+    await checkpoint.close()
+    for (const epoch of [2, 3]) {
+      const again = await fixture.store.open('s', epoch)
+      expect([...again.changeSets.values()]).toEqual([open, version])
+      await put(again, { a: `${epoch}` })
+      await again.close()
+    }
+  })
+
+  it('are refused whole if content is missing, and leave the files as they are', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    await put(checkpoint, { a: 'a' })
+    const missing = checkpoint.commit({ put: [], deleted: ['a'], keep: [setOf('v', 'a', 'never stored', null)] })
+    await expect(missing).rejects.toMatchObject({ code: 'checkpoint_content_missing' })
+    expect([checkpoint.entries.size, checkpoint.changeSets.size]).toEqual([1, 0])
+    await checkpoint.close()
+  })
+
+  it('are marked so that an older program refuses them, and only then', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    await put(checkpoint, { a: 'a' })
+    const versions = () =>
+      [...readFileSync(fixture.stored('manifest')[0] ?? '', 'utf8').matchAll(/"v":(\d)/g)].map((m) => m[1])
+    expect(versions()).toEqual(['1'])
+    await edit(checkpoint, 'v', 'a', 'a', 'b')
+    expect(versions()).toEqual(['1', '3'])
+    await checkpoint.close()
+  })
+
+  // Checked: without `thin`, all six versions stay.
+  it('are thinned by size and age, the oldest versions first and never one that waits for a decision', async () => {
+    const limits = { dir: fixture.dir, maxSessionBytes: 64 * MB, maxHistoryBytes: 100_000, historyMs: 1000_000 }
+    const store = openCheckpointStore({ ...limits, logger: silentLogger })
+    const content = (i: number) => `${i}`.padEnd(30_000, '-')
+    let checkpoint = await store.open('s', 1)
+    await checkpoint.addBlob(Buffer.from(content(99)))
+    await checkpoint.commit({
+      put: [],
+      deleted: [],
+      keep: [{ ...setOf('open', 'o', null, content(99)), kind: 'open' }]
+    })
+    await edit(checkpoint, 'v0', 'a', null, content(0))
+    for (let i = 1; i < 3; i++) await edit(checkpoint, `v${i}`, 'a', content(i - 1), content(i))
+    expect([[...checkpoint.changeSets.keys()], checkpoint.isThinned]).toEqual([['open', 'v0', 'v1', 'v2'], false])
+    for (let i = 3; i < 6; i++) await edit(checkpoint, `v${i}`, 'a', content(i - 1), content(i))
+    await checkpoint.close()
+    checkpoint = await store.open('s', 2)
+    expect([[...checkpoint.changeSets.keys()], checkpoint.isThinned]).toEqual([['open', 'v4', 'v5'], true])
+    expect(checkpoint.has(sha256(Buffer.from(content(1))))).toBe(false)
+    const old = { ...setOf('old', 'b', null, 'b'), at: Date.now() - 2000_000 }
+    await checkpoint.addBlob(Buffer.from('b'))
+    await checkpoint.commit({ put: [entry('b', 'b')], deleted: [], keep: [old] })
+    expect(checkpoint.changeSets.has('old')).toBe(false)
+    expect(checkpoint.entries.has('b')).toBe(true)
+    await checkpoint.close()
+  })
 })

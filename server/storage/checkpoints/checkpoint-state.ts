@@ -1,7 +1,8 @@
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
-import type { CheckpointDelta } from '../checkpoint-store.ts'
-import type { ManifestRecord } from './manifest-record.ts'
+import type { CheckpointDelta, StoredChange, StoredChangeSet } from '../checkpoint-store.ts'
+import { changeBytes, grown, type StoredPart, setFromRecord, setRecord, setRowBytes, sidesOf } from './change-sets.ts'
+import { type ManifestRecord, manifestRecord, type SetRecord } from './manifest-record.ts'
 import { entryBytes, storedEntry } from './stored-entry.ts'
 
 export interface Location {
@@ -16,72 +17,177 @@ export interface Location {
 /** The length of a content and its size in a pack. */
 export type ContentSize = Pick<Location, 'length' | 'stored'>
 
-export interface Blob extends Location {
-  /** Number of entries with this content. A blob without entries is dropped. */
-  refs: number
+/** How often content is named. */
+interface Refs {
+  /** By files of the workspace. */
+  files: number
+  /** By sides of changes. */
+  sides: number
+}
+
+/** A blob that nothing names is dropped. */
+export interface Blob extends Location, Refs {}
+
+interface Sizes {
+  /** Content of the workspace's files. */
+  blobBytes: number
+  /** Content that only change sets name. */
+  keptBytes: number
+  /** The size of all entries in a manifest. */
+  entryBytes: number
+  /** The size of all change sets in a manifest. */
+  setBytes: number
+  /** The size of all files as programs see it: with runs of zeros, and the same content as often as it occurs. */
+  fileBytes: number
 }
 
 /** A delta that was checked, and the size of the state with it. */
 export interface Change {
   put: WorkspaceEntry[]
   deleted: string[]
-  /** By content: how much the number of entries changes. */
-  refs: Map<string, number>
-  blobBytes: number
-  entryBytes: number
-  fileBytes: number
+  drop: string[]
+  /** As they are recorded. */
+  sets: SetRecord[]
+  /** The change sets that differ, as they are then. Null: removed. */
+  changeSets: Map<string, StoredChangeSet | null>
+  isThinned: boolean
+  /** By content: how the number of names changes. */
+  refs: Map<string, Refs>
+  sizes: Sizes
+  /** The size of content in a pack. */
+  storedBytes: (hash: string) => number
+}
+
+/** Limits for what change sets may take. Versions beyond them are removed, the oldest first. */
+export interface HistoryLimits {
+  maxBytes: number
+  /** Versions before this time are removed. */
+  since: number
 }
 
 const BLOB_ROW_BYTES = 100
 const RECORD_ENTRIES = 2000
 const RECORD_CHARS = 1024 * 1024
+/** The most that the list of all changes may take: it is in memory while the session is open. */
+const MAX_SET_BYTES = 16 * 1024 * 1024
 
 /**
- * The files of a session and the location of their content. It is in memory only, and the cost of a change depends on its size.
+ * The files of a session, its change sets, and the location of their content. It is in memory only, and the cost of a change
+ * depends on its size.
  */
 export class CheckpointState {
   readonly entries = new Map<string, WorkspaceEntry>()
+  readonly changeSets = new Map<string, StoredChangeSet>()
   readonly blobs = new Map<string, Blob>()
-  blobBytes = 0
-  /** The size of all entries in a manifest. */
-  entryBytes = 0
-  /** The size of all files as programs see it: with runs of zeros, and the same content as often as it occurs. */
-  fileBytes = 0
+  isThinned = false
+  sizes: Sizes = { blobBytes: 0, keptBytes: 0, entryBytes: 0, setBytes: 0, fileBytes: 0 }
 
-  /** The size that counts against the limit. */
-  get weight(): number {
-    return this.blobBytes + this.entryBytes
+  /** All content that must stay. */
+  get liveBytes(): number {
+    return this.sizes.blobBytes + this.sizes.keptBytes
   }
 
   /** Approximate size of a snapshot in a manifest. */
   get manifestBytes(): number {
-    return this.entryBytes + this.blobs.size * BLOB_ROW_BYTES
+    return this.sizes.entryBytes + this.sizes.setBytes + this.blobs.size * BLOB_ROW_BYTES
   }
 
   /** Checks a delta without changing anything. `sizeOf` knows content that is not part of the state yet. */
-  plan(delta: CheckpointDelta, sizeOf: (hash: string) => ContentSize | undefined): Change {
+  plan(delta: CheckpointDelta & { keep?: StoredPart[] }, sizeOf: (hash: string) => ContentSize | undefined): Change {
     const put = new Map<string, WorkspaceEntry>()
     for (const entry of delta.put) put.set(entry.path, this.#checked(entry, sizeOf))
     const deleted = [...new Set(delta.deleted)].filter((path) => this.entries.has(path) && !put.has(path))
-    const change: Change = {
-      put: [...put.values()],
-      deleted,
-      refs: new Map(),
-      blobBytes: this.blobBytes,
-      entryBytes: this.entryBytes,
-      fileBytes: this.fileBytes
-    }
+    const { isThinned } = this
+    const storedBytes = (hash: string) => this.blobs.get(hash)?.stored ?? sizeOf(hash)?.stored ?? 0
+    const planned = { put: [...put.values()], deleted, drop: [], sets: [], changeSets: new Map(), refs: new Map() }
+    const change: Change = { ...planned, isThinned, sizes: { ...this.sizes }, storedBytes }
     for (const entry of change.put) {
-      count(change, this.entries.get(entry.path), -1)
-      count(change, entry, 1)
+      this.#countFile(change, this.entries.get(entry.path), -1)
+      this.#countFile(change, entry, 1)
     }
-    for (const path of deleted) count(change, this.entries.get(path), -1)
-    for (const [hash, by] of change.refs) {
-      const blob = this.blobs.get(hash)
-      if (!blob && by > 0) change.blobBytes += sizeOf(hash)?.stored ?? 0
-      if (blob && blob.refs + by === 0) change.blobBytes -= blob.stored
-    }
+    for (const path of deleted) this.#countFile(change, this.entries.get(path), -1)
+    for (const id of delta.drop ?? []) this.#drop(change, id)
+    for (const set of delta.keep ?? []) this.#keep(change, this.#checkedSet(set, sizeOf))
     return change
+  }
+
+  /** Plans to remove the oldest versions, until the rest is within the limits. Those that wait for a decision stay. */
+  thin(change: Change, { maxBytes, since }: HistoryLimits): void {
+    const isOver = ({ keptBytes, setBytes }: Sizes) => keptBytes + setBytes > maxBytes || setBytes > MAX_SET_BYTES
+    for (const id of new Set([...this.changeSets.keys(), ...change.changeSets.keys()])) {
+      const set = this.#planned(change, id)
+      if (set?.kind !== 'version' || (set.at >= since && !isOver(change.sizes))) continue
+      this.#drop(change, id)
+      change.isThinned = true
+    }
+  }
+
+  #planned(change: Change, id: string): StoredChangeSet | undefined {
+    const planned = change.changeSets.get(id)
+    return planned === undefined ? this.changeSets.get(id) : (planned ?? undefined)
+  }
+
+  #drop(change: Change, id: string): void {
+    const set = this.#planned(change, id)
+    if (!set) return
+    for (const each of set.changes) this.#countSides(change, each, -1)
+    change.sizes.setBytes -= setRowBytes(set)
+    change.sets = change.sets.filter((record) => record.id !== id)
+    if (this.changeSets.has(id) && !change.drop.includes(id)) change.drop.push(id)
+    change.changeSets.set(id, null)
+  }
+
+  #keep(change: Change, set: StoredPart): void {
+    const known = this.#planned(change, set.id)
+    if (known && (set.more || (known.kind === 'version' && set.kind === 'version'))) {
+      const more = grown(known, set.changes)
+      for (const each of more.removed) this.#countSides(change, each, -1)
+      for (const each of more.added) this.#countSides(change, each, 1)
+      change.changeSets.set(set.id, more.set)
+      change.sets.push({ ...setRecord(set, set.changes), more: true })
+      return
+    }
+    this.#drop(change, set.id)
+    for (const each of set.changes) this.#countSides(change, each, 1)
+    change.sizes.setBytes += setRowBytes(set)
+    change.changeSets.set(set.id, set)
+    change.sets.push(setRecord(set, set.changes))
+  }
+
+  #checkedSet(set: StoredPart, sizeOf: (hash: string) => ContentSize | undefined): StoredPart {
+    const checked = (side: WorkspaceEntry | null, path: string) => side && this.#checked({ ...side, path }, sizeOf)
+    const changes = set.changes.map(({ path, before, after }) => {
+      return { path, before: checked(before, path), after: checked(after, path) }
+    })
+    return { ...set, changes }
+  }
+
+  #countFile(change: Change, entry: WorkspaceEntry | undefined, by: 1 | -1): void {
+    if (!entry) return
+    const { sizes } = change
+    sizes.entryBytes += by * entryBytes(entry)
+    if (entry.type !== 'file') return
+    sizes.fileBytes += by * entry.size
+    this.#countRef(change, entry.hash, { files: by, sides: 0 })
+  }
+
+  #countSides(change: Change, each: StoredChange, by: 1 | -1): void {
+    change.sizes.setBytes += by * changeBytes(each)
+    for (const side of sidesOf(each)) {
+      if (side.type === 'file') this.#countRef(change, side.hash, { files: 0, sides: by })
+    }
+  }
+
+  #countRef({ sizes, refs, storedBytes }: Change, hash: string, by: Refs): void {
+    const blob = this.blobs.get(hash)
+    const planned = refs.get(hash) ?? { files: 0, sides: 0 }
+    const next = { files: planned.files + by.files, sides: planned.sides + by.sides }
+    const was = placeOf(blob, planned)
+    const is = placeOf(blob, next)
+    refs.set(hash, next)
+    if (was === is) return
+    if (was) sizes[was] -= storedBytes(hash)
+    if (is) sizes[is] += storedBytes(hash)
   }
 
   #checked(entry: WorkspaceEntry, sizeOf: (hash: string) => ContentSize | undefined): WorkspaceEntry {
@@ -97,25 +203,30 @@ export class CheckpointState {
   apply(change: Change, locate: (hash: string) => Location): this {
     for (const path of change.deleted) this.entries.delete(path)
     for (const entry of change.put) this.entries.set(entry.path, entry)
+    for (const [id, set] of change.changeSets) {
+      // A set that is replaced is not older than those made since.
+      if (set?.at !== this.changeSets.get(id)?.at) this.changeSets.delete(id)
+      if (set) this.changeSets.set(id, set)
+    }
     for (const [hash, by] of change.refs) {
       const blob = this.blobs.get(hash)
-      if (blob) blob.refs += by
-      else if (by > 0) this.blobs.set(hash, { ...locate(hash), refs: by })
-      if (blob?.refs === 0) this.blobs.delete(hash)
+      const total = { files: (blob?.files ?? 0) + by.files, sides: (blob?.sides ?? 0) + by.sides }
+      if (total.files + total.sides === 0) this.blobs.delete(hash)
+      else if (blob) Object.assign(blob, total)
+      else this.blobs.set(hash, { ...locate(hash), ...total })
     }
-    this.blobBytes = change.blobBytes
-    this.entryBytes = change.entryBytes
-    this.fileBytes = change.fileBytes
+    this.isThinned = change.isThinned
+    this.sizes = { ...change.sizes }
     return this
   }
 
   clone(): CheckpointState {
     const copy = new CheckpointState()
     for (const [path, entry] of this.entries) copy.entries.set(path, entry)
+    for (const [id, set] of this.changeSets) copy.changeSets.set(id, set)
     for (const [hash, blob] of this.blobs) copy.blobs.set(hash, { ...blob })
-    copy.blobBytes = this.blobBytes
-    copy.entryBytes = this.entryBytes
-    copy.fileBytes = this.fileBytes
+    copy.isThinned = this.isThinned
+    copy.sizes = { ...this.sizes }
     return copy
   }
 
@@ -141,29 +252,58 @@ export class CheckpointState {
   /** The whole state, in records that each take little time to write and to read. */
   *snapshot(): Iterable<ManifestRecord> {
     const named = new Set<string>()
-    const rest = this.entries.values()
-    for (let isFirst = true, hasMore = true; hasMore; isFirst = false) {
-      const put: WorkspaceEntry[] = []
+    let last: ManifestRecord | undefined
+    for (const { put, sets, sides } of this.#parts()) {
+      if (last) yield { ...last, more: true }
       const located = new Map<string, Location>()
-      let chars = 0
-      hasMore = false
-      for (let next = rest.next(); !next.done; next = rest.next()) {
-        const entry = next.value
-        put.push(entry)
-        chars += entry.path.length
-        const blob = entry.type === 'file' && !named.has(entry.hash) ? this.blobs.get(entry.hash) : undefined
-        if (entry.type === 'file' && blob) located.set(entry.hash, blob)
-        if (entry.type === 'file') named.add(entry.hash)
-        hasMore = put.length === RECORD_ENTRIES || chars > RECORD_CHARS
-        if (hasMore) break
+      for (const entry of [...put, ...sides]) {
+        if (entry.type !== 'file' || named.has(entry.hash)) continue
+        named.add(entry.hash)
+        const blob = this.blobs.get(entry.hash)
+        if (blob) located.set(entry.hash, blob)
       }
-      yield { ...record(isFirst, put, [], located), ...(hasMore ? { more: true } : {}) }
+      last = manifestRecord({ snapshot: !last, put, deleted: [], sets, drop: [], isThinned: this.isThinned }, located)
     }
+    if (last) yield last
+  }
+
+  *#parts(): Iterable<{ put: WorkspaceEntry[]; sets: SetRecord[]; sides: WorkspaceEntry[] }> {
+    let put: WorkspaceEntry[] = []
+    let chars = 0
+    for (const entry of this.entries.values()) {
+      put.push(entry)
+      chars += entry.path.length
+      if (put.length < RECORD_ENTRIES && chars <= RECORD_CHARS) continue
+      yield { put, sets: [], sides: [] }
+      put = []
+      chars = 0
+    }
+    yield { put, sets: [], sides: [] }
+    let sets: SetRecord[] = []
+    let sides: WorkspaceEntry[] = []
+    for (const set of this.changeSets.values()) {
+      for (let at = 0; at === 0 || at < set.changes.length; at += RECORD_ENTRIES) {
+        const changes = set.changes.slice(at, at + RECORD_ENTRIES)
+        sets.push({ ...setRecord(set, changes), ...(at > 0 && { more: true }) })
+        sides.push(...changes.flatMap(sidesOf))
+        if (sides.length < RECORD_ENTRIES) continue
+        yield { put: [], sets, sides }
+        sets = []
+        sides = []
+      }
+    }
+    if (sets.length > 0) yield { put: [], sets, sides }
   }
 }
 
 export function deltaRecord(change: Change, added: ReadonlyMap<string, Location>): ManifestRecord {
-  return record(false, change.put, change.deleted, added)
+  return manifestRecord({ snapshot: false, ...change }, added)
+}
+
+/** Whether the content must be stored with the change, because the state does not have it. */
+export function isNeeded(change: Change, hash: string): boolean {
+  const { files, sides } = change.refs.get(hash) ?? { files: 0, sides: 0 }
+  return files + sides > 0
 }
 
 /** Returns undefined if the record does not fit the state before it. */
@@ -176,32 +316,17 @@ export function replay(state: CheckpointState, entry: ManifestRecord): Checkpoin
   }
   const before = entry.snapshot ? new CheckpointState() : state
   try {
-    const change = before.plan(entry, (hash) => locations.get(hash))
+    const keep = entry.sets?.map(setFromRecord) ?? []
+    const change = before.plan({ ...entry, keep }, (hash) => locations.get(hash))
+    change.isThinned ||= entry.thinned === true
     return before.apply(change, (hash) => locations.get(hash) ?? { pack: '', offset: 0, length: 0, stored: 0 })
   } catch {
     return undefined
   }
 }
 
-function record(
-  snapshot: boolean,
-  put: WorkspaceEntry[],
-  deleted: string[],
-  located: ReadonlyMap<string, Location>
-): ManifestRecord {
-  const packs = new Map<string, number>()
-  const blobs = [...located].map(([hash, { pack, offset, length, stored }]): ManifestRecord['blobs'][number] => {
-    const index = packs.get(pack) ?? packs.size
-    packs.set(pack, index)
-    return stored === length ? [hash, index, offset, length] : [hash, index, offset, length, stored]
-  })
-  return { v: blobs.some((blob) => blob.length === 5) ? 2 : 1, snapshot, put, deleted, packs: [...packs.keys()], blobs }
-}
-
-function count(change: Change, entry: WorkspaceEntry | undefined, by: 1 | -1): void {
-  if (!entry) return
-  change.entryBytes += by * entryBytes(entry)
-  if (entry.type !== 'file') return
-  change.fileBytes += by * entry.size
-  change.refs.set(entry.hash, (change.refs.get(entry.hash) ?? 0) + by)
+/** Which limit the content counts against. */
+function placeOf(blob: Refs | undefined, planned: Refs): 'blobBytes' | 'keptBytes' | undefined {
+  if ((blob?.files ?? 0) + planned.files > 0) return 'blobBytes'
+  return (blob?.sides ?? 0) + planned.sides > 0 ? 'keptBytes' : undefined
 }

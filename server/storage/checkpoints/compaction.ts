@@ -17,7 +17,7 @@ export function manifestIsBloated(manifestBytes: number, state: CheckpointState)
 export function packsToRewrite(packs: PackSet, state: CheckpointState): Set<string> {
   const sizes = packs.sizes()
   const crowded = sizes.length > MAX_PACKS
-  if (!crowded && packs.bytes <= Math.max(MIN_PACK_BYTES, 2 * state.blobBytes)) return new Set()
+  if (!crowded && packs.bytes <= Math.max(MIN_PACK_BYTES, 2 * state.liveBytes)) return new Set()
   const use = state.packUse()
   const chosen = new Set<string>()
   for (const [name, bytes] of sizes) if (2 * (use.get(name) ?? 0) <= bytes) chosen.add(name)

@@ -3,9 +3,9 @@ import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
-import type { Checkpoint, CheckpointDelta } from '../checkpoint-store.ts'
+import type { Checkpoint, CheckpointDelta, StoredChangeSet } from '../checkpoint-store.ts'
 import { checkpointFull, translateFileError } from './checkpoint-errors.ts'
-import { type Change, type CheckpointState, deltaRecord, type Location } from './checkpoint-state.ts'
+import { type Change, type CheckpointState, deltaRecord, isNeeded, type Location } from './checkpoint-state.ts'
 import { copyLive, manifestIsBloated, packsToRewrite } from './compaction.ts'
 import { writeFully } from './file-io.ts'
 import { encodeRecord, type ManifestRecord } from './manifest-record.ts'
@@ -18,6 +18,8 @@ export interface FileCheckpointParts {
   packs: PackSet
   state: CheckpointState
   maxBytes: number
+  /** The maximum size of versions, and how long they are kept. */
+  history: { maxBytes: number; keptMs: number }
   logger: Logger
   /** Called when the files on disk have changed. */
   written: () => void
@@ -44,6 +46,7 @@ export class FileCheckpoint implements Checkpoint {
   readonly #state: CheckpointState
   readonly #pending: PendingBlobs
   readonly #maxBytes: number
+  readonly #history: FileCheckpointParts['history']
   readonly #logger: Logger
   readonly #written: () => void
   readonly #queue = new KeyedLock()
@@ -58,11 +61,12 @@ export class FileCheckpoint implements Checkpoint {
   #compactFrom = 0
   #closing: Promise<void> | undefined
 
-  constructor({ folder, packs, state, maxBytes, logger, written }: FileCheckpointParts) {
+  constructor({ folder, packs, state, maxBytes, history, logger, written }: FileCheckpointParts) {
     this.#folder = folder
     this.#packs = packs
     this.#state = state
     this.#maxBytes = maxBytes
+    this.#history = history
     this.#logger = logger
     this.#written = written
     this.#pending = new PendingBlobs(packs, maxBytes)
@@ -70,6 +74,14 @@ export class FileCheckpoint implements Checkpoint {
 
   get entries(): ReadonlyMap<string, WorkspaceEntry> {
     return this.#state.entries
+  }
+
+  get changeSets(): ReadonlyMap<string, StoredChangeSet> {
+    return this.#state.changeSets
+  }
+
+  get isThinned(): boolean {
+    return this.#state.isThinned
   }
 
   has(hash: string): boolean {
@@ -122,15 +134,18 @@ export class FileCheckpoint implements Checkpoint {
 
   async #commit(delta: CheckpointDelta): Promise<void> {
     const change = this.#state.plan(delta, (hash) => this.#pending.sizeOf(hash))
-    checkSize(change, this.#state, this.#maxBytes)
-    if (change.put.length > 0 || change.deleted.length > 0) await this.#store(change)
+    const { maxBytes, keptMs } = this.#history
+    const isEmpty = change.put.length + change.deleted.length + change.changeSets.size === 0
+    if (!isEmpty) this.#state.thin(change, { maxBytes, since: Date.now() - keptMs })
+    checkSize(change, this.#state, this.#maxBytes, maxBytes)
+    if (!isEmpty) await this.#store(change)
     this.#pending.clear()
   }
 
   async #store(change: Change): Promise<void> {
     try {
       await this.#folder.assertCurrent()
-      const isNew = (hash: string) => (change.refs.get(hash) ?? 0) > 0 && !this.#state.blobs.has(hash)
+      const isNew = (hash: string) => isNeeded(change, hash) && !this.#state.blobs.has(hash)
       const added = await this.#pending.write(isNew)
       const locate = (hash: string) => at(added, hash)
       await this.#packs.sync()
@@ -212,15 +227,23 @@ export class FileCheckpoint implements Checkpoint {
 }
 
 /** A session over a limit that was lowered may still shrink. */
-function checkSize(change: Change, state: CheckpointState, maxBytes: number): void {
-  const weight = change.blobBytes + change.entryBytes
-  if (weight > maxBytes && weight > state.weight) throw checkpointFull('content', maxBytes)
+function checkSize(
+  { sizes: next }: Change,
+  { sizes: now }: CheckpointState,
+  maxBytes: number,
+  maxHistory: number
+): void {
+  const weight = next.blobBytes + next.entryBytes
+  if (weight > maxBytes && weight > now.blobBytes + now.entryBytes) throw checkpointFull('content', maxBytes)
   const maxEntryBytes = Math.max(MIN_ENTRY_LIMIT, maxBytes / 32)
-  if (change.entryBytes > maxEntryBytes && change.entryBytes > state.entryBytes) {
-    throw checkpointFull('names', maxEntryBytes)
-  }
+  if (next.entryBytes > maxEntryBytes && next.entryBytes > now.entryBytes) throw checkpointFull('names', maxEntryBytes)
   const maxFileBytes = Math.max(MIN_FILES_LIMIT, 4 * maxBytes)
-  if (change.fileBytes > maxFileBytes && change.fileBytes > state.fileBytes) throw checkpointFull('holes', maxFileBytes)
+  if (next.fileBytes > maxFileBytes && next.fileBytes > now.fileBytes) throw checkpointFull('holes', maxFileBytes)
+  // Only changes that wait for a decision are left by now.
+  const kept = next.keptBytes + next.setBytes
+  if (kept > maxHistory + maxBytes && kept > now.keptBytes + now.setBytes) {
+    throw checkpointFull('open', maxHistory + maxBytes)
+  }
 }
 
 function* lines(records: Iterable<ManifestRecord>): Iterable<Buffer> {

@@ -74,7 +74,7 @@ it('shows the command of a chat with a link to it, and tells waiting from runnin
   await page.getByLabel('Text').fill('seen-in')
   await own.getByRole('link', { name: /^Open/ }).click()
   await me.composer.waitFor()
-  expect(me.sessionId()).toBe(sessionId)
+  await expect.poll(() => me.sessionId()).toBe(sessionId)
   await client.close()
   expect(offences).toEqual([])
   await close()

@@ -80,7 +80,8 @@ const DIALOGS: [string, (me: WorkspacePage) => Promise<void>][] = [
     'a text file that is edited',
     async (me) => {
       await me.button(/^long\.txt/).click()
-      await me.button('Edit').last().click()
+      // In the dialog: the cards behind it have buttons with this word too.
+      await me.page.getByRole('dialog').getByRole('button', { name: 'Edit', exact: true }).click()
       await me.page.getByRole('textbox', { name: /^Content of/ }).waitFor()
     }
   ],

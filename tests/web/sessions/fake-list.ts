@@ -15,6 +15,9 @@ export function summaryOf({ id, transcript, marks, activeAt }: FakeSession): Ses
     recycleInMs: 800_000,
     pendingApprovals: waiting.length,
     ...(waiting.length > 0 && { waiting }),
+    ...(transcript.review && {
+      review: { reviewId: transcript.review.reviewId, files: transcript.review.changes.total }
+    }),
     isPinned: false,
     isArchived: false,
     ...marks

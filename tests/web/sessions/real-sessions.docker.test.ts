@@ -52,7 +52,7 @@ it('finds what was said, imports what was exported as history, and shares a file
     buffer: await readFile(json)
   })
   await page.getByText('This conversation was imported from a file.').waitFor()
-  expect(me.sessionId()).not.toBe(original)
+  await expect.poll(() => me.sessionId()).not.toBe(original)
   const record = page.getByRole('region', { name: 'Messages' })
   await record.getByText('Imported: not run here').first().waitFor()
   expect(await me.cards.count()).toBe(0)

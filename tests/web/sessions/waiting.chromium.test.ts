@@ -71,7 +71,7 @@ it('opens a call of another session at its card, and decides calls of outside cl
   await dialog.getByRole('region', { name: 'Session message 0' }).getByRole('button', { name: 'Run echo d' }).click()
   await dialog.waitFor({ state: 'hidden' })
   await expect.poll(() => me.page.evaluate('document.activeElement.dataset.call')).toBe('d')
-  expect(me.sessionId()).toBe('another-chat')
+  await expect.poll(() => me.sessionId()).toBe('another-chat')
   expect(session.id).not.toBe('another-chat')
   expect(now().offences).toEqual([])
 })

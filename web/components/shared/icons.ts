@@ -33,6 +33,7 @@ export const ICONS = {
   search: 'M11 4a7 7 0 1 1 0 14a7 7 0 0 1 0-14zM16 16l4.5 4.5',
   pin: 'M9 4h6l-1 6 3 3H7l3-3zM12 13v7',
   archive: 'M4 5h16v4H4zM6 9v10h12V9M10 13h4',
+  branch: 'M7 5v14M7 14c0-4 10-2 10-7M5 5h4M5 19h4M15 7h4',
   dots: 'M6 12h.01M12 12h.01M18 12h.01'
 } as const
 

@@ -1,6 +1,6 @@
 import { defineStore } from 'pinia'
 import { reactive, watch } from 'vue'
-import type { AnswerContent, QuestionField } from '../../../contract/questions.ts'
+import type { AnswerContent, QuestionField } from '../../../contract/questions/questions.ts'
 import type { AskedQuestion } from '../../../contract/transcript.ts'
 import { recall, remember } from '../../remembered.ts'
 import { INPUT } from '../call-views.ts'

@@ -3,6 +3,7 @@ import type { CallEntry } from '../../../contract/transcript.ts'
 import { callSummary, inOrder, splitEnding, workspacePath } from './call-summary.ts'
 import { decisionWords } from './decision-words.ts'
 import { resultParts } from './result-parts.ts'
+import { isOwnSentence } from './result-words.ts'
 
 function call(name: string, args: Record<string, unknown>, server = 'workspace'): CallEntry {
   return {
@@ -123,4 +124,14 @@ describe('inOrder', () => {
       expect(inOrder(output, order)).toEqual([{ stream: 'stdout', text: output }])
     }
   )
+})
+
+it('shows what an interrupted call had written as output, and our sentence alone as a sentence', () => {
+  const stopped = (...texts: string[]): CallEntry => ({
+    ...call('execute_command', { command: 'x' }),
+    startedAt: 1,
+    result: { isError: true, interruptedBy: 'person', at: 2, content: texts.map((text) => ({ type: 'text', text })) }
+  })
+  expect(isOwnSentence(stopped('The turn was stopped.'))).toBe(true)
+  expect(isOwnSentence(stopped('tick 1\n', 'The turn was stopped.'))).toBe(false)
 })

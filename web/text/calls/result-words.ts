@@ -1,8 +1,8 @@
 import type { AskedQuestion, CallEntry } from '../../../contract/transcript.ts'
 
-/** Whether the result is our own sentence instead of output: the call did not run, or its outcome is unknown. */
+/** Whether the result is only our own sentence: the call did not run, or it was interrupted before it wrote anything. */
 export function isOwnSentence({ result, startedAt }: CallEntry): boolean {
-  if (!result) return false
+  if (!result || result.content.length > 1 || result.isShortened) return false
   return interruptionWords(result) !== undefined || (result.isError && startedAt === undefined)
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toBlocks } from './markdown.ts'
+import { growingBlocks, toBlocks } from './markdown.ts'
 
 const html = (source: string) =>
   toBlocks(source)
@@ -100,5 +100,37 @@ describe('toBlocks', () => {
 
   it('leaves the direction of each paragraph to its first letter', () => {
     expect(html('hello\n\nשלום\n\n- x')).toMatch(/<p dir="auto">hello<\/p>\n<p dir="auto">שלום<\/p>\n<ul dir="auto">/)
+  })
+})
+
+describe('growingBlocks', () => {
+  const TEXT = [
+    '# A title\nwith a line below\n===\n\nSome *text* and\nmore of it with $x$',
+    '- one\n\n  a paragraph in it\n- two\n  ```\n  code\n\n  more\n  ```\n\n1. three',
+    '```js\nlet x = 1\n\n\nlet y\n```\n> quoted\nlazily\n\n> again',
+    '$$\na\n- b\n# c\n$$\n\n| a | b |\n|---|---|\n| 1 | 2 |\nafter\n\n    indented\n\n    code',
+    '```mermaid\ngraph TD\n```\n\n---\r\n\r\nlast\rline'
+  ].join('\n\n')
+
+  it('gives at each length what parsing the whole text gives', () => {
+    const grow = growingBlocks()
+    for (let end = 0; end <= TEXT.length; end++) expect(grow(TEXT.slice(0, end))).toEqual(toBlocks(TEXT.slice(0, end)))
+  })
+
+  it('starts again when the text is another one', () => {
+    const grow = growingBlocks()
+    grow(TEXT)
+    expect(grow('# Else\n\ntext')).toEqual(toBlocks('# Else\n\ntext'))
+  })
+
+  // Checked: parsing the whole text makes a new object of every block.
+  it('parses no block again that is complete', () => {
+    const grow = growingBlocks()
+    const before = grow(`${TEXT}\n\nand so`)
+    const after = grow(`${TEXT}\n\nand so on`)
+    expect(after.length).toBeGreaterThan(10)
+    after.forEach((block, at) => {
+      if (at < after.length - 1) expect(block).toBe(before[at])
+    })
   })
 })

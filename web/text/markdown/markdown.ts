@@ -64,18 +64,57 @@ function shownTarget(href: string): string {
 
 /** Returns blocks, so that text that is streamed redraws only the last one. */
 export function toBlocks(source: string): MarkdownBlock[] {
+  return parsed(source).map(({ block }) => block)
+}
+
+/** `line`: where it begins. */
+function parsed(source: string): { block: MarkdownBlock; line: number }[] {
   const env = {}
   const tokens = md.parse(source, env)
-  const blocks: MarkdownBlock[] = []
+  const blocks: { block: MarkdownBlock; line: number }[] = []
   let from = 0
   tokens.forEach((token, at) => {
     if (token.level !== 0 || token.nesting === 1) return
+    const line = tokens[from]?.map?.[0] ?? 0
     if (token.type === 'fence') {
-      blocks.push({ kind: 'code', code: token.content, language: token.info.trim().split(/\s+/)[0] ?? '' })
+      const language = token.info.trim().split(/\s+/)[0] ?? ''
+      blocks.push({ block: { kind: 'code', code: token.content, language }, line })
     } else {
-      blocks.push({ kind: 'html', html: md.renderer.render(tokens.slice(from, at + 1), md.options, env) })
+      const html = md.renderer.render(tokens.slice(from, at + 1), md.options, env)
+      blocks.push({ block: { kind: 'html', html }, line })
     }
     from = at + 1
   })
   return blocks
+}
+
+/**
+ * The same for one text that grows: blocks that are complete are not parsed again. What is at the end can still change what comes before
+ * it: a link's target may follow later. So parse the whole text once it is complete.
+ */
+export function growingBlocks(): (source: string) => MarkdownBlock[] {
+  let head = ''
+  let complete: MarkdownBlock[] = []
+  return (source) => {
+    if (!source.startsWith(head)) {
+      head = ''
+      complete = []
+    }
+    const tail = source.slice(head.length)
+    const blocks = parsed(tail)
+    const all = [...complete, ...blocks.map(({ block }) => block)]
+    const starts = lineStarts(tail)
+    // Nothing reaches over a blank line, except from inside the last block.
+    const isBlank = (line: number) => tail.slice(starts[line], starts[line + 1]).trim() === ''
+    const cut = blocks.findLastIndex(({ line }) => line > 0 && isBlank(line - 1))
+    if (cut > 0) {
+      head += tail.slice(0, starts[blocks[cut]?.line ?? 0])
+      complete = all.slice(0, complete.length + cut)
+    }
+    return all
+  }
+}
+
+function lineStarts(text: string): number[] {
+  return [0, ...[...text.matchAll(/\r\n?|\n/g)].map(({ 0: end, index }) => index + end.length)]
 }

@@ -1,6 +1,6 @@
 import { Client, type Progress, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { expect, it } from 'vitest'
-import type { ApprovalRule } from '../../../../contract/approval-rule.ts'
+import type { ApprovalRule } from '../../../../contract/servers/approval-rule.ts'
 import { eventually } from '../../../../tests/support/eventually.ts'
 import { noAudit, openCall } from '../../../audit/audit.fixture.ts'
 import type { Audit } from '../../../audit/audit.ts'

@@ -83,7 +83,8 @@ export const fileChangeResult = z.object({
 })
 
 export const restoreResult = z.object({
-  failed: z.array(z.object({ path, reason, noRoom: z.boolean() })).max(MAX_ENTRIES)
+  failed: z.array(z.object({ path, reason, noRoom: z.boolean() })).max(MAX_ENTRIES),
+  removed: z.number().exactOptional()
 })
 
 const target = z.object({

@@ -1,19 +1,20 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
-import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
-import { openAuditLog } from '../../app/app-audit.ts'
-import { createGatewayApp } from '../../app/app-gateway.ts'
-import { chatServers, hasMembers, openSenderCheck, serverDirectory } from '../../app/app-servers.ts'
-import { sharedParts } from '../../app/shared-parts.ts'
-import { loadSettings } from '../../config/load-settings.ts'
-import { AppError } from '../../lib/errors.ts'
-import { silentLogger } from '../../lib/logger.ts'
-import { AdminAccess } from '../../sessions/access/admin-access.ts'
-import { InstanceAccess } from '../../sessions/access/instance-access.ts'
-import { fakeKeyValueStore } from '../../storage/fake-key-value-store.ts'
-import { createHttpServer } from '../create-http-server.ts'
-import { Readiness } from '../readiness.ts'
+import { temporaryFolder } from '../../../../tests/support/temporary-folder.ts'
+import { openAuditLog } from '../../../app/app-audit.ts'
+import { createGatewayApp } from '../../../app/app-gateway.ts'
+import { chatServers, hasMembers, openSenderCheck, serverDirectory } from '../../../app/app-servers.ts'
+import { sharedParts } from '../../../app/shared-parts.ts'
+import type { ImportPlace } from '../../../catalog/import/client-files.ts'
+import { loadSettings } from '../../../config/load-settings.ts'
+import { AppError } from '../../../lib/errors.ts'
+import { silentLogger } from '../../../lib/logger.ts'
+import { AdminAccess } from '../../../sessions/access/admin-access.ts'
+import { InstanceAccess } from '../../../sessions/access/instance-access.ts'
+import { fakeKeyValueStore } from '../../../storage/fake-key-value-store.ts'
+import { createHttpServer } from '../../create-http-server.ts'
+import { Readiness } from '../../readiness.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -26,7 +27,8 @@ const enter = async () => ({ cookie: 'owner', isKnown: false })
 export async function openServerRoutes(
   mcpServers?: Record<string, unknown>,
   credentials = '',
-  tokens: { AUTH_TOKEN?: string; ADMIN_TOKEN?: string } = {}
+  tokens: { AUTH_TOKEN?: string; ADMIN_TOKEN?: string } = {},
+  importPlace?: ImportPlace
 ) {
   const dir = temporaryFolder()
   const file = join(dir, 'mcp.json')
@@ -53,22 +55,23 @@ export async function openServerRoutes(
     providers: { list: unused, set: unused, remove: unused },
     sessions: {
       ...{ open: unused, check: unused, list: unused, ids: unused },
-      ...{ summary: unused, change: unused, destroy: unused }
+      ...{ summary: unused, change: unused, hide: unused, restore: unused, destroy: unused }
     },
     files: { list: unused, read: unused, write: unused, archive: unused, change: unused, replace: unused },
+    history: { versions: unused, changes: unused, revertPlan: unused, content: unused },
     attachments: { add: unused, read: unused },
     inbox: { open: unused, answer: unused },
     instructions: { of: unused, change: unused },
     maxUploadBytes: 1,
     maxHistoryTokens: 100_000,
-    ...{ search: { find: unused }, importConversation: unused },
+    ...{ search: { find: unused }, importConversation: unused, branchSession: unused },
     transcript: unused,
     ...entrance,
     senders: openSenderCheck(gateway, entrance),
     requestsPerMinute: 600,
     owners: { ownerOf: async () => undefined, enter, isKnown: async () => true },
     metrics: async () => '',
-    servers: serverDirectory(gateway, keyValues, chat.policy, guard),
+    servers: serverDirectory(gateway, keyValues, chat.policy, guard, importPlace),
     ownerOf: () => 'local',
     audit: { read: () => ({ entries: [], next: null }), about: unused, ownerOf: () => 'local', problem: undefined },
     mcp: unused,

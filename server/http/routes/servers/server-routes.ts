@@ -1,10 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { addServersSchema, toolTrialSchema } from '../../../contract/servers.ts'
-import { AppError } from '../../lib/errors.ts'
-import type { AddressOf } from '../../lib/web/client-address.ts'
-import type { AdminAccess } from '../../sessions/access/admin-access.ts'
-import type { ServerDirectory } from '../../tools/server-directory.ts'
+import { addServersSchema } from '../../../../contract/servers/servers.ts'
+import { AppError } from '../../../lib/errors.ts'
+import type { AddressOf } from '../../../lib/web/client-address.ts'
+import type { AdminAccess } from '../../../sessions/access/admin-access.ts'
+import type { ServerDirectory } from '../../../tools/server-directory.ts'
+import { bodyOf, registerEditRoutes } from './edit-routes.ts'
+import { registerImportRoutes } from './import-routes.ts'
+import { registerTrialRoutes } from './trial-routes.ts'
 
 /** The owner whose credentials a test uses and whose log is shown, from the cookies of the request. */
 export type OwnerOf = (cookies: string | undefined) => string
@@ -27,6 +30,9 @@ export function registerServerRoutes(server: FastifyInstance, options: ServerRou
   const checkAdmin = async (request: FastifyRequest) => admin.check(shown(request))
   const json = { preHandler: refuseOther }
   const change = { onRequest: checkAdmin, preHandler: refuseOther }
+  registerEditRoutes(server, servers, { checkAdmin, refuseOther })
+  registerImportRoutes(server, servers, { checkAdmin, refuseOther })
+  registerTrialRoutes(server, { servers, ownerOf, whileOpen, checkAdmin, refuseOther })
   server.get('/api/servers', async (request, reply) => {
     const text = JSON.stringify(await servers.list(admin.permissionsOf(shown(request))))
     // The page asks every few seconds. The browser then sends the tag, and an unchanged list is not sent again.
@@ -39,7 +45,7 @@ export function registerServerRoutes(server: FastifyInstance, options: ServerRou
   )
 
   server.post('/api/servers', change, async (request, reply) => {
-    const { text, mcpServers, moveSecrets, confirm } = wishOf(request.body)
+    const { text, mcpServers, moveSecrets, confirm } = bodyOf(addServersSchema, request.body)
     const answer = await servers.add({ text: text ?? JSON.stringify({ mcpServers }, null, 2), moveSecrets, confirm })
     return reply.code(confirm === undefined ? 200 : 201).send(answer)
   })
@@ -49,20 +55,6 @@ export function registerServerRoutes(server: FastifyInstance, options: ServerRou
     return servers.test(request.params.name, ownerOf(request.headers.cookie), whileOpen(reply), permissions)
   })
 
-  server.get<{ Params: { name: string; tool: string } }>(
-    '/api/servers/:name/tools/:tool',
-    { onRequest: checkAdmin },
-    (request, reply) => {
-      const { name, tool } = request.params
-      return servers.tool(name, ownerOf(request.headers.cookie), tool, whileOpen(reply))
-    }
-  )
-  server.post<Named>('/api/servers/:name/call', change, (request, reply) => {
-    const read = toolTrialSchema.safeParse(request.body)
-    if (!read.success)
-      throw new AppError('invalid', 'invalid_request', 'Name the tool, its definition and the arguments.')
-    return servers.try(request.params.name, ownerOf(request.headers.cookie), read.data, whileOpen(reply))
-  })
   server.post<Named>('/api/servers/:name/restart', change, async (request, reply) => {
     await servers.restart(request.params.name)
     return reply.code(204).send()
@@ -102,13 +94,4 @@ function whileOpen(reply: FastifyReply): AbortSignal {
 export async function refuseOther({ headers }: FastifyRequest): Promise<void> {
   if (/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) return
   throw new AppError('invalid', 'json_only', 'Send the request as application/json.')
-}
-
-function wishOf(body: unknown) {
-  const read = addServersSchema.safeParse(body)
-  if (read.success) return read.data
-  const [issue] = read.error.issues
-  const where = issue?.path.length ? `"${issue.path.join('.')}": ` : ''
-  const message = `The request is not valid: ${where}${issue?.message ?? 'not an object'}.`
-  throw new AppError('invalid', 'invalid_request', message)
 }

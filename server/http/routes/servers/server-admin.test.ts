@@ -5,11 +5,11 @@ import { duplexPair } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import type { PlanReply, ServerDetail, ServersReply, TestReply } from '../../../contract/servers.ts'
-import { textOf } from '../../../tests/support/text-of.ts'
-import { child } from '../../connections/connections.fixture.ts'
-import { parseHostPattern } from '../../lib/web/host-pattern.ts'
-import { createEgressProxy } from '../../sandbox/egress/egress-proxy.ts'
+import type { PlanReply, ServerDetail, ServersReply, TestReply } from '../../../../contract/servers/servers.ts'
+import { textOf } from '../../../../tests/support/text-of.ts'
+import { child } from '../../../connections/connections.fixture.ts'
+import { parseHostPattern } from '../../../lib/web/host-pattern.ts'
+import { createEgressProxy } from '../../../sandbox/egress/egress-proxy.ts'
 import { openServerRoutes } from './server-routes.fixture.ts'
 
 const AUTH_TOKEN = 'the token that everyone here has'
@@ -21,7 +21,7 @@ const added = { mcpServers: { evil: { command: 'sh', args: ['-c', 'true'] } } }
 const entry = child('steady', ['--in', '/srv/private'], { cwd: '/tmp', env: { API_KEY: 'sk-plain-in-the-file' } })
 
 const runFile = promisify(execFile)
-const HIDE_SENDER = join(import.meta.dirname, '../../../tests/fixtures/hide-sender.py')
+const HIDE_SENDER = join(import.meta.dirname, '../../../../tests/fixtures/hide-sender.py')
 const JSON_TYPE = 'content-type: application/json'
 
 /** With a server that runs what it is told to. */
@@ -45,11 +45,22 @@ const CHANGES = [
   ['DELETE', '/steady', undefined]
 ] as const
 
+/** Also for administrators only. Tried with fewer tokens, because wrong ones are counted. */
+const MORE = [
+  ['GET', '/steady/entry', undefined],
+  ['GET', '/steady/log', undefined],
+  ['GET', '/steady/offers', undefined],
+  ['POST', '/steady/resource', { uri: 'x:y' }],
+  ['POST', '/steady/prompt', { name: 'x', arguments: {} }],
+  ['PUT', '/steady', { version: 'x', name: 'steady', entry: {} }],
+  ['PUT', '/steady/rules', { tool: 'echo', before: {}, after: {} }]
+] as const
+
 describe('changing servers', () => {
   // Checked: if every token holder is an administrator, the answers are 200 and 204.
   it('is refused over HTTP if there is an access token but no admin token', async () => {
     const { ask, saved } = await openServerRoutes({ steady: entry }, '', { AUTH_TOKEN })
-    for (const [method, path, body] of CHANGES)
+    for (const [method, path, body] of [...CHANGES, ...MORE])
       expect(await ask(method, path, body, admin)).toMatchObject({
         status: 403,
         json: { error: { code: 'admin_cli_only', message: expect.stringContaining('ADMIN_TOKEN') } }
@@ -67,6 +78,8 @@ describe('changing servers', () => {
           status: 403,
           json: { error: { code: 'admin_required' } }
         })
+    for (const [method, path, body] of MORE)
+      expect(await ask(method, path, body, member)).toMatchObject({ status: 403 })
     expect(await ask('POST', '/steady/test', {}, member)).toMatchObject({ status: 200, json: { ok: true } })
     const seen = [
       await ask<ServersReply>('GET', '', undefined, member),

@@ -1,8 +1,8 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import type { PlanReply, ServerDetail, ServersReply, TestReply } from '../../../contract/servers.ts'
-import { textOf } from '../../../tests/support/text-of.ts'
-import { child } from '../../connections/connections.fixture.ts'
+import type { PlanReply, ServerDetail, ServersReply, TestReply } from '../../../../contract/servers/servers.ts'
+import { textOf } from '../../../../tests/support/text-of.ts'
+import { child } from '../../../connections/connections.fixture.ts'
 import { openServerRoutes as open } from './server-routes.fixture.ts'
 
 const SECRET = 'sk-hidden-value-1234567890'

@@ -1,0 +1,61 @@
+/**
+ * What a call, a turn or a person changed in the workspace: for each path, what was there before and what is there after. The events have
+ * a summary with the first files; `GET /api/sessions/:id/changes/:changeId` lists all of them.
+ */
+import { z } from 'zod'
+
+/** Maximum number of files that an event lists. */
+export const MAX_LISTED_FILES = 100
+const count = z.number().int().nonnegative()
+/** A name that is not valid UTF-8 is written as in `WorkspacePath`: NUL, "b64:" and base64. */
+export const workspacePath = z.string().min(1).max(16_384)
+/** `call:` and the call's id, `review:` and the review's id, or another unique name. */
+export const changeId = z.string().min(1).max(260)
+
+/** One side of a change. `hash` is the SHA-256 of a file's content. */
+const fileSide = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('file'), mode: count, size: count, hash: z.string().length(64) }),
+  z.object({ type: z.literal('dir'), mode: count }),
+  z.object({ type: z.literal('link'), target: z.string() })
+])
+export type FileSide = z.infer<typeof fileSide>
+
+/**
+ * One changed path. Without `before` it was created, without `after` it was deleted. With `from`, the file was renamed from there, and
+ * `before` is what was there. A rename is one change of both paths: whoever accepts it accepts both.
+ */
+const changedFile = z.object({
+  path: workspacePath,
+  from: workspacePath.optional(),
+  before: fileSide.optional(),
+  after: fileSide.optional(),
+  /** The workspace has something else there by now than `before`: both sides have changed the file. */
+  conflict: z.object({ now: fileSide.optional() }).optional()
+})
+export type ChangedFile = z.infer<typeof changedFile>
+
+export const changeSummary = z.object({
+  changeId,
+  /** Binds a decision to exactly these changes. */
+  hash: z.string().min(1).max(200),
+  /** Number of changed files, renames counted once. */
+  total: count,
+  /** The first of them. */
+  files: z.array(changedFile).max(MAX_LISTED_FILES)
+})
+export type ChangeSummary = z.infer<typeof changeSummary>
+
+/** For files that both sides changed: which version counts. Paths that are not named have no conflict. */
+export const conflictChoices = z.record(workspacePath, z.enum(['fork', 'workspace']))
+export type ConflictChoices = z.infer<typeof conflictChoices>
+
+export type ChangeKind = 'created' | 'changed' | 'deleted' | 'renamed' | 'mode'
+
+export function changeKind({ from, before, after }: ChangedFile): ChangeKind {
+  if (from !== undefined) return 'renamed'
+  if (!before) return 'created'
+  if (!after) return 'deleted'
+  const isSameContent =
+    before.type === 'file' && after.type === 'file' ? before.hash === after.hash : before.type === after.type
+  return isSameContent && before.type !== 'link' && after.type !== 'link' ? 'mode' : 'changed'
+}

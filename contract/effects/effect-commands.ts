@@ -1,0 +1,32 @@
+/** The commands of approval modes, reviews, reverts and rewinds. */
+import { z } from 'zod'
+import { changeId, conflictChoices, workspacePath } from './change-set.ts'
+import { MAX_COMMENT_CHARS, reviewId } from './effect-events.ts'
+import { APPROVAL_MODES } from './modes.ts'
+
+/** Maximum number of paths in one decision. */
+const MAX_DECIDED_PATHS = 50_000
+const paths = z.array(workspacePath).max(MAX_DECIDED_PATHS)
+
+export const EFFECT_COMMANDS = {
+  'mode:select': z.object({ mode: z.enum(APPROVAL_MODES) }),
+  'review:decide': z.object({
+    reviewId,
+    /** The hash of the changes that the person saw. */
+    hash: z.string().min(1).max(200),
+    accept: z.union([z.enum(['all', 'none']), paths]),
+    choices: conflictChoices.optional(),
+    comment: z.string().trim().max(MAX_COMMENT_CHARS).optional()
+  }),
+  /**
+   * Undoes one version of the workspace, or all versions since that one, it included. `hash` is that of the plan that the person saw
+   * (`GET /api/sessions/:id/changes/:changeId/revert?scope=`). `paths` limits it to these files.
+   */
+  'files:revert': z.object({
+    changeId,
+    scope: z.enum(['one', 'since']),
+    hash: z.string().min(1).max(200),
+    paths: paths.optional(),
+    choices: conflictChoices.optional()
+  })
+} as const

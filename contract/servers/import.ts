@@ -1,0 +1,30 @@
+/** Importing the servers of other MCP clients on this machine. Only for administrators who sit at it. */
+import { z } from 'zod'
+import type { PlannedServer } from './servers.ts'
+
+export interface ImportableServer extends PlannedServer {
+  /** The client that has it, and where. */
+  client: string
+  source: string
+  project: string | null
+  /** What was translated or can't be. */
+  notes: string[]
+  /** Proves what was shown. An import names it. */
+  confirm: string
+}
+
+export interface ImportReply {
+  servers: ImportableServer[]
+  /** What can't be imported, and why. */
+  problems: string[]
+  canMoveSecrets: boolean
+}
+
+export const importServersSchema = z.object({
+  chosen: z
+    .array(z.object({ name: z.string().max(200), confirm: z.string().max(200) }))
+    .min(1)
+    .max(1000),
+  moveSecrets: z.boolean().optional()
+})
+export type ImportServers = z.infer<typeof importServersSchema>

@@ -1,0 +1,33 @@
+import type { BreakerState } from './breaker.ts'
+
+export interface ServerState {
+  state: 'stopped' | 'starting' | 'running'
+  breaker: BreakerState
+  pid?: number
+  busy: number
+  starts: number
+  /** When the current process, or the connection to a remote server, started. */
+  startedAt?: number
+  lastError?: { at: number; message: string }
+}
+
+/** The combined state: running if any instance is, resting only if all are. */
+export interface PoolState extends ServerState {
+  instances: ServerState[]
+}
+
+export function combine(instances: ServerState[]): PoolState | undefined {
+  const running = instances.find(({ state }) => state === 'running')
+  const best = running ?? instances.find(({ state }) => state === 'starting') ?? instances.at(0)
+  if (best === undefined) return undefined
+  const errors = instances.flatMap(({ lastError }) => lastError ?? []).sort((a, b) => b.at - a.at)
+  const usable = instances.find(({ breaker }) => breaker === 'closed') ?? best
+  return {
+    ...best,
+    breaker: usable.breaker,
+    busy: instances.reduce((sum, { busy }) => sum + busy, 0),
+    starts: instances.reduce((sum, { starts }) => sum + starts, 0),
+    ...(errors[0] ? { lastError: errors[0] } : {}),
+    instances
+  }
+}

@@ -1,0 +1,46 @@
+import { expect, it, vi } from 'vitest'
+import type { OffersReply, PromptReply, ResourceReply } from '../../../../contract/servers/offers.ts'
+import { child } from '../../../connections/connections.fixture.ts'
+import { openServerRoutes } from './server-routes.fixture.ts'
+
+it('lists resources and prompts, reads them bounded, and records that; a rule that denies it applies', async () => {
+  const { ask, gateway } = await openServerRoutes({
+    full: child('conformance-server'),
+    closed: child('conformance-server', [], { approval: { 'resources/*': 'deny', 'prompts/*': 'deny' } }),
+    plain: child('steady')
+  })
+  const { audit, connections } = await gateway.core()
+  const begin = vi.spyOn(audit, 'begin')
+  const offers = (await ask<OffersReply>('GET', '/full/offers')).json
+  expect(offers.problems).toEqual([])
+  expect(offers.resources).toContainEqual(
+    expect.objectContaining({ uri: 'test://static-text', isTemplate: false, mimeType: 'text/plain' })
+  )
+  expect(offers.resources.some(({ isTemplate }) => isTemplate)).toBe(true)
+  const prompt = offers.prompts.find(({ name }) => name === 'test_prompt_with_arguments')
+  expect(prompt?.arguments).toMatchObject([{ isRequired: true }, { isRequired: true }])
+
+  const read = (uri: string) => ask<ResourceReply>('POST', '/full/resource', { uri })
+  expect((await read('test://static-text')).json.content).toMatchObject([
+    { type: 'text', text: 'This is the content of the static text resource.' }
+  ])
+  expect((await read('test://static-binary')).json.content).toMatchObject([{ type: 'image', mimeType: 'image/png' }])
+  expect(await read('')).toMatchObject({ status: 400 })
+  expect(begin.mock.calls).toMatchObject([
+    [{ server: 'full', tool: 'resources/read', args: { uri: 'test://static-text' } }],
+    [{ args: { uri: 'test://static-binary' } }]
+  ])
+  const args = Object.fromEntries((prompt?.arguments ?? []).map(({ name }) => [name, `<b>${name}</b>`]))
+  const said = (await ask<PromptReply>('POST', '/full/prompt', { name: prompt?.name, arguments: args })).json
+  expect(said.messages).toMatchObject([{ role: 'user', content: [{ type: 'text' }] }])
+  expect(JSON.stringify(said)).toContain('<b>')
+  const embedded = { name: 'test_prompt_with_embedded_resource', arguments: { resourceUri: 'x:y' } }
+  expect((await ask<PromptReply>('POST', '/full/prompt', embedded)).text).toContain('"text":"x"')
+
+  expect((await ask<OffersReply>('GET', '/plain/offers')).json).toEqual({ resources: [], prompts: [], problems: [] })
+  expect((await ask<OffersReply>('GET', '/closed/offers')).json).toEqual({ resources: [], prompts: [], problems: [] })
+  const denied = { status: 403, json: { error: { code: 'denied_by_policy' } } }
+  expect(await ask('POST', '/closed/resource', { uri: 'test://static-text' })).toMatchObject(denied)
+  expect(await ask('POST', '/closed/prompt', embedded)).toMatchObject(denied)
+  expect(connections.state('closed')?.state).toBe('running')
+})

@@ -1,0 +1,134 @@
+/**
+ * Change sets of the workspace: how they are shown, hashed, planned and reverted. Everything here is pure; the content is in the
+ * checkpoint, and `sandboxes/` writes it. Invariant: the hash of a set covers every path with both sides, so that a decision can't
+ * be applied to anything else than what was shown.
+ */
+import { createHash } from 'node:crypto'
+import {
+  type ChangedFile,
+  type ChangeSummary,
+  type FileSide,
+  MAX_LISTED_FILES
+} from '../../../contract/effects/change-set.ts'
+import { fromWire, parentOf } from '../../../workspace-server/checkpoint/raw-path.ts'
+import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
+import type { StoredChange, StoredChangeSet } from '../../storage/checkpoint-store.ts'
+
+/** Without times: they are restored, but nobody decides on them. */
+function sideOf(entry: WorkspaceEntry): FileSide {
+  if (entry.type === 'link') return { type: 'link', target: entry.target }
+  if (entry.type === 'dir') return { type: 'dir', mode: entry.mode }
+  return { type: 'file', mode: entry.mode, size: entry.size, hash: entry.hash }
+}
+
+/**
+ * The changes as a person sees them, by path. A folder is shown only if it was created or deleted empty, or its mode has changed.
+ * A deleted and a created file with the same content are one renamed file. `conflicts` has what is in the workspace by now.
+ */
+export function filesOf(
+  changes: readonly StoredChange[],
+  conflicts: ReadonlyMap<string, WorkspaceEntry | null> = new Map()
+): ChangedFile[] {
+  const origins = renamedFrom(changes)
+  const left = new Set([...origins.values()].map(({ path }) => path))
+  const used = foldersInUse(changes)
+  const files = changes
+    .filter(({ path }) => !left.has(path))
+    .filter((change) => !isPassedFolder(change, used))
+    .map(({ path, before, after }): ChangedFile => {
+      const origin = origins.get(path)
+      const was = origin ? origin.before : before
+      const conflict = conflictOf(conflicts, path) ?? (origin && conflictOf(conflicts, origin.path))
+      return {
+        path,
+        ...(origin && { from: origin.path }),
+        ...(was && { before: sideOf(was) }),
+        ...(after && { after: sideOf(after) }),
+        ...(conflict && { conflict })
+      }
+    })
+  return files.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+export function summaryOf(set: Pick<StoredChangeSet, 'id' | 'changes'>): ChangeSummary {
+  const files = filesOf(set.changes)
+  return {
+    changeId: set.id,
+    hash: hashOf(set.changes),
+    total: files.length,
+    files: files.slice(0, MAX_LISTED_FILES)
+  }
+}
+
+/** SHA-256 of every path with both sides. Times don't count, nor does the order. */
+export function hashOf(changes: readonly StoredChange[]): string {
+  const rows = changes.map(({ path, before, after }) => JSON.stringify([path, rowOf(before), rowOf(after)]))
+  return createHash('sha256').update(rows.toSorted().join('\n')).digest('hex')
+}
+
+/** The part of a set that a person accepted. The folders around an accepted file and the other side of a rename belong to it. */
+export function partOf(changes: readonly StoredChange[], accepted: readonly string[]): StoredChange[] {
+  const paths = new Set(accepted)
+  for (const [path, origin] of renamedFrom(changes)) if (paths.has(path)) paths.add(origin.path)
+  const raw = new Set([...paths].map(fromWire))
+  const needed = new Set<string>()
+  for (const path of raw) for (let at = parentOf(path); at !== ''; at = parentOf(at)) needed.add(at)
+  return changes.filter(({ path, before, after }) => {
+    if (paths.has(path)) return true
+    // A folder that is only there for its files is not listed, so nobody can name it.
+    return needed.has(fromWire(path)) && (isFolder(before) || isFolder(after)) && (!before || !after)
+  })
+}
+
+/** By new path: the deleted file that it was. */
+export function renamedFrom(changes: readonly StoredChange[]): Map<string, StoredChange> {
+  const sorted = changes.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+  const deleted = new Map<string, StoredChange[]>()
+  for (const change of sorted) {
+    const { before, after } = change
+    if (after || before?.type !== 'file' || before.size === 0) continue
+    const same = deleted.get(before.hash)
+    if (same) same.push(change)
+    else deleted.set(before.hash, [change])
+  }
+  const renamed = new Map<string, StoredChange>()
+  for (const { path, before, after } of sorted) {
+    if (before || after?.type !== 'file') continue
+    const origin = deleted.get(after.hash)?.shift()
+    if (origin) renamed.set(path, origin)
+  }
+  return renamed
+}
+
+/** The folders with a changed path in them, as raw paths, apart for both sides. */
+function foldersInUse(changes: readonly StoredChange[]): { before: Set<string>; after: Set<string> } {
+  const used = { before: new Set<string>(), after: new Set<string>() }
+  for (const { path, before, after } of changes) {
+    const parent = parentOf(fromWire(path))
+    if (before) used.before.add(parent)
+    if (after) used.after.add(parent)
+  }
+  return used
+}
+
+function isPassedFolder({ path, before, after }: StoredChange, used: ReturnType<typeof foldersInUse>): boolean {
+  const raw = fromWire(path)
+  if (!before && isFolder(after)) return used.after.has(raw)
+  return !after && isFolder(before) && used.before.has(raw)
+}
+
+function isFolder(entry: WorkspaceEntry | null): boolean {
+  return entry?.type === 'dir'
+}
+
+function conflictOf(conflicts: ReadonlyMap<string, WorkspaceEntry | null>, path: string): ChangedFile['conflict'] {
+  const now = conflicts.get(path)
+  if (now === undefined) return undefined
+  return now ? { now: sideOf(now) } : {}
+}
+
+function rowOf(entry: WorkspaceEntry | null): unknown[] | null {
+  if (entry === null) return null
+  if (entry.type === 'link') return ['link', entry.target]
+  return entry.type === 'dir' ? ['dir', entry.mode] : ['file', entry.mode, entry.hash]
+}

@@ -1,0 +1,135 @@
+import { expect, it } from 'vitest'
+import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
+import type { StoredChange } from '../../storage/checkpoint-store.ts'
+import { filesOf, hashOf, partOf, summaryOf } from './changed-files.ts'
+import { conflictsOf, planChanges } from './plan-changes.ts'
+import { planRevert, revertedPart } from './revert-plan.ts'
+
+const file = (path: string, text: string, mode = 0o644): WorkspaceEntry => {
+  return { path, type: 'file', mode, mtimeMs: 1, size: text.length, hash: text.padEnd(64, '0') }
+}
+const dir = (path: string): WorkspaceEntry => ({ path, type: 'dir', mode: 0o755, mtimeMs: 1 })
+const change = (path: string, before: string | null, after: string | null): StoredChange => {
+  return { path, before: before === null ? null : file(path, before), after: after === null ? null : file(path, after) }
+}
+const madeDir = (path: string): StoredChange => ({ path, before: null, after: dir(path) })
+const goneDir = (path: string): StoredChange => ({ path, before: dir(path), after: null })
+const workspace = (...entries: WorkspaceEntry[]) => new Map(entries.map((entry) => [entry.path, entry]))
+
+it('shows renames once, and folders only where they are the change', () => {
+  const files = filesOf([
+    change('old/a', 'same', null),
+    change('new/b', null, 'same'),
+    madeDir('new'),
+    goneDir('old'),
+    madeDir('empty'),
+    change('x', 'x', 'y'),
+    { path: 'script', before: file('script', 's'), after: file('script', 's', 0o755) },
+    change('nothing1', '', null),
+    change('nothing2', null, '')
+  ])
+  expect(files.map(({ path, from }) => (from ? `${from} → ${path}` : path))).toEqual([
+    'empty',
+    'old/a → new/b',
+    'nothing1',
+    'nothing2',
+    'script',
+    'x'
+  ])
+  const many = Array.from({ length: 150 }, (_, i) => change(`f${i}`, null, `${i}`))
+  expect(summaryOf({ id: 'v', changes: many })).toMatchObject({ changeId: 'v', total: 150, hash: hashOf(many) })
+  expect(summaryOf({ id: 'v', changes: many }).files).toHaveLength(100)
+})
+
+it('takes the folders and the other side of a rename with an accepted file', () => {
+  const changes = [
+    change('old/a', 'same', null),
+    goneDir('old'),
+    madeDir('n'),
+    madeDir('n/m'),
+    change('n/m/b', null, 'same')
+  ]
+  expect(partOf(changes, ['n/m/b'])).toEqual(changes)
+  const two = [madeDir('n'), change('n/a', null, 'a'), change('n/b', null, 'b')]
+  expect(partOf(two, ['n/b']).map(({ path }) => path)).toEqual(['n', 'n/b'])
+  expect(partOf(two, [])).toEqual([])
+})
+
+it('applies nothing where both sides changed a file, until the person has chosen', () => {
+  const changes = [
+    change('a', 'base', 'fork'),
+    change('b', 'base', 'fork'),
+    change('c', 'base', 'both'),
+    change('d', null, 'd')
+  ]
+  const now = workspace(file('a', 'base'), file('b', 'person'), file('c', 'both'))
+  expect([...conflictsOf(now, changes)]).toEqual([['b', file('b', 'person')]])
+  expect(() => planChanges(now, changes)).toThrow(expect.objectContaining({ code: 'changes_conflict' }))
+  const paths = (choice: 'fork' | 'workspace') =>
+    planChanges(now, changes, { b: choice }).changes.map(({ path }) => path)
+  expect(paths('workspace')).toEqual(['a', 'd'])
+  expect(paths('fork')).toEqual(['a', 'b', 'd'])
+  const plan = planChanges(now, changes, { b: 'fork' })
+  // What the workspace had is the version's other side, so it can be brought back.
+  expect(plan.changes.find(({ path }) => path === 'b')?.before).toEqual(file('b', 'person'))
+  expect(plan.present.map(({ path }) => path)).toEqual(['c'])
+  expect(filesOf(changes, conflictsOf(now, changes)).find(({ conflict }) => conflict)).toMatchObject({ path: 'b' })
+})
+
+it('is a conflict if a file is where a folder should be, or the other way round', () => {
+  const intoFile = [change('d/x', null, 'x')]
+  const blocked = workspace(file('d', 'person'))
+  expect([...conflictsOf(blocked, intoFile)]).toEqual([['d/x', file('d', 'person')]])
+  const forced = planChanges(blocked, intoFile, { 'd/x': 'fork' }).changes
+  expect(forced).toMatchObject([
+    { path: 'd/x', after: { type: 'file' } },
+    { path: 'd', before: file('d', 'person'), after: { type: 'dir' } }
+  ])
+  const overFolder: StoredChange[] = [
+    { path: 'd', before: dir('d'), after: file('d', 'now a file') },
+    goneDir('d/sub'),
+    change('d/old', 'old', null)
+  ]
+  const full = workspace(dir('d'), dir('d/sub'), file('d/old', 'old'), file('d/sub/new', 'person'))
+  expect([...conflictsOf(full, overFolder).keys()]).toEqual(['d'])
+  const replaced = planChanges(full, overFolder, { d: 'fork' }).changes
+  expect(replaced.map(({ path, after }) => [path, after?.type]).toSorted()).toEqual([
+    ['d', 'file'],
+    ['d/old', undefined],
+    ['d/sub', undefined],
+    ['d/sub/new', undefined]
+  ])
+  expect(replaced.find(({ path }) => path === 'd/sub/new')?.before).toEqual(file('d/sub/new', 'person'))
+})
+
+it('keeps a folder with something new in it, and makes folders that are missing', () => {
+  const gone = planChanges(workspace(dir('d'), file('d/a', 'a'), file('d/new', 'n')), [
+    goneDir('d'),
+    change('d/a', 'a', null)
+  ])
+  expect(gone.changes.map(({ path }) => path)).toEqual(['d/a'])
+  const made = planChanges(workspace(), [change('p/q/x', null, 'x')])
+  expect(made.changes.map(({ path }) => path).toSorted()).toEqual(['p', 'p/q', 'p/q/x'])
+})
+
+it('plans to undo one version or all since, and says what was changed since', () => {
+  const version = (id: string, changes: StoredChange[]) =>
+    [id, { id, kind: 'version', at: 1, about: { by: 'person' }, changes }] as const
+  const saved = {
+    entries: workspace(file('a', '3'), file('b', '1')),
+    changeSets: new Map([
+      version('v1', [change('a', null, '1'), change('b', null, '1')]),
+      version('v2', [change('a', '1', '2'), change('c', null, '1')]),
+      version('v3', [change('a', '2', '3'), change('c', '1', null)])
+    ])
+  }
+  const one = planRevert(saved, 'v2', 'one')
+  expect(one.files).toMatchObject([{ path: 'a', conflict: { now: { type: 'file' } } }])
+  const since = planRevert(saved, 'v2', 'since')
+  expect(since.changes).toEqual([change('a', '3', '1')])
+  expect(since.files[0]?.conflict).toBeUndefined()
+  expect(revertedPart(planRevert(saved, 'v1', 'since'), ['b'])).toEqual([change('b', '1', null)])
+  const later = { ...saved, entries: workspace(file('a', '4'), file('b', '1')) }
+  expect(planRevert(later, 'v2', 'one').hash).not.toBe(one.hash)
+  expect(() => planRevert(saved, 'v9', 'one')).toThrow(expect.objectContaining({ code: 'unknown_version' }))
+})

@@ -1,0 +1,141 @@
+import type { ConflictChoices } from '../../../contract/effects/change-set.ts'
+import { fromWire, parentOf, type RawPath, toWire } from '../../../workspace-server/checkpoint/raw-path.ts'
+import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
+import { AppError } from '../../lib/errors.ts'
+import { isSameEntry, type StoredChange } from '../../storage/checkpoint-store.ts'
+import { renamedFrom } from './changed-files.ts'
+
+type Entries = ReadonlyMap<string, WorkspaceEntry>
+
+/** What applying changes would do to the workspace as it is now. */
+export interface ChangePlan {
+  /** What must change: from what is there now. */
+  changes: StoredChange[]
+  /** Changes that are there already, for example because they were applied before a crash. */
+  present: StoredChange[]
+}
+
+const FOLDER_MODE = 0o755
+
+/**
+ * The paths that the workspace has changed too, with what is there now. A path is also in conflict if a file is now where one of
+ * its folders would be, or if it is a file now and the workspace has put something new into the folder of that name.
+ */
+export function conflictsOf(entries: Entries, changes: readonly StoredChange[]): Map<string, WorkspaceEntry | null> {
+  const conflicts = new Map<string, WorkspaceEntry | null>()
+  const planned = new Map(changes.map((change) => [change.path, change.after]))
+  const below = pathsBelow(entries, changes)
+  for (const { path, before, after } of changes) {
+    const now = entries.get(path) ?? null
+    if (isSameEntry(now, after)) continue
+    const blocker = after && blockerOf(entries, planned, path)
+    const hasMore = after && after.type !== 'dir' && below(path).some((child) => !planned.has(child))
+    if (blocker) conflicts.set(path, blocker)
+    else if (!isSameEntry(now, before) || hasMore) conflicts.set(path, now)
+  }
+  return conflicts
+}
+
+/**
+ * Plans to apply the changes. For a conflict the person must have chosen: `fork` applies the change, `workspace` leaves what is there.
+ * Throws conflict `changes_conflict` if a choice is missing. A folder is deleted only if nothing else is left in it.
+ */
+export function planChanges(
+  entries: Entries,
+  changes: readonly StoredChange[],
+  choices: ConflictChoices = {}
+): ChangePlan {
+  const conflicts = conflictsOf(entries, changes)
+  const decided = withOrigins(changes, choices)
+  const open = [...conflicts.keys()].filter((path) => !decided.has(path))
+  if (open.length > 0) throw changesConflict(open)
+  const isWanted = ({ path }: StoredChange) => !conflicts.has(path) || decided.get(path) === 'fork'
+  const isThere = ({ path, after }: StoredChange) => isSameEntry(entries.get(path) ?? null, after)
+  const wanted = changes.filter(isWanted)
+  const target = new Map<string, WorkspaceEntry | null>()
+  for (const change of wanted) if (!isThere(change)) target.set(change.path, change.after)
+  makeRoom(entries, target, pathsBelow(entries, changes))
+  keepFullFolders(entries, target)
+  const planned = [...target].map(([path, after]) => ({ path, before: entries.get(path) ?? null, after }))
+  return {
+    changes: planned.filter(({ before, after }) => !isSameEntry(before, after)),
+    present: wanted.filter((change) => isThere(change) && !isSameEntry(change.before, change.after))
+  }
+}
+
+/** The nearest thing above that is no folder, and that the changes don't make one. */
+function blockerOf(
+  entries: Entries,
+  planned: ReadonlyMap<string, WorkspaceEntry | null>,
+  path: string
+): WorkspaceEntry | undefined {
+  for (let raw = parentOf(fromWire(path)); raw !== ''; raw = parentOf(raw)) {
+    const folder = toWire(raw)
+    const then = planned.get(folder)
+    const now = entries.get(folder)
+    if (then?.type === 'dir' || now?.type === 'dir') return undefined
+    if (now && then === undefined) return now
+  }
+  return undefined
+}
+
+/** Adds the folders that are missing, in place of files if necessary, and removes what is below a path that is no folder any more. */
+function makeRoom(
+  entries: Entries,
+  target: Map<string, WorkspaceEntry | null>,
+  below: (path: string) => string[]
+): void {
+  for (const [path, after] of [...target]) {
+    if (!after) continue
+    if (after.type !== 'dir') for (const child of below(path)) target.set(child, target.get(child) ?? null)
+    for (let raw = parentOf(fromWire(path)); raw !== ''; raw = parentOf(raw)) {
+      const folder = toWire(raw)
+      const then = target.get(folder) ?? entries.get(folder)
+      if (then?.type === 'dir' && target.get(folder) !== null) break
+      const old = entries.get(folder)
+      const mode = old?.type === 'dir' ? old.mode : FOLDER_MODE
+      target.set(folder, { path: folder, type: 'dir', mode, mtimeMs: after.mtimeMs })
+    }
+  }
+}
+
+/** Leaves folders that would not be empty. */
+function keepFullFolders(entries: Entries, target: Map<string, WorkspaceEntry | null>): void {
+  const isGoing = (path: string) => target.get(path) === null && entries.get(path)?.type === 'dir'
+  if (![...target.keys()].some(isGoing)) return
+  const left = [...entries.keys(), ...target.keys()].filter((path) => target.get(path) !== null)
+  for (const path of left) {
+    for (let raw = parentOf(fromWire(path)); raw !== ''; raw = parentOf(raw)) {
+      if (isGoing(toWire(raw))) target.delete(toWire(raw))
+    }
+  }
+}
+
+/** All paths of the workspace below a folder. Looks for them only if one of the changes replaces a folder. */
+function pathsBelow(entries: Entries, changes: readonly StoredChange[]): (path: string) => string[] {
+  const replaced = new Map<RawPath, string[]>()
+  for (const { path, after } of changes) {
+    if (after && after.type !== 'dir' && entries.get(path)?.type === 'dir') replaced.set(fromWire(path), [])
+  }
+  for (const path of replaced.size > 0 ? entries.keys() : []) {
+    for (let raw = parentOf(fromWire(path)); raw !== ''; raw = parentOf(raw)) replaced.get(raw)?.push(path)
+  }
+  return (path) => replaced.get(fromWire(path)) ?? []
+}
+
+/** A renamed file is shown once, so a choice for it counts for both of its paths. */
+function withOrigins(changes: readonly StoredChange[], choices: ConflictChoices): Map<string, 'fork' | 'workspace'> {
+  const decided = new Map(Object.entries(choices))
+  for (const [path, origin] of renamedFrom(changes)) {
+    const choice = decided.get(path)
+    if (choice && !decided.has(origin.path)) decided.set(origin.path, choice)
+  }
+  return decided
+}
+
+function changesConflict(paths: string[]): AppError {
+  const [first = ''] = paths
+  const more = paths.length > 1 ? ` and ${paths.length - 1} more` : ''
+  const message = `The workspace has changed meanwhile: choose which version of ${JSON.stringify(first.slice(0, 200))}${more} to keep.`
+  return new AppError('conflict', 'changes_conflict', message, { details: { paths: paths.slice(0, 100) } })
+}

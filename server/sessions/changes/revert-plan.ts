@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto'
+import type { ChangedFile } from '../../../contract/effects/change-set.ts'
+import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
+import { AppError } from '../../lib/errors.ts'
+import { type Checkpoint, isSameEntry, type StoredChange } from '../../storage/checkpoint-store.ts'
+import { filesOf, hashOf, partOf } from './changed-files.ts'
+import { conflictsOf } from './plan-changes.ts'
+
+export type RevertScope = 'one' | 'since'
+
+/** What a revert would do, and the hash that binds a person's decision to it. */
+export interface RevertPlan {
+  hash: string
+  changes: StoredChange[]
+  files: ChangedFile[]
+}
+
+type Saved = Pick<Checkpoint, 'entries' | 'changeSets'>
+
+/** Plans to undo one version, or it and all later ones. Throws not-found `unknown_version`. */
+export function planRevert({ entries, changeSets }: Saved, changeId: string, scope: RevertScope): RevertPlan {
+  const versions = [...changeSets.values()].filter(({ kind }) => kind === 'version')
+  const from = versions.findIndex(({ id }) => id === changeId)
+  if (from < 0) throw unknownVersion()
+  const undone = scope === 'one' ? versions.slice(from, from + 1) : versions.slice(from)
+  const isDone = ({ path, after }: StoredChange) => isSameEntry(entries.get(path) ?? null, after)
+  const changes = inverse(undone.flatMap((version) => version.changes)).filter((change) => !isDone(change))
+  const conflicts = conflictsOf(entries, changes)
+  return { hash: planHash(changes, conflicts), changes, files: filesOf(changes, conflicts) }
+}
+
+/** The part of the plan for these files, or all of it. */
+export function revertedPart({ changes }: RevertPlan, paths: readonly string[] | undefined): StoredChange[] {
+  return paths ? partOf(changes, paths) : changes
+}
+
+export function unknownVersion(): AppError {
+  const message = 'There is no such version of the files. It may have been removed to save space.'
+  return new AppError('not-found', 'unknown_version', message)
+}
+
+/** From the last state of each path back to its first. */
+function inverse(changes: readonly StoredChange[]): StoredChange[] {
+  const back = new Map<string, StoredChange>()
+  for (const { path, before, after } of changes) {
+    const known = back.get(path)
+    back.set(path, { path, before: after, after: known ? known.after : before })
+  }
+  return [...back.values()].filter(({ before, after }) => !isSameEntry(before, after))
+}
+
+/** Whoever decides has seen the conflicts too. */
+function planHash(changes: readonly StoredChange[], conflicts: ReadonlyMap<string, WorkspaceEntry | null>): string {
+  const now = [...conflicts].map(([path, entry]) => ({ path, before: entry, after: null }))
+  return createHash('sha256')
+    .update(`${hashOf(changes)} ${hashOf(now)}`)
+    .digest('hex')
+}

@@ -1,0 +1,37 @@
+import { randomUUID } from 'node:crypto'
+import type { CommandData } from '../../../contract/commands.ts'
+import type { ChangeSummary } from '../../../contract/effects/change-set.ts'
+import type { Transcript } from '../../../contract/transcript.ts'
+import { AppError } from '../../lib/errors.ts'
+import { summaryOf } from '../changes/changed-files.ts'
+import { planRevert, revertedPart } from '../changes/revert-plan.ts'
+import type { HeldSession } from '../sandboxes/session-manager.ts'
+
+/** A command that runs could go on writing what is being reverted. Calls that wait for a decision don't matter. */
+export function checkNothingRuns({ calls, turnId }: Pick<Transcript, 'calls' | 'turnId'>): void {
+  const inTurn = Object.values(calls).filter((call) => call.turnId === turnId)
+  if (!inTurn.some(({ startedAt, result }) => startedAt !== undefined && !result)) return
+  throw new AppError(
+    'conflict',
+    'call_running',
+    'A call is running in this session. Stop it first, or wait for its end.'
+  )
+}
+
+/** Undoes what the person was shown, and nothing else. Returns undefined if there was nothing to undo. */
+export async function revertFiles(
+  hold: Pick<HeldSession, 'workspace'>,
+  { changeId, scope, hash, paths, choices }: CommandData<'files:revert'>
+): Promise<ChangeSummary | undefined> {
+  const workspace = await hold.workspace()
+  const version = await workspace.applyChanges({
+    changes(saved) {
+      const plan = planRevert(saved, changeId, scope)
+      if (plan.hash === hash) return revertedPart(plan, paths)
+      throw new AppError('conflict', 'stale', 'The files are not as you were shown any more; look again.')
+    },
+    choices,
+    version: { id: `revert:${randomUUID()}`, about: { by: 'revert', of: changeId, scope } }
+  })
+  return version ? summaryOf(version) : undefined
+}

@@ -1,0 +1,243 @@
+/**
+ * What runs in a session's fork, and what becomes of it. Every change set is stored before anyone hears of it, and applied under its own
+ * id: after a crash the same step can be repeated, and changes the workspace once or not at all.
+ */
+import type { ChangeSummary, ConflictChoices } from '../../../../contract/effects/change-set.ts'
+import type { VersionAbout } from '../../../../contract/effects/effect-replies.ts'
+import type { EventData } from '../../../../contract/events.ts'
+import { boundContent } from '../../../calls/bound-content.ts'
+import { AppError } from '../../../lib/errors.ts'
+import type { ToolResult } from '../../../sandbox/port.ts'
+import type { Checkpoint, StoredChangeSet } from '../../../storage/checkpoint-store.ts'
+import { partOf, summaryOf } from '../../changes/changed-files.ts'
+import type { LiveSession } from '../live-session.ts'
+import { journal, moreOf, TOOL_TIMEOUT_MS, type ToolCall } from '../run-sandbox-tool.ts'
+import type { Fork } from './session-fork.ts'
+
+export type Previewed = Pick<EventData<'tool:previewed'>, 'changes' | 'result'>
+
+interface StoredReview {
+  reviewId: string
+  changes: ChangeSummary
+}
+
+/** What was decided on a review. */
+type ReviewChoice = Pick<EventData<'review:resolved'>, 'reviewId' | 'hash' | 'accept' | 'choices'>
+
+export interface ForkedWork {
+  /** The call whose preview the open fork has, if any. */
+  readonly previewed: string | undefined
+  /** Runs a call in a fork and stores what it did as an open change set. */
+  preview(call: ToolCall): Promise<Previewed>
+  /**
+   * Puts the changes of a preview into the workspace, if they are those that were shown. Can be repeated. Returns undefined if there
+   * were none.
+   */
+  keep(callId: string, shown: ChangeSummary | undefined, choices?: ConflictChoices): Promise<ChangeSummary | undefined>
+  /** Ends the fork, and forgets the changes of previews that were not kept. */
+  discard(): Promise<void>
+  /** Runs a call of a turn that is reviewed later, and records it in the event log. */
+  run(call: ToolCall, turnId: string): Promise<ToolResult>
+  /** The changes that wait for a review; undefined if there are none. */
+  review(): Promise<StoredReview | undefined>
+  /** Puts the accepted part of a review into the workspace and forgets the rest. Can be repeated. */
+  applyReview(choice: ReviewChoice): Promise<ChangeSummary | undefined>
+  /** Offers the changes of a review that could not be applied once more, as another review. */
+  reopenReview(reviewId: string): Promise<StoredReview | undefined>
+}
+
+const REVIEW = 'review:'
+const CALL = 'call:'
+
+export function forkedWork(session: LiveSession, checkRunning: () => void): ForkedWork {
+  const guarded = async <T>(work: () => Promise<T>): Promise<T> => {
+    checkRunning()
+    return work()
+  }
+  return {
+    get previewed() {
+      const { purpose } = session.fork
+      return purpose?.startsWith(CALL) ? purpose.slice(CALL.length) : undefined
+    },
+    preview: (call) => guarded(() => preview(session, call)),
+    keep: (callId, shown, choices) => guarded(() => keep(session, callId, shown, choices)),
+    discard: () => discard(session),
+    run: (call, turnId) => guarded(() => runForReview(session, call, turnId)),
+    review: () => guarded(() => storedReview(session)),
+    applyReview: (choice) => guarded(() => applyReview(session, choice)),
+    reopenReview: (reviewId) => guarded(() => reopenReview(session, reviewId))
+  }
+}
+
+async function preview(session: LiveSession, { callId, times: _, name, args, ...rest }: ToolCall): Promise<Previewed> {
+  const id = `${CALL}${callId}`
+  try {
+    const fork = await openFork(session, () => id, rest.signal)
+    const result = await fork.connection.callTool(name, args, { ...rest, timeoutMs: TOOL_TIMEOUT_MS })
+    checkTampered(fork)
+    rest.signal?.throwIfAborted()
+    const changes = await store(session, fork, { by: 'call', callId })
+    const content = boundContent(await session.events.keepImages(result.content))
+    return { changes, result: { isError: result.isError === true, content: [...content], ...moreOf(name, result) } }
+  } catch (error) {
+    // It may have changed files that nobody will see.
+    await session.fork.close()
+    throw error
+  }
+}
+
+async function keep(
+  session: LiveSession,
+  callId: string,
+  shown: ChangeSummary | undefined,
+  choices?: ConflictChoices
+): Promise<ChangeSummary | undefined> {
+  const id = `${CALL}${callId}`
+  await session.openSandbox()
+  const set = session.sandbox.saved.changeSets.get(id)
+  if (!shown || (!set && shown.total === 0)) return undefined
+  if (!set) throw notAsShown()
+  checkShown(set, shown.hash)
+  return apply(session, set, { by: 'call', callId }, choices)
+}
+
+async function discard(session: LiveSession): Promise<void> {
+  await session.fork.close()
+  if (session.sandbox.state !== 'running') return
+  await session.sandbox.exclusively((checkpoint) => dropSets(checkpoint, openSets(checkpoint, CALL)))
+}
+
+async function runForReview(session: LiveSession, call: ToolCall, turnId: string): Promise<ToolResult> {
+  const { callId, times = 1, name, args, ...rest } = call
+  const fork = await openFork(
+    session,
+    (checkpoint) => openSets(checkpoint, REVIEW)[0] ?? `${REVIEW}r-${turnId}`,
+    rest.signal
+  )
+  const about: VersionAbout = { by: 'review', reviewId: fork.purpose.slice(REVIEW.length) }
+  const run = async () => {
+    const result = await fork.connection
+      .callTool(name, args, { ...rest, timeoutMs: TOOL_TIMEOUT_MS })
+      .catch(async (error) => {
+        // What it has written until then is reviewed too, so it is stored before the review opens.
+        if (fork.connection.isOpen) await store(session, fork, about).catch(() => session.fork.close())
+        throw error
+      })
+    if (fork.connection.isTampered) await session.fork.close()
+    checkTampered(fork)
+    const changes = await store(session, fork, about)
+    const more = { ...moreOf(name, result), isForked: true as const, ...(changes.total > 0 && { changes }) }
+    return { ...result, more }
+  }
+  return journal(session, callId, run, { times })
+}
+
+async function storedReview(session: LiveSession): Promise<StoredReview | undefined> {
+  await session.openSandbox()
+  const { saved } = session.sandbox
+  const [id] = openSets(saved, REVIEW)
+  const set = id === undefined ? undefined : saved.changeSets.get(id)
+  // An empty fork is of no use.
+  if (!set) await session.fork.close()
+  return set && { reviewId: set.id.slice(REVIEW.length), changes: summaryOf(set) }
+}
+
+async function applyReview(session: LiveSession, choice: ReviewChoice): Promise<ChangeSummary | undefined> {
+  const { reviewId, hash, accept, choices } = choice
+  const id = `${REVIEW}${reviewId}`
+  await session.openSandbox()
+  const set = session.sandbox.saved.changeSets.get(id)
+  if (accept !== 'all') await session.fork.close()
+  if (!set) return undefined
+  checkShown(set, hash)
+  const accepted = accept === 'all' ? set.changes : accept === 'none' ? [] : partOf(set.changes, accept)
+  return apply(session, { ...set, changes: accepted }, { by: 'review', reviewId }, choices)
+}
+
+async function reopenReview(session: LiveSession, reviewId: string): Promise<StoredReview | undefined> {
+  await session.openSandbox()
+  await session.fork.close()
+  await session.sandbox.exclusively(async (checkpoint) => {
+    const set = checkpoint.changeSets.get(`${REVIEW}${reviewId}`)
+    if (set?.kind !== 'open') return
+    const again: StoredChangeSet = { ...set, id: `${REVIEW}${reviewId}+`, at: Date.now() }
+    await checkpoint.commit({ put: [], deleted: [], drop: [set.id], keep: [again] })
+  })
+  return storedReview(session)
+}
+
+/** A set that is a version already was checked before a crash. */
+function checkShown(set: StoredChangeSet, hash: string): void {
+  if (set.kind === 'open' && summaryOf(set).hash !== hash) throw notAsShown()
+}
+
+function notAsShown(): AppError {
+  return new AppError('conflict', 'stale', 'The changes are not those that you were shown; look again.')
+}
+
+/** Applies an open set under its own id, which makes it a version. One that is a version already was applied before a crash. */
+async function apply(
+  session: LiveSession,
+  { id, kind, changes }: StoredChangeSet,
+  about: VersionAbout,
+  choices: ConflictChoices | undefined
+): Promise<ChangeSummary | undefined> {
+  const { sandbox } = session
+  const known = kind === 'version' ? sandbox.saved.changeSets.get(id) : undefined
+  const version = known ?? (await sandbox.applyChanges({ changes, choices, version: { id, about } }))
+  if (!version) await sandbox.exclusively((checkpoint) => dropSets(checkpoint, [id]))
+  session.fork.settle(id)
+  return version ? summaryOf(version) : undefined
+}
+
+/** A fork of the workspace as it is now, with what an earlier fork for the same review has changed. */
+async function openFork(
+  session: LiveSession,
+  purposeOf: (checkpoint: Checkpoint) => string,
+  signal: AbortSignal | undefined
+): Promise<Fork> {
+  session.fork.checkAllowed()
+  await session.openForCall(signal)
+  return session.locked(async () => {
+    const { sandbox, epoch } = session
+    const unsaved = await sandbox.checkpoint()
+    if (unsaved !== undefined) throw new AppError('unavailable', 'fork_failed', unsaved)
+    const purpose = purposeOf(sandbox.saved)
+    const open = purpose.startsWith(REVIEW) ? sandbox.saved.changeSets.get(purpose) : undefined
+    signal?.throwIfAborted()
+    return session.fork.open({ epoch, purpose, changes: open?.changes ?? [], checkpoint: () => session.sandbox.saved })
+  })
+}
+
+/** Stores what the fork has changed so far. Previews that were never kept are forgotten with it: there is one at a time. */
+async function store(session: LiveSession, fork: Fork, about: VersionAbout): Promise<ChangeSummary> {
+  const { purpose: id } = fork
+  await session.openSandbox()
+  return session.sandbox.exclusively(async (checkpoint) => {
+    const changes = await fork.diff()
+    const set: StoredChangeSet = { id, kind: 'open', at: Date.now(), about, changes }
+    const isEmpty = changes.length === 0
+    const drop = [...openSets(checkpoint, CALL), ...(isEmpty && checkpoint.changeSets.has(id) ? [id] : [])]
+    if (!isEmpty)
+      await checkpoint.commit({ put: [], deleted: [], drop: drop.filter((each) => each !== id), keep: [set] })
+    else await dropSets(checkpoint, drop)
+    return summaryOf(set)
+  })
+}
+
+function openSets({ changeSets }: Checkpoint, prefix: string): string[] {
+  return [...changeSets.values()].flatMap(({ id, kind }) => (kind === 'open' && id.startsWith(prefix) ? [id] : []))
+}
+
+async function dropSets(checkpoint: Checkpoint, drop: string[]): Promise<void> {
+  if (drop.length > 0) await checkpoint.commit({ put: [], deleted: [], drop })
+}
+
+function checkTampered({ connection }: Fork): void {
+  if (!connection.isTampered) return
+  throw new AppError(
+    'unavailable',
+    'sandbox_tampered',
+    "The command imitated the sandbox's own server; the fork was ended."
+  )
+}

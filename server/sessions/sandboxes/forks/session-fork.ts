@@ -1,0 +1,150 @@
+/**
+ * The fork of one session: a container with a copy of the workspace, in which calls run before a person has decided. A session has at
+ * most one, on the instance that holds its lease. It is bound to nothing in the store: what it did is in the checkpoint as an open
+ * change set, and a fork that is lost is built again from the workspace and that set.
+ */
+import { AppError, messageOf } from '../../../lib/errors.ts'
+import type { WorkspaceConnection } from '../../../sandbox/port.ts'
+import type { Checkpoint, StoredChange } from '../../../storage/checkpoint-store.ts'
+import type { SandboxContext } from '../session-sandbox.ts'
+import { claimWarm, openFresh } from '../warm-pool.ts'
+import { WorkspaceFiles } from '../workspace-files.ts'
+import { ForkEntries } from './fork-entries.ts'
+
+export interface ForkWish {
+  epoch: number
+  /** The change set that it works on: `call:` or `review:` with an id. */
+  purpose: string
+  /** Changes of an earlier fork for the same purpose. */
+  changes: readonly StoredChange[]
+  checkpoint: () => Checkpoint
+}
+
+export class Fork {
+  readonly connection: WorkspaceConnection
+  readonly epoch: number
+  readonly entries: ForkEntries
+  purpose: string
+  readonly #files: WorkspaceFiles
+
+  constructor(connection: WorkspaceConnection, { epoch, purpose, changes, checkpoint }: ForkWish) {
+    this.connection = connection
+    this.epoch = epoch
+    this.purpose = purpose
+    this.entries = new ForkEntries(checkpoint, changes)
+    this.#files = new WorkspaceFiles(connection, this.entries)
+  }
+
+  async restore(): Promise<void> {
+    const { failed } = await this.#files.restore()
+    const [first] = failed
+    if (first)
+      throw new AppError('unavailable', 'fork_failed', `The fork could not get ${first.path}: ${first.reason}.`)
+  }
+
+  /** Everything that it has changed. The content is in the checkpoint, and is lost unless the next commit names it. */
+  async diff(): Promise<StoredChange[]> {
+    await this.#files.sync()
+    return this.entries.changes
+  }
+
+  fits({ epoch, purpose }: ForkWish, workspace: Checkpoint): boolean {
+    const { connection, entries } = this
+    if (!connection.isOpen || connection.isTampered || this.epoch !== epoch) return false
+    return entries.isBasedOn(workspace.entries) && (this.purpose === purpose || entries.changes.length === 0)
+  }
+}
+
+export class SessionFork {
+  readonly #sessionId: string
+  readonly #context: SandboxContext
+  #fork: Fork | undefined
+
+  constructor(sessionId: string, context: SandboxContext) {
+    this.#sessionId = sessionId
+    this.#context = context
+  }
+
+  get isOpen(): boolean {
+    return this.#fork !== undefined
+  }
+
+  /** The change set that the open fork works on. */
+  get purpose(): string | undefined {
+    return this.#fork?.purpose
+  }
+
+  /** A mode that was chosen before the sandboxes got a network does not open forks with one. */
+  checkAllowed(): void {
+    const { network } = this.#context.options
+    if (network === 'none') return
+    const message = `Sandboxes can reach the network "${network}", so nothing runs ahead of a decision.`
+    throw new AppError('unavailable', 'fork_failed', message)
+  }
+
+  /** The caller holds the session's lock and has just synced the workspace. */
+  async open(wish: ForkWish): Promise<Fork> {
+    if (this.#fork?.fits(wish, wish.checkpoint())) {
+      this.#fork.purpose = wish.purpose
+      return this.#fork
+    }
+    await this.close()
+    const { places, deps } = this.#context
+    await places.reserveFork(this.#sessionId)
+    try {
+      const began = performance.now()
+      const fork = await this.#create(wish)
+      this.#fork = fork
+      const { containerId } = fork.connection
+      const ms = Math.round(performance.now() - began)
+      deps.logger.info(
+        { sessionId: this.#sessionId, containerId, files: fork.entries.entries.size, ms },
+        'Fork opened.'
+      )
+      return fork
+    } catch (error) {
+      places.releaseFork(this.#sessionId)
+      throw error
+    }
+  }
+
+  async #create(wish: ForkWish): Promise<Fork> {
+    const { deps, made, owner, pool } = this.#context
+    const warm = await claimWarm(pool, deps, made, wish.epoch)
+    const connection = warm ?? (await openFresh(deps.engine, await owner(), wish.epoch, made))
+    try {
+      const fork = new Fork(connection, wish)
+      await fork.restore()
+      return fork
+    } catch (error) {
+      await this.#remove(connection)
+      throw error
+    }
+  }
+
+  /** What it changed is in the workspace now, so it may serve as the next fork. */
+  settle(purpose: string): void {
+    if (this.#fork?.purpose === purpose) this.#fork.entries.settle()
+  }
+
+  async close(): Promise<void> {
+    const fork = this.#fork
+    if (!fork) return
+    this.#fork = undefined
+    this.#context.places.releaseFork(this.#sessionId)
+    await this.#remove(fork.connection)
+  }
+
+  async #remove(connection: WorkspaceConnection): Promise<void> {
+    const { deps, made } = this.#context
+    const { containerId } = connection
+    await connection.close().catch(() => {})
+    try {
+      await deps.engine.remove(containerId)
+    } catch (error) {
+      deps.logger.warn({ containerId }, `A fork is left for the janitor: ${messageOf(error)}`)
+    } finally {
+      made.delete(containerId)
+    }
+  }
+}

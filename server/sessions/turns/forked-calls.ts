@@ -1,0 +1,147 @@
+/** The calls of a turn that run in a fork: what a driver does with previews and reviews, and what it records about them. */
+import { createHash } from 'node:crypto'
+import type { ChangeSummary } from '../../../contract/effects/change-set.ts'
+import type { EventData } from '../../../contract/events.ts'
+import type { CallEntry, Transcript } from '../../../contract/transcript.ts'
+import { approvalHash } from '../../calls/offered-tool.ts'
+import { canonicalJson } from '../../lib/canonical-json.ts'
+import { isAppError, messageOf } from '../../lib/errors.ts'
+import type { NewEvent } from '../../storage/event-log.ts'
+import { isOwnershipError } from '../sandboxes/ownership-error.ts'
+import { onceKey, resultOf } from '../sandboxes/session-events.ts'
+import type { HeldSession } from '../sandboxes/session-manager.ts'
+import { MAX_TIMES_ASKED, timesAsked } from './call-targets.ts'
+import type { ChatDeps } from './chat-options.ts'
+import type { RunInput } from './toolbox.ts'
+import { notRun } from './turn-events.ts'
+
+type Decision = EventData<'review:resolved'>
+
+const MAX_REASON = 1000
+const NO_FORK = new Set(['too_many_sessions', 'too_many_sandboxes_of_owner', 'fork_failed'])
+
+/** Runs a call in a fork. If that is impossible, the call waits for approval as in the mode `ask`. No events if the turn was stopped. */
+export async function previewCall(
+  { toolbox, checkQuota }: ChatDeps,
+  hold: HeldSession,
+  input: RunInput
+): Promise<NewEvent[]> {
+  const { call, sessionId, signal } = input
+  const { callId } = call
+  try {
+    await checkQuota(sessionId)
+    const previewed = await toolbox.preview(hold, input)
+    const bound = canonicalJson([call.hash, previewed.changes.hash, previewed.result])
+    const data = { callId, ...previewed, hash: createHash('sha256').update(bound).digest('hex') }
+    return [{ type: 'tool:previewed', data, key: onceKey('previewed', callId, timesAsked(call)) }]
+  } catch (error) {
+    if (isOwnershipError(error)) throw error
+    if (signal.aborted) return []
+    const { code, message } = isAppError(error) ? error : { code: 'internal', message: messageOf(error) }
+    const data = { callId, code, reason: message.slice(0, MAX_REASON) }
+    return [{ type: 'tool:preview_refused', data, key: onceKey('previewed', callId, timesAsked(call)) }]
+  }
+}
+
+/** Puts a preview into the workspace. It may be repeated until its result is recorded, so its start and its end are one append. */
+export async function keepCall(sessionId: string, hold: HeldSession, call: CallEntry): Promise<NewEvent[]> {
+  const { callId, preview, decision } = call
+  try {
+    const changes = await hold.forks.keep(callId, preview?.changes, decision?.choices)
+    const { ending, replaced, ...result } = preview?.result ?? { isError: true, content: [] }
+    const more = { ...(ending !== undefined && { ending }), ...(replaced !== undefined && { replaced }) }
+    const data = { ...result, ...(more as Pick<EventData<'tool:result'>, 'ending' | 'replaced'>) }
+    const started = { type: 'tool:started', data: { callId }, key: onceKey('started', callId, timesAsked(call)) }
+    return [started, resultOf(callId, { ...data, ...(changes && { changes }) })]
+  } catch (error) {
+    if (isOwnershipError(error)) throw error
+    return [previewAgain(sessionId, call, error)]
+  }
+}
+
+/** The changes could not be put into the workspace, and nothing was: the call runs in a fork of the workspace as it is now. */
+function previewAgain(sessionId: string, call: CallEntry, error: unknown): NewEvent {
+  const { callId, turnId, server, name, args, definition, queuePosition, totalInQueue } = call
+  const times = timesAsked(call) + 1
+  if (times > MAX_TIMES_ASKED) return notRun(callId, error)
+  const hash = approvalHash({ sessionId, callId, definition, args })
+  const reason = `You kept the changes of this call, but they are not in the workspace: ${messageOf(error)}`.slice(
+    0,
+    MAX_REASON
+  )
+  return {
+    type: 'tool:approval_required',
+    data: {
+      ...{ callId, turnId, server, name, args, definition, hash, queuePosition, totalInQueue },
+      ahead: 'preview',
+      again: { times, reason }
+    },
+    key: `again-${times}:${callId}`
+  }
+}
+
+/** Whether a call of a reviewed turn may run in the workspace instead, because it got no fork. */
+export function isForkRefused({ ahead }: CallEntry, error: unknown): boolean {
+  return ahead === 'review' && isAppError(error) && NO_FORK.has(error.code)
+}
+
+/** A call of a reviewed turn could not get a fork: it waits for approval, and then runs in the workspace. */
+export function askedInstead(sessionId: string, call: CallEntry, error: unknown): NewEvent {
+  const { callId, turnId, server, name, args, definition, queuePosition, totalInQueue } = call
+  const times = timesAsked(call) + 1
+  const hash = approvalHash({ sessionId, callId, definition, args })
+  const reason = `It could not run in a fork: ${messageOf(error)}`.slice(0, MAX_REASON)
+  const asked = { callId, turnId, server, name, args, definition, hash, queuePosition, totalInQueue }
+  return {
+    type: 'tool:approval_required',
+    data: { ...asked, again: { times, reason } },
+    key: `again-${times}:${callId}`
+  }
+}
+
+/** Opens the review of a turn that has ended. Without changes, it only closes the fork. */
+export async function openReview(hold: HeldSession, { forkedTurn, review, seq }: Transcript): Promise<NewEvent[]> {
+  const turnId = forkedTurn ?? ''
+  const stored = await hold.forks.review()
+  const reviewId = stored?.reviewId ?? review?.reviewId ?? `r-${turnId}`
+  const changes = stored?.changes ?? { changeId: `review:${reviewId}`, hash: 'none', total: 0, files: [] }
+  return [{ type: 'review:opened', data: { reviewId, turnId, changes }, key: `review-opened:${turnId}:${seq}` }]
+}
+
+/** Applies a decided review. If that fails, its changes are offered again in another review. */
+export async function settleReview(hold: HeldSession, { entries, unapplied }: Transcript): Promise<NewEvent[]> {
+  const entry = entries.findLast((each) => each.kind === 'review' && each.reviewId === unapplied)
+  if (entry?.kind !== 'review' || !entry.decision)
+    return [{ type: 'review:applied', data: { reviewId: unapplied, rejected: [], rejectedTotal: 0 } }]
+  const { reviewId, decision, changes: shown } = entry
+  const key = `review-applied:${reviewId}`
+  try {
+    const changes = await hold.forks.applyReview({ reviewId, ...decision })
+    const data = { reviewId, ...(changes && { changes }), ...rejectedOf(shown, { reviewId, ...decision }) }
+    return [{ type: 'review:applied', data, key }]
+  } catch (error) {
+    if (isOwnershipError(error)) throw error
+    const again = await hold.forks.reopenReview(reviewId)
+    const problem = messageOf(error).slice(0, MAX_REASON)
+    const rejected = rejectedOf(shown, { ...decision, reviewId, accept: 'none' })
+    return [
+      { type: 'review:applied', data: { reviewId, ...rejected, problem }, key },
+      ...(again
+        ? [{ type: 'review:opened', data: { ...again, turnId: reviewId }, key: `review-opened:${again.reviewId}` }]
+        : [])
+    ]
+  }
+}
+
+function rejectedOf(
+  { files, total }: ChangeSummary,
+  { accept, choices = {} }: Decision
+): Pick<EventData<'review:applied'>, 'rejected' | 'rejectedTotal'> {
+  const accepted = Array.isArray(accept) ? new Set(accept) : undefined
+  const isIn = ({ path }: { path: string }) =>
+    choices[path] !== 'workspace' && (accepted?.has(path) ?? accept === 'all')
+  const rejected = files.filter((file) => !isIn(file)).map(({ path }) => path)
+  const left = Object.values(choices).filter((choice) => choice === 'workspace').length
+  const count = accept === 'none' ? total : accepted ? total - accepted.size + left : left
+  return { rejected, rejectedTotal: Math.min(total, Math.max(rejected.length, count)) }
+}

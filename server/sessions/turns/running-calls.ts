@@ -1,0 +1,133 @@
+/** The calls of one session that run on this instance: starts them, and records what became of those that failed. */
+import { type CallEntry, callOf, type Transcript } from '../../../contract/transcript.ts'
+import { MAX_COMMANDS_AT_ONCE } from '../../../workspace-server/protocol.ts'
+import { isAppError, messageOf } from '../../lib/errors.ts'
+import type { NewEvent } from '../../storage/event-log.ts'
+import type { Conversation } from '../feed/conversation.ts'
+import { isOwnershipError } from '../sandboxes/ownership-error.ts'
+import { appendEvents, unknownOutcome } from '../sandboxes/session-events.ts'
+import type { HeldSession } from '../sandboxes/session-manager.ts'
+import { CallTalks } from './call-talks.ts'
+import { askedAgain } from './call-targets.ts'
+import type { ChatDeps } from './chat-options.ts'
+import { askedInstead, isForkRefused, keepCall, previewCall } from './forked-calls.ts'
+import { notRun } from './turn-events.ts'
+
+export interface CallHooks {
+  /** Returns false if one of the events is stored already. */
+  append(events: NewEvent[], epoch: number): Promise<boolean>
+  ended(): void
+  wake(): void
+}
+
+export class RunningCalls {
+  readonly talks: CallTalks
+  /** Why no more calls can be started while the session is held. */
+  lost: unknown
+  readonly #deps: ChatDeps
+  readonly #sessionId: string
+  readonly #conversation: Conversation
+  readonly #hooks: CallHooks
+  /** Each with its turn. */
+  readonly #calls = new Map<string, string>()
+  /** Calls that ran in a fork here. */
+  readonly #previews = new Set<string>()
+
+  constructor(deps: ChatDeps, sessionId: string, conversation: Conversation, hooks: CallHooks) {
+    this.#deps = deps
+    this.#sessionId = sessionId
+    this.#conversation = conversation
+    this.#hooks = hooks
+    this.talks = new CallTalks(deps, sessionId, hooks.wake)
+  }
+
+  get size(): number {
+    return this.#calls.size
+  }
+
+  ids(): Iterable<string> {
+    return this.#calls.keys()
+  }
+
+  has(callId: string): boolean {
+    return this.#calls.has(callId)
+  }
+
+  areOfOtherTurn(turnId: string | null): boolean {
+    return [...this.#calls.values()].some((turn) => turn !== turnId)
+  }
+
+  /** Whether the person has discarded what a call did in a fork. */
+  hasDiscarded({ calls }: Transcript): boolean {
+    return [...this.#previews].some((callId) => calls[callId]?.decision?.approved === false)
+  }
+
+  /** Ends a fork whose changes the person has discarded. Another instance, or an earlier driver, may have opened it. */
+  async endDiscarded(hold: HeldSession, { calls }: Transcript): Promise<void> {
+    for (const callId of this.#previews) if (calls[callId]?.decision) this.#previews.delete(callId)
+    const { previewed } = hold.forks
+    if (previewed !== undefined && calls[previewed]?.decision?.approved === false) await hold.forks.discard()
+  }
+
+  start(hold: HeldSession, calls: CallEntry[], signal: AbortSignal): void {
+    for (const call of calls) {
+      const { callId } = call
+      if (this.#calls.has(callId)) continue
+      // The sandbox would refuse one more, although a person has approved it.
+      if (this.#calls.size === MAX_COMMANDS_AT_ONCE) return
+      this.#calls.set(callId, call.turnId)
+      void this.#run(hold, call, signal).finally(() => {
+        this.#calls.delete(callId)
+        this.talks.end(callId)
+        this.#hooks.ended()
+      })
+    }
+  }
+
+  /**
+   * Calls that were approved before the quota was reached are not run; they get an error as their result. Returns true if there
+   * were any.
+   */
+  async refuseOverQuota(calls: CallEntry[], epoch: number): Promise<boolean> {
+    const waiting = calls.filter(({ callId, decision, preview }) => !this.#calls.has(callId) && decision && !preview)
+    if (waiting.length === 0) return false
+    try {
+      await this.#deps.checkQuota(this.#sessionId)
+      return false
+    } catch (error) {
+      if (!isAppError(error) || !error.code.startsWith('quota_')) throw error
+      for (const { callId } of waiting) await this.#hooks.append([notRun(callId, error)], epoch)
+      return true
+    }
+  }
+
+  async #run(hold: HeldSession, call: CallEntry, signal: AbortSignal): Promise<void> {
+    const { toolbox, logger } = this.#deps
+    const { callId } = call
+    const talking = this.talks.begin(callId, (events) => appendEvents(this.#deps, this.#sessionId, events, hold.epoch))
+    const input = { sessionId: this.#sessionId, call, signal, ...talking }
+    try {
+      if (!call.decision) {
+        this.#previews.add(callId)
+        await this.#hooks.append(await previewCall(this.#deps, hold, input), hold.epoch)
+      } else if (call.preview) await this.#hooks.append(await keepCall(this.#sessionId, hold, call), hold.epoch)
+      else await toolbox.run(hold, input)
+    } catch (error) {
+      logger.debug({ err: error, callId }, 'A call failed.')
+      if (isOwnershipError(error)) this.lost = error
+      else if (isAppError(error, 'target_changed'))
+        await this.#hooks.append([askedAgain(this.#sessionId, call, error)], hold.epoch).catch(() => {})
+      else if (isForkRefused(call, error))
+        await this.#hooks.append([askedInstead(this.#sessionId, call, error)], hold.epoch).catch(() => {})
+      else await this.#answerUnanswered(callId, error, hold.epoch).catch(() => {})
+    }
+  }
+
+  /** A call that failed before it recorded anything still needs a result, or the turn would wait for ever. */
+  async #answerUnanswered(callId: string, error: unknown, epoch: number): Promise<void> {
+    const call = callOf(await this.#conversation.refresh(), callId)
+    if (call?.result) return
+    const isUnknown = call?.startedAt !== undefined
+    await this.#hooks.append([isUnknown ? unknownOutcome(callId, messageOf(error)) : notRun(callId, error)], epoch)
+  }
+}

@@ -1,0 +1,66 @@
+import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
+import { isSameEntry, type StoredChange, type StoredChangeSet } from '../checkpoint-store.ts'
+import type { RecordSide, SetRecord } from './manifest-record.ts'
+import { entryBytes } from './stored-entry.ts'
+
+/** With `more`: further changes of the set with this id. */
+export type StoredPart = StoredChangeSet & { more?: true }
+
+const SET_ROW_BYTES = 150
+
+/** Both sides of a change, without those that are empty. */
+export function sidesOf({ before, after }: StoredChange): WorkspaceEntry[] {
+  return [before, after].filter((side) => side !== null)
+}
+
+/** Approximate size of the change in a manifest. */
+export function changeBytes(change: StoredChange): number {
+  return sidesOf(change).reduce((sum, side) => sum + entryBytes(side), 0)
+}
+
+/** Approximate size of a set in a manifest, without its changes. */
+export function setRowBytes({ id }: StoredChangeSet): number {
+  return SET_ROW_BYTES + id.length
+}
+
+/**
+ * The set with more changes. Of a path that is in both, the first `before` and the last `after` count; one that is back as it was
+ * has not changed. `removed` and `added` are what differs from the set before.
+ */
+export function grown(
+  set: StoredChangeSet,
+  more: readonly StoredChange[]
+): { set: StoredChangeSet; removed: StoredChange[]; added: StoredChange[] } {
+  const latest = new Map(more.map((change) => [change.path, change]))
+  const removed: StoredChange[] = []
+  const kept: StoredChange[] = []
+  for (const change of set.changes) {
+    const later = latest.get(change.path)
+    if (!later) kept.push(change)
+    else removed.push(change)
+    if (later) latest.set(change.path, { ...later, before: change.before })
+  }
+  const wasThere = new Set(removed.map(({ path }) => path))
+  const added = [...latest.values()].filter(({ path, before, after }) => {
+    return !wasThere.has(path) || !isSameEntry(before, after)
+  })
+  return { set: { ...set, changes: [...kept, ...added] }, removed, added }
+}
+
+export function setRecord({ id, kind, at, about }: StoredChangeSet, changes: readonly StoredChange[]): SetRecord {
+  return { id, kind, at, about, changes: changes.map(({ path, before, after }) => [path, side(before), side(after)]) }
+}
+
+export function setFromRecord({ changes, ...rest }: SetRecord): StoredPart {
+  const full = (path: string, from: RecordSide | null) => (from ? { ...from, path } : null)
+  return {
+    ...rest,
+    changes: changes.map(([path, before, after]) => ({ path, before: full(path, before), after: full(path, after) }))
+  }
+}
+
+function side(entry: WorkspaceEntry | null): RecordSide | null {
+  if (entry === null) return null
+  const { path: _, ...rest } = entry
+  return rest
+}

@@ -1,0 +1,86 @@
+/** The versions of the workspace: looked at, compared, downloaded and undone, after the page has shown what that would do. */
+import { expect, it } from 'vitest'
+import { useFakePage } from '../fake-page.ts'
+import type { FakeSession } from '../fake-server.ts'
+import { seriousFaults } from '../serious-faults.ts'
+import type { WorkspacePage } from '../workspace-page.ts'
+
+const now = useFakePage()
+
+function withVersions(session: FakeSession): void {
+  session.append('user:message', { turnId: 't', text: 'go' })
+  session.ask('t', [{ callId: 'c', name: 'execute_command', args: { command: 'make a.txt' } }])
+  session.append('tool:approval_resolved', { callId: 'c', approved: true, by: 'human' })
+  const first = session.effects.put('call:c', [{ path: 'a.txt', after: 'one\n' }], { by: 'call', callId: 'c' })
+  session.append('tool:result', { callId: 'c', isError: false, content: [], changes: first })
+  session.append('turn:end', { turnId: 't', reason: 'done' })
+  session.effects.put('person:1', [{ path: 'a.txt', before: 'one\n', after: 'two\n' }], { by: 'person' })
+  const both = [
+    { path: 'a.txt', before: 'two\n', after: 'three\n', now: 'four\n' },
+    { path: 'b.txt', after: 'b\n' }
+  ]
+  session.effects.put('review:r', both, { by: 'review', reviewId: 'r' })
+  session.effects.isThinned = true
+}
+async function openHistory(me: WorkspacePage): Promise<void> {
+  await me.button('Show the files').click()
+  await me.button('History of the files').click()
+}
+const versions = ({ page }: WorkspacePage) =>
+  page.getByRole('list', { name: 'Versions of the workspace' }).getByRole('listitem')
+
+it('lists who changed what, shows each version, and undoes one after showing the plan and its conflicts', async () => {
+  now().fake.files.set('a.txt', Buffer.from('four\n'))
+  const { me, session } = await now().arrive(withVersions)
+  await openHistory(me)
+  await expect.poll(() => versions(me).count()).toBe(3)
+  expect(await me.read(versions(me))).toMatch(/You accepted a review[\s\S]*You changed files[\s\S]*Run make a\.txt/)
+  await me.page.getByText('Older versions were removed to save space.').waitFor()
+  expect(await seriousFaults(me.page)).toEqual([])
+  await versions(me)
+    .nth(1)
+    .getByRole('button', { name: /You changed files/ })
+    .click()
+  await expect.poll(() => me.read(me.page.getByRole('dialog'))).toMatch(/−\s*one\s*1\s*\+\s*two/)
+  await me.page.keyboard.press('Escape')
+  await versions(me).first().getByRole('button', { name: 'More for this version' }).click()
+  await me.button('Undo this change').click()
+  const plan = me.page.getByRole('dialog', { name: 'Undo this change' })
+  await plan.getByText('1 file has changed since then').waitFor()
+  await expect.poll(() => me.read(plan)).toMatch(/−\s*four\s*1\s*\+\s*two/)
+  expect(await seriousFaults(me.page)).toEqual([])
+  await plan.getByRole('radio', { name: 'Revert it all the same' }).check()
+  await plan.getByRole('button', { name: 'Revert 2 files' }).and(me.page.locator('[aria-disabled=false]')).click()
+  const { hash } = session.effects.sets.get('review:r') ?? {}
+  await expect
+    .poll(() => session.effects.decisions)
+    .toEqual([{ changeId: 'review:r', scope: 'one', hash: `plan ${hash}`, choices: { 'a.txt': 'fork' } }])
+  await plan.waitFor({ state: 'hidden' })
+  await expect.poll(() => me.read(versions(me).first())).toContain('You undid a change')
+  expect(now().offences).toEqual([])
+})
+
+it('compares any two versions of a file, and goes back to before one without the files that are left out', async () => {
+  now().fake.files.set('a.txt', Buffer.from('four\n'))
+  const { me, session } = await now().arrive(withVersions)
+  await me.button('Show the files').click()
+  await me.button('More for a.txt').click()
+  await me.button('History').last().click()
+  const dialog = me.page.getByRole('dialog', { name: 'History of a.txt' })
+  await expect.poll(() => me.read(dialog)).toMatch(/−\s*two\s*1\s*\+\s*three/)
+  await dialog.getByRole('combobox', { name: 'Compare' }).selectOption({ index: 3 })
+  await expect.poll(() => me.read(dialog)).toMatch(/−\s*one\s*1\s*\+\s*three/)
+  const downloaded = me.page.waitForEvent('download')
+  await dialog.getByRole('button', { name: 'Download this version' }).first().click()
+  expect((await downloaded).suggestedFilename()).toBe('a.txt')
+  expect(await seriousFaults(me.page)).toEqual([])
+  await me.page.keyboard.press('Escape')
+  await me.button('History of the files').click()
+  await versions(me).first().getByRole('button', { name: 'More for this version' }).click()
+  await me.button('Go back to before this').click()
+  const plan = me.page.getByRole('dialog', { name: 'Go back to before this change' })
+  await plan.getByRole('listbox').focus()
+  await me.page.keyboard.press('Space')
+  await plan.getByRole('button', { name: 'Revert 1 file' }).and(me.page.locator('[aria-disabled=false]')).click()
+  await expect.poll(() => session.effects.decisions).toMatchObject([{ scope: 'since', paths: ['b.txt'] }])
+})

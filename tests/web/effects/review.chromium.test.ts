@@ -1,0 +1,184 @@
+/** A turn that ran in a fork is reviewed like a pull request, and only what was accepted is asked for. */
+import type { Page } from 'playwright-core'
+import { expect, it } from 'vitest'
+import { PHONE } from '../../support/browser.ts'
+import { pngOf } from '../../support/tiny-png.ts'
+import { useFakePage } from '../fake-page.ts'
+import type { FakeSession } from '../fake-server.ts'
+import { seriousFaults } from '../serious-faults.ts'
+import type { FakeFile } from './fake-effects.ts'
+
+const now = useFakePage()
+const FILES: FakeFile[] = [
+  { path: 'a.ts', before: 'let a = 1\n', after: 'let a = 2\n' },
+  { path: 'b.ts', before: 'let b = 1\n', after: 'let b = 2\n' },
+  { path: 'logo.png', before: pngOf(), after: pngOf(8, 8, [40, 40, 200]) },
+  { path: 'new/name.txt', from: 'name.txt', before: 'same', after: 'same' }
+]
+
+const reviewing =
+  (files = FILES, reviewId = 'r') =>
+  (session: FakeSession) => {
+    session.append('mode:selected', { mode: 'review' })
+    session.append('user:message', { turnId: 't', text: 'change it' })
+    session.ask('t', [
+      { callId: 'c', name: 'execute_command', args: { command: 'sed -i s/1/2/ *.ts' }, ahead: 'review' }
+    ])
+    session.append('tool:approval_resolved', { callId: 'c', approved: true, by: 'review' })
+    session.append('tool:started', { callId: 'c' })
+    const content = [{ type: 'text', text: 'four files\n[exit code 0, 3 ms]' }]
+    session.append('tool:result', { callId: 'c', isError: false, content, isForked: true })
+    session.append('review:opened', {
+      reviewId,
+      turnId: 't',
+      changes: session.effects.put(`review:${reviewId}`, files)
+    })
+    session.append('turn:end', { turnId: 't', reason: 'done' })
+  }
+const dialog = (page: Page) => page.getByRole('dialog', { name: 'Review the changes' })
+const list = (page: Page) => dialog(page).getByRole('listbox', { name: 'Changed files' })
+const armed = (page: Page, name: string | RegExp) =>
+  dialog(page).getByRole('button', { name }).and(page.locator('[aria-disabled=false]'))
+const states = (page: Page) =>
+  list(page)
+    .getByRole('option')
+    .evaluateAll((all) => all.map((each) => each.getAttribute('aria-selected')))
+
+it('accepts some files by keyboard alone, with a comment; Escape and a reload keep the draft', async () => {
+  const { me, session } = await now().arrive(reviewing())
+  const { page } = me
+  await expect.poll(() => page.title()).toContain('(1)')
+  await page.getByText('4 files changed in the fork wait for your review.').waitFor()
+  await page.keyboard.press('Alt+p')
+  await list(page).and(page.locator(':focus')).waitFor()
+  await dialog(page).getByText('let a = 2').waitFor()
+  expect(session.effects.loaded.toSorted()).toEqual(['a.ts after', 'a.ts before'])
+  await page.keyboard.press('j')
+  await page.keyboard.press('Space')
+  await expect.poll(() => states(page)).toEqual(['true', 'false', 'true', 'true'])
+  await dialog(page).getByText('let b = 2').waitFor()
+  expect(await seriousFaults(page)).toEqual([])
+  await page.keyboard.press('ArrowDown')
+  await expect.poll(() => dialog(page).getByRole('img', { name: 'logo.png' }).count()).toBe(2)
+  await page.keyboard.press('End')
+  await dialog(page).getByText('Renamed from').waitFor()
+  await dialog(page)
+    .getByRole('textbox', { name: /Comment/ })
+    .fill('not b')
+  await page.keyboard.press('Escape')
+  await dialog(page).waitFor({ state: 'hidden' })
+  await page.reload()
+  await me.button(/^Review 4 files/).click()
+  await expect.poll(() => states(page)).toEqual(['true', 'false', 'true', 'true'])
+  expect(
+    await dialog(page)
+      .getByRole('textbox', { name: /Comment/ })
+      .inputValue()
+  ).toBe('not b')
+  await dialog(page).getByRole('button', { name: 'Calls 1' }).click()
+  await dialog(page).getByText('four files').waitFor()
+  await armed(page, 'Accept 3 of 4 files').click()
+  const { hash } = session.effects.sets.get('review:r') ?? {}
+  await expect
+    .poll(() => session.effects.decisions)
+    .toEqual([{ reviewId: 'r', hash, accept: ['a.ts', 'logo.png', 'new/name.txt'], comment: 'not b' }])
+  await dialog(page).waitFor({ state: 'hidden' })
+  await page.getByText('You reviewed 4 files and accepted 3.').waitFor()
+  await page.getByText('Not accepted: b.ts').waitFor()
+  await expect.poll(() => page.title()).not.toContain('(1)')
+  expect(now().offences).toEqual([])
+})
+
+it('asks which version counts where both changed, and never sends a review that has grown unseen', async () => {
+  const both = { path: 'both.txt', before: 'old\n', after: 'fork\n', now: 'mine\n' }
+  const { me, session } = await now().arrive(reviewing([both, ...FILES]))
+  now().fake.files.set('both.txt', Buffer.from('mine\n'))
+  const { page } = me
+  await me.button(/^Review 5 files/).click()
+  await dialog(page).getByText('Choose a version for 1 file with a conflict first.').waitFor()
+  await expect.poll(() => me.read(dialog(page))).toMatch(/−\s*mine/)
+  await dialog(page)
+    .getByRole('radio', { name: /Use the version of the fork/ })
+    .check()
+  await armed(page, 'Accept all 5 files').waitFor()
+  // Another turn goes on in the same fork.
+  session.append('user:message', { turnId: 't2', text: 'more' })
+  const files = [both, ...FILES, { path: 'more.txt', after: 'more' }]
+  await dialog(page).getByText('The turn is still going on in the fork.').waitFor()
+  session.append('turn:end', { turnId: 't2', reason: 'done' })
+  session.append('review:opened', { reviewId: 'r', turnId: 't2', changes: session.effects.put('review:r', files) })
+  await dialog(page).getByRole('alert').getByText('The fork has gone on since you looked').waitFor()
+  expect(await dialog(page).getByRole('button', { name: 'Accept all 6 files' }).getAttribute('aria-disabled')).toBe(
+    'true'
+  )
+  await dialog(page).getByRole('button', { name: 'I see the new changes' }).click()
+  await armed(page, 'Accept all 6 files').click()
+  const { hash } = session.effects.sets.get('review:r') ?? {}
+  await expect
+    .poll(() => session.effects.decisions)
+    .toEqual([{ reviewId: 'r', hash, accept: 'all', choices: { 'both.txt': 'fork' } }])
+})
+
+it('is usable on a phone and in the dark, rejects all, and says when there is no connection', async () => {
+  const { me, session } = await now().arrive(reviewing(), { viewport: PHONE, hasTouch: true, colorScheme: 'dark' })
+  const { page } = me
+  await me.button(/^Review 4 files/).click()
+  await list(page).getByRole('option').nth(1).click()
+  await dialog(page).getByText('let b = 2').waitFor()
+  await dialog(page).getByRole('checkbox', { name: 'Accept this file' }).uncheck()
+  expect(await seriousFaults(page)).toEqual([])
+  await dialog(page).getByRole('button', { name: 'All files' }).click()
+  await expect.poll(() => states(page)).toEqual(['true', 'false', 'true', 'true'])
+  expect(await seriousFaults(page)).toEqual([])
+  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+  await dialog(page).getByRole('button', { name: 'Reject all', exact: true }).click()
+  await armed(page, 'Reject all 4 files').waitFor()
+  let enter = () => {}
+  now().fake.gate = new Promise((resolve) => {
+    enter = resolve
+  })
+  now().fake.breakConnections()
+  await dialog(page).getByText('There is no connection, so nothing can be decided now.').waitFor()
+  enter()
+  await armed(page, 'Reject all 4 files').click()
+  await expect.poll(() => session.effects.decisions).toMatchObject([{ accept: 'none' }])
+})
+
+it('draws a part of 2,000 files, loads what is looked at, and compares 10 MB outside the page', async () => {
+  const lines = Array.from({ length: 200_000 }, (_, at) => `line ${at} ${'x'.repeat(40)}`)
+  const large = {
+    path: '0-large.txt',
+    before: lines.join('\n'),
+    after: lines.map((line, at) => (at % 2000 === 0 ? `${line}!` : line)).join('\n')
+  }
+  const many = Array.from({ length: 2000 }, (_, at) => ({
+    path: `f/${String(at).padStart(4, '0')}.txt`,
+    after: `${at}\n`
+  }))
+  const { me, session } = await now().arrive(reviewing([large, ...many]))
+  const { page } = me
+  let workers = 0
+  page.on('worker', () => {
+    workers += 1
+  })
+  await me.button(/^Review 2,001 files/).click()
+  await dialog(page).getByText('+100', { exact: true }).waitFor()
+  expect(workers).toBe(1)
+  const more = dialog(page).getByRole('button', { name: /^Show more/ })
+  const changed = dialog(page).locator('.diff-added')
+  const before = await changed.count()
+  expect(before).toBeLessThan(100)
+  await more.click()
+  await expect.poll(() => changed.count()).toBeGreaterThan(before)
+  expect(await list(page).getByRole('option').count()).toBeLessThan(100)
+  await list(page).focus()
+  await page.keyboard.press('End')
+  await list(page)
+    .getByRole('option', { name: /1999\.txt/ })
+    .waitFor()
+  await dialog(page).getByRole('heading', { name: 'f/1999.txt' }).waitFor()
+  await expect.poll(() => session.effects.loaded.length).toBe(3)
+  await page.keyboard.press('Space')
+  await armed(page, 'Accept 2,000 of 2,001 files').click()
+  await expect.poll(() => session.effects.decisions).toMatchObject([{ reviewId: 'r' }])
+})

@@ -1,0 +1,198 @@
+/** Walks through all views and dialogs: for everyone, in light and dark, by keyboard alone, by finger, and enlarged to 200 %. */
+import axe from 'axe-core'
+import type { CDPSession, Page } from 'playwright-core'
+import { expect, it } from 'vitest'
+import { useFakePage } from '../fake-page.ts'
+import { inboxCard } from '../inbox-card.ts'
+import type { WorkspacePage } from '../workspace-page.ts'
+
+const now = useFakePage()
+const NORMAL = { width: 1280, height: 800 }
+/** What is left of 1280 × 800 at 200 %. */
+const ENLARGED = { width: 640, height: 400 }
+
+/** Everything that axe finds, however small. */
+async function faults(page: Page, theme: 'light' | 'dark'): Promise<string[]> {
+  await page.evaluate(`document.documentElement.dataset.theme = '${theme}'`)
+  if (await page.evaluate('typeof axe === "undefined"')) await page.evaluate(axe.source)
+  // Colours are all that differs in the dark.
+  const only = theme === 'dark' ? `{ runOnly: ['color-contrast'] }` : '{}'
+  const { violations } = (await page.evaluate(`axe.run(document, ${only})`)) as axe.AxeResults
+  return violations.map(({ id, nodes }) => `${theme}: ${id} ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)
+}
+
+/** In the open dialog, if there is one. Without links in a sentence, and with the label of a box as its place. */
+const TARGETS = `
+  const top = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document
+  const targets = [...top.querySelectorAll('button, a[href], input:not([type=file]), select, textarea, summary')].filter(
+    (part) => part.checkVisibility({ checkVisibilityCSS: true }) && !part.disabled && getComputedStyle(part).display !== 'inline' && !part.closest('.markdown, .sr-only, .skip-link')
+  )
+  const words = (part) => part.ariaLabel || part.labels?.[0]?.innerText || part.innerText || part.tagName`
+
+/** What a finger would miss. */
+async function tooSmall(page: Page, devtools: CDPSession): Promise<string[]> {
+  await devtools.send('Emulation.setTouchEmulationEnabled', { enabled: true, maxTouchPoints: 1 })
+  const found = (await page.evaluate(`(() => {${TARGETS}
+    return matchMedia('(pointer: coarse)').matches ? targets.flatMap((part) => {
+      const place = part.type === 'checkbox' || part.type === 'radio' ? (part.closest('label') ?? part) : part
+      const { width, height } = place.getBoundingClientRect()
+      return width < 43.5 || height < 43.5 ? [words(part) + ' ' + Math.round(width) + '×' + Math.round(height)] : []
+    }) : ['no finger']
+  })()`)) as string[]
+  await devtools.send('Emulation.setTouchEmulationEnabled', { enabled: false })
+  return found.map((each) => `by finger: ${each}`)
+}
+
+/** What Tab does not reach. A group of radio buttons is one stop. */
+async function unreached(page: Page): Promise<string[]> {
+  const count = (await page.evaluate(`(() => {${TARGETS}
+    globalThis.missed = new Set(targets.filter((part) => part.type !== 'radio' && part.tabIndex >= 0))
+    document.activeElement?.blur()
+    return missed.size
+  })()`)) as number
+  for (let step = 0; step < 2 * count + 20; step++) {
+    await page.keyboard.press('Tab')
+    const left = await page.evaluate('missed.delete(document.activeElement), missed.size')
+    if (left === 0) break
+  }
+  return (await page.evaluate(`(() => {${TARGETS}
+    return [...missed].map((part) => 'by keyboard: ' + words(part))
+  })()`)) as string[]
+}
+
+/** What leaves the screen sideways, or has no room left, at 200 %. */
+async function enlarged(page: Page): Promise<string[]> {
+  await page.setViewportSize(ENLARGED)
+  const found = (await page.evaluate(`(() => {${TARGETS}
+    return targets.flatMap((part) => {
+      part.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+      const { left, right, top, bottom } = part.getBoundingClientRect()
+      const isSeen = left >= -1 && right <= innerWidth + 1 && bottom > 0 && top < innerHeight
+      return isSeen || part.closest('.overflow-x-auto') ? [] : ['at 200 %: ' + words(part)]
+    })
+  })()`)) as string[]
+  await page.setViewportSize(NORMAL)
+  return found
+}
+
+/** One h1, and no level left out below it. */
+async function outline(page: Page): Promise<string[]> {
+  const levels = (await page.evaluate(
+    `[...document.querySelectorAll('h1, h2, h3, h4')].filter((each) => each.checkVisibility() && !each.closest('.markdown, dialog')).map(({ tagName }) => Number(tagName[1]))`
+  )) as number[]
+  const ones = levels.filter((level) => level === 1).length
+  return ones === 1 ? [] : [`${ones} main headings: ${levels.join(' ')}`]
+}
+
+async function check(me: WorkspacePage, devtools: CDPSession, view: string): Promise<void> {
+  const found = [
+    ...(await faults(me.page, 'dark')),
+    ...(await faults(me.page, 'light')),
+    ...(await outline(me.page)),
+    ...(await unreached(me.page)),
+    ...(await tooSmall(me.page, devtools)),
+    ...(await enlarged(me.page))
+  ]
+  expect.soft(found, view).toEqual([])
+}
+
+const CALLS = [
+  { callId: 'a', name: 'write_file', args: { path: 'a.txt', content: 'one\ntwo\n' } },
+  { callId: 'b', name: 'execute_command', args: { command: 'ls -l' } }
+]
+
+it('leads past the sessions with the first stop of Tab', async () => {
+  const { me } = await now().arrive()
+  const { page } = me
+  const skip = page.getByRole('link', { name: 'Skip to the message' })
+  const stops = 'a[href], button, input, textarea, select, summary, [tabindex="0"]'
+  expect(await page.evaluate(`document.querySelector('${stops}').innerText`)).toBe('Skip to the message')
+  await skip.focus()
+  await expect.poll(() => skip.evaluate((link) => link.getBoundingClientRect().top)).toBeGreaterThan(0)
+  await page.keyboard.press('Enter')
+  await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer')
+  expect(me.sessionId()).not.toBe('')
+})
+
+// Checked: without `sticky`, the buttons are below the window.
+it('keeps the buttons of a card in sight at 200 %, while its beginning is read', async () => {
+  const content = Array.from({ length: 60 }, (_, at) => `line ${at}`).join('\n')
+  const { me } = await now().arrive(
+    (session) => {
+      session.append('user:message', { turnId: 't', text: 'go' })
+      session.ask('t', [{ callId: 'a', name: 'write_file', args: { path: 'a.txt', content } }])
+    },
+    { viewport: ENLARGED }
+  )
+  await me.cards.getByText('line 59').waitFor()
+  const seen = `(() => {
+    const card = document.querySelector('.approval-card')
+    card.scrollIntoView({ block: 'start' })
+    const button = card.querySelector('[data-approve]')
+    const { left, top, width, height } = button.getBoundingClientRect()
+    return card.offsetHeight > innerHeight && button.contains(document.elementFromPoint(left + width / 2, top + height / 2))
+  })()`
+  await expect.poll(() => me.page.evaluate(seen)).toBe(true)
+})
+
+it('is for everyone before it has arrived', async () => {
+  const page = now()
+  page.fake.refuseWith = 'unauthorized'
+  const me = await page.open(undefined, { viewport: NORMAL })
+  const devtools = await me.page.context().newCDPSession(me.page)
+  await me.page.getByLabel('Access token').waitFor()
+  await check(me, devtools, 'login')
+})
+
+it('is for everyone, in every view and dialog', async () => {
+  const { fake, arrive } = now()
+  fake.approvals = [inboxCard('x', { content: 'text' })]
+  fake.files.set('a.txt', Buffer.from('one\n'))
+  const { me, session } = await arrive(() => {}, { viewport: NORMAL })
+  const devtools = await me.page.context().newCDPSession(me.page)
+  const { page } = me
+  const to = (hash: string) => page.evaluate(`location.hash = '${hash}'`)
+  const closeDialog = async () => {
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'hidden' })
+  }
+  await check(me, devtools, 'start')
+
+  session.append('user:message', { turnId: 't', text: 'go' })
+  session.append('agent:response', { turnId: 't', text: '# Title\n\n- [ ] a\n\n```js\nlet x\n```\n\n|a|\n|-|\n|b|' })
+  session.ask('t', CALLS)
+  await me.cards.nth(1).waitFor()
+  await check(me, devtools, 'approval')
+  await me.button('Show the files').click()
+  await me.button(/^a\.txt/).waitFor()
+  await check(me, devtools, 'files')
+  await me.button(/^a\.txt/).click()
+  await page.getByRole('dialog').getByText('one').waitFor()
+  await check(me, devtools, 'a file')
+  await closeDialog()
+  await me.button('Hide the files').click()
+
+  await me
+    .button(/^Waiting for you/)
+    .first()
+    .click()
+  await page.locator('.inbox-card').waitFor()
+  await check(me, devtools, 'waiting')
+  await closeDialog()
+  await me.button('Settings').click()
+  await me.button('Session settings').click()
+  await page.getByRole('dialog').waitFor()
+  await check(me, devtools, 'session settings')
+  await closeDialog()
+
+  await to('#/servers')
+  await page.getByRole('heading', { name: 'Servers', exact: true }).waitFor()
+  await check(me, devtools, 'servers')
+  await me.button('Add a server').first().click()
+  await page.getByRole('dialog').waitFor()
+  await check(me, devtools, 'a new server')
+  await closeDialog()
+  await to('#/activity')
+  await page.getByRole('heading', { name: 'Activity' }).waitFor()
+  await check(me, devtools, 'activity')
+})

@@ -1,0 +1,118 @@
+import { defineStore } from 'pinia'
+import { computed, ref, toRaw, watch } from 'vue'
+import type { ChangedFile, ConflictChoices } from '../../../contract/effects/change-set.ts'
+import { recall, remember } from '../../remembered.ts'
+import { INPUT } from '../call-views.ts'
+import { useNotices } from '../notices.ts'
+import { useSession } from '../session.ts'
+
+/** Longer drafts are not stored: they would leave no room for others. */
+const MAX_KEPT_CHARS = 500_000
+
+interface Draft {
+  /** The changes that it was made for. */
+  hash: string
+  rejected: string[]
+  choices: ConflictChoices
+  comment: string
+}
+
+/** The open review, and what the person has decided of it so far. The draft survives Escape, a reload and a change of the session. */
+export const useReview = defineStore('review', () => {
+  const session = useSession()
+  const notices = useNotices()
+  const isShown = ref(false)
+  const isSending = ref(false)
+  const rejected = ref(new Set<string>())
+  const choices = ref<ConflictChoices>({})
+  const comment = ref('')
+  /** The changes that were shown last; another hash means that the fork went on. */
+  const seenHash = ref('')
+
+  const open = computed(() => {
+    void session.version
+    return toRaw(session.transcript).review
+  })
+  const hasGrown = computed(
+    () => open.value !== null && seenHash.value !== '' && seenHash.value !== open.value.changes.hash
+  )
+  /** The calls that ran in the fork since the last review. */
+  const callIds = computed(() => {
+    void session.version
+    const { entries, calls } = toRaw(session.transcript)
+    const last = entries.findLastIndex((entry) => entry.kind === 'review' && entry.decision !== undefined)
+    return entries
+      .slice(last + 1)
+      .flatMap((entry) => (entry.kind === 'call' && calls[entry.callId]?.result?.isForked ? [entry.callId] : []))
+  })
+
+  const keyOf = (reviewId: string) => `${INPUT}review:${reviewId}:${session.sessionId}`
+  watch(
+    () => (open.value ? keyOf(open.value.reviewId) : ''),
+    (key) => {
+      const kept = key === '' ? null : recall(key, 'tab')
+      const draft: Draft | null = kept === null ? null : JSON.parse(kept)
+      rejected.value = new Set(draft?.rejected)
+      choices.value = draft?.choices ?? {}
+      comment.value = draft?.comment ?? ''
+      seenHash.value = draft?.hash ?? ''
+      if (key === '') isShown.value = false
+    },
+    { immediate: true, flush: 'sync' }
+  )
+  watch([rejected, choices, comment, seenHash], () => {
+    if (!open.value) return
+    const draft: Draft = {
+      ...{ hash: seenHash.value, rejected: [...rejected.value] },
+      ...{ choices: choices.value, comment: comment.value }
+    }
+    const kept = JSON.stringify(draft)
+    remember(keyOf(open.value.reviewId), kept.length > MAX_KEPT_CHARS ? null : kept, 'tab')
+  })
+
+  function show(): void {
+    if (open.value) isShown.value = true
+  }
+  /** The person has seen that the changes are others than before. */
+  function see(): void {
+    seenHash.value = open.value?.changes.hash ?? ''
+  }
+  function toggle(path: string): void {
+    const next = new Set(rejected.value)
+    if (!next.delete(path)) next.add(path)
+    rejected.value = next
+  }
+  function setAll(files: readonly ChangedFile[], isAccepted: boolean): void {
+    rejected.value = new Set(isAccepted ? [] : files.map(({ path }) => path))
+  }
+  function choose(path: string, version: 'fork' | 'workspace'): void {
+    choices.value = { ...choices.value, [path]: version }
+  }
+
+  async function decide(files: readonly ChangedFile[], hash: string): Promise<boolean> {
+    const review = open.value
+    if (!review || isSending.value) return false
+    isSending.value = true
+    const accepted = files.filter(({ path }) => !rejected.value.has(path))
+    const chosen = accepted.flatMap(({ path, conflict }) =>
+      conflict && choices.value[path] ? [[path, choices.value[path]]] : []
+    )
+    const some = accepted.length === 0 ? 'none' : accepted.map(({ path }) => path)
+    const text = comment.value.trim()
+    const reply = await session.send('review:decide', {
+      ...{ reviewId: review.reviewId, hash, accept: accepted.length === files.length ? 'all' : some },
+      ...(chosen.length > 0 && { choices: Object.fromEntries(chosen) }),
+      ...(text !== '' && { comment: text })
+    })
+    isSending.value = false
+    if (reply.ok) remember(keyOf(review.reviewId), null, 'tab')
+    else if (reply.error.code === 'offline') notices.showOffline('The review was not sent: there is no connection.')
+    else notices.show(reply.error.message, 'error')
+    return reply.ok
+  }
+
+  return {
+    ...{ open, isShown, isSending, rejected, choices, comment, hasGrown, callIds },
+    ...{ show, see, toggle, setAll, choose, decide }
+  }
+})

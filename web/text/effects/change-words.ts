@@ -1,0 +1,56 @@
+import { type ChangedFile, type ChangeKind, changeKind, type FileSide } from '../../../contract/effects/change-set.ts'
+import { bytes, count } from '../format.ts'
+
+export const KIND_WORDS: Record<ChangeKind, string> = {
+  created: 'new',
+  changed: 'changed',
+  deleted: 'deleted',
+  renamed: 'renamed',
+  mode: 'permissions'
+}
+export const KIND_TONES: Record<ChangeKind, string> = {
+  created: 'bg-ok-soft text-ok',
+  changed: 'bg-accent-soft text-accent-ink',
+  deleted: 'bg-danger-soft text-danger',
+  renamed: 'bg-warn-soft text-warn',
+  mode: 'bg-sunken text-muted'
+}
+
+/** "2 new, 5 changed, 1 deleted" */
+export function changesWords(files: readonly ChangedFile[]): string {
+  const counts = new Map<ChangeKind, number>()
+  for (const file of files) counts.set(changeKind(file), (counts.get(changeKind(file)) ?? 0) + 1)
+  return [...counts].map(([kind, number]) => `${number.toLocaleString()} ${KIND_WORDS[kind]}`).join(', ')
+}
+
+const isExecutable = (side: FileSide | undefined) => side?.type === 'file' && (side.mode & 0o111) !== 0
+const modeOf = (side: FileSide) => (side.type === 'link' ? '' : (side.mode & 0o7777).toString(8).padStart(4, '0'))
+
+/** What changed beside the content: "made executable", "permissions 0644 → 0600", "a link to x". */
+export function sideWords({ before, after }: ChangedFile): string {
+  const words: string[] = []
+  if (after?.type === 'link') words.push(`a link to ${after.target}`)
+  if (before?.type === 'link' && after?.type !== 'link') words.push(`it was a link to ${before.target}`)
+  if (after?.type === 'dir' || (!after && before?.type === 'dir')) words.push('a folder')
+  if (isExecutable(after) && !isExecutable(before)) words.push(before ? 'made executable' : 'executable')
+  else if (isExecutable(before) && after?.type === 'file' && !isExecutable(after)) words.push('no longer executable')
+  else if (before && after && before.type === after.type && modeOf(before) !== modeOf(after))
+    words.push(`permissions ${modeOf(before)} → ${modeOf(after)}`)
+  return words.join(', ')
+}
+
+export function sizeWords(side: FileSide | undefined): string {
+  if (!side) return 'not there'
+  if (side.type === 'file') return bytes(side.size)
+  return side.type === 'dir' ? 'a folder' : `a link to ${side.target}`
+}
+
+/** "+1.2 kB", "−3 B" or nothing. */
+export function growthWords({ before, after }: ChangedFile): string {
+  const size = (side: FileSide | undefined) => (side?.type === 'file' ? side.size : 0)
+  const growth = size(after) - size(before)
+  if (growth === 0) return ''
+  return growth > 0 ? `+${bytes(growth)}` : `−${bytes(-growth)}`
+}
+
+export const filesWords = (total: number) => count(total, 'file')
