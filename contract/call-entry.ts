@@ -33,6 +33,7 @@ export interface CallEntry {
     always?: true | undefined
     editedArgs?: Record<string, unknown> | undefined
     editedTarget?: PathTarget | undefined
+    seen?: string | undefined
     choices?: ConflictChoices | undefined
   }
   startedAt?: number
@@ -80,9 +81,9 @@ export function dropCall(call: CallEntry, at: number, reason?: string): void {
 export function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
   if (!call) return
   if (event.type === 'tool:approval_resolved' && !call.decision) {
-    const { approved, by, reason, args, target, always, choices } = event.data
-    const more = { ...(always && { always }), ...(target && { editedTarget: target }), ...(choices && { choices }) }
-    call.decision = { approved, by, at: event.at, reason, editedArgs: args, ...more }
+    const { callId: _, approved, by, reason, args, target, ...more } = event.data
+    const edited = { editedArgs: args, ...(target && { editedTarget: target }) }
+    call.decision = { approved, by, at: event.at, reason, ...edited, ...more }
   } else if (event.type === 'tool:started' && call.startedAt === undefined) {
     call.startedAt = event.at
   } else if (event.type === 'tool:result' && !call.result) {

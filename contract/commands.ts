@@ -4,7 +4,7 @@ import { attachmentInputs } from './attachments.ts'
 import { conflictChoices } from './effects/change-set.ts'
 import { EFFECT_COMMANDS } from './effects/effect-commands.ts'
 import { HISTORY_CHOICES } from './events.ts'
-import { pathTarget } from './path-target.ts'
+import { contentHash, pathTarget } from './path-target.ts'
 import { ANSWER_ACTIONS, answerContent } from './questions/questions.ts'
 import { sessionSettings } from './session-settings.ts'
 
@@ -35,6 +35,8 @@ export const COMMAND_SCHEMAS = {
     args: args.optional(),
     /** Where the path in `args` leads, as shown to the person. */
     target: pathTarget.optional(),
+    /** SHA-256 of the present file that the card compared with. The write replaces no other content. */
+    seen: contentHash.optional(),
     reason: z.string().max(2000).optional(),
     /** Only to keep a preview: which version counts of the files that have changed in the workspace meanwhile. */
     choices: conflictChoices.optional(),

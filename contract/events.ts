@@ -7,7 +7,7 @@ import { addedFile, attachment } from './attachments.ts'
 import { changeSummary, conflictChoices } from './effects/change-set.ts'
 import { EFFECT_SCHEMAS } from './effects/effect-events.ts'
 import { fileChange } from './file-changes.ts'
-import { pathTarget } from './path-target.ts'
+import { contentHash, pathTarget } from './path-target.ts'
 import { ANSWER_ACTIONS, answerContent, MAX_QUESTION_CHARS, questionField } from './questions/questions.ts'
 import { MAX_REPLACED_BYTES } from './replaced-text.ts'
 import { sessionSettings } from './session-settings.ts'
@@ -123,6 +123,8 @@ export const EVENT_SCHEMAS = {
     /** The arguments as edited by the person, and where their path led at that time. */
     args: args.optional(),
     target: pathTarget.optional(),
+    /** SHA-256 of the file as the card showed it at the end, if it has changed since the card appeared. */
+    seen: contentHash.optional(),
     /** Only for a preview that is kept: which version counts of the files that have changed in the workspace meanwhile. */
     choices: conflictChoices.optional()
   }),

@@ -139,6 +139,8 @@ export interface ResolveParams {
 }
 
 export const MAX_RESOLVED_PATHS = 100
+/** Larger files have no hash: nobody is shown their content, and reading many of them would take too long. */
+export const MAX_HASHED_BYTES = 1024 * 1024
 
 /**
  * What a person changes in the workspace directly. `write` is for whole, small files: `data` is base64, and `expected` is the
@@ -161,6 +163,8 @@ export interface PathTarget {
   is: 'new' | 'file' | 'folder' | 'other' | 'unusable'
   /** The size, if it is a file. */
   bytes?: number
+  /** SHA-256 (hex) of the content, if it is a file that a card can show. */
+  hash?: string
   /** Whether the named path leads through a symbolic link. */
   throughLink?: true
   /** Why it is unusable. */
@@ -169,13 +173,15 @@ export interface PathTarget {
 
 /**
  * In `_meta` of `tools/call`: the target that a person approved. If the path leads elsewhere by now, or `is` is given and
- * something else is there, the tool does nothing and answers with an error whose data is a `TargetChanged`.
+ * something else is there, the tool does nothing and answers with an error whose data is a `TargetChanged`. So does a write that
+ * would replace a file with another content than `hash`.
  */
 export const TARGET_META = 'mcp-orchestrator/target'
 
 export interface ExpectedTarget {
   path: string | null
   is?: PathTarget['is'] | undefined
+  hash?: string | undefined
 }
 
 export interface TargetChanged {

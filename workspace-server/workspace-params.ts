@@ -60,12 +60,13 @@ export function changeParams(params: unknown): FileChange {
 /** Returns undefined if the caller expects nothing. */
 export function expectedTarget(value: unknown): ExpectedTarget | undefined {
   if (value === undefined) return undefined
-  const { path, is } = object(value)
+  const { path, is, hash } = object(value)
   if (path !== null && typeof path !== 'string')
     throw new Error('"path" of the expected target must be a string or null.')
   const kind = KINDS.find((known) => known === is)
   if (is !== undefined && kind === undefined) throw new Error('"is" of the expected target is unknown.')
-  return { path, is: kind }
+  if (hash !== undefined && typeof hash !== 'string') throw new Error('"hash" of the expected target must be a string.')
+  return { path, is: kind, hash }
 }
 
 function restoredEntry(value: unknown): RestoreParams['entries'][number] {

@@ -128,10 +128,11 @@ export const useApprovals = defineStore('approvals', () => {
     if (deciding.value.has(call.callId)) return
     deciding.value.add(call.callId)
     answered.set(call.callId, shownHash(call))
-    const target = args && views.viewOf(call.callId).editTarget
+    const { editTarget, seen } = views.viewOf(call.callId)
+    const target = args && editTarget
     const reply = await session.send('tool:approval', {
       ...{ callId: call.callId, approved, hash: shownHash(call) },
-      ...(args && { args }),
+      ...(args ? { args } : approved && seen && { seen }),
       ...(target && { target }),
       ...(reason && { reason }),
       ...(remember && { remember }),

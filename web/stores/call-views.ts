@@ -16,6 +16,8 @@ export interface CallView {
   /** The target of the edited path, as shown. */
   editTarget: PathTarget | null
   isTargetPending: boolean
+  /** SHA-256 of the file that the card compares a write with. */
+  seen?: string | undefined
 }
 interface EditField {
   name: string
