@@ -137,14 +137,15 @@ describe('an approval', () => {
 })
 
 describe('the path of a call', () => {
+  const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
   const written = '/workspace/precious.txt'
 
   // Checked: if the path is looked up as written, the card says "New file".
   it('is resolved in the sandbox: the card names the file that would be overwritten', async () => {
     const { client } = await open()
     await client.sh('printf precious > precious.txt; mkdir real; printf r > real/f.txt; ln -s real link')
-    const file = { path: written, is: 'file', bytes: 8 }
-    const throughLink = { path: '/workspace/real/f.txt', is: 'file', bytes: 1, throughLink: true }
+    const file = { path: written, is: 'file', bytes: 8, hash: sha256('precious') }
+    const throughLink = { path: '/workspace/real/f.txt', is: 'file', bytes: 1, hash: sha256('r'), throughLink: true }
     const lines = [
       'write ../workspace/precious.txt: x',
       'write //workspace/precious.txt: x',
@@ -167,6 +168,20 @@ describe('the path of a call', () => {
     expect(await client.ask('tool:target', { callId, args })).toEqual({ ok: true, target: throughLink })
     expect(code(await client.ask('tool:target', { callId: 'other', args }))).toBe('unknown_call')
     await client.ask('turn:cancel')
+  })
+
+  it('must still have the content that the card showed, in the sandbox too', async () => {
+    const { client } = await open()
+    await client.sh('printf precious > precious.txt')
+    const [change, write] = await client.cards('run printf treasure > precious.txt\nwrite precious.txt: owned', 2)
+    await client.ask('tool:approval', { callId: change?.callId, approved: true })
+    await client.wait('tool:result', ({ callId }) => callId === change?.callId)
+    const from = client.seen.length
+    await client.ask('tool:approval', { callId: write?.callId, approved: true, hash: write?.hash })
+    const again = await client.wait('tool:approval_required', undefined, { from })
+    expect(again).toMatchObject({ callId: write?.callId, target: { hash: sha256('treasure') }, again: { times: 2 } })
+    await client.ask('turn:cancel')
+    expect(await client.sh('cat precious.txt')).toContain('treasure')
   })
 
   // Checked: if only the path is used, another file is overwritten.
