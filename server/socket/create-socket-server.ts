@@ -207,8 +207,8 @@ async function serve(socket: ClientSocket, options: SocketServerOptions, limits:
   await sendSnapshot(socket, transcript, options)
   if (!socket.connected) return // a room that a closed socket joins is never left
   await socket.join(sessionRoom(sessionId))
-  // The session was removed meanwhile; clients in the room have already been told.
-  if (!(await options.access.meta(sessionId))) return void socket.disconnect(true)
+  // The session was removed or hidden meanwhile; clients in the room have already been told.
+  if ((await options.access.meta(sessionId))?.isDeleted !== false) return void socket.disconnect(true)
   // Events stored between the snapshot and joining the room would be missing.
   const now = await options.chat.transcript(sessionId)
   if (now.model !== null && now.model !== model) socket.emit('system:ready', ready(sessionId, now.model))
@@ -265,6 +265,7 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
       commands.enter(sessionId, 'requests')
       if (!isCommand(name))
         throw new AppError('invalid', 'unknown_command', `There is no command "${name.slice(0, 50)}".`)
+      await options.access.checkStillThere(sessionId)
       if (name === 'session:snapshot') {
         await sendSnapshot(socket, await options.chat.transcript(sessionId), options)
         retell(socket, options)

@@ -316,6 +316,37 @@ describe('a deleted session', () => {
   })
 })
 
+describe('a session that its owner may still bring back', () => {
+  // Checked: if deleted sessions are not refused, the token opens it again.
+  it('answers nobody until then, whatever they have, and only its owner can bring it back', async () => {
+    const browser = owner()
+    const made = await fetch(`${server.url}/api/sessions`, { method: 'POST', ...asOwner(browser) })
+    const { sessionId: id, token } = (await made.json()) as { sessionId: string; token: string }
+    const tab = await open(id, { browser })
+    const client = await open(id, { token })
+    await tab.turn('a secret')
+    const call = async (method: string, path: string, headers: Record<string, string>) =>
+      (await fetch(`${server.url}/api/sessions/${id}${path}`, { method, headers })).status
+    expect(await call('DELETE', '?undo=true', asOwner(browser).headers)).toBe(204)
+    await Promise.all([tab.wait('disconnect'), client.wait('disconnect')])
+    for (const proof of [{ token }, { browser }])
+      expect(await server.connect(id, proof).refused()).toBe('unknown_session')
+    const holder = { 'x-session-token': token }
+    for (const headers of [holder, asOwner(browser).headers]) {
+      for (const path of ['', '/files', '/archive', '/export?format=json', '/changes'])
+        expect([path, await call('GET', path, headers)]).toEqual([path, 404])
+      expect(await call('DELETE', '?undo=true', headers)).toBe(404)
+    }
+    expect(await call('DELETE', '', holder)).toBe(403)
+    for (const headers of [holder, asOwner(owner()).headers]) expect(await call('POST', '/restore', headers)).toBe(403)
+    expect(await call('POST', '/restore', asOwner(browser).headers)).toBe(200)
+    expect(await call('GET', '', holder)).toBe(200)
+    expect(await call('DELETE', '?undo=true', holder)).toBe(204)
+    expect(await call('DELETE', '', asOwner(browser).headers)).toBe(204)
+    expect(await call('POST', '/restore', asOwner(browser).headers)).toBe(403)
+  })
+})
+
 describe('a long conversation', () => {
   it('takes a fraction of its size on the wire: a slow line would else be cut off before it is through, again and again', async () => {
     const id = newId()

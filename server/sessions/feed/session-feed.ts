@@ -23,7 +23,7 @@ export interface FeedListener {
   emptied?(): void
   /** The session was lost when the store was emptied. */
   lost?(sessionId: string): void
-  /** The session's token is no longer valid: connected clients must prove their identity again. */
+  /** The session was hidden, or its token is no longer valid: connected clients must prove again that they may enter. */
   revoked?(sessionId: string): void
 }
 

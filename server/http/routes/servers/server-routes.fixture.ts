@@ -54,7 +54,7 @@ export async function openServerRoutes(
     models: { catalog: unused },
     providers: { list: unused, set: unused, remove: unused },
     sessions: {
-      ...{ open: unused, check: unused, list: unused, ids: unused },
+      ...{ open: unused, check: unused, checkDeleted: unused, list: unused, ids: unused },
       ...{ summary: unused, change: unused, hide: unused, restore: unused, destroy: unused }
     },
     files: { list: unused, read: unused, write: unused, archive: unused, change: unused, replace: unused },
