@@ -118,7 +118,7 @@ export class WorkspaceFiles {
       }
       const wanted = typeof changes === 'function' ? changes(this.#checkpoint) : changes
       const plan = planChanges(this.#checkpoint.entries, wanted, choices)
-      await this.#write(plan.changes)
+      await this.#write(plan.changes, this.#checkpoint.entries)
       return this.#commitApplied(plan, version, drop)
     })
   }
@@ -133,11 +133,16 @@ export class WorkspaceFiles {
     return keep[0] ?? null
   }
 
+  /** Writes changes whose content is in the checkpoint into a container that has `entries`. The checkpoint stays as it is. */
+  write(changes: readonly StoredChange[], entries: Checkpoint['entries']): Promise<void> {
+    return this.inTurn(() => this.#write(changes, entries))
+  }
+
   /** Deletes first, the deepest path first, because a folder may become a file. */
-  async #write(changes: readonly StoredChange[]): Promise<void> {
+  async #write(changes: readonly StoredChange[], entries: Checkpoint['entries']): Promise<void> {
     const gone = changes.filter(({ after }) => !after).map(({ path }) => path)
     const after = changes.flatMap((change) => change.after ?? [])
-    const folders = new Map(parentsOf(changes, this.#checkpoint.entries).map((dir) => [dir.path, dir]))
+    const folders = new Map(parentsOf(changes, entries).map((dir) => [dir.path, dir]))
     for (const entry of after) if (entry.type === 'dir') folders.set(entry.path, entry)
     const batch = new RestoreBatch(this.#connection)
     for (const path of gone.toSorted((a, b) => depth(b) - depth(a))) await batch.remove(path)

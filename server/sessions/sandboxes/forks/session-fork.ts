@@ -48,10 +48,23 @@ export class Fork {
     return this.entries.changes
   }
 
-  fits({ epoch, purpose }: ForkWish, workspace: Checkpoint): boolean {
+  /** Whether nothing that waits for a decision would be mixed with this wish. */
+  mayServe({ epoch, purpose }: ForkWish): boolean {
     const { connection, entries } = this
     if (!connection.isOpen || connection.isTampered || this.epoch !== epoch) return false
-    return entries.isBasedOn(workspace.entries) && (this.purpose === purpose || entries.changes.length === 0)
+    return this.purpose === purpose || entries.changes.length === 0
+  }
+
+  /** If the workspace has changed, writes the differences, which is much less than all files. Returns how many there were. */
+  async follow({ checkpoint, changes }: ForkWish): Promise<number> {
+    if (this.entries.isBasedOn(checkpoint().entries)) return 0
+    // What still runs in it may have written since.
+    await this.#files.sync()
+    const has = this.entries.entries
+    this.entries.rebase(changes)
+    const different = this.entries.differenceFrom(has)
+    await this.#files.write(different, has)
+    return different.length
   }
 }
 
@@ -59,14 +72,17 @@ export class SessionFork {
   readonly #sessionId: string
   readonly #context: SandboxContext
   #fork: Fork | undefined
+  /** The removal of the fork before. */
+  #leaving: Promise<void> | undefined
 
   constructor(sessionId: string, context: SandboxContext) {
     this.#sessionId = sessionId
     this.#context = context
   }
 
+  /** Also while its container is being removed. */
   get isOpen(): boolean {
-    return this.#fork !== undefined
+    return this.#fork !== undefined || this.#leaving !== undefined
   }
 
   /** The change set that the open fork works on. */
@@ -84,11 +100,11 @@ export class SessionFork {
 
   /** The caller holds the session's lock and has just synced the workspace. */
   async open(wish: ForkWish): Promise<Fork> {
-    if (this.#fork?.fits(wish, wish.checkpoint())) {
-      this.#fork.purpose = wish.purpose
-      return this.#fork
-    }
-    await this.close()
+    const open = await this.#followed(wish)
+    if (open) return open
+    // Removing it takes longer than opening the next one.
+    await this.#leaving
+    void this.#letGo()
     const { places, deps } = this.#context
     await places.reserveFork(this.#sessionId)
     try {
@@ -105,6 +121,25 @@ export class SessionFork {
     } catch (error) {
       places.releaseFork(this.#sessionId)
       throw error
+    }
+  }
+
+  /** The fork that is there, in step with the workspace. Undefined if it is of no use for this wish. */
+  async #followed(wish: ForkWish): Promise<Fork | undefined> {
+    const fork = this.#fork
+    if (!fork?.mayServe(wish)) return undefined
+    const { logger } = this.#context.deps
+    const began = performance.now()
+    const about = { sessionId: this.#sessionId, containerId: fork.connection.containerId }
+    try {
+      const changed = await fork.follow(wish)
+      fork.purpose = wish.purpose
+      const ms = Math.round(performance.now() - began)
+      if (changed > 0) logger.info({ ...about, changed, ms }, 'Fork brought up to date.')
+      return fork
+    } catch (error) {
+      logger.warn({ ...about, err: error }, `A fork is replaced: ${messageOf(error)}`)
+      return undefined
     }
   }
 
@@ -128,11 +163,20 @@ export class SessionFork {
   }
 
   async close(): Promise<void> {
+    await this.#letGo()
+  }
+
+  /** It is gone for us at once; resolves when its container is removed, and the one before. */
+  #letGo(): Promise<void> | undefined {
     const fork = this.#fork
-    if (!fork) return
+    if (!fork) return this.#leaving
     this.#fork = undefined
     this.#context.places.releaseFork(this.#sessionId)
-    await this.#remove(fork.connection)
+    const leaving = Promise.all([this.#leaving, this.#remove(fork.connection)]).then(() => {
+      if (this.#leaving === leaving) this.#leaving = undefined
+    })
+    this.#leaving = leaving
+    return leaving
   }
 
   async #remove(connection: WorkspaceConnection): Promise<void> {
