@@ -1,5 +1,5 @@
 /** One call of the model, as the transcript has it, and what the events do to it. */
-import type { ChangeSummary, ConflictChoices } from './effects/change-set.ts'
+import type { ChangeSummary, ConflictChoices, SeenConflicts } from './effects/change-set.ts'
 import type { CommandEnding, Decider, EventData, ServerLogLine, SessionEvent, ToolClaims } from './events.ts'
 import type { PathTarget } from './path-target.ts'
 import type { AnswerAction, Question } from './questions/questions.ts'
@@ -35,6 +35,7 @@ export interface CallEntry {
     editedTarget?: PathTarget | undefined
     seen?: string | undefined
     choices?: ConflictChoices | undefined
+    seenConflicts?: SeenConflicts | undefined
   }
   startedAt?: number
   /** What its MCP server asked the person meanwhile. */

@@ -1,7 +1,7 @@
 /** The commands of a client to its session over the socket. Every command is answered with `ok`, or with an error code and message. */
 import { z } from 'zod'
 import { attachmentInputs } from './attachments.ts'
-import { conflictChoices } from './effects/change-set.ts'
+import { conflictChoices, seenConflicts } from './effects/change-set.ts'
 import { EFFECT_COMMANDS } from './effects/effect-commands.ts'
 import { HISTORY_CHOICES } from './events.ts'
 import { contentHash, pathTarget } from './path-target.ts'
@@ -40,6 +40,7 @@ export const COMMAND_SCHEMAS = {
     reason: z.string().max(2000).optional(),
     /** Only to keep a preview: which version counts of the files that have changed in the workspace meanwhile. */
     choices: conflictChoices.optional(),
+    seenConflicts: seenConflicts.optional(),
     /** Allow this tool for the rest of this session, and approve its other waiting calls. */
     remember: z.boolean().optional()
   }),

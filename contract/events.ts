@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { addedFile, attachment } from './attachments.ts'
-import { changeSummary, conflictChoices } from './effects/change-set.ts'
+import { changeSummary, conflictChoices, seenConflicts } from './effects/change-set.ts'
 import { EFFECT_SCHEMAS } from './effects/effect-events.ts'
 import { fileChange } from './file-changes.ts'
 import { contentHash, pathTarget } from './path-target.ts'
@@ -126,7 +126,8 @@ export const EVENT_SCHEMAS = {
     /** SHA-256 of the file as the card showed it at the end, if it has changed since the card appeared. */
     seen: contentHash.optional(),
     /** Only for a preview that is kept: which version counts of the files that have changed in the workspace meanwhile. */
-    choices: conflictChoices.optional()
+    choices: conflictChoices.optional(),
+    seenConflicts: seenConflicts.optional()
   }),
   'tool:started': z.object({ callId }),
   'tool:result': z.object({

@@ -1,6 +1,6 @@
 /** The events of approval modes, reviews, reverts and rewinds. */
 import { z } from 'zod'
-import { changeId, changeSummary, conflictChoices, workspacePath } from './change-set.ts'
+import { changeId, changeSummary, conflictChoices, seenConflicts, workspacePath } from './change-set.ts'
 import { APPROVAL_MODES } from './modes.ts'
 
 const callId = z.string().min(1).max(200)
@@ -42,6 +42,7 @@ export const EFFECT_SCHEMAS = {
     /** The paths that were accepted, unless it was all or none. */
     accept: z.union([z.enum(['all', 'none']), z.array(workspacePath)]),
     choices: conflictChoices.optional(),
+    seenConflicts: seenConflicts.optional(),
     comment: comment.optional(),
     by: z.enum(['human', 'cancel'])
   }),

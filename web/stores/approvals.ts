@@ -1,6 +1,6 @@
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef, toRaw, watch } from 'vue'
-import type { ConflictChoices } from '../../contract/effects/change-set.ts'
+import type { ConflictChoices, SeenConflicts } from '../../contract/effects/change-set.ts'
 import { revealPlainly } from '../../contract/hidden-characters.ts'
 import { type CallEntry, callOf, coveredCalls } from '../../contract/transcript.ts'
 import { isEdited, useCallViews } from './call-views.ts'
@@ -14,6 +14,8 @@ export interface Answer {
   remember?: boolean
   /** Only to keep a preview with conflicts. */
   choices?: ConflictChoices
+  /** What they were shown when they chose. */
+  seenConflicts?: SeenConflicts
 }
 
 export interface Listing {
@@ -123,7 +125,10 @@ export const useApprovals = defineStore('approvals', () => {
     }
   )
 
-  async function answer(call: CallEntry, { approved, args, reason, remember, choices }: Answer): Promise<void> {
+  async function answer(
+    call: CallEntry,
+    { approved, args, reason, remember, choices, seenConflicts }: Answer
+  ): Promise<void> {
     if (args && new Blob([JSON.stringify(args)]).size > MAX_EDIT_BYTES) return notices.show(EDIT_TOO_LONG, 'error')
     if (deciding.value.has(call.callId)) return
     deciding.value.add(call.callId)
@@ -136,7 +141,7 @@ export const useApprovals = defineStore('approvals', () => {
       ...(target && { target }),
       ...(reason && { reason }),
       ...(remember && { remember }),
-      ...(choices && { choices })
+      ...(choices && { choices, seenConflicts })
     })
     if (reply.ok) {
       if (remember)

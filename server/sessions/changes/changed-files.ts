@@ -14,6 +14,14 @@ import { fromWire, parentOf } from '../../../workspace-server/checkpoint/raw-pat
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import type { StoredChange, StoredChangeSet } from '../../storage/checkpoint-store.ts'
 
+/** A path that the workspace has changed too. */
+export interface Conflict {
+  /** What is there, or in its way; null if nothing is. */
+  now: WorkspaceEntry | null
+  /** Names what a choice for this path would replace. */
+  mark: string
+}
+
 /** Without times: they are restored, but nobody decides on them. */
 function sideOf(entry: WorkspaceEntry): FileSide {
   if (entry.type === 'link') return { type: 'link', target: entry.target }
@@ -27,7 +35,7 @@ function sideOf(entry: WorkspaceEntry): FileSide {
  */
 export function filesOf(
   changes: readonly StoredChange[],
-  conflicts: ReadonlyMap<string, WorkspaceEntry | null> = new Map()
+  conflicts: ReadonlyMap<string, Conflict> = new Map()
 ): ChangedFile[] {
   const origins = renamedFrom(changes)
   const left = new Set([...origins.values()].map(({ path }) => path))
@@ -38,7 +46,7 @@ export function filesOf(
     .map(({ path, before, after }): ChangedFile => {
       const origin = origins.get(path)
       const was = origin ? origin.before : before
-      const conflict = conflictOf(conflicts, path) ?? (origin && conflictOf(conflicts, origin.path))
+      const conflict = conflictOf(conflicts.get(path), origin && conflicts.get(origin.path))
       return {
         path,
         ...(origin && { from: origin.path }),
@@ -121,13 +129,14 @@ function isFolder(entry: WorkspaceEntry | null): boolean {
   return entry?.type === 'dir'
 }
 
-function conflictOf(conflicts: ReadonlyMap<string, WorkspaceEntry | null>, path: string): ChangedFile['conflict'] {
-  const now = conflicts.get(path)
-  if (now === undefined) return undefined
-  return now ? { now: sideOf(now) } : {}
+function conflictOf(...both: (Conflict | undefined)[]): ChangedFile['conflict'] {
+  const conflicts = both.filter((conflict) => conflict !== undefined)
+  const [first] = conflicts
+  if (!first) return undefined
+  return { ...(first.now && { now: sideOf(first.now) }), seen: conflicts.map(({ mark }) => mark).join(' ') }
 }
 
-function rowOf(entry: WorkspaceEntry | null): unknown[] | null {
+export function rowOf(entry: WorkspaceEntry | null): unknown[] | null {
   if (entry === null) return null
   if (entry.type === 'link') return ['link', entry.target]
   return entry.type === 'dir' ? ['dir', entry.mode] : ['file', entry.mode, entry.hash]

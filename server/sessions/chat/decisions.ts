@@ -18,13 +18,13 @@ function resolution(call: CallEntry, decision: Omit<EventData<'tool:approval_res
 }
 
 export function decisionOn(call: CallEntry, answer: CommandData<'tool:approval'>): NewEvent {
-  const { approved, args, reason, choices, seen } = answer
+  const { approved, args, reason, choices, seen, seenConflicts } = answer
   checkShown(call, answer)
   if (args && !approved) throw new AppError('invalid', 'edit_of_rejection', 'Edited arguments need an approval.')
   const target = args && editedTarget(call, args, answer.target)
   const edit = { ...(args && { args }), ...(target && { target }), ...(seen && approved && !args && { seen }) }
   const always = approved && answer.remember ? { always: true as const } : {}
-  const chosen = approved && choices ? { choices } : {}
+  const chosen = approved && choices ? { choices, ...(seenConflicts && { seenConflicts }) } : {}
   return resolution(call, { approved, by: 'human', ...(reason ? { reason } : {}), ...always, ...edit, ...chosen })
 }
 

@@ -30,7 +30,8 @@ export async function revertFiles(
       if (plan.hash === hash) return revertedPart(plan, paths)
       throw new AppError('conflict', 'stale', 'The files are not as you were shown any more; look again.')
     },
-    choices,
+    // The hash of the plan covers what was shown of each conflict.
+    resolution: { choices },
     version: { id: `revert:${randomUUID()}`, about: { by: 'revert', of: changeId, scope } }
   })
   return version ? summaryOf(version) : undefined

@@ -4,7 +4,6 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import type { ConflictChoices } from '../../../contract/effects/change-set.ts'
 import type { VersionAbout } from '../../../contract/effects/effect-replies.ts'
 import { fromWire, parentOf, toWire } from '../../../workspace-server/checkpoint/raw-path.ts'
 import { zeroRuns } from '../../../workspace-server/checkpoint/zero-runs.ts'
@@ -23,7 +22,7 @@ import {
   type StoredChange,
   type StoredChangeSet
 } from '../../storage/checkpoint-store.ts'
-import { type ChangePlan, planChanges } from '../changes/plan-changes.ts'
+import { type ChangePlan, planChanges, type Resolution } from '../changes/plan-changes.ts'
 
 const CHUNK_BYTES = 1024 * 1024
 const BATCH_BYTES = 2 * 1024 * 1024
@@ -51,7 +50,7 @@ export interface AppliedChanges {
   /** Or what plans them from the files as they are: it is called when these are up to date, and may throw. */
   changes: readonly StoredChange[] | ((saved: Checkpoint) => readonly StoredChange[])
   /** For files that the workspace has changed too. */
-  choices?: ConflictChoices | undefined
+  resolution?: Resolution | undefined
   version: VersionName
   /** The change sets that are decided with it. */
   drop?: string[]
@@ -110,14 +109,14 @@ export class WorkspaceFiles {
   apply(input: AppliedChanges): Promise<StoredChangeSet | null> {
     return this.inTurn(async () => {
       await this.#sync({})
-      const { changes, choices, version, drop = [] } = input
+      const { changes, resolution, version, drop = [] } = input
       const known = this.#checkpoint.changeSets.get(version.id)
       if (known?.kind === 'version') {
         await this.#checkpoint.commit({ put: [], deleted: [], drop })
         return known
       }
       const wanted = typeof changes === 'function' ? changes(this.#checkpoint) : changes
-      const plan = planChanges(this.#checkpoint.entries, wanted, choices)
+      const plan = planChanges(this.#checkpoint.entries, wanted, resolution)
       await this.#write(plan.changes, this.#checkpoint.entries)
       return this.#commitApplied(plan, version, drop)
     })

@@ -47,7 +47,10 @@ export async function previewCall(
 export async function keepCall(sessionId: string, hold: HeldSession, call: CallEntry): Promise<NewEvent[]> {
   const { callId, preview, decision } = call
   try {
-    const changes = await hold.forks.keep(callId, preview?.changes, decision?.choices)
+    const changes = await hold.forks.keep(callId, preview?.changes, {
+      choices: decision?.choices,
+      seen: decision?.seenConflicts
+    })
     const { ending, replaced, ...result } = preview?.result ?? { isError: true, content: [] }
     const more = { ...(ending !== undefined && { ending }), ...(replaced !== undefined && { replaced }) }
     const data = { ...result, ...(more as Pick<EventData<'tool:result'>, 'ending' | 'replaced'>) }

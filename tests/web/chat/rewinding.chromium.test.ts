@@ -50,7 +50,7 @@ async function withFiles(page: Page, files: ChangedFile[]): Promise<void> {
 it('rewinds to a message by keyboard, with the files since then, and folds what was taken back', async () => {
   const { me, session } = await now().arrive(talked)
   const { page } = me
-  await withFiles(page, [removed(file('poem.txt')), { ...removed(file('both.txt')), conflict: {} }])
+  await withFiles(page, [removed(file('poem.txt')), { ...removed(file('both.txt')), conflict: { seen: 'x' } }])
   const menu = me.button('Actions for this message').last()
   await menu.focus()
   await page.keyboard.press('Enter')

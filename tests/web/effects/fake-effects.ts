@@ -40,7 +40,7 @@ function changeOf({ path, from, before, after, mode, now }: FakeFile): ChangedFi
     ...(from !== undefined && { from }),
     ...(before !== undefined && { before: sideOf(before) }),
     ...(after !== undefined && { after: sideOf(after, mode) }),
-    ...(now !== undefined && { conflict: now === null ? {} : { now: sideOf(now) } })
+    ...(now !== undefined && { conflict: { ...(now !== null && { now: sideOf(now) }), seen: `seen-${path}` } })
   }
 }
 

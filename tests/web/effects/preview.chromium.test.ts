@@ -93,7 +93,7 @@ it('keeps nothing over a version of the workspace that the person has not chosen
   session.effects.put('call:c', FILES)
   const set = session.effects.sets.get('call:c')
   const [first] = set?.files ?? []
-  if (first) first.conflict = { now: { type: 'file', mode: 0o644, size: 15, hash: 'f'.repeat(64) } }
+  if (first) first.conflict = { now: { type: 'file', mode: 0o644, size: 15, hash: 'f'.repeat(64) }, seen: 'first' }
   session.append('session:notice', { code: 'files_changed', message: 'You uploaded it.' })
   await card(me).getByText('Choose a version for the file').waitFor()
   await expect.poll(() => me.read(card(me))).toMatch(/−\s*const mine = 9/)
@@ -103,7 +103,11 @@ it('keeps nothing over a version of the workspace that the person has not chosen
     .getByRole('radio', { name: /Keep the version of the workspace/ })
     .check()
   await armed.click()
-  await expect.poll(() => session.answers).toMatchObject([{ approved: true, choices: { 'src/app.ts': 'workspace' } }])
+  await expect
+    .poll(() => session.answers)
+    .toMatchObject([
+      { approved: true, choices: { 'src/app.ts': 'workspace' }, seenConflicts: { 'src/app.ts': 'first' } }
+    ])
 })
 
 it('asks as usual where there is no fork, and warns of calls outside an open fork', async () => {

@@ -97,9 +97,19 @@ it('asks which version counts where both changed, and never sends a review that 
   await me.button(/^Review 5 files/).click()
   await dialog(page).getByText('Choose a version for 1 file with a conflict first.').waitFor()
   await expect.poll(() => me.read(dialog(page))).toMatch(/−\s*mine/)
-  await dialog(page)
-    .getByRole('radio', { name: /Use the version of the fork/ })
-    .check()
+  const useFork = () =>
+    dialog(page)
+      .getByRole('radio', { name: /Use the version of the fork/ })
+      .check()
+  await useFork()
+  await armed(page, 'Accept all 5 files').waitFor()
+  // It changes again in the workspace: the choice was for another version.
+  const [conflicting] = session.effects.sets.get('review:r')?.files ?? []
+  if (conflicting?.conflict) conflicting.conflict.seen = 'changed again'
+  session.append('session:notice', { code: 'files_changed', message: 'You uploaded it.' })
+  await dialog(page).getByText('Choose a version for 1 file with a conflict first.').waitFor()
+  if (conflicting?.conflict) conflicting.conflict.seen = 'seen-both.txt'
+  session.append('session:notice', { code: 'files_changed', message: 'You uploaded it.' })
   await armed(page, 'Accept all 5 files').waitFor()
   // Another turn goes on in the same fork.
   session.append('user:message', { turnId: 't2', text: 'more' })
@@ -116,7 +126,15 @@ it('asks which version counts where both changed, and never sends a review that 
   const { hash } = session.effects.sets.get('review:r') ?? {}
   await expect
     .poll(() => session.effects.decisions)
-    .toEqual([{ reviewId: 'r', hash, accept: 'all', choices: { 'both.txt': 'fork' } }])
+    .toEqual([
+      {
+        reviewId: 'r',
+        hash,
+        accept: 'all',
+        choices: { 'both.txt': 'fork' },
+        seenConflicts: { 'both.txt': 'seen-both.txt' }
+      }
+    ])
 })
 
 it('is usable on a phone and in the dark, rejects all, and says when there is no connection', async () => {

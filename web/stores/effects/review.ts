@@ -1,7 +1,8 @@
 import { defineStore } from 'pinia'
 import { computed, ref, toRaw, watch } from 'vue'
-import type { ChangedFile, ConflictChoices } from '../../../contract/effects/change-set.ts'
+import type { ChangedFile } from '../../../contract/effects/change-set.ts'
 import { recall, remember } from '../../remembered.ts'
+import { countingChoices, type MadeChoices } from '../../text/effects/made-choices.ts'
 import { INPUT } from '../call-views.ts'
 import { useNotices } from '../notices.ts'
 import { useSession } from '../session.ts'
@@ -13,7 +14,7 @@ interface Draft {
   /** The changes that it was made for. */
   hash: string
   rejected: string[]
-  choices: ConflictChoices
+  made: MadeChoices
   comment: string
 }
 
@@ -24,7 +25,7 @@ export const useReview = defineStore('review', () => {
   const isShown = ref(false)
   const isSending = ref(false)
   const rejected = ref(new Set<string>())
-  const choices = ref<ConflictChoices>({})
+  const made = ref<MadeChoices>({})
   const comment = ref('')
   /** The changes that were shown last; another hash means that the fork went on. */
   const seenHash = ref('')
@@ -53,18 +54,18 @@ export const useReview = defineStore('review', () => {
       const kept = key === '' ? null : recall(key, 'tab')
       const draft: Draft | null = kept === null ? null : JSON.parse(kept)
       rejected.value = new Set(draft?.rejected)
-      choices.value = draft?.choices ?? {}
+      made.value = draft?.made ?? {}
       comment.value = draft?.comment ?? ''
       seenHash.value = draft?.hash ?? ''
       if (key === '') isShown.value = false
     },
     { immediate: true, flush: 'sync' }
   )
-  watch([rejected, choices, comment, seenHash], () => {
+  watch([rejected, made, comment, seenHash], () => {
     if (!open.value) return
     const draft: Draft = {
       ...{ hash: seenHash.value, rejected: [...rejected.value] },
-      ...{ choices: choices.value, comment: comment.value }
+      ...{ made: made.value, comment: comment.value }
     }
     const kept = JSON.stringify(draft)
     remember(keyOf(open.value.reviewId), kept.length > MAX_KEPT_CHARS ? null : kept, 'tab')
@@ -85,23 +86,18 @@ export const useReview = defineStore('review', () => {
   function setAll(files: readonly ChangedFile[], isAccepted: boolean): void {
     rejected.value = new Set(isAccepted ? [] : files.map(({ path }) => path))
   }
-  function choose(path: string, version: 'fork' | 'workspace'): void {
-    choices.value = { ...choices.value, [path]: version }
-  }
 
   async function decide(files: readonly ChangedFile[], hash: string): Promise<boolean> {
     const review = open.value
     if (!review || isSending.value) return false
     isSending.value = true
     const accepted = files.filter(({ path }) => !rejected.value.has(path))
-    const chosen = accepted.flatMap(({ path, conflict }) =>
-      conflict && choices.value[path] ? [[path, choices.value[path]]] : []
-    )
+    const chosen = countingChoices(accepted, made.value)
     const some = accepted.length === 0 ? 'none' : accepted.map(({ path }) => path)
     const text = comment.value.trim()
     const reply = await session.send('review:decide', {
       ...{ reviewId: review.reviewId, hash, accept: accepted.length === files.length ? 'all' : some },
-      ...(chosen.length > 0 && { choices: Object.fromEntries(chosen) }),
+      ...(Object.keys(chosen.choices).length > 0 && chosen),
       ...(text !== '' && { comment: text })
     })
     isSending.value = false
@@ -112,7 +108,7 @@ export const useReview = defineStore('review', () => {
   }
 
   return {
-    ...{ open, isShown, isSending, rejected, choices, comment, hasGrown, callIds },
-    ...{ show, see, toggle, setAll, choose, decide }
+    ...{ open, isShown, isSending, rejected, made, comment, hasGrown, callIds },
+    ...{ show, see, toggle, setAll, decide }
   }
 })

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { AppError } from '../../../lib/errors.ts'
 import { createPolicy } from '../../../policy/approval-policy.ts'
 import { FakeConnection } from '../../../sandbox/fake-engine.ts'
+import { WorkspaceHistory } from '../../files/workspace-history.ts'
 import { type FakeSessions, fakeSessions } from '../../sandboxes/fake-sessions.ts'
 import type { SessionManager } from '../../sandboxes/session-manager.ts'
 import type { SessionsOptions } from '../../sandboxes/session-options.ts'
@@ -42,6 +43,12 @@ async function workspaceFiles(): Promise<string[]> {
   return paths
 }
 
+const upload = (text: string) =>
+  manager.run('s1', async (workspace) => {
+    const data = Buffer.from(text).toString('base64')
+    await workspace.change({ kind: 'write', path: 'a.txt', data, expected: null })
+    await workspace.saveFiles()
+  })
 const containers = () => [...sessions.engine.containers.values()]
 const typesOf = async () => (await fake.log()).map(({ type }) => type)
 const decide = async (callId: string, approved: boolean, more = {}) => {
@@ -175,15 +182,20 @@ it('overwrites nothing that the person has changed meanwhile, unless they choose
   await open('preview', (_, step) => [step === 0 ? write('a.txt', 'fork') : said('ok')])
   await fake.chat.send('s1', { text: 'go' })
   await fake.until('tool:previewed')
-  const data = Buffer.from('mine').toString('base64')
-  await manager.run('s1', async (workspace) => {
-    await workspace.change({ kind: 'write', path: 'a.txt', data, expected: null })
-    await workspace.saveFiles()
-  })
+  await upload('mine')
   await expect(decide('w-a.txt', true)).rejects.toMatchObject({ code: 'changes_conflict' })
   const [sandbox] = containers()
   expect(sandbox?.files.get('a.txt')).toBe('mine')
-  await decide('w-a.txt', true, { choices: { 'a.txt': 'fork' } })
+  const choices = { 'a.txt': 'fork' }
+  const history = new WorkspaceHistory(manager)
+  const seenNow = async () => ({ 'a.txt': (await history.changes('s1', 'call:w-a.txt')).files[0]?.conflict?.seen })
+  const shown = await seenNow()
+  // Between the look and the choice, the file is replaced.
+  await upload('mine, later')
+  await expect(decide('w-a.txt', true, { choices, seenConflicts: shown })).rejects.toMatchObject({ code: 'stale' })
+  await expect(decide('w-a.txt', true, { choices })).rejects.toMatchObject({ code: 'stale' })
+  expect(sandbox?.files.get('a.txt')).toBe('mine, later')
+  await decide('w-a.txt', true, { choices, seenConflicts: await seenNow() })
   await fake.until('turn:end')
   expect(sandbox?.files.get('a.txt')).toBe('fork')
   // The person's version is in the history.

@@ -2,7 +2,7 @@
  * What runs in a session's fork, and what becomes of it. Every change set is stored before anyone hears of it, and applied under its own
  * id: after a crash the same step can be repeated, and changes the workspace once or not at all.
  */
-import type { ChangeSummary, ConflictChoices } from '../../../../contract/effects/change-set.ts'
+import type { ChangeSummary } from '../../../../contract/effects/change-set.ts'
 import type { VersionAbout } from '../../../../contract/effects/effect-replies.ts'
 import type { EventData } from '../../../../contract/events.ts'
 import { boundContent } from '../../../calls/bound-content.ts'
@@ -10,6 +10,7 @@ import { AppError } from '../../../lib/errors.ts'
 import type { ToolResult } from '../../../sandbox/port.ts'
 import type { Checkpoint, StoredChangeSet } from '../../../storage/checkpoint-store.ts'
 import { partOf, summaryOf } from '../../changes/changed-files.ts'
+import type { Resolution } from '../../changes/plan-changes.ts'
 import type { LiveSession } from '../live-session.ts'
 import { journal, moreOf, TOOL_TIMEOUT_MS, type ToolCall } from '../run-sandbox-tool.ts'
 import type { Fork } from './session-fork.ts'
@@ -22,7 +23,7 @@ interface StoredReview {
 }
 
 /** What was decided on a review. */
-type ReviewChoice = Pick<EventData<'review:resolved'>, 'reviewId' | 'hash' | 'accept' | 'choices'>
+type ReviewChoice = Pick<EventData<'review:resolved'>, 'reviewId' | 'hash' | 'accept' | 'choices' | 'seenConflicts'>
 
 export interface ForkedWork {
   /** The call whose preview the open fork has, if any. */
@@ -33,7 +34,7 @@ export interface ForkedWork {
    * Puts the changes of a preview into the workspace, if they are those that were shown. Can be repeated. Returns undefined if there
    * were none.
    */
-  keep(callId: string, shown: ChangeSummary | undefined, choices?: ConflictChoices): Promise<ChangeSummary | undefined>
+  keep(callId: string, shown: ChangeSummary | undefined, resolution?: Resolution): Promise<ChangeSummary | undefined>
   /** Ends the fork, and forgets the changes of previews that were not kept. */
   discard(): Promise<void>
   /** Runs a call of a turn that is reviewed later, and records it in the event log. */
@@ -60,7 +61,7 @@ export function forkedWork(session: LiveSession, checkRunning: () => void): Fork
       return purpose?.startsWith(CALL) ? purpose.slice(CALL.length) : undefined
     },
     preview: (call) => guarded(() => preview(session, call)),
-    keep: (callId, shown, choices) => guarded(() => keep(session, callId, shown, choices)),
+    keep: (callId, shown, resolution) => guarded(() => keep(session, callId, shown, resolution)),
     discard: () => discard(session),
     run: (call, turnId) => guarded(() => runForReview(session, call, turnId)),
     review: () => guarded(() => storedReview(session)),
@@ -90,7 +91,7 @@ async function keep(
   session: LiveSession,
   callId: string,
   shown: ChangeSummary | undefined,
-  choices?: ConflictChoices
+  resolution: Resolution = {}
 ): Promise<ChangeSummary | undefined> {
   const id = `${CALL}${callId}`
   await session.openSandbox()
@@ -98,7 +99,7 @@ async function keep(
   if (!shown || (!set && shown.total === 0)) return undefined
   if (!set) throw notAsShown()
   checkShown(set, shown.hash)
-  return apply(session, set, { by: 'call', callId }, choices)
+  return apply(session, set, { by: 'call', callId }, resolution)
 }
 
 async function discard(session: LiveSession): Promise<void> {
@@ -143,7 +144,7 @@ async function storedReview(session: LiveSession): Promise<StoredReview | undefi
 }
 
 async function applyReview(session: LiveSession, choice: ReviewChoice): Promise<ChangeSummary | undefined> {
-  const { reviewId, hash, accept, choices } = choice
+  const { reviewId, hash, accept, choices, seenConflicts: seen } = choice
   const id = `${REVIEW}${reviewId}`
   await session.openSandbox()
   const set = session.sandbox.saved.changeSets.get(id)
@@ -151,7 +152,7 @@ async function applyReview(session: LiveSession, choice: ReviewChoice): Promise<
   if (!set) return undefined
   checkShown(set, hash)
   const accepted = accept === 'all' ? set.changes : accept === 'none' ? [] : partOf(set.changes, accept)
-  return apply(session, { ...set, changes: accepted }, { by: 'review', reviewId }, choices)
+  return apply(session, { ...set, changes: accepted }, { by: 'review', reviewId }, { choices, seen })
 }
 
 async function reopenReview(session: LiveSession, reviewId: string): Promise<StoredReview | undefined> {
@@ -180,11 +181,12 @@ async function apply(
   session: LiveSession,
   { id, kind, changes }: StoredChangeSet,
   about: VersionAbout,
-  choices: ConflictChoices | undefined
+  { choices, seen = {} }: Resolution
 ): Promise<ChangeSummary | undefined> {
   const { sandbox } = session
   const known = kind === 'version' ? sandbox.saved.changeSets.get(id) : undefined
-  const version = known ?? (await sandbox.applyChanges({ changes, choices, version: { id, about } }))
+  const version =
+    known ?? (await sandbox.applyChanges({ changes, resolution: { choices, seen }, version: { id, about } }))
   if (!version) await sandbox.exclusively((checkpoint) => dropSets(checkpoint, [id]))
   session.fork.settle(id)
   return version ? summaryOf(version) : undefined
