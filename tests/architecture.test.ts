@@ -79,6 +79,7 @@ const INSIDE: Record<string, string[][]> = {
     ['server/sandbox/*']
   ],
   'server/models': [
+    ['server/models/local'],
     ['server/models/create-models.ts', 'server/models/embedder.ts'],
     ['server/models/detection'],
     ['server/models/demo'],

@@ -6,6 +6,8 @@ export function dataPaths(dataDir: string) {
   return {
     root,
     audit: join(root, 'audit'),
+    /** The embedding model of this machine, if the user installed it. */
+    embeddings: join(root, 'embeddings'),
     checkpoints: join(root, 'checkpoints'),
     logins: join(root, 'logins'),
     serverLogs: join(root, 'server-logs')

@@ -1,4 +1,5 @@
 /** Loads what the gateway needs for a call: connections, router, tool index and approvals. `app-gateway.ts` imports it with the first call. */
+import { existsSync } from 'node:fs'
 import type { Tracing } from '../calls/tracing/tracing.ts'
 import { openCredentials } from '../catalog/credentials.ts'
 import type { Grants } from '../catalog/grants.ts'
@@ -12,6 +13,7 @@ import { openApprovals } from '../gateway/asking/open-approvals.ts'
 import type { GatewayServices } from '../gateway/gateway-services.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import type { Logger } from '../lib/logger.ts'
+import type { Embedder } from '../models/embedder.ts'
 import type { Models } from '../models/port.ts'
 import { type ApprovalPolicy, createPolicy, rulesOf } from '../policy/approval-policy.ts'
 import type { Router } from '../routing/port.ts'
@@ -131,20 +133,37 @@ async function openIndex(settings: Settings, means: IndexMeans, onSeen: NonNulla
   return { index, enrichment }
 }
 
-/** Only if configured, because it sends tool descriptions and requests to a provider. */
+/** Only if a model is installed or configured: a provider receives tool descriptions and requests. */
 async function openEnrichment(settings: Settings, { write, ...means }: EnrichmentOptions) {
-  const { EMBEDDING_MODEL: model, ROUTING_EXAMPLES: examples } = settings
-  if (model === undefined && examples === 'false') return undefined
+  const { ROUTING_EXAMPLES: examples } = settings
+  const embedder = await openEmbedder(settings, means.logger)
+  if (embedder === undefined && examples === 'false') return undefined
   if (examples === 'true' && !write) {
     means.logger.warn('ROUTING_EXAMPLES has no effect: no model provider is configured.')
   }
-  const [{ Enrichment }, { createEmbedder }, { modelAccess }] = await Promise.all([
-    import('../tools/enrichment/enrichment.ts'),
-    import('../models/embedder.ts'),
-    import('../config/model-access.ts')
-  ])
-  const embedder = model === undefined ? undefined : createEmbedder(model, modelAccess(settings))
+  const { Enrichment } = await import('../tools/enrichment/enrichment.ts')
   return new Enrichment({ ...means, embedder, ...(examples === 'true' ? { write } : {}) })
+}
+
+/** The provider that is configured, otherwise the model on this machine if it is installed. */
+async function openEmbedder(settings: Settings, logger: Logger): Promise<Embedder | undefined> {
+  const { EMBEDDING_MODEL: model, DATA_DIR } = settings
+  if (model !== undefined && !model.startsWith('local/')) {
+    const [{ createEmbedder }, { modelAccess }] = await Promise.all([
+      import('../models/embedder.ts'),
+      import('../config/model-access.ts')
+    ])
+    return createEmbedder(model, modelAccess(settings))
+  }
+  const folder = dataPaths(DATA_DIR).embeddings
+  // Looks at one folder only, because most users have no model there.
+  const isInstalled = existsSync(folder) && (await import('../models/local/minilm-files.ts')).hasMinilm(folder)
+  if (!isInstalled && model !== undefined) {
+    logger.warn(`EMBEDDING_MODEL is "${model}", which is not in ${folder}: run mcp-orchestrator embeddings install.`)
+  }
+  if (!isInstalled) return undefined
+  const { LocalEmbedder } = await import('../models/local/local-embedder.ts')
+  return new LocalEmbedder({ folder })
 }
 
 /** Loaded with the first sandboxed server, because the engine's client is large and most users have no engine. */

@@ -94,7 +94,7 @@ function checkTogether(settings: Settings): void {
   const { EMBEDDING_MODEL: embedding, OPENAI_API_KEY: key, OPENAI_COMPATIBLE_BASE_URL: server } = settings
   const lacking = embedding?.startsWith('openai/')
     ? !key && 'OPENAI_API_KEY'
-    : embedding && !server && 'OPENAI_COMPATIBLE_BASE_URL'
+    : embedding?.startsWith('openai-compatible/') && !server && 'OPENAI_COMPATIBLE_BASE_URL'
   if (lacking) {
     throw new AppError('invalid', 'invalid_setting', `EMBEDDING_MODEL is "${embedding}": set ${lacking} too.`)
   }

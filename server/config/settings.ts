@@ -79,8 +79,11 @@ export const SETTINGS = {
   OPENAI_BASE_URL: optional(address, 'address of the API, with /v1'),
   OPENAI_COMPATIBLE_BASE_URL: optional(address, 'address of the API, with /v1'),
   EMBEDDING_MODEL: optional(
-    matching(/^openai(-compatible)?\/\S{1,200}$/, 'openai/MODEL or openai-compatible/MODEL'),
-    'also routes requests by meaning and in other languages; sends requests and tool descriptions to that provider'
+    matching(
+      /^(openai(-compatible)?\/\S{1,200}|local\/minilm)$/,
+      'openai/MODEL, openai-compatible/MODEL or local/minilm'
+    ),
+    'also routes requests by meaning: local/minilm on this machine (see the command embeddings), or a provider, which gets requests and tool descriptions'
   ),
   ROUTING_EXAMPLES: given(
     oneOf('true', 'false'),

@@ -4,6 +4,8 @@ import type { Named } from './names/name-index.ts'
 import type { UsageOpinion } from './usage/usage-memory.ts'
 
 const MAYBE_NAMED = 0.2
+/** It takes a value of a kind that the request contains. */
+const TAKES_VALUE = 0.15
 const LEXICAL_SHARPNESS = 6
 /** Words count less if there are past requests, and not at all if one is nearly equal. */
 const LEXICAL_BESIDE_USAGE = 3
@@ -38,6 +40,8 @@ export interface RankInput {
   slotOf(key: string): number | undefined
   lexical: LexicalScores
   named: Named
+  /** Tools that take a value of a kind that the request contains. */
+  takers: ReadonlySet<number>
   opinion: UsageOpinion | undefined
   /** By how much each tool's similarity stands out, by slot; empty without embeddings. */
   meaning: ReadonlyMap<number, number>
@@ -64,12 +68,13 @@ function usageLogits({ opinion, only, slotOf }: RankInput): Map<number, number> 
 }
 
 function lexicalShares(input: RankInput, slots: ReadonlySet<number>): Map<number, number> {
-  const { lexical, named, serverOf } = input
+  const { lexical, named, takers, serverOf } = input
   const scores = new Map<number, number>()
   let best = 0
   for (const slot of slots) {
     const boost =
       1 +
+      (takers.has(slot) ? TAKES_VALUE : 0) +
       (named.maybeTools.has(slot) ? MAYBE_NAMED : 0) +
       (named.maybeServers.size > 0 && named.maybeServers.has(serverOf(slot)) ? MAYBE_NAMED : 0)
     const score = (lexical.score[slot] ?? 0) * boost

@@ -9,7 +9,10 @@ import { createNameIndex } from './names/name-index.ts'
 import type { FindOptions, RoutableTool, ServerHints } from './port.ts'
 import { rank } from './ranking.ts'
 import type { UsageMemory } from './usage/usage-memory.ts'
+import { kindsTaken, maskLiterals } from './words/literals.ts'
 import { createNearWords } from './words/near-words.ts'
+import { put, take } from './words/set-map.ts'
+import { termOf } from './words/words.ts'
 
 /** Only this much of a request is read. */
 const MAX_REQUEST = 4000
@@ -26,6 +29,7 @@ export function createToolCorpus(usage: UsageMemory) {
   const names = createNameIndex()
   const servers = new Map<string, number[]>()
   const slots = new Map<string, number>()
+  const takers = new Map<string, Set<number>>()
   const serverOf = (slot: number): string => index.tools[slot]?.server ?? ''
   const nameOf = (slot: number): string => index.tools[slot]?.name ?? ''
   const keyOf = (slot: number): string => toolKey(serverOf(slot), nameOf(slot))
@@ -34,6 +38,7 @@ export function createToolCorpus(usage: UsageMemory) {
     for (const slot of servers.get(server) ?? []) {
       const name = index.tools[slot]?.name ?? ''
       names.removeTool(name, slot)
+      for (const kind of takers.keys()) take(takers, kind, slot)
       slots.delete(toolKey(server, name))
       index.remove(slot)
     }
@@ -42,6 +47,12 @@ export function createToolCorpus(usage: UsageMemory) {
 
   function slotsOf(wanted: Iterable<string>): Set<number> {
     return new Set([...wanted].flatMap((server) => servers.get(server) ?? []))
+  }
+
+  function isNamePart(value: string, before: string): boolean {
+    if (names.has(value)) return true
+    const [word] = /[\p{L}\p{N}]+(?=[^\p{L}\p{N}]*$)/u.exec(before) ?? []
+    return word !== undefined && /^\d+$/.test(value) && index.has(`${termOf(word.toLowerCase())} ${value}`)
   }
 
   return {
@@ -56,13 +67,15 @@ export function createToolCorpus(usage: UsageMemory) {
         own.push(slot)
         slots.set(toolKey(server, tool.name), slot)
         names.addTool(tool.name, slot)
+        for (const kind of kindsTaken(tool.params ?? '')) put(takers, kind, slot)
       }
       servers.set(server, own)
       names.addServer(server)
     },
     judge(text: string, { server, similarities }: Pick<FindOptions, 'server' | 'similarities'> = {}) {
       const request = text.slice(0, MAX_REQUEST)
-      const lexical = scoreWords(request)
+      const masked = maskLiterals(request, isNamePart)
+      const lexical = scoreWords(masked.text)
       const named = names.named(request)
       const opinion = usage.opinion(request)
       const wanted = server === undefined ? named.servers : [server]
@@ -70,7 +83,8 @@ export function createToolCorpus(usage: UsageMemory) {
       const only = restricted ? slotsOf(wanted) : undefined
       const slotOf = (key: string): number | undefined => slots.get(key)
       const meaning = standOut(similarities, slotOf)
-      const ranked = rank({ only, serverOf, keyOf, slotOf, lexical, named, opinion, meaning })
+      const fitting = new Set([...masked.kinds].flatMap((kind) => [...(takers.get(kind) ?? [])]))
+      const ranked = rank({ only, serverOf, keyOf, slotOf, lexical, named, takers: fitting, opinion, meaning })
       const nearest = ranked.some((candidate) => candidate.usage > 0) ? (opinion?.nearest ?? 0) : 0
       return {
         ranked,

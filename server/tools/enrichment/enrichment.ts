@@ -61,6 +61,11 @@ export class Enrichment {
     return this.#meanings?.similarities(request, signal)
   }
 
+  /** How many of a server's tools can be found by meaning; undefined without embeddings. */
+  embedded(server: string): number | undefined {
+    return this.#meanings?.done(server)
+  }
+
   examplesOf(hash: string): readonly string[] | undefined {
     return this.#examples?.of(hash)
   }

@@ -18,7 +18,7 @@ it('keeps the vectors of hundreds of tools, and computes each once', async () =>
   meanings.wake()
   await vi.waitFor(async () => expect((await meanings.similarities('a request', never))?.size).toBe(300), PATIENCE_MS)
   await meanings.close()
-  const embedded = embed.mock.calls.flatMap(([texts]) => texts).filter((text) => text.startsWith('tool'))
+  const embedded = embed.mock.calls.flatMap(([texts]) => texts).filter((text) => text.startsWith('s tool'))
   expect(embedded).toHaveLength(300)
   const restored = new ToolMeanings(options)
   await restored.restore()

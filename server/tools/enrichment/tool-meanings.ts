@@ -6,6 +6,7 @@
 
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import { isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import { BATCH, type Embedder } from '../../models/embedder.ts'
@@ -22,10 +23,15 @@ export interface ToolMeaningsOptions {
   logger: Logger
 }
 
-const MAX_TOOLS = 5000
+const MAX_TOOLS = 20_000
+const MAX_STORED = 40_000
 const MAX_TEXT = 1500
+/** The beginning says what a tool is for; more of it costs time and blurs the meaning. */
+const MAX_TOOL_TEXT = 600
 const TOOLS_MS = 30_000
 const REQUEST_MS = 800
+/** A model on this machine may have to be loaded first. */
+const LOCAL_REQUEST_MS = 1500
 /** How long a provider that failed is not asked again. */
 const REST_MS = 10_000
 const MAX_REQUESTS = 200
@@ -36,6 +42,8 @@ export class ToolMeanings {
   readonly #options: ToolMeaningsOptions
   readonly #vectors: DefinitionValues<Float32Array>
   readonly #warn: (error: unknown) => void
+  /** Tools that the model has failed on come last, so that one of them does not keep the others from their vectors. */
+  readonly #failed = new Set<string>()
   /** Vectors of the latest requests. */
   readonly #requests = new BoundedMap<string, Float32Array>(MAX_REQUESTS)
   #restsUntil = 0
@@ -45,9 +53,9 @@ export class ToolMeanings {
     const { keyValues, embedder, logger } = options
     this.#warn = rareWarning(logger, 'Routing without embeddings')
     this.#vectors = new DefinitionValues({
-      ...{ keyValues, write, read, warn: this.#warn, space: 'tool-vectors' },
+      ...{ keyValues, write, read, idOf, warn: this.#warn, space: 'tool-vectors', most: MAX_STORED },
       tools: () => options.tools().slice(0, MAX_TOOLS),
-      keyOf: (hash) => createHash('sha256').update(`${embedder.model}\n${hash}`).digest('hex'),
+      keyOf: (id) => createHash('sha256').update(`${embedder.model}\n${id}`).digest('hex'),
       compute: (missing, signal) => this.#embed(missing, signal)
     })
   }
@@ -60,15 +68,23 @@ export class ToolMeanings {
     this.#vectors.wake()
   }
 
-  close(): Promise<void> {
-    return this.#vectors.close()
+  async close(): Promise<void> {
+    const stopped = this.#vectors.close()
+    await this.#options.embedder.close?.()
+    await stopped
+  }
+
+  /** How many of a server's tools have a vector. */
+  done(server: string): number {
+    const own = this.#options.tools().filter((known) => known.server === server)
+    return own.filter((known) => this.#vectors.get(idOf(known)) !== undefined).length
   }
 
   /** Resolves to undefined if nothing can be compared. */
   async similarities(request: string, signal: AbortSignal): Promise<Similarities | undefined> {
     const tools = this.#options.tools()
     const known = tools.flatMap(({ server, tool }) => {
-      const vector = this.#vectors.get(tool.hash)
+      const vector = this.#vectors.get(idOf({ server, tool }))
       return vector ? [{ key: toolKey(server, tool.name), vector }] : []
     })
     if (known.length < 2 || known.length < MIN_SHARE * Math.min(tools.length, MAX_TOOLS)) return undefined
@@ -81,12 +97,14 @@ export class ToolMeanings {
     const kept = this.#requests.get(request)
     if (!kept && Date.now() < this.#restsUntil) return undefined
     try {
-      const what = { what: 'the embedding of a request', ms: REQUEST_MS, signal }
+      const ms = embedder.isLocal ? LOCAL_REQUEST_MS : REQUEST_MS
+      const what = { what: 'the embedding of a request', ms, signal }
       const vector = kept ?? (await withDeadline(what, (inner) => embedder.embed([request], inner)))[0]
       if (vector) this.#requests.set(request, vector)
       return vector
     } catch (error) {
-      if (signal.aborted) return undefined
+      // One that is late is still loading, or busy with the tools.
+      if (signal.aborted || (embedder.isLocal && isAppError(error) && error.kind === 'timeout')) return undefined
       this.#restsUntil = Date.now() + REST_MS
       this.#warn(error)
       return undefined
@@ -94,20 +112,32 @@ export class ToolMeanings {
   }
 
   async #embed(missing: KnownTool[], signal: AbortSignal): Promise<void> {
-    const texts = [...new Map(missing.map(({ tool }) => [tool.hash, textOf(tool)]))]
-    for (let from = 0; from < texts.length && !signal.aborted; from += BATCH) {
-      const some = texts.slice(from, from + BATCH)
+    const { embedder } = this.#options
+    const { batch = BATCH } = embedder
+    const all = [...new Map(missing.map((known) => [idOf(known), toolText(known.server, known.tool)]))]
+    const texts = all.sort(([a], [b]) => Number(this.#failed.has(a)) - Number(this.#failed.has(b)))
+    for (let from = 0; from < texts.length && !signal.aborted; from += batch) {
+      const some = texts.slice(from, from + batch)
       const what = { what: 'the embeddings of tools', ms: TOOLS_MS, signal }
       const asked = some.map(([, text]) => text)
-      const vectors = await withDeadline(what, (inner) => this.#options.embedder.embed(asked, inner))
-      for (const [at, [hash]] of some.entries()) if (vectors[at]) await this.#vectors.save(hash, vectors[at])
+      const vectors = await withDeadline(what, (inner) => embedder.embed(asked, inner)).catch((error) => {
+        for (const [id] of some) this.#failed.add(id)
+        throw error
+      })
+      for (const [at, [id]] of some.entries()) if (vectors[at]) await this.#vectors.save(id, vectors[at])
     }
   }
 }
 
-/** Only what the definition's hash covers. */
-function textOf({ name, description }: KnownTool['tool']): string {
-  return `${name.replace(/[_-]+|(?<=[a-z])(?=[A-Z])/g, ' ')}: ${description}`.slice(0, MAX_TEXT)
+/** Covers everything that `toolText` reads. */
+function idOf({ server, tool }: KnownTool): string {
+  return `${server}\n${tool.hash}`
+}
+
+/** What is embedded of a tool. With its server's name, because "search by name" means little without it. */
+function toolText(server: string, { name, description }: Pick<KnownTool['tool'], 'name' | 'description'>): string {
+  const [of, own] = [server, name].map((text) => text.replace(/[_-]+|(?<=[a-z])(?=[A-Z])/g, ' '))
+  return `${of === own ? own : `${of} ${own}`}: ${description}`.slice(0, MAX_TOOL_TEXT)
 }
 
 /** Both vectors have length 1. */
