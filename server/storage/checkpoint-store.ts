@@ -80,3 +80,16 @@ export function isSameEntry(a: WorkspaceEntry | null, b: WorkspaceEntry | null):
   if (a.type === 'dir' && b.type === 'dir') return a.mode === b.mode
   return a.type === 'link' && b.type === 'link' && a.target === b.target
 }
+
+/** A checkpoint that someone else closes. */
+export function borrowed(checkpoint: Checkpoint): Checkpoint {
+  const { entries, changeSets, isThinned } = checkpoint
+  return {
+    ...{ entries, changeSets, isThinned },
+    has: (hash) => checkpoint.has(hash),
+    addBlob: (content) => checkpoint.addBlob(content),
+    commit: (delta) => checkpoint.commit(delta),
+    read: (hash, chunkBytes) => checkpoint.read(hash, chunkBytes),
+    close: async () => {}
+  }
+}

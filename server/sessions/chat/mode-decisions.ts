@@ -71,7 +71,7 @@ export async function checkChoices(
   }: Partial<Pick<CommandData<'review:decide'>, 'accept' | 'choices' | 'seenConflicts'>>
 ): Promise<void> {
   if (accept === 'none') return
-  const saved = await sessions.openSaved(sessionId)
+  const saved = await sessions.openSaved(sessionId, { brief: true })
   try {
     const set = saved.changeSets.get(changeId)
     if (set?.kind !== 'open') return

@@ -154,6 +154,11 @@ export class SessionSandbox {
     return this.#saved
   }
 
+  /** The same, if nobody has taken over the session since this epoch. */
+  savedUnder(epoch: number): Checkpoint | undefined {
+    return this.#epoch === epoch && this.state !== 'none' ? this.#saved : undefined
+  }
+
   /** Ends a sandbox in which a process imitated its server. The next call gets a new one with the files as last saved. */
   async endIfTampered(): Promise<void> {
     const { engine, store, logger } = this.#context.deps
