@@ -27,6 +27,11 @@ const PASSWORD_IN_ADDRESS = /(?<=^[a-z][a-z0-9+.-]{1,30}:\/\/[^\s/?#@:]{0,200}:)
 const TOKEN = /^(?![/.~-])[\w.~+/=-]+$/
 const SCHEME = /^(Bearer|Basic|Token|ApiKey|Api-Key|Key|Digest|Negotiate|DPoP|AWS4-HMAC-SHA256) \S+$/i
 
+/** Whether a variable or a header can lead the other values elsewhere. */
+export function decidesPlace(name: string): boolean {
+  return LOADERS.test(name) || PLACE_NAME.test(name)
+}
+
 export function shownValue(name: string, value: string): ShownValue {
   if (isPlaceholder(value)) return { name, placeholder: value, value: null, looksSecret: false }
   if (LOADERS.test(name) || !looksSecret(name, value))

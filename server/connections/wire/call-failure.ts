@@ -8,6 +8,7 @@ import {
 } from '@modelcontextprotocol/client'
 import { quotedLine } from '../../../contract/hidden-characters.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { redactTexts } from '../../lib/redact-texts.ts'
 import { ANSWER_LOST, RESULT_TOO_LARGE } from './answer-limits.ts'
 
 const MAX_TEXT_CHARS = 1000
@@ -100,20 +101,10 @@ export function withoutSecrets(error: AppError, redact: (text: string) => string
   const { kind, code, details, cause } = error
   const original =
     cause instanceof ProtocolError
-      ? new ProtocolError(cause.code, redact(cause.message), redactData(cause.data, redact))
+      ? new ProtocolError(cause.code, redact(cause.message), redactTexts(cause.data, redact))
       : undefined
   // Redact before joining lines: a secret of several lines would not be recognized afterwards.
   return new AppError(kind, code, quotedLine(redact(error.message)), { details, cause: original })
-}
-
-function redactData(data: unknown, redact: (text: string) => string): unknown {
-  if (data === undefined) return undefined
-  try {
-    return JSON.parse(redact(JSON.stringify(data)))
-  } catch {
-    // The secret looked like a part of the JSON itself.
-    return undefined
-  }
 }
 
 /** The SDK wraps failures of initialization, and `fetch` those of requests: the innermost error says what happened. */
