@@ -25,7 +25,7 @@ export interface ToolRun extends Called {
 export async function runTool(core: GatewayServices, request: ToolRequest, context: CallContext): Promise<ToolRun> {
   const { server, tool, args } = request
   const { tracing } = core
-  const end = core.audit.begin({ caller: context.caller, server, tool: tool.name, args })
+  const end = await core.audit.beginTogether({ caller: context.caller, server, tool: tool.name, args })
   const progress = new CallProgress()
   try {
     refuseDenied(core, server, tool.name)
