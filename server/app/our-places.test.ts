@@ -32,10 +32,12 @@ it('programs include every place where the start script looks for Node, also one
   expect(existsSync(join(beside, 'node'))).toBe(true)
   // In a folder that the program was started in, servers may use what is not listed.
   for (const folder of ['scripts', 'server', 'notes']) mkdirSync(join(root, folder))
-  const parts = ['bin', 'dist', 'scripts', 'server', '.npmrc', 'node_modules'].map((name) => join(root, name))
+  const parts = ['bin', 'dist', 'scripts', 'server', 'npm-shrinkwrap.json', '.npmrc', 'node_modules'].map((name) =>
+    join(root, name)
+  )
   expect(programsOf(root, '/usr/bin/node', root)).toEqual([...parts, ...listed.slice(1)])
   // What is not there yet could be created by a server, and the next `npm start` would run what it says.
-  for (const name of ['node_modules', '.npmrc']) expect(existsSync(join(root, name))).toBe(true)
+  for (const name of ['node_modules', '.npmrc', 'npm-shrinkwrap.json']) expect(existsSync(join(root, name))).toBe(true)
 })
 
 // Checked: if it looks in every folder above, "planted" is printed.

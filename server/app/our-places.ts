@@ -24,7 +24,16 @@ const PROGRAM = 'mcp-orchestrator'
 /** What `npm start`, `npm run setup`, `npm ci` and a build with Docker run or read in a checkout. */
 const OF_A_CHECKOUT = [
   ...['bin', 'dist', 'images', 'scripts', 'server', 'web', 'contract', 'workspace-server'],
-  ...['package.json', 'package-lock.json', '.npmrc', 'tsconfig.json', 'vite.config.ts', 'Dockerfile', 'compose.yaml']
+  ...[
+    'package.json',
+    'package-lock.json',
+    'npm-shrinkwrap.json',
+    '.npmrc',
+    'tsconfig.json',
+    'vite.config.ts',
+    'Dockerfile',
+    'compose.yaml'
+  ]
 ]
 
 export function ourPlaces(settings: Settings, { dotenv, readsDotenv, environment }: PlacesOptions): OurPlaces {
@@ -54,8 +63,9 @@ export function programsOf(root: string, node: string, cwd = process.cwd()): str
   const modules = join(root, 'node_modules')
   // Servers may use the rest of a checkout that this program was started in.
   const isUsed = isWithin(cwd, root)
-  // npm would run what this file names as its shell.
-  if (isUsed) tryTo(() => writeFileSync(join(root, '.npmrc'), '', { flag: 'a' }))
+  // npm would run what `.npmrc` names as its shell, and install what npm-shrinkwrap.json lists. It ignores them if they are empty.
+  for (const name of isUsed ? ['.npmrc', 'npm-shrinkwrap.json'] : [])
+    tryTo(() => writeFileSync(join(root, name), '', { flag: 'a' }))
   const own = isUsed
     ? [...OF_A_CHECKOUT.map((name) => join(root, name)).filter((path) => existsSync(path)), modules]
     : [root]
