@@ -146,11 +146,14 @@ describe('what the model is told', () => {
   })
 
   it('is shortened without cutting a character', () => {
-    const content = [{ type: 'text', text: `${'a'.repeat(29_999)}${'😀'.repeat(30_000)}` }]
-    const told = answer(decided({}), { type: 'tool:result', data: { callId: 'c1', isError: false, content } })
-    const text = told?.role === 'tool' ? (told.answers[0]?.text ?? '') : ''
-    expect(text.length).toBeLessThan(61_000)
-    expect(text.isWellFormed()).toBe(true)
+    // The cut is inside a character before the gap, then inside one after it.
+    for (const end of ['', 'a']) {
+      const content = [{ type: 'text', text: `${'a'.repeat(29_999)}${'😀'.repeat(30_000)}${end}` }]
+      const told = answer(decided({}), { type: 'tool:result', data: { callId: 'c1', isError: false, content } })
+      const text = told?.role === 'tool' ? (told.answers[0]?.text ?? '') : ''
+      expect(text.length).toBeLessThan(61_000)
+      expect(text).toMatch(/^a+\n\[[^\]]+\]\n😀+a?$/u)
+    }
   })
 
   it('accepts any content that a tool can return', () => {

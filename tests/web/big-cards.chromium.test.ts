@@ -76,7 +76,8 @@ it('shows long blanks and the ends of lines, in commands and in arguments', asyn
     await shown(callId).getByText('300 spaces', { exact: true }).waitFor()
     expect(await shown(callId).locator('.line-end').count()).toBe(0)
   }
-  for (const callId of ['line', 'line-other']) expect(await shown(callId).locator('.line-end').count()).toBe(1)
+  for (const callId of ['line', 'line-other'])
+    await expect.poll(() => shown(callId).locator('.line-end').count()).toBe(1)
   expect(now().offences).toEqual([])
 })
 

@@ -13,7 +13,7 @@ it('opens a long conversation at its end, and loads what is older as it is scrol
   await list.getByText('message 199.').waitFor()
   expect(await list.getByText('message 159.').count()).toBe(0)
   // Seen before: texts for screen readers made the document as tall as the conversation.
-  expect(await me.page.evaluate('document.documentElement.scrollHeight - innerHeight')).toBe(0)
+  await expect.poll(() => me.page.evaluate('document.documentElement.scrollHeight - innerHeight')).toBe(0)
   await list.hover()
   // All of it can be reached by scrolling alone.
   await expect

@@ -117,7 +117,7 @@ it('scrolls only the middle of a dialog that is taller than the window', async (
   const dialog = stopQuestion(me)
   await dialog.waitFor()
   const hidden = 'document.querySelector("dialog").scrollHeight - document.querySelector("dialog").clientHeight'
-  expect(await me.page.evaluate(hidden)).toBe(0)
+  await expect.poll(() => me.page.evaluate(hidden)).toBe(0)
   const stop = await dialog.getByRole('button', { name: 'Stop the turn' }).boundingBox()
   expect((stop?.y ?? 0) + (stop?.height ?? 999)).toBeLessThanOrEqual(260)
 })

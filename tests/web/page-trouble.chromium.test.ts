@@ -165,7 +165,7 @@ it.each([
       return box.width > 0 && box.left < right && box.right > left && box.top < bottom && box.bottom > top
     })
   })`
-  expect(await me.page.evaluate(isCovered)).toEqual([false])
+  await expect.poll(() => me.page.evaluate(isCovered)).toEqual([false])
 })
 
 // Seen before: only a line of the build's log was shown, and it stayed after a reconnect.
@@ -201,13 +201,13 @@ it('shows the state of the open session and its waiting calls in header and list
   await me.page.route('**/api/sessions*', (route) => route.abort())
   session.live('session:state', { sandbox: 'paused', recycleInMs: 300_000, network: 'none' })
   await me.page.getByText('Sandbox paused, 5 min left').waitFor()
-  expect(await row.textContent()).toContain('paused, 5 min left')
+  await expect.poll(() => row.textContent()).toContain('paused, 5 min left')
   session.ask(session.transcript.turnId ?? '', [{ callId: 'a', name: 'read_file', args: {} }])
   await me.page.getByText('1 tool call needs your approval', { exact: true }).waitFor()
-  expect(await row.textContent()).toContain('1 waiting')
+  await expect.poll(() => row.textContent()).toContain('1 waiting')
   session.append('tool:approval_resolved', { callId: 'a', approved: false, by: 'human' })
   await me.page.getByText('You rejected it').first().waitFor()
-  expect(await row.textContent()).not.toContain('waiting')
+  await expect.poll(() => row.textContent()).not.toContain('waiting')
 })
 
 /** Only in the first session of a page. */
@@ -262,7 +262,7 @@ it.each([
   expect(await me.page.getByText('2 waiting').count()).toBe(0)
   if (!isNoticed) return
   await comeBack()
-  expect(await notDeleted.count()).toBe(0)
+  await expect.poll(() => notDeleted.count()).toBe(0)
   expect(await me.cards.count()).toBe(1)
 })
 
@@ -289,7 +289,7 @@ it('switches the buttons of a card off while there is no connection, and says th
   await me.cards.first().locator('[data-approve][aria-disabled=false]').waitFor()
   const comeBack = await goAway(me)
   for (const name of [/^Approve/, /^Reject/, /^Edit/, /^Always allow/])
-    expect(await me.cards.first().getByRole('button', { name }).getAttribute('aria-disabled')).toBe('true')
+    await expect.poll(() => me.cards.first().getByRole('button', { name }).getAttribute('aria-disabled')).toBe('true')
   await approve.click({ force: true })
   await me.page.getByText('Not approved: there is no connection.').waitFor()
   await me.cards
@@ -298,7 +298,7 @@ it('switches the buttons of a card off while there is no connection, and says th
     .click({ force: true })
   await me.page.getByText('Not rejected: there is no connection.').waitFor()
   await comeBack()
-  expect(await me.page.getByText('Not approved').count()).toBe(0)
+  await expect.poll(() => me.page.getByText('Not approved').count()).toBe(0)
   expect(session.answers).toEqual([])
   await me.approve()
   await expect.poll(() => session.answers.length).toBe(1)

@@ -40,6 +40,29 @@ it('regenerates the last answer by keyboard, and folds the earlier one', async (
   expect(now().offences).toEqual([])
 })
 
+it('goes on with one button after the token limit, which goes away with its banner', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'Write a poem.' })
+    opened.append('agent:error', { turnId: 't', code: 'spending_limit', message: 'It has used up its tokens.' })
+    opened.append('turn:end', { turnId: 't', reason: 'spending_limit' })
+  })
+  session.onCommand = (command) => {
+    if (command !== 'limit:raise') return
+    session.append('limit:raised', { tokens: 1000 })
+    session.append('turn:reopened', { turnId: 'u', of: 't', from: 2 })
+  }
+  const banner = me.page.getByText('This session has reached its token limit.')
+  await banner.waitFor()
+  await me.button('Continue').click()
+  await banner.waitFor({ state: 'hidden' })
+  await me.page.getByText('Thinking…').waitFor()
+  session.append('agent:response', { turnId: 'u', text: 'Roses are red.' })
+  session.append('turn:end', { turnId: 'u', reason: 'done' })
+  await me.button('Regenerate').waitFor()
+  await expect.poll(() => banner.count()).toBe(0)
+  expect(now().offences).toEqual([])
+})
+
 it('offers to retry a failed answer, once, and says why not while there is no connection', async () => {
   const { me, session } = await now().arrive(failed)
   answersWith(session, 'Here it is.')

@@ -148,7 +148,7 @@ it('shows an answer from its beginning to a page that connects while it is strea
   session.append('agent:response', { turnId: 't', text: 'Once upon a time, in the middle of', partial: 'stopped' })
   session.append('turn:end', { turnId: 't', reason: 'cancelled' })
   await said('Stopped: this is what the model had written.').waitFor()
-  expect(await said('Once upon a time, in the middle of').count()).toBe(1)
+  await expect.poll(() => said('Once upon a time, in the middle of').count()).toBe(1)
   expect(await seriousFaults(me.page)).toEqual([])
   await me.page.screenshot({ path: `${process.env.TMPDIR ?? '/tmp'}/partial.png` })
 })

@@ -216,6 +216,11 @@ describe('the list', () => {
     expect(await order({ archived: true })).toEqual([])
   })
 
+  it('names a session after its first words, without half a character', async () => {
+    await happen('session-1', 'user:message', { turnId: 't1', text: `${'a'.repeat(59)}😀 and more\nbelow` })
+    expect((await directory.summary('session-1')).title).toBe('a'.repeat(59))
+  })
+
   it('never replaces a person’s title, and keeps every one of two changes at the same time', async () => {
     expect(await access.rename('session-1', 'First words', 'words')).toBe(true)
     await Promise.all([

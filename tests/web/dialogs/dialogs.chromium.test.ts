@@ -195,8 +195,10 @@ it('says on the buttons that there is no connection, and does nothing then', asy
   now().fake.breakConnections()
   await me.page.getByText('The connection to the server is lost').waitFor()
   for (const name of ['Upload files', 'Download all files', 'Refresh the list of files']) {
-    expect(await me.button(name).getAttribute('aria-disabled')).toBe('true')
-    expect(await me.button(name).getAttribute('title')).toBe('Not possible now: no connection to the server.')
+    await expect.poll(() => me.button(name).getAttribute('aria-disabled')).toBe('true')
+    await expect
+      .poll(() => me.button(name).getAttribute('title'))
+      .toBe('Not possible now: no connection to the server.')
   }
   await me.button('Refresh the list of files').click({ force: true })
   await me.page.getByRole('alert').getByText('Not possible now: no connection to the server.').waitFor()

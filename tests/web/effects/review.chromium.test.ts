@@ -118,9 +118,9 @@ it('asks which version counts where both changed, and never sends a review that 
   session.append('turn:end', { turnId: 't2', reason: 'done' })
   session.append('review:opened', { reviewId: 'r', turnId: 't2', changes: session.effects.put('review:r', files) })
   await dialog(page).getByRole('alert').getByText('The fork has gone on since you looked').waitFor()
-  expect(await dialog(page).getByRole('button', { name: 'Accept all 6 files' }).getAttribute('aria-disabled')).toBe(
-    'true'
-  )
+  await dialog(page).getByText('Check the changes again.').waitFor()
+  const accept = dialog(page).getByRole('button', { name: 'Accept all 6 files' })
+  await expect.poll(() => accept.getAttribute('aria-disabled')).toBe('true')
   await dialog(page).getByRole('button', { name: 'I see the new changes' }).click()
   await armed(page, 'Accept all 6 files').click()
   const { hash } = session.effects.sets.get('review:r') ?? {}

@@ -39,8 +39,12 @@ it('finds messages in all sessions, and opens the one that was chosen, however f
   const message = me.page.getByRole('region', { name: 'Messages' }).getByText('a needle <b>in</b> the hay')
   await message.waitFor()
   await expect.poll(() => me.page.locator('[data-row]:focus').getByText('a needle').count()).toBe(1)
-  const place = await message.boundingBox()
-  expect(place && place.y > 0 && place.y < 700).toBe(true)
+  await expect
+    .poll(async () => {
+      const { y = -1 } = (await message.boundingBox()) ?? {}
+      return y > 0 && y < 700
+    })
+    .toBe(true)
   await expect.poll(() => me.sessionId()).toBe('far-away-session')
   await field.fill('no such thing')
   await results.getByText('Nothing was found.').waitFor()
@@ -69,8 +73,8 @@ it('groups sessions by date, pins them and archives them, in every tab at once',
   await me.button('More for talk of long ago').click()
   await me.button('Pin').click()
   await group('Pinned').getByText('talk of long ago').waitFor()
-  expect(await group(/20\d\d/).count()).toBe(0)
-  expect(await list.getByRole('heading').first().textContent()).toBe('Pinned')
+  await expect.poll(() => group(/20\d\d/).count()).toBe(0)
+  await expect.poll(() => list.getByRole('heading').first().textContent()).toBe('Pinned')
 
   await me.button('More for talk of today').click()
   await me.button(/^Archive$/).click()
@@ -78,7 +82,7 @@ it('groups sessions by date, pins them and archives them, in every tab at once',
   expect(fake.session('of-today').marks).toEqual({ isArchived: true })
   await list.getByRole('button', { name: 'Archived' }).click()
   await list.getByText('talk of today').waitFor()
-  expect(await list.getByText('talk of yesterday').count()).toBe(0)
+  await expect.poll(() => list.getByText('talk of yesterday').count()).toBe(0)
   // Someone writes in it elsewhere: it comes back by itself.
   fake.session('of-today').marks = {}
   fake.tell('of-today')
