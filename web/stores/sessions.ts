@@ -130,6 +130,10 @@ export const useSessions = defineStore('sessions', () => {
   }
   /** Opens a new session with a conversation that was exported as JSON. */
   async function importFile(file: File): Promise<void> {
+    const { jsonFault } = await import('../text/json-fault.ts')
+    const fault = jsonFault(await file.text())
+    if (fault !== null)
+      return notices.show(`“${file.name}” is not an exported conversation. It is not valid JSON: ${fault}.`, 'error')
     const imported = await notices.attempt(() => api.importSession(file))
     if (imported) session.open(imported.sessionId)
     await load()

@@ -140,3 +140,16 @@ it('switches the mode, and says why the server refuses one', async () => {
   await me.button(/^Approval mode, now Preview: A call runs in a fork/).waitFor()
   expect(session.transcript.mode).toBe('preview')
 })
+
+// Seen before: “1 call that needs your approval will be cancelled and will not run”, of a call that had run.
+it('says that stopping discards what a call did in a fork', async () => {
+  const { me, session } = await now().arrive(running)
+  previewed(session)
+  await card(me).waitFor()
+  await me.page.keyboard.press('Escape')
+  const dialog = me.page.getByRole('dialog', { name: 'Stop this turn?' })
+  await dialog.getByText('What 1 call did in a fork will be discarded.').waitFor()
+  expect(await me.read(dialog)).not.toContain('will not run')
+  session.append('turn:end', { turnId: 't', reason: 'cancelled' })
+  await me.page.getByText('Discarded: it ran in a fork, and you stopped the turn').first().waitFor()
+})

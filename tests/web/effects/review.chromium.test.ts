@@ -200,3 +200,43 @@ it('draws a part of 2,000 files, loads what is looked at, and compares 10 MB out
   await armed(page, 'Accept 2,000 of 2,001 files').click()
   await expect.poll(() => session.effects.decisions).toMatchObject([{ reviewId: 'r' }])
 })
+
+// Seen before: the second call counted the files of the first, and both looked open after the decision. The menu said nothing.
+it('counts the files of each call, says why the mode stays, and what became of the calls after the decision', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('mode:selected', { mode: 'review' })
+    opened.append('user:message', { turnId: 't', text: 'change it' })
+    const steps: [string, FakeFile[]][] = [
+      ['first', FILES.slice(0, 2)],
+      ['second', FILES.slice(0, 3)]
+    ]
+    for (const [callId, files] of steps) {
+      opened.ask('t', [{ callId, name: 'execute_command', args: { command: callId }, ahead: 'review' }])
+      opened.append('tool:approval_resolved', { callId, approved: true, by: 'review' })
+      opened.append('tool:started', { callId })
+      const changes = opened.effects.put('review:r', files)
+      opened.append('tool:result', { callId, isError: false, content: [], isForked: true, changes })
+    }
+    const changes = opened.effects.put('review:r', FILES.slice(0, 3))
+    opened.append('review:opened', { reviewId: 'r', turnId: 't', changes })
+    opened.append('turn:end', { turnId: 't', reason: 'done' })
+  })
+  const { page } = me
+  const calls = me.page.getByRole('region', { name: 'Messages' })
+  await expect.poll(() => me.read(calls)).toMatch(/Changed 2 files\s+waits for your review/)
+  expect(await me.read(calls)).toMatch(/Changed 1 file\s+waits for your review/)
+  await me.button('Changed 1 file').click()
+  const shown = page.getByRole('dialog', { name: 'Changes of this call' })
+  await expect.poll(() => me.read(shown.getByRole('option'))).toMatch(/^changed\s+logo\.png\s+\+1 B$/)
+  await page.keyboard.press('Escape')
+  await me.button(/^Approval mode/).click()
+  await page.getByText('Changes in a fork wait for your review. Decide on them first').waitFor()
+  expect(await me.button(/^Ask Every call/).getAttribute('aria-disabled')).toBe('true')
+  expect(await seriousFaults(page)).toEqual([])
+  await page.keyboard.press('Escape')
+  const { hash } = session.effects.sets.get('review:r') ?? { hash: '' }
+  session.effects.handle(session, 'review:decide', { reviewId: 'r', hash, accept: ['a.ts', 'b.ts'] })
+  await expect.poll(() => me.read(calls)).toMatch(/Changed 2 files\s+accepted\s/)
+  await expect.poll(() => me.read(calls)).toMatch(/Changed 1 file\s+not accepted/)
+  expect(now().offences).toEqual([])
+})

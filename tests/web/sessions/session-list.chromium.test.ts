@@ -124,3 +124,22 @@ it('brings a deleted session back with Undo, also the open one with what was typ
   await deleted.waitFor({ state: 'hidden' })
   expect(now().offences).toEqual([])
 })
+
+// Seen before: the list covered a window that had become narrow, names ended in “…”, and the server's error about JSON was shown.
+it('closes in a window that becomes narrow, shows cut-off names whole, and says where an imported file is wrong', async () => {
+  const title = 'A long name of a session that has no room in the list of them'.slice(0, 60)
+  const { me, session } = await now().arrive((opened) => opened.append('user:message', { turnId: 't', text: title }))
+  const { page } = me
+  const list = page.getByRole('navigation', { name: 'Sessions' })
+  now().fake.tell(session.id)
+  const name = list.locator('.truncate', { hasText: title })
+  await name.hover()
+  await expect.poll(() => name.getAttribute('title')).toBe(title)
+  const file = { name: 'talk.json', mimeType: 'application/json', buffer: Buffer.from('{\n  "a": 1\n  "b": 2\n}') }
+  await page.locator('input[type=file][accept*=json]').setInputFiles(file)
+  await page.getByText('It is not valid JSON: line 3, column 3: a comma or } is missing here.').waitFor()
+  await page.setViewportSize({ width: 600, height: 800 })
+  await list.waitFor({ state: 'hidden' })
+  await page.setViewportSize({ width: 1400, height: 800 })
+  await list.waitFor()
+})
