@@ -8,6 +8,7 @@ import { readerFigures } from './readers.ts'
 import { routingFigures } from './routing.ts'
 import { withRoutingData } from './routing-data.ts'
 import { sandboxFigures } from './sandbox.ts'
+import { sentenceFigures } from './sentences.ts'
 import { webFigures } from './web.ts'
 
 const SUITES: Record<string, () => Promise<object>> = {
@@ -18,6 +19,7 @@ const SUITES: Record<string, () => Promise<object>> = {
   web: webFigures,
   gateway: gatewayFigures,
   routing: () => withRoutingData(routingFigures),
+  sentences: () => sentenceFigures(process.argv.includes('--list')),
   readers: () => withRoutingData((folder) => readerFigures(folder, process.argv.includes('--list')))
 }
 
