@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import {
   type LabelledRequest,
   type LabelledSentence,
+  type RecordedTool,
   readLines,
   startEightServers,
   type ToolCall
@@ -15,18 +16,36 @@ import { round, step } from './statistics.ts'
 type Gateway = Awaited<ReturnType<typeof startEightServers>>
 
 export async function sentenceFigures(list: boolean): Promise<object> {
-  const gateway = await step('sentences: start', () => startEightServers())
+  return {
+    filling: await step('sentences: arguments for a named tool', () =>
+      freshly((gateway) => fillingFigures(gateway, list))
+    ),
+    running: await step('sentences: what runs', () => freshly((gateway) => runningFigures(gateway, list)))
+  }
+}
+
+/** In a gateway of its own: it learns from tools that are named. */
+async function freshly(job: (gateway: Gateway) => Promise<object>): Promise<object> {
+  const gateway = await startEightServers()
   try {
-    const filling = await step('sentences: arguments for a named tool', () => fillingFigures(gateway, list))
-    const running = await step('sentences: what runs', () => runningFigures(gateway, list))
-    return { filling, running }
+    return await job(gateway)
   } finally {
     await gateway.end()
   }
 }
 
+interface FilledRow {
+  server: string
+  tool: string
+  request: string
+  exact: boolean
+  /** Some value is not the right one. */
+  wrong: boolean
+  got: Record<string, unknown>
+}
+
 async function fillingFigures(gateway: Gateway, list: boolean): Promise<object> {
-  const rows = []
+  const rows: FilledRow[] = []
   for (const { request, server, tool, params } of readLines<LabelledRequest>('requests')) {
     const { answer, ran } = await gateway.execute({ server, tool, request })
     const got = (ran?.params ?? answer.params ?? {}) as Record<string, unknown>
@@ -46,7 +65,7 @@ async function fillingFigures(gateway: Gateway, list: boolean): Promise<object> 
 
 async function runningFigures(gateway: Gateway, list: boolean): Promise<object> {
   const writers = new Set(
-    readLines<{ server: string; name: string; annotations?: { readOnlyHint?: boolean } }>('tools')
+    readLines<RecordedTool>('tools')
       .filter(({ server, name, annotations }) =>
         server === 'github' ? !/^(?:get|list|search)_/.test(name) : annotations?.readOnlyHint !== true
       )

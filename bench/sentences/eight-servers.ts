@@ -26,11 +26,16 @@ export interface LabelledSentence {
   write?: string
 }
 
-interface RecordedTool {
+export interface RecordedTool {
   server: string
   name: string
+  description: string
+  inputSchema: Record<string, unknown>
   annotations?: { readOnlyHint?: boolean }
 }
+
+/** This server says of no tool whether it only reads, so its user does. */
+const MORE: Record<string, Record<string, unknown>> = { github: { readOnly: ['get_*', 'list_*', 'search_*'] } }
 
 export function readLines<T>(name: 'tools' | 'requests' | 'sentences'): T[] {
   const text = readFileSync(join(import.meta.dirname, `${name}.jsonl`), 'utf8')
@@ -46,7 +51,7 @@ export async function startEightServers(options: GatewayProcessOptions = {}) {
     const entries = [...tools].map(([server, own]) => {
       const file = join(dir, `${server}.json`)
       writeFileSync(file, JSON.stringify(own.map(({ server: _, ...tool }) => tool)))
-      return [server, child('shaped', [file, join(dir, `${server}.calls`)])]
+      return [server, child('shaped', [file, join(dir, `${server}.calls`)], MORE[server])]
     })
     return Object.fromEntries(entries)
   }, options)

@@ -115,6 +115,11 @@ describe('parameters that the rules do not find', { timeout: 60_000 }, () => {
     expect(notes()).toEqual([{ title: 'Call Ann' }])
 
     const without = await start({})
-    expect(data(await without.note('note: Call Ann'))).toMatchObject({ status: 'needs_params' })
+    expect(data(await without.note('note: Call Ann'))).toMatchObject({
+      status: 'needs_confirmation',
+      params: { title: 'Call Ann' },
+      reason: expect.stringContaining('Check "title": the request does not name')
+    })
+    expect(without.notes()).toEqual([])
   })
 })

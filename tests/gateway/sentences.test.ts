@@ -1,6 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
+import { type LabelledSentence, readLines, startEightServers } from '../../bench/sentences/eight-servers.ts'
 import { child } from '../../server/connections/connections.fixture.ts'
 import { eventually } from '../support/eventually.ts'
 import {
@@ -344,5 +346,27 @@ describe('a sentence', { timeout: 60_000 }, () => {
       expect.stringContaining('still starting (slow): call again')
     ])
     expect(readFileSync(join(gateway.dir, 'calls'), 'utf8')).toBe('list_messages {}\n')
+  })
+
+  // Checked: if every tool counts as a reader, orders run; if values are not matched to parameters, a third of the readers run.
+  it('of 200 over eight real servers runs no write, and most that ask to read with the right values', async () => {
+    const eight = await startEightServers()
+    closers.push(() => eight.end())
+    const sentences = readLines<LabelledSentence>('sentences')
+    const wrong: unknown[] = []
+    let right = 0
+    for (const { request, may, reads: isPlain } of sentences) {
+      const { ran } = await eight.execute({ request })
+      const isRight = ran !== undefined && may.some((call) => isDeepStrictEqual(call, ran))
+      if (isRight && isPlain) right += 1
+      if (ran && !isRight) wrong.push({ request, ran })
+    }
+    expect(sentences).toHaveLength(200)
+    // A reader that was not meant.
+    expect(wrong).toEqual([
+      expect.objectContaining({ ran: expect.objectContaining({ tool: 'list_directory_with_sizes' }) })
+    ])
+    const plain = sentences.filter(({ reads: isPlain }) => isPlain).length
+    expect(right / plain).toBeGreaterThanOrEqual(0.7)
   })
 })

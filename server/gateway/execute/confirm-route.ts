@@ -52,12 +52,15 @@ export function whyConfirm(core: GatewayServices, found: FoundTool): string | un
 
 /** Why a named tool that may write must not take its values from this sentence; undefined if it may, or takes none. */
 export function whyNotFill(
-  { request, tool, isRead, filledBy, ...found }: Omit<FoundTool, 'confidence' | 'isServerNamed'>,
+  { request, tool, isRead, filledBy, matched = [], ...found }: Omit<FoundTool, 'confidence' | 'isServerNamed'>,
   given: Record<string, unknown> | undefined
 ): string | undefined {
   if (isRead || (given !== undefined && filledBy === undefined)) return undefined
   const doubt = filledBy ? doubtAboutFilling(request, tool) : doubtAboutRunning(request, tool)
-  const reasons = [doubt, unusedValues({ ...found, request, tool })].filter((reason) => reason !== undefined)
+  const guessed = matched.map((name) => JSON.stringify(name.slice(0, MAX_NAME))).slice(0, MAX_NAMED)
+  const guess =
+    guessed.length > 0 ? `Check ${guessed.join(', ')}: the request does not name that parameter.` : undefined
+  const reasons = [doubt, guess, unusedValues({ ...found, request, tool })].filter((reason) => reason !== undefined)
   return reasons.length > 0 ? reasons.join(' ') : undefined
 }
 

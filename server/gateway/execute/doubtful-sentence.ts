@@ -43,7 +43,8 @@ const BEFORE_ORDER = wordSet('please and then or you just must should will now a
 const BEFORE_TO = wordSet('want wants need needs like love have has going try you wish able ask asked sure')
 /** Words that may come before the order at the beginning of a clause. */
 const FILLERS = wordSet('please now just also then kindly finally first quickly next afterwards ok okay hey so go')
-/** "Add two numbers" is arithmetic. */
+/** "Add two numbers" and "add 2 and 3" are arithmetic. */
+const SUM_OF_NUMBERS = /\badd\s+-?\d+(?:\.\d+)?\s+(?:and|to|plus)\s+-?\d+(?:\.\d+)?/gi
 const SUM = /^(?:up|together|\d+|two|three|four|five|numbers?|these|the\s+(?:two\s+)?numbers?)$/i
 
 /** Why the sentence itself is doubtful, whichever tool it leads to. */
@@ -86,7 +87,7 @@ export function withoutValues(request: string): string {
 /** Finds an order to change something that is not part of the tool's own name. */
 function orderIn(sentence: string, { name }: ToolText): string | undefined {
   const own = new Set(wordsOf(name))
-  for (const clause of sentence.split(/[.;:!?,()[\]\n]/)) {
+  for (const clause of sentence.replace(SUM_OF_NUMBERS, 'X').split(/[.;:!?,()[\]\n]/)) {
     const words = wordsOf(clause.replace(/['’]/g, ''))
     const start = words.findIndex((word) => !FILLERS.has(word))
     const found = words.find((word, at) => {

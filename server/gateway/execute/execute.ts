@@ -13,6 +13,7 @@ import { type ResolvedParams, resolveParams } from '../params/resolve-params.ts'
 import { canConfirm, reads, whyConfirm, whyNotFill } from './confirm-route.ts'
 import type { Discovery } from './discovery.ts'
 import { doubtAbout, withoutValues } from './doubtful-sentence.ts'
+import { fitCandidates } from './fit-candidates.ts'
 import { doubtAboutRunning } from './plain-order.ts'
 import { type RouteSummary, recordDecision } from './record-route.ts'
 import { routeRequest, SURE } from './route-request.ts'
@@ -76,6 +77,8 @@ type Choice = Route & ResolvedParams & { found?: FoundBy }
 type Status = 'needs_choice' | 'needs_params' | 'needs_confirmation'
 type Question = { status: Status; candidates: Candidate[] } & Record<string, unknown>
 
+/** Where the words were not enough, the values may be. */
+const SURE_BY_VALUES = 0.6
 const CANDIDATES = 5
 const DESCRIPTION_CHARS = 300
 const HOW_TO_CONFIRM =
@@ -212,7 +215,7 @@ async function findRoute(
   if (request === undefined) {
     throw new AppError('invalid', 'invalid_request', 'Give "request", or "server" and "tool".')
   }
-  return bySentence(core, discovery, request, server, context)
+  return bySentence(core, discovery, input, context)
 }
 
 async function namedRoute(core: GatewayServices, server: string, tool: string, context: CallContext): Promise<Route> {
@@ -253,14 +256,15 @@ async function byToolName(
 async function bySentence(
   core: GatewayServices,
   discovery: Discovery,
-  request: string,
-  server: string | undefined,
+  { request = '', server, params: given = {} }: ExecuteInput,
   context: CallContext
 ): Promise<Route | NoRoute> {
   const { pending, starting } = await discovery.discover(core, context)
   const options = { limit: CANDIDATES, ...(server === undefined ? {} : { server }) }
-  const { matches, abstained } = await routeRequest(core, request, options, context.signal)
+  const routed = await routeRequest(core, request, options, context.signal)
+  const matches = fitCandidates(core, request, given, routed.matches)
   const [best] = matches
+  const abstained = routed.abstained && (best?.confidence ?? 0) < SURE_BY_VALUES
   const tool = best && core.index.tool(best.server, best.tool)
   const candidates = matches.map((match) => toCandidate(core, match))
   const wait = pending.length > 0 ? { pending } : {}

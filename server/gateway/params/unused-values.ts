@@ -2,9 +2,12 @@
 
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { wordSet } from '../../lib/word-set.ts'
-import { findValues } from './fill-params.ts'
+import { STOP_WORDS, WEAK_WORDS } from '../../routing/words/stop-words.ts'
+import { type LiteralKind, literalsIn, repositoryOf } from './literals.ts'
 import { isSaid } from './resolve-params.ts'
 
+/** In this order they are named. */
+const KINDS: LiteralKind[] = ['quoted', 'url', 'email', 'glob', 'path', 'repo', 'date', 'file', 'number', 'id']
 const MAX_NAMED = 5
 const MAX_CHARS = 60
 const MAX_DEPTH = 12
@@ -20,13 +23,16 @@ interface Filled {
 export function unusedValues({ request, server, tool, params }: Filled): string | undefined {
   const leaves = leavesOf(params)
   const own = `${server} ${tool.name} ${tool.description} ${Object.keys(params).join(' ')}`.toLowerCase()
-  const { id, ...values } = findValues(request, new Set())
-  // "The s3 buckets" names the tool, not a value.
-  const ids = id.filter((value) => !own.includes(String(value).toLowerCase()))
-  const unused = [
-    ...[...Object.values(values).flat(), ...ids].filter((value) => !leaves.some((leaf) => isSaid(value, leaf))),
-    ...wordsUnused(request, leaves, own)
-  ]
+  const literals = literalsIn(request).toSorted((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind))
+  const values = literals.flatMap((literal) => {
+    const { kind, text } = literal
+    // "The s3 buckets" names the tool, not a value.
+    if ((kind === 'id' || kind === 'file') && own.includes(text.toLowerCase())) return []
+    const { owner, repo } = repositoryOf(literal) ?? {}
+    if (owner !== undefined && leaves.includes(owner) && leaves.includes(repo ?? '')) return []
+    return leaves.some((leaf) => isSaid(text, leaf)) ? [] : [kind === 'number' ? Number(text) : text]
+  })
+  const unused = [...new Set([...values, ...wordsUnused(request, leaves, own), ...subjectUnused(request, leaves, own)])]
   if (unused.length === 0) return undefined
   const named = unused.slice(0, MAX_NAMED).map((value) => JSON.stringify(value).slice(0, MAX_CHARS))
   const more = unused.length > MAX_NAMED ? ` and ${unused.length - MAX_NAMED} more` : ''
@@ -56,6 +62,29 @@ function wordsUnused(request: string, leaves: string[], own: string): string[] {
     if (NO_NAMES.has(word) || own.includes(bare) || given.includes(bare)) return false
     const number = NUMBERS.indexOf(word)
     return number < 0 || !leaves.includes(String(number))
+  })
+}
+
+/** What comes after "for", "about" or "named" is what somebody looks for. */
+function subjectUnused(request: string, leaves: string[], own: string): string[] {
+  const free = request.replace(/"[^"]*"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|(?<!\S)[^\s/\\@\d]*[/\\@\d]\S*/g, ' , ')
+  const given = leaves.join('\n').toLowerCase()
+  const said = [...free.matchAll(/\b(?:for|about|named|called|matching|containing)\s+([\p{L}\p{M}' -]+)/giu)]
+  const words = said.flatMap(
+    ([, words = '']) =>
+      (words.split(/\s(?:in|of|on|from|with|by|at|to|and|or|as)\s/i)[0] ?? '').match(/[\p{L}\p{M}]+/gu) ?? []
+  )
+  return words.filter((word) => {
+    const lower = word.toLowerCase()
+    if (
+      lower.length < 3 ||
+      NUMBERS.includes(lower) ||
+      STOP_WORDS.has(lower) ||
+      WEAK_WORDS.has(lower) ||
+      given.includes(lower)
+    )
+      return false
+    return !own.includes(lower.replace(/(?:ies|es|s|y)$/, ''))
   })
 }
 
