@@ -6,17 +6,19 @@ import { isDeepStrictEqual } from 'node:util'
 import {
   type LabelledRequest,
   type LabelledSentence,
-  type RecordedTool,
   readLines,
   startEightServers,
-  type ToolCall
+  type ToolCall,
+  writingTools
 } from './sentences/eight-servers.ts'
+import { fitFigures } from './sentences/fit.ts'
 import { round, step } from './statistics.ts'
 
 type Gateway = Awaited<ReturnType<typeof startEightServers>>
 
 export async function sentenceFigures(list: boolean): Promise<object> {
   return {
+    routing: fitFigures(),
     filling: await step('sentences: arguments for a named tool', () =>
       freshly((gateway) => fillingFigures(gateway, list))
     ),
@@ -64,13 +66,7 @@ async function fillingFigures(gateway: Gateway, list: boolean): Promise<object> 
 }
 
 async function runningFigures(gateway: Gateway, list: boolean): Promise<object> {
-  const writers = new Set(
-    readLines<RecordedTool>('tools')
-      .filter(({ server, name, annotations }) =>
-        server === 'github' ? !/^(?:get|list|search)_/.test(name) : annotations?.readOnlyHint !== true
-      )
-      .map(({ server, name }) => `${server}/${name}`)
-  )
+  const writers = writingTools()
   const rows = []
   for (const { kind, request, reads, may } of readLines<LabelledSentence>('sentences')) {
     const { answer, ran } = await gateway.execute({ request })

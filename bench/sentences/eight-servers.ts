@@ -45,6 +45,14 @@ export function readLines<T>(name: 'tools' | 'requests' | 'sentences'): T[] {
     .map((line) => JSON.parse(line))
 }
 
+/** `server/tool` of all that may change something. */
+export function writingTools(): Set<string> {
+  const writers = readLines<RecordedTool>('tools').filter(({ server, name, annotations }) =>
+    server === 'github' ? !/^(?:get|list|search)_/.test(name) : annotations?.readOnlyHint !== true
+  )
+  return new Set(writers.map(({ server, name }) => `${server}/${name}`))
+}
+
 export async function startEightServers(options: GatewayProcessOptions = {}) {
   const tools = Map.groupBy(readLines<RecordedTool>('tools'), ({ server }) => server)
   const gateway = await startGateway(({ dir }) => {

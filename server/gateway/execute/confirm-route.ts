@@ -3,14 +3,17 @@
  * the sentence plainly asks for it; anything else is confirmed first.
  */
 import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { wordsOf } from '../../policy/plain-reader.ts'
 import { isAcceptedReader } from '../../policy/tool-effects.ts'
+import { STOP_WORDS, WEAK_WORDS } from '../../routing/words/stop-words.ts'
 import { showAsData } from '../asking/show-as-data.ts'
 import type { CallContext } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { unknownNames } from '../params/check-params.ts'
+import { stem } from '../params/fit-literals.ts'
 import type { ResolvedParams } from '../params/resolve-params.ts'
 import { unusedValues } from '../params/unused-values.ts'
-import { doubtAbout, doubtAboutReading } from './doubtful-sentence.ts'
+import { doubtAbout, doubtAboutReading, withoutValues } from './doubtful-sentence.ts'
 import { doubtAboutFilling, doubtAboutRunning } from './plain-order.ts'
 
 /** Maximum length that a person can still read in a client's dialog. */
@@ -64,9 +67,19 @@ export function whyNotFill(
   return reasons.length > 0 ? reasons.join(' ') : undefined
 }
 
-function unsure({ confidence, params, isServerNamed }: FoundTool): string | undefined {
-  if (confidence >= SURE_ENOUGH || Object.keys(params).length === 0 || isServerNamed) return undefined
+function unsure({ confidence, params, isServerNamed, request, server, tool }: FoundTool): string | undefined {
+  if (confidence >= SURE_ENOUGH || isServerNamed) return undefined
+  if (Object.keys(params).length === 0) {
+    return speaksOf(request, server, tool) ? undefined : 'The request has no word of what this tool does.'
+  }
   return `A confidence of ${confidence} is too low to send values to this server.`
+}
+
+/** Past use or meaning may have led to a tool that shares no word with the request; then only a high confidence counts. */
+function speaksOf(request: string, server: string, { name, description }: StoredTool): boolean {
+  const own = new Set(wordsOf(`${server} ${name} ${description.slice(0, 2000)}`).map(stem))
+  const said = wordsOf(withoutValues(request)).filter((word) => !STOP_WORDS.has(word) && !WEAK_WORDS.has(word))
+  return said.length === 0 || said.some((word) => own.has(stem(word)))
 }
 
 /** The caller probably means another tool. */

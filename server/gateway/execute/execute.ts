@@ -79,6 +79,8 @@ type Question = { status: Status; candidates: Candidate[] } & Record<string, unk
 
 /** Where the words were not enough, the values may be. */
 const SURE_BY_VALUES = 0.6
+/** Matches that are weighed by the values; the best of them are candidates. */
+const WEIGHED = 10
 const CANDIDATES = 5
 const DESCRIPTION_CHARS = 300
 const HOW_TO_CONFIRM =
@@ -260,9 +262,9 @@ async function bySentence(
   context: CallContext
 ): Promise<Route | NoRoute> {
   const { pending, starting } = await discovery.discover(core, context)
-  const options = { limit: CANDIDATES, ...(server === undefined ? {} : { server }) }
+  const options = { limit: WEIGHED, ...(server === undefined ? {} : { server }) }
   const routed = await routeRequest(core, request, options, context.signal)
-  const matches = fitCandidates(core, request, given, routed.matches)
+  const matches = fitCandidates(core, request, given, routed.matches).slice(0, CANDIDATES)
   const [best] = matches
   const abstained = routed.abstained && (best?.confidence ?? 0) < SURE_BY_VALUES
   const tool = best && core.index.tool(best.server, best.tool)

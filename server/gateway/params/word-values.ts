@@ -168,6 +168,7 @@ const READING = wordSet(
 /** "… and show page 2" is more than one text. */
 const MORE_ORDERS =
   /[.;!?]\s+\S|\b(?:and|then)\s+(?:then\s+)?(?:show|list|open|give|tell|sort|send|make|get|find|read|write|delete|remove|save|limit|page)\b/i
+const LITTLE = /^(?:the|an?|my|our|your|this|that|me|for|please|of)$/
 const EMPTY = wordSet('it this that these those them something anything everything stuff things')
 
 /** What the sentence says after the words for the tool itself. */
@@ -177,14 +178,20 @@ export function restOf(sentence: string, tool: ToolWords, place: Place, places: 
   const said = sentence.replace(POLITE, (text) => ' '.repeat(text.length))
   const rest = (afterConnector(said, tool, places) ?? afterVerb(said, tool, name))?.replace(/[\s.!?]+$/, '').trim()
   if (rest === undefined || rest === '' || rest.length > MAX_REST || rest.includes(TAKEN)) return undefined
-  if (MORE_ORDERS.test(rest) || !/[\p{L}\p{N}]/u.test(rest) || isEmpty(rest)) return undefined
+  if (MORE_ORDERS.test(rest) || !/[\p{L}\p{N}]/u.test(rest) || isEmpty(rest, tool)) return undefined
   if (!LONG_TEXT.test(name) && /\s/.test(rest)) return undefined
   return listOf(property) ? [rest] : rest
 }
 
-function isEmpty(rest: string): boolean {
+/** "It", or only words for what the tool is about: "tell me about the repo". */
+function isEmpty(rest: string, tool: ToolWords): boolean {
+  const own = new Set(wordsOf(`${tool.name} ${tool.description.slice(0, 300)}`).map(stem))
+  const isOwn = (word: string) => [...own].some((other) => stem(word).length > 2 && other.startsWith(stem(word)))
   const words = rest.toLowerCase().split(/\s+/)
-  return words.every((word) => EMPTY.has(word) || /^(?:the|an?|my|me|for|please|of)$/.test(word))
+  if (words.every((word) => EMPTY.has(word) || LITTLE.test(word))) return true
+  return (
+    LITTLE.test(words[0] ?? '') && words.slice(1).every((word) => EMPTY.has(word) || LITTLE.test(word) || isOwn(word))
+  )
 }
 
 /** After the first "for", "about" or ":" that only words of the tool come before. */
