@@ -151,7 +151,7 @@ function wordsSaid(name: string): string[] {
   return all.filter((word) => word !== '')
 }
 
-export function isText(property: Schema): boolean {
+function isText(property: Schema): boolean {
   return typesOf(property).includes('string') && choicesOf(property).length === 0 && property.format === undefined
 }
 
