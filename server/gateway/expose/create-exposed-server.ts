@@ -7,6 +7,7 @@ import { runTool } from '../execute/run-tool.ts'
 import { ExposedFace, type FaceOptions } from './exposed-face.ts'
 import { type ListKind, listAll } from './list-all.ts'
 import { inOurWords, ofServer, passOn, passOnError, watchOn } from './pass-on.ts'
+import type { RequestContext } from './scope.ts'
 
 /** In `_meta`: the tool's definition has changed, and nobody has accepted the change. */
 const CHANGED = 'mcp-orchestrator/definitionChanged'
@@ -78,10 +79,10 @@ function metaOf(holder: unknown): Record<string, unknown> {
   return isRecord(holder) && isRecord(holder._meta) ? holder._meta : {}
 }
 
-async function callTool(
+export async function callTool(
   face: ExposedFace,
   { name, arguments: args = {} }: { name: string; arguments?: Record<string, unknown> | undefined },
-  context: ServerContext
+  context: RequestContext
 ): Promise<Answer> {
   const { exposed } = face
   const found = await exposed.tool(name, face.lane(context), context.mcpReq.signal).catch((error) => error)
