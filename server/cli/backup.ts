@@ -20,6 +20,7 @@ const TAIL_BYTES = 64 * 1024
 export const backupCommand: Command = {
   name: 'backup',
   summary: 'copy conversations, files and audit log to a new folder; servers can keep running',
+  mainSettings: ['DATA_DIR', 'REDIS_URL', 'DEPLOYMENT', 'MCP_CONFIG', 'CREDENTIALS_FILE'],
   flags: {
     to: { type: 'string', help: 'the folder to create; it must be empty or not exist' },
     'with-secrets': { type: 'boolean', help: 'also copy mcp.json, the credentials file and OAuth logins' }

@@ -16,7 +16,8 @@ import { discard } from '../support/temporary-folder.ts'
 const FRONT_END = 'http://localhost:5173'
 let server: Served
 beforeAll(async () => {
-  server = await serve({ ALLOWED_ORIGINS: FRONT_END })
+  // Checked: in this mode, a client that answers the card before the call has run is told `stale`.
+  server = await serve({ ALLOWED_ORIGINS: FRONT_END, APPROVAL_MODE: 'preview' })
 })
 afterAll(stopServers)
 

@@ -58,7 +58,7 @@ it('rewinds to a message by keyboard, with the files since then, and folds what 
   await page.keyboard.press('ArrowDown')
   await page.keyboard.press('Enter')
   await page.getByRole('dialog', { name: 'Rewind to here' }).waitFor()
-  await page.getByText('1 message, 1 answer and 1 call will be crossed out.').waitFor()
+  await page.getByText('1 message, 1 answer and 1 call will be crossed out').waitFor()
   await page.getByRole('radio', { name: 'Both' }).check()
   await page.getByText('delete poem.txt').waitFor()
   await page.getByText('keep both.txt').waitFor()
