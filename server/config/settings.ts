@@ -184,7 +184,7 @@ export const SETTINGS = {
   MCP_REQUESTS_PER_MINUTE: given(
     whole(1, 10_000_000),
     1200,
-    'maximum number of requests to /mcp per client; five times as many per address'
+    'maximum number of requests to /mcp per client; browsers without sessions share five times as many per address'
   ),
   GATEWAY_EXPOSE: optional(
     text,

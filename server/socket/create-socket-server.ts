@@ -129,7 +129,7 @@ async function admit(socket: ClientSocket, options: SocketServerOptions, limits:
   // Count only after authentication, so that strangers at the same address don't use up the limits of others.
   const person = { owner, address }
   await limits.connections.enter(person, 'connections')
-  const leave = enterOpen(person, limits)
+  const leave = enterOpen(person, owner !== undefined && (await options.owners.isKnown(owner)), limits)
   try {
     const opened = await options.access.open(sessionId, { owner, token }, { address })
     socket.data = { sessionId, ...opened, ...(owner !== undefined && { owner: ownerName(owner) }) }
@@ -155,8 +155,11 @@ function sessionIdOf({ handshake: { query, auth } }: ClientSocket): string {
 }
 
 /** Returns a function that releases the connection. */
-function enterOpen(person: Person, { open, openOfAddress }: Limits): () => void {
+function enterOpen(person: Person, isKnown: boolean, { open, openOfAddress }: Limits): () => void {
+  // Someone with sessions has at least one connection, however many others at the same address have.
+  const isSure = isKnown && open.countOf(personOf(person)) === 0
   const leave = open.enter(personOf(person))
+  if (isSure) return leave
   try {
     const leaveAddress = openOfAddress.enter(person.address)
     return () => {
